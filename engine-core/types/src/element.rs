@@ -1,0 +1,143 @@
+//! Vertices, edges and their properties, as handles (inside a query) and as data (in an answer).
+
+use crate::{Gui, Sid, Str, Token, Value};
+use serde::{Deserialize, Serialize};
+
+/// Which way an edge is followed from the vertex at hand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From source to target.
+    Out,
+    /// From target to source.
+    In,
+    /// Either way.
+    Both,
+}
+
+impl Direction {
+    /// The same edge seen from its other end.
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        match self {
+            Self::Out => Self::In,
+            Self::In => Self::Out,
+            Self::Both => Self::Both,
+        }
+    }
+}
+
+/// How many values a vertex property key may have.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cardinality {
+    /// One value; a new one replaces it.
+    #[default]
+    Single,
+    /// Distinct values.
+    Set,
+    /// Any values, in the order of writing.
+    List,
+}
+
+/// Handle of an edge: all that a traversal needs without a look-up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Edge {
+    /// Identifies the edge.
+    pub sid: Sid,
+    /// Source vertex; its partition holds the edge's properties.
+    pub source: Gui,
+    /// Target vertex.
+    pub target: Gui,
+    /// Edge label.
+    pub label: Token,
+}
+
+/// A vertex as it leaves the database.
+#[derive(Clone, PartialEq, Debug)]
+pub struct VertexData {
+    /// Engine identifier.
+    pub gui: Gui,
+    /// The user's id.
+    pub id: Str,
+    /// Labels in the order in which they were given.
+    pub labels: Vec<Str>,
+    /// Properties, one entry a key.
+    pub properties: Vec<PropertyData>,
+}
+
+/// One property key of an element with its values.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PropertyData {
+    /// Property key.
+    pub key: Str,
+    /// Cardinality under which it was written.
+    pub cardinality: Cardinality,
+    /// At least one value; exactly one for `Single`.
+    pub values: smallvec::SmallVec<[Value; 1]>,
+}
+
+/// An edge as it leaves the database.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EdgeData {
+    /// The handle.
+    pub edge: Edge,
+    /// The user's id, or the one made from source and SID.
+    pub id: Str,
+    /// Edge label.
+    pub label: Str,
+    /// Id of the source vertex.
+    pub source_id: Str,
+    /// Id of the target vertex.
+    pub target_id: Str,
+    /// Labels of the source vertex.
+    pub source_labels: Vec<Str>,
+    /// Labels of the target vertex.
+    pub target_labels: Vec<Str>,
+    /// Properties; edges have one value a key.
+    pub properties: Vec<(Str, Value)>,
+}
+
+/// One property statement as a value in a traversal (Gremlin `properties()`).
+#[derive(Clone, PartialEq, Debug)]
+pub struct PropertyRef {
+    /// `Value::Vertex` or `Value::Edge`.
+    pub owner: Value,
+    /// Property key.
+    pub key: Str,
+    /// The value.
+    pub value: Value,
+}
+
+/// The id of an edge to which the user gave none: source GUI and SID, so that it can be found without an index.
+#[must_use]
+pub fn generated_edge_id(source: Gui, sid: Sid) -> Str {
+    Str::from(format!("{:016x}-{:x}", source.0, sid.0))
+}
+
+/// Takes a generated edge id apart; `None` when the text is not of that form.
+#[must_use]
+pub fn parse_generated_edge_id(id: &str) -> Option<(Gui, Sid)> {
+    let (source, sid) = id.split_once('-')?;
+    let hex = |text: &str| text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    if source.len() != 16 || !hex(source) || sid.is_empty() || sid.len() > 16 || !hex(sid) {
+        return None;
+    }
+    Some((Gui(u64::from_str_radix(source, 16).ok()?), Sid(u64::from_str_radix(sid, 16).ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_edge_ids_round_trip() {
+        for (gui, sid) in [(0, 0), (1, 255), (u64::MAX, u64::MAX)] {
+            let id = generated_edge_id(Gui(gui), Sid(sid));
+            assert_eq!(parse_generated_edge_id(&id), Some((Gui(gui), Sid(sid))));
+        }
+        for bad in ["", "e1", "00-1", "0000000000000000-", "000000000000000G-1", "0000000000000000-+1"] {
+            assert_eq!(parse_generated_edge_id(bad), None, "{bad}");
+        }
+    }
+}

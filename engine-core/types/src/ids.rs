@@ -1,0 +1,184 @@
+//! Identifiers: newtypes around integers, so that a version is never taken for an epoch.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $inner:ty) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id!(
+    /// Global unique identifier of a vertex: a 64-bit hash of its id, salted when two ids collide.
+    Gui,
+    u64
+);
+id!(
+    /// Statement identifier: names one edge for as long as the graph exists.
+    Sid,
+    u64
+);
+id!(
+    /// Small integer that stands for a label, edge label or property key; one dictionary per graph.
+    Token,
+    u32
+);
+id!(
+    /// A point in the log. Version 0 is the empty graph; each committed record has the next one.
+    Version,
+    u64
+);
+id!(
+    /// Term of one sequencer; grows at every take-over.
+    Epoch,
+    u64
+);
+id!(
+    /// Number of a partition, below the graph's partition count.
+    PartitionId,
+    u16
+);
+id!(
+    /// Number of a log shard (a group of partitions). Embedded graphs have shard 0 only.
+    ShardId,
+    u16
+);
+
+impl Version {
+    /// The version after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// How many partitions a graph has: a power of two, fixed when the graph is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "u16", into = "u16")]
+pub struct PartitionCount(u16);
+
+impl PartitionCount {
+    /// One partition.
+    pub const ONE: Self = Self(1);
+
+    /// Refuses what is not a power of two between 1 and 32,768.
+    pub fn new(count: u16) -> Result<Self, String> {
+        if count.is_power_of_two() {
+            Ok(Self(count))
+        } else {
+            Err(format!("partition count {count} is not a power of two"))
+        }
+    }
+
+    /// The number itself.
+    #[must_use]
+    pub fn get(self) -> u16 {
+        self.0
+    }
+
+    /// The partition that holds a vertex, its properties and its out-edges.
+    #[must_use]
+    pub fn of(self, gui: Gui) -> PartitionId {
+        // The high bits, so that hash tables inside a partition can go on using the low ones.
+        PartitionId(((gui.0 >> 48) as u16) & (self.0 - 1))
+    }
+
+    /// All partitions in order.
+    pub fn all(self) -> impl Iterator<Item = PartitionId> {
+        (0..self.0).map(PartitionId)
+    }
+}
+
+impl TryFrom<u16> for PartitionCount {
+    type Error = String;
+    fn try_from(count: u16) -> Result<Self, String> {
+        Self::new(count)
+    }
+}
+
+impl From<PartitionCount> for u16 {
+    fn from(count: PartitionCount) -> u16 {
+        count.0
+    }
+}
+
+/// Computes GUIs from ids, the same on every machine.
+///
+/// `bits` is 64 in use. Tests cut it down, so that collisions and the salted exception path are exercised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GuiHasher {
+    bits: u32,
+}
+
+impl Default for GuiHasher {
+    fn default() -> Self {
+        Self { bits: 64 }
+    }
+}
+
+impl GuiHasher {
+    /// A hasher of which only `bits` (1 to 64) bits differ.
+    #[must_use]
+    pub fn with_bits(bits: u32) -> Self {
+        Self { bits: bits.clamp(1, 64) }
+    }
+
+    /// GUI of an id that collided with nothing.
+    #[must_use]
+    pub fn gui(self, id: &str) -> Gui {
+        self.salted(id, 0)
+    }
+
+    /// GUI of an id after `salt` collisions; salt 0 is the plain one.
+    #[must_use]
+    pub fn salted(self, id: &str, salt: u64) -> Gui {
+        let hash = xxhash_rust::xxh3::xxh3_64_with_seed(id.as_bytes(), salt);
+        if salt > 0 || self.bits == 64 {
+            return Gui(hash);
+        }
+        // Spread the few bits over the whole range, so that several partitions are still used.
+        Gui(xxhash_rust::xxh3::xxh3_64(&(hash & ((1 << self.bits) - 1)).to_le_bytes()))
+    }
+
+    /// The key under which an edge id that the user chose is indexed.
+    #[must_use]
+    pub fn edge_id(self, id: &str) -> Gui {
+        Gui(xxhash_rust::xxh3::xxh3_64_with_seed(id.as_bytes(), 0x0065_6467_655f_6964))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partition_count_must_be_a_power_of_two() {
+        assert!(PartitionCount::new(0).is_err());
+        assert_eq!(PartitionCount::new(3), Err("partition count 3 is not a power of two".into()));
+        assert_eq!(PartitionCount::new(8).map(PartitionCount::get), Ok(8));
+    }
+
+    #[test]
+    fn gui_of_an_id_never_changes() {
+        // Stored graphs depend on this value: it must be the same in every release.
+        assert_eq!(GuiHasher::default().gui("person-1").0, xxhash_rust::xxh3::xxh3_64(b"person-1"));
+    }
+
+    #[test]
+    fn cut_hash_collides_and_salt_separates() {
+        let hasher = GuiHasher::with_bits(1);
+        let guis: std::collections::HashSet<_> = (0..100).map(|i| hasher.gui(&format!("v{i}"))).collect();
+        assert_eq!(guis.len(), 2);
+        assert_ne!(hasher.gui("v1"), hasher.salted("v1", 1));
+    }
+}

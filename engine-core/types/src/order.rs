@@ -1,0 +1,320 @@
+//! Equality, comparison and ordering of values, as the languages define them.
+//!
+//! Three relations, never to be mixed up:
+//! * [`equals`]: the languages' `=`; null makes the answer unknown.
+//! * [`compare`]: the languages' `<`; unknown between types that cannot be compared.
+//! * [`order`]: a total order for ORDER BY, in which every pair has an answer; `Eq` and `Hash` agree with it.
+
+use crate::{Path, Value};
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
+/// `a = b` in three-valued logic; `None` is unknown.
+#[must_use]
+pub fn equals(a: &Value, b: &Value) -> Option<bool> {
+    if a.is_null() || b.is_null() {
+        return None;
+    }
+    if is_number(a) && is_number(b) {
+        return Some(number_order(a, b) == Some(Ordering::Equal));
+    }
+    match (a, b) {
+        (Value::List(x), Value::List(y)) => {
+            if x.len() != y.len() {
+                return Some(false);
+            }
+            all_equal(x.iter().zip(y.iter()))
+        }
+        (Value::Map(x), Value::Map(y)) => {
+            if x.len() != y.len() || x.keys().any(|k| !y.contains_key(k)) {
+                return Some(false);
+            }
+            all_equal(x.iter().map(|(k, v)| (v, &y[k])))
+        }
+        _ => Some(order(a, b) == Ordering::Equal),
+    }
+}
+
+fn all_equal<'a>(pairs: impl Iterator<Item = (&'a Value, &'a Value)>) -> Option<bool> {
+    let mut known = Some(true);
+    for (x, y) in pairs {
+        match equals(x, y) {
+            Some(false) => return Some(false),
+            Some(true) => {}
+            None => known = None,
+        }
+    }
+    known
+}
+
+/// `a < b` and its kin; `None` where the two cannot be compared (another type, null, NaN).
+#[must_use]
+pub fn compare(a: &Value, b: &Value) -> Option<Ordering> {
+    if is_number(a) && is_number(b) {
+        return number_order(a, b);
+    }
+    match (a, b) {
+        (Value::String(x), Value::String(y)) => Some(x.cmp(y)),
+        (Value::Bool(x), Value::Bool(y)) => Some(x.cmp(y)),
+        (Value::DateTime(x), Value::DateTime(y)) => Some(x.cmp(y)),
+        (Value::List(x), Value::List(y)) => {
+            for (i, j) in x.iter().zip(y.iter()) {
+                match compare(i, j) {
+                    Some(Ordering::Equal) => {}
+                    other => return other,
+                }
+            }
+            Some(x.len().cmp(&y.len()))
+        }
+        _ => None,
+    }
+}
+
+/// Whether the value is a number of any width.
+#[must_use]
+pub fn is_number(v: &Value) -> bool {
+    matches!(
+        v,
+        Value::Byte(_) | Value::Short(_) | Value::Int(_) | Value::Long(_) | Value::Float(_) | Value::Double(_)
+    )
+}
+
+/// Compares numbers exactly, without rounding a 64-bit integer to a double; `None` if one is NaN.
+fn number_order(a: &Value, b: &Value) -> Option<Ordering> {
+    match (a.as_i64(), b.as_i64()) {
+        (Some(x), Some(y)) => Some(x.cmp(&y)),
+        (Some(x), None) => b.as_f64().and_then(|y| int_float_order(x, y)),
+        (None, Some(y)) => a.as_f64().and_then(|x| int_float_order(y, x)).map(Ordering::reverse),
+        (None, None) => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
+}
+
+fn int_float_order(int: i64, float: f64) -> Option<Ordering> {
+    if float.is_nan() {
+        return None;
+    }
+    // 2^63 as a double: beyond it no i64 reaches.
+    if float >= 9_223_372_036_854_775_808.0 {
+        return Some(Ordering::Less);
+    }
+    if float < -9_223_372_036_854_775_808.0 {
+        return Some(Ordering::Greater);
+    }
+    let whole = float.trunc();
+    Some(int.cmp(&(whole as i64)).then_with(|| 0.0_f64.partial_cmp(&(float - whole)).unwrap_or(Ordering::Equal)))
+}
+
+/// Rank of a type in the total order: openCypher's (maps first, numbers last, then null).
+fn rank(v: &Value) -> u8 {
+    match v {
+        Value::Map(_) => 0,
+        Value::Vertex(_) | Value::VertexData(_) => 1,
+        Value::Edge(_) | Value::EdgeData(_) => 2,
+        Value::List(_) => 3,
+        Value::Set(_) => 4,
+        Value::Path(_) => 5,
+        Value::Property(_) => 6,
+        Value::Entry(_) => 7,
+        Value::Symbol(_) => 8,
+        Value::DateTime(_) => 9,
+        Value::String(_) => 10,
+        Value::Bool(_) => 11,
+        Value::Byte(_) | Value::Short(_) | Value::Int(_) | Value::Long(_) | Value::Float(_) | Value::Double(_) => 12,
+        Value::Null => 13,
+        Value::Unbound => 14,
+    }
+}
+
+/// A total order over all values: ascending, null last.
+#[must_use]
+pub fn order(a: &Value, b: &Value) -> Ordering {
+    let by_rank = rank(a).cmp(&rank(b));
+    if by_rank != Ordering::Equal {
+        return by_rank;
+    }
+    match (a, b) {
+        (Value::String(x), Value::String(y)) => x.cmp(y),
+        (Value::Bool(x), Value::Bool(y)) => x.cmp(y),
+        (Value::DateTime(x), Value::DateTime(y)) => x.cmp(y),
+        (Value::Symbol(x), Value::Symbol(y)) => x.cmp(y),
+        (Value::List(x), Value::List(y)) | (Value::Set(x), Value::Set(y)) => order_slices(x, y),
+        (Value::Map(x), Value::Map(y)) => {
+            if std::sync::Arc::ptr_eq(x, y) {
+                return Ordering::Equal;
+            }
+            let sorted = |m: &crate::Map| {
+                let mut entries: Vec<(Value, Value)> = m.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+                entries.sort_by(|l, r| order(&l.0, &r.0));
+                entries
+            };
+            let (x, y) = (sorted(x), sorted(y));
+            for ((k1, v1), (k2, v2)) in x.iter().zip(&y) {
+                let o = order(k1, k2).then_with(|| order(v1, v2));
+                if o != Ordering::Equal {
+                    return o;
+                }
+            }
+            x.len().cmp(&y.len())
+        }
+        (Value::Path(x), Value::Path(y)) => order_slices(&x.objects, &y.objects),
+        (Value::Property(x), Value::Property(y)) => {
+            order(&x.owner, &y.owner).then_with(|| x.key.cmp(&y.key)).then_with(|| order(&x.value, &y.value))
+        }
+        (Value::Entry(x), Value::Entry(y)) => order(&x.0, &y.0).then_with(|| order(&x.1, &y.1)),
+        (Value::Null, _) | (Value::Unbound, _) => Ordering::Equal,
+        _ => match (a.as_vertex(), b.as_vertex(), a.as_edge(), b.as_edge()) {
+            (Some(x), Some(y), _, _) => x.cmp(&y),
+            (_, _, Some(x), Some(y)) => x.sid.cmp(&y.sid),
+            _ => number_order(a, b).unwrap_or_else(|| {
+                // Only NaN is left: after every number, equal to itself.
+                let nan = |v: &Value| v.as_f64().is_some_and(f64::is_nan);
+                nan(a).cmp(&nan(b))
+            }),
+        },
+    }
+}
+
+fn order_slices(x: &[Value], y: &[Value]) -> Ordering {
+    for (a, b) in x.iter().zip(y) {
+        let o = order(a, b);
+        if o != Ordering::Equal {
+            return o;
+        }
+    }
+    x.len().cmp(&y.len())
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            // The two that grouping and map keys meet most.
+            (Value::String(x), Value::String(y)) => x == y,
+            (Value::Vertex(x), Value::Vertex(y)) => x == y,
+            _ => order(self, other) == Ordering::Equal,
+        }
+    }
+}
+
+impl Eq for Value {}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        rank(self).hash(state);
+        match self {
+            Value::Null | Value::Unbound => {}
+            Value::Bool(v) => v.hash(state),
+            Value::String(v) => v.hash(state),
+            Value::DateTime(v) => v.hash(state),
+            Value::Symbol(v) => v.hash(state),
+            Value::List(items) | Value::Set(items) => items.hash(state),
+            Value::Map(map) => {
+                // Order of insertion must not matter.
+                map.len().hash(state);
+                let mut sum = 0_u64;
+                for (k, v) in map.iter() {
+                    let mut h = std::hash::DefaultHasher::new();
+                    (k, v).hash(&mut h);
+                    sum = sum.wrapping_add(h.finish());
+                }
+                sum.hash(state);
+            }
+            Value::Path(path) => path.hash(state),
+            Value::Property(p) => {
+                p.owner.hash(state);
+                p.key.hash(state);
+                p.value.hash(state);
+            }
+            Value::Entry(entry) => {
+                entry.0.hash(state);
+                entry.1.hash(state);
+            }
+            other => {
+                if let Some(gui) = other.as_vertex() {
+                    gui.hash(state);
+                } else if let Some(edge) = other.as_edge() {
+                    edge.sid.hash(state);
+                } else {
+                    hash_number(other, state);
+                }
+            }
+        }
+    }
+}
+
+/// Numbers that compare equal hash alike: whole ones as integers, the rest by the bits of the double.
+fn hash_number<H: Hasher>(v: &Value, state: &mut H) {
+    if let Some(int) = v.as_i64() {
+        int.hash(state);
+    } else if let Some(float) = v.as_f64() {
+        if float.is_nan() {
+            f64::NAN.to_bits().hash(state);
+        } else if float.trunc() == float && (-9.2e18..9.2e18).contains(&float) {
+            (float as i64).hash(state);
+        } else {
+            float.to_bits().hash(state);
+        }
+    }
+}
+
+impl Hash for Path {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.objects.hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hash::BuildHasher;
+
+    fn hash(v: &Value) -> u64 {
+        std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default().hash_one(v)
+    }
+
+    #[test]
+    fn numbers_of_all_widths_are_equal_by_value() {
+        let ones = [Value::Byte(1), Value::Short(1), Value::Int(1), Value::Long(1), Value::Float(1.0), Value::Double(1.0)];
+        for a in &ones {
+            for b in &ones {
+                assert_eq!(equals(a, b), Some(true));
+                assert_eq!(hash(a), hash(b));
+            }
+        }
+    }
+
+    #[test]
+    fn large_integers_are_not_rounded() {
+        let (a, b) = (Value::Long(9_007_199_254_740_993), Value::Double(9_007_199_254_740_992.0));
+        assert_eq!(compare(&a, &b), Some(Ordering::Greater));
+        assert_eq!(compare(&Value::Long(i64::MAX), &Value::Double(9_223_372_036_854_775_808.0)), Some(Ordering::Less));
+        assert_eq!(compare(&Value::Long(-1), &Value::Double(-1.5)), Some(Ordering::Greater));
+    }
+
+    #[test]
+    fn null_and_nan() {
+        assert_eq!(equals(&Value::Null, &Value::Null), None);
+        assert_eq!(Value::Null, Value::Null);
+        let nan = Value::Double(f64::NAN);
+        assert_eq!(equals(&nan, &nan), Some(false));
+        assert_eq!(nan, nan.clone());
+        assert_eq!(compare(&nan, &Value::Long(1)), None);
+        assert_eq!(equals(&Value::list(vec![Value::Null]), &Value::list(vec![Value::Null])), None);
+        assert_eq!(equals(&Value::list(vec![1.into(), Value::Null]), &Value::list(vec![2.into(), Value::Null])), Some(false));
+    }
+
+    #[test]
+    fn maps_ignore_insertion_order() {
+        let m = |pairs: &[(&str, i32)]| Value::map(pairs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect());
+        let (a, b) = (m(&[("a", 1), ("b", 2)]), m(&[("b", 2), ("a", 1)]));
+        assert_eq!(a, b);
+        assert_eq!(hash(&a), hash(&b));
+        assert_ne!(a, m(&[("a", 1), ("b", 3)]));
+    }
+
+    #[test]
+    fn types_cannot_be_compared_but_can_be_ordered() {
+        assert_eq!(compare(&1.into(), &"1".into()), None);
+        assert_eq!(order(&"1".into(), &1.into()), Ordering::Less);
+        assert_eq!(order(&Value::Null, &1.into()), Ordering::Greater);
+    }
+}

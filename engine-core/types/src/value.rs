@@ -1,0 +1,294 @@
+//! Values: what properties hold and what queries compute with.
+//!
+//! `Eq` and `Hash` are *equivalence* (grouping, distinct, map keys): null is equivalent to null, NaN to NaN, and
+//! integers of any width to each other and to floats of the same number. The languages' `=` is `order::equals`.
+
+use crate::{Edge, EdgeData, Gui, PropertyRef, Str, VertexData};
+use indexmap::IndexMap;
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// A map with any keys, in order of insertion.
+pub type Map = IndexMap<Value, Value>;
+
+/// A value. Clones are cheap: what is large is shared.
+#[derive(Clone, Debug, Default)]
+pub enum Value {
+    /// openCypher's null; never stored.
+    #[default]
+    Null,
+    /// Nothing is bound here: a Gremlin `by()` without a result. Never stored, never leaves the executor.
+    Unbound,
+    /// Truth value.
+    Bool(bool),
+    /// 8-bit integer.
+    Byte(i8),
+    /// 16-bit integer.
+    Short(i16),
+    /// 32-bit integer.
+    Int(i32),
+    /// 64-bit integer: openCypher's INTEGER.
+    Long(i64),
+    /// 32-bit float.
+    Float(f32),
+    /// 64-bit float: openCypher's FLOAT.
+    Double(f64),
+    /// UTF-8 text.
+    String(Str),
+    /// A point in time, to the nanosecond, UTC.
+    DateTime(Timestamp),
+    /// Ordered values.
+    List(Arc<Vec<Value>>),
+    /// Distinct values, in order of insertion (Gremlin only).
+    Set(Arc<Vec<Value>>),
+    /// Keys to values.
+    Map(Arc<Map>),
+    /// Handle of a vertex.
+    Vertex(Gui),
+    /// Handle of an edge.
+    Edge(Edge),
+    /// A path.
+    Path(Arc<Path>),
+    /// One property statement.
+    Property(Arc<PropertyRef>),
+    /// One entry of a map (Gremlin `unfold()` of a map).
+    Entry(Arc<(Value, Value)>),
+    /// Gremlin's `T.id`, `T.label`, `Direction.OUT` … as map keys.
+    Symbol(Symbol),
+    /// A vertex with its data, in answers.
+    VertexData(Arc<VertexData>),
+    /// An edge with its data, in answers.
+    EdgeData(Arc<EdgeData>),
+}
+
+/// Gremlin's enum constants that appear as map keys.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Symbol {
+    /// `T.id`
+    Id,
+    /// `T.label`
+    Label,
+    /// `T.key`
+    Key,
+    /// `T.value`
+    Value,
+    /// `Direction.OUT`
+    Out,
+    /// `Direction.IN`
+    In,
+}
+
+impl Symbol {
+    /// Its name in a map printed as plain JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Id => "id",
+            Self::Label => "label",
+            Self::Key => "key",
+            Self::Value => "value",
+            Self::Out => "OUT",
+            Self::In => "IN",
+        }
+    }
+}
+
+/// The way a traversal went. In openCypher vertices and edges alternate and there are no labels.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Path {
+    /// What was visited, in order.
+    pub objects: Vec<Value>,
+    /// The `as()` labels of each object; empty, or as long as `objects`.
+    pub labels: Vec<Vec<Str>>,
+}
+
+impl Value {
+    /// A string value.
+    pub fn string(text: impl Into<Str>) -> Self {
+        Self::String(text.into())
+    }
+
+    /// A list value.
+    #[must_use]
+    pub fn list(values: Vec<Value>) -> Self {
+        Self::List(Arc::new(values))
+    }
+
+    /// A map value.
+    #[must_use]
+    pub fn map(map: Map) -> Self {
+        Self::Map(Arc::new(map))
+    }
+
+    /// Name of the type, for error messages.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Unbound => "unbound",
+            Self::Bool(_) => "boolean",
+            Self::Byte(_) => "byte",
+            Self::Short(_) => "short",
+            Self::Int(_) => "int",
+            Self::Long(_) => "long",
+            Self::Float(_) => "float",
+            Self::Double(_) => "double",
+            Self::String(_) => "string",
+            Self::DateTime(_) => "datetime",
+            Self::List(_) => "list",
+            Self::Set(_) => "set",
+            Self::Map(_) => "map",
+            Self::Vertex(_) | Self::VertexData(_) => "vertex",
+            Self::Edge(_) | Self::EdgeData(_) => "edge",
+            Self::Path(_) => "path",
+            Self::Property(_) => "property",
+            Self::Entry(_) => "map entry",
+            Self::Symbol(_) => "token",
+        }
+    }
+
+    /// Whether this is null or unbound.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null | Self::Unbound)
+    }
+
+    /// Whether a property can hold it: scalars only.
+    #[must_use]
+    pub fn is_storable(&self) -> bool {
+        matches!(
+            self,
+            Self::Bool(_)
+                | Self::Byte(_)
+                | Self::Short(_)
+                | Self::Int(_)
+                | Self::Long(_)
+                | Self::Float(_)
+                | Self::Double(_)
+                | Self::String(_)
+                | Self::DateTime(_)
+        )
+    }
+
+    /// The integer, of whatever width.
+    #[must_use]
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Self::Byte(v) => Some(i64::from(*v)),
+            Self::Short(v) => Some(i64::from(*v)),
+            Self::Int(v) => Some(i64::from(*v)),
+            Self::Long(v) => Some(*v),
+            _ => None,
+        }
+    }
+
+    /// The number as a double, integers too.
+    #[must_use]
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Float(v) => Some(f64::from(*v)),
+            Self::Double(v) => Some(*v),
+            other => other.as_i64().map(|v| v as f64),
+        }
+    }
+
+    /// The text of a string.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The items of a list or set.
+    #[must_use]
+    pub fn as_slice(&self) -> Option<&[Value]> {
+        match self {
+            Self::List(items) | Self::Set(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// GUI of a vertex, handle or data.
+    #[must_use]
+    pub fn as_vertex(&self) -> Option<Gui> {
+        match self {
+            Self::Vertex(gui) => Some(*gui),
+            Self::VertexData(data) => Some(data.gui),
+            _ => None,
+        }
+    }
+
+    /// Handle of an edge, handle or data.
+    #[must_use]
+    pub fn as_edge(&self) -> Option<Edge> {
+        match self {
+            Self::Edge(edge) => Some(*edge),
+            Self::EdgeData(data) => Some(data.edge),
+            _ => None,
+        }
+    }
+
+    /// Bytes that this value holds outside itself, roughly; for memory limits.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::String(text) if text.is_heap_allocated() => text.len() + 16,
+            Self::List(items) | Self::Set(items) => {
+                24 + items.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum::<usize>()
+            }
+            Self::Map(map) => {
+                64 + map
+                    .iter()
+                    .map(|(k, v)| 2 * size_of::<Value>() + 16 + k.heap_bytes() + v.heap_bytes())
+                    .sum::<usize>()
+            }
+            Self::Path(path) => {
+                64 + path.objects.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum::<usize>()
+                    + path.labels.iter().map(|l| 24 + l.len() * size_of::<Str>()).sum::<usize>()
+            }
+            Self::Entry(entry) => 2 * size_of::<Value>() + entry.0.heap_bytes() + entry.1.heap_bytes(),
+            Self::Property(p) => size_of::<PropertyRef>() + p.owner.heap_bytes() + p.value.heap_bytes(),
+            Self::VertexData(data) => {
+                size_of::<VertexData>()
+                    + data.properties.iter().flat_map(|p| &p.values).map(|v| 96 + v.heap_bytes()).sum::<usize>()
+            }
+            Self::EdgeData(data) => {
+                size_of::<EdgeData>() + data.properties.iter().map(|(_, v)| 64 + v.heap_bytes()).sum::<usize>()
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(v: bool) -> Self {
+        Self::Bool(v)
+    }
+}
+impl From<i32> for Value {
+    fn from(v: i32) -> Self {
+        Self::Int(v)
+    }
+}
+impl From<i64> for Value {
+    fn from(v: i64) -> Self {
+        Self::Long(v)
+    }
+}
+impl From<f64> for Value {
+    fn from(v: f64) -> Self {
+        Self::Double(v)
+    }
+}
+impl From<&str> for Value {
+    fn from(v: &str) -> Self {
+        Self::String(v.into())
+    }
+}
+impl From<Str> for Value {
+    fn from(v: Str) -> Self {
+        Self::String(v)
+    }
+}
