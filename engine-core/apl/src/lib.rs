@@ -1,1 +1,148 @@
-//! placeholder
+//! Access pattern language (APL): the only way in which the query side asks the storage side for data.
+//!
+//! Roles: [`Apl`] is implemented by the embedded store, by the client of a remote one and by the view that lays a
+//! transaction's own writes over either; `exec` calls it and knows nothing else of storage. [`Catalog`] is the graph's
+//! token dictionary.
+//!
+//! Every request names a version ([`At`]) and carries a whole frontier. Answers are columns that the caller owns and
+//! reuses, aligned with the frontier by row number. A request that could answer without bound takes a cursor and
+//! `max_rows` and returns where to go on, so that memory stays bounded and a cancelled query stops soon.
+//!
+//! What must never happen: an answer that mixes two versions; an allocation, lock or await for each row.
+
+mod answer;
+mod request;
+
+pub use answer::{EdgeRows, Expansion, PropertyCell, Statistics, VertexRows};
+pub use request::{
+    At, Cursor, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test, VertexRead,
+    VertexScan,
+};
+
+use std::ops::Range;
+use tidegraph_types::{Direction, Edge, ErrorCode, Gui, Str, Token, Version};
+
+/// Why storage did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The replica has not reached the version; another one may have.
+    #[error("storage is at version {applied}, the request asks for {asked}")]
+    Behind {
+        /// Newest version that can be read.
+        applied: Version,
+        /// The version asked for.
+        asked: Version,
+    },
+    /// The version is older than the window of versions that are kept.
+    #[error("version {asked} is no longer kept, the oldest is {oldest}")]
+    TooOld {
+        /// Oldest version that can be read.
+        oldest: Version,
+        /// The version asked for.
+        asked: Version,
+    },
+    /// Storage cannot answer now.
+    #[error("storage is unavailable: {0}")]
+    Unavailable(String),
+    /// Stored bytes are damaged.
+    #[error("stored data is damaged: {0}")]
+    Corrupt(String),
+}
+
+impl Error {
+    /// The code that a client sees.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Behind { .. } | Self::TooOld { .. } | Self::Unavailable(_) => ErrorCode::Unavailable,
+            Self::Corrupt(_) => ErrorCode::Corrupt,
+        }
+    }
+}
+
+/// What storage answers. All methods append to `out`, which the caller has cleared.
+pub trait Apl: Send + Sync {
+    /// GUIs of ids; `None` for an id that no vertex has at the version. One answer for each id.
+    fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error>;
+
+    /// Edges of ids, user-chosen or generated; `None` for an id that no edge has at the version.
+    fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error>;
+
+    /// Which GUI a new vertex of an id would get: the first free one whose salt is at least the given one, and its
+    /// salt. Salt 0 is the plain hash; any other must be written to the exception list.
+    fn place(&self, at: At, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<(), Error>;
+
+    /// Ids, labels and properties of vertices, as far as `read` asks for them. One row for each GUI, absent ones too.
+    fn vertices(
+        &self,
+        at: At,
+        read: &VertexRead,
+        frontier: &[Gui],
+        out: &mut VertexRows,
+    ) -> Result<(), Error>;
+
+    /// Ids and properties of edges, as far as `read` asks for them. One row for each edge, absent ones too.
+    fn edges(&self, at: At, read: &EdgeRead, frontier: &[Edge], out: &mut EdgeRows) -> Result<(), Error>;
+
+    /// Edges of a frontier with their other ends. Returns where to go on when `max_rows` was reached.
+    fn expand(
+        &self,
+        at: At,
+        request: &Expand,
+        frontier: &[Gui],
+        from: Cursor,
+        out: &mut Expansion,
+    ) -> Result<Option<Cursor>, Error>;
+
+    /// Number of edges that `expand` would answer for each vertex (`max_rows` ignored).
+    fn degrees(&self, at: At, request: &Expand, frontier: &[Gui], out: &mut Vec<u64>) -> Result<(), Error>;
+
+    /// Vertices that pass a scan, in no particular order, each once over all calls.
+    fn scan_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        from: ScanCursor,
+        out: &mut Vec<Gui>,
+    ) -> Result<Option<ScanCursor>, Error>;
+
+    /// Edges that pass a scan, in no particular order, each once over all calls.
+    fn scan_edges(
+        &self,
+        at: At,
+        scan: &EdgeScan,
+        from: ScanCursor,
+        out: &mut Vec<Edge>,
+    ) -> Result<Option<ScanCursor>, Error>;
+
+    /// Counts for the planner: cheap, and near the truth rather than exact.
+    fn statistics(&self) -> Statistics;
+}
+
+/// The graph's dictionary of labels, edge labels and property keys, and the source of SIDs.
+pub trait Catalog: Send + Sync {
+    /// The token of a name; `None` when the graph never had it (so nothing can match).
+    fn token(&self, name: &str) -> Option<Token>;
+
+    /// The name of a token. Tokens in answers always have one.
+    fn name(&self, token: Token) -> Str;
+
+    /// Tokens of names, made where they are missing. Durable when it returns.
+    fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error>;
+
+    /// SIDs for new edges; never handed out twice.
+    fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error>;
+}
+
+impl Expand {
+    /// Every edge in one direction.
+    #[must_use]
+    pub fn all(direction: Direction) -> Self {
+        Self { direction, labels: None, max_rows: u32::MAX, loops_once: false }
+    }
+}
+
+/// Makes a list of label tokens out of names. Names that the graph does not know match nothing.
+pub fn tokens_of(catalog: &dyn Catalog, names: &[Str]) -> Vec<Token> {
+    names.iter().filter_map(|name| catalog.token(name)).collect()
+}

@@ -75,7 +75,12 @@ pub fn compare(a: &Value, b: &Value) -> Option<Ordering> {
 pub fn is_number(v: &Value) -> bool {
     matches!(
         v,
-        Value::Byte(_) | Value::Short(_) | Value::Int(_) | Value::Long(_) | Value::Float(_) | Value::Double(_)
+        Value::Byte(_)
+            | Value::Short(_)
+            | Value::Int(_)
+            | Value::Long(_)
+            | Value::Float(_)
+            | Value::Double(_)
     )
 }
 
@@ -101,7 +106,10 @@ fn int_float_order(int: i64, float: f64) -> Option<Ordering> {
         return Some(Ordering::Greater);
     }
     let whole = float.trunc();
-    Some(int.cmp(&(whole as i64)).then_with(|| 0.0_f64.partial_cmp(&(float - whole)).unwrap_or(Ordering::Equal)))
+    Some(
+        int.cmp(&(whole as i64))
+            .then_with(|| 0.0_f64.partial_cmp(&(float - whole)).unwrap_or(Ordering::Equal)),
+    )
 }
 
 /// Rank of a type in the total order: openCypher's (maps first, numbers last, then null).
@@ -119,7 +127,12 @@ fn rank(v: &Value) -> u8 {
         Value::DateTime(_) => 9,
         Value::String(_) => 10,
         Value::Bool(_) => 11,
-        Value::Byte(_) | Value::Short(_) | Value::Int(_) | Value::Long(_) | Value::Float(_) | Value::Double(_) => 12,
+        Value::Byte(_)
+        | Value::Short(_)
+        | Value::Int(_)
+        | Value::Long(_)
+        | Value::Float(_)
+        | Value::Double(_) => 12,
         Value::Null => 13,
         Value::Unbound => 14,
     }
@@ -143,7 +156,8 @@ pub fn order(a: &Value, b: &Value) -> Ordering {
                 return Ordering::Equal;
             }
             let sorted = |m: &crate::Map| {
-                let mut entries: Vec<(Value, Value)> = m.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+                let mut entries: Vec<(Value, Value)> =
+                    m.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
                 entries.sort_by(|l, r| order(&l.0, &r.0));
                 entries
             };
@@ -273,7 +287,14 @@ mod tests {
 
     #[test]
     fn numbers_of_all_widths_are_equal_by_value() {
-        let ones = [Value::Byte(1), Value::Short(1), Value::Int(1), Value::Long(1), Value::Float(1.0), Value::Double(1.0)];
+        let ones = [
+            Value::Byte(1),
+            Value::Short(1),
+            Value::Int(1),
+            Value::Long(1),
+            Value::Float(1.0),
+            Value::Double(1.0),
+        ];
         for a in &ones {
             for b in &ones {
                 assert_eq!(equals(a, b), Some(true));
@@ -286,7 +307,10 @@ mod tests {
     fn large_integers_are_not_rounded() {
         let (a, b) = (Value::Long(9_007_199_254_740_993), Value::Double(9_007_199_254_740_992.0));
         assert_eq!(compare(&a, &b), Some(Ordering::Greater));
-        assert_eq!(compare(&Value::Long(i64::MAX), &Value::Double(9_223_372_036_854_775_808.0)), Some(Ordering::Less));
+        assert_eq!(
+            compare(&Value::Long(i64::MAX), &Value::Double(9_223_372_036_854_775_808.0)),
+            Some(Ordering::Less)
+        );
         assert_eq!(compare(&Value::Long(-1), &Value::Double(-1.5)), Some(Ordering::Greater));
     }
 
@@ -299,12 +323,17 @@ mod tests {
         assert_eq!(nan, nan.clone());
         assert_eq!(compare(&nan, &Value::Long(1)), None);
         assert_eq!(equals(&Value::list(vec![Value::Null]), &Value::list(vec![Value::Null])), None);
-        assert_eq!(equals(&Value::list(vec![1.into(), Value::Null]), &Value::list(vec![2.into(), Value::Null])), Some(false));
+        assert_eq!(
+            equals(&Value::list(vec![1.into(), Value::Null]), &Value::list(vec![2.into(), Value::Null])),
+            Some(false)
+        );
     }
 
     #[test]
     fn maps_ignore_insertion_order() {
-        let m = |pairs: &[(&str, i32)]| Value::map(pairs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect());
+        let m = |pairs: &[(&str, i32)]| {
+            Value::map(pairs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect())
+        };
         let (a, b) = (m(&[("a", 1), ("b", 2)]), m(&[("b", 2), ("a", 1)]));
         assert_eq!(a, b);
         assert_eq!(hash(&a), hash(&b));

@@ -252,10 +252,16 @@ impl Value {
             Self::Property(p) => size_of::<PropertyRef>() + p.owner.heap_bytes() + p.value.heap_bytes(),
             Self::VertexData(data) => {
                 size_of::<VertexData>()
-                    + data.properties.iter().flat_map(|p| &p.values).map(|v| 96 + v.heap_bytes()).sum::<usize>()
+                    + data
+                        .properties
+                        .iter()
+                        .flat_map(|p| &p.values)
+                        .map(|v| 96 + v.heap_bytes())
+                        .sum::<usize>()
             }
             Self::EdgeData(data) => {
-                size_of::<EdgeData>() + data.properties.iter().map(|(_, v)| 64 + v.heap_bytes()).sum::<usize>()
+                size_of::<EdgeData>()
+                    + data.properties.iter().map(|(_, v)| 64 + v.heap_bytes()).sum::<usize>()
             }
             _ => 0,
         }

@@ -1,0 +1,159 @@
+//! Answers: columns that the caller owns, clears and reuses.
+
+use tidegraph_types::{Cardinality, Edge, Gui, Sid, Str, Token, Value};
+
+/// One value of one property key.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PropertyCell {
+    /// Property key.
+    pub key: Token,
+    /// Cardinality under which it was written (edges: single).
+    pub cardinality: Cardinality,
+    /// The value.
+    pub value: Value,
+}
+
+/// Vertices, a row for each GUI asked for.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct VertexRows {
+    /// Whether the vertex exists at the version. Absent rows have an empty id and no labels or cells.
+    pub present: Vec<bool>,
+    /// User's ids; empty unless asked for.
+    pub ids: Vec<Str>,
+    /// End of each row's labels in `labels`; empty unless asked for.
+    pub label_ends: Vec<u32>,
+    /// Labels of all rows, one row after the other.
+    pub labels: Vec<Token>,
+    /// End of each row's cells in `cells`; empty unless asked for.
+    pub cell_ends: Vec<u32>,
+    /// Property values of all rows; values of one key stand together, in order of writing.
+    pub cells: Vec<PropertyCell>,
+}
+
+/// Edges, a row for each edge asked for.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct EdgeRows {
+    /// Whether the edge exists at the version.
+    pub present: Vec<bool>,
+    /// User's or generated ids; empty unless asked for.
+    pub ids: Vec<Str>,
+    /// End of each row's cells in `cells`; empty unless asked for.
+    pub cell_ends: Vec<u32>,
+    /// Property values of all rows.
+    pub cells: Vec<PropertyCell>,
+}
+
+fn slice<'a, T>(ends: &[u32], items: &'a [T], row: usize) -> &'a [T] {
+    let Some(&end) = ends.get(row) else { return &[] };
+    let start = if row == 0 { 0 } else { ends[row - 1] };
+    &items[start as usize..end as usize]
+}
+
+impl VertexRows {
+    /// Empties all columns, keeping their memory.
+    pub fn clear(&mut self) {
+        self.present.clear();
+        self.ids.clear();
+        self.label_ends.clear();
+        self.labels.clear();
+        self.cell_ends.clear();
+        self.cells.clear();
+    }
+
+    /// Labels of a row.
+    #[must_use]
+    pub fn labels_of(&self, row: usize) -> &[Token] {
+        slice(&self.label_ends, &self.labels, row)
+    }
+
+    /// Property values of a row.
+    #[must_use]
+    pub fn cells_of(&self, row: usize) -> &[PropertyCell] {
+        slice(&self.cell_ends, &self.cells, row)
+    }
+}
+
+impl EdgeRows {
+    /// Empties all columns, keeping their memory.
+    pub fn clear(&mut self) {
+        self.present.clear();
+        self.ids.clear();
+        self.cell_ends.clear();
+        self.cells.clear();
+    }
+
+    /// Property values of a row.
+    #[must_use]
+    pub fn cells_of(&self, row: usize) -> &[PropertyCell] {
+        slice(&self.cell_ends, &self.cells, row)
+    }
+}
+
+/// Edges of a frontier: aligned columns, rows of one frontier vertex together and in order of the frontier.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Expansion {
+    /// Row of the frontier that the edge belongs to.
+    pub row: Vec<u32>,
+    /// The vertex at the other end.
+    pub neighbour: Vec<Gui>,
+    /// The edge.
+    pub sid: Vec<Sid>,
+    /// Its label.
+    pub label: Vec<Token>,
+    /// Whether the frontier vertex is the edge's source.
+    pub outgoing: Vec<bool>,
+}
+
+impl Expansion {
+    /// Empties all columns, keeping their memory.
+    pub fn clear(&mut self) {
+        self.row.clear();
+        self.neighbour.clear();
+        self.sid.clear();
+        self.label.clear();
+        self.outgoing.clear();
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.row.len()
+    }
+
+    /// Whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.row.is_empty()
+    }
+
+    /// Appends one row.
+    pub fn push(&mut self, row: u32, neighbour: Gui, sid: Sid, label: Token, outgoing: bool) {
+        self.row.push(row);
+        self.neighbour.push(neighbour);
+        self.sid.push(sid);
+        self.label.push(label);
+        self.outgoing.push(outgoing);
+    }
+
+    /// The edge of a row, given the frontier that was asked.
+    #[must_use]
+    pub fn edge(&self, index: usize, frontier: &[Gui]) -> Edge {
+        let from = frontier[self.row[index] as usize];
+        let to = self.neighbour[index];
+        let (source, target) = if self.outgoing[index] { (from, to) } else { (to, from) };
+        Edge { sid: self.sid[index], source, target, label: self.label[index] }
+    }
+}
+
+/// Counts for the planner.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Statistics {
+    /// Vertices in the graph.
+    pub vertices: u64,
+    /// Edges in the graph.
+    pub edges: u64,
+    /// Vertices by label.
+    pub vertices_by_label: Vec<(Token, u64)>,
+    /// Edges by label.
+    pub edges_by_label: Vec<(Token, u64)>,
+}

@@ -1,0 +1,154 @@
+//! Requests: what a caller can ask, with the shapes that also travel over the wire.
+
+use tidegraph_types::{Direction, Epoch, Token, Value, Version};
+
+/// Where in time a request reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct At {
+    /// Everything committed up to and including this version is visible, nothing else.
+    pub version: Version,
+    /// Epoch of the partition map that the caller routed by.
+    pub epoch: Epoch,
+}
+
+/// Which properties an answer holds.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum Projection {
+    /// None.
+    #[default]
+    None,
+    /// Every one.
+    All,
+    /// Those with one of these keys.
+    Keys(Vec<Token>),
+}
+
+/// What to read of vertices.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct VertexRead {
+    /// Fill `ids`.
+    pub ids: bool,
+    /// Fill `labels`.
+    pub labels: bool,
+    /// Fill `cells`.
+    pub properties: Projection,
+}
+
+/// What to read of edges.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct EdgeRead {
+    /// Fill `ids`.
+    pub ids: bool,
+    /// Fill `cells`.
+    pub properties: Projection,
+}
+
+/// Which edges to follow from a frontier.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Expand {
+    /// Which way.
+    pub direction: Direction,
+    /// Only these labels; `None`: any. An empty list matches nothing.
+    pub labels: Option<Vec<Token>>,
+    /// Stop after about this many rows and return a cursor. At least 1.
+    pub max_rows: u32,
+    /// With `Direction::Both`: answer a self-loop once (openCypher) instead of once for each end (Gremlin).
+    pub loops_once: bool,
+}
+
+/// Where an `expand` goes on: a position in the frontier and one in that vertex's adjacency.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Cursor {
+    /// Row of the frontier.
+    pub row: u32,
+    /// Position inside its adjacency; its meaning is the storage's.
+    pub offset: u64,
+}
+
+/// Where a scan goes on; its meaning is the storage's. The default is the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScanCursor {
+    /// Partition.
+    pub partition: u16,
+    /// Position inside it.
+    pub position: u64,
+}
+
+/// A test of one property key. An element passes when any value of the key passes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PropertyPredicate {
+    /// Property key.
+    pub key: Token,
+    /// The test.
+    pub test: Test,
+}
+
+/// Tests that storage knows. Numbers compare by value, whatever their width; other types only with their own.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Test {
+    /// The key has a value.
+    Exists,
+    /// Equal to a scalar.
+    Equals(Value),
+    /// Equal to one of several scalars.
+    Within(Vec<Value>),
+    /// Between bounds (value, whether it is itself inside); at least one bound is given.
+    Range {
+        /// Lower bound.
+        low: Option<(Value, bool)>,
+        /// Upper bound.
+        high: Option<(Value, bool)>,
+    },
+    /// A string that starts with this.
+    StartsWith(String),
+}
+
+/// Which vertices to scan.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct VertexScan {
+    /// For each group, the vertex has at least one of its labels; no group: any vertex.
+    pub labels: Vec<Vec<Token>>,
+    /// All of these hold.
+    pub predicates: Vec<PropertyPredicate>,
+    /// Stop after about this many rows and return a cursor. At least 1.
+    pub max_rows: u32,
+}
+
+/// Which edges to scan.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct EdgeScan {
+    /// Only these labels; `None`: any.
+    pub labels: Option<Vec<Token>>,
+    /// All of these hold.
+    pub predicates: Vec<PropertyPredicate>,
+    /// Stop after about this many rows and return a cursor. At least 1.
+    pub max_rows: u32,
+}
+
+impl Test {
+    /// Whether a property value passes. Every implementation of APL uses this, so that they agree.
+    #[must_use]
+    pub fn passes(&self, value: &Value) -> bool {
+        use std::cmp::Ordering;
+        use tidegraph_types::order::{compare, equals};
+        match self {
+            Self::Exists => true,
+            Self::Equals(other) => equals(value, other) == Some(true),
+            Self::Within(others) => others.iter().any(|other| equals(value, other) == Some(true)),
+            Self::Range { low, high } => {
+                let above = |(bound, inside): &(Value, bool)| match compare(value, bound) {
+                    Some(Ordering::Greater) => true,
+                    Some(Ordering::Equal) => *inside,
+                    _ => false,
+                };
+                let below = |(bound, inside): &(Value, bool)| match compare(value, bound) {
+                    Some(Ordering::Less) => true,
+                    Some(Ordering::Equal) => *inside,
+                    _ => false,
+                };
+                low.as_ref().is_none_or(above) && high.as_ref().is_none_or(below)
+            }
+            Self::StartsWith(prefix) => value.as_str().is_some_and(|text| text.starts_with(prefix.as_str())),
+        }
+    }
+}
