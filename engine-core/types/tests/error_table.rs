@@ -1,0 +1,41 @@
+//! `contracts/errors.json`, which clients are made from, and `ErrorCode`, which the service answers with, are one table.
+
+use serde_json::Value;
+use std::path::Path;
+use tidegraph_types::{ErrorCode, Kind};
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Invalid => "invalid",
+        Kind::NotFound => "not_found",
+        Kind::Conflict => "conflict",
+        Kind::Throttled => "throttled",
+        Kind::Unavailable => "unavailable",
+        Kind::Timeout => "timeout",
+        Kind::Corrupt => "corrupt",
+        Kind::Internal => "internal",
+    }
+}
+
+#[test]
+fn the_contract_lists_exactly_the_codes_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contracts/errors.json");
+    let text = std::fs::read_to_string(path).expect("contracts/errors.json can be read");
+    let table: Value = serde_json::from_str(&text).expect("contracts/errors.json is JSON");
+    let listed: Vec<(String, String, u64)> = table["errors"]
+        .as_array()
+        .expect("`errors` is an array")
+        .iter()
+        .map(|row| {
+            let text = |field: &str| row[field].as_str().expect("a string").to_owned();
+            (text("code"), text("kind"), row["httpStatus"].as_u64().expect("a number"))
+        })
+        .collect();
+    let coded: Vec<(String, String, u64)> = ErrorCode::ALL
+        .iter()
+        .map(|code| {
+            (code.as_str().to_owned(), kind_name(code.kind()).to_owned(), u64::from(code.http_status()))
+        })
+        .collect();
+    assert_eq!(listed, coded, "contracts/errors.json and engine-core/types/src/error.rs have parted");
+}
