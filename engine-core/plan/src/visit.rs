@@ -1,0 +1,248 @@
+//! Walking plans: inputs, subplans and expressions of an operator, each in one place, so that passes stay short.
+
+use crate::op::ScanTest;
+use crate::{Expr, Op, ScanFilter};
+
+impl Op {
+    /// The operator that feeds this one; `None` for `Argument`.
+    #[must_use]
+    pub fn input(&self) -> Option<&Op> {
+        self.parts().0
+    }
+
+    /// The subplans of this operator.
+    #[must_use]
+    pub fn subplans(&self) -> Vec<&Op> {
+        self.parts().1
+    }
+
+    fn parts(&self) -> (Option<&Op>, Vec<&Op>) {
+        match self {
+            Op::Argument => (None, vec![]),
+            Op::ScanVertices { input, .. }
+            | Op::ScanEdges { input, .. }
+            | Op::LookupVertices { input, .. }
+            | Op::LookupEdges { input, .. }
+            | Op::Expand { input, .. }
+            | Op::VarExpand { input, .. }
+            | Op::ShortestPath { input, .. }
+            | Op::Match { input, .. }
+            | Op::Filter { input, .. }
+            | Op::Let { input, .. }
+            | Op::Keep { input, .. }
+            | Op::Unwind { input, .. }
+            | Op::Aggregate { input, .. }
+            | Op::Distinct { input, .. }
+            | Op::Sort { input, .. }
+            | Op::Slice { input, .. }
+            | Op::Tail { input, .. }
+            | Op::Eager { input }
+            | Op::CreateVertex { input, .. }
+            | Op::CreateEdge { input, .. }
+            | Op::SetProperties { input, .. }
+            | Op::SetPropertyMap { input, .. }
+            | Op::SetLabels { input, .. }
+            | Op::Delete { input, .. } => (Some(input), vec![]),
+            Op::Apply { input, plan, .. } | Op::Bind { input, plan, .. } => (Some(input), vec![plan]),
+            Op::Union { input, branches } | Op::Coalesce { input, branches } => {
+                (Some(input), branches.iter().collect())
+            }
+            Op::Choose { input, branches, otherwise } => {
+                (Some(input), branches.iter().map(|b| &b.plan).chain(otherwise.as_deref()).collect())
+            }
+            Op::Repeat { input, body, until, emit, .. } => {
+                let tests = until.iter().chain(emit).map(|t| &*t.plan);
+                (Some(input), std::iter::once(&**body).chain(tests).collect())
+            }
+            Op::Merge { input, matching, create } => (Some(input), vec![matching, create]),
+        }
+    }
+
+    /// Input (if any) and subplans, for rewriting in place.
+    pub fn children_mut(&mut self) -> Vec<&mut Op> {
+        match self {
+            Op::Argument => vec![],
+            Op::ScanVertices { input, .. }
+            | Op::ScanEdges { input, .. }
+            | Op::LookupVertices { input, .. }
+            | Op::LookupEdges { input, .. }
+            | Op::Expand { input, .. }
+            | Op::VarExpand { input, .. }
+            | Op::ShortestPath { input, .. }
+            | Op::Match { input, .. }
+            | Op::Filter { input, .. }
+            | Op::Let { input, .. }
+            | Op::Keep { input, .. }
+            | Op::Unwind { input, .. }
+            | Op::Aggregate { input, .. }
+            | Op::Distinct { input, .. }
+            | Op::Sort { input, .. }
+            | Op::Slice { input, .. }
+            | Op::Tail { input, .. }
+            | Op::Eager { input }
+            | Op::CreateVertex { input, .. }
+            | Op::CreateEdge { input, .. }
+            | Op::SetProperties { input, .. }
+            | Op::SetPropertyMap { input, .. }
+            | Op::SetLabels { input, .. }
+            | Op::Delete { input, .. } => vec![input],
+            Op::Apply { input, plan, .. } | Op::Bind { input, plan, .. } => vec![input, plan],
+            Op::Union { input, branches } | Op::Coalesce { input, branches } => {
+                std::iter::once(&mut **input).chain(branches.iter_mut()).collect()
+            }
+            Op::Choose { input, branches, otherwise } => std::iter::once(&mut **input)
+                .chain(branches.iter_mut().map(|b| &mut b.plan))
+                .chain(otherwise.as_deref_mut())
+                .collect(),
+            Op::Repeat { input, body, until, emit, .. } => [&mut **input, &mut **body]
+                .into_iter()
+                .chain(until.iter_mut().chain(emit).map(|t| &mut *t.plan))
+                .collect(),
+            Op::Merge { input, matching, create } => vec![input, matching, create],
+        }
+    }
+
+    /// The expressions of this operator itself, not of its children.
+    #[must_use]
+    pub fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Op::ScanVertices { filter, .. } => filter.exprs(),
+            Op::LookupVertices { ids, .. } | Op::LookupEdges { ids, .. } => vec![ids],
+            Op::VarExpand { edge_filter, .. } | Op::ShortestPath { edge_filter, .. } => {
+                edge_filter.iter().map(|(_, e)| &**e).collect()
+            }
+            Op::Match { pattern, .. } => pattern
+                .nodes
+                .iter()
+                .flat_map(|n| &n.properties)
+                .chain(pattern.edges.iter().flat_map(|e| &e.properties))
+                .map(|(_, e)| e)
+                .chain(&pattern.predicate)
+                .collect(),
+            Op::Filter { predicate, .. } => vec![predicate],
+            Op::Let { bindings, .. } => bindings.iter().map(|(_, e)| e).collect(),
+            Op::Unwind { list, .. } => vec![list],
+            Op::Aggregate { keys, items, .. } => {
+                keys.iter().map(|(_, e)| e).chain(items.iter().flat_map(|i| &i.args)).collect()
+            }
+            Op::Distinct { by, .. } => by.iter().collect(),
+            Op::Sort { keys, .. } => keys.iter().map(|k| &k.expr).collect(),
+            Op::Slice { skip, limit, .. } => skip.iter().chain(limit).collect(),
+            Op::Tail { count, .. } => vec![count],
+            Op::Choose { branches, .. } => branches.iter().map(|b| &b.condition).collect(),
+            Op::Repeat { times, .. } => times.iter().collect(),
+            Op::CreateVertex { id, labels, properties, properties_from, .. } => id
+                .iter()
+                .chain(labels)
+                .chain(properties.iter().flat_map(|p| [&p.key, &p.value]))
+                .chain(properties_from)
+                .collect(),
+            Op::CreateEdge { id, label, from, to, properties, properties_from, .. } => id
+                .iter()
+                .chain([label, from, to])
+                .chain(properties.iter().flat_map(|p| [&p.key, &p.value]))
+                .chain(properties_from)
+                .collect(),
+            Op::SetProperties { element, properties, .. } => {
+                std::iter::once(element).chain(properties.iter().flat_map(|p| [&p.key, &p.value])).collect()
+            }
+            Op::SetPropertyMap { element, map, .. } => vec![element, map],
+            Op::SetLabels { element, .. } => vec![element],
+            Op::Delete { targets, .. } => targets.iter().collect(),
+            Op::Argument
+            | Op::ScanEdges { .. }
+            | Op::Expand { .. }
+            | Op::Keep { .. }
+            | Op::Eager { .. }
+            | Op::Apply { .. }
+            | Op::Bind { .. }
+            | Op::Union { .. }
+            | Op::Coalesce { .. }
+            | Op::Merge { .. } => vec![],
+        }
+    }
+
+    /// Whether this operator or one below it (subplans included) changes the graph.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.writes_itself()
+            || self.input().is_some_and(Op::writes)
+            || self.subplans().into_iter().any(Op::writes)
+    }
+
+    /// Whether this operator itself changes the graph.
+    #[must_use]
+    pub fn writes_itself(&self) -> bool {
+        matches!(
+            self,
+            Op::CreateVertex { .. }
+                | Op::CreateEdge { .. }
+                | Op::SetProperties { .. }
+                | Op::SetPropertyMap { .. }
+                | Op::SetLabels { .. }
+                | Op::Delete { .. }
+        )
+    }
+}
+
+impl ScanFilter {
+    /// Operands of the predicates.
+    #[must_use]
+    pub fn exprs(&self) -> Vec<&Expr> {
+        let mut all = vec![];
+        for (_, test) in &self.predicates {
+            match test {
+                ScanTest::Exists => {}
+                ScanTest::Equals(e) | ScanTest::Within(e) | ScanTest::StartsWith(e) => all.push(e),
+                ScanTest::Range { low, high } => all.extend(low.iter().chain(high).map(|(e, _)| e)),
+            }
+        }
+        all
+    }
+}
+
+impl Expr {
+    /// The expressions directly inside this one.
+    #[must_use]
+    pub fn children(&self) -> Vec<&Expr> {
+        match self {
+            Expr::Literal(_) | Expr::Parameter(_) | Expr::Slot(_) | Expr::IsBound(_) => vec![],
+            Expr::Property(base, _)
+            | Expr::Not(base)
+            | Expr::IsNull(base)
+            | Expr::Negate(base)
+            | Expr::HasLabels(base, _)
+            | Expr::HasAnyLabel(base, _) => vec![base],
+            Expr::Index(a, b)
+            | Expr::Xor(a, b)
+            | Expr::Compare(_, a, b)
+            | Expr::In(a, b)
+            | Expr::Arithmetic(_, a, b) => {
+                vec![a, b]
+            }
+            Expr::Slice(base, from, to) => {
+                std::iter::once(&**base).chain(from.as_deref()).chain(to.as_deref()).collect()
+            }
+            Expr::And(all) | Expr::Or(all) | Expr::List(all) | Expr::Call(_, all) => all.iter().collect(),
+            Expr::Map(entries) => entries.iter().map(|(_, e)| e).collect(),
+            Expr::Case { branches, otherwise } => {
+                branches.iter().flat_map(|(c, r)| [c, r]).chain(std::iter::once(&**otherwise)).collect()
+            }
+            Expr::Comprehension { list, filter, map, .. } => {
+                std::iter::once(&**list).chain(filter.as_deref()).chain(map.as_deref()).collect()
+            }
+            Expr::Quantified { list, predicate, .. } => vec![list, predicate],
+            Expr::Reduce { start, list, step, .. } => vec![start, list, step],
+        }
+    }
+
+    /// Calls `visit` for every slot that the value depends on, local ones of comprehensions included.
+    pub fn for_each_slot(&self, visit: &mut dyn FnMut(crate::Slot)) {
+        if let Expr::Slot(slot) | Expr::IsBound(slot) = self {
+            visit(*slot);
+        }
+        for child in self.children() {
+            child.for_each_slot(visit);
+        }
+    }
+}
