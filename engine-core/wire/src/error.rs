@@ -1,0 +1,114 @@
+//! What can be wrong with bytes, or with a value that is to become bytes.
+
+use tidegraph_types::ErrorCode;
+
+/// An error of encoding or decoding.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A message has none of the alternatives that this version knows.
+    #[error("{message} is of a kind that this version does not know; a newer version may have written it")]
+    UnknownKind {
+        /// Name of the message.
+        message: &'static str,
+    },
+    /// A required field is absent.
+    #[error("{message} lacks its field {field}")]
+    Missing {
+        /// Name of the message.
+        message: &'static str,
+        /// Name of the field.
+        field: &'static str,
+    },
+    /// A number is outside the range of its field.
+    #[error("{field} {value} is out of range")]
+    OutOfRange {
+        /// Name of the field.
+        field: &'static str,
+        /// The number.
+        value: i128,
+    },
+    /// A value of a type that no property can hold.
+    #[error("a value of type {type_name} cannot be stored")]
+    NotStorable {
+        /// Name of the type.
+        type_name: &'static str,
+    },
+    /// Bytes that are not a message of the expected type.
+    #[error("bytes are not a valid message: {0}")]
+    Malformed(#[from] prost::DecodeError),
+    /// The source ends inside a frame.
+    #[error("frame at byte {offset} is cut short: {found} of {expected} bytes are there")]
+    Truncated {
+        /// Where the frame begins.
+        offset: u64,
+        /// How many bytes of the frame are there.
+        found: u64,
+        /// How many bytes it should have; 8 when its header is not whole.
+        expected: u64,
+    },
+    /// The payload of a frame does not match its checksum.
+    #[error("frame at byte {offset} has checksum {found:08x} instead of {expected:08x}")]
+    BadChecksum {
+        /// Where the frame begins.
+        offset: u64,
+        /// The checksum in the header.
+        expected: u32,
+        /// The checksum of the payload.
+        found: u32,
+    },
+    /// A frame claims, or is given, more bytes than the limit.
+    #[error("frame at byte {offset} has {length} bytes, more than the limit of {max}")]
+    TooLong {
+        /// Where the frame begins; 0 when writing.
+        offset: u64,
+        /// Length of the payload in bytes.
+        length: u64,
+        /// The limit in bytes.
+        max: u64,
+    },
+    /// A frame has no payload. Zeros in a file would read as such frames, so they are not allowed.
+    #[error("frame at byte {offset} is empty")]
+    EmptyFrame {
+        /// Where the frame begins; 0 when writing.
+        offset: u64,
+    },
+    /// A file is not of the expected format, or of a version that is not known.
+    #[error("not a {expected}: {found}")]
+    WrongFormat {
+        /// What was expected.
+        expected: &'static str,
+        /// What was found instead.
+        found: String,
+    },
+    /// Counts at the end of a file do not agree with what was read.
+    #[error("{what}: {found} were read, the footer says {expected}")]
+    CountMismatch {
+        /// What is counted.
+        what: &'static str,
+        /// The number in the footer.
+        expected: u64,
+        /// The number read.
+        found: u64,
+    },
+    /// The source or target failed.
+    #[error("reading or writing at byte {offset} failed: {source}")]
+    Io {
+        /// Where.
+        offset: u64,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// The stable code that a client sees.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NotStorable { .. } => ErrorCode::InvalidArgument,
+            Self::Io { .. } => ErrorCode::Unavailable,
+            _ => ErrorCode::Corrupt,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The envelope that the log, segments and checkpoints share: length, checksum, payload.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0–3 | length of the payload, little endian, at least 1 |
+//! | 4–7 | CRC-32C of the payload, little endian |
+//! | 8– | payload |
+//!
+//! An empty payload is not allowed: eight zero bytes would be a valid frame, and zeros are what a crash leaves behind
+//! in a file whose length reached the disk before its data. The reader must never believe a length before it has
+//! seen the bytes: its buffer grows with what arrives.
+
+use crate::Error;
+use std::io::Read;
+
+/// Bytes before the payload.
+pub const HEADER_BYTES: usize = 8;
+
+/// The longest payload that is written or read unless the reader says otherwise: 256 MiB.
+pub const MAX_PAYLOAD_BYTES: usize = 256 << 20;
+
+/// How much the buffer of a reader grows ahead of what has arrived.
+const READ_STEP_BYTES: usize = 1 << 20;
+
+/// Appends one frame to `out`. Leaves `out` as it was when the payload is empty or longer than
+/// [`MAX_PAYLOAD_BYTES`].
+pub fn write_frame(out: &mut Vec<u8>, payload: &[u8]) -> Result<(), Error> {
+    write_frame_with(out, |out| out.extend_from_slice(payload))
+}
+
+/// Appends one frame whose payload `fill` appends to `out`; saves the copy that [`write_frame`] makes.
+pub fn write_frame_with(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER_BYTES]);
+    fill(out);
+    let length = out.len().saturating_sub(start + HEADER_BYTES);
+    if length == 0 || length > MAX_PAYLOAD_BYTES {
+        out.truncate(start);
+        return Err(match length {
+            0 => Error::EmptyFrame { offset: 0 },
+            _ => Error::TooLong { offset: 0, length: length as u64, max: MAX_PAYLOAD_BYTES as u64 },
+        });
+    }
+    let crc = crc32c::crc32c(&out[start + HEADER_BYTES..]);
+    out[start..start + 4].copy_from_slice(&(length as u32).to_le_bytes());
+    out[start + 4..start + HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+    Ok(())
+}
+
+/// Length and checksum from a frame's header.
+#[must_use]
+pub fn parse_header(header: [u8; HEADER_BYTES]) -> (u32, u32) {
+    let [a, b, c, d, e, f, g, h] = header;
+    (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))
+}
+
+/// Reads frames one after the other. Wrap a file in a `BufReader` if its reads are dear.
+#[derive(Debug)]
+pub struct FrameReader<R> {
+    inner: R,
+    buffer: Vec<u8>,
+    offset: u64,
+    max_payload_bytes: usize,
+}
+
+impl<R: Read> FrameReader<R> {
+    /// A reader that counts its offsets from 0.
+    pub fn new(inner: R) -> Self {
+        Self::at(inner, 0)
+    }
+
+    /// A reader whose first byte is byte `offset` of the file.
+    pub fn at(inner: R, offset: u64) -> Self {
+        Self { inner, buffer: Vec::new(), offset, max_payload_bytes: MAX_PAYLOAD_BYTES }
+    }
+
+    /// Refuses payloads of more than `bytes`.
+    #[must_use]
+    pub fn max_payload_bytes(mut self, bytes: usize) -> Self {
+        self.max_payload_bytes = bytes;
+        self
+    }
+
+    /// Where the next frame begins; after an error, where the bad one begins.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The payload of the next frame; `None` when the source ended between two frames. After an error the reader
+    /// stands inside a frame and cannot go on.
+    pub fn next_frame(&mut self) -> Result<Option<&[u8]>, Error> {
+        let offset = self.offset;
+        self.buffer.clear();
+        let found = self.fill(HEADER_BYTES)?;
+        if found == 0 {
+            return Ok(None);
+        }
+        if found < HEADER_BYTES {
+            return Err(Error::Truncated { offset, found: found as u64, expected: HEADER_BYTES as u64 });
+        }
+        let mut header = [0; HEADER_BYTES];
+        header.copy_from_slice(&self.buffer);
+        let (length, expected) = parse_header(header);
+        if length == 0 {
+            return Err(Error::EmptyFrame { offset });
+        }
+        let max = self.max_payload_bytes as u64;
+        if u64::from(length) > max {
+            return Err(Error::TooLong { offset, length: u64::from(length), max });
+        }
+        self.buffer.clear();
+        let found = self.fill(length as usize)?;
+        if found < length as usize {
+            return Err(Error::Truncated {
+                offset,
+                found: (HEADER_BYTES + found) as u64,
+                expected: HEADER_BYTES as u64 + u64::from(length),
+            });
+        }
+        let crc = crc32c::crc32c(&self.buffer);
+        if crc != expected {
+            return Err(Error::BadChecksum { offset, expected, found: crc });
+        }
+        self.offset += HEADER_BYTES as u64 + u64::from(length);
+        Ok(Some(&self.buffer))
+    }
+
+    /// Reads `wanted` bytes into the empty buffer, or fewer at the end of the source.
+    fn fill(&mut self, wanted: usize) -> Result<usize, Error> {
+        let mut filled = 0;
+        while filled < wanted {
+            let step = (wanted - filled).min(READ_STEP_BYTES);
+            self.buffer.resize(filled + step, 0);
+            match self.inner.read(&mut self.buffer[filled..]) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(Error::Io { offset: self.offset + filled as u64, source }),
+            }
+        }
+        self.buffer.truncate(filled);
+        Ok(filled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn frames(payloads: &[&[u8]]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for payload in payloads {
+            write_frame(&mut out, payload).unwrap();
+        }
+        out
+    }
+
+    #[test]
+    fn bytes_are_as_documented() {
+        let mut expected = vec![3, 0, 0, 0];
+        expected.extend(crc32c::crc32c(b"abc").to_le_bytes());
+        expected.extend(b"abc");
+        assert_eq!(frames(&[b"abc"]), expected);
+    }
+
+    #[test]
+    fn damage_is_told_with_its_place() {
+        let good = frames(&[b"first", b"second"]);
+        for cut in 14..good.len() {
+            let mut reader = FrameReader::new(&good[..cut]);
+            assert_eq!(reader.next_frame().unwrap(), Some(b"first".as_slice()));
+            assert!(matches!(reader.next_frame(), Err(Error::Truncated { offset: 13, .. })), "{cut}");
+        }
+        for byte in 17..good.len() {
+            let mut bad = good.clone();
+            bad[byte] ^= 0x10;
+            let mut reader = FrameReader::new(bad.as_slice());
+            reader.next_frame().unwrap();
+            assert!(matches!(reader.next_frame(), Err(Error::BadChecksum { offset: 13, .. })), "{byte}");
+        }
+    }
+
+    #[test]
+    fn zeros_are_no_frames() {
+        assert!(matches!(
+            FrameReader::new([0; 64].as_slice()).next_frame(),
+            Err(Error::EmptyFrame { offset: 0 })
+        ));
+        let mut out = vec![7];
+        assert!(matches!(write_frame(&mut out, b""), Err(Error::EmptyFrame { .. })));
+        assert_eq!(out, [7]);
+    }
+
+    #[test]
+    fn a_long_length_is_refused_before_it_is_read() {
+        let mut reader = FrameReader::at([0xff; 8].as_slice(), 100).max_payload_bytes(10);
+        assert!(matches!(
+            reader.next_frame(),
+            Err(Error::TooLong { offset: 100, length: 0xffff_ffff, max: 10 })
+        ));
+        // Within the limit, memory follows what arrives.
+        let mut header = (200_u32 << 20).to_le_bytes().to_vec();
+        header.extend([0; 20]);
+        let mut reader = FrameReader::new(header.as_slice());
+        assert!(matches!(reader.next_frame(), Err(Error::Truncated { found: 24, .. })));
+        assert!(reader.buffer.capacity() <= 2 * READ_STEP_BYTES);
+    }
+
+    proptest! {
+        #[test]
+        fn any_frames_come_back(payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..200), 0..10)) {
+            let bytes = frames(&payloads.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            let mut reader = FrameReader::new(bytes.as_slice());
+            for payload in &payloads {
+                prop_assert_eq!(reader.next_frame().unwrap(), Some(payload.as_slice()));
+            }
+            prop_assert_eq!(reader.next_frame().unwrap(), None);
+            prop_assert_eq!(reader.offset(), bytes.len() as u64);
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut reader = FrameReader::new(bytes.as_slice());
+            while let Ok(Some(_)) = reader.next_frame() {}
+        }
+    }
+}

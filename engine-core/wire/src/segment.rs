@@ -1,0 +1,270 @@
+//! Segment files: the mutations of one bulk load for one partition.
+//!
+//! Flow, writing: [`SegmentWriter::create`] writes magic and header, [`SegmentWriter::push`] gathers mutations into
+//! blocks, [`SegmentWriter::finish`] writes the footer. Reading: [`SegmentReader::open`], then
+//! [`SegmentReader::next_block`] until `None`, which it answers only after a footer that agrees with what was read: a
+//! file that was cut short, even between two blocks, is an error, never a smaller load. The byte table is
+//! `docs/formats/segment.md`.
+
+use crate::frame::{self, FrameReader};
+use crate::proto::{self, SegmentBlock, SegmentFooter, SegmentFrame, segment_frame::Kind};
+use crate::{Error, mutation};
+use prost::Message;
+use std::io::{Read, Write};
+use tidegraph_types::{Mutation, PartitionCount, PartitionId};
+
+/// First bytes of every segment file.
+pub const MAGIC: &[u8; 8] = b"TIDESEG\x01";
+
+/// The format that this version writes.
+pub const FORMAT: u32 = 1;
+
+/// A block is written when its mutations have about this many bytes.
+const BLOCK_BYTES: usize = 256 << 10;
+
+const WHAT: &str = "segment";
+
+/// What a segment is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SegmentHeader {
+    /// Name of the graph.
+    pub graph: String,
+    /// The partition whose mutations it holds.
+    pub partition: PartitionId,
+    /// Partition count of the graph.
+    pub partition_count: PartitionCount,
+    /// Id of the load that wrote it.
+    pub load_id: String,
+}
+
+/// Writes one segment.
+#[derive(Debug)]
+pub struct SegmentWriter<W> {
+    inner: W,
+    block: SegmentBlock,
+    block_bytes: usize,
+    footer: SegmentFooter,
+    written: u64,
+    buffer: Vec<u8>,
+}
+
+impl<W: Write> SegmentWriter<W> {
+    /// Begins a segment.
+    pub fn create(inner: W, header: &SegmentHeader) -> Result<Self, Error> {
+        let mut writer = Self {
+            inner,
+            block: SegmentBlock::default(),
+            block_bytes: 0,
+            footer: SegmentFooter::default(),
+            written: 0,
+            buffer: MAGIC.to_vec(),
+        };
+        writer.write(Kind::Header(proto::SegmentHeader {
+            format: FORMAT,
+            graph: header.graph.clone(),
+            partition: u32::from(header.partition.0),
+            partition_count: u32::from(header.partition_count.get()),
+            load_id: header.load_id.clone(),
+        }))?;
+        Ok(writer)
+    }
+
+    /// Adds one mutation after those that are there.
+    pub fn push(&mut self, mutation: &Mutation) -> Result<(), Error> {
+        let message = mutation::encode(mutation)?;
+        self.block_bytes += message.encoded_len();
+        self.block.mutations.push(message);
+        self.footer.mutations += 1;
+        if self.block_bytes >= BLOCK_BYTES { self.flush_block() } else { Ok(()) }
+    }
+
+    /// Writes what is left and the footer; gives the target back together with the number of bytes of the file.
+    pub fn finish(mut self) -> Result<(W, u64), Error> {
+        self.flush_block()?;
+        self.write(Kind::Footer(self.footer))?;
+        self.inner.flush().map_err(|source| Error::Io { offset: self.written, source })?;
+        Ok((self.inner, self.written))
+    }
+
+    fn flush_block(&mut self) -> Result<(), Error> {
+        if self.block.mutations.is_empty() {
+            return Ok(());
+        }
+        self.footer.blocks += 1;
+        self.block_bytes = 0;
+        let block = std::mem::take(&mut self.block);
+        self.write(Kind::Block(block))
+    }
+
+    fn write(&mut self, kind: Kind) -> Result<(), Error> {
+        let message = SegmentFrame { kind: Some(kind) };
+        frame::write_frame(&mut self.buffer, &message.encode_to_vec())?;
+        self.inner.write_all(&self.buffer).map_err(|source| Error::Io { offset: self.written, source })?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// Reads one segment.
+#[derive(Debug)]
+pub struct SegmentReader<R> {
+    frames: FrameReader<R>,
+    header: SegmentHeader,
+    read: SegmentFooter,
+    done: bool,
+}
+
+impl<R: Read> SegmentReader<R> {
+    /// Reads magic and header.
+    pub fn open(mut inner: R) -> Result<Self, Error> {
+        let mut magic = Vec::new();
+        inner
+            .by_ref()
+            .take(MAGIC.len() as u64)
+            .read_to_end(&mut magic)
+            .map_err(|source| Error::Io { offset: 0, source })?;
+        if magic != MAGIC {
+            return Err(wrong(format!("it begins with the bytes {magic:02x?}")));
+        }
+        let mut frames = FrameReader::at(inner, MAGIC.len() as u64);
+        let header = match next(&mut frames)? {
+            Some(Kind::Header(header)) => decode_header(header)?,
+            Some(_) => return Err(wrong("its first frame is not a header".into())),
+            None => return Err(wrong("it has no header".into())),
+        };
+        Ok(Self { frames, header, read: SegmentFooter::default(), done: false })
+    }
+
+    /// What the segment is.
+    #[must_use]
+    pub fn header(&self) -> &SegmentHeader {
+        &self.header
+    }
+
+    /// The mutations of the next block; `None` at the end of a whole segment.
+    pub fn next_block(&mut self) -> Result<Option<Vec<Mutation>>, Error> {
+        if self.done {
+            return Ok(None);
+        }
+        match next(&mut self.frames)? {
+            Some(Kind::Block(block)) => {
+                self.read.blocks += 1;
+                self.read.mutations += block.mutations.len() as u64;
+                Ok(Some(mutation::decode_all(block.mutations)?))
+            }
+            Some(Kind::Footer(footer)) => {
+                check("blocks of the segment", footer.blocks, self.read.blocks)?;
+                check("mutations of the segment", footer.mutations, self.read.mutations)?;
+                if next(&mut self.frames)?.is_some() {
+                    return Err(wrong(format!(
+                        "something follows its footer at byte {}",
+                        self.frames.offset()
+                    )));
+                }
+                self.done = true;
+                Ok(None)
+            }
+            Some(Kind::Header(_)) => Err(wrong("it has a second header".into())),
+            None => {
+                let offset = self.frames.offset();
+                Err(Error::Truncated { offset, found: 0, expected: frame::HEADER_BYTES as u64 })
+            }
+        }
+    }
+}
+
+fn next<R: Read>(frames: &mut FrameReader<R>) -> Result<Option<Kind>, Error> {
+    let Some(payload) = frames.next_frame()? else { return Ok(None) };
+    let kind = SegmentFrame::decode(payload)?.kind;
+    kind.map(Some).ok_or(Error::UnknownKind { message: "SegmentFrame" })
+}
+
+fn decode_header(header: proto::SegmentHeader) -> Result<SegmentHeader, Error> {
+    if header.format != FORMAT {
+        return Err(wrong(format!("its format is {}, this version reads format {FORMAT}", header.format)));
+    }
+    let range = |field, value: u32| Error::OutOfRange { field, value: i128::from(value) };
+    let count = u16::try_from(header.partition_count).ok().and_then(|c| PartitionCount::new(c).ok());
+    let partition_count = count.ok_or(range("partition_count", header.partition_count))?;
+    let partition = u16::try_from(header.partition).ok().filter(|p| *p < partition_count.get());
+    Ok(SegmentHeader {
+        graph: header.graph,
+        partition: PartitionId(partition.ok_or(range("partition", header.partition))?),
+        partition_count,
+        load_id: header.load_id,
+    })
+}
+
+fn check(what: &'static str, expected: u64, found: u64) -> Result<(), Error> {
+    if expected == found { Ok(()) } else { Err(Error::CountMismatch { what, expected, found }) }
+}
+
+fn wrong(found: String) -> Error {
+    Error::WrongFormat { expected: WHAT, found }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutation::tests::any_mutation;
+    use proptest::prelude::*;
+    use tidegraph_types::Gui;
+
+    fn header() -> SegmentHeader {
+        SegmentHeader {
+            graph: "g".into(),
+            partition: PartitionId(3),
+            partition_count: PartitionCount::new(4).unwrap(),
+            load_id: "load-1".into(),
+        }
+    }
+
+    fn write(mutations: &[Mutation]) -> Vec<u8> {
+        let mut writer = SegmentWriter::create(Vec::new(), &header()).unwrap();
+        for mutation in mutations {
+            writer.push(mutation).unwrap();
+        }
+        let (bytes, length) = writer.finish().unwrap();
+        assert_eq!(bytes.len() as u64, length);
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Result<Vec<Mutation>, Error> {
+        let mut reader = SegmentReader::open(bytes)?;
+        assert_eq!(reader.header(), &header());
+        let mut all = Vec::new();
+        while let Some(block) = reader.next_block()? {
+            all.extend(block);
+        }
+        assert!(reader.next_block()?.is_none());
+        Ok(all)
+    }
+
+    #[test]
+    fn many_blocks() {
+        let id = "x".repeat(1000);
+        let mutations: Vec<_> =
+            (0..1000).map(|i| Mutation::AddException { id: id.as_str().into(), gui: Gui(i) }).collect();
+        assert_eq!(read(&write(&mutations)).unwrap(), mutations);
+    }
+
+    #[test]
+    fn every_cut_is_noticed() {
+        let bytes = write(&[Mutation::DeleteVertex { gui: Gui(1) }]);
+        for cut in 0..bytes.len() {
+            assert!(read(&bytes[..cut]).is_err(), "{cut}");
+        }
+        let longer = [bytes.as_slice(), &[0]].concat();
+        assert!(read(&longer).is_err());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn any_segment_comes_back(mutations in prop::collection::vec(any_mutation(), 0..20)) {
+            let back = read(&write(&mutations)).unwrap();
+            prop_assert_eq!(format!("{back:?}"), format!("{mutations:?}"));
+        }
+    }
+}
