@@ -1,1 +1,424 @@
-//! Plans as text: an operator a line, its input below it, subplans indented under a name.
+//! Plans as text: an operator a line in the order in which rows flow, subplans indented below their operator.
+
+use crate::op::ScanTest;
+use crate::{
+    ApplyKind, Arithmetic, BindKind, Comparison, Expr, Length, Op, Plan, PropertyAssignment, Quantifier,
+    RepeatTest, ScanFilter, Shortest, Slot,
+};
+use std::fmt::{self, Display, Formatter, Write};
+use tidegraph_types::{Direction, Str, Value};
+
+impl Display for Plan {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_op(&self.root, 0, f)?;
+        if !self.columns.is_empty() {
+            let columns: Vec<String> =
+                self.columns.iter().map(|c| format!("{}={}", c.name, c.slot)).collect();
+            writeln!(f, "answer {}", columns.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Op {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_op(self, 0, f)
+    }
+}
+
+fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+    let mut text = String::new();
+    for (i, item) in items.into_iter().enumerate() {
+        let _ = write!(text, "{}{item}", if i > 0 { ", " } else { "" });
+    }
+    text
+}
+
+fn arrow(direction: Direction, labels: &[Str], length: Option<Length>) -> String {
+    let mut inner = list(labels.iter()).replace(", ", "|");
+    if let Some(Length { min, max }) = length {
+        let _ = write!(inner, "*{min}..");
+        if let Some(max) = max {
+            let _ = write!(inner, "{max}");
+        }
+    }
+    match direction {
+        Direction::Out => format!("-[{inner}]->"),
+        Direction::In => format!("<-[{inner}]-"),
+        Direction::Both => format!("-[{inner}]-"),
+    }
+}
+
+fn assignments(properties: &[PropertyAssignment]) -> String {
+    list(properties.iter().map(|p| {
+        let key = match &p.key {
+            Expr::Literal(Value::String(key)) => key.to_string(),
+            other => format!("({other})"),
+        };
+        format!("{key}: {} {}", p.value, format!("{:?}", p.cardinality).to_lowercase())
+    }))
+}
+
+fn slots(slots: &[Slot]) -> String {
+    list(slots.iter())
+}
+
+fn write_op(op: &Op, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
+    if let Some(input) = op.input() {
+        write_op(input, depth, f)?;
+    }
+    let pad = "  ".repeat(depth);
+    let line = describe(op);
+    if !(matches!(op, Op::Argument) && depth == 0) {
+        writeln!(f, "{pad}{line}")?;
+    }
+    let sub = |name: &str, plan: &Op, f: &mut Formatter<'_>| -> fmt::Result {
+        writeln!(f, "{pad}  {name}:")?;
+        write_op(plan, depth + 2, f)
+    };
+    match op {
+        Op::Apply { plan, .. } | Op::Bind { plan, .. } => write_op(plan, depth + 1, f)?,
+        Op::Union { branches, .. } | Op::Coalesce { branches, .. } => {
+            for branch in branches {
+                sub("branch", branch, f)?;
+            }
+        }
+        Op::Choose { branches, otherwise, .. } => {
+            for branch in branches {
+                sub(&format!("when {}", branch.condition), &branch.plan, f)?;
+            }
+            if let Some(plan) = otherwise {
+                sub("otherwise", plan, f)?;
+            }
+        }
+        Op::Repeat { body, until, emit, .. } => {
+            sub("body", body, f)?;
+            for (name, test) in [("until", until), ("emit", emit)] {
+                if let Some(RepeatTest { before, plan }) = test {
+                    sub(&format!("{name} {}", if *before { "before" } else { "after" }), plan, f)?;
+                }
+            }
+        }
+        Op::Merge { matching, create, .. } => {
+            sub("matching", matching, f)?;
+            sub("create", create, f)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn describe(op: &Op) -> String {
+    match op {
+        Op::Argument => "argument".into(),
+        Op::ScanVertices { out, filter, .. } => format!("scan vertices {out}{filter}"),
+        Op::ScanEdges { out, labels, .. } => format!("scan edges {out} [{}]", list(labels.iter())),
+        Op::LookupVertices { ids, out, .. } => format!("look up vertices {out} of {ids}"),
+        Op::LookupEdges { ids, out, .. } => format!("look up edges {out} of {ids}"),
+        Op::Expand { from, direction, labels, edge, to, into, loops_once, keep, .. } => {
+            let mut text = format!("expand {from} {}", arrow(*direction, labels, None));
+            if let Some(to) = to {
+                let _ = write!(text, " {}{to}", if *into { "into " } else { "" });
+            }
+            if let Some(edge) = edge {
+                let _ = write!(text, " edge {edge}");
+            }
+            if *loops_once && *direction == Direction::Both {
+                text.push_str(" loops once");
+            }
+            if let Some(keep) = keep {
+                let _ = write!(text, " keep [{}]", slots(keep));
+            }
+            text
+        }
+        Op::VarExpand { from, direction, labels, length, edges, to, into, edge_filter, exclude, .. } => {
+            let arrow = arrow(*direction, labels, Some(*length));
+            let mut text = format!("walk {from} {arrow} {}{to}", if *into { "into " } else { "" });
+            if let Some(edges) = edges {
+                let _ = write!(text, " edges {edges}");
+            }
+            if let Some((slot, expr)) = edge_filter {
+                let _ = write!(text, " where each {slot}: {expr}");
+            }
+            if !exclude.is_empty() {
+                let _ = write!(text, " without [{}]", slots(exclude));
+            }
+            text
+        }
+        Op::ShortestPath { from, to, direction, labels, length, which, edges, edge_filter, .. } => {
+            let which = if *which == Shortest::All { "all shortest" } else { "shortest" };
+            let mut text =
+                format!("{which} {from} {} {to} edges {edges}", arrow(*direction, labels, Some(*length)));
+            if let Some((slot, expr)) = edge_filter {
+                let _ = write!(text, " where each {slot}: {expr}");
+            }
+            text
+        }
+        Op::Match { pattern, .. } => describe_pattern(pattern),
+        Op::Filter { predicate, .. } => format!("filter {predicate}"),
+        Op::Let { bindings, .. } => {
+            format!("let {}", list(bindings.iter().map(|(s, e)| format!("{s} = {e}"))))
+        }
+        Op::Keep { slots: kept, .. } => format!("keep [{}]", slots(kept)),
+        Op::Unwind { list, out, .. } => format!("unwind {out} of {list}"),
+        Op::Aggregate { keys, items, .. } => {
+            let keys = list(keys.iter().map(|(s, e)| format!("{s} = {e}")));
+            let items = list(items.iter().map(|i| {
+                let distinct = if i.distinct { "distinct " } else { "" };
+                let empty = if i.empty_is_unbound { " or nothing" } else { "" };
+                format!("{} = {:?}({distinct}{}){empty}", i.out, i.kind, list(i.args.iter()))
+            }));
+            format!("aggregate by [{keys}] to [{items}]")
+        }
+        Op::Distinct { by, .. } => format!("distinct [{}]", list(by.iter())),
+        Op::Sort { keys, .. } => {
+            format!(
+                "sort [{}]",
+                list(keys.iter().map(|k| format!("{}{}", k.expr, if k.descending { " desc" } else { "" })))
+            )
+        }
+        Op::Slice { skip, limit, .. } => {
+            let mut text = "slice".to_string();
+            if let Some(skip) = skip {
+                let _ = write!(text, " skip {skip}");
+            }
+            if let Some(limit) = limit {
+                let _ = write!(text, " limit {limit}");
+            }
+            text
+        }
+        Op::Tail { count, .. } => format!("tail {count}"),
+        Op::Eager { .. } => "eager".into(),
+        Op::Apply { kind, .. } => match kind {
+            ApplyKind::Cross => "apply".into(),
+            ApplyKind::Optional(nulls) => format!("apply optional [{}]", slots(nulls)),
+            ApplyKind::Semi => "apply semi".into(),
+            ApplyKind::Anti => "apply anti".into(),
+            ApplyKind::Discard => "apply discard".into(),
+        },
+        Op::Bind { out, kind, .. } => match kind {
+            BindKind::Exists => format!("bind {out} = exists"),
+            BindKind::First(slot) => format!("bind {out} = first {slot}"),
+            BindKind::Collect(slot) => format!("bind {out} = collect {slot}"),
+            BindKind::Count => format!("bind {out} = count"),
+        },
+        Op::Union { .. } => "union".into(),
+        Op::Coalesce { .. } => "coalesce".into(),
+        Op::Choose { .. } => "choose".into(),
+        Op::Repeat { times, times_before, loops, .. } => match times {
+            Some(times) => {
+                format!("repeat {loops} times {times}{}", if *times_before { " before" } else { "" })
+            }
+            None => format!("repeat {loops}"),
+        },
+        Op::CreateVertex { out, id, labels, properties, properties_from, .. } => {
+            let mut text =
+                format!("create vertex {out} [{}] {{{}}}", list(labels.iter()), assignments(properties));
+            describe_creation(&mut text, id.as_ref(), properties_from.as_ref());
+            text
+        }
+        Op::CreateEdge { out, id, label, from, to, properties, properties_from, .. } => {
+            let mut text =
+                format!("create edge {out} {from} -[{label}]-> {to} {{{}}}", assignments(properties));
+            describe_creation(&mut text, id.as_ref(), properties_from.as_ref());
+            text
+        }
+        Op::SetProperties { element, properties, .. } => {
+            format!("set {element} {{{}}}", assignments(properties))
+        }
+        Op::SetPropertyMap { element, map, replace, .. } => {
+            format!("set {element} {} {map}", if *replace { "=" } else { "+=" })
+        }
+        Op::SetLabels { element, add, remove, .. } => {
+            format!("set labels {element} add [{}] remove [{}]", list(add.iter()), list(remove.iter()))
+        }
+        Op::Delete { targets, detach, .. } => {
+            format!("{}delete {}", if *detach { "detach " } else { "" }, list(targets.iter()))
+        }
+        Op::Merge { .. } => "merge".into(),
+    }
+}
+
+fn describe_creation(text: &mut String, id: Option<&Expr>, properties_from: Option<&Expr>) {
+    if let Some(id) = id {
+        let _ = write!(text, " id {id}");
+    }
+    if let Some(map) = properties_from {
+        let _ = write!(text, " and all of {map}");
+    }
+}
+
+fn describe_pattern(pattern: &crate::MatchPattern) -> String {
+    let properties = |p: &[(Str, Expr)]| {
+        if p.is_empty() {
+            String::new()
+        } else {
+            format!(" {{{}}}", list(p.iter().map(|(k, e)| format!("{k}: {e}"))))
+        }
+    };
+    let nodes = list(pattern.nodes.iter().map(|n| {
+        let labels: String = n.labels.iter().map(|l| format!(":{l}")).collect();
+        format!("({}{}{labels}{})", if n.bound { "bound " } else { "" }, n.slot, properties(&n.properties))
+    }));
+    let edges = list(pattern.edges.iter().map(|e| {
+        let (left, right) = (pattern.nodes[e.left].slot, pattern.nodes[e.right].slot);
+        let shortest = match e.shortest {
+            None => "",
+            Some(Shortest::One) => "shortest ",
+            Some(Shortest::All) => "all shortest ",
+        };
+        format!(
+            "{shortest}{left} {} {right} as {}{}{}",
+            arrow(e.direction, &e.labels, e.length),
+            if e.bound { "bound " } else { "" },
+            e.slot,
+            properties(&e.properties)
+        )
+    }));
+    let mut text = format!("match nodes [{nodes}] edges [{edges}]");
+    for path in &pattern.paths {
+        let steps =
+            list(path.edges.iter().map(|(e, forward)| format!("{}{e}", if *forward { "" } else { "-" })));
+        let _ = write!(text, " path {} = {} [{steps}]", path.slot, path.start);
+    }
+    if let Some(predicate) = &pattern.predicate {
+        let _ = write!(text, " where {predicate}");
+    }
+    text
+}
+
+impl Display for ScanFilter {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for group in &self.labels {
+            write!(f, " :{}", list(group.iter()).replace(", ", "|"))?;
+        }
+        for (key, test) in &self.predicates {
+            match test {
+                ScanTest::Exists => write!(f, " {key} exists")?,
+                ScanTest::Equals(e) => write!(f, " {key} = {e}")?,
+                ScanTest::Within(e) => write!(f, " {key} in {e}")?,
+                ScanTest::StartsWith(e) => write!(f, " {key} starts with {e}")?,
+                ScanTest::Range { low, high } => {
+                    if let Some((e, inside)) = low {
+                        write!(f, " {key} {} {e}", if *inside { ">=" } else { ">" })?;
+                    }
+                    if let Some((e, inside)) = high {
+                        write!(f, " {key} {} {e}", if *inside { "<=" } else { "<" })?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Display for Expr {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Expr::Literal(value) => write_value(value, f),
+            Expr::Parameter(name) => write!(f, "@{name}"),
+            Expr::Slot(slot) => write!(f, "{slot}"),
+            Expr::Property(base, key) => write!(f, "{base}.{key}"),
+            Expr::Index(base, index) => write!(f, "{base}[{index}]"),
+            Expr::Slice(base, from, to) => {
+                let end = |e: &Option<Box<Expr>>| e.as_ref().map(ToString::to_string).unwrap_or_default();
+                write!(f, "{base}[{}..{}]", end(from), end(to))
+            }
+            Expr::And(all) => write!(f, "({})", list(all.iter()).replace(", ", " and ")),
+            Expr::Or(all) => write!(f, "({})", list(all.iter()).replace(", ", " or ")),
+            Expr::Xor(a, b) => write!(f, "({a} xor {b})"),
+            Expr::Not(e) => write!(f, "not {e}"),
+            Expr::IsNull(e) => write!(f, "{e} is null"),
+            Expr::IsBound(slot) => write!(f, "{slot} is bound"),
+            Expr::Compare(c, a, b) => {
+                let sign = match c {
+                    Comparison::Equal => "=",
+                    Comparison::NotEqual => "<>",
+                    Comparison::Less => "<",
+                    Comparison::LessOrEqual => "<=",
+                    Comparison::Greater => ">",
+                    Comparison::GreaterOrEqual => ">=",
+                };
+                write!(f, "{a} {sign} {b}")
+            }
+            Expr::In(a, b) => write!(f, "{a} in {b}"),
+            Expr::Arithmetic(op, a, b) => {
+                let sign = match op {
+                    Arithmetic::Add => "+",
+                    Arithmetic::Subtract => "-",
+                    Arithmetic::Multiply => "*",
+                    Arithmetic::Divide => "/",
+                    Arithmetic::Modulo => "%",
+                    Arithmetic::Power => "^",
+                };
+                write!(f, "({a} {sign} {b})")
+            }
+            Expr::Negate(e) => write!(f, "-{e}"),
+            Expr::HasLabels(e, labels) => {
+                write!(f, "{e}{}", labels.iter().map(|l| format!(":{l}")).collect::<String>())
+            }
+            Expr::HasAnyLabel(e, labels) => write!(f, "{e}:{}", list(labels.iter()).replace(", ", "|")),
+            Expr::List(items) => write!(f, "[{}]", list(items.iter())),
+            Expr::Map(entries) => write!(f, "{{{}}}", list(entries.iter().map(|(k, e)| format!("{k}: {e}")))),
+            Expr::Case { branches, otherwise } => {
+                f.write_str("case")?;
+                for (condition, result) in branches {
+                    write!(f, " when {condition} then {result}")?;
+                }
+                write!(f, " else {otherwise} end")
+            }
+            Expr::Comprehension { variable, list, filter, map } => {
+                write!(f, "[{variable} in {list}")?;
+                if let Some(filter) = filter {
+                    write!(f, " where {filter}")?;
+                }
+                if let Some(map) = map {
+                    write!(f, " | {map}")?;
+                }
+                f.write_str("]")
+            }
+            Expr::Quantified { quantifier, variable, list, predicate } => {
+                let name = match quantifier {
+                    Quantifier::All => "all",
+                    Quantifier::Any => "any",
+                    Quantifier::None => "none",
+                    Quantifier::Single => "single",
+                };
+                write!(f, "{name}({variable} in {list} where {predicate})")
+            }
+            Expr::Reduce { accumulator, start, variable, list, step } => {
+                write!(f, "reduce({accumulator} = {start}, {variable} in {list} | {step})")
+            }
+            Expr::Call(function, args) => write!(f, "{function:?}({})", list(args.iter())),
+        }
+    }
+}
+
+fn write_value(value: &Value, f: &mut Formatter<'_>) -> fmt::Result {
+    match value {
+        Value::Null => f.write_str("null"),
+        Value::Unbound => f.write_str("unbound"),
+        Value::Bool(v) => write!(f, "{v}"),
+        Value::Byte(v) => write!(f, "{v}b"),
+        Value::Short(v) => write!(f, "{v}s"),
+        Value::Int(v) => write!(f, "{v}i"),
+        Value::Long(v) => write!(f, "{v}"),
+        Value::Float(v) => write!(f, "{v:?}f"),
+        Value::Double(v) => write!(f, "{v:?}"),
+        Value::String(v) => write!(f, "'{}'", v.escape_debug()),
+        Value::DateTime(v) => write!(f, "datetime('{v}')"),
+        other => match other.as_slice() {
+            Some(items) => {
+                f.write_str("[")?;
+                for (i, item) in items.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    write_value(item, f)?;
+                }
+                f.write_str("]")
+            }
+            None => write!(f, "{other:?}"),
+        },
+    }
+}
