@@ -1,0 +1,650 @@
+// Made from contracts/openapi.yaml by `npm run generate`. Change that, not this.
+export interface paths {
+    "/openCypher": components["pathItems"]["OpenCypher"];
+    "/opencypher": components["pathItems"]["OpenCypher"];
+    "/gremlin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Run a Gremlin traversal given in the address */
+        get: {
+            parameters: {
+                query: {
+                    /** @description the traversal */
+                    gremlin: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: components["responses"]["Gremlin"];
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        /** Run a Gremlin traversal */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["GremlinRequest"];
+                };
+            };
+            responses: {
+                200: components["responses"]["Gremlin"];
+                default: components["responses"]["Error"];
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether the service is healthy, since when, and in which version */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the service answers queries */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Status"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/loader": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the loads, or show one when `loadId` is given */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description the same as `GET /loader/{loadId}` */
+                    loadId?: string;
+                    /** @description how many ids to list, newest first */
+                    limit?: number;
+                    /** @description whether loads that wait in the queue are listed */
+                    includeQueuedLoads?: components["schemas"]["Switch"];
+                    /** @description whether to list the files that failed */
+                    details?: components["parameters"]["Details"];
+                    /** @description whether to list the rows that were refused */
+                    errors?: components["parameters"]["Errors"];
+                    /** @description which page of refused rows, from 1 */
+                    page?: components["parameters"]["Page"];
+                    /** @description how many refused rows are on a page */
+                    errorsPerPage?: components["parameters"]["ErrorsPerPage"];
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the ids of the loads, or the status of one */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["loader-list.schema"] | components["schemas"]["loader-status.schema"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        /**
+         * Start a load, or put it into the queue
+         * @description What a load brings becomes visible at once when it ends, or not at all.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["loader-request.schema"];
+                };
+            };
+            responses: {
+                /** @description the load was taken */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["loader-started.schema"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        /** Cancel a load */
+        delete: {
+            parameters: {
+                query: {
+                    /** @description the same as `DELETE /loader/{loadId}` */
+                    loadId: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: components["responses"]["Cancelled"];
+                default: components["responses"]["Error"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/loader/{loadId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the id that `POST /loader` answered with */
+                loadId: string;
+            };
+            cookie?: never;
+        };
+        /** How far a load is, and which rows it refused */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description whether to list the files that failed */
+                    details?: components["parameters"]["Details"];
+                    /** @description whether to list the rows that were refused */
+                    errors?: components["parameters"]["Errors"];
+                    /** @description which page of refused rows, from 1 */
+                    page?: components["parameters"]["Page"];
+                    /** @description how many refused rows are on a page */
+                    errorsPerPage?: components["parameters"]["ErrorsPerPage"];
+                };
+                header?: never;
+                path: {
+                    /** @description the id that `POST /loader` answered with */
+                    loadId: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description the status of the load */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["loader-status.schema"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        /** Cancel a load */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the id that `POST /loader` answered with */
+                    loadId: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: components["responses"]["Cancelled"];
+                default: components["responses"]["Error"];
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description a truth value, as a JSON boolean or as text in any case */
+        Switch: boolean | string;
+        OpenCypherRequest: {
+            query: string;
+            /** @description the query's parameters by name, as an object or as the text of one */
+            parameters?: {
+                [key: string]: unknown;
+            } | string;
+        };
+        OpenCypherForm: {
+            query: string;
+            /** @description a JSON object with the query's parameters */
+            parameters?: string;
+        };
+        GremlinRequest: {
+            gremlin: string;
+        };
+        OpenCypherAnswer: {
+            results: {
+                [key: string]: components["schemas"]["Value"];
+            }[];
+        };
+        /** @description a value of an openCypher answer */
+        Value: unknown;
+        Map: {
+            "~entityType"?: never;
+        } & {
+            [key: string]: components["schemas"]["Value"];
+        };
+        Node: {
+            "~id": string;
+            /** @constant */
+            "~entityType": "node";
+            "~labels": string[];
+            "~properties": {
+                [key: string]: components["schemas"]["Value"];
+            };
+        };
+        Relationship: {
+            "~id": string;
+            /** @constant */
+            "~entityType": "relationship";
+            /** @description id of the node that it leaves */
+            "~start": string;
+            /** @description id of the node that it enters */
+            "~end": string;
+            "~type": string;
+            "~properties": {
+                [key: string]: components["schemas"]["Value"];
+            };
+        };
+        /** @description nodes and relationships in turn, beginning and ending with a node */
+        Path: (components["schemas"]["Node"] | components["schemas"]["Relationship"])[];
+        GremlinAnswer: {
+            requestId: string;
+            status: {
+                message: string;
+                code: number;
+                attributes: components["schemas"]["GraphsonMap"];
+            };
+            result: {
+                data: components["schemas"]["GraphsonList"];
+                meta: components["schemas"]["GraphsonMap"];
+            };
+        };
+        /** @description a GraphSON 3 value; text, truth values and null are plain, all else names its type */
+        GraphsonValue: null | boolean | string | components["schemas"]["GraphsonTyped"];
+        GraphsonTyped: {
+            "@type": string;
+            "@value": unknown;
+        };
+        GraphsonList: {
+            /** @constant */
+            "@type": "g:List";
+            "@value": components["schemas"]["GraphsonValue"][];
+        };
+        /** @description keys and values in turn */
+        GraphsonMap: {
+            /** @constant */
+            "@type": "g:Map";
+            "@value": components["schemas"]["GraphsonValue"][];
+        };
+        Status: {
+            /** @enum {string} */
+            status: "healthy" | "recovery" | "read-only" | "stopping";
+            startTime: string;
+            dbEngineVersion: string;
+            /** @enum {string} */
+            role: "writer" | "reader";
+            dfeQueryEngine?: string;
+            gremlin: components["schemas"]["LanguageVersion"];
+            opencypher: components["schemas"]["LanguageVersion"];
+            labMode?: {
+                [key: string]: string;
+            };
+            features?: {
+                [key: string]: unknown;
+            };
+            settings?: {
+                [key: string]: string;
+            };
+        };
+        LanguageVersion: {
+            version: string;
+        };
+        LoaderRequest: components["schemas"]["loader-request.schema"];
+        LoaderStarted: components["schemas"]["loader-started.schema"];
+        LoaderCancelled: components["schemas"]["loader-cancelled.schema"];
+        LoaderList: components["schemas"]["loader-list.schema"];
+        LoaderStatus: components["schemas"]["loader-status.schema"];
+        ErrorBody: components["schemas"]["error-body.schema"];
+        RejectedRow: components["schemas"]["rejected-row.schema"];
+        /**
+         * ErrorBody
+         * @description What every failed request answers with
+         */
+        "error-body.schema": {
+            /** @description found again in the service's log */
+            requestId: string;
+            /** @description a code of contracts/errors.json */
+            code: string;
+            /** @description for people; may change */
+            detailedMessage: string;
+        };
+        /** LoaderList */
+        "loader-list.schema": {
+            /** @constant */
+            status: "200 OK";
+            payload: {
+                /** @description newest first */
+                loadIds: string[];
+            };
+        };
+        /** @enum {string} */
+        state: "LOAD_NOT_STARTED" | "LOAD_IN_QUEUE" | "LOAD_IN_PROGRESS" | "LOAD_COMPLETED" | "LOAD_CANCELLED_BY_USER" | "LOAD_CANCELLED_DUE_TO_ERRORS" | "LOAD_UNEXPECTED_ERROR" | "LOAD_FAILED" | "LOAD_S3_READ_ERROR" | "LOAD_S3_ACCESS_DENIED_ERROR" | "LOAD_COMMITTED_W_WRITE_CONFLICTS" | "LOAD_DATA_DEADLOCK" | "LOAD_DATA_FAILED_DUE_TO_FEED_MODIFIED_OR_DELETED" | "LOAD_FAILED_BECAUSE_DEPENDENCY_NOT_SATISFIED" | "LOAD_FAILED_INVALID_REQUEST";
+        feed: {
+            fullUri: string;
+            runNumber: number;
+            retryNumber: number;
+            status: components["schemas"]["state"];
+            /** @description seconds */
+            totalTimeSpent: number;
+            /** @description seconds since 1970 */
+            startTime: number;
+            totalRecords: number;
+            totalDuplicates: number;
+            parsingErrors: number;
+            datatypeMismatchErrors: number;
+            insertErrors: number;
+        };
+        /**
+         * RejectedRow
+         * @description A row that a load refused: where it stands and why. Neptune's fields, and the column and the value beside
+         */
+        "rejected-row.schema": {
+            /** @enum {string} */
+            errorCode: "PARSING_ERROR" | "DATATYPE_MISMATCH_ERROR" | "INSERT_ERROR" | "FROM_OR_TO_VERTEX_ARE_MISSING";
+            /** @description the reason, with the value in it */
+            errorMessage: string;
+            /** @description URI of the file */
+            fileName: string;
+            /** @description line in the file, from 1, which is the header */
+            recordNum: number;
+            /** @description the header of the field */
+            column?: string;
+            /** @description the field as it stands in the file, cut when it is long */
+            value?: string;
+        };
+        /** LoaderStatus */
+        "loader-status.schema": {
+            /** @constant */
+            status: "200 OK";
+            payload: {
+                /** @description how many files are in which state */
+                feedCount: {
+                    [key: string]: number;
+                }[];
+                overallStatus: components["schemas"]["feed"];
+                failedFeeds?: components["schemas"]["feed"][];
+                errors?: {
+                    startIndex: number;
+                    endIndex: number;
+                    loadId: string;
+                    errorLogs: components["schemas"]["rejected-row.schema"][];
+                };
+            };
+            $defs: {
+                /** @enum {string} */
+                state: "LOAD_NOT_STARTED" | "LOAD_IN_QUEUE" | "LOAD_IN_PROGRESS" | "LOAD_COMPLETED" | "LOAD_CANCELLED_BY_USER" | "LOAD_CANCELLED_DUE_TO_ERRORS" | "LOAD_UNEXPECTED_ERROR" | "LOAD_FAILED" | "LOAD_S3_READ_ERROR" | "LOAD_S3_ACCESS_DENIED_ERROR" | "LOAD_COMMITTED_W_WRITE_CONFLICTS" | "LOAD_DATA_DEADLOCK" | "LOAD_DATA_FAILED_DUE_TO_FEED_MODIFIED_OR_DELETED" | "LOAD_FAILED_BECAUSE_DEPENDENCY_NOT_SATISFIED" | "LOAD_FAILED_INVALID_REQUEST";
+                feed: {
+                    fullUri: string;
+                    runNumber: number;
+                    retryNumber: number;
+                    status: components["schemas"]["state"];
+                    /** @description seconds */
+                    totalTimeSpent: number;
+                    /** @description seconds since 1970 */
+                    startTime: number;
+                    totalRecords: number;
+                    totalDuplicates: number;
+                    parsingErrors: number;
+                    datatypeMismatchErrors: number;
+                    insertErrors: number;
+                };
+            };
+        };
+        switch: boolean | string;
+        /**
+         * LoaderRequest
+         * @description What to load, and how
+         */
+        "loader-request.schema": {
+            /** @description an s3:// or file:// URI of a file or of a folder */
+            source: string;
+            /**
+             * @description csv is Gremlin's dialect
+             * @enum {string}
+             */
+            format: "csv" | "opencypher";
+            /** @description region of the bucket */
+            region?: string;
+            /** @description taken for compatibility; a local service uses its own credentials */
+            iamRoleArn?: string;
+            /**
+             * @description RESUME goes on with a failed load of the same source, NEW starts afresh, AUTO resumes if it can
+             * @default AUTO
+             * @enum {string}
+             */
+            mode: "RESUME" | "NEW" | "AUTO";
+            /**
+             * @description whether one bad row fails the load
+             * @default TRUE
+             */
+            failOnError: components["schemas"]["switch"];
+            /**
+             * @default HIGH
+             * @enum {string}
+             */
+            parallelism: "LOW" | "MEDIUM" | "HIGH" | "OVERSUBSCRIBE";
+            parserConfiguration?: {
+                namedGraphUri?: string;
+                baseUri?: string;
+                allowEmptyStrings?: components["schemas"]["switch"];
+            };
+            /**
+             * @description whether a new value of a single property replaces the old one instead of being an error
+             * @default FALSE
+             */
+            updateSingleCardinalityProperties: components["schemas"]["switch"];
+            /**
+             * @description whether to wait behind a running load instead of being refused
+             * @default FALSE
+             */
+            queueRequest: components["schemas"]["switch"];
+            /** @description ids of loads that have to end well first */
+            dependencies?: string[];
+            /**
+             * @description openCypher CSV only: whether relationship files have an :ID column
+             * @default TRUE
+             */
+            userProvidedEdgeIds: components["schemas"]["switch"];
+            /**
+             * @description skip the pass that loads vertices first
+             * @default FALSE
+             */
+            edgeOnlyLoad: components["schemas"]["switch"];
+            $defs: {
+                switch: boolean | string;
+            };
+        };
+        /** LoaderStarted */
+        "loader-started.schema": {
+            /** @constant */
+            status: "200 OK";
+            payload: {
+                loadId: string;
+            };
+        };
+        /** LoaderCancelled */
+        "loader-cancelled.schema": {
+            /** @constant */
+            status: "200 OK";
+        };
+    };
+    responses: {
+        /** @description the rows, each with a value for every column */
+        OpenCypher: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OpenCypherAnswer"];
+            };
+        };
+        /** @description what the traversal emitted, in GraphSON 3 */
+        Gremlin: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/vnd.gremlin-v3.0+json": components["schemas"]["GremlinAnswer"];
+                "application/json": components["schemas"]["GremlinAnswer"];
+            };
+        };
+        /** @description the load was cancelled */
+        Cancelled: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["loader-cancelled.schema"];
+            };
+        };
+        /** @description the request failed as a whole; nothing of it was written */
+        Error: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["error-body.schema"];
+            };
+        };
+    };
+    parameters: {
+        /** @description whether to list the files that failed */
+        Details: components["schemas"]["Switch"];
+        /** @description whether to list the rows that were refused */
+        Errors: components["schemas"]["Switch"];
+        /** @description which page of refused rows, from 1 */
+        Page: number;
+        /** @description how many refused rows are on a page */
+        ErrorsPerPage: number;
+    };
+    requestBodies: never;
+    headers: never;
+    pathItems: {
+        OpenCypher: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            /** Run an openCypher query given in the address */
+            get: {
+                parameters: {
+                    query: {
+                        /** @description the query */
+                        query: string;
+                        /** @description a JSON object with the query's parameters */
+                        parameters?: string;
+                    };
+                    header?: never;
+                    path?: never;
+                    cookie?: never;
+                };
+                requestBody?: never;
+                responses: {
+                    200: components["responses"]["OpenCypher"];
+                    default: components["responses"]["Error"];
+                };
+            };
+            put?: never;
+            /** Run an openCypher query */
+            post: {
+                parameters: {
+                    query?: never;
+                    header?: never;
+                    path?: never;
+                    cookie?: never;
+                };
+                requestBody: {
+                    content: {
+                        "application/json": components["schemas"]["OpenCypherRequest"];
+                        "application/x-www-form-urlencoded": components["schemas"]["OpenCypherForm"];
+                    };
+                };
+                responses: {
+                    200: components["responses"]["OpenCypher"];
+                    default: components["responses"]["Error"];
+                };
+            };
+            delete?: never;
+            options?: never;
+            head?: never;
+            patch?: never;
+            trace?: never;
+        };
+    };
+}
+export type $defs = Record<string, never>;
+export type operations = Record<string, never>;

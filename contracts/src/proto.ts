@@ -1,0 +1,21 @@
+/** The protobuf messages of `proto/`, loaded when asked for: log records, segments, checkpoints. */
+import protobuf from "protobufjs";
+import { contractPath } from "./paths.ts";
+
+/** Loads files by their paths below `proto/` and all that they import. Names stay as they are written. */
+export function loadProtos(files: readonly string[]): protobuf.Root {
+  const root = new protobuf.Root();
+  root.resolvePath = (_origin, target) => contractPath(`proto/${target}`);
+  root.loadSync([...files], { keepCase: true });
+  root.resolveAll();
+  return root;
+}
+
+/**
+ * Decodes a message into JSON of this shape, the same as Rust's golden files: names as in the `.proto` file, 64-bit integers
+ * as text, enums by name, only what was set.
+ */
+export function decodeToJson(root: protobuf.Root, message: string, payload: Uint8Array): unknown {
+  const type = root.lookupType(message);
+  return type.toObject(type.decode(payload), { longs: String, enums: String, bytes: String });
+}
