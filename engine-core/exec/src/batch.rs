@@ -1,0 +1,302 @@
+//! Batches of rows, column by column.
+//!
+//! A [`Batch`] holds for each slot of the plan a shared [`Column`] or nothing (every row is `Unbound` there). Columns
+//! are never changed in place: an operator makes new ones and shares those that it leaves alone, so that passing a
+//! batch on costs a reference count for each bound slot.
+//!
+//! *Origin*: inside a subplan each row knows which outer row it comes from; `None` means row 0 for all.
+
+use std::sync::Arc;
+use tidegraph_plan::Slot;
+use tidegraph_types::{Edge, Gui, Value};
+
+/// Rows that a batch has when work is plentiful.
+pub const BATCH_ROWS: usize = 1024;
+/// Rows of the first batches, so that short queries and small limits read little.
+pub const FIRST_ROWS: usize = 64;
+
+/// The values of one slot for all rows of a batch.
+#[derive(Clone, Debug)]
+pub enum Column {
+    /// Handles of vertices, none missing.
+    Vertices(Vec<Gui>),
+    /// Handles of edges, none missing.
+    Edges(Vec<Edge>),
+    /// Any values.
+    Values(Vec<Value>),
+    /// The same value for this many rows.
+    Constant(Value, usize),
+}
+
+impl Column {
+    /// The tightest column for these values: handles when all are handles of one kind.
+    #[must_use]
+    pub fn from_values(values: Vec<Value>) -> Self {
+        match values.first() {
+            Some(Value::Vertex(_)) if values.iter().all(|v| matches!(v, Value::Vertex(_))) => {
+                Self::Vertices(values.iter().filter_map(Value::as_vertex).collect())
+            }
+            Some(Value::Edge(_)) if values.iter().all(|v| matches!(v, Value::Edge(_))) => {
+                Self::Edges(values.iter().filter_map(Value::as_edge).collect())
+            }
+            _ => Self::Values(values),
+        }
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Vertices(v) => v.len(),
+            Self::Edges(v) => v.len(),
+            Self::Values(v) => v.len(),
+            Self::Constant(_, len) => *len,
+        }
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a row; `Unbound` beyond the end.
+    #[must_use]
+    pub fn get(&self, row: usize) -> Value {
+        match self {
+            Self::Vertices(v) => v.get(row).map_or(Value::Unbound, |gui| Value::Vertex(*gui)),
+            Self::Edges(v) => v.get(row).map_or(Value::Unbound, |edge| Value::Edge(*edge)),
+            Self::Values(v) => v.get(row).cloned().unwrap_or(Value::Unbound),
+            Self::Constant(v, len) if row < *len => v.clone(),
+            Self::Constant(..) => Value::Unbound,
+        }
+    }
+
+    /// The GUI when the row holds a vertex; saves making a `Value`.
+    #[must_use]
+    pub fn vertex(&self, row: usize) -> Option<Gui> {
+        match self {
+            Self::Vertices(v) => v.get(row).copied(),
+            Self::Edges(_) => None,
+            Self::Values(v) => v.get(row).and_then(Value::as_vertex),
+            Self::Constant(v, len) => v.as_vertex().filter(|_| row < *len),
+        }
+    }
+
+    /// The handle when the row holds an edge.
+    #[must_use]
+    pub fn edge(&self, row: usize) -> Option<Edge> {
+        match self {
+            Self::Edges(v) => v.get(row).copied(),
+            Self::Vertices(_) => None,
+            Self::Values(v) => v.get(row).and_then(Value::as_edge),
+            Self::Constant(v, len) => v.as_edge().filter(|_| row < *len),
+        }
+    }
+
+    /// Whether the row is null or unbound.
+    #[must_use]
+    pub fn is_null(&self, row: usize) -> bool {
+        match self {
+            Self::Vertices(_) | Self::Edges(_) => false,
+            Self::Values(v) => v.get(row).is_none_or(Value::is_null),
+            Self::Constant(v, _) => v.is_null(),
+        }
+    }
+
+    /// The column of these rows, in this order; a row may stand there many times or not at all.
+    #[must_use]
+    pub fn gather(&self, rows: &[u32]) -> Self {
+        match self {
+            Self::Vertices(v) => Self::Vertices(rows.iter().map(|r| v[*r as usize]).collect()),
+            Self::Edges(v) => Self::Edges(rows.iter().map(|r| v[*r as usize]).collect()),
+            Self::Values(v) => Self::Values(rows.iter().map(|r| v[*r as usize].clone()).collect()),
+            Self::Constant(v, _) => Self::Constant(v.clone(), rows.len()),
+        }
+    }
+
+    /// Memory in bytes, roughly.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Vertices(v) => v.len() * size_of::<Gui>(),
+            Self::Edges(v) => v.len() * size_of::<Edge>(),
+            Self::Values(v) => v.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum(),
+            Self::Constant(v, _) => size_of::<Value>() + v.heap_bytes(),
+        }
+    }
+}
+
+/// Rows, column by column.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Number of rows; 0 only in passing, operators never yield an empty batch.
+    pub len: usize,
+    /// A column for each slot of the plan; `None`: unbound in every row. Shorter than the slot's number: unbound too.
+    pub columns: Vec<Option<Arc<Column>>>,
+    /// Outer row of each row; `None`: 0 for all.
+    pub origin: Option<Arc<Vec<u32>>>,
+}
+
+impl Batch {
+    /// Rows with nothing bound.
+    #[must_use]
+    pub fn unbound(len: usize, slots: usize) -> Self {
+        Self { len, columns: vec![None; slots], origin: None }
+    }
+
+    /// The column of a slot.
+    #[must_use]
+    pub fn column(&self, slot: Slot) -> Option<&Arc<Column>> {
+        self.columns.get(slot.0 as usize).and_then(Option::as_ref)
+    }
+
+    /// The value of a slot in a row.
+    #[must_use]
+    pub fn value(&self, slot: Slot, row: usize) -> Value {
+        self.column(slot).map_or(Value::Unbound, |column| column.get(row))
+    }
+
+    /// Binds a slot.
+    pub fn set(&mut self, slot: Slot, column: Column) {
+        self.set_shared(slot, Arc::new(column));
+    }
+
+    /// Binds a slot to a column that is shared.
+    pub fn set_shared(&mut self, slot: Slot, column: Arc<Column>) {
+        debug_assert_eq!(column.len(), self.len, "column of {slot}");
+        let index = slot.0 as usize;
+        if self.columns.len() <= index {
+            self.columns.resize(index + 1, None);
+        }
+        self.columns[index] = Some(column);
+    }
+
+    /// Outer row of a row.
+    #[must_use]
+    pub fn origin_of(&self, row: usize) -> u32 {
+        self.origin.as_ref().map_or(0, |origin| origin[row])
+    }
+
+    /// These rows in this order.
+    #[must_use]
+    pub fn gather(&self, rows: &[u32]) -> Self {
+        Self {
+            len: rows.len(),
+            columns: self.columns.iter().map(|c| c.as_ref().map(|c| Arc::new(c.gather(rows)))).collect(),
+            origin: self.gather_origin(rows),
+        }
+    }
+
+    /// These rows with only some slots.
+    #[must_use]
+    pub fn gather_slots(&self, rows: &[u32], keep: &[Slot]) -> Self {
+        let mut columns = vec![None; self.columns.len()];
+        for slot in keep {
+            if let Some(column) = self.column(*slot) {
+                columns[slot.0 as usize] = Some(Arc::new(column.gather(rows)));
+            }
+        }
+        Self { len: rows.len(), columns, origin: self.gather_origin(rows) }
+    }
+
+    fn gather_origin(&self, rows: &[u32]) -> Option<Arc<Vec<u32>>> {
+        self.origin.as_ref().map(|origin| Arc::new(rows.iter().map(|r| origin[*r as usize]).collect()))
+    }
+
+    /// These rows, in ascending order and each at most once; the batch itself when they are all of it.
+    #[must_use]
+    pub fn select(self, rows: &[u32]) -> Self {
+        if rows.len() == self.len { self } else { self.gather(rows) }
+    }
+
+    /// All rows of several batches, one batch after the other.
+    #[must_use]
+    pub fn concat(mut batches: Vec<Batch>) -> Self {
+        if batches.len() <= 1 {
+            return batches.pop().unwrap_or_default();
+        }
+        let len = batches.iter().map(|b| b.len).sum();
+        let slots = batches.iter().map(|b| b.columns.len()).max().unwrap_or(0);
+        let columns = (0..slots).map(|slot| concat_slot(&batches, Slot(slot as u32), len)).collect();
+        let origin = batches.iter().any(|b| b.origin.is_some()).then(|| {
+            Arc::new(batches.iter().flat_map(|b| (0..b.len).map(|row| b.origin_of(row))).collect())
+        });
+        Self { len, columns, origin }
+    }
+
+    /// Memory in bytes, roughly; shared columns count fully.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.columns.iter().flatten().map(|c| c.bytes()).sum::<usize>()
+            + self.columns.len() * size_of::<Option<Arc<Column>>>()
+            + self.origin.as_ref().map_or(0, |o| o.len() * size_of::<u32>())
+    }
+}
+
+fn concat_slot(batches: &[Batch], slot: Slot, len: usize) -> Option<Arc<Column>> {
+    let parts: Vec<Option<&Column>> = batches.iter().map(|b| b.column(slot).map(|c| &**c)).collect();
+    if parts.iter().all(Option::is_none) {
+        return None;
+    }
+    let vertices: Option<Vec<&Vec<Gui>>> =
+        parts.iter().map(|p| if let Some(Column::Vertices(v)) = p { Some(v) } else { None }).collect();
+    if let Some(vertices) = vertices {
+        return Some(Arc::new(Column::Vertices(vertices.into_iter().flatten().copied().collect())));
+    }
+    let edges: Option<Vec<&Vec<Edge>>> =
+        parts.iter().map(|p| if let Some(Column::Edges(v)) = p { Some(v) } else { None }).collect();
+    if let Some(edges) = edges {
+        return Some(Arc::new(Column::Edges(edges.into_iter().flatten().copied().collect())));
+    }
+    let mut values = Vec::with_capacity(len);
+    for (part, batch) in parts.iter().zip(batches) {
+        match part {
+            Some(column) => values.extend((0..batch.len).map(|row| column.get(row))),
+            None => values.resize(values.len() + batch.len, Value::Unbound),
+        }
+    }
+    Some(Arc::new(Column::Values(values)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gather_repeats_and_drops_rows() {
+        let mut batch = Batch::unbound(3, 3);
+        batch.set(Slot(0), Column::Vertices(vec![Gui(1), Gui(2), Gui(3)]));
+        batch.set(Slot(1), Column::Constant(7.into(), 3));
+        batch.origin = Some(Arc::new(vec![4, 5, 6]));
+        let gathered = batch.gather(&[2, 2, 0]);
+        assert_eq!(gathered.len, 3);
+        assert_eq!(gathered.value(Slot(0), 1), Value::Vertex(Gui(3)));
+        assert_eq!(gathered.value(Slot(1), 2), Value::Int(7));
+        assert_eq!(gathered.value(Slot(2), 0), Value::Unbound);
+        assert_eq!(gathered.origin_of(2), 4);
+        assert!(batch.gather_slots(&[0], &[Slot(1)]).column(Slot(0)).is_none());
+    }
+
+    #[test]
+    fn concat_joins_columns_of_different_shapes() {
+        let mut a = Batch::unbound(1, 2);
+        a.set(Slot(0), Column::Vertices(vec![Gui(1)]));
+        let mut b = Batch::unbound(2, 2);
+        b.set(Slot(0), Column::Constant(Value::Null, 2));
+        b.set(Slot(1), Column::Values(vec![1.into(), 2.into()]));
+        let all = Batch::concat(vec![a, b]);
+        assert_eq!(all.len, 3);
+        assert_eq!(all.value(Slot(0), 0), Value::Vertex(Gui(1)));
+        assert_eq!(all.value(Slot(0), 2), Value::Null);
+        assert_eq!(all.value(Slot(1), 0), Value::Unbound);
+        assert_eq!(all.value(Slot(1), 2), Value::Int(2));
+    }
+
+    #[test]
+    fn handles_make_tight_columns() {
+        let column = Column::from_values(vec![Value::Vertex(Gui(1)), Value::Vertex(Gui(2))]);
+        assert!(matches!(column, Column::Vertices(_)));
+        assert!(matches!(Column::from_values(vec![Value::Vertex(Gui(1)), Value::Null]), Column::Values(_)));
+    }
+}
