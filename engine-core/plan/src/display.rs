@@ -26,16 +26,20 @@ impl Display for Op {
     }
 }
 
-fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+fn join<T: Display>(items: impl IntoIterator<Item = T>, separator: &str) -> String {
     let mut text = String::new();
     for (i, item) in items.into_iter().enumerate() {
-        let _ = write!(text, "{}{item}", if i > 0 { ", " } else { "" });
+        let _ = write!(text, "{}{item}", if i > 0 { separator } else { "" });
     }
     text
 }
 
+fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+    join(items, ", ")
+}
+
 fn arrow(direction: Direction, labels: &[Str], length: Option<Length>) -> String {
-    let mut inner = list(labels.iter()).replace(", ", "|");
+    let mut inner = join(labels.iter(), "|");
     if let Some(Length { min, max }) = length {
         let _ = write!(inner, "*{min}..");
         if let Some(max) = max {
@@ -290,7 +294,7 @@ fn describe_pattern(pattern: &crate::MatchPattern) -> String {
 impl Display for ScanFilter {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for group in &self.labels {
-            write!(f, " :{}", list(group.iter()).replace(", ", "|"))?;
+            write!(f, " :{}", join(group.iter(), "|"))?;
         }
         for (key, test) in &self.predicates {
             match test {
@@ -324,8 +328,8 @@ impl Display for Expr {
                 let end = |e: &Option<Box<Expr>>| e.as_ref().map(ToString::to_string).unwrap_or_default();
                 write!(f, "{base}[{}..{}]", end(from), end(to))
             }
-            Expr::And(all) => write!(f, "({})", list(all.iter()).replace(", ", " and ")),
-            Expr::Or(all) => write!(f, "({})", list(all.iter()).replace(", ", " or ")),
+            Expr::And(all) => write!(f, "({})", join(all.iter(), " and ")),
+            Expr::Or(all) => write!(f, "({})", join(all.iter(), " or ")),
             Expr::Xor(a, b) => write!(f, "({a} xor {b})"),
             Expr::Not(e) => write!(f, "not {e}"),
             Expr::IsNull(e) => write!(f, "{e} is null"),
@@ -357,7 +361,7 @@ impl Display for Expr {
             Expr::HasLabels(e, labels) => {
                 write!(f, "{e}{}", labels.iter().map(|l| format!(":{l}")).collect::<String>())
             }
-            Expr::HasAnyLabel(e, labels) => write!(f, "{e}:{}", list(labels.iter()).replace(", ", "|")),
+            Expr::HasAnyLabel(e, labels) => write!(f, "{e}:{}", join(labels.iter(), "|")),
             Expr::List(items) => write!(f, "[{}]", list(items.iter())),
             Expr::Map(entries) => write!(f, "{{{}}}", list(entries.iter().map(|(k, e)| format!("{k}: {e}")))),
             Expr::Case { branches, otherwise } => {

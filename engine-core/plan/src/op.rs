@@ -35,7 +35,7 @@ pub struct Column {
     pub slot: Slot,
 }
 
-/// Pushed-down conditions of a vertex scan. All must hold; each is exact.
+/// Pushed-down conditions of a vertex scan. All must hold; each is exact for scalar operands.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ScanFilter {
     /// For each group, at least one of its labels.
@@ -44,7 +44,8 @@ pub struct ScanFilter {
     pub predicates: Vec<(Str, ScanTest)>,
 }
 
-/// A pushed-down test. Its operands are evaluated for each outer row; a null operand passes nothing.
+/// A pushed-down test. Its operands are evaluated for each outer row; a null operand passes nothing. An operand that is
+/// no scalar (a list, say) passes everything: whoever pushes down an operand of unknown type keeps the filter as well.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ScanTest {
     /// The key has a value.

@@ -1,5 +1,9 @@
 //! Rewrites of plans, a file each, and their order.
 
+pub mod eager;
+pub mod keep;
+pub mod match_order;
+
 use crate::Plan;
 use tidegraph_apl::{Catalog, Statistics};
 
@@ -11,9 +15,11 @@ pub struct Knowledge<'a> {
     pub catalog: &'a dyn Catalog,
 }
 
-/// Runs every pass.
+/// Runs every pass: patterns get an order first, since the others look at what they became.
 #[must_use]
-pub fn optimize(plan: Plan, knowledge: &Knowledge<'_>) -> Plan {
-    let _ = knowledge;
+pub fn optimize(mut plan: Plan, knowledge: &Knowledge<'_>) -> Plan {
+    match_order::run(&mut plan, knowledge);
+    eager::run(&mut plan);
+    keep::run(&mut plan);
     plan
 }

@@ -1,0 +1,151 @@
+//! Keeps what a request reads apart from what it writes.
+//!
+//! Rows flow in batches, so without a barrier the writes of one batch would be seen by the reads of the next. Each
+//! clause must see the graph as the clause before it left it: an `Eager` goes between a read and a later write, and
+//! between a write and a later read, unless a barrier (aggregate, sort, eager) stands there already.
+
+use crate::{Expr, Op, Plan};
+
+#[derive(Clone, Copy, Default)]
+struct Since {
+    reads: bool,
+    writes: bool,
+}
+
+/// Inserts the barriers.
+pub fn run(plan: &mut Plan) {
+    if !plan.root.writes() {
+        return;
+    }
+    let since = insert(&mut plan.root);
+    // Answers hold elements, which are read when the rows leave.
+    if since.writes && !plan.columns.is_empty() {
+        wrap(&mut plan.root);
+    }
+}
+
+fn wrap(op: &mut Op) {
+    let inner = std::mem::replace(op, Op::Argument);
+    *op = Op::Eager { input: Box::new(inner) };
+}
+
+/// What the operators below and including this one have done since the last barrier.
+fn insert(op: &mut Op) -> Since {
+    if matches!(op, Op::Argument) {
+        return Since::default();
+    }
+    let (mut own_reads, mut own_writes) = (reads(op), op.writes_itself());
+    let is_barrier =
+        matches!(op, Op::Aggregate { .. } | Op::Sort { .. } | Op::Eager { .. } | Op::Tail { .. })
+            && !own_writes;
+    let mut children = op.children_mut().into_iter();
+    let Some(input) = children.next() else { return Since::default() };
+    for subplan in children {
+        let inside = insert(subplan);
+        own_reads |= inside.reads || subplan_reads(subplan);
+        own_writes |= subplan.writes();
+    }
+    let mut since = insert(input);
+    if (own_writes && since.reads) || (own_reads && since.writes) {
+        wrap(input);
+        since = Since::default();
+    }
+    if is_barrier {
+        return Since { reads: false, writes: false };
+    }
+    Since { reads: since.reads || own_reads, writes: since.writes || own_writes }
+}
+
+fn subplan_reads(op: &Op) -> bool {
+    reads(op) || op.input().is_some_and(subplan_reads) || op.subplans().into_iter().any(subplan_reads)
+}
+
+fn reads(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::ScanVertices { .. }
+            | Op::ScanEdges { .. }
+            | Op::LookupVertices { .. }
+            | Op::LookupEdges { .. }
+            | Op::Expand { .. }
+            | Op::VarExpand { .. }
+            | Op::ShortestPath { .. }
+            | Op::Match { .. }
+            | Op::Merge { .. }
+    ) || (!op.writes_itself() && op.exprs().into_iter().any(reads_elements))
+}
+
+/// Whether computing the expression may look an element up.
+fn reads_elements(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Property(..) | Expr::Index(..) | Expr::HasLabels(..) | Expr::HasAnyLabel(..) | Expr::Call(..)
+    ) || expr.children().into_iter().any(reads_elements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Column, PropertyAssignment, ScanFilter, Slot};
+
+    fn scan(input: Op, out: u32) -> Op {
+        Op::ScanVertices { input: Box::new(input), out: Slot(out), filter: ScanFilter::default() }
+    }
+
+    fn set(input: Op, slot: u32, value: Expr) -> Op {
+        let assignment = PropertyAssignment {
+            key: Expr::literal("k"),
+            value,
+            cardinality: tidegraph_types::Cardinality::Single,
+        };
+        Op::SetProperties {
+            input: Box::new(input),
+            element: Expr::Slot(Slot(slot)),
+            properties: vec![assignment],
+        }
+    }
+
+    fn text(root: Op, answer: bool) -> String {
+        let columns = if answer { vec![Column { name: "x".into(), slot: Slot(0) }] } else { vec![] };
+        let mut plan = Plan { root, slots: 4, columns };
+        run(&mut plan);
+        plan.to_string()
+    }
+
+    #[test]
+    fn a_write_waits_for_the_reads_before_it() {
+        let plan = set(scan(Op::Argument, 0), 0, Expr::literal(1));
+        assert_eq!(text(plan, false), "scan vertices $0\neager\nset $0 {k: 1i single}\n");
+    }
+
+    #[test]
+    fn a_read_waits_for_the_writes_before_it() {
+        let plan = scan(set(Op::Argument, 0, Expr::literal(1)), 1);
+        assert_eq!(text(plan, false), "set $0 {k: 1i single}\neager\nscan vertices $1\n");
+    }
+
+    #[test]
+    fn an_answer_is_read_after_all_writes() {
+        let plan = set(Op::Argument, 0, Expr::literal(1));
+        assert!(text(plan, true).ends_with("eager\nanswer x=$0\n"));
+    }
+
+    #[test]
+    fn a_plan_that_only_reads_stays_as_it_is() {
+        assert_eq!(
+            text(scan(scan(Op::Argument, 0), 1), true),
+            "scan vertices $0\nscan vertices $1\nanswer x=$0\n"
+        );
+    }
+
+    #[test]
+    fn writes_in_subplans_count() {
+        let sub = set(Op::Argument, 0, Expr::literal(1));
+        let plan = Op::Apply {
+            input: Box::new(scan(Op::Argument, 0)),
+            plan: Box::new(sub),
+            kind: crate::ApplyKind::Discard,
+        };
+        assert!(text(plan, false).starts_with("scan vertices $0\neager\napply discard\n"));
+    }
+}

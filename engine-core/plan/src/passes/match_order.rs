@@ -1,0 +1,541 @@
+//! Lowers `Match`: chooses where a pattern starts and in which order its edges are followed.
+//!
+//! Greedy by estimated rows: of the vertices to start from the one with the fewest candidates (bound, by id, by label
+//! and property, by label, any), then always the edge that multiplies rows least; an edge between two bound vertices is
+//! followed first. Every condition is checked as soon as its slots are bound. Estimates come from the graph's counts.
+
+use super::Knowledge;
+use crate::op::ScanTest;
+use crate::{
+    Comparison, Expr, Function, Length, MatchPattern, Op, PatternEdge, PatternNode, Plan, ScanFilter, Slot,
+};
+use std::collections::BTreeSet;
+use tidegraph_types::{Direction, Str, Value};
+
+/// A property equality is taken to pass one vertex in this many.
+const EQUALITY_SELECTIVITY: f64 = 0.05;
+
+/// Lowers every `Match` of the plan.
+pub fn run(plan: &mut Plan, knowledge: &Knowledge<'_>) {
+    let mut slots = plan.slots;
+    walk(&mut plan.root, knowledge, &mut slots);
+    plan.slots = slots;
+}
+
+fn walk(op: &mut Op, knowledge: &Knowledge<'_>, slots: &mut u32) {
+    for child in op.children_mut() {
+        walk(child, knowledge, slots);
+    }
+    if let Op::Match { .. } = op
+        && let Op::Match { input, pattern } = std::mem::replace(op, Op::Argument)
+    {
+        *op = Lowering::new(*input, pattern, knowledge, slots).run();
+    }
+}
+
+struct Lowering<'a> {
+    op: Op,
+    nodes: Vec<PatternNode>,
+    edges: Vec<PatternEdge>,
+    pattern_paths: Vec<crate::NamedPath>,
+    conjuncts: Vec<Expr>,
+    /// Slots that this pattern binds and has not bound yet.
+    unbound: BTreeSet<Slot>,
+    node_done: Vec<bool>,
+    edge_done: Vec<bool>,
+    /// Slots of edges matched so far, with their labels; whether it is a list.
+    used: Vec<(Slot, Vec<Str>, bool)>,
+    knowledge: &'a Knowledge<'a>,
+    slots: &'a mut u32,
+}
+
+/// How a pattern's first vertex is found.
+struct Start {
+    rows: f64,
+    work: f64,
+    ids: Option<usize>,
+}
+
+impl<'a> Lowering<'a> {
+    fn new(input: Op, pattern: MatchPattern, knowledge: &'a Knowledge<'a>, slots: &'a mut u32) -> Self {
+        let mut conjuncts = vec![];
+        if let Some(predicate) = pattern.predicate {
+            split(predicate, &mut conjuncts);
+        }
+        let node_slots = pattern.nodes.iter().filter(|n| !n.bound).map(|n| n.slot);
+        let edge_slots = pattern.edges.iter().filter(|e| !e.bound).map(|e| e.slot);
+        let unbound = node_slots.chain(edge_slots).chain(pattern.paths.iter().map(|p| p.slot)).collect();
+        Self {
+            op: input,
+            node_done: vec![false; pattern.nodes.len()],
+            edge_done: vec![false; pattern.edges.len()],
+            nodes: pattern.nodes,
+            edges: pattern.edges,
+            pattern_paths: pattern.paths,
+            conjuncts,
+            unbound,
+            used: vec![],
+            knowledge,
+            slots,
+        }
+    }
+
+    fn run(mut self) -> Op {
+        for index in 0..self.nodes.len() {
+            if self.nodes[index].bound {
+                let slot = self.nodes[index].slot;
+                self.filter(Expr::Not(Box::new(Expr::IsNull(Box::new(Expr::Slot(slot))))));
+                self.finish_node(index, true);
+            }
+        }
+        self.check();
+        for index in 0..self.edges.len() {
+            if self.edges[index].bound && self.edges[index].length.is_none() {
+                self.take_bound_edge(index);
+            }
+        }
+        loop {
+            if let Some(index) = self.next_edge() {
+                self.follow(index);
+            } else if let Some(index) = self.next_start() {
+                self.start(index);
+            } else {
+                break;
+            }
+        }
+        for path in std::mem::take(&mut self.pattern_paths) {
+            self.bind_path(&path);
+        }
+        self.check();
+        self.op
+    }
+
+    fn fresh(&mut self) -> Slot {
+        *self.slots += 1;
+        Slot(*self.slots - 1)
+    }
+
+    fn wrap(&mut self, make: impl FnOnce(Box<Op>) -> Op) {
+        let input = std::mem::replace(&mut self.op, Op::Argument);
+        self.op = make(Box::new(input));
+    }
+
+    fn filter(&mut self, predicate: Expr) {
+        self.wrap(|input| match *input {
+            Op::Filter { input, predicate: before } => Op::Filter { input, predicate: before.and(predicate) },
+            other => Op::Filter { input: Box::new(other), predicate },
+        });
+    }
+
+    fn ready(&self, expr: &Expr) -> bool {
+        let mut ready = true;
+        expr.for_each_slot(&mut |slot| ready &= !self.unbound.contains(&slot));
+        ready
+    }
+
+    /// Checks the conditions whose slots are all bound by now.
+    fn check(&mut self) {
+        let (now, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.conjuncts).into_iter().partition(|c| self.ready(c));
+        self.conjuncts = later;
+        if !now.is_empty() {
+            self.filter(now.into_iter().reduce(Expr::and).unwrap_or(Expr::And(vec![])));
+        }
+    }
+
+    /// Marks a vertex as bound and checks its labels and properties (labels only if they were not part of a scan).
+    fn finish_node(&mut self, index: usize, check_labels: bool) {
+        self.node_done[index] = true;
+        let node = self.nodes[index].clone();
+        self.unbound.remove(&node.slot);
+        if check_labels && !node.labels.is_empty() {
+            self.filter(Expr::HasLabels(Box::new(Expr::Slot(node.slot)), node.labels));
+        }
+        // Values of properties may use other slots of the pattern, so they join the other conditions.
+        for (key, value) in node.properties {
+            self.conjuncts.push(equals(Expr::Property(Box::new(Expr::Slot(node.slot)), key), value));
+        }
+    }
+
+    // ---- starting
+
+    fn label_count(&self, labels: &[Str]) -> f64 {
+        let statistics = self.knowledge.statistics;
+        labels
+            .iter()
+            .map(|label| match self.knowledge.catalog.token(label) {
+                None => 0.0,
+                Some(token) => statistics
+                    .vertices_by_label
+                    .iter()
+                    .find(|(t, _)| *t == token)
+                    .map_or(0.0, |(_, n)| *n as f64),
+            })
+            .fold(statistics.vertices as f64, f64::min)
+    }
+
+    fn start_of(&self, node: &PatternNode) -> Start {
+        if let Some(index) = self.conjuncts.iter().position(|c| self.id_operand(c, node.slot).is_some()) {
+            return Start { rows: 1.0, work: 1.0, ids: Some(index) };
+        }
+        let work = self.label_count(&node.labels);
+        let equalities = node.properties.len()
+            + self
+                .conjuncts
+                .iter()
+                .filter(|c| matches!(self.test_of(c, node.slot), Some((_, ScanTest::Equals(_)))))
+                .count();
+        Start { rows: work * EQUALITY_SELECTIVITY.powi(equalities as i32), work, ids: None }
+    }
+
+    fn next_start(&self) -> Option<usize> {
+        let cost = |index: &usize| {
+            let start = self.start_of(&self.nodes[*index]);
+            (start.rows, start.work)
+        };
+        (0..self.nodes.len()).filter(|&i| !self.node_done[i]).min_by(|a, b| {
+            let (a, b) = (cost(a), cost(b));
+            a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
+        })
+    }
+
+    fn start(&mut self, index: usize) {
+        let node = self.nodes[index].clone();
+        let start = self.start_of(&node);
+        if let Some(conjunct) = start.ids {
+            let conjunct = self.conjuncts.remove(conjunct);
+            if let Some(ids) = self.id_operand(&conjunct, node.slot) {
+                self.wrap(|input| Op::LookupVertices { input, ids, out: node.slot });
+            }
+            self.finish_node(index, true);
+        } else {
+            let mut filter = ScanFilter {
+                labels: node.labels.iter().map(|l| vec![l.clone()]).collect(),
+                predicates: vec![],
+            };
+            for (key, value) in &node.properties {
+                if self.ready(value) && is_operand(value) {
+                    filter.predicates.push((key.clone(), ScanTest::Equals(value.clone())));
+                }
+            }
+            for conjunct in &self.conjuncts {
+                if let Some(test) = self.test_of(conjunct, node.slot) {
+                    filter.predicates.push(test);
+                }
+            }
+            self.wrap(|input| Op::ScanVertices { input, out: node.slot, filter });
+            self.finish_node(index, false);
+        }
+        self.check();
+    }
+
+    /// The ids in `id(slot) = e` or `id(slot) IN e`, if `e` can be computed by now.
+    fn id_operand(&self, conjunct: &Expr, slot: Slot) -> Option<Expr> {
+        let is_id = |e: &Expr| matches!(e, Expr::Call(Function::Id, args) if args[..] == [Expr::Slot(slot)]);
+        let operand = match conjunct {
+            Expr::Compare(Comparison::Equal, a, b) if is_id(a) => b,
+            Expr::Compare(Comparison::Equal, a, b) if is_id(b) => a,
+            Expr::In(a, b) if is_id(a) => b,
+            _ => return None,
+        };
+        // `id(n) = 1` is never true, while a look-up would take the number for text: only text is looked up.
+        let text = |e: &Expr| match e {
+            Expr::Literal(v) => v.as_str().is_some(),
+            Expr::Parameter(_) => true,
+            _ => false,
+        };
+        let usable = match (&**operand, conjunct) {
+            (Expr::List(items), Expr::In(..)) => items.iter().all(text),
+            (other, _) => text(other),
+        };
+        usable.then(|| (**operand).clone())
+    }
+
+    /// The condition as a test that a scan can make. The condition itself stays: a property with several values is a
+    /// list to openCypher, while a scan passes when any value does.
+    fn test_of(&self, conjunct: &Expr, slot: Slot) -> Option<(Str, ScanTest)> {
+        let key_of = |e: &Expr| match e {
+            Expr::Property(base, key) if **base == Expr::Slot(slot) => Some(key.clone()),
+            _ => None,
+        };
+        let usable = |e: &Expr| is_operand(e).then(|| e.clone());
+        match conjunct {
+            Expr::Compare(comparison, a, b) => {
+                let (key, operand, comparison) = match (key_of(a), key_of(b)) {
+                    (Some(key), None) => (key, usable(b)?, *comparison),
+                    (None, Some(key)) => (key, usable(a)?, mirrored(*comparison)),
+                    _ => return None,
+                };
+                let test = match comparison {
+                    Comparison::Equal => ScanTest::Equals(operand),
+                    Comparison::NotEqual => ScanTest::Exists,
+                    Comparison::Less => ScanTest::Range { low: None, high: Some((operand, false)) },
+                    Comparison::LessOrEqual => ScanTest::Range { low: None, high: Some((operand, true)) },
+                    Comparison::Greater => ScanTest::Range { low: Some((operand, false)), high: None },
+                    Comparison::GreaterOrEqual => ScanTest::Range { low: Some((operand, true)), high: None },
+                };
+                Some((key, test))
+            }
+            Expr::In(a, b) => match &**b {
+                Expr::List(items) if items.iter().all(is_operand) => {
+                    Some((key_of(a)?, ScanTest::Within((**b).clone())))
+                }
+                _ => None,
+            },
+            Expr::Call(Function::StartsWith, args) => match &args[..] {
+                [base, Expr::Literal(prefix)] if prefix.as_str().is_some() => {
+                    Some((key_of(base)?, ScanTest::StartsWith(Expr::Literal(prefix.clone()))))
+                }
+                _ => None,
+            },
+            Expr::Not(inner) => match &**inner {
+                Expr::IsNull(base) => Some((key_of(base)?, ScanTest::Exists)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    // ---- edges
+
+    /// Rows out for each row in when an edge is followed from a vertex.
+    fn fan_out(&self, edge: &PatternEdge) -> f64 {
+        let statistics = self.knowledge.statistics;
+        let edges: f64 = if edge.labels.is_empty() {
+            statistics.edges as f64
+        } else {
+            let count = |label: &Str| {
+                let token = self.knowledge.catalog.token(label)?;
+                statistics.edges_by_label.iter().find(|(t, _)| *t == token).map(|(_, n)| *n as f64)
+            };
+            edge.labels.iter().filter_map(count).sum()
+        };
+        let mean = edges / (statistics.vertices.max(1) as f64);
+        let mean = if edge.direction == Direction::Both { 2.0 * mean } else { mean };
+        match edge.length {
+            None => mean,
+            Some(Length { max, .. }) => mean.max(1.5).powi(max.unwrap_or(8).min(8) as i32) * 4.0,
+        }
+    }
+
+    fn next_edge(&self) -> Option<usize> {
+        let cost = |&index: &usize| {
+            let edge = &self.edges[index];
+            let both = self.node_done[edge.left] && self.node_done[edge.right];
+            // A shortest path needs both ends; anything that can bind its ends comes first.
+            if edge.shortest.is_some() {
+                f64::MAX
+            } else {
+                self.fan_out(edge) * if both { 0.01 } else { 1.0 }
+            }
+        };
+        (0..self.edges.len())
+            .filter(|&index| {
+                let edge = &self.edges[index];
+                let (left, right) = (self.node_done[edge.left], self.node_done[edge.right]);
+                !self.edge_done[index] && if edge.shortest.is_some() { left && right } else { left || right }
+            })
+            .min_by(|a, b| cost(a).total_cmp(&cost(b)))
+    }
+
+    fn follow(&mut self, index: usize) {
+        let edge = self.edges[index].clone();
+        let from_left = self.node_done[edge.left];
+        let (from, to) = if from_left { (edge.left, edge.right) } else { (edge.right, edge.left) };
+        let into = self.node_done[to];
+        let direction = if from_left { edge.direction } else { edge.direction.reversed() };
+        let (from, to_slot) = (self.nodes[from].slot, self.nodes[to].slot);
+        // A list that an earlier clause bound is compared with what is found.
+        let slot = if edge.bound { self.fresh() } else { edge.slot };
+        let labels = edge.labels.clone();
+        match (edge.length, edge.shortest) {
+            (Some(length), Some(which)) => {
+                let edge_filter = self.edge_filter(&edge);
+                self.wrap(|input| Op::ShortestPath {
+                    input,
+                    from,
+                    to: to_slot,
+                    direction,
+                    labels,
+                    length,
+                    which,
+                    edges: slot,
+                    edge_filter,
+                });
+            }
+            (Some(length), None) => {
+                let edge_filter = self.edge_filter(&edge);
+                let exclude = self.may_coincide(&edge.labels).into_iter().map(|(slot, _)| slot).collect();
+                self.wrap(|input| Op::VarExpand {
+                    input,
+                    from,
+                    direction,
+                    labels,
+                    length,
+                    edges: Some(slot),
+                    to: to_slot,
+                    into,
+                    edge_filter,
+                    exclude,
+                });
+                if !from_left {
+                    let reversed = Expr::Call(Function::Reverse, vec![Expr::Slot(slot)]);
+                    self.wrap(|input| Op::Let { input, bindings: vec![(slot, reversed)] });
+                }
+            }
+            (None, _) => {
+                self.wrap(|input| Op::Expand {
+                    input,
+                    from,
+                    direction,
+                    labels,
+                    edge: Some(slot),
+                    to: Some(to_slot),
+                    into,
+                    loops_once: true,
+                    keep: None,
+                });
+                for (other, is_list) in self.may_coincide(&edge.labels) {
+                    let same = if is_list {
+                        Expr::In(Box::new(Expr::Slot(slot)), Box::new(Expr::Slot(other)))
+                    } else {
+                        equals(Expr::Slot(slot), Expr::Slot(other))
+                    };
+                    self.filter(Expr::Not(Box::new(same)));
+                }
+                for (key, value) in edge.properties.clone() {
+                    self.conjuncts.push(equals(Expr::Property(Box::new(Expr::Slot(slot)), key), value));
+                }
+            }
+        }
+        if edge.bound {
+            self.filter(equals(Expr::Slot(slot), Expr::Slot(edge.slot)));
+        }
+        self.used.push((slot, edge.labels, edge.length.is_some()));
+        self.unbound.remove(&edge.slot);
+        self.edge_done[index] = true;
+        if !into {
+            self.finish_node(to, true);
+        }
+        self.check();
+    }
+
+    /// Edges matched so far that could be the same edge as one with these labels.
+    fn may_coincide(&self, labels: &[Str]) -> Vec<(Slot, bool)> {
+        self.used
+            .iter()
+            .filter(|(_, other, _)| {
+                labels.is_empty() || other.is_empty() || labels.iter().any(|l| other.contains(l))
+            })
+            .map(|(slot, _, is_list)| (*slot, *is_list))
+            .collect()
+    }
+
+    fn edge_filter(&mut self, edge: &PatternEdge) -> Option<(Slot, Box<Expr>)> {
+        if edge.properties.is_empty() {
+            return None;
+        }
+        let local = self.fresh();
+        let tests = edge.properties.iter().map(|(key, value)| {
+            equals(Expr::Property(Box::new(Expr::Slot(local)), key.clone()), value.clone())
+        });
+        Some((local, Box::new(tests.reduce(Expr::and).unwrap_or(Expr::And(vec![])))))
+    }
+
+    /// An edge that an earlier clause bound gives its ends without a search.
+    fn take_bound_edge(&mut self, index: usize) {
+        let edge = self.edges[index].clone();
+        self.edge_done[index] = true;
+        let slot = Expr::Slot(edge.slot);
+        self.filter(Expr::Not(Box::new(Expr::IsNull(Box::new(slot.clone())))));
+        if !edge.labels.is_empty() {
+            self.filter(Expr::HasAnyLabel(Box::new(slot.clone()), edge.labels.clone()));
+        }
+        let call = |function| Expr::Call(function, vec![slot.clone()]);
+        let (source, target) = (call(Function::StartNode), call(Function::EndNode));
+        let (left, right) = match edge.direction {
+            Direction::Out => (source, target),
+            Direction::In => (target, source),
+            Direction::Both => {
+                // Both ways round, once for a loop.
+                let pair = self.fresh();
+                let forward = Expr::List(vec![source.clone(), target.clone()]);
+                let backward = Expr::List(vec![target.clone(), source.clone()]);
+                let both = Expr::Case {
+                    branches: vec![(equals(source, target), Expr::List(vec![forward.clone()]))],
+                    otherwise: Box::new(Expr::List(vec![forward, backward])),
+                };
+                self.wrap(|input| Op::Unwind { input, list: both, out: pair });
+                let item = |n: i64| Expr::Index(Box::new(Expr::Slot(pair)), Box::new(Expr::literal(n)));
+                (item(0), item(1))
+            }
+        };
+        for (node, end) in [(edge.left, left), (edge.right, right)] {
+            let node_slot = self.nodes[node].slot;
+            if self.node_done[node] {
+                self.filter(equals(Expr::Slot(node_slot), end));
+            } else {
+                self.wrap(|input| Op::Let { input, bindings: vec![(node_slot, end)] });
+                self.finish_node(node, true);
+            }
+        }
+        for (key, value) in edge.properties.clone() {
+            self.conjuncts.push(equals(Expr::Property(Box::new(slot.clone()), key), value));
+        }
+        self.used.push((edge.slot, edge.labels, false));
+        self.check();
+    }
+
+    fn bind_path(&mut self, path: &crate::NamedPath) {
+        let mut at = path.start;
+        let mut args = vec![Expr::Slot(self.nodes[at].slot)];
+        for &(index, forward) in &path.edges {
+            let edge = &self.edges[index];
+            let slot = Expr::Slot(edge.slot);
+            args.push(if edge.length.is_some() && !forward {
+                Expr::Call(Function::Reverse, vec![slot])
+            } else {
+                slot
+            });
+            at = if forward { edge.right } else { edge.left };
+            args.push(Expr::Slot(self.nodes[at].slot));
+        }
+        let made = Expr::Call(Function::MakePath, args);
+        self.wrap(|input| Op::Let { input, bindings: vec![(path.slot, made)] });
+        self.unbound.remove(&path.slot);
+    }
+}
+
+fn equals(a: Expr, b: Expr) -> Expr {
+    Expr::compare(Comparison::Equal, a, b)
+}
+
+fn split(expr: Expr, out: &mut Vec<Expr>) {
+    match expr {
+        Expr::And(all) => all.into_iter().for_each(|e| split(e, out)),
+        other => out.push(other),
+    }
+}
+
+/// Whether a scan can take the expression as its operand.
+fn is_operand(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value) => value.is_storable() || matches!(value, Value::Null),
+        Expr::Parameter(_) => true,
+        Expr::Negate(inner) => is_operand(inner),
+        _ => false,
+    }
+}
+
+fn mirrored(comparison: Comparison) -> Comparison {
+    match comparison {
+        Comparison::Less => Comparison::Greater,
+        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+        Comparison::Greater => Comparison::Less,
+        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        same => same,
+    }
+}
+
+#[cfg(test)]
+mod tests;

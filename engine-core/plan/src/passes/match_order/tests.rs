@@ -1,0 +1,195 @@
+//! Patterns in, operators out.
+
+use crate::passes::{Knowledge, optimize};
+use crate::{
+    Column, Comparison, Expr, Function, Length, MatchPattern, NamedPath, Op, PatternEdge, PatternNode, Plan,
+    Shortest, Slot,
+};
+use std::ops::Range;
+use tidegraph_apl::{Catalog, Error, Statistics};
+use tidegraph_types::{Direction, Str, Token};
+
+struct Names(&'static [&'static str]);
+
+impl Catalog for Names {
+    fn token(&self, name: &str) -> Option<Token> {
+        self.0.iter().position(|n| *n == name).map(|i| Token(i as u32))
+    }
+    fn name(&self, token: Token) -> Str {
+        self.0[token.0 as usize].into()
+    }
+    fn intern(&self, _: &[Str]) -> Result<Vec<Token>, Error> {
+        Err(Error::Unavailable("read only".into()))
+    }
+    fn allocate_sids(&self, _: u64) -> Result<Range<u64>, Error> {
+        Err(Error::Unavailable("read only".into()))
+    }
+}
+
+/// 1,000 people who know 20 others each, 10 cities in which they live.
+fn lower(pattern: MatchPattern, input: Op) -> String {
+    let statistics = Statistics {
+        vertices: 1_010,
+        edges: 21_000,
+        vertices_by_label: vec![(Token(0), 1_000), (Token(1), 10)],
+        edges_by_label: vec![(Token(2), 20_000), (Token(3), 1_000)],
+    };
+    let catalog = Names(&["Person", "City", "KNOWS", "LIVES_IN"]);
+    let plan = Plan {
+        root: Op::Match { input: Box::new(input), pattern },
+        slots: 20,
+        columns: vec![Column { name: "x".into(), slot: Slot(0) }],
+    };
+    optimize(plan, &Knowledge { statistics: &statistics, catalog: &catalog }).to_string()
+}
+
+fn node(slot: u32, labels: &[&str]) -> PatternNode {
+    PatternNode {
+        slot: Slot(slot),
+        bound: false,
+        labels: labels.iter().map(|l| Str::from(*l)).collect(),
+        properties: vec![],
+    }
+}
+
+fn edge(slot: u32, left: usize, right: usize, label: &str) -> PatternEdge {
+    PatternEdge {
+        slot: Slot(slot),
+        bound: false,
+        left,
+        right,
+        direction: Direction::Out,
+        labels: vec![label.into()],
+        properties: vec![],
+        length: None,
+        shortest: None,
+    }
+}
+
+fn equal(a: Expr, b: Expr) -> Expr {
+    Expr::compare(Comparison::Equal, a, b)
+}
+
+#[test]
+fn starts_where_the_fewest_candidates_are() {
+    let pattern = MatchPattern {
+        nodes: vec![node(0, &["Person"]), node(1, &["City"])],
+        edges: vec![edge(2, 0, 1, "LIVES_IN")],
+        ..Default::default()
+    };
+    assert_eq!(
+        lower(pattern, Op::Argument),
+        "scan vertices $1 :City\nexpand $1 <-[LIVES_IN]- $0 edge $2 keep []\nfilter $0:Person\nanswer x=$0\n"
+    );
+}
+
+#[test]
+fn an_id_beats_every_label() {
+    let predicate = equal(Expr::Call(Function::Id, vec![Expr::Slot(Slot(0))]), Expr::Parameter("id".into()));
+    let pattern = MatchPattern {
+        nodes: vec![node(0, &["Person"]), node(1, &["City"])],
+        edges: vec![edge(2, 0, 1, "LIVES_IN")],
+        predicate: Some(predicate),
+        ..Default::default()
+    };
+    let text = lower(pattern, Op::Argument);
+    assert!(
+        text.starts_with("look up vertices $0 of @id\nfilter $0:Person\nexpand $0 -[LIVES_IN]-> $1"),
+        "{text}"
+    );
+}
+
+#[test]
+fn conditions_are_checked_as_soon_as_their_slots_are_bound() {
+    let age = |slot| Expr::Property(Box::new(Expr::Slot(Slot(slot))), "age".into());
+    let predicate = Expr::And(vec![
+        Expr::compare(Comparison::Less, age(0), age(1)),
+        Expr::compare(Comparison::Greater, age(0), Expr::literal(30)),
+    ]);
+    let pattern = MatchPattern {
+        nodes: vec![node(0, &["Person"]), node(1, &["Person"])],
+        edges: vec![edge(2, 0, 1, "KNOWS")],
+        predicate: Some(predicate),
+        ..Default::default()
+    };
+    assert_eq!(
+        lower(pattern, Op::Argument),
+        "scan vertices $0 :Person age > 30i\nfilter $0.age > 30i\nexpand $0 -[KNOWS]-> $1 edge $2 keep [$0]\n\
+         filter ($1:Person and $0.age < $1.age)\nanswer x=$0\n"
+    );
+}
+
+#[test]
+fn two_edges_of_one_pattern_are_never_the_same() {
+    let pattern = MatchPattern {
+        nodes: vec![node(0, &["City"]), node(1, &[]), node(3, &[])],
+        edges: vec![edge(2, 1, 0, "LIVES_IN"), edge(4, 1, 2, "KNOWS"), edge(5, 2, 1, "KNOWS")],
+        ..Default::default()
+    };
+    let text = lower(pattern, Op::Argument);
+    assert!(text.contains("expand $3 -[KNOWS]-> into $1 edge $5"), "{text}");
+    assert!(text.contains("not $5 = $4"), "{text}");
+    assert!(!text.contains("$4 = $2"), "different labels need no check: {text}");
+}
+
+#[test]
+fn a_pattern_in_parts_is_a_product() {
+    let pattern =
+        MatchPattern { nodes: vec![node(0, &["Person"]), node(1, &["City"])], ..Default::default() };
+    assert_eq!(
+        lower(pattern, Op::Argument),
+        "scan vertices $1 :City\nscan vertices $0 :Person\nanswer x=$0\n"
+    );
+}
+
+#[test]
+fn a_walk_from_the_right_end_is_turned_around() {
+    let mut walk = edge(2, 0, 1, "KNOWS");
+    walk.length = Some(Length { min: 1, max: Some(2) });
+    let pattern = MatchPattern {
+        nodes: vec![node(0, &[]), node(1, &["City"])],
+        edges: vec![walk],
+        paths: vec![NamedPath { slot: Slot(9), start: 0, edges: vec![(0, true)] }],
+        ..Default::default()
+    };
+    let text = lower(pattern, Op::Argument);
+    assert!(text.contains("walk $1 <-[KNOWS*1..2]- $0 edges $2\nlet $2 = Reverse($2)\n"), "{text}");
+    assert!(text.contains("let $9 = MakePath($0, $2, $1)"), "{text}");
+}
+
+#[test]
+fn a_shortest_path_waits_for_both_ends() {
+    let mut walk = edge(2, 0, 1, "KNOWS");
+    walk.length = Some(Length { min: 1, max: None });
+    walk.shortest = Some(Shortest::One);
+    let pattern = MatchPattern {
+        nodes: vec![node(0, &["City"]), node(1, &["City"])],
+        edges: vec![walk],
+        ..Default::default()
+    };
+    let text = lower(pattern, Op::Argument);
+    assert!(text.contains("shortest $0 -[KNOWS*1..]-> $1 edges $2"), "{text}");
+    assert_eq!(text.matches("scan vertices").count(), 2, "{text}");
+}
+
+#[test]
+fn a_bound_edge_gives_its_ends_without_a_search() {
+    let mut bound = edge(2, 0, 1, "KNOWS");
+    bound.bound = true;
+    let pattern = MatchPattern {
+        nodes: vec![node(0, &[]), node(1, &["Person"])],
+        edges: vec![bound],
+        ..Default::default()
+    };
+    let text = lower(pattern, Op::Argument);
+    assert!(text.contains("let $0 = StartNode($2)\nlet $1 = EndNode($2)\nfilter $1:Person"), "{text}");
+    assert!(!text.contains("scan"), "{text}");
+}
+
+#[test]
+fn a_bound_vertex_must_not_be_null() {
+    let mut bound = node(0, &["Person"]);
+    bound.bound = true;
+    let pattern = MatchPattern { nodes: vec![bound], ..Default::default() };
+    assert_eq!(lower(pattern, Op::Argument), "filter (not $0 is null and $0:Person)\nanswer x=$0\n");
+}
