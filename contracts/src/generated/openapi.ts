@@ -412,12 +412,12 @@ export interface components {
          */
         "rejected-row.schema": {
             /** @enum {string} */
-            errorCode: "PARSING_ERROR" | "DATATYPE_MISMATCH_ERROR" | "INSERT_ERROR" | "FROM_OR_TO_VERTEX_ARE_MISSING";
+            errorCode: "PARSING_ERROR" | "FROM_OR_TO_VERTEX_ARE_MISSING" | "ID_ASSIGNED_TO_MULTIPLE_EDGES" | "SINGLE_CARDINALITY_VIOLATION" | "FILE_MODIFICATION_OR_DELETION_ERROR" | "S3_ACCESS_DENIED_ERROR" | "INTERNAL_ERROR";
             /** @description the reason, with the value in it */
             errorMessage: string;
             /** @description URI of the file */
             fileName: string;
-            /** @description line in the file, from 1, which is the header */
+            /** @description line on which the row begins, from 1, the header; 0 when it is about the file */
             recordNum: number;
             /** @description the header of the field */
             column?: string;

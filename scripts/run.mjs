@@ -1,0 +1,96 @@
+/**
+ * What the scripts share: where things are, running a command to its end, and building the binary.
+ *
+ * Nothing here may depend on a package: the scripts run on a clone where nothing is installed yet.
+ */
+import { spawn } from "node:child_process";
+import { existsSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+
+/** The root of the repository. */
+export const root = resolve(import.meta.dirname, "..");
+
+/** What is built or downloaded once and may be thrown away. */
+export const cache = join(homedir(), ".cache", "tidegraph");
+
+/** Where cargo builds: outside of the repository, unless the user chose a place. */
+export const targetDir = process.env.CARGO_TARGET_DIR ?? join(cache, "target");
+
+/** The environment of every command. */
+export const environment = { ...process.env, CARGO_TARGET_DIR: targetDir };
+
+/**
+ * Runs a command in the root of the repository with our input and output. Throws when it fails.
+ *
+ * @param {string} program
+ * @param {readonly string[]} args
+ * @param {{ env?: Record<string, string | undefined>, cwd?: string }} [options]
+ * @returns {Promise<void>}
+ */
+export function run(program, args, options = {}) {
+  return new Promise((done, fail) => {
+    const child = spawn(program, args, {
+      cwd: options.cwd ?? root,
+      env: { ...environment, ...options.env },
+      stdio: "inherit",
+    });
+    child.on("error", (error) => fail(new Error(`cannot run ${program}: ${error.message}`)));
+    child.on("exit", (code, signal) => {
+      if (code === 0) done();
+      else fail(new Error(`\`${[program, ...args].join(" ")}\` ended with ${signal ?? code}`));
+    });
+  });
+}
+
+/**
+ * Runs named steps one after the other, all of them even if one fails, and says at the end which did, and how long each took.
+ *
+ * @param {string} title
+ * @param {readonly (readonly [name: string, step: () => Promise<void>])[]} steps
+ * @returns {Promise<void>}
+ */
+export async function runSteps(title, steps) {
+  /** @type {string[]} */
+  const summary = [];
+  let failed = 0;
+  for (const [name, step] of steps) {
+    console.log(`\n── ${name}`);
+    const begin = performance.now();
+    let result = "ok";
+    try {
+      await step();
+    } catch (error) {
+      console.error(error instanceof Error ? error.message : error);
+      result = "FAILED";
+      failed += 1;
+    }
+    const seconds = ((performance.now() - begin) / 1000).toFixed(1);
+    summary.push(`${result.padEnd(7)}${seconds.padStart(7)} s  ${name}`);
+  }
+  console.log(`\n${title}\n${summary.join("\n")}`);
+  if (failed > 0) process.exitCode = 1;
+}
+
+/** Installs the npm workspaces exactly as locked, unless that was done since the lock last changed. */
+export async function installNodeModules() {
+  const lock = join(root, "package-lock.json");
+  const installed = join(root, "node_modules", ".package-lock.json");
+  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(lock).mtimeMs) return;
+  await run("npm", ["ci", "--no-fund", "--no-audit"]);
+}
+
+/**
+ * Builds the `tidegraph` binary and returns its path. `TIDEGRAPH_BINARY` names one that is built already.
+ *
+ * @returns {Promise<string>}
+ */
+export async function buildBinary() {
+  const given = process.env.TIDEGRAPH_BINARY;
+  if (given) {
+    if (!existsSync(given)) throw new Error(`TIDEGRAPH_BINARY: there is no ${given}`);
+    return resolve(given);
+  }
+  await run("cargo", ["build", "--locked", "--release", "--bin", "tidegraph"]);
+  return join(targetDir, "release", process.platform === "win32" ? "tidegraph.exe" : "tidegraph");
+}

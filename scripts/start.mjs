@@ -1,0 +1,137 @@
+/**
+ * `npm start`: builds the service, makes a small identity graph once, serves it, and says what to try.
+ *
+ * Data stays in `.tidegraph/` and is there at the next start. `TIDEGRAPH_HOME` chooses another
+ * folder, `TIDEGRAPH_PORT` another port than 8182.
+ */
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { buildBinary, root, run } from "./run.mjs";
+
+const READY_TIMEOUT_MS = 60_000;
+const port = process.env.TIDEGRAPH_PORT ?? "8182";
+const endpoint = `http://127.0.0.1:${port}`;
+const home = resolve(process.env.TIDEGRAPH_HOME ?? join(root, ".tidegraph"));
+const data = join(home, "data");
+const drop = join(home, "drop");
+const sample = join(home, "sample");
+
+const binary = await buildBinary();
+mkdirSync(drop, { recursive: true });
+await generateSample();
+
+const server = spawn(binary, ["serve", "--port", port, "--data", data, "--drop", drop], {
+  cwd: root,
+  stdio: "inherit",
+});
+/** @type {Promise<number>} */
+const ended = new Promise((done) => {
+  server.on("error", (error) => {
+    console.error(`cannot run ${binary}: ${error.message}`);
+    done(1);
+  });
+  server.on("exit", (code, signal) => done(code ?? (signal === null ? 1 : 0)));
+});
+let stopping = false;
+for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM"])) {
+  process.on(signal, () => {
+    stopping = true;
+    server.kill(signal === "SIGINT" ? "SIGTERM" : signal);
+  });
+}
+
+try {
+  await Promise.race([
+    ready(),
+    ended.then((code) => Promise.reject(new Error(`the service ended with ${code}`))),
+  ]);
+  const count = await countVertices();
+  if (count === 0) await loadSample();
+  await sayWhatToTry();
+} catch (error) {
+  if (!stopping) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  }
+  server.kill("SIGTERM");
+}
+const code = await ended;
+process.exitCode ||= code;
+
+async function generateSample() {
+  if (existsSync(sample)) return;
+  const unfinished = `${sample}.unfinished`;
+  rmSync(unfinished, { recursive: true, force: true });
+  const args = ["--scale", "200", "--seed", "7", "--format", "gremlin-csv", "--out", unfinished];
+  await run(binary, ["generate", "identity", ...args]);
+  renameSync(unfinished, sample);
+}
+
+async function ready() {
+  const deadline = Date.now() + READY_TIMEOUT_MS;
+  while (Date.now() < deadline && !stopping) {
+    const answer = await fetch(`${endpoint}/status`).catch(() => undefined);
+    if (answer?.ok) return;
+    await sleep(100);
+  }
+  if (!stopping) throw new Error(`${endpoint}/status did not answer within ${READY_TIMEOUT_MS} ms`);
+}
+
+/**
+ * @param {string} path
+ * @param {object} body
+ */
+async function post(path, body) {
+  const answer = await fetch(`${endpoint}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`POST ${path}: ${answer.status} ${text}`);
+  return JSON.parse(text);
+}
+
+async function countVertices() {
+  const { results } = await post("/openCypher", { query: "MATCH (n) RETURN count(n) AS n" });
+  return Number(results[0].n);
+}
+
+async function loadSample() {
+  const { payload } = await post("/loader", {
+    source: `file://${sample}`,
+    format: "csv",
+    failOnError: "TRUE",
+  });
+  for (;;) {
+    /** @type {any} */
+    const status = await (await fetch(`${endpoint}/loader/${payload.loadId}`)).json();
+    const state = status.payload.overallStatus.status;
+    if (state === "LOAD_COMPLETED") return;
+    if (!["LOAD_NOT_STARTED", "LOAD_IN_QUEUE", "LOAD_IN_PROGRESS"].includes(state)) {
+      throw new Error(`loading the sample graph ended with ${state}: ${JSON.stringify(status)}`);
+    }
+    await sleep(100);
+  }
+}
+
+async function sayWhatToTry() {
+  const count = await countVertices();
+  const { results } = await post("/openCypher", {
+    query: "MATCH (g:GoldenEntity) RETURN g.first_name AS name, id(g) AS id ORDER BY id LIMIT 1",
+  });
+  const id = results[0]?.id ?? "ID";
+  console.log(`
+Tidegraph answers at ${endpoint}; the graph has ${count} vertices. Try:
+
+  curl ${endpoint}/openCypher -d 'query=MATCH (g:GoldenEntity)-->(p:Partner) RETURN p.type AS type, count(*) AS n ORDER BY n DESC LIMIT 5'
+
+  curl ${endpoint}/gremlin -H 'content-type: application/json' \\
+       -d '{"gremlin": "g.V(\\"${id}\\").out(\\"HAS_PARTNER\\").elementMap(\\"type\\")"}'
+
+Load your own: copy CSV files (Gremlin's or openCypher's headers) into ${drop}
+Stop with Ctrl-C; what is in the graph stays in ${data}.
+`);
+}

@@ -1,0 +1,53 @@
+/**
+ * `npm test`: every test, on a clean clone too. It installs what it needs (pinned, skipped when it is there), then runs
+ * the Rust tests, the tests of the contracts, and the black-box tests against the real binary.
+ *
+ * `npm test -- --rust`, `--contracts` or `--integration` runs one part.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { pythonWithClients } from "./python.mjs";
+import { buildBinary, installNodeModules, root, run, runSteps } from "./run.mjs";
+
+const only = process.argv.slice(2).map((argument) => argument.replace(/^--/, ""));
+/** @param {string} part */
+const wanted = (part) => only.length === 0 || only.includes(part);
+const unknown = only.filter((part) => !["rust", "contracts", "integration"].includes(part));
+if (unknown.length > 0) {
+  console.error(`no such part: ${unknown.join(", ")}; there are --rust, --contracts and --integration`);
+  process.exit(2);
+}
+
+let binary = "";
+let python = "";
+/** @type {(readonly [string, () => Promise<void>])[]} */
+const steps = [["npm packages", installNodeModules]];
+if (wanted("rust")) {
+  steps.push(["Rust tests", () => run("cargo", ["test", "--locked", "--workspace", "--quiet"])]);
+}
+if (wanted("contracts")) {
+  steps.push(["contracts", () => run("npm", ["test", "--silent", "--workspace", "contracts"])]);
+}
+if (wanted("integration")) {
+  steps.push([
+    "tidegraph binary",
+    async () => {
+      binary = await buildBinary();
+    },
+  ]);
+  steps.push([
+    "Python clients",
+    async () => {
+      python = await pythonWithClients();
+    },
+  ]);
+  steps.push(["integration tests", integrationTests]);
+}
+await runSteps("npm test", steps);
+
+async function integrationTests() {
+  if (!existsSync(binary)) throw new Error("there is no binary to test");
+  if (!existsSync(python)) throw new Error("there is no Python with the clients");
+  const env = { TIDEGRAPH_BINARY: binary, TIDEGRAPH_PYTHON: python };
+  await run("npm", ["test", "--silent"], { cwd: join(root, "integration-tests"), env });
+}

@@ -1,0 +1,52 @@
+/**
+ * `npm run verify`: every linter and every check of schemas. Warnings are errors.
+ *
+ * Advisories are left out of `cargo deny`: they need a database from the network, and the result would change without a
+ * change of ours. Licences, bans and sources need only what is locked.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { cache, environment, installNodeModules, run, runSteps } from "./run.mjs";
+
+const CARGO_DENY_VERSION = "0.20.2";
+
+await runSteps("npm run verify", [
+  ["npm packages", installNodeModules],
+  ["rustfmt", () => run("cargo", ["fmt", "--all", "--check"])],
+  [
+    "clippy",
+    () =>
+      run("cargo", ["clippy", "--locked", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
+  ],
+  ["TypeScript types", () => run("npx", ["--no-install", "tsc", "--project", "."])],
+  ["Biome", () => run("npx", ["--no-install", "biome", "check", "--error-on-warnings", "."])],
+  ["schemas", () => run("npm", ["run", "--silent", "check", "--workspace", "contracts"])],
+  ["tidy", () => run("cargo", ["run", "--locked", "--quiet", "-p", "xtask", "--", "tidy"])],
+  ["cargo deny", cargoDeny],
+]);
+
+async function cargoDeny() {
+  const folder = join(cache, "tools", `cargo-deny-${CARGO_DENY_VERSION}`);
+  const program = join(folder, "bin", "cargo-deny");
+  if (!existsSync(program)) {
+    console.log("installing cargo-deny once; this takes some minutes");
+    // Built to be there soon: it runs for two seconds.
+    const quick = ["lto=false", "opt-level=1", "codegen-units=16"].flatMap((setting) => [
+      "--config",
+      `profile.release.${setting}`,
+    ]);
+    const where = ["--root", folder, "--target-dir", join(cache, "target-tools")];
+    const args = ["install", "--quiet", "--locked", `cargo-deny@${CARGO_DENY_VERSION}`, ...where, ...quick];
+    await run("cargo", args, { cwd: cache, env: { ...environment, CARGO_TARGET_DIR: undefined } });
+  }
+  // `--locked` rather than `--offline`: on a clean clone the packages may not have been fetched yet.
+  await run(program, [
+    "--locked",
+    "--all-features",
+    "check",
+    "--hide-inclusion-graph",
+    "licenses",
+    "bans",
+    "sources",
+  ]);
+}
