@@ -13,8 +13,8 @@ pub enum Expr {
     Parameter(Str),
     /// Value of a slot.
     Slot(Slot),
-    /// `base.key`. Of an element: its property (null if absent, the value, or a list if it has several). Of a map: the
-    /// entry or null. Of null: null. Of anything else: a type error.
+    /// `base.key`. Of an element: its property (null if absent, the value, or a list if it has several; its id if the key
+    /// is `~id`). Of a map: the entry or null. Of null: null. Of anything else: a type error.
     Property(Box<Expr>, Str),
     /// `base[index]`: list by position (negative from the end, null outside), map by key, element by property key.
     Index(Box<Expr>, Box<Expr>),
@@ -183,6 +183,9 @@ pub enum Function {
     OtherNode,
     /// Whether the element has the property: args element, key. False for null.
     HasProperty,
+    /// Args value, literal string: the value. A null value is an error that says the string (openCypher: MERGE with a null
+    /// property).
+    RequireNotNull,
 
     // ---- paths
     /// openCypher `nodes(path)`.
