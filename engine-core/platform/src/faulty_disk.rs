@@ -1,0 +1,641 @@
+//! A disk in memory that fails on demand, for tests of everything that must survive a crash.
+//!
+//! Model. Each file has the bytes that readers see and the bytes that are durable; each directory has the names that
+//! are seen and the changes of names that were not synced. [`FaultyDisk::crash`] throws away what was not synced, with
+//! choices drawn from the seed:
+//! * the length of a file ends anywhere between the shortest and the longest that the unsynced writes allow;
+//! * each 512-byte sector that was not synced holds the new bytes, the old bytes, or zeros;
+//! * of the unsynced changes of names in a directory, a first part happened and the rest did not.
+//!
+//! A failed sync behaves as on Linux: the bytes stay visible, later syncs succeed, and the bytes never become durable.
+//! Making directories is taken to be durable at once. Must never be used outside tests: it keeps everything in memory.
+
+use crate::disk::{Disk, DiskFile, DiskLock, Error, FileInfo, Operation};
+use crate::{Random, SeededRandom};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const SECTOR_BYTES: usize = 512;
+
+/// A disk in memory that fails on demand. Clones share the disk.
+#[derive(Clone, Debug)]
+pub struct FaultyDisk(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    random: SeededRandom,
+    files: BTreeMap<u64, FileState>,
+    next_file: u64,
+    dirs: BTreeSet<PathBuf>,
+    names: BTreeMap<PathBuf, u64>,
+    durable_names: BTreeMap<PathBuf, u64>,
+    pending: Vec<NameChange>,
+    locks: BTreeSet<PathBuf>,
+    /// Grows at a crash; handles of an older one are dead.
+    generation: u64,
+    space_left: Option<u64>,
+    operations_left: Option<u64>,
+    fail_syncs: u32,
+    fail_reads: bool,
+    syncs: u64,
+}
+
+#[derive(Debug, Default)]
+struct FileState {
+    seen: Vec<u8>,
+    durable: Vec<u8>,
+    /// Bytes below this are the same in both and cannot be lost.
+    safe: usize,
+    /// A sync failed: what is seen beyond `safe` never becomes durable.
+    lost: bool,
+}
+
+#[derive(Clone, Debug)]
+enum NameChange {
+    Set(PathBuf, u64),
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+}
+
+impl NameChange {
+    fn dir(&self) -> Option<&Path> {
+        match self {
+            Self::Set(path, _) | Self::Rename(_, path) | Self::Remove(path) => path.parent(),
+        }
+    }
+
+    fn apply(self, names: &mut BTreeMap<PathBuf, u64>) {
+        match self {
+            Self::Set(path, file) => {
+                names.insert(path, file);
+            }
+            Self::Rename(from, to) => {
+                if let Some(file) = names.remove(&from) {
+                    names.insert(to, file);
+                }
+            }
+            Self::Remove(path) => {
+                names.remove(&path);
+            }
+        }
+    }
+}
+
+impl FaultyDisk {
+    /// An empty disk whose choices come from `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            random: SeededRandom::new(seed),
+            files: BTreeMap::new(),
+            next_file: 0,
+            dirs: BTreeSet::new(),
+            names: BTreeMap::new(),
+            durable_names: BTreeMap::new(),
+            pending: Vec::new(),
+            locks: BTreeSet::new(),
+            generation: 0,
+            space_left: None,
+            operations_left: None,
+            fail_syncs: 0,
+            fail_reads: false,
+            syncs: 0,
+        })))
+    }
+
+    /// The machine goes down and comes up again: what was not synced is lost or torn, open files are dead, locks are
+    /// free, injected faults are gone.
+    pub fn crash(&self) {
+        let mut guard = self.0.lock();
+        let state = &mut *guard;
+        state.generation += 1;
+        state.locks.clear();
+        state.space_left = None;
+        state.operations_left = None;
+        state.fail_syncs = 0;
+        state.fail_reads = false;
+        let mut kept: BTreeMap<PathBuf, bool> = BTreeMap::new();
+        for change in std::mem::take(&mut state.pending) {
+            let dir = change.dir().map(Path::to_path_buf).unwrap_or_default();
+            let goes_on = kept.entry(dir).or_insert(true);
+            *goes_on = *goes_on && !state.random.one_in(3);
+            if *goes_on {
+                change.apply(&mut state.durable_names);
+            }
+        }
+        state.names = state.durable_names.clone();
+        for file in state.files.values_mut() {
+            file.crash(&state.random);
+        }
+    }
+
+    /// From now on `bytes` more can be written; then the disk is full. `None`: no limit.
+    pub fn set_space(&self, bytes: Option<u64>) {
+        self.0.lock().space_left = bytes;
+    }
+
+    /// After `operations` more changes (writes, syncs, truncations, changes of names) the machine is down: the next one
+    /// happens in part and everything fails until [`FaultyDisk::crash`].
+    pub fn crash_after(&self, operations: u64) {
+        self.0.lock().operations_left = Some(operations);
+    }
+
+    /// The next `count` syncs of files fail, and what they should have made durable never will be.
+    pub fn fail_syncs(&self, count: u32) {
+        self.0.lock().fail_syncs = count;
+    }
+
+    /// Whether reads fail.
+    pub fn fail_reads(&self, fail: bool) {
+        self.0.lock().fail_reads = fail;
+    }
+
+    /// How many syncs of files were asked for.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        self.0.lock().syncs
+    }
+
+    /// Flips bits of one durable byte: the medium rots. Nothing happens when the byte is not there.
+    pub fn flip(&self, path: &Path, byte: usize, mask: u8) {
+        let mut state = self.0.lock();
+        let Some(id) = state.names.get(path).copied() else { return };
+        if let Some(file) = state.files.get_mut(&id) {
+            for bytes in [&mut file.seen, &mut file.durable] {
+                if let Some(b) = bytes.get_mut(byte) {
+                    *b ^= mask;
+                }
+            }
+        }
+    }
+
+    /// What a reader of the file would see; `None` when it is not there.
+    #[must_use]
+    pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
+        let state = self.0.lock();
+        state.names.get(path).and_then(|id| state.files.get(id)).map(|f| f.seen.clone())
+    }
+
+    /// Puts a file there, durably.
+    pub fn put(&self, path: &Path, bytes: &[u8]) {
+        let mut state = self.0.lock();
+        let id = state.new_file();
+        let file =
+            FileState { seen: bytes.to_vec(), durable: bytes.to_vec(), safe: bytes.len(), lost: false };
+        state.files.insert(id, file);
+        state.names.insert(path.to_path_buf(), id);
+        state.durable_names.insert(path.to_path_buf(), id);
+    }
+}
+
+impl FileState {
+    fn crash(&mut self, random: &SeededRandom) {
+        let (seen, old) = (&self.seen, &self.durable);
+        let longest = seen.len().max(old.len());
+        let length = match random.below(4) {
+            0 => old.len(),
+            1 => seen.len(),
+            _ => self.safe + random.below((longest - self.safe) as u64 + 1) as usize,
+        };
+        let mut bytes = seen[..self.safe].to_vec();
+        while bytes.len() < length {
+            let end = ((bytes.len() / SECTOR_BYTES + 1) * SECTOR_BYTES).min(length);
+            let range = bytes.len()..end;
+            let source: &[u8] = match random.below(4) {
+                0 => &[],
+                1 => old,
+                _ => seen,
+            };
+            let part = source.get(range.start..end.min(source.len())).unwrap_or_default();
+            bytes.extend_from_slice(part);
+            bytes.resize(end, 0);
+        }
+        self.safe = bytes.len();
+        self.durable = bytes.clone();
+        self.seen = bytes;
+        self.lost = false;
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.seen.resize(length, 0);
+        self.safe = self.safe.min(length);
+        // Cutting off everything in doubt ends the doubt.
+        self.lost = self.lost && self.safe < length;
+    }
+
+    fn sync(&mut self) {
+        // After a failure, bytes written later could become durable while those before them are not; that the file
+        // as a whole stays in doubt is the strictest reading.
+        if !self.lost {
+            self.durable.clone_from(&self.seen);
+            self.safe = self.seen.len();
+        }
+    }
+}
+
+impl State {
+    fn new_file(&mut self) -> u64 {
+        self.next_file += 1;
+        self.next_file
+    }
+
+    /// Whether one more change happens: `Ok(true)` as a whole, `Ok(false)` in part, as the machine goes down.
+    fn count(&mut self) -> io::Result<bool> {
+        match &mut self.operations_left {
+            None => Ok(true),
+            Some(0) => Err(crashed()),
+            Some(left) => {
+                *left -= 1;
+                Ok(*left > 0)
+            }
+        }
+    }
+
+    fn up(&self) -> io::Result<()> {
+        if self.operations_left == Some(0) { Err(crashed()) } else { Ok(()) }
+    }
+
+    fn change(&mut self, change: NameChange) {
+        change.clone().apply(&mut self.names);
+        self.pending.push(change);
+    }
+
+    fn require(&self, path: &Path) -> io::Result<u64> {
+        self.up()?;
+        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+fn crashed() -> io::Error {
+    io::Error::other("the machine has crashed")
+}
+
+fn full() -> io::Error {
+    io::Error::new(io::ErrorKind::StorageFull, "no space left on device")
+}
+
+impl FaultyDisk {
+    fn run<T>(
+        &self,
+        operation: Operation,
+        path: &Path,
+        work: impl FnOnce(&mut State) -> io::Result<T>,
+    ) -> Result<T, Error> {
+        work(&mut self.0.lock()).map_err(|source| Error::new(operation, path, source))
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn create_dir_all(&self, dir: &Path) -> Result<(), Error> {
+        self.run(Operation::CreateDir, dir, |state| {
+            state.count()?;
+            state.dirs.extend(dir.ancestors().map(Path::to_path_buf));
+            Ok(())
+        })
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<FileInfo>, Error> {
+        self.run(Operation::List, dir, |state| {
+            state.up()?;
+            if !state.dirs.contains(dir) {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            let files = state.names.iter().filter(|(path, _)| path.parent() == Some(dir));
+            Ok(files
+                .filter_map(|(path, id)| {
+                    let name = path.file_name()?.to_str()?.to_owned();
+                    Some(FileInfo { name, bytes: state.files.get(id)?.seen.len() as u64 })
+                })
+                .collect())
+        })
+    }
+
+    fn open_append(&self, path: &Path) -> Result<Box<dyn DiskFile>, Error> {
+        self.run(Operation::Open, path, |state| {
+            state.up()?;
+            if !path.parent().is_some_and(|dir| state.dirs.contains(dir)) {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            let id = match state.names.get(path) {
+                Some(id) => *id,
+                None => {
+                    state.count()?;
+                    if state.space_left == Some(0) {
+                        return Err(full());
+                    }
+                    let id = state.new_file();
+                    state.files.insert(id, FileState::default());
+                    state.change(NameChange::Set(path.to_path_buf(), id));
+                    id
+                }
+            };
+            let file =
+                FaultyFile { disk: self.clone(), id, generation: state.generation, path: path.to_path_buf() };
+            Ok(Box::new(file) as Box<dyn DiskFile>)
+        })
+    }
+
+    fn open_read(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>, Error> {
+        self.run(Operation::Open, path, |state| {
+            let id = state.require(path)?;
+            let reader = FaultyReader {
+                disk: self.clone(),
+                id,
+                generation: state.generation,
+                offset: offset as usize,
+            };
+            Ok(Box::new(reader) as Box<dyn Read + Send>)
+        })
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<(), Error> {
+        self.run(Operation::SyncDir, dir, |state| {
+            if !state.count()? {
+                return Err(crashed());
+            }
+            let (done, rest) =
+                std::mem::take(&mut state.pending).into_iter().partition(|c| c.dir() == Some(dir));
+            state.pending = rest;
+            let done: Vec<NameChange> = done;
+            for change in done {
+                change.apply(&mut state.durable_names);
+            }
+            Ok(())
+        })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), Error> {
+        self.run(Operation::Rename, from, |state| {
+            state.require(from)?;
+            state.count()?;
+            state.change(NameChange::Rename(from.to_path_buf(), to.to_path_buf()));
+            Ok(())
+        })
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), Error> {
+        self.run(Operation::Remove, path, |state| {
+            state.require(path)?;
+            state.count()?;
+            state.change(NameChange::Remove(path.to_path_buf()));
+            Ok(())
+        })
+    }
+
+    fn lock(&self, path: &Path) -> Result<DiskLock, Error> {
+        self.run(Operation::Lock, path, |state| {
+            state.up()?;
+            if !state.locks.insert(path.to_path_buf()) {
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, "another process holds the lock"));
+            }
+            let (disk, path, generation) = (self.clone(), path.to_path_buf(), state.generation);
+            Ok(DiskLock { _held: Box::new(HeldLock { disk, path, generation }) })
+        })
+    }
+}
+
+struct HeldLock {
+    disk: FaultyDisk,
+    path: PathBuf,
+    generation: u64,
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        let mut state = self.disk.0.lock();
+        if state.generation == self.generation {
+            state.locks.remove(&self.path);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    disk: FaultyDisk,
+    id: u64,
+    generation: u64,
+    path: PathBuf,
+}
+
+impl FaultyFile {
+    fn run<T>(
+        &self,
+        operation: Operation,
+        work: impl FnOnce(&mut State, &mut FileState) -> io::Result<T>,
+    ) -> Result<T, Error> {
+        self.disk.run(operation, &self.path, |state| {
+            if state.generation != self.generation {
+                return Err(crashed());
+            }
+            let mut file = state.files.remove(&self.id).unwrap_or_default();
+            let result = work(state, &mut file);
+            state.files.insert(self.id, file);
+            result
+        })
+    }
+}
+
+impl DiskFile for FaultyFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.run(Operation::Append, |state, file| {
+            let whole = state.count()?;
+            let room = state.space_left.unwrap_or(u64::MAX).min(bytes.len() as u64) as usize;
+            let written = if whole { room } else { state.random.below(room as u64 + 1) as usize };
+            file.seen.extend_from_slice(&bytes[..written]);
+            if let Some(space) = &mut state.space_left {
+                *space -= written as u64;
+            }
+            match (whole, room == bytes.len()) {
+                (false, _) => Err(crashed()),
+                (true, false) => Err(full()),
+                (true, true) => Ok(()),
+            }
+        })
+    }
+
+    fn sync_data(&mut self) -> Result<(), Error> {
+        self.run(Operation::SyncData, |state, file| {
+            state.syncs += 1;
+            if !state.count()? {
+                // The data may have arrived although nobody heard of it.
+                if state.random.one_in(2) {
+                    file.sync();
+                }
+                return Err(crashed());
+            }
+            if state.fail_syncs > 0 {
+                state.fail_syncs -= 1;
+                file.lost = true;
+                return Err(io::Error::other("input/output error"));
+            }
+            file.sync();
+            Ok(())
+        })
+    }
+
+    fn truncate(&mut self, bytes: u64) -> Result<(), Error> {
+        self.run(Operation::Truncate, |state, file| {
+            if !state.count()? {
+                return Err(crashed());
+            }
+            if let Some(space) = &mut state.space_left {
+                *space += (file.seen.len() as u64).saturating_sub(bytes);
+            }
+            file.truncate(bytes as usize);
+            Ok(())
+        })
+    }
+
+    fn len(&self) -> Result<u64, Error> {
+        self.run(Operation::Open, |state, file| {
+            state.up()?;
+            Ok(file.seen.len() as u64)
+        })
+    }
+}
+
+struct FaultyReader {
+    disk: FaultyDisk,
+    id: u64,
+    generation: u64,
+    offset: usize,
+}
+
+impl Read for FaultyReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let state = self.disk.0.lock();
+        if state.generation != self.generation {
+            return Err(crashed());
+        }
+        state.up()?;
+        if state.fail_reads {
+            return Err(io::Error::other("input/output error"));
+        }
+        let rest = state.files.get(&self.id).and_then(|f| f.seen.get(self.offset..)).unwrap_or_default();
+        // Short reads, as a real file may give them.
+        let n = rest.len().min(out.len());
+        let n = if n > 1 { 1 + state.random.below(n as u64) as usize } else { n };
+        out[..n].copy_from_slice(&rest[..n]);
+        self.offset += n;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    fn read(disk: &dyn Disk, path: &Path, offset: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        disk.open_read(path, offset).unwrap().read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// What every disk must do.
+    pub(crate) fn disk_suite(disk: &dyn Disk, root: &Path) {
+        let dir = root.join("a/b");
+        disk.create_dir_all(&dir).unwrap();
+        disk.create_dir_all(&dir).unwrap();
+        let (one, two) = (dir.join("1"), dir.join("2"));
+        let mut file = disk.open_append(&one).unwrap();
+        assert!(file.is_empty().unwrap());
+        file.append(b"hello ").unwrap();
+        file.append(b"world").unwrap();
+        file.sync_data().unwrap();
+        assert_eq!(read(disk, &one, 6), b"world");
+        file.truncate(5).unwrap();
+        file.append(b"!").unwrap();
+        assert_eq!(file.len().unwrap(), 6);
+        assert_eq!(read(disk, &one, 0), b"hello!");
+        disk.open_append(&two).unwrap().append(b"x").unwrap();
+        let info = |name: &str, bytes| FileInfo { name: name.into(), bytes };
+        assert_eq!(disk.list(&dir).unwrap(), [info("1", 6), info("2", 1)]);
+        disk.rename(&two, &dir.join("0")).unwrap();
+        disk.remove(&one).unwrap();
+        disk.sync_dir(&dir).unwrap();
+        assert_eq!(disk.list(&dir).unwrap(), [info("0", 1)]);
+        assert_eq!(disk.remove(&one).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(disk.list(&root.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let lock = disk.lock(&dir.join("lock")).unwrap();
+        assert_eq!(disk.lock(&dir.join("lock")).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(lock);
+        disk.lock(&dir.join("lock")).unwrap();
+    }
+
+    fn opened(seed: u64) -> (FaultyDisk, PathBuf, Box<dyn DiskFile>) {
+        let disk = FaultyDisk::new(seed);
+        disk.create_dir_all(Path::new("/d")).unwrap();
+        let path = PathBuf::from("/d/f");
+        let file = disk.open_append(&path).unwrap();
+        (disk, path, file)
+    }
+
+    #[test]
+    fn files_behave() {
+        disk_suite(&FaultyDisk::new(1), Path::new("/root"));
+    }
+
+    #[test]
+    fn what_was_synced_survives_every_crash() {
+        let (mut torn, mut gone) = (0, 0);
+        for seed in 0..200 {
+            let (disk, path, mut file) = opened(seed);
+            file.append(&[1; 700]).unwrap();
+            file.sync_data().unwrap();
+            disk.sync_dir(Path::new("/d")).unwrap();
+            file.append(&[2; 2000]).unwrap();
+            disk.open_append(Path::new("/d/g")).unwrap();
+            disk.crash();
+            assert!(file.append(b"x").is_err());
+            let bytes = disk.contents(&path).unwrap();
+            assert_eq!(bytes[..700], [1; 700], "seed {seed}");
+            assert!(bytes[700..].iter().all(|b| [0, 2].contains(b)), "seed {seed}");
+            torn += i32::from(bytes.len() > 700 && bytes.len() < 2700);
+            gone += i32::from(disk.contents(Path::new("/d/g")).is_none());
+        }
+        assert!(torn > 20 && gone > 20, "{torn} {gone}");
+    }
+
+    #[test]
+    fn a_full_disk_takes_a_part() {
+        let (disk, path, mut file) = opened(1);
+        disk.set_space(Some(3));
+        assert!(file.append(b"hello").unwrap_err().is_full());
+        assert_eq!(disk.contents(&path).unwrap(), b"hel");
+        file.truncate(0).unwrap();
+        file.append(b"abc").unwrap();
+        assert!(file.append(b"d").is_err());
+    }
+
+    #[test]
+    fn what_a_failed_sync_lost_stays_lost() {
+        let mut lost = 0;
+        for seed in 0..50 {
+            let (disk, path, mut file) = opened(seed);
+            disk.sync_dir(Path::new("/d")).unwrap();
+            file.append(b"hello").unwrap();
+            disk.fail_syncs(1);
+            assert!(file.sync_data().is_err());
+            file.sync_data().unwrap();
+            assert_eq!(disk.contents(&path).unwrap(), b"hello");
+            disk.crash();
+            lost += i32::from(disk.contents(&path).unwrap() != b"hello");
+        }
+        assert!(lost > 5, "{lost}");
+    }
+
+    #[test]
+    fn a_crash_on_schedule() {
+        let (disk, _, mut file) = opened(3);
+        disk.crash_after(2);
+        file.append(b"one").unwrap();
+        assert!(file.append(b"two").is_err());
+        assert!(file.sync_data().is_err());
+        assert!(disk.list(Path::new("/d")).is_err());
+        disk.crash();
+        disk.list(Path::new("/d")).unwrap();
+    }
+}

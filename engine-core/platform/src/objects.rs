@@ -1,0 +1,505 @@
+//! Object storage for threads: a blocking face of the `object_store` crate.
+//!
+//! Roles: [`Objects`] starts each request on a small tokio runtime of its own and waits for the answer on a plain
+//! channel, so that it may be called from any thread, inside another runtime too (there it holds up that thread, as
+//! every blocking call does). [`ObjectReader`] streams an object with a bounded number of chunks in flight;
+//! [`ObjectWriter`] uploads in parts.
+//!
+//! Flow of a write: bytes gather up to [`PART_BYTES`]; a smaller object is one atomic put, a larger one a multipart
+//! upload. Nobody sees an object before [`ObjectWriter::finish`] has answered; a writer that is dropped leaves nothing.
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use object_store::path::Path;
+use object_store::{GetResultPayload, ObjectStore, ObjectStoreExt, WriteMultipart};
+use std::fmt::{self, Debug};
+use std::future::Future;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::sync::{Arc, mpsc};
+use tidegraph_types::ErrorCode;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+
+/// Size of one part of an upload, and the most that a writer buffers before it uploads, in bytes.
+pub const PART_BYTES: usize = 8 << 20;
+
+/// How many parts of one upload are under way at the same time.
+const PARTS_IN_FLIGHT: usize = 4;
+
+/// How many chunks of one download wait for the reader.
+const CHUNKS_IN_FLIGHT: usize = 32;
+
+/// An object store, or one part of it. Clones share it.
+#[derive(Clone)]
+pub struct Objects {
+    store: Arc<dyn ObjectStore>,
+    runtime: Arc<OwnRuntime>,
+    name: Arc<str>,
+}
+
+/// An object in a listing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ObjectInfo {
+    /// Path within the store, parts separated by `/`.
+    pub path: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// When it was written, milliseconds since 1970.
+    pub modified_ms: i64,
+    /// Changes when the object is written anew, if the store says so.
+    pub etag: Option<String>,
+}
+
+/// A request that the object store did not carry out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no such object.
+    #[error("there is no object {object}")]
+    NotFound {
+        /// The object, with its store.
+        object: String,
+    },
+    /// The path cannot name an object.
+    #[error("{path} is not the path of an object: {source}")]
+    InvalidPath {
+        /// The path.
+        path: String,
+        /// Why not.
+        source: object_store::path::Error,
+    },
+    /// The store could not be reached, or refused.
+    #[error("cannot {operation} object {object}: {source}")]
+    Store {
+        /// What was tried.
+        operation: &'static str,
+        /// The object, with its store.
+        object: String,
+        /// Why it failed.
+        source: object_store::Error,
+    },
+    /// The store could not be set up.
+    #[error("cannot open object store {store}: {reason}")]
+    Open {
+        /// The store.
+        store: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The request ended without an answer: its task panicked or the process is going down.
+    #[error("the request to {operation} object {object} was dropped")]
+    Dropped {
+        /// What was tried.
+        operation: &'static str,
+        /// The object, with its store.
+        object: String,
+    },
+}
+
+impl Error {
+    /// The stable code that a client sees.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NotFound { .. } => ErrorCode::NotFound,
+            Self::InvalidPath { .. } | Self::Open { .. } => ErrorCode::InvalidParameter,
+            Self::Store { .. } => ErrorCode::Unavailable,
+            Self::Dropped { .. } => ErrorCode::Internal,
+        }
+    }
+
+    fn into_io(self) -> io::Error {
+        let kind = match self {
+            Self::NotFound { .. } => io::ErrorKind::NotFound,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, self)
+    }
+}
+
+/// Never blocks when it is dropped, so that it may be dropped inside another runtime.
+struct OwnRuntime(Option<Runtime>);
+
+impl Drop for OwnRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Objects({})", self.name)
+    }
+}
+
+impl Objects {
+    /// A store of which `name` stands before the path in errors (`s3://bucket`).
+    pub fn new(store: Arc<dyn ObjectStore>, name: &str) -> Result<Self, Error> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("objects")
+            .enable_all()
+            .build()
+            .map_err(|e| Error::Open { store: name.into(), reason: e.to_string() })?;
+        Ok(Self { store, runtime: Arc::new(OwnRuntime(Some(runtime))), name: name.into() })
+    }
+
+    /// The files under a local directory, which is made if it is not there. What is put there is synced to disk.
+    pub fn local(dir: &std::path::Path) -> Result<Self, Error> {
+        let name = format!("file://{}", dir.display());
+        let open = |reason: String| Error::Open { store: name.clone(), reason };
+        std::fs::create_dir_all(dir).map_err(|e| open(e.to_string()))?;
+        let store =
+            object_store::local::LocalFileSystem::new_with_prefix(dir).map_err(|e| open(e.to_string()))?;
+        Self::new(Arc::new(store.with_fsync(true)), &name)
+    }
+
+    /// An empty store in memory.
+    pub fn memory() -> Result<Self, Error> {
+        Self::new(Arc::new(object_store::memory::InMemory::new()), "memory:/")
+    }
+
+    /// A bucket of Amazon S3. Credentials come from the environment (variables, container or instance role);
+    /// `options` are those of `object_store::aws::AmazonS3ConfigKey` and go before it (`endpoint`, `allow_http`, …).
+    #[cfg(feature = "aws")]
+    pub fn s3<'a>(
+        bucket: &str,
+        region: Option<&str>,
+        options: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, Error> {
+        use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+        let name = format!("s3://{bucket}");
+        let open = |e: object_store::Error| Error::Open { store: name.clone(), reason: e.to_string() };
+        let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+        if let Some(region) = region {
+            builder = builder.with_region(region);
+        }
+        for (key, value) in options {
+            let key: AmazonS3ConfigKey = key.parse().map_err(open)?;
+            builder = builder.with_config(key, value);
+        }
+        Self::new(Arc::new(builder.build().map_err(open)?), &name)
+    }
+
+    /// How the store is called in errors.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Writes an object, all of it or nothing, in place of the one that is there.
+    pub fn put(&self, path: &str, bytes: impl Into<Bytes>) -> Result<(), Error> {
+        let (store, location, bytes) = (self.store.clone(), parse(path)?, bytes.into());
+        self.wait("write", path, async move { store.put(&location, bytes.into()).await.map(|_| ()) })
+    }
+
+    /// Begins an object of unknown size.
+    pub fn writer(&self, path: &str) -> Result<ObjectWriter, Error> {
+        Ok(ObjectWriter {
+            objects: self.clone(),
+            path: path.into(),
+            location: parse(path)?,
+            buffer: Vec::new(),
+            upload: None,
+            written: 0,
+            failed: false,
+        })
+    }
+
+    /// The whole object.
+    pub fn get(&self, path: &str) -> Result<Bytes, Error> {
+        let (store, location) = (self.store.clone(), parse(path)?);
+        self.wait("read", path, async move { store.get(&location).await?.bytes().await })
+    }
+
+    /// Some bytes of an object; fewer when it ends before.
+    pub fn get_range(&self, path: &str, range: Range<u64>) -> Result<Bytes, Error> {
+        let (store, location) = (self.store.clone(), parse(path)?);
+        self.wait("read", path, async move { store.get_range(&location, range).await })
+    }
+
+    /// Size and age of an object.
+    pub fn head(&self, path: &str) -> Result<ObjectInfo, Error> {
+        let (store, location) = (self.store.clone(), parse(path)?);
+        self.wait("look up", path, async move { Ok(info(store.head(&location).await?)) })
+    }
+
+    /// Streams an object. The first request is made here, so that an object that is not there is found at once.
+    pub fn reader(&self, path: &str) -> Result<ObjectReader, Error> {
+        let (store, location) = (self.store.clone(), parse(path)?);
+        let got = self.wait("read", path, async move { store.get(&location).await })?;
+        let bytes = got.meta.size;
+        let source = match got.payload {
+            // A local file is read as a file: no detour through another thread for each chunk.
+            GetResultPayload::File(file, _) => Source::File(file),
+            GetResultPayload::Stream(mut stream) => {
+                let (sender, chunks) = mpsc::channel();
+                let room = Arc::new(Semaphore::new(CHUNKS_IN_FLIGHT));
+                let task_room = room.clone();
+                let task = async move {
+                    while let Some(chunk) = stream.next().await {
+                        match task_room.acquire().await {
+                            Ok(permit) => permit.forget(),
+                            Err(_) => return, // The reader is gone.
+                        }
+                        let end = chunk.is_err();
+                        if sender.send(Some(chunk)).is_err() || end {
+                            return;
+                        }
+                    }
+                    // Told apart from a task that went away in the middle.
+                    let _ = sender.send(None);
+                };
+                self.spawn(task);
+                Source::Stream { chunks, room, chunk: Bytes::new(), done: false }
+            }
+        };
+        Ok(ObjectReader { source, bytes, objects: self.clone(), path: path.into() })
+    }
+
+    /// The objects whose path begins with `prefix`, sorted by path. The prefix may end within a name.
+    pub fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, Error> {
+        // The crate lists whole directories only; the rest of the prefix is compared here.
+        let dir = prefix.rsplit_once('/').map_or("", |(dir, _)| dir);
+        let (store, dir) = (self.store.clone(), parse(dir)?);
+        let mut found: Vec<ObjectInfo> = self.wait("list", prefix, async move {
+            let mut stream = store.list(Some(&dir));
+            let mut found = Vec::new();
+            while let Some(meta) = stream.next().await {
+                found.push(info(meta?));
+            }
+            Ok(found)
+        })?;
+        found.retain(|object| object.path.starts_with(prefix));
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    /// Removes an object; nothing happens if it is not there.
+    pub fn delete(&self, path: &str) -> Result<(), Error> {
+        let (store, location) = (self.store.clone(), parse(path)?);
+        match self.wait("delete", path, async move { store.delete(&location).await }) {
+            Err(Error::NotFound { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn object(&self, path: &str) -> String {
+        format!("{}/{path}", self.name)
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime.0 {
+            runtime.spawn(task);
+        }
+    }
+
+    /// Runs a request on the own runtime and waits on a plain channel, which works on threads of other runtimes too.
+    fn wait<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        path: &str,
+        request: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (sender, answer) = mpsc::channel();
+        self.spawn(async move {
+            let _ = sender.send(request.await);
+        });
+        match answer.recv() {
+            Ok(answer) => answer.map_err(|source| self.error(operation, path, source)),
+            Err(_) => Err(Error::Dropped { operation, object: self.object(path) }),
+        }
+    }
+
+    fn error(&self, operation: &'static str, path: &str, source: object_store::Error) -> Error {
+        match source {
+            object_store::Error::NotFound { .. } => Error::NotFound { object: self.object(path) },
+            source => Error::Store { operation, object: self.object(path), source },
+        }
+    }
+}
+
+fn parse(path: &str) -> Result<Path, Error> {
+    Path::parse(path).map_err(|source| Error::InvalidPath { path: path.into(), source })
+}
+
+fn info(meta: object_store::ObjectMeta) -> ObjectInfo {
+    ObjectInfo {
+        path: meta.location.to_string(),
+        bytes: meta.size,
+        modified_ms: meta.last_modified.timestamp_millis(),
+        etag: meta.e_tag,
+    }
+}
+
+/// Streams one object.
+pub struct ObjectReader {
+    source: Source,
+    bytes: u64,
+    objects: Objects,
+    path: String,
+}
+
+enum Source {
+    File(std::fs::File),
+    Stream {
+        chunks: mpsc::Receiver<Option<object_store::Result<Bytes>>>,
+        room: Arc<Semaphore>,
+        chunk: Bytes,
+        done: bool,
+    },
+}
+
+impl ObjectReader {
+    /// Size of the object in bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Debug for ObjectReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectReader({})", self.objects.object(&self.path))
+    }
+}
+
+impl Read for ObjectReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let (chunks, room, chunk, done) = match &mut self.source {
+            Source::File(file) => return file.read(out),
+            Source::Stream { chunks, room, chunk, done } => (chunks, room, chunk, done),
+        };
+        while chunk.is_empty() {
+            if *done || out.is_empty() {
+                return Ok(0);
+            }
+            match chunks.recv() {
+                Ok(Some(Ok(next))) => {
+                    room.add_permits(1);
+                    *chunk = next;
+                }
+                Ok(Some(Err(source))) => {
+                    return Err(self.objects.error("read", &self.path, source).into_io());
+                }
+                Ok(None) => *done = true,
+                Err(_) => {
+                    let object = self.objects.object(&self.path);
+                    return Err(Error::Dropped { operation: "read", object }.into_io());
+                }
+            }
+        }
+        let n = chunk.len().min(out.len());
+        out[..n].copy_from_slice(&chunk.split_to(n));
+        Ok(n)
+    }
+}
+
+impl Drop for ObjectReader {
+    fn drop(&mut self) {
+        if let Source::Stream { room, .. } = &self.source {
+            room.close();
+        }
+    }
+}
+
+/// Writes one object of unknown size. Nothing can be seen of it before [`ObjectWriter::finish`].
+pub struct ObjectWriter {
+    objects: Objects,
+    path: String,
+    location: Path,
+    buffer: Vec<u8>,
+    upload: Option<WriteMultipart>,
+    written: u64,
+    failed: bool,
+}
+
+impl Debug for ObjectWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectWriter({}, {} bytes)", self.objects.object(&self.path), self.written)
+    }
+}
+
+impl ObjectWriter {
+    /// Makes the object visible; answers its size in bytes.
+    pub fn finish(mut self) -> Result<u64, Error> {
+        if self.failed {
+            return Err(Error::Dropped { operation: "write", object: self.objects.object(&self.path) });
+        }
+        let rest = std::mem::take(&mut self.buffer);
+        match self.upload.take() {
+            None => self.objects.put(&self.path, rest)?,
+            Some(mut upload) => self.objects.wait("write", &self.path, async move {
+                upload.write(&rest);
+                upload.finish().await.map(|_| ())
+            })?,
+        }
+        Ok(self.written)
+    }
+
+    /// Sends the buffered part; waits while too many are under way.
+    fn send_part(&mut self) -> Result<(), Error> {
+        let part = std::mem::replace(&mut self.buffer, Vec::with_capacity(PART_BYTES));
+        let (store, location, upload) =
+            (self.objects.store.clone(), self.location.clone(), self.upload.take());
+        // A request that fails leaves no upload behind: `WriteMultipart` would go on without the part.
+        self.failed = true;
+        let upload = self.objects.wait("write", &self.path, async move {
+            let mut upload = match upload {
+                Some(upload) => upload,
+                None => {
+                    WriteMultipart::new_with_chunk_size(store.put_multipart(&location).await?, PART_BYTES)
+                }
+            };
+            if let Err(error) = upload.wait_for_capacity(PARTS_IN_FLIGHT).await {
+                let _ = upload.abort().await;
+                return Err(error);
+            }
+            upload.put(part.into());
+            Ok(upload)
+        })?;
+        self.failed = false;
+        self.upload = Some(upload);
+        Ok(())
+    }
+}
+
+impl Write for ObjectWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.failed {
+            return Err(io::Error::other("an earlier part of the object could not be written"));
+        }
+        let n = bytes.len().min(PART_BYTES - self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..n]);
+        self.written += n as u64;
+        if self.buffer.len() == PART_BYTES {
+            self.send_part().map_err(Error::into_io)?;
+        }
+        Ok(n)
+    }
+
+    /// Does nothing: only `finish` makes anything visible.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for ObjectWriter {
+    fn drop(&mut self) {
+        if let Some(upload) = self.upload.take() {
+            let object = self.objects.object(&self.path);
+            self.objects.spawn(async move {
+                if let Err(error) = upload.abort().await {
+                    tracing::warn!(object, %error, "the parts of an abandoned upload could not be removed");
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "objects_tests.rs"]
+mod tests;

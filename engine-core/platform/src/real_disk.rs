@@ -1,0 +1,120 @@
+//! The disk of the machine.
+
+use crate::disk::{Disk, DiskFile, DiskLock, Error, FileInfo, Operation};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// The disk of the machine, through `std::fs`.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct RealDisk;
+
+fn at(operation: Operation, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::new(operation, path, source)
+}
+
+impl Disk for RealDisk {
+    fn create_dir_all(&self, dir: &Path) -> Result<(), Error> {
+        fs::create_dir_all(dir).map_err(at(Operation::CreateDir, dir))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<FileInfo>, Error> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(dir).map_err(at(Operation::List, dir))? {
+            let entry = entry.map_err(at(Operation::List, dir))?;
+            let info = entry.metadata().map_err(at(Operation::List, dir))?;
+            // A name that is not UTF-8 is none of ours.
+            if let (true, Ok(name)) = (info.is_file(), entry.file_name().into_string()) {
+                files.push(FileInfo { name, bytes: info.len() });
+            }
+        }
+        files.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(files)
+    }
+
+    fn open_append(&self, path: &Path) -> Result<Box<dyn DiskFile>, Error> {
+        let file =
+            OpenOptions::new().append(true).create(true).open(path).map_err(at(Operation::Open, path))?;
+        Ok(Box::new(RealFile { file, path: path.to_path_buf() }))
+    }
+
+    fn open_read(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>, Error> {
+        let mut file = File::open(path).map_err(at(Operation::Open, path))?;
+        if offset > 0 {
+            file.seek(SeekFrom::Start(offset)).map_err(at(Operation::Read, path))?;
+        }
+        Ok(Box::new(file))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<(), Error> {
+        File::open(dir).and_then(|d| d.sync_all()).map_err(at(Operation::SyncDir, dir))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), Error> {
+        fs::rename(from, to).map_err(at(Operation::Rename, from))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), Error> {
+        fs::remove_file(path).map_err(at(Operation::Remove, path))
+    }
+
+    fn lock(&self, path: &Path) -> Result<DiskLock, Error> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(at(Operation::Lock, path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(DiskLock { _held: Box::new(file) }),
+            Err(TryLockError::WouldBlock) => Err(Error::new(
+                Operation::Lock,
+                path,
+                io::Error::new(io::ErrorKind::WouldBlock, "another process holds the lock"),
+            )),
+            Err(TryLockError::Error(source)) => Err(Error::new(Operation::Lock, path, source)),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct RealFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl DiskFile for RealFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.file.write_all(bytes).map_err(at(Operation::Append, &self.path))
+    }
+
+    fn sync_data(&mut self) -> Result<(), Error> {
+        self.file.sync_data().map_err(at(Operation::SyncData, &self.path))
+    }
+
+    fn truncate(&mut self, bytes: u64) -> Result<(), Error> {
+        self.file.set_len(bytes).map_err(at(Operation::Truncate, &self.path))
+    }
+
+    fn len(&self) -> Result<u64, Error> {
+        Ok(self.file.metadata().map_err(at(Operation::Open, &self.path))?.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_behave() {
+        let dir = tempfile::tempdir().unwrap();
+        crate::faulty_disk::tests::disk_suite(&RealDisk, dir.path());
+    }
+
+    #[test]
+    fn errors_name_the_path() {
+        let error = RealDisk.open_read(Path::new("/nowhere/at/all"), 0).err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().starts_with("cannot open file /nowhere/at/all: "), "{error}");
+    }
+}
