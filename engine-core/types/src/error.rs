@@ -62,6 +62,8 @@ codes! {
     InvalidArgument => "InvalidArgumentException", Invalid, 400;
     /// The write would break a rule of the graph (a second vertex of one id, a vertex deleted with edges).
     ConstraintViolation => "ConstraintViolationException", Invalid, 400;
+    /// The request lacks the service's token.
+    AccessDenied => "AccessDeniedException", Invalid, 403;
     /// No such path or load.
     NotFound => "NotFoundException", NotFound, 404;
     /// The HTTP method is not one that the path takes.
