@@ -2,25 +2,56 @@
 //!
 //! Every read of the executor goes through here. Reads are batched like those of [`Apl`], whose shapes they share.
 //! Without pending writes a read is the call to storage and nothing else. When the plan writes (`recording`), the keys
-//! of what was read are collected, so that the sequencer can refuse the transaction if somebody changed it meanwhile.
+//! of what was read are collected (`keys`), so that the sequencer can refuse the transaction if somebody changed it
+//! meanwhile. Writes go to `pending` (`write`), and become a commit request at the end (`commit`).
+//!
+//! Rule for keys: what an answer depends on is recorded before the answer is given, absent elements too; the creation
+//! of an element reads that it did not exist. A vertex's labels decide which scan keys its change writes, so a change
+//! reads the vertex's content.
+//!
+//! What must never happen: a read of storage that does not look at `pending`, or that leaves no key behind.
+
+mod commit;
+mod keys;
+mod overlay;
+mod pending;
+mod scan;
+mod write;
+
+pub use commit::Counters;
+pub use scan::ScanState;
+pub use write::{NewEdge, NewVertex};
 
 use crate::Result;
+use keys::ReadKeys;
+use pending::Pending;
+use std::cell::{Cell, RefCell};
 use tidegraph_apl::{Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, Expand, Expansion, VertexRead, VertexRows};
-use tidegraph_types::{Edge, Gui, Str};
+use tidegraph_types::{Direction, Edge, Gui, GuiHasher, Key, Str, Token, element};
 
 /// The graph as one request sees it.
 pub struct View<'a> {
     apl: &'a dyn Apl,
     catalog: &'a dyn Catalog,
     at: At,
+    keys: Option<RefCell<ReadKeys>>,
+    pending: RefCell<Pending>,
+    /// Counts changes of `pending`; 0: it is empty. Tested before every read.
+    generation: Cell<u64>,
 }
 
 impl<'a> View<'a> {
     /// A view of a version. `recording`: the plan writes, so what is read must be remembered.
     #[must_use]
     pub fn new(apl: &'a dyn Apl, catalog: &'a dyn Catalog, at: At, recording: bool) -> Self {
-        let _ = recording;
-        Self { apl, catalog, at }
+        Self {
+            apl,
+            catalog,
+            at,
+            keys: recording.then(RefCell::default),
+            pending: RefCell::default(),
+            generation: Cell::new(0),
+        }
     }
 
     /// The graph's dictionary.
@@ -29,24 +60,144 @@ impl<'a> View<'a> {
         self.catalog
     }
 
+    /// Bytes that pending writes and read keys hold, roughly.
+    #[must_use]
+    pub fn pending_bytes(&self) -> usize {
+        self.pending.borrow().bytes + self.keys.as_ref().map_or(0, |keys| keys.borrow().bytes())
+    }
+
+    /// Changes whenever a write may make an earlier read stale.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.generation.get() > 0
+    }
+
+    fn touch(&self) {
+        self.generation.set(self.generation.get() + 1);
+    }
+
+    fn record(&self, keys: impl IntoIterator<Item = Key>) {
+        if let Some(read) = &self.keys {
+            read.borrow_mut().extend(keys);
+        }
+    }
+
     /// GUIs of ids; `None` for unknown ones. Appends one answer for each id.
     pub fn resolve_vertices(&self, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<()> {
-        Ok(self.apl.resolve_vertices(self.at, ids, out)?)
+        let start = out.len();
+        self.apl.resolve_vertices(self.at, ids, out)?;
+        if self.keys.is_some() {
+            self.record(out[start..].iter().flatten().map(|gui| Key::existence(*gui)));
+            let unknown: Vec<(Str, u64)> = (ids.iter().zip(&out[start..]))
+                .filter(|(_, gui)| gui.is_none())
+                .map(|(id, _)| (id.clone(), 0))
+                .collect();
+            if !unknown.is_empty() {
+                // Whoever creates the vertex while we run will write the key of the place that it would get now.
+                let mut places = vec![];
+                self.apl.place(self.at, &unknown, &mut places)?;
+                self.record(places.into_iter().map(|(gui, _)| Key::existence(gui)));
+            }
+        }
+        if self.is_dirty() {
+            self.pending.borrow().patch_resolved_vertices(ids, &mut out[start..]);
+        }
+        Ok(())
     }
 
     /// Edges of ids; `None` for unknown ones. Appends one answer for each id.
     pub fn resolve_edges(&self, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<()> {
-        Ok(self.apl.resolve_edges(self.at, ids, out)?)
+        let start = out.len();
+        self.apl.resolve_edges(self.at, ids, out)?;
+        if self.keys.is_some() {
+            let hasher = GuiHasher::default();
+            self.record(ids.iter().map(|id| match element::parse_generated_edge_id(id) {
+                Some((_, sid)) => Key::edge(sid),
+                None => Key::edge_id(hasher.edge_id(id)),
+            }));
+            self.record(out[start..].iter().flatten().map(|edge| Key::edge(edge.sid)));
+        }
+        if self.is_dirty() {
+            self.pending.borrow().patch_resolved_edges(ids, &mut out[start..]);
+        }
+        Ok(())
     }
 
     /// Ids, labels and properties of vertices: a row for each, absent (or deleted) ones too. `out` must be empty.
+    ///
+    /// When a key or label that the query names is unknown to the catalog, ask all the same (with `Keys(vec![])`, or
+    /// labels): somebody may be writing the first one, and only what was read is checked for conflicts.
     pub fn vertices(&self, read: &VertexRead, frontier: &[Gui], out: &mut VertexRows) -> Result<()> {
+        let content = read.labels || read.properties != tidegraph_apl::Projection::None;
+        self.record(frontier.iter().map(|g| if content { Key::content(*g) } else { Key::existence(*g) }));
+        self.vertices_unrecorded(read, frontier, out)
+    }
+
+    fn vertices_unrecorded(&self, read: &VertexRead, frontier: &[Gui], out: &mut VertexRows) -> Result<()> {
+        if self.is_dirty() {
+            let pending = self.pending.borrow();
+            if frontier.iter().any(|gui| pending.vertices.contains_key(gui)) {
+                let mut base = VertexRows::default();
+                self.apl.vertices(self.at, read, frontier, &mut base)?;
+                overlay::vertices(&pending, read, frontier, &base, out);
+                return Ok(());
+            }
+        }
         Ok(self.apl.vertices(self.at, read, frontier, out)?)
     }
 
     /// Ids and properties of edges: a row for each, absent (or deleted) ones too. `out` must be empty.
     pub fn edges(&self, read: &EdgeRead, frontier: &[Edge], out: &mut EdgeRows) -> Result<()> {
+        self.record(frontier.iter().map(|edge| Key::edge(edge.sid)));
+        if self.is_dirty() {
+            let pending = self.pending.borrow();
+            if frontier.iter().any(|edge| pending.edges.contains_key(&edge.sid)) {
+                let mut base = EdgeRows::default();
+                self.apl.edges(self.at, read, frontier, &mut base)?;
+                overlay::edges(&pending, read, frontier, &base, out);
+                return Ok(());
+            }
+        }
         Ok(self.apl.edges(self.at, read, frontier, out)?)
+    }
+
+    fn record_adjacency(&self, direction: Direction, labels: Option<&[Token]>, frontier: &[Gui]) {
+        if self.keys.is_none() {
+            return;
+        }
+        let sides: &[bool] = match direction {
+            Direction::Out => &[true],
+            Direction::In => &[false],
+            Direction::Both => &[true, false],
+        };
+        let labels: Vec<Option<Token>> = match labels {
+            Some(labels) => labels.iter().copied().map(Some).collect(),
+            None => vec![None],
+        };
+        for gui in frontier {
+            for side in sides {
+                self.record(labels.iter().map(|label| Key::adjacency(*gui, *side, *label)));
+            }
+        }
+    }
+
+    /// Remembers that edges of a label that the graph does not know yet were looked for.
+    pub(crate) fn record_unknown_edge_label(&self, direction: Direction, frontier: &[Gui]) {
+        self.record_adjacency(direction, None, frontier);
+    }
+
+    /// Remembers that vertices of a label (`None`: of one that the graph does not know yet) were looked for.
+    pub(crate) fn record_vertex_scan(&self, label: Option<Token>) {
+        self.record([Key::vertex_scan(label)]);
+    }
+
+    /// Remembers that edges of a label that the graph does not know yet were looked for.
+    pub(crate) fn record_edge_scan(&self) {
+        self.record([Key::edge_scan(None)]);
     }
 
     /// Edges of a frontier with their other ends; returns where to go on. `out` must be empty.
@@ -57,11 +208,31 @@ impl<'a> View<'a> {
         from: Cursor,
         out: &mut Expansion,
     ) -> Result<Option<Cursor>> {
+        // A read that goes on was recorded when it began.
+        if from == Cursor::default() {
+            self.record_adjacency(request.direction, request.labels.as_deref(), frontier);
+        }
+        if self.is_dirty() {
+            let pending = self.pending.borrow();
+            let rows = frontier.get(from.row as usize..).unwrap_or(&[]);
+            if rows.iter().any(|gui| pending.adjacency.contains_key(gui)) {
+                let mut base = Expansion::default();
+                let next = self.apl.expand(self.at, request, frontier, from, &mut base)?;
+                overlay::expand(&pending, request, frontier, from, next, &base, out);
+                return Ok(next);
+            }
+        }
         Ok(self.apl.expand(self.at, request, frontier, from, out)?)
     }
 
     /// Number of edges that `expand` would answer for each vertex. Appends one number for each.
     pub fn degrees(&self, request: &Expand, frontier: &[Gui], out: &mut Vec<u64>) -> Result<()> {
-        Ok(self.apl.degrees(self.at, request, frontier, out)?)
+        self.record_adjacency(request.direction, request.labels.as_deref(), frontier);
+        let start = out.len();
+        self.apl.degrees(self.at, request, frontier, out)?;
+        if self.is_dirty() {
+            overlay::degrees(&self.pending.borrow(), request, frontier, &mut out[start..]);
+        }
+        Ok(())
     }
 }

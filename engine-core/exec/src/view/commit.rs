@@ -1,0 +1,177 @@
+//! From pending writes to a commit request.
+//!
+//! What is committed is the difference between storage and the final state, in an order in which each step can be
+//! applied: ids of colliding hashes; edges gone; vertices gone; new vertices with labels and properties; new edges
+//! with properties; changes of stored elements in the order in which they were made. An element that was made and
+//! deleted again leaves nothing.
+
+use super::View;
+use super::pending::Pending;
+use crate::{Error, Result};
+use rustc_hash::FxHashSet;
+use tidegraph_apl::Expand;
+use tidegraph_types::{
+    CommitRequest, Direction, Edge, Gui, GuiHasher, Key, Mutation, PropertyWrite, Str, Token,
+};
+
+/// What a request changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Vertices that were not there before.
+    pub vertices_created: u64,
+    /// Vertices that were there before.
+    pub vertices_deleted: u64,
+    /// Edges that were not there before.
+    pub edges_created: u64,
+    /// Edges that were there before.
+    pub edges_deleted: u64,
+    /// Property values written and keys removed, as often as it was asked for.
+    pub properties_written: u64,
+}
+
+impl View<'_> {
+    /// Checks what must hold at the end and makes the commit request; `None` when nothing changed.
+    pub(crate) fn commit_request(&self) -> Result<(Option<CommitRequest>, Counters)> {
+        self.check_deleted_vertices()?;
+        let pending = self.pending.borrow();
+        let mutations = pending.mutations();
+        let mut counters =
+            Counters { properties_written: pending.properties_written, ..Counters::default() };
+        for mutation in &mutations {
+            match mutation {
+                Mutation::CreateVertex { .. } => counters.vertices_created += 1,
+                Mutation::DeleteVertex { .. } => counters.vertices_deleted += 1,
+                Mutation::CreateEdge { .. } => counters.edges_created += 1,
+                Mutation::DeleteEdge { .. } => counters.edges_deleted += 1,
+                _ => {}
+            }
+        }
+        if mutations.is_empty() {
+            return Ok((None, counters));
+        }
+        let read_keys = self.keys.as_ref().map(|keys| keys.borrow().sorted()).unwrap_or_default();
+        let write_keys = pending.write_keys();
+        Ok((Some(CommitRequest { read_version: self.at.version, read_keys, write_keys, mutations }), counters))
+    }
+
+    fn check_deleted_vertices(&self) -> Result<()> {
+        let mut check: Vec<Gui> = {
+            let pending = self.pending.borrow();
+            let gone = |gui: &Gui| pending.vertices.get(gui).is_some_and(|v| !v.visible());
+            pending.to_check.iter().copied().filter(gone).collect()
+        };
+        if check.is_empty() {
+            return Ok(());
+        }
+        check.sort_unstable();
+        let request = Expand { loops_once: true, ..Expand::all(Direction::Both) };
+        let mut degrees = vec![];
+        self.degrees(&request, &check, &mut degrees)?;
+        let pending = self.pending.borrow();
+        match check.iter().zip(degrees).find(|(_, degree)| *degree > 0) {
+            None => Ok(()),
+            Some((gui, edges)) => {
+                let id = pending.vertices.get(gui).map(|v| v.id.clone()).unwrap_or_default();
+                Err(Error::VertexHasEdges { id, edges })
+            }
+        }
+    }
+}
+
+impl Pending {
+    fn mutations(&self) -> Vec<Mutation> {
+        let mut all = vec![];
+        let created = || {
+            self.created_vertices.iter().enumerate().filter_map(|(index, gui)| {
+                self.vertices.get(gui).filter(|v| v.created == Some(index)).map(|v| (*gui, v))
+            })
+        };
+        for (gui, vertex) in created().filter(|(_, v)| v.salt > 0) {
+            all.push(Mutation::AddException { id: vertex.id.clone(), gui });
+        }
+        for edge in self.deleted_edges.iter().filter_map(|sid| self.edges.get(sid)) {
+            all.push(Mutation::DeleteEdge { edge: edge.edge, id: edge.chosen_id.clone() });
+        }
+        all.extend(self.deleted_vertices.iter().map(|gui| Mutation::DeleteVertex { gui: *gui }));
+        for (gui, vertex) in created() {
+            let properties = vertex.cells.iter().flat_map(|(_, cells)| cells).map(|cell| PropertyWrite {
+                key: cell.key,
+                cardinality: cell.cardinality,
+                value: cell.value.clone(),
+            });
+            all.push(Mutation::CreateVertex {
+                gui,
+                id: vertex.id.clone(),
+                labels: vertex.labels.clone(),
+                properties: properties.collect(),
+            });
+        }
+        for edge in self.created_edges.iter().filter_map(|sid| self.edges.get(sid)).filter(|e| !e.deleted) {
+            let properties = edge.cells.iter().filter_map(|(key, v)| v.clone().map(|v| (*key, v)));
+            all.push(Mutation::CreateEdge {
+                edge: edge.edge,
+                id: edge.chosen_id.clone(),
+                properties: properties.collect(),
+            });
+        }
+        all.extend(self.changes.iter().filter(|change| !self.is_moot(change)).cloned());
+        all
+    }
+
+    /// Whether a logged change is of an element that was deleted after it.
+    fn is_moot(&self, change: &Mutation) -> bool {
+        match change {
+            Mutation::AddLabels { gui, .. }
+            | Mutation::RemoveLabels { gui, .. }
+            | Mutation::SetVertexProperty { gui, .. }
+            | Mutation::RemoveVertexProperty { gui, .. } => {
+                self.vertices.get(gui).is_some_and(|v| v.base_deleted)
+            }
+            Mutation::SetEdgeProperty { edge, .. } | Mutation::RemoveEdgeProperty { edge, .. } => {
+                self.edges.get(&edge.sid).is_some_and(|e| e.deleted)
+            }
+            _ => false,
+        }
+    }
+
+    fn write_keys(&self) -> Vec<Key> {
+        let mut keys = FxHashSet::default();
+        for (gui, v) in &self.vertices {
+            let entered_or_left = v.base_deleted || v.created.is_some();
+            if entered_or_left {
+                keys.insert(Key::existence(*gui));
+            }
+            if entered_or_left || v.changed {
+                keys.insert(Key::content(*gui));
+                keys.insert(Key::vertex_scan(None));
+                keys.extend(v.base_labels.iter().chain(&v.labels).map(|l| Key::vertex_scan(Some(*l))));
+            }
+        }
+        for e in self.edges.values() {
+            if e.created == e.deleted {
+                // Made and deleted again; or at most changed.
+                if e.changed && !e.deleted {
+                    keys.insert(Key::edge(e.edge.sid));
+                }
+            } else {
+                edge_keys(e.edge, e.chosen_id.as_ref(), &mut keys);
+            }
+        }
+        let mut keys: Vec<Key> = keys.into_iter().collect();
+        keys.sort_unstable();
+        keys
+    }
+}
+
+fn edge_keys(edge: Edge, chosen_id: Option<&Str>, keys: &mut FxHashSet<Key>) {
+    keys.insert(Key::edge(edge.sid));
+    let labels: [Option<Token>; 2] = [None, Some(edge.label)];
+    for label in labels {
+        keys.insert(Key::edge_scan(label));
+        keys.insert(Key::adjacency(edge.source, true, label));
+        keys.insert(Key::adjacency(edge.target, false, label));
+    }
+    if let Some(id) = chosen_id {
+        keys.insert(Key::edge_id(GuiHasher::default().edge_id(id)));
+    }
+}

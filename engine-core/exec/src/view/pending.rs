@@ -1,0 +1,248 @@
+//! The writes of a request that are not committed yet, as deltas by element.
+//!
+//! An element that the request made is held whole. Of one that storage has, only what changed is held: all its labels
+//! (they decide the keys that a change writes) and, for each property key that was touched, all its values. Changes
+//! of stored elements are also logged in order; the log is what gets committed.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::hash_map::Entry;
+use tidegraph_apl::PropertyCell;
+use tidegraph_types::{Cardinality, Edge, Gui, Mutation, PropertyWrite, Sid, Str, Token, Value, element};
+
+/// A vertex that was made, changed, deleted, or looked at in order to change it.
+pub(super) struct PendingVertex {
+    /// When it became pending; scans begun before see storage's state.
+    pub(super) seq: u64,
+    /// The user's id; empty unless it was made or deleted here.
+    pub(super) id: Str,
+    /// Storage has it.
+    pub(super) in_base: bool,
+    /// Storage has it and it was deleted.
+    pub(super) base_deleted: bool,
+    /// It was made (perhaps again); position in `Pending::created_vertices`.
+    pub(super) created: Option<usize>,
+    /// How often its hash collided.
+    pub(super) salt: u64,
+    /// Something about it other than existence changed.
+    pub(super) changed: bool,
+    /// Its labels in storage.
+    pub(super) base_labels: Vec<Token>,
+    /// Its labels now.
+    pub(super) labels: Vec<Token>,
+    /// Keys that differ from storage (all keys, if it was made here) with all their values.
+    pub(super) cells: Vec<(Token, Vec<PropertyCell>)>,
+}
+
+impl PendingVertex {
+    pub(super) fn visible(&self) -> bool {
+        self.created.is_some() || (self.in_base && !self.base_deleted)
+    }
+
+    pub(super) fn cells_of(&self, key: Token) -> Option<&Vec<PropertyCell>> {
+        self.cells.iter().find(|(k, _)| *k == key).map(|(_, cells)| cells)
+    }
+
+    /// The values of a key, to be changed. The caller has loaded storage's if it needs them.
+    fn cells_mut(&mut self, key: Token) -> &mut Vec<PropertyCell> {
+        let index = match self.cells.iter().position(|(k, _)| *k == key) {
+            Some(index) => index,
+            None => {
+                self.cells.push((key, vec![]));
+                self.cells.len() - 1
+            }
+        };
+        &mut self.cells[index].1
+    }
+
+    pub(super) fn write(&mut self, write: &PropertyWrite) {
+        let cell =
+            PropertyCell { key: write.key, cardinality: write.cardinality, value: write.value.clone() };
+        let cells = self.cells_mut(write.key);
+        match write.cardinality {
+            Cardinality::Single => {
+                cells.clear();
+                cells.push(cell);
+            }
+            Cardinality::Set => {
+                if !cells.iter().any(|c| c.value == cell.value) {
+                    cells.push(cell);
+                }
+            }
+            Cardinality::List => cells.push(cell),
+        }
+        for cell in cells {
+            cell.cardinality = write.cardinality;
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: Token, value: Option<&Value>) {
+        let cells = self.cells_mut(key);
+        match value {
+            None => cells.clear(),
+            Some(value) => cells.retain(|cell| cell.value != *value),
+        }
+    }
+}
+
+/// An edge that was made, changed or deleted.
+pub(super) struct PendingEdge {
+    /// The handle.
+    pub(super) edge: Edge,
+    /// The id that the user chose; known of edges that were made or deleted here.
+    pub(super) chosen_id: Option<Str>,
+    /// It was made here.
+    pub(super) created: bool,
+    /// It was deleted.
+    pub(super) deleted: bool,
+    /// A property changed.
+    pub(super) changed: bool,
+    /// Keys that differ from storage; `None`: removed.
+    pub(super) cells: Vec<(Token, Option<Value>)>,
+}
+
+impl PendingEdge {
+    pub(super) fn id(&self) -> Str {
+        let edge = self.edge;
+        self.chosen_id.clone().unwrap_or_else(|| element::generated_edge_id(edge.source, edge.sid))
+    }
+
+    pub(super) fn put(&mut self, key: Token, value: Option<Value>) {
+        match self.cells.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, old)) => *old = value,
+            None => self.cells.push((key, value)),
+        }
+    }
+}
+
+/// How a vertex's edges differ from storage.
+#[derive(Default)]
+pub(super) struct PendingAdjacency {
+    pub(super) added_out: Vec<Edge>,
+    pub(super) added_in: Vec<Edge>,
+    pub(super) deleted_out: Vec<Edge>,
+    pub(super) deleted_in: Vec<Edge>,
+}
+
+/// All pending writes of a request.
+#[derive(Default)]
+pub(super) struct Pending {
+    pub(super) vertices: FxHashMap<Gui, PendingVertex>,
+    pub(super) edges: FxHashMap<Sid, PendingEdge>,
+    pub(super) adjacency: FxHashMap<Gui, PendingAdjacency>,
+    /// Ids of vertices that were made here; the vertex may be deleted again.
+    pub(super) vertex_ids: FxHashMap<Str, Gui>,
+    /// Ids that the user chose for edges made here.
+    pub(super) edge_ids: FxHashMap<Str, Sid>,
+    pub(super) created_vertices: Vec<Gui>,
+    pub(super) created_edges: Vec<Sid>,
+    pub(super) deleted_vertices: Vec<Gui>,
+    pub(super) deleted_edges: Vec<Sid>,
+    /// Changes of elements that storage has, in order.
+    pub(super) changes: Vec<Mutation>,
+    /// Vertices deleted without their edges: checked at the end.
+    pub(super) to_check: FxHashSet<Gui>,
+    pub(super) seq: u64,
+    pub(super) properties_written: u64,
+    pub(super) bytes: usize,
+}
+
+impl Pending {
+    pub(super) fn next_seq(&mut self) -> u64 {
+        self.seq += 1;
+        self.seq - 1
+    }
+
+    pub(super) fn patch_resolved_vertices(&self, ids: &[Str], found: &mut [Option<Gui>]) {
+        for (id, found) in ids.iter().zip(found) {
+            if let Some(gui) = self.vertex_ids.get(id) {
+                *found = self.vertices.get(gui).filter(|v| v.visible() && v.id == *id).map(|_| *gui);
+            } else if let Some(gui) = *found
+                && self.vertices.get(&gui).is_some_and(|v| !v.visible())
+            {
+                *found = None;
+            }
+        }
+    }
+
+    pub(super) fn patch_resolved_edges(&self, ids: &[Str], found: &mut [Option<Edge>]) {
+        let alive = |sid: Sid| self.edges.get(&sid).filter(|e| !e.deleted);
+        for (id, found) in ids.iter().zip(found) {
+            if let Some(sid) = self.edge_ids.get(id) {
+                *found = alive(*sid).map(|e| e.edge);
+            } else if let Some(edge) = *found {
+                if self.edges.get(&edge.sid).is_some_and(|e| e.deleted) {
+                    *found = None;
+                }
+            } else if let Some((source, sid)) = element::parse_generated_edge_id(id) {
+                *found = alive(sid)
+                    .filter(|e| e.created && e.chosen_id.is_none() && e.edge.source == source)
+                    .map(|e| e.edge);
+            }
+        }
+    }
+
+    /// The pending state of a vertex that storage has, without knowledge of its properties.
+    pub(super) fn load_vertex(&mut self, gui: Gui, present: bool, labels: &[Token]) {
+        let seq = self.seq;
+        if let Entry::Vacant(entry) = self.vertices.entry(gui) {
+            entry.insert(PendingVertex {
+                seq,
+                id: Str::default(),
+                in_base: present,
+                base_deleted: false,
+                created: None,
+                salt: 0,
+                changed: false,
+                base_labels: labels.to_vec(),
+                labels: labels.to_vec(),
+                cells: vec![],
+            });
+            self.seq += 1;
+            self.bytes += size_of::<PendingVertex>() + 32 + 8 * labels.len();
+        }
+    }
+
+    /// The pending state of an edge that storage has.
+    pub(super) fn load_edge(&mut self, edge: Edge) -> &mut PendingEdge {
+        let bytes = &mut self.bytes;
+        self.edges.entry(edge.sid).or_insert_with(|| {
+            *bytes += size_of::<PendingEdge>() + 32;
+            PendingEdge {
+                edge,
+                chosen_id: None,
+                created: false,
+                deleted: false,
+                changed: false,
+                cells: vec![],
+            }
+        })
+    }
+
+    pub(super) fn add_to_adjacency(&mut self, edge: Edge) {
+        self.adjacency.entry(edge.source).or_default().added_out.push(edge);
+        self.adjacency.entry(edge.target).or_default().added_in.push(edge);
+        self.bytes += 2 * size_of::<Edge>() + 64;
+    }
+
+    pub(super) fn remove_from_adjacency(&mut self, edge: Edge, created: bool) {
+        fn take(edges: &mut Vec<Edge>, sid: Sid) {
+            // From the back: what is deleted was usually made last.
+            if let Some(index) = edges.iter().rposition(|e| e.sid == sid) {
+                edges.remove(index);
+            }
+        }
+        let source = self.adjacency.entry(edge.source).or_default();
+        if created {
+            take(&mut source.added_out, edge.sid);
+        } else {
+            source.deleted_out.push(edge);
+        }
+        let target = self.adjacency.entry(edge.target).or_default();
+        if created {
+            take(&mut target.added_in, edge.sid);
+        } else {
+            target.deleted_in.push(edge);
+            self.bytes += 2 * size_of::<Edge>();
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Scans of a view.
+//!
+//! A scan sees pending writes as they were when it began: elements that were pending then are answered first, from
+//! their pending state, and left out of what storage answers; elements that become pending later are answered as
+//! storage has them, unless they were deleted. So each element comes once, even if it is written while the scan runs.
+
+use super::View;
+use crate::Result;
+use tidegraph_apl::{EdgeScan, Projection, ScanCursor, VertexRead, VertexRows, VertexScan};
+use tidegraph_types::{Edge, Gui, Key, Token};
+
+/// Where a scan stands. The default is its start.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ScanState {
+    started: bool,
+    cursor: ScanCursor,
+    /// Elements with a smaller number were pending when the scan began.
+    before: u64,
+}
+
+impl View<'_> {
+    /// Vertices that pass, appended to `out`; `true` when there may be more.
+    pub fn scan_vertices(&self, scan: &VertexScan, state: &mut ScanState, out: &mut Vec<Gui>) -> Result<bool> {
+        if !state.started {
+            state.started = true;
+            // Any one label group decides which vertices can pass; the smallest has the fewest keys.
+            match scan.labels.iter().min_by_key(|group| group.len()) {
+                Some(group) => self.record(group.iter().map(|label| Key::vertex_scan(Some(*label)))),
+                None => self.record([Key::vertex_scan(None)]),
+            }
+            state.before = self.pending.borrow().seq;
+            if self.is_dirty() {
+                self.scan_pending_vertices(scan, out)?;
+            }
+        }
+        let start = out.len();
+        let next = self.apl.scan_vertices(self.at, scan, state.cursor, out)?;
+        if self.is_dirty() {
+            let pending = self.pending.borrow();
+            let mut kept = start;
+            for index in start..out.len() {
+                let gui = out[index];
+                if pending.vertices.get(&gui).is_none_or(|v| v.seq >= state.before && v.visible()) {
+                    out[kept] = gui;
+                    kept += 1;
+                }
+            }
+            out.truncate(kept);
+        }
+        Ok(self.advance(state, next))
+    }
+
+    fn advance(&self, state: &mut ScanState, next: Option<ScanCursor>) -> bool {
+        state.cursor = next.unwrap_or_default();
+        next.is_some()
+    }
+
+    fn scan_pending_vertices(&self, scan: &VertexScan, out: &mut Vec<Gui>) -> Result<()> {
+        let has_labels = |labels: &[Token]| {
+            scan.labels.iter().all(|group| group.iter().any(|label| labels.contains(label)))
+        };
+        let (mut made, mut stored) = (vec![], vec![]);
+        for (gui, vertex) in &self.pending.borrow().vertices {
+            if !vertex.visible() || !has_labels(&vertex.labels) {
+                continue;
+            }
+            if vertex.created.is_none() && !scan.predicates.is_empty() {
+                stored.push(*gui);
+            } else if scan.predicates.iter().all(|p| {
+                vertex.cells_of(p.key).is_some_and(|cells| cells.iter().any(|c| p.test.passes(&c.value)))
+            }) {
+                made.push((vertex.seq, *gui));
+            }
+        }
+        made.sort_unstable();
+        out.extend(made.into_iter().map(|(_, gui)| gui));
+        if !stored.is_empty() {
+            stored.sort_unstable();
+            let keys = scan.predicates.iter().map(|p| p.key).collect();
+            let read = VertexRead { properties: Projection::Keys(keys), ..VertexRead::default() };
+            let mut rows = VertexRows::default();
+            self.vertices_unrecorded(&read, &stored, &mut rows)?;
+            out.extend(stored.iter().enumerate().filter_map(|(row, gui)| {
+                let passes = scan.predicates.iter().all(|p| {
+                    rows.cells_of(row).iter().any(|cell| cell.key == p.key && p.test.passes(&cell.value))
+                });
+                passes.then_some(*gui)
+            }));
+        }
+        Ok(())
+    }
+
+    /// Edges of some labels (`None`: any), appended to `out`; `true` when there may be more.
+    pub fn scan_edges(
+        &self,
+        labels: Option<&[Token]>,
+        max_rows: u32,
+        state: &mut ScanState,
+        out: &mut Vec<Edge>,
+    ) -> Result<bool> {
+        if !state.started {
+            state.started = true;
+            match labels {
+                Some(labels) => self.record(labels.iter().map(|label| Key::edge_scan(Some(*label)))),
+                None => self.record([Key::edge_scan(None)]),
+            }
+            let pending = self.pending.borrow();
+            state.before = pending.seq;
+            let matching = |label: Token| labels.is_none_or(|labels| labels.contains(&label));
+            out.extend(
+                (pending.created_edges.iter().filter_map(|sid| pending.edges.get(sid)))
+                    .filter(|e| !e.deleted && matching(e.edge.label))
+                    .map(|e| e.edge),
+            );
+        }
+        let start = out.len();
+        let scan = EdgeScan { labels: labels.map(<[Token]>::to_vec), predicates: vec![], max_rows };
+        let next = self.apl.scan_edges(self.at, &scan, state.cursor, out)?;
+        if self.is_dirty() {
+            let pending = self.pending.borrow();
+            let mut kept = start;
+            for index in start..out.len() {
+                let edge = out[index];
+                if pending.edges.get(&edge.sid).is_none_or(|e| !e.deleted) {
+                    out[kept] = edge;
+                    kept += 1;
+                }
+            }
+            out.truncate(kept);
+        }
+        Ok(self.advance(state, next))
+    }
+}

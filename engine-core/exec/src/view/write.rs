@@ -1,0 +1,444 @@
+//! Writes: each goes to the pending state at once, so that the next read sees it.
+//!
+//! Callers hand whole batches, so that ids, places, SIDs and what must be known of stored elements are asked for once
+//! a batch. Values were checked to be storable before.
+
+use super::View;
+use super::pending::{Pending, PendingEdge, PendingVertex};
+use crate::{Entropy, Error, Result};
+use tidegraph_apl::{Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, VertexRead, VertexRows};
+use tidegraph_types::{Cardinality, Direction, Edge, Gui, GuiHasher, Key, Mutation, PropertyWrite, Sid, Str, Token, Value, element};
+
+/// A vertex to be made.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewVertex {
+    /// The user's id; `None`: a UUID.
+    pub id: Option<Str>,
+    /// Labels; repeated ones count once.
+    pub labels: Vec<Token>,
+    /// Properties, in order of writing.
+    pub properties: Vec<PropertyWrite>,
+}
+
+/// An edge to be made.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewEdge {
+    /// The id that the user chose.
+    pub id: Option<Str>,
+    /// Source vertex.
+    pub source: Gui,
+    /// Target vertex.
+    pub target: Gui,
+    /// Label.
+    pub label: Token,
+    /// Properties; of one key the last counts.
+    pub properties: Vec<(Token, Value)>,
+}
+
+impl View<'_> {
+    /// Makes vertices. An id that exists already is an error.
+    pub fn create_vertices(&self, new: Vec<NewVertex>, entropy: &dyn Entropy) -> Result<Vec<Gui>> {
+        let chosen: Vec<Str> = new.iter().filter_map(|v| v.id.clone()).collect();
+        let mut found = vec![];
+        if !chosen.is_empty() {
+            self.resolve_vertices(&chosen, &mut found)?;
+            if let Some(at) = found.iter().position(Option::is_some) {
+                return Err(Error::VertexExists(chosen[at].clone()));
+            }
+        }
+        let asked: Vec<(Str, u64)> =
+            new.iter().map(|v| (v.id.clone().unwrap_or_else(|| entropy.uuid()), 0)).collect();
+        let mut places = vec![];
+        self.apl.place(self.at, &asked, &mut places)?;
+        let mut made = Vec::with_capacity(new.len());
+        for ((vertex, (id, _)), place) in new.into_iter().zip(asked).zip(places) {
+            made.push(self.create_vertex(id, vertex, place)?);
+        }
+        self.touch();
+        Ok(made)
+    }
+
+    fn create_vertex(&self, id: Str, new: NewVertex, mut place: (Gui, u64)) -> Result<Gui> {
+        // An id whose vertex this request deleted gets its old place back: `place` only knows that it is taken.
+        let reused = self.reusable(&id)?;
+        if let Some(gui) = reused {
+            place = (gui, 0);
+        } else {
+            loop {
+                match self.pending.borrow().vertices.get(&place.0) {
+                    Some(v) if v.created.is_some() && v.id == id => return Err(Error::VertexExists(id)),
+                    Some(v) if v.id != id && (v.created.is_some() || v.in_base) => {}
+                    _ => break,
+                }
+                // Another new vertex has this hash: go on behind it.
+                let mut next = vec![];
+                self.apl.place(self.at, &[(id.clone(), place.1 + 1)], &mut next)?;
+                place = next.pop().ok_or_else(|| Error::Plan("storage gave no place".to_owned()))?;
+            }
+        }
+        let (gui, salt) = place;
+        self.record([Key::existence(gui)]);
+        let mut pending = self.pending.borrow_mut();
+        let index = pending.created_vertices.len();
+        pending.created_vertices.push(gui);
+        pending.vertex_ids.insert(id.clone(), gui);
+        pending.bytes += size_of::<PendingVertex>() + 160 + 2 * id.len();
+        pending.properties_written += new.properties.len() as u64;
+        let seq = pending.next_seq();
+        let mut labels = vec![];
+        for label in new.labels {
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
+        let old = pending.vertices.remove(&gui);
+        let mut vertex = PendingVertex {
+            seq,
+            id,
+            in_base: old.as_ref().is_some_and(|v| v.in_base),
+            base_deleted: old.as_ref().is_some_and(|v| v.base_deleted),
+            created: Some(index),
+            salt,
+            changed: false,
+            base_labels: old.map(|v| v.base_labels).unwrap_or_default(),
+            labels,
+            cells: vec![],
+        };
+        for write in &new.properties {
+            pending.bytes += size_of::<PropertyWrite>() + 24 + write.value.heap_bytes();
+            vertex.write(write);
+        }
+        pending.vertices.insert(gui, vertex);
+        Ok(gui)
+    }
+
+    /// The place of a stored vertex with this id that this request deleted.
+    fn reusable(&self, id: &Str) -> Result<Option<Gui>> {
+        if self.pending.borrow().deleted_vertices.is_empty() {
+            return Ok(None);
+        }
+        let mut base = vec![];
+        self.apl.resolve_vertices(self.at, std::slice::from_ref(id), &mut base)?;
+        let pending = self.pending.borrow();
+        let Some(gui) = base.pop().flatten() else { return Ok(None) };
+        match pending.vertices.get(&gui) {
+            Some(v) if v.visible() => Err(Error::VertexExists(id.clone())),
+            Some(_) => Ok(Some(gui)),
+            None => Err(Error::VertexExists(id.clone())),
+        }
+    }
+
+    /// Loads what a change of these vertices must know: labels and, for keys with several values, these values.
+    /// To be called with a whole batch before its changes.
+    pub fn prepare_vertices(&self, vertices: &[Gui], keys: &[Token]) -> Result<()> {
+        let mut fresh: Vec<Gui> = {
+            let pending = self.pending.borrow();
+            let known = |gui: &Gui| {
+                pending.vertices.get(gui).is_some_and(|v| {
+                    v.created.is_some() || !v.visible() || keys.iter().all(|k| v.cells_of(*k).is_some())
+                })
+            };
+            vertices.iter().copied().filter(|gui| !known(gui)).collect()
+        };
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        fresh.sort_unstable();
+        fresh.dedup();
+        self.record(fresh.iter().map(|gui| Key::content(*gui)));
+        let properties =
+            if keys.is_empty() { Projection::None } else { Projection::Keys(keys.to_vec()) };
+        let read = VertexRead { ids: false, labels: true, properties };
+        let mut rows = VertexRows::default();
+        self.apl.vertices(self.at, &read, &fresh, &mut rows)?;
+        let mut pending = self.pending.borrow_mut();
+        for (row, gui) in fresh.iter().enumerate() {
+            pending.load_vertex(*gui, rows.present[row], rows.labels_of(row));
+            if let Some(vertex) = pending.vertices.get_mut(gui) {
+                for key in keys {
+                    if vertex.cells_of(*key).is_none() {
+                        let cells = rows.cells_of(row).iter().filter(|c| c.key == *key).cloned().collect();
+                        vertex.cells.push((*key, cells));
+                    }
+                }
+            }
+        }
+        self.touch();
+        Ok(())
+    }
+
+    fn with_vertex(
+        &self,
+        place: &'static str,
+        gui: Gui,
+        keys: &[Token],
+        change: impl FnOnce(&mut PendingVertex) -> Option<Mutation>,
+    ) -> Result<()> {
+        self.prepare_vertices(&[gui], keys)?;
+        let mut guard = self.pending.borrow_mut();
+        let pending: &mut Pending = &mut guard;
+        let vertex = pending.vertices.get_mut(&gui).filter(|v| v.visible());
+        let Some(vertex) = vertex else {
+            return Err(Error::Gone { place, element: "the vertex".to_owned() });
+        };
+        let mutation = change(vertex);
+        if vertex.created.is_none()
+            && let Some(mutation) = mutation
+        {
+            vertex.changed = true;
+            pending.changes.push(mutation);
+            pending.bytes += size_of::<Mutation>() + 64;
+        }
+        drop(guard);
+        self.touch();
+        Ok(())
+    }
+
+    /// Writes one value of a vertex property.
+    pub fn set_vertex_property(&self, gui: Gui, write: PropertyWrite) -> Result<()> {
+        let keys: &[Token] = if write.cardinality == Cardinality::Single { &[] } else { &[write.key] };
+        let bytes = write.value.heap_bytes();
+        self.with_vertex("setting a property", gui, keys, |vertex| {
+            vertex.write(&write);
+            Some(Mutation::SetVertexProperty { gui, write })
+        })?;
+        let mut pending = self.pending.borrow_mut();
+        pending.properties_written += 1;
+        pending.bytes += 2 * bytes;
+        Ok(())
+    }
+
+    /// Removes a property key of a vertex, or one of its values.
+    pub fn remove_vertex_property(&self, gui: Gui, key: Token, value: Option<Value>) -> Result<()> {
+        let keys: &[Token] = if value.is_some() { &[key] } else { &[] };
+        self.with_vertex("removing a property", gui, keys, |vertex| {
+            vertex.remove(key, value.as_ref());
+            Some(Mutation::RemoveVertexProperty { gui, key, value })
+        })?;
+        self.pending.borrow_mut().properties_written += 1;
+        Ok(())
+    }
+
+    /// Adds and removes labels of a vertex; labels that are there or gone already do not count as a change.
+    pub fn set_labels(&self, gui: Gui, add: &[Token], remove: &[Token]) -> Result<()> {
+        self.with_vertex("setting labels", gui, &[], |vertex| {
+            let mut new = vec![];
+            for label in add {
+                if !vertex.labels.contains(label) {
+                    vertex.labels.push(*label);
+                    new.push(*label);
+                }
+            }
+            (!new.is_empty()).then_some(Mutation::AddLabels { gui, labels: new })
+        })?;
+        self.with_vertex("removing labels", gui, &[], |vertex| {
+            let old: Vec<Token> = remove.iter().copied().filter(|l| vertex.labels.contains(l)).collect();
+            vertex.labels.retain(|label| !old.contains(label));
+            (!old.is_empty()).then_some(Mutation::RemoveLabels { gui, labels: old })
+        })
+    }
+
+    /// Makes edges. An id that exists already is an error, and so is an end that does not exist.
+    pub fn create_edges(&self, new: Vec<NewEdge>) -> Result<Vec<Edge>> {
+        let ends: Vec<Gui> = new.iter().flat_map(|e| [e.source, e.target]).collect();
+        let mut rows = VertexRows::default();
+        self.vertices(&VertexRead::default(), &ends, &mut rows)?;
+        if rows.present.iter().any(|present| !present) {
+            return Err(Error::Gone { place: "making an edge", element: "one of its vertices".to_owned() });
+        }
+        let chosen: Vec<Str> = new.iter().filter_map(|e| e.id.clone()).collect();
+        if !chosen.is_empty() {
+            let mut found = vec![];
+            self.resolve_edges(&chosen, &mut found)?;
+            if let Some(at) = found.iter().position(Option::is_some) {
+                return Err(Error::EdgeExists(chosen[at].clone()));
+            }
+            // What looks like a generated id was looked for as one; another edge may have chosen it all the same.
+            let hasher = GuiHasher::default();
+            self.record(chosen.iter().map(|id| Key::edge_id(hasher.edge_id(id))));
+        }
+        let sids = self.catalog.allocate_sids(new.len() as u64)?;
+        let mut made = Vec::with_capacity(new.len());
+        let mut pending = self.pending.borrow_mut();
+        for (new, sid) in new.into_iter().zip(sids) {
+            let edge = Edge { sid: Sid(sid), source: new.source, target: new.target, label: new.label };
+            if let Some(id) = &new.id {
+                let old = pending.edge_ids.get(id).and_then(|sid| pending.edges.get(sid));
+                if old.is_some_and(|e| !e.deleted) {
+                    return Err(Error::EdgeExists(id.clone()));
+                }
+                pending.edge_ids.insert(id.clone(), edge.sid);
+                pending.bytes += 64 + id.len();
+            }
+            pending.properties_written += new.properties.len() as u64;
+            let entry = pending.load_edge(edge);
+            entry.created = true;
+            entry.chosen_id = new.id;
+            let mut bytes = 0;
+            for (key, value) in new.properties {
+                bytes += size_of::<(Token, Value)>() + value.heap_bytes();
+                entry.put(key, Some(value));
+            }
+            pending.bytes += bytes;
+            pending.created_edges.push(edge.sid);
+            pending.add_to_adjacency(edge);
+            made.push(edge);
+        }
+        drop(pending);
+        self.touch();
+        Ok(made)
+    }
+
+    /// Loads what a change of these edges must know: that they exist. To be called with a whole batch before its
+    /// changes.
+    pub fn prepare_edges(&self, edges: &[Edge]) -> Result<()> {
+        let fresh: Vec<Edge> = {
+            let pending = self.pending.borrow();
+            edges.iter().copied().filter(|e| !pending.edges.contains_key(&e.sid)).collect()
+        };
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let mut rows = EdgeRows::default();
+        self.edges(&EdgeRead::default(), &fresh, &mut rows)?;
+        let mut pending = self.pending.borrow_mut();
+        for (edge, present) in fresh.into_iter().zip(rows.present) {
+            if present {
+                pending.load_edge(edge);
+            }
+        }
+        drop(pending);
+        self.touch();
+        Ok(())
+    }
+
+    /// Writes (`None`: removes) a property of an edge.
+    pub fn set_edge_property(&self, edge: Edge, key: Token, value: Option<Value>) -> Result<()> {
+        self.prepare_edges(&[edge])?;
+        if !self.pending.borrow().edges.contains_key(&edge.sid) {
+            return Err(Error::Gone { place: "setting a property", element: "the edge".to_owned() });
+        }
+        let mut guard = self.pending.borrow_mut();
+        let pending: &mut Pending = &mut guard;
+        pending.properties_written += 1;
+        pending.bytes += size_of::<Mutation>() + 2 * value.as_ref().map_or(0, Value::heap_bytes);
+        let entry: &mut PendingEdge = pending.load_edge(edge);
+        if entry.deleted {
+            return Err(Error::Gone { place: "setting a property", element: "the edge".to_owned() });
+        }
+        entry.put(key, value.clone());
+        if !entry.created {
+            entry.changed = true;
+            pending.changes.push(match value {
+                Some(value) => Mutation::SetEdgeProperty { edge, key, value },
+                None => Mutation::RemoveEdgeProperty { edge, key },
+            });
+        }
+        drop(guard);
+        self.touch();
+        Ok(())
+    }
+
+    /// Deletes edges; those that are gone already do not matter.
+    pub fn delete_edges(&self, edges: &[Edge]) -> Result<()> {
+        let stored: Vec<Edge> = {
+            let pending = self.pending.borrow();
+            edges
+                .iter()
+                .copied()
+                .filter(|e| pending.edges.get(&e.sid).is_none_or(|p| !p.deleted && !p.created))
+                .collect()
+        };
+        let mut rows = EdgeRows::default();
+        if !stored.is_empty() {
+            // The id entry of a chosen id goes with the edge, so the id must be known.
+            self.record(stored.iter().map(|e| Key::edge(e.sid)));
+            let read = EdgeRead { ids: true, properties: Projection::None };
+            self.apl.edges(self.at, &read, &stored, &mut rows)?;
+        }
+        let mut pending = self.pending.borrow_mut();
+        for (row, edge) in stored.into_iter().enumerate() {
+            if !rows.present[row] {
+                continue;
+            }
+            let entry = pending.load_edge(edge);
+            if entry.deleted {
+                continue;
+            }
+            entry.deleted = true;
+            let id = &rows.ids[row];
+            entry.chosen_id = (*id != element::generated_edge_id(edge.source, edge.sid)).then(|| id.clone());
+            pending.deleted_edges.push(edge.sid);
+            pending.remove_from_adjacency(edge, false);
+        }
+        for edge in edges {
+            if let Some(entry) = pending.edges.get_mut(&edge.sid)
+                && entry.created
+                && !entry.deleted
+            {
+                entry.deleted = true;
+                entry.cells.clear();
+                pending.remove_from_adjacency(*edge, true);
+            }
+        }
+        drop(pending);
+        self.touch();
+        Ok(())
+    }
+
+    /// Deletes vertices; those that are gone already do not matter. Without `detach`, edges that are left when the
+    /// request ends are an error then.
+    pub fn delete_vertices(&self, vertices: &[Gui], detach: bool) -> Result<()> {
+        self.prepare_vertices(vertices, &[])?;
+        let mut alive: Vec<Gui> = {
+            let pending = self.pending.borrow();
+            vertices
+                .iter()
+                .copied()
+                .filter(|g| pending.vertices.get(g).is_some_and(PendingVertex::visible))
+                .collect()
+        };
+        alive.sort_unstable();
+        alive.dedup();
+        if alive.is_empty() {
+            return Ok(());
+        }
+        if detach {
+            self.delete_edges_of(&alive)?;
+        }
+        let mut rows = VertexRows::default();
+        self.vertices_unrecorded(&VertexRead { ids: true, ..VertexRead::default() }, &alive, &mut rows)?;
+        let mut guard = self.pending.borrow_mut();
+        let pending: &mut Pending = &mut guard;
+        for (gui, id) in alive.iter().zip(rows.ids) {
+            let Some(vertex) = pending.vertices.get_mut(gui) else { continue };
+            vertex.id = id;
+            vertex.created = None;
+            vertex.labels.clear();
+            vertex.cells.clear();
+            if vertex.in_base && !vertex.base_deleted {
+                vertex.base_deleted = true;
+                pending.deleted_vertices.push(*gui);
+            }
+            if !detach {
+                pending.to_check.insert(*gui);
+            }
+        }
+        drop(guard);
+        self.touch();
+        Ok(())
+    }
+
+    fn delete_edges_of(&self, vertices: &[Gui]) -> Result<()> {
+        let request = Expand { max_rows: 4096, loops_once: true, ..Expand::all(Direction::Both) };
+        // Deleting moves no cursor: reading goes on in storage, which does not change.
+        let (mut cursor, mut found) = (Some(Cursor::default()), Expansion::default());
+        while let Some(from) = cursor {
+            found.clear();
+            cursor = self.expand(&request, vertices, from, &mut found)?;
+            let edges: Vec<Edge> = (0..found.len()).map(|i| found.edge(i, vertices)).collect();
+            self.delete_edges(&edges)?;
+        }
+        Ok(())
+    }
+}
