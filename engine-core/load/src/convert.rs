@@ -1,0 +1,216 @@
+//! Text of a field → value of the column's type.
+//!
+//! The accepted forms are the loader's, narrower than those of Rust's parsers (no `inf`, no hexadecimal), so that a
+//! file that loads here loads there.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+use tidegraph_types::Value;
+
+/// Type of a property column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Type {
+    /// `true`; anything else is false.
+    Bool,
+    /// 8-bit integer.
+    Byte,
+    /// 16-bit integer.
+    Short,
+    /// 32-bit integer.
+    Int,
+    /// 64-bit integer.
+    Long,
+    /// 32-bit float.
+    Float,
+    /// 64-bit float.
+    Double,
+    /// Text.
+    String,
+    /// Point in time.
+    DateTime,
+}
+
+impl Type {
+    /// Name in messages.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Byte => "byte",
+            Self::Short => "short",
+            Self::Int => "int",
+            Self::Long => "long",
+            Self::Float => "float",
+            Self::Double => "double",
+            Self::String => "string",
+            Self::DateTime => "datetime",
+        }
+    }
+}
+
+/// Reads one value; otherwise says what is wrong with it.
+pub(crate) fn parse(kind: Type, text: &str) -> Result<Value, String> {
+    Ok(match kind {
+        Type::String => Value::string(text),
+        // Documented: every other value is false.
+        Type::Bool => Value::Bool(text.eq_ignore_ascii_case("true")),
+        Type::Byte => Value::Byte(integer(text, kind)?),
+        Type::Short => Value::Short(integer(text, kind)?),
+        Type::Int => Value::Int(integer(text, kind)?),
+        Type::Long => Value::Long(integer(text, kind)?),
+        Type::Float => Value::Float(float(text, kind)?),
+        Type::Double => Value::Double(float(text, kind)?),
+        Type::DateTime => Value::DateTime(timestamp(text)?),
+    })
+}
+
+fn integer<T>(text: &str, kind: Type) -> Result<T, String>
+where
+    T: std::str::FromStr<Err = std::num::ParseIntError>,
+{
+    text.parse().map_err(|e: std::num::ParseIntError| match e.kind() {
+        std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
+            format!("the number is out of the range of {}", kind.as_str())
+        }
+        _ => format!("not a whole number, as {} asks for", kind.as_str()),
+    })
+}
+
+fn float<T: std::str::FromStr>(text: &str, kind: Type) -> Result<T, String> {
+    let wrong = || format!("not a number, as {} asks for", kind.as_str());
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    // Rust also reads "inf" and "nan" in any case; the formats know these two spellings only.
+    let named = digits == "Infinity" || text == "NaN";
+    if !named && digits.bytes().any(|b| b.is_ascii_alphabetic() && !b.eq_ignore_ascii_case(&b'e')) {
+        return Err(wrong());
+    }
+    text.parse().map_err(|_| wrong())
+}
+
+const DATE_FORMS: &str = "not a date of the form yyyy-MM-dd or yyyy-MM-ddTHH:mm[:ss[.fraction]][Z|±hh:mm]";
+
+/// Reads `yyyy-MM-dd`, `yyyy-MM-ddTHH:mm`, `yyyy-MM-ddTHH:mm:ss[.fraction]`, the latter two with `Z`, `±hhmm` or
+/// `±hh:mm` behind. Without an offset the time is UTC.
+fn timestamp(text: &str) -> Result<Timestamp, String> {
+    let bad = || DATE_FORMS.to_owned();
+    let bytes = text.as_bytes();
+    let number = |from: usize, to: usize| -> Option<i16> {
+        let digits = bytes.get(from..to)?;
+        digits.iter().try_fold(0_i16, |n, b| b.is_ascii_digit().then(|| n * 10 + i16::from(b - b'0')))
+    };
+    let is = |at: usize, byte: u8| bytes.get(at) == Some(&byte);
+    let (Some(year), Some(month), Some(day)) = (number(0, 4), number(5, 7), number(8, 10)) else {
+        return Err(bad());
+    };
+    if !is(4, b'-') || !is(7, b'-') {
+        return Err(bad());
+    }
+    let (mut hour, mut minute, mut second, mut nanos, mut at) = (0, 0, 0, 0_i32, 10);
+    if bytes.len() > 10 {
+        let (Some(h), Some(m)) = (number(11, 13), number(14, 16)) else { return Err(bad()) };
+        if !is(10, b'T') || !is(13, b':') {
+            return Err(bad());
+        }
+        (hour, minute, at) = (h, m, 16);
+        if is(16, b':') {
+            second = number(17, 19).ok_or_else(bad)?;
+            at = 19;
+            if is(19, b'.') {
+                let digits = bytes[20..].iter().take_while(|b| b.is_ascii_digit()).count();
+                if digits == 0 || digits > 9 {
+                    return Err(bad());
+                }
+                for index in 0..9 {
+                    nanos = nanos * 10 + if index < digits { i32::from(bytes[20 + index] - b'0') } else { 0 };
+                }
+                at = 20 + digits;
+            }
+        }
+    }
+    let out_of_range = |_: jiff::Error| "there is no such date".to_owned();
+    let field = |n: i16| i8::try_from(n).unwrap_or(i8::MAX);
+    let civil =
+        DateTime::new(year, field(month), field(day), field(hour), field(minute), field(second), nanos)
+            .map_err(out_of_range)?;
+    let offset = match &bytes[at..] {
+        [] | [b'Z'] => Offset::UTC,
+        [sign @ (b'+' | b'-'), rest @ ..] if bytes.len() > 10 && matches!(rest.len(), 4 | 5) => {
+            if rest.len() == 5 && rest[2] != b':' {
+                return Err(bad());
+            }
+            let end = bytes.len();
+            let (Some(h), Some(m)) = (number(at + 1, at + 3), number(end - 2, end)) else {
+                return Err(bad());
+            };
+            if h > 23 || m > 59 {
+                return Err(bad());
+            }
+            let seconds = (i32::from(h) * 60 + i32::from(m)) * 60;
+            Offset::from_seconds(if *sign == b'-' { -seconds } else { seconds }).map_err(out_of_range)?
+        }
+        _ => return Err(bad()),
+    };
+    offset.to_timestamp(civil).map_err(out_of_range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        for (text, expected) in [
+            ("2024-02-29", "2024-02-29T00:00:00Z"),
+            ("2024-02-29T12:30", "2024-02-29T12:30:00Z"),
+            ("2024-02-29T12:30:15", "2024-02-29T12:30:15Z"),
+            ("2024-02-29T12:30:15Z", "2024-02-29T12:30:15Z"),
+            ("2024-02-29T12:30:15.25Z", "2024-02-29T12:30:15.25Z"),
+            ("2024-02-29T12:30:15+0130", "2024-02-29T11:00:15Z"),
+            ("2024-02-29T12:30:15.5-01:30", "2024-02-29T14:00:15.5Z"),
+        ] {
+            assert_eq!(timestamp(text).unwrap().to_string(), expected, "{text}");
+        }
+        for text in [
+            "",
+            "2024",
+            "2023-02-29",
+            "2024-13-01",
+            "2024-00-01",
+            "2024-1-1",
+            "20240229",
+            "2024-02-29 12:30",
+            "2024-02-29T25:00",
+            "2024-02-29T12:60",
+            "2024-02-29T12:30:15X",
+            "2024-02-29T12:30:15+1",
+            "29.02.2024",
+            "2024-02-29T12:30:15.",
+            "2024-02-29T12:30:15+25:00",
+            "2024-02-29T",
+            "é024-02-29",
+            "2024-02-29+01:00",
+        ] {
+            assert!(timestamp(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers() {
+        assert_eq!(parse(Type::Byte, "-128"), Ok(Value::Byte(-128)));
+        assert_eq!(parse(Type::Byte, "128"), Err("the number is out of the range of byte".into()));
+        assert_eq!(parse(Type::Int, "2147483648"), Err("the number is out of the range of int".into()));
+        assert_eq!(parse(Type::Long, "+7"), Ok(Value::Long(7)));
+        for bad in ["", "1.0", "0x10", "1e3", " 1", "1_000", "-"] {
+            assert!(parse(Type::Long, bad).is_err(), "{bad}");
+        }
+        assert_eq!(parse(Type::Double, "1e-3"), Ok(Value::Double(0.001)));
+        assert_eq!(parse(Type::Double, "-Infinity"), Ok(Value::Double(f64::NEG_INFINITY)));
+        assert!(matches!(parse(Type::Float, "NaN"), Ok(Value::Float(f)) if f.is_nan()));
+        for bad in ["", "INF", "inf", "nan", "infinity", "1,5", "0x1p3", "e"] {
+            assert!(parse(Type::Double, bad).is_err(), "{bad}");
+        }
+        assert_eq!(parse(Type::Bool, "TRUE"), Ok(Value::Bool(true)));
+        assert_eq!(parse(Type::Bool, "yes"), Ok(Value::Bool(false)));
+    }
+}

@@ -1,0 +1,119 @@
+//! Rows that a load refuses: where, what, why.
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use std::fmt;
+use std::sync::Arc;
+use tidegraph_types::Str;
+
+/// How much of an offending value is kept, in bytes.
+pub const MAX_VALUE_BYTES: usize = 200;
+
+/// Why a row was refused, in the loader API's words.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Code {
+    /// The row or the header is not what the format asks for.
+    Parsing,
+    /// A value is not of its column's type. The API reports it as a parsing error and counts it apart.
+    Datatype,
+    /// An edge names a vertex that is neither in the graph nor in the load.
+    MissingVertex,
+    /// An edge id is used for two different edges.
+    EdgeIdReused,
+    /// A single-cardinality property has another value already.
+    SingleCardinality,
+    /// A file could not be read to its end, or is gone.
+    File,
+    /// The object store refused the credentials.
+    AccessDenied,
+    /// Anything else.
+    Internal,
+}
+
+impl Code {
+    /// The `errorCode` of an entry in `errorLogs`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Parsing | Self::Datatype => "PARSING_ERROR",
+            Self::MissingVertex => "FROM_OR_TO_VERTEX_ARE_MISSING",
+            Self::EdgeIdReused => "ID_ASSIGNED_TO_MULTIPLE_EDGES",
+            Self::SingleCardinality => "SINGLE_CARDINALITY_VIOLATION",
+            Self::File => "FILE_MODIFICATION_OR_DELETION_ERROR",
+            Self::AccessDenied => "S3_ACCESS_DENIED_ERROR",
+            Self::Internal => "INTERNAL_ERROR",
+        }
+    }
+}
+
+/// One refused row, or a file that was refused as a whole.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rejected {
+    /// Name of the file, as the source lists it.
+    pub file: Arc<str>,
+    /// Physical line on which the row begins, from 1, the header; 0 when it is not about a line.
+    pub line: u64,
+    /// Header of the offending column.
+    pub column: Option<Str>,
+    /// The offending value, at most [`MAX_VALUE_BYTES`] of it.
+    pub value: Option<Str>,
+    /// What is wrong.
+    pub reason: String,
+    /// Which kind of wrong.
+    pub code: Code,
+}
+
+impl Rejected {
+    /// A refusal of the row at `line`.
+    pub fn new(file: &Arc<str>, line: u64, code: Code, reason: impl Into<String>) -> Self {
+        Self { file: file.clone(), line, column: None, value: None, reason: reason.into(), code }
+    }
+
+    /// Adds the column and the value, cut to [`MAX_VALUE_BYTES`].
+    #[must_use]
+    pub fn at(mut self, column: &str, value: &[u8]) -> Self {
+        self.column = Some(column.into());
+        let cut = &value[..value.len().min(MAX_VALUE_BYTES)];
+        let mut text = String::from_utf8_lossy(cut);
+        if value.len() > cut.len() {
+            // The cut may have gone through a character.
+            let whole = text.trim_end_matches('\u{fffd}').to_owned() + "…";
+            text = whole.into();
+        }
+        self.value = Some(text.into());
+        self
+    }
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if self.line > 0 {
+            write!(f, ", line {}", self.line)?;
+        }
+        if let Some(column) = &self.column {
+            write!(f, ", column {column}")?;
+        }
+        if let Some(value) = &self.value {
+            write!(f, ", value \"{value}\"")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
+/// As an entry of the loader API's `errorLogs`, with `column` and `value` beside Neptune's fields.
+impl Serialize for Rejected {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("errorCode", self.code.as_str())?;
+        map.serialize_entry("errorMessage", &self.to_string())?;
+        map.serialize_entry("fileName", &*self.file)?;
+        map.serialize_entry("recordNum", &self.line)?;
+        if let Some(column) = &self.column {
+            map.serialize_entry("column", column)?;
+        }
+        if let Some(value) = &self.value {
+            map.serialize_entry("value", value)?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,451 @@
+//! Files → rows: [`open`] reads the header, [`RowReader`] gives the rows one after the other.
+//!
+//! Flow: bytes → decompression by extension → [`crate::records`] → this module, which gives each field the meaning
+//! that its column has. Names of labels and keys are kept once for each file; rows hold indexes ([`Name`]), so that
+//! the caller turns a name into a token once for each file.
+//!
+//! A bad row is one [`Problem::Row`] and reading goes on; [`Problem::File`] is the last item.
+//!
+//! Must never: hold more than one record.
+
+use crate::convert::{self, Type};
+use crate::error::Error;
+use crate::header::{self, Header, Kind, Role};
+use crate::options::{Dialect, Options};
+use crate::records::{Outcome, Records};
+use crate::reject::{Code, Rejected};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::sync::Arc;
+use tidegraph_types::{Cardinality, Str, Value};
+
+/// Label of a vertex of the Gremlin dialect to which no row gives one.
+pub const DEFAULT_LABEL: &str = "vertex";
+
+const BUFFER_BYTES: usize = 128 << 10;
+
+/// Index of a label or property key in [`RowReader::names`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Name(pub u32);
+
+/// One value of one property.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Property {
+    /// The key.
+    pub name: Name,
+    /// Cardinality of its column.
+    pub cardinality: Cardinality,
+    /// The value.
+    pub value: Value,
+}
+
+/// A vertex as one row tells it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct VertexRow {
+    /// Line on which the row begins.
+    pub line: u64,
+    /// Its id.
+    pub id: Str,
+    /// Its labels, distinct, in order. None when the row has none: whether the vertex gets [`DEFAULT_LABEL`] depends on
+    /// what else is known of it.
+    pub labels: SmallVec<[Name; 2]>,
+    /// Its properties, in the order of the columns.
+    pub properties: Vec<Property>,
+}
+
+/// An edge as one row tells it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EdgeRow {
+    /// Line on which the row begins.
+    pub line: u64,
+    /// Its id, if the file has ids.
+    pub id: Option<Str>,
+    /// Id of the source vertex.
+    pub from: Str,
+    /// Id of the target vertex.
+    pub to: Str,
+    /// Its label.
+    pub label: Name,
+    /// Its properties, one a key.
+    pub properties: Vec<Property>,
+}
+
+/// A row.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Row {
+    /// Of a vertex file.
+    Vertex(VertexRow),
+    /// Of an edge file.
+    Edge(EdgeRow),
+}
+
+/// Why there is no row.
+#[derive(Debug)]
+pub enum Problem {
+    /// This row is refused; the next may be good.
+    Row(Rejected),
+    /// The file cannot be read further.
+    File(Error),
+}
+
+/// Opens a file: decompresses by the extension of its name (`.gz`, `.bz2`), skips a byte order mark, reads the
+/// header. Without a dialect the header decides.
+pub fn open(
+    reader: impl Read + Send + 'static,
+    name: &str,
+    dialect: Option<Dialect>,
+    options: &Options,
+) -> Result<RowReader, Error> {
+    let lower = name.to_ascii_lowercase();
+    let reader: Box<dyn Read + Send> = if lower.ends_with(".gz") {
+        Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, reader)))
+    } else if lower.ends_with(".bz2") {
+        Box::new(bzip2::bufread::MultiBzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, reader)))
+    } else {
+        Box::new(reader)
+    };
+    RowReader::new(reader, Arc::from(name), dialect, options)
+}
+
+type Input = BufReader<io::Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>>;
+
+/// Reads the rows of one file.
+pub struct RowReader {
+    records: Records<Input>,
+    header: Header,
+    file: Arc<str>,
+    options: Options,
+    names: Vec<Str>,
+    labels: FxHashMap<Str, Name>,
+    last_label: Option<(Str, Name)>,
+    rows: u64,
+    finished: bool,
+}
+
+impl RowReader {
+    fn new(
+        mut reader: Box<dyn Read + Send>,
+        file: Arc<str>,
+        dialect: Option<Dialect>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let failed = |e: &io::Error| file_error(&file, 0, e);
+        let mut start = Vec::with_capacity(3);
+        reader.by_ref().take(3).read_to_end(&mut start).map_err(|e| failed(&e))?;
+        if start == b"\xef\xbb\xbf" {
+            start.clear();
+        }
+        let input = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start).chain(reader));
+        let mut records = Records::new(input, options.max_record_bytes);
+        let outcome = records.next().map_err(|e| failed(&e))?;
+        let header = read_header(&records, outcome, &file, dialect, options)?;
+        let names = header.names.clone();
+        Ok(Self {
+            records,
+            header,
+            file,
+            options: options.clone(),
+            names,
+            labels: FxHashMap::default(),
+            last_label: None,
+            rows: 0,
+            finished: false,
+        })
+    }
+
+    /// The header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Name of the file.
+    #[must_use]
+    pub fn file(&self) -> &Arc<str> {
+        &self.file
+    }
+
+    /// Labels and keys met so far: the keys of the header first, then labels as they come. Only ever grows.
+    #[must_use]
+    pub fn names(&self) -> &[Str] {
+        &self.names
+    }
+
+    /// How many rows were read, refused ones too.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn label(&mut self, text: &str) -> Name {
+        // Nearly every file has one label.
+        if let Some((last, name)) = &self.last_label {
+            if last == text {
+                return *name;
+            }
+        }
+        let name = match self.labels.get(text) {
+            Some(name) => *name,
+            None => {
+                let name = Name(self.names.len() as u32);
+                self.names.push(text.into());
+                self.labels.insert(text.into(), name);
+                name
+            }
+        };
+        self.last_label = Some((text.into(), name));
+        name
+    }
+
+    fn reject(&self, code: Code, reason: impl Into<String>) -> Rejected {
+        Rejected::new(&self.file, self.records.line(), code, reason)
+    }
+
+    fn reject_field(&self, index: usize, code: Code, reason: impl Into<String>) -> Rejected {
+        let column = self.header.columns.get(index).map_or("", |c| c.text.as_str());
+        self.reject(code, reason).at(column, self.records.bytes(index))
+    }
+
+    fn row(&mut self) -> Result<Row, Rejected> {
+        let expected = self.header.columns.len();
+        if self.records.len() != expected {
+            let found = self.records.len();
+            return Err(self.reject(Code::Parsing, format!("{found} fields, the header has {expected}")));
+        }
+        if let Err(index) = self.records.check_utf8() {
+            return Err(self.reject_field(index, Code::Parsing, "not valid UTF-8"));
+        }
+        let (mut id, mut from, mut to) = (None, None, None);
+        let mut labels: SmallVec<[Name; 2]> = SmallVec::new();
+        let mut properties = Vec::with_capacity(self.header.names.len());
+        for index in 0..expected {
+            // Roles are small; the names in them are inline or shared.
+            match &self.header.columns[index].role {
+                Role::Property { name, kind, array, cardinality } => {
+                    let (name, kind, cardinality) = (Name(*name), *kind, *cardinality);
+                    if *array {
+                        self.array(index, name, kind, &mut properties)?;
+                    } else if let Some(value) = self.value(index, kind)? {
+                        properties.push(Property { name, cardinality, value });
+                    }
+                }
+                Role::Id { space, property } => {
+                    let property = *property;
+                    id = Some(self.id(index, space.as_ref())?);
+                    if let Some(name) = property {
+                        let value = Value::string(self.records.text(index));
+                        properties.push(Property {
+                            name: Name(name),
+                            cardinality: Cardinality::Single,
+                            value,
+                        });
+                    }
+                }
+                Role::From { space } => from = Some(self.id(index, space.as_ref())?),
+                Role::To { space } => to = Some(self.id(index, space.as_ref())?),
+                Role::Label => labels = self.labels(index)?,
+            }
+        }
+        let line = self.records.line();
+        match (self.header.kind, id, from, to) {
+            (Kind::Vertices, Some(id), _, _) => Ok(Row::Vertex(VertexRow { line, id, labels, properties })),
+            (Kind::Edges, id, Some(from), Some(to)) => {
+                let label = match labels.first() {
+                    Some(label) => *label,
+                    None => self.label("edge"),
+                };
+                Ok(Row::Edge(EdgeRow { line, id, from, to, label, properties }))
+            }
+            // The header was refused if one of these columns is missing.
+            _ => Err(self.reject(Code::Internal, "a required column is missing")),
+        }
+    }
+
+    fn id(&self, index: usize, space: Option<&Str>) -> Result<Str, Rejected> {
+        let text = self.records.text(index);
+        // An empty id in quotes is an id in the Gremlin format, a blank field never is.
+        if text.is_empty() && !(self.records.quoted(index) && self.header.dialect == Dialect::Gremlin) {
+            return Err(self.reject_field(index, Code::Parsing, "the id is missing"));
+        }
+        Ok(match space {
+            Some(space) if !space.is_empty() => Str::from(format!("{space}:{text}")),
+            _ => Str::from(text),
+        })
+    }
+
+    fn labels(&mut self, index: usize) -> Result<SmallVec<[Name; 2]>, Rejected> {
+        let mut labels = SmallVec::new();
+        let text = self.records.text(index);
+        if text.is_empty() {
+            return if self.records.quoted(index) && self.header.dialect == Dialect::Gremlin {
+                Err(self.reject_field(index, Code::Parsing, "a label cannot be empty"))
+            } else {
+                Ok(labels)
+            };
+        }
+        if self.header.kind == Kind::Edges || !text.contains(';') {
+            if let Some((last, name)) = &self.last_label {
+                if last == text {
+                    labels.push(*name);
+                    return Ok(labels);
+                }
+            }
+            let text = Str::from(text);
+            labels.push(self.label(&text));
+            return Ok(labels);
+        }
+        let text = text.to_owned();
+        for part in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
+            let name = self.label(part);
+            if !labels.contains(&name) {
+                labels.push(name);
+            }
+        }
+        Ok(labels)
+    }
+
+    fn value(&self, index: usize, kind: Type) -> Result<Option<Value>, Rejected> {
+        let text = self.records.text(index);
+        if text.is_empty() {
+            let kept = kind == Type::String && self.options.allow_empty_strings && self.records.quoted(index);
+            return Ok(kept.then(|| Value::string("")));
+        }
+        convert::parse(kind, text).map(Some).map_err(|e| self.reject_field(index, Code::Datatype, e))
+    }
+
+    fn array(
+        &self,
+        index: usize,
+        name: Name,
+        kind: Type,
+        properties: &mut Vec<Property>,
+    ) -> Result<(), Rejected> {
+        let text = self.records.text(index);
+        if text.is_empty() {
+            return Ok(());
+        }
+        let first = properties.len();
+        for part in split_array(text) {
+            let part: &str = if kind == Type::String { &part } else { part.trim() };
+            if part.is_empty() && !(kind == Type::String && self.options.allow_empty_strings) {
+                continue;
+            }
+            let value =
+                convert::parse(kind, part).map_err(|e| self.reject_field(index, Code::Datatype, e))?;
+            // A set: the same value twice in one field is one value. Fields are short, a scan is enough.
+            let small = properties.len() - first < 64;
+            if small && properties[first..].iter().any(|p| p.value == value) {
+                continue;
+            }
+            properties.push(Property { name, cardinality: Cardinality::Set, value });
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for RowReader {
+    type Item = Result<Row, Problem>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.finished {
+            return None;
+        }
+        let outcome = match self.records.next() {
+            Ok(outcome) => outcome,
+            Err(e) => {
+                self.finished = true;
+                return Some(Err(Problem::File(file_error(&self.file, self.rows, &e))));
+            }
+        };
+        let refused = match outcome {
+            Outcome::End => {
+                self.finished = true;
+                return None;
+            }
+            Outcome::Record => None,
+            Outcome::TooLong => {
+                let limit = self.options.max_record_bytes;
+                Some(format!("the record has more than {limit} bytes, the limit"))
+            }
+            Outcome::Unclosed => Some("the file ends inside a quoted field".to_owned()),
+        };
+        self.rows += 1;
+        Some(match refused {
+            Some(reason) => Err(Problem::Row(self.reject(Code::Parsing, reason))),
+            None => self.row().map_err(Problem::Row),
+        })
+    }
+}
+
+fn read_header<R: BufRead>(
+    records: &Records<R>,
+    outcome: Outcome,
+    file: &Arc<str>,
+    dialect: Option<Dialect>,
+    options: &Options,
+) -> Result<Header, Error> {
+    let refuse = |column: &str, reason: String| {
+        let rejected = Rejected::new(file, records.line().max(1), Code::Parsing, reason);
+        Error::Header(Box::new(if column.is_empty() {
+            rejected
+        } else {
+            rejected.at(column, column.as_bytes())
+        }))
+    };
+    match outcome {
+        Outcome::Record => {}
+        Outcome::End => return Err(refuse("", "the file is empty, it has no header".into())),
+        Outcome::TooLong => {
+            let limit = options.max_record_bytes;
+            return Err(refuse("", format!("the header has more than {limit} bytes, the limit")));
+        }
+        Outcome::Unclosed => return Err(refuse("", "the header ends inside a quoted field".into())),
+    }
+    if let Err(index) = records.check_utf8() {
+        let text = String::from_utf8_lossy(records.bytes(index)).into_owned();
+        return Err(refuse(&text, "the header is not valid UTF-8".into()));
+    }
+    let fields: Vec<&str> = (0..records.len()).map(|i| records.text(i)).collect();
+    let Some(dialect) = dialect.or_else(|| header::detect(fields.iter().copied())) else {
+        return Err(refuse(fields[0], "neither a Gremlin (~id) nor an openCypher (:ID) header".into()));
+    };
+    header::parse(dialect, options, &fields)
+        .map_err(|wrong| refuse(wrong.column.as_deref().unwrap_or_default(), wrong.reason))
+}
+
+fn file_error(file: &Arc<str>, rows: u64, error: &io::Error) -> Error {
+    let denied = error.kind() == io::ErrorKind::PermissionDenied;
+    let reason = if error.kind() == io::ErrorKind::UnexpectedEof {
+        format!("the compressed file is cut short ({error})")
+    } else {
+        error.to_string()
+    };
+    Error::File { file: file.clone(), rows, reason, denied }
+}
+
+/// Splits at semicolons that no backslash escapes; `\;` becomes `;`, every other backslash stays.
+fn split_array(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let bytes = text.as_bytes();
+        let end = (0..bytes.len()).find(|i| bytes[*i] == b';' && (*i == 0 || bytes[i - 1] != b'\\'));
+        let part = match end {
+            Some(end) => {
+                rest = Some(&text[end + 1..]);
+                &text[..end]
+            }
+            None => {
+                rest = None;
+                text
+            }
+        };
+        Some(if part.contains("\\;") { Cow::Owned(part.replace("\\;", ";")) } else { Cow::Borrowed(part) })
+    })
+}
+
+#[cfg(test)]
+#[path = "rows_tests.rs"]
+mod tests;

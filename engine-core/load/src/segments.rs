@@ -1,0 +1,412 @@
+//! Segments: mutations → one sorted file after the other for each partition, in object storage, and back.
+//!
+//! Names tell the order of applying: `loads/<load>/<kind>-p<partition>-<number>.seg`, where kind `a` (exceptions)
+//! comes before `v` (vertices) and `v` before `e` (edges). Within one partition and kind, numbers rise and later
+//! mutations stand in later segments. Inside a segment mutations are sorted by the vertex that they touch in that
+//! partition; those of one vertex keep their order. The format is `docs/formats/segment.md`.
+//!
+//! An edge goes to the partitions of source, target and id hash; only the source's copy carries properties.
+//!
+//! Must never: buffer more than its budget, or lose the order of two changes of one element.
+
+use crate::error::Error;
+use tidegraph_platform::Objects;
+use tidegraph_types::{Gui, GuiHasher, Mutation, PartitionCount, PartitionId, PropertyWrite, Token, Value};
+use tidegraph_wire::segment::{SegmentHeader, SegmentReader as WireReader, SegmentWriter as WireWriter};
+
+/// What a segment holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    /// Ids that collided; applied first.
+    Exceptions,
+    /// Vertices with labels and properties.
+    Vertices,
+    /// Edges with properties; applied last.
+    Edges,
+}
+
+impl Kind {
+    fn letter(self) -> char {
+        match self {
+            Self::Exceptions => 'a',
+            Self::Vertices => 'v',
+            Self::Edges => 'e',
+        }
+    }
+
+    /// The kind that an object's name tells.
+    #[must_use]
+    pub fn of(object: &str) -> Option<Self> {
+        match object.rsplit('/').next()?.split_once("-p")?.0 {
+            "a" => Some(Self::Exceptions),
+            "v" => Some(Self::Vertices),
+            "e" => Some(Self::Edges),
+            _ => None,
+        }
+    }
+}
+
+/// One written segment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SegmentInfo {
+    /// Its object.
+    pub object: String,
+    /// Its partition.
+    pub partition: PartitionId,
+    /// What it holds.
+    pub kind: Kind,
+    /// How many mutations.
+    pub mutations: u64,
+    /// Its size.
+    pub bytes: u64,
+}
+
+#[derive(Default)]
+struct Buffer {
+    mutations: Vec<Mutation>,
+    bytes: usize,
+    number: u32,
+}
+
+/// Routes mutations to partitions and writes them as segments.
+pub struct SegmentWriter {
+    objects: Objects,
+    graph: String,
+    load_id: String,
+    partitions: PartitionCount,
+    hasher: GuiHasher,
+    budget_bytes: usize,
+    buffered_bytes: usize,
+    buffers: Vec<[Buffer; 3]>,
+    written: Vec<SegmentInfo>,
+}
+
+impl SegmentWriter {
+    /// A writer that buffers about `budget_bytes` over all partitions.
+    #[must_use]
+    pub fn new(
+        objects: Objects,
+        graph: &str,
+        load_id: &str,
+        partitions: PartitionCount,
+        hasher: GuiHasher,
+        budget_bytes: usize,
+    ) -> Self {
+        Self {
+            objects,
+            graph: graph.to_owned(),
+            load_id: load_id.to_owned(),
+            partitions,
+            hasher,
+            budget_bytes,
+            buffered_bytes: 0,
+            buffers: partitions.all().map(|_| Default::default()).collect(),
+            written: Vec::new(),
+        }
+    }
+
+    /// Takes a mutation: an exception, a vertex or a change of one, an edge or a change of one. Deletions have no
+    /// place in a load and are refused.
+    pub fn push(&mut self, mutation: Mutation) -> Result<(), Error> {
+        match mutation {
+            Mutation::AddException { gui, .. } => {
+                self.buffer(Kind::Exceptions, self.partitions.of(gui), mutation)
+            }
+            Mutation::CreateVertex { gui, .. }
+            | Mutation::AddLabels { gui, .. }
+            | Mutation::SetVertexProperty { gui, .. } => {
+                self.buffer(Kind::Vertices, self.partitions.of(gui), mutation)
+            }
+            Mutation::SetEdgeProperty { edge, .. } => {
+                self.buffer(Kind::Edges, self.partitions.of(edge.source), mutation)
+            }
+            Mutation::CreateEdge { edge, id, properties } => {
+                let source = self.partitions.of(edge.source);
+                let target = self.partitions.of(edge.target);
+                let index = id.as_ref().map_or(source, |id| self.partitions.of(self.hasher.edge_id(id)));
+                let bare = |id| Mutation::CreateEdge { edge, id, properties: Vec::new() };
+                if target != source {
+                    self.buffer(Kind::Edges, target, bare(id.clone()))?;
+                }
+                if index != source && index != target {
+                    self.buffer(Kind::Edges, index, bare(id.clone()))?;
+                }
+                self.buffer(Kind::Edges, source, Mutation::CreateEdge { edge, id, properties })
+            }
+            _ => Err(Error::Internal("a load only adds")),
+        }
+    }
+
+    fn buffer(&mut self, kind: Kind, partition: PartitionId, mutation: Mutation) -> Result<(), Error> {
+        let bytes = memory_bytes(&mutation);
+        if let Some(buffer) = self.buffers.get_mut(partition.0 as usize).map(|b| &mut b[kind as usize]) {
+            buffer.mutations.push(mutation);
+            buffer.bytes += bytes;
+        }
+        self.buffered_bytes += bytes;
+        if self.buffered_bytes < self.budget_bytes {
+            return Ok(());
+        }
+        // The largest buffer makes the largest, hence the fewest, segments.
+        let sizes = self.buffers.iter().enumerate().flat_map(|(p, kinds)| {
+            kinds
+                .iter()
+                .zip([Kind::Exceptions, Kind::Vertices, Kind::Edges])
+                .map(move |(b, k)| (b.bytes, p, k))
+        });
+        match sizes.max_by_key(|(bytes, ..)| *bytes) {
+            Some((_, partition, kind)) => self.write(partition, kind),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what is buffered of one kind.
+    pub fn flush(&mut self, kind: Kind) -> Result<(), Error> {
+        (0..self.buffers.len()).try_for_each(|partition| self.write(partition, kind))
+    }
+
+    /// The segments written so far, of one kind, in order of applying.
+    #[must_use]
+    pub fn segments(&self, kind: Kind) -> Vec<SegmentInfo> {
+        let mut found: Vec<_> = self.written.iter().filter(|s| s.kind == kind).cloned().collect();
+        found.sort_by(|a, b| a.object.cmp(&b.object));
+        found
+    }
+
+    /// Writes the rest; gives all segments in order of applying.
+    pub fn finish(mut self) -> Result<Vec<SegmentInfo>, Error> {
+        for kind in [Kind::Exceptions, Kind::Vertices, Kind::Edges] {
+            self.flush(kind)?;
+        }
+        self.written.sort_by(|a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
+        Ok(self.written)
+    }
+
+    /// Removes what was written, for a load that failed.
+    pub fn discard(self) -> Result<(), Error> {
+        self.written.iter().try_for_each(|s| Ok(self.objects.delete(&s.object)?))
+    }
+
+    fn write(&mut self, partition: usize, kind: Kind) -> Result<(), Error> {
+        let partitions = self.partitions;
+        let hasher = self.hasher;
+        let Some(buffer) = self.buffers.get_mut(partition).map(|b| &mut b[kind as usize]) else {
+            return Ok(());
+        };
+        if buffer.mutations.is_empty() {
+            return Ok(());
+        }
+        let id = PartitionId(partition as u16);
+        let mut mutations = std::mem::take(&mut buffer.mutations);
+        self.buffered_bytes -= std::mem::take(&mut buffer.bytes);
+        let number = buffer.number;
+        buffer.number += 1;
+        let object = format!("loads/{}/{}-p{partition:05}-{number:06}.seg", self.load_id, kind.letter());
+        // Stable, so that two changes of one element keep their order.
+        mutations.sort_by_key(|m| sort_key(m, id, partitions, hasher));
+        let count = mutations.len() as u64;
+        let header = SegmentHeader {
+            graph: self.graph.clone(),
+            partition: id,
+            partition_count: partitions,
+            load_id: self.load_id.clone(),
+        };
+        let failed = |source| Error::Segment { object: object.clone(), source };
+        let mut writer = WireWriter::create(Vec::new(), &header).map_err(failed)?;
+        for mutation in &mutations {
+            writer.push(mutation).map_err(failed)?;
+        }
+        let (bytes, length) = writer.finish().map_err(failed)?;
+        self.objects.put(&object, bytes)?;
+        self.written.push(SegmentInfo { object, partition: id, kind, mutations: count, bytes: length });
+        // The room is kept for the next segment.
+        mutations.clear();
+        if let Some(buffer) = self.buffers.get_mut(partition) {
+            buffer[kind as usize].mutations = mutations;
+        }
+        Ok(())
+    }
+}
+
+/// The vertex that a mutation touches in one partition.
+fn sort_key(mutation: &Mutation, here: PartitionId, partitions: PartitionCount, hasher: GuiHasher) -> Gui {
+    match mutation {
+        Mutation::CreateVertex { gui, .. }
+        | Mutation::AddLabels { gui, .. }
+        | Mutation::SetVertexProperty { gui, .. }
+        | Mutation::AddException { gui, .. } => *gui,
+        Mutation::SetEdgeProperty { edge, .. } => edge.source,
+        Mutation::CreateEdge { edge, id, .. } => {
+            if partitions.of(edge.source) == here {
+                edge.source
+            } else if partitions.of(edge.target) == here {
+                edge.target
+            } else {
+                id.as_ref().map_or(edge.source, |id| hasher.edge_id(id))
+            }
+        }
+        _ => Gui(0),
+    }
+}
+
+/// What a mutation takes in memory, roughly.
+fn memory_bytes(mutation: &Mutation) -> usize {
+    let heap = match mutation {
+        Mutation::CreateVertex { labels, properties, .. } => {
+            labels.len() * size_of::<Token>()
+                + properties.iter().map(|p| size_of::<PropertyWrite>() + p.value.heap_bytes()).sum::<usize>()
+        }
+        Mutation::CreateEdge { properties, .. } => {
+            properties.iter().map(|(_, v)| size_of::<(Token, Value)>() + v.heap_bytes()).sum()
+        }
+        Mutation::SetEdgeProperty { value, .. } => value.heap_bytes(),
+        Mutation::SetVertexProperty { write, .. } => write.value.heap_bytes(),
+        _ => 0,
+    };
+    size_of::<Mutation>() + heap
+}
+
+/// Reads one segment block after the other.
+pub struct SegmentReader {
+    inner: WireReader<tidegraph_platform::objects::ObjectReader>,
+    object: String,
+}
+
+impl SegmentReader {
+    /// Opens a segment and reads its header.
+    pub fn open(objects: &Objects, object: &str) -> Result<Self, Error> {
+        let reader = objects.reader(object)?;
+        let inner = WireReader::open(reader)
+            .map_err(|source| Error::Segment { object: object.to_owned(), source })?;
+        Ok(Self { inner, object: object.to_owned() })
+    }
+
+    /// Which graph, load and partition it is of.
+    #[must_use]
+    pub fn header(&self) -> &SegmentHeader {
+        self.inner.header()
+    }
+
+    /// The next mutations; `None` after a footer that agrees with what was read.
+    pub fn next_block(&mut self) -> Result<Option<Vec<Mutation>>, Error> {
+        self.inner.next_block().map_err(|source| Error::Segment { object: self.object.clone(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegraph_types::{Cardinality, Edge, Sid, Str};
+
+    fn vertex(hasher: GuiHasher, id: &str) -> Mutation {
+        let write = PropertyWrite { key: Token(1), cardinality: Cardinality::Set, value: Value::string(id) };
+        Mutation::CreateVertex {
+            gui: hasher.gui(id),
+            id: id.into(),
+            labels: vec![Token(7)],
+            properties: vec![write],
+        }
+    }
+
+    fn read(objects: &Objects, segment: &SegmentInfo) -> Vec<Mutation> {
+        let mut reader = SegmentReader::open(objects, &segment.object).unwrap();
+        assert_eq!(reader.header().partition, segment.partition);
+        let mut all = Vec::new();
+        while let Some(block) = reader.next_block().unwrap() {
+            all.extend(block);
+        }
+        assert_eq!(all.len() as u64, segment.mutations);
+        all
+    }
+
+    #[test]
+    fn mutations_come_back_from_their_partitions() {
+        let objects = Objects::memory().unwrap();
+        let partitions = PartitionCount::new(4).unwrap();
+        let hasher = GuiHasher::default();
+        let mut writer = SegmentWriter::new(objects.clone(), "g", "load-1", partitions, hasher, 20_000);
+        let mut edges = 0;
+        for i in 0..500 {
+            writer.push(vertex(hasher, &format!("v{i}"))).unwrap();
+            let edge = Edge {
+                sid: Sid(i),
+                source: hasher.gui(&format!("v{i}")),
+                target: hasher.gui(&format!("v{}", i / 2)),
+                label: Token(3),
+            };
+            let id = Str::from(format!("e{i}"));
+            let mut homes = vec![
+                partitions.of(edge.source),
+                partitions.of(edge.target),
+                partitions.of(hasher.edge_id(&id)),
+            ];
+            homes.sort();
+            homes.dedup();
+            edges += homes.len();
+            let properties = vec![(Token(9), Value::Int(5))];
+            writer.push(Mutation::CreateEdge { edge, id: Some(id), properties }).unwrap();
+            writer.push(Mutation::SetEdgeProperty { edge, key: Token(9), value: Value::Int(6) }).unwrap();
+        }
+        let written = writer.finish().unwrap();
+        assert!(written.len() > 8, "the budget asks for several segments each");
+        let kinds: Vec<_> = written.iter().map(|s| s.kind).collect();
+        assert!(kinds.is_sorted());
+        let (mut vertices, mut found_edges, mut properties) = (0, 0, 0);
+        for segment in &written {
+            assert_eq!(Kind::of(&segment.object), Some(segment.kind));
+            let mut created = std::collections::HashSet::new();
+            let mut last = Gui(0);
+            for mutation in read(&objects, segment) {
+                let key = sort_key(&mutation, segment.partition, partitions, hasher);
+                assert!(key >= last);
+                last = key;
+                match mutation {
+                    Mutation::CreateVertex { gui, .. } => {
+                        assert_eq!(partitions.of(gui), segment.partition);
+                        vertices += 1;
+                    }
+                    Mutation::CreateEdge { edge, properties: p, .. } => {
+                        assert_eq!(!p.is_empty(), partitions.of(edge.source) == segment.partition);
+                        found_edges += 1;
+                        properties += p.len();
+                        created.insert(edge.sid);
+                    }
+                    Mutation::SetEdgeProperty { edge, .. } => {
+                        let later =
+                            written.iter().any(|s| s.object < segment.object && s.kind == Kind::Edges);
+                        assert!(created.contains(&edge.sid) || later);
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert_eq!((vertices, found_edges, properties), (500, edges, 500));
+    }
+
+    #[test]
+    fn damage_names_the_segment_and_the_place() {
+        let objects = Objects::memory().unwrap();
+        let hasher = GuiHasher::default();
+        let mut writer = SegmentWriter::new(objects.clone(), "g", "l", PartitionCount::ONE, hasher, 1 << 20);
+        (0..100).for_each(|i| writer.push(vertex(hasher, &format!("v{i}"))).unwrap());
+        let written = writer.finish().unwrap();
+        let good = objects.get(&written[0].object).unwrap();
+        let read_all = |bytes: Vec<u8>| {
+            objects.put("bad.seg", bytes).unwrap();
+            let mut reader = SegmentReader::open(&objects, "bad.seg")?;
+            while reader.next_block()?.is_some() {}
+            Ok::<(), Error>(())
+        };
+        read_all(good.to_vec()).unwrap();
+        for cut in (0..good.len()).step_by(37) {
+            let error = read_all(good[..cut].to_vec()).unwrap_err().to_string();
+            assert!(error.starts_with("segment bad.seg: "), "{error}");
+        }
+        let mut flipped = good.to_vec();
+        let middle = flipped.len() / 2;
+        flipped[middle] ^= 1;
+        let error = read_all(flipped).unwrap_err();
+        assert!(error.to_string().contains("byte"), "{error}");
+        assert_eq!(error.code(), tidegraph_types::ErrorCode::Corrupt);
+    }
+}

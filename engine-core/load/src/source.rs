@@ -1,0 +1,227 @@
+//! Sources: `file://` directories and `s3://` prefixes → the files in them.
+//!
+//! A source is a prefix, as the loader API defines it: `s3://bucket/a` names `a/b.csv` and `ab.csv`. For `file://` a
+//! directory means the files under it, without hidden ones. Files are sorted by name, so that a load of the same
+//! source takes the same order everywhere.
+
+use crate::error::Error;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tidegraph_platform::Objects;
+
+/// One file of a source.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct File {
+    /// Its URI; errors and reports name it.
+    pub name: Arc<str>,
+    /// Its path, within the bucket for `s3://`.
+    pub path: String,
+    /// Its size, compressed as it is.
+    pub bytes: u64,
+    /// When it was written, milliseconds since 1970; 0 where unknown.
+    pub modified_ms: i64,
+}
+
+/// The files that one load reads.
+#[derive(Debug)]
+pub struct Source {
+    uri: String,
+    objects: Option<Objects>,
+    files: Vec<File>,
+}
+
+impl Source {
+    /// Lists what a URI names: `file:///dir`, a plain path, `s3://bucket/prefix`, or S3's `https://` forms.
+    /// `options` are settings of the object store, such as its endpoint; `region` is the bucket's.
+    pub fn open(uri: &str, region: Option<&str>, options: &[(String, String)]) -> Result<Self, Error> {
+        if let Some((bucket, prefix)) = s3_parts(uri) {
+            let objects = s3(uri, &bucket, region, options)?;
+            return Self::objects(objects, &format!("s3://{bucket}"), &prefix);
+        }
+        let path = match uri.strip_prefix("file://") {
+            Some(path) => path.strip_prefix("localhost").unwrap_or(path),
+            None if uri.contains("://") => {
+                return Err(refuse(uri, "only file:// and s3:// sources are read"));
+            }
+            None => uri,
+        };
+        Self::local(uri, Path::new(path))
+    }
+
+    /// The objects under a prefix of a store that is open already; `base` is the URI of the store.
+    pub fn objects(objects: Objects, base: &str, prefix: &str) -> Result<Self, Error> {
+        let base = base.trim_end_matches('/');
+        let found = objects.list(prefix)?.into_iter();
+        // Consoles make empty objects as folders.
+        let files = found.filter(|o| !o.path.ends_with('/') && o.bytes > 0).map(|object| File {
+            name: format!("{base}/{}", object.path).into(),
+            bytes: object.bytes,
+            modified_ms: object.modified_ms,
+            path: object.path,
+        });
+        Self::new(format!("{base}/{prefix}"), Some(objects), files.collect())
+    }
+
+    fn local(uri: &str, path: &Path) -> Result<Self, Error> {
+        let failed =
+            |path: &Path, e: std::io::Error| refuse(uri, format!("reading {} failed: {e}", path.display()));
+        let mut paths = Vec::new();
+        if path.is_dir() {
+            walk(path, &mut paths).map_err(|(path, e)| failed(&path, e))?;
+        } else if path.is_file() {
+            paths.push(path.to_owned());
+        } else if let (Some(dir), Some(start)) = (path.parent().filter(|d| d.is_dir()), path.file_name()) {
+            let start = start.to_string_lossy();
+            walk(dir, &mut paths).map_err(|(path, e)| failed(&path, e))?;
+            paths.retain(|p| {
+                let rest = p.strip_prefix(dir).unwrap_or(p);
+                rest.to_string_lossy().starts_with(start.as_ref())
+            });
+        }
+        let mut files = Vec::with_capacity(paths.len());
+        for path in paths {
+            let meta = std::fs::metadata(&path).map_err(|e| failed(&path, e))?;
+            let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
+            let modified = meta.modified().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+            files.push(File {
+                name: format!("file://{}", absolute.display()).into(),
+                path: path.to_string_lossy().into_owned(),
+                bytes: meta.len(),
+                modified_ms: modified.and_then(|d| i64::try_from(d.as_millis()).ok()).unwrap_or_default(),
+            });
+        }
+        Self::new(uri.to_owned(), None, files)
+    }
+
+    fn new(uri: String, objects: Option<Objects>, mut files: Vec<File>) -> Result<Self, Error> {
+        if files.is_empty() {
+            return Err(refuse(&uri, "there are no files"));
+        }
+        files.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Self { uri, objects, files })
+    }
+
+    /// The source as it was given.
+    #[must_use]
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// The files, sorted by name.
+    #[must_use]
+    pub fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    /// Opens one of the files.
+    pub fn reader(&self, file: &File) -> Result<Box<dyn Read + Send>, Error> {
+        let failed =
+            |reason: String, denied| Error::File { file: file.name.clone(), rows: 0, reason, denied };
+        match &self.objects {
+            Some(objects) => match objects.reader(&file.path) {
+                Ok(reader) => Ok(Box::new(reader)),
+                Err(e) => Err(failed(e.to_string(), e.to_string().contains("AccessDenied"))),
+            },
+            None => match std::fs::File::open(&file.path) {
+                Ok(reader) => Ok(Box::new(reader)),
+                Err(e) => Err(failed(e.to_string(), e.kind() == std::io::ErrorKind::PermissionDenied)),
+            },
+        }
+    }
+}
+
+fn refuse(uri: &str, reason: impl Into<String>) -> Error {
+    Error::Source { source_uri: uri.to_owned(), reason: reason.into() }
+}
+
+fn walk(dir: &Path, found: &mut Vec<PathBuf>) -> Result<(), (PathBuf, std::io::Error)> {
+    let fail = |e| (dir.to_owned(), e);
+    for entry in std::fs::read_dir(dir).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.')) {
+            continue;
+        }
+        if path.is_dir() {
+            walk(&path, found)?;
+        } else if path.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Bucket and prefix of the forms in which S3 is named.
+fn s3_parts(uri: &str) -> Option<(String, String)> {
+    let rest = match uri.strip_prefix("s3://") {
+        Some(rest) => rest,
+        None => {
+            let (host, rest) = uri.strip_prefix("https://")?.split_once('/')?;
+            let s3 =
+                host == "s3.amazonaws.com" || (host.starts_with("s3.") && host.ends_with(".amazonaws.com"));
+            s3.then_some(rest)?
+        }
+    };
+    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    Some((bucket.to_owned(), prefix.to_owned()))
+}
+
+#[cfg(feature = "aws")]
+fn s3(_: &str, bucket: &str, region: Option<&str>, options: &[(String, String)]) -> Result<Objects, Error> {
+    Ok(Objects::s3(bucket, region, options.iter().map(|(k, v)| (k.as_str(), v.as_str())))?)
+}
+
+#[cfg(not(feature = "aws"))]
+fn s3(uri: &str, _: &str, _: Option<&str>, _: &[(String, String)]) -> Result<Objects, Error> {
+    Err(refuse(uri, "this build cannot read from S3; it was made without the feature aws"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(source: &Source) -> Vec<String> {
+        source.files().iter().map(|f| f.path.rsplit('/').next().unwrap_or_default().to_owned()).collect()
+    }
+
+    #[test]
+    fn local_directories_files_and_prefixes() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["b.csv", "a/x.csv", ".hidden", "ab.csv"] {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "~id\n").unwrap();
+        }
+        let open = |rest: &str| Source::open(&format!("file://{}{rest}", dir.path().display()), None, &[]);
+        assert_eq!(names(&open("").unwrap()), ["x.csv", "ab.csv", "b.csv"]);
+        assert_eq!(names(&open("/b.csv").unwrap()), ["b.csv"]);
+        assert_eq!(names(&open("/ab").unwrap()), ["ab.csv"]);
+        let plain = Source::open(&dir.path().display().to_string(), None, &[]).unwrap();
+        assert_eq!(plain.files().len(), 3);
+        let mut text = String::new();
+        plain.reader(&plain.files()[0]).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "~id\n");
+        assert!(open("/none").unwrap_err().to_string().ends_with("there are no files"));
+        assert!(Source::open("ftp://x", None, &[]).is_err());
+    }
+
+    #[test]
+    fn objects_by_prefix() {
+        let objects = Objects::memory().unwrap();
+        for name in ["a/bc.csv", "ab/c.csv", "ade.csv", "bcd.csv"] {
+            objects.put(name, b"~id\n".to_vec()).unwrap();
+        }
+        let source = Source::objects(objects, "s3://bucket", "a").unwrap();
+        let names: Vec<_> = source.files().iter().map(|f| &*f.name).collect();
+        assert_eq!(names, ["s3://bucket/a/bc.csv", "s3://bucket/ab/c.csv", "s3://bucket/ade.csv"]);
+    }
+
+    #[test]
+    fn forms_of_s3() {
+        let parts = |uri| s3_parts(uri).map(|(b, p)| format!("{b} {p}"));
+        assert_eq!(parts("s3://b/k/x").as_deref(), Some("b k/x"));
+        assert_eq!(parts("https://s3.amazonaws.com/b/k").as_deref(), Some("b k"));
+        assert_eq!(parts("https://s3.us-east-1.amazonaws.com/b/k").as_deref(), Some("b k"));
+        assert_eq!(parts("https://example.com/b/k"), None);
+    }
+}
