@@ -17,9 +17,12 @@ async function makeAll(): Promise<Map<string, string>> {
   if (problems.length > 0) {
     throw new Error(`openapi.yaml does not bundle: ${problems.map((problem) => problem.message).join("; ")}`);
   }
-  const json = `${JSON.stringify(document.parsed, null, 2)}\n`;
+  // The bundle has made components out of the definitions inside of the schemas; left there, they would be taken for fields.
+  const json = `${JSON.stringify(document.parsed, (key, value) => (key === "$defs" ? undefined : value), 2)}\n`;
   const types = astToString(
     await openapiTypes(json, {
+      // A default is what the service assumes when a field is not sent, so it need not be.
+      defaultNonNullable: false,
       // TypeScript refuses a property whose type holds itself in an array; the validators check what is inside.
       transform: (_schema, { path }) =>
         path?.endsWith("/schemas/Value")

@@ -88,6 +88,12 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/openCypher/status": components["pathItems"]["QueryList"];
+    "/opencypher/status": components["pathItems"]["QueryList"];
+    "/gremlin/status": components["pathItems"]["QueryList"];
+    "/openCypher/status/{queryId}": components["pathItems"]["Query"];
+    "/opencypher/status/{queryId}": components["pathItems"]["Query"];
+    "/gremlin/status/{queryId}": components["pathItems"]["Query"];
     "/loader": {
         parameters: {
             query?: never;
@@ -264,14 +270,30 @@ export interface components {
             parameters?: {
                 [key: string]: unknown;
             } | string;
+            /** @description names the request in answers, in the log and for cancelling it */
+            queryId?: string;
+            /** @description stops the query earlier than the service would */
+            queryTimeoutMilliseconds?: number;
         };
         OpenCypherForm: {
             query: string;
             /** @description a JSON object with the query's parameters */
             parameters?: string;
+            /** @description names the request in answers, in the log and for cancelling it */
+            queryId?: string;
+            /** @description stops the query earlier than the service would */
+            queryTimeoutMilliseconds?: number;
         };
         GremlinRequest: {
             gremlin: string;
+            /** @description values of the variables that the traversal names */
+            bindings?: {
+                [key: string]: unknown;
+            };
+            /** @description names the request in answers, in the log and for cancelling it */
+            queryId?: string;
+            /** @description stops the query earlier than the service would */
+            queryTimeoutMilliseconds?: number;
         };
         OpenCypherAnswer: {
             results: {
@@ -338,6 +360,28 @@ export interface components {
             "@type": "g:Map";
             "@value": components["schemas"]["GraphsonValue"][];
         };
+        QueryList: {
+            /** @description since the service was started */
+            acceptedQueryCount: number;
+            runningQueryCount: number;
+            queries: components["schemas"]["RunningQuery"][];
+        };
+        RunningQuery: {
+            queryId: string;
+            queryString: string;
+            queryEvalStats: {
+                /** @description milliseconds */
+                waited?: number;
+                /** @description milliseconds */
+                elapsed: number;
+                cancelled: boolean;
+            };
+        };
+        QueryCancelled: {
+            /** @constant */
+            status: "200 OK";
+            payload?: boolean;
+        };
         Status: {
             /** @enum {string} */
             status: "healthy" | "recovery" | "read-only" | "stopping";
@@ -379,6 +423,8 @@ export interface components {
             code: string;
             /** @description for people; may change */
             detailedMessage: string;
+            /** @description the same, under the name that some clients look for */
+            message?: string;
         };
         /** LoaderList */
         "loader-list.schema": {
@@ -442,25 +488,6 @@ export interface components {
                     errorLogs: components["schemas"]["rejected-row.schema"][];
                 };
             };
-            $defs: {
-                /** @enum {string} */
-                state: "LOAD_NOT_STARTED" | "LOAD_IN_QUEUE" | "LOAD_IN_PROGRESS" | "LOAD_COMPLETED" | "LOAD_CANCELLED_BY_USER" | "LOAD_CANCELLED_DUE_TO_ERRORS" | "LOAD_UNEXPECTED_ERROR" | "LOAD_FAILED" | "LOAD_S3_READ_ERROR" | "LOAD_S3_ACCESS_DENIED_ERROR" | "LOAD_COMMITTED_W_WRITE_CONFLICTS" | "LOAD_DATA_DEADLOCK" | "LOAD_DATA_FAILED_DUE_TO_FEED_MODIFIED_OR_DELETED" | "LOAD_FAILED_BECAUSE_DEPENDENCY_NOT_SATISFIED" | "LOAD_FAILED_INVALID_REQUEST";
-                feed: {
-                    fullUri: string;
-                    runNumber: number;
-                    retryNumber: number;
-                    status: components["schemas"]["state"];
-                    /** @description seconds */
-                    totalTimeSpent: number;
-                    /** @description seconds since 1970 */
-                    startTime: number;
-                    totalRecords: number;
-                    totalDuplicates: number;
-                    parsingErrors: number;
-                    datatypeMismatchErrors: number;
-                    insertErrors: number;
-                };
-            };
         };
         switch: boolean | string;
         /**
@@ -484,17 +511,17 @@ export interface components {
              * @default AUTO
              * @enum {string}
              */
-            mode: "RESUME" | "NEW" | "AUTO";
+            mode?: "RESUME" | "NEW" | "AUTO";
             /**
              * @description whether one bad row fails the load
              * @default TRUE
              */
-            failOnError: components["schemas"]["switch"];
+            failOnError?: components["schemas"]["switch"];
             /**
              * @default HIGH
              * @enum {string}
              */
-            parallelism: "LOW" | "MEDIUM" | "HIGH" | "OVERSUBSCRIBE";
+            parallelism?: "LOW" | "MEDIUM" | "HIGH" | "OVERSUBSCRIBE";
             parserConfiguration?: {
                 namedGraphUri?: string;
                 baseUri?: string;
@@ -504,27 +531,24 @@ export interface components {
              * @description whether a new value of a single property replaces the old one instead of being an error
              * @default FALSE
              */
-            updateSingleCardinalityProperties: components["schemas"]["switch"];
+            updateSingleCardinalityProperties?: components["schemas"]["switch"];
             /**
              * @description whether to wait behind a running load instead of being refused
              * @default FALSE
              */
-            queueRequest: components["schemas"]["switch"];
+            queueRequest?: components["schemas"]["switch"];
             /** @description ids of loads that have to end well first */
             dependencies?: string[];
             /**
              * @description openCypher CSV only: whether relationship files have an :ID column
              * @default TRUE
              */
-            userProvidedEdgeIds: components["schemas"]["switch"];
+            userProvidedEdgeIds?: components["schemas"]["switch"];
             /**
              * @description skip the pass that loads vertices first
              * @default FALSE
              */
-            edgeOnlyLoad: components["schemas"]["switch"];
-            $defs: {
-                switch: boolean | string;
-            };
+            edgeOnlyLoad?: components["schemas"]["switch"];
         };
         /** LoaderStarted */
         "loader-started.schema": {
@@ -639,6 +663,117 @@ export interface components {
                 };
             };
             delete?: never;
+            options?: never;
+            head?: never;
+            patch?: never;
+            trace?: never;
+        };
+        QueryList: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            /** List the queries that run or wait, or cancel one */
+            get: {
+                parameters: {
+                    query?: {
+                        /** @description whether to cancel the query that `queryId` names */
+                        cancelQuery?: components["schemas"]["Switch"];
+                        /** @description the query to cancel */
+                        queryId?: string;
+                        /** @description whether cancelling a query that is gone is no error */
+                        silent?: components["schemas"]["Switch"];
+                    };
+                    header?: never;
+                    path?: never;
+                    cookie?: never;
+                };
+                requestBody?: never;
+                responses: {
+                    /** @description the queries, or that one was cancelled */
+                    200: {
+                        headers: {
+                            [name: string]: unknown;
+                        };
+                        content: {
+                            "application/json": components["schemas"]["QueryList"] | components["schemas"]["QueryCancelled"];
+                        };
+                    };
+                    default: components["responses"]["Error"];
+                };
+            };
+            put?: never;
+            post?: never;
+            delete?: never;
+            options?: never;
+            head?: never;
+            patch?: never;
+            trace?: never;
+        };
+        Query: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description the id that the request chose or got */
+                    queryId: string;
+                };
+                cookie?: never;
+            };
+            /** Show one query that runs */
+            get: {
+                parameters: {
+                    query?: never;
+                    header?: never;
+                    path: {
+                        /** @description the id that the request chose or got */
+                        queryId: string;
+                    };
+                    cookie?: never;
+                };
+                requestBody?: never;
+                responses: {
+                    /** @description the query */
+                    200: {
+                        headers: {
+                            [name: string]: unknown;
+                        };
+                        content: {
+                            "application/json": components["schemas"]["RunningQuery"];
+                        };
+                    };
+                    default: components["responses"]["Error"];
+                };
+            };
+            put?: never;
+            post?: never;
+            /** Cancel a query */
+            delete: {
+                parameters: {
+                    query?: never;
+                    header?: never;
+                    path: {
+                        /** @description the id that the request chose or got */
+                        queryId: string;
+                    };
+                    cookie?: never;
+                };
+                requestBody?: never;
+                responses: {
+                    /** @description the query was told to stop */
+                    200: {
+                        headers: {
+                            [name: string]: unknown;
+                        };
+                        content: {
+                            "application/json": components["schemas"]["QueryCancelled"];
+                        };
+                    };
+                    default: components["responses"]["Error"];
+                };
+            };
             options?: never;
             head?: never;
             patch?: never;

@@ -1,0 +1,187 @@
+/**
+ * Runs the real binary on a free port of 127.0.0.1 with a temporary data directory, and ends it when the test does.
+ *
+ * `TIDEGRAPH_BINARY` names the binary. Only processes that were started here are ever signalled.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const READY_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 60_000;
+
+/** The binary under test. */
+export function binary(): string {
+  const path = process.env.TIDEGRAPH_BINARY;
+  if (!path) throw new Error("TIDEGRAPH_BINARY must name the tidegraph binary; `npm test` sets it");
+  return path;
+}
+
+/** How a process ended. */
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A port that nothing listens on at the moment. */
+export function freePort(): Promise<number> {
+  return new Promise((done, fail) => {
+    const server = createServer();
+    server.on("error", fail);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
+      server.close(() => done(port));
+    });
+  });
+}
+
+/** What a test may choose about its server. */
+export interface ServerOptions {
+  /** Further arguments of `serve`. */
+  readonly args?: readonly string[];
+  /** A line of shell to run before the binary, such as a limit of the process. */
+  readonly prelude?: string;
+}
+
+/** A `tidegraph serve`, which can be stopped, killed and started again on the same data. */
+export class Server {
+  readonly home: string;
+  readonly data: string;
+  readonly drop: string;
+  readonly port: number;
+  output = "";
+  #child: ChildProcess | undefined;
+  #exit: Promise<Exit> = Promise.resolve({ code: null, signal: null });
+
+  private constructor(home: string, port: number) {
+    this.home = home;
+    this.port = port;
+    this.data = join(home, "data");
+    this.drop = join(home, "drop");
+  }
+
+  /** A server that answers, and that is gone with its files when the test ends. */
+  static async start(t: TestContext, options: ServerOptions = {}): Promise<Server> {
+    const server = new Server(await mkdtemp(join(tmpdir(), "tidegraph-test-")), await freePort());
+    t.after(() => server.remove());
+    await mkdir(server.drop);
+    await server.start(options);
+    return server;
+  }
+
+  get endpoint(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  get pid(): number {
+    const pid = this.#child?.pid;
+    if (pid === undefined) throw new Error("the server does not run");
+    return pid;
+  }
+
+  /** Starts it, again perhaps, and waits until it answers. */
+  async start(options: ServerOptions = {}): Promise<void> {
+    const args = ["serve", "--port", String(this.port), "--data", this.data, "--drop", this.drop];
+    const command = [binary(), ...args, ...(options.args ?? [])];
+    const [program = "", ...rest] = options.prelude
+      ? ["bash", "-c", `${options.prelude}; exec "$@"`, "bash", ...command]
+      : command;
+    const child = spawn(program, rest, { stdio: ["ignore", "pipe", "pipe"] });
+    const gather = (chunk: Buffer) => {
+      this.output += chunk.toString();
+    };
+    child.stdout.on("data", gather);
+    child.stderr.on("data", gather);
+    let ended = false;
+    this.#exit = new Promise((done) => {
+      child.on("exit", (code, signal) => {
+        ended = true;
+        done({ code, signal });
+      });
+    });
+    this.#child = child;
+    const deadline = Date.now() + READY_TIMEOUT_MS;
+    for (;;) {
+      const answer = await fetch(`${this.endpoint}/status`).catch(() => undefined);
+      if (answer?.ok) return;
+      if (ended) throw new Error(`the server ended before it answered:\n${this.output}`);
+      if (Date.now() > deadline) throw new Error(`the server does not answer:\n${this.output}`);
+      await sleep(20);
+    }
+  }
+
+  /** Sends a signal and waits for the end. */
+  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<Exit> {
+    this.#child?.kill(signal);
+    const late = sleep(STOP_TIMEOUT_MS, undefined, { ref: false });
+    const exit = await Promise.race([this.#exit, late]);
+    if (exit === undefined) {
+      this.#child?.kill("SIGKILL");
+      throw new Error(`the server did not end within ${STOP_TIMEOUT_MS} ms of ${signal}:\n${this.output}`);
+    }
+    return exit;
+  }
+
+  /** kill -9: what the process held in memory is gone. */
+  kill(): Promise<Exit> {
+    return this.stop("SIGKILL");
+  }
+
+  /** Processor time that it used so far. */
+  cpuSeconds(): number {
+    const fields = readFileSync(`/proc/${this.pid}/stat`, "utf8")
+      .replace(/^.*\) /, "")
+      .split(" ");
+    return (Number(fields[11]) + Number(fields[12])) / 100;
+  }
+
+  private async remove(): Promise<void> {
+    await this.kill();
+    await rm(this.home, { recursive: true, force: true });
+  }
+}
+
+/** Runs the binary to its end. */
+export function runBinary(
+  args: readonly string[],
+  timeoutMs = 60_000,
+): Promise<Exit & { stdout: string; stderr: string }> {
+  return new Promise((done, fail) => {
+    const child = spawn(binary(), args, { stdio: ["ignore", "pipe", "pipe"] });
+    let stdout = "";
+    let stderr = "";
+    child.stdout.on("data", (chunk) => {
+      stdout += chunk;
+    });
+    child.stderr.on("data", (chunk) => {
+      stderr += chunk;
+    });
+    const timer = setTimeout(() => child.kill("SIGKILL"), timeoutMs);
+    child.on("error", fail);
+    child.on("exit", (code, signal) => {
+      clearTimeout(timer);
+      done({ code, signal, stdout, stderr });
+    });
+  });
+}
+
+/** Waits until the condition gives something; fails with `what` when it never does. */
+export async function eventually<T>(
+  what: string,
+  condition: () => Promise<T | undefined | false>,
+  timeoutMs = 30_000,
+): Promise<T> {
+  const deadline = Date.now() + timeoutMs;
+  for (;;) {
+    const found = await condition();
+    if (found !== undefined && found !== false) return found;
+    if (Date.now() > deadline) throw new Error(`did not happen within ${timeoutMs} ms: ${what}`);
+    await sleep(50);
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * kill -9 in the middle of writes (invariants LOG-1, LOG-2 and LOAD-1): after a restart every acknowledged transaction is found, and none
+ * is there by half. Each transaction makes three vertices and two edges that carry its number; so does each bulk load, as a whole.
+ */
+import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { cypher, cypherValue, post } from "../src/client.ts";
+import { manyVertices, writeSource } from "../src/data.ts";
+import { Server } from "../src/server.ts";
+
+const ROUNDS = 4;
+const WRITERS = 6;
+const LOADED_ROWS = 30_000;
+
+const IN_CYPHER =
+  "CREATE (a:Tx {txn: $txn, part: 1}), (b:Tx {txn: $txn, part: 2}), (c:Tx {txn: $txn, part: 3}), " +
+  "(a)-[:STEP {txn: $txn}]->(b), (b)-[:STEP {txn: $txn}]->(c)";
+
+function inGremlin(txn: number): string {
+  const vertex = (part: number, as: string) =>
+    `addV('Tx').property('txn',${txn}).property('part',${part}).as('${as}')`;
+  return (
+    `g.${vertex(1, "a")}.${vertex(2, "b")}.${vertex(3, "c")}` +
+    `.addE('STEP').from('a').to('b').property('txn',${txn}).addE('STEP').from('b').to('c').property('txn',${txn})`
+  );
+}
+
+/** Writes one transaction after the other until the server is gone; notes those that were acknowledged. */
+async function write(server: Server, next: () => number, acknowledged: Set<number>): Promise<void> {
+  for (;;) {
+    const txn = next();
+    try {
+      const answer =
+        txn % 3 === 0
+          ? await post(server, "/gremlin", { gremlin: inGremlin(txn) })
+          : await post(server, "/openCypher", { query: IN_CYPHER, parameters: { txn } });
+      const text = await answer.text();
+      assert.equal(answer.status, 200, text);
+      acknowledged.add(txn);
+    } catch (error) {
+      if (error instanceof assert.AssertionError) throw error;
+      return;
+    }
+  }
+}
+
+/** How many things of each transaction there are. */
+async function found(server: Server, query: string): Promise<Map<unknown, unknown>> {
+  return new Map((await cypher(server, query)).map((row) => [row.txn, row.n]));
+}
+
+test("kill -9 in the middle of writes", { timeout: 180_000 }, async (t) => {
+  const server = await Server.start(t);
+  const acknowledged = new Set<number>();
+  let last = 0;
+  let largest = 0;
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    const source = await writeSource(
+      server.home,
+      `in/load-${round}.csv`,
+      manyVertices(`r${round}-`, LOADED_ROWS, `Load${round}`),
+    );
+    const delayMs = randomInt(150, 900);
+    const before = acknowledged.size;
+    const writers = Array.from({ length: WRITERS }, () => {
+      return write(
+        server,
+        () => {
+          last += 1;
+          return last;
+        },
+        acknowledged,
+      );
+    });
+    const started = post(server, "/loader", { source, format: "csv" }).catch(() => undefined);
+    await sleep(delayMs);
+    await server.kill();
+    await Promise.all([...writers, started]);
+    await server.start();
+
+    const where = `round ${round}, killed after ${delayMs} ms, ${acknowledged.size - before} acknowledged in it`;
+    assert.ok(acknowledged.size > before, where);
+    const vertices = await found(server, "MATCH (n:Tx) RETURN n.txn AS txn, count(n) AS n");
+    const edges = await found(server, "MATCH (:Tx)-[r:STEP]->(:Tx) RETURN r.txn AS txn, count(r) AS n");
+    const lost = [...acknowledged].filter((txn) => !vertices.has(txn));
+    assert.deepEqual(lost, [], `acknowledged and lost; ${where}`);
+    const half = [...vertices].filter(([txn, n]) => n !== 3 || edges.get(txn) !== 2);
+    assert.deepEqual(half, [], `half applied; ${where}`);
+    assert.equal(edges.size, vertices.size, `edges without vertices; ${where}`);
+    const loaded = await cypherValue(server, `MATCH (n:Load${round}) RETURN count(n)`);
+    assert.ok(loaded === 0 || loaded === LOADED_ROWS, `half a load: ${loaded}; ${where}`);
+    largest = Math.max(largest, vertices.size);
+    t.diagnostic(
+      `${where}; ${vertices.size} found, ${lost.length} lost, ${half.length} half applied; load: ${loaded} rows`,
+    );
+  }
+  assert.ok(largest >= acknowledged.size);
+});

@@ -1,0 +1,130 @@
+/** Starting, stopping, clients that go away, disks that do not take what they should. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { cypher, cypherValue, post, refusal } from "../src/client.ts";
+import { eventually, freePort, runBinary, Server } from "../src/server.ts";
+
+/** Takes time in proportion to its parameter, and no memory to speak of. */
+const COUNTING =
+  "UNWIND range(1, $n) AS x UNWIND range(1, 1000) AS y WITH x, y WHERE (x + y) % 2 = 0 RETURN count(*) AS n";
+
+/** How many rounds of COUNTING take at least so long on this machine. */
+async function roundsFor(server: Server, atLeastMs: number): Promise<number> {
+  for (let n = 64; ; n *= 2) {
+    const begin = performance.now();
+    await cypher(server, COUNTING, { n });
+    if (performance.now() - begin >= atLeastMs) return n;
+  }
+}
+
+test("a client that goes away stops its query", { skip: process.platform !== "linux" }, async (t) => {
+  const server = await Server.start(t);
+  const leaving = new AbortController();
+  const asked = fetch(`${server.endpoint}/openCypher`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ query: COUNTING, parameters: { n: 100_000_000 } }),
+    signal: leaving.signal,
+  });
+  asked.catch(() => {});
+  await eventually("the query uses the processor", async () => server.cpuSeconds() > 0.3);
+  leaving.abort();
+  await assert.rejects(asked, /abort/i);
+  await eventually("the processor is idle again", async () => {
+    const before = server.cpuSeconds();
+    await sleep(500);
+    return server.cpuSeconds() - before < 0.1;
+  });
+  assert.equal(await cypherValue(server, "RETURN 1"), 1);
+});
+
+test("SIGTERM finishes what runs", async (t) => {
+  const server = await Server.start(t);
+  const n = await roundsFor(server, 1_000);
+  const running = cypher(server, COUNTING, { n });
+  await sleep(300);
+  const [rows, exit] = await Promise.all([running, server.stop("SIGTERM")]);
+  assert.deepEqual(rows, [{ n: n * 500 }]);
+  assert.deepEqual(exit, { code: 0, signal: null });
+  await assert.rejects(fetch(`${server.endpoint}/status`));
+});
+
+test("what was written is there after a restart", async (t) => {
+  const server = await Server.start(t);
+  await cypher(server, "UNWIND range(1, 100) AS i CREATE (:Kept {i: i})-[:NEXT {i: i}]->(:Other)");
+  const id = await cypherValue(server, "MATCH (k:Kept {i: 42}) RETURN id(k)");
+  assert.deepEqual(await server.stop(), { code: 0, signal: null });
+  await server.start();
+  assert.equal(await cypherValue(server, "MATCH (:Kept)-[r:NEXT]->(:Other) RETURN sum(r.i)"), 5_050);
+  assert.equal(await cypherValue(server, "MATCH (k:Kept {i: 42}) RETURN id(k)"), id);
+  await cypher(server, "CREATE (:Kept {i: 101})");
+  assert.equal(await cypherValue(server, "MATCH (k:Kept) RETURN count(k)"), 101);
+});
+
+test("a data directory that cannot be made is a clear error", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "tidegraph-test-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, "a-file");
+  await writeFile(file, "in the way");
+  const data = join(file, "data");
+  const ended = await runBinary(["serve", "--port", String(await freePort()), "--data", data]);
+  assert.notEqual(ended.code, 0);
+  assert.equal(ended.signal, null);
+  assert.match(ended.stderr, /a-file/);
+  assert.doesNotMatch(ended.stderr, /panicked/);
+});
+
+test("one data directory serves one process", async (t) => {
+  const server = await Server.start(t);
+  const ended = await runBinary(["serve", "--port", String(await freePort()), "--data", server.data]);
+  assert.notEqual(ended.code, 0);
+  assert.match(ended.stderr, /use|lock/i);
+  assert.equal(await cypherValue(server, "RETURN 1"), 1);
+});
+
+test("a port that is taken is a clear error", async (t) => {
+  const server = await Server.start(t);
+  const ended = await runBinary([
+    "serve",
+    "--port",
+    String(server.port),
+    "--data",
+    join(server.home, "other"),
+  ]);
+  assert.notEqual(ended.code, 0);
+  assert.match(ended.stderr, new RegExp(String(server.port)));
+});
+
+test("a full disk stops writes with a clear error and keeps what was committed", async (t) => {
+  // A limit on the size of files stands for the disk: writes past it fail in the same place.
+  const server = await Server.start(t, { prelude: "trap '' XFSZ; ulimit -f 1024" });
+  const filling = "x".repeat(20_000);
+  let written = 0;
+  let refused: Response | undefined;
+  while (refused === undefined && written < 1_000) {
+    const answer = await post(server, "/openCypher", {
+      query: "CREATE (:Full {i: $i, text: $text})",
+      parameters: { i: written, text: filling },
+    });
+    if (answer.status === 200) {
+      await answer.text();
+      written += 1;
+    } else refused = answer;
+  }
+  assert.ok(refused !== undefined && written > 0, `written before the limit: ${written}`);
+  await refusal(refused, "ServiceUnavailableException");
+  const count = "MATCH (n:Full) RETURN count(n)";
+  assert.equal(await cypherValue(server, count), written, "reads go on");
+  await refusal(
+    await post(server, "/openCypher", { query: "CREATE (:Full)" }),
+    "ServiceUnavailableException",
+  );
+  await server.kill();
+  await server.start();
+  assert.equal(await cypherValue(server, count), written, "after a restart with room");
+  await cypher(server, "CREATE (:Full)");
+});
