@@ -145,6 +145,8 @@ pub struct Context<'a> {
     pub entropy: &'a dyn Entropy,
     /// Start of the request.
     pub now: Timestamp,
+    /// Regular expressions of the request, compiled.
+    pub patterns: crate::value::Patterns,
 }
 
 impl<'a> Context<'a> {
@@ -158,7 +160,9 @@ impl<'a> Context<'a> {
         entropy: &'a dyn Entropy,
         now: Timestamp,
     ) -> Self {
-        Self { view, parameters, limits, memory: Memory::new(limits.memory_bytes), interrupt, entropy, now }
+        let memory = Memory::new(limits.memory_bytes);
+        let patterns = crate::value::Patterns::default();
+        Self { view, parameters, limits, memory, interrupt, entropy, now, patterns }
     }
 
     /// Error when the caller wants the request to stop. To be called in every loop that may be long.

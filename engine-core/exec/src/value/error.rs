@@ -1,21 +1,140 @@
-//! Why an expression could not be computed.
+//! Why an expression could not be computed. Each error names the function or operator and the value.
 
-use tidegraph_types::ErrorCode;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use tidegraph_types::{ErrorCode, Str, Value};
 
 /// An error of an expression.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Error {
     /// The request lacks a parameter that the text names.
     #[error("parameter ${0} is missing")]
-    MissingParameter(tidegraph_types::Str),
+    MissingParameter(Str),
+    /// A value is of a type that the operation does not take.
+    #[error("{operation} takes {expected}, not {found}")]
+    Type {
+        /// Function or operator.
+        operation: Cow<'static, str>,
+        /// What it takes.
+        expected: &'static str,
+        /// The value with its type.
+        found: String,
+    },
+    /// The result does not fit in 64 bits.
+    #[error("integer overflow in {0}")]
+    Overflow(String),
+    /// An integer divided by zero.
+    #[error("division by zero in {0}")]
+    DivisionByZero(String),
+    /// The type is right, the value is not.
+    #[error("{operation} {problem}: {found}")]
+    Argument {
+        /// Function or operator.
+        operation: Cow<'static, str>,
+        /// What is wrong.
+        problem: &'static str,
+        /// The value.
+        found: String,
+    },
+    /// A null where none may be; the text says where.
+    #[error("{0}")]
+    NullValue(Str),
+    /// A function was called with too few or too many arguments.
+    #[error("{operation} takes {expected} arguments, not {given}")]
+    ArgumentCount {
+        /// The function.
+        operation: &'static str,
+        /// How many it takes.
+        expected: String,
+        /// How many there are.
+        given: usize,
+    },
 }
 
 impl Error {
+    /// A value of a wrong type.
+    pub(crate) fn of_type(
+        operation: impl Into<Cow<'static, str>>,
+        expected: &'static str,
+        value: &Value,
+    ) -> Self {
+        Self::Type { operation: operation.into(), expected, found: describe(value) }
+    }
+
+    /// A value of the right type that cannot be.
+    pub(crate) fn argument(
+        operation: impl Into<Cow<'static, str>>,
+        problem: &'static str,
+        value: &Value,
+    ) -> Self {
+        Self::Argument { operation: operation.into(), problem, found: plain(value) }
+    }
+
     /// The code that a client sees.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::MissingParameter(_) => ErrorCode::MissingParameter,
+            _ => ErrorCode::InvalidArgument,
         }
     }
+}
+
+/// Characters of a value that an error shows.
+const SHOWN_CHARS: usize = 60;
+
+/// The value as an error shows it, with its type; long ones are cut.
+pub(crate) fn describe(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Unbound => "null".to_owned(),
+        Value::Bool(_) | Value::String(_) | Value::DateTime(_) | Value::List(_) | Value::Set(_) => {
+            format!("{} ({})", plain(value), value.type_name())
+        }
+        _ if value.as_f64().is_some() => format!("{} ({})", plain(value), value.type_name()),
+        Value::Edge(_) | Value::EdgeData(_) => "an edge".to_owned(),
+        other => format!("a {}", other.type_name()),
+    }
+}
+
+/// The value as an error shows it, without its type.
+pub(crate) fn plain(value: &Value) -> String {
+    let mut text = String::new();
+    write_plain(value, &mut text);
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text,
+    }
+}
+
+fn write_plain(value: &Value, out: &mut String) {
+    // Stops early: a list of a million items must not become text only to be cut.
+    if out.len() > 4 * SHOWN_CHARS {
+        return;
+    }
+    // Writing to a string cannot fail.
+    let _ = match value {
+        Value::Null | Value::Unbound => out.write_str("null"),
+        Value::Bool(v) => write!(out, "{v}"),
+        Value::Float(v) => write!(out, "{v:?}"),
+        Value::Double(v) => write!(out, "{v:?}"),
+        Value::String(text) => {
+            let shown: String = text.chars().take(SHOWN_CHARS + 1).collect();
+            write!(out, "'{shown}'")
+        }
+        Value::DateTime(v) => write!(out, "{v}"),
+        Value::List(items) | Value::Set(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate().take(SHOWN_CHARS) {
+                if index > 0 {
+                    out.push_str(", ");
+                }
+                write_plain(item, out);
+            }
+            out.write_str("]")
+        }
+        other => match other.as_i64() {
+            Some(int) => write!(out, "{int}"),
+            None => write!(out, "{}", other.type_name()),
+        },
+    };
 }

@@ -1,5 +1,39 @@
 //! Computes expressions, functions and aggregates over batches, and turns handles into data for the answer.
+//!
+//! Roles: [`Evaluator::prepare`] walks the expressions of an operator, reads what they need of the elements in a
+//! batch's slots in one call for each slot, and gives a [`Prepared`], which answers row by row (`eval`), as a column
+//! (`eval_column`) or as the rows that pass (`eval_filter`). [`Accumulator`] is one aggregate of one group.
+//! [`materialize`] replaces handles in result rows by data.
+//!
+//! Flow: `need` (which elements, which properties) → `elements` (read them) → `eval` (expressions) → `call` and the
+//! modules of each kind of function (`arithmetic`, `text`, `number`, `convert`, `list`, `local`, `path`, `record`).
+//!
+//! What must never happen: a call to storage for each row of a slot; a panic, whatever the expression and its values;
+//! a rounded or wrapped integer; a value that outgrows the request's memory before it was asked for.
 
+mod aggregate;
+mod arithmetic;
+mod call;
+mod column;
+mod convert;
+mod elements;
 mod error;
+mod eval;
+mod list;
+mod local;
+mod materialize;
+mod need;
+mod number;
+mod path;
+mod pattern;
+mod record;
+mod signature;
+#[cfg(test)]
+mod tests;
+mod text;
 
+pub use aggregate::Accumulator;
+pub use column::{Evaluator, Prepared};
 pub use error::Error;
+pub use materialize::materialize;
+pub use pattern::Patterns;

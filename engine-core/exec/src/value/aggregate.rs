@@ -1,0 +1,212 @@
+//! Aggregates: one [`Accumulator`] for each aggregate of each group.
+//!
+//! Null and unbound inputs are skipped (`count(*)` has no input to skip; of the pairs of a map only unbound ones are).
+//! What an accumulator keeps is charged to the request's memory as it grows and given back by `finish`.
+
+use super::arithmetic;
+use super::error::Error;
+use crate::{Column, Context, Result};
+use rustc_hash::FxHashSet;
+use std::cmp::Ordering;
+use std::sync::Arc;
+use tidegraph_plan::{AggregateKind, Arithmetic};
+use tidegraph_types::{Map, Value, order};
+
+/// Bytes of one entry of a hash set or map beyond its values.
+const ENTRY_BYTES: usize = 16;
+
+/// The state of one aggregate of one group.
+#[derive(Debug)]
+pub struct Accumulator {
+    kind: AggregateKind,
+    distinct: Option<FxHashSet<Value>>,
+    state: State,
+    /// Inputs that counted.
+    count: u64,
+    charged: usize,
+}
+
+#[derive(Debug)]
+enum State {
+    Count,
+    Sum(Value),
+    Average(f64),
+    Extreme(Value, Ordering),
+    List(Vec<Value>),
+    Set(FxHashSet<Value>, Vec<Value>),
+    Map(Map),
+    /// Mean and sum of squared distances from it (Welford).
+    Deviation(f64, f64),
+}
+
+impl Accumulator {
+    /// Nothing added yet.
+    #[must_use]
+    pub fn new(kind: AggregateKind, distinct: bool) -> Self {
+        let state = match kind {
+            AggregateKind::CountRows | AggregateKind::Count => State::Count,
+            AggregateKind::Sum => State::Sum(Value::Null),
+            AggregateKind::Average => State::Average(0.0),
+            AggregateKind::Min => State::Extreme(Value::Null, Ordering::Less),
+            AggregateKind::Max => State::Extreme(Value::Null, Ordering::Greater),
+            AggregateKind::Collect => State::List(vec![]),
+            AggregateKind::CollectSet => State::Set(FxHashSet::default(), vec![]),
+            AggregateKind::CollectMap => State::Map(Map::new()),
+            AggregateKind::StdDev | AggregateKind::StdDevP => State::Deviation(0.0, 0.0),
+        };
+        // These are not changed by seeing a value again.
+        let idempotent = matches!(
+            kind,
+            AggregateKind::CountRows
+                | AggregateKind::Min
+                | AggregateKind::Max
+                | AggregateKind::CollectSet
+                | AggregateKind::CollectMap
+        );
+        let distinct = (distinct && !idempotent).then(FxHashSet::default);
+        Self { kind, distinct, state, count: 0, charged: 0 }
+    }
+
+    /// Whether nothing that counts was added: `AggregateItem::empty_is_unbound` asks.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds one row: no argument for `CountRows`, key and value for `CollectMap`, else one.
+    pub fn add(&mut self, args: &[Value], ctx: &Context<'_>) -> Result<()> {
+        match (self.kind, args) {
+            (AggregateKind::CountRows, _) => {
+                self.count += 1;
+                Ok(())
+            }
+            (AggregateKind::CollectMap, [key, value]) => self.add_pair(key, value, ctx),
+            (_, [value, ..]) => self.add_value(value, ctx),
+            (_, []) => Ok(()),
+        }
+    }
+
+    /// Adds all rows of a batch, one column for each argument.
+    pub fn add_all(&mut self, args: &[Arc<Column>], rows: usize, ctx: &Context<'_>) -> Result<()> {
+        match (self.kind, args) {
+            (AggregateKind::CountRows, _) => self.count += rows as u64,
+            (AggregateKind::CollectMap, [keys, values]) => {
+                for row in 0..rows {
+                    self.add_pair(&keys.get(row), &values.get(row), ctx)?;
+                }
+            }
+            (AggregateKind::Count, [column]) if self.distinct.is_none() => {
+                self.count += (0..rows).filter(|row| !column.is_null(*row)).count() as u64;
+            }
+            (_, [column]) => match &**column {
+                Column::Values(values) => {
+                    for value in values {
+                        self.add_value(value, ctx)?;
+                    }
+                }
+                other => {
+                    for row in 0..rows {
+                        self.add_value(&other.get(row), ctx)?;
+                    }
+                }
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn charge(&mut self, bytes: usize, ctx: &Context<'_>) -> Result<()> {
+        ctx.memory.charge(bytes)?;
+        self.charged += bytes;
+        Ok(())
+    }
+
+    fn add_pair(&mut self, key: &Value, value: &Value, ctx: &Context<'_>) -> Result<()> {
+        if matches!(key, Value::Unbound) || matches!(value, Value::Unbound) {
+            return Ok(());
+        }
+        self.charge(2 * size_of::<Value>() + ENTRY_BYTES + key.heap_bytes() + value.heap_bytes(), ctx)?;
+        self.count += 1;
+        if let State::Map(map) = &mut self.state {
+            map.insert(key.clone(), value.clone());
+        }
+        Ok(())
+    }
+
+    /// Adds the argument of one row.
+    pub fn add_value(&mut self, value: &Value, ctx: &Context<'_>) -> Result<()> {
+        if value.is_null() {
+            return Ok(());
+        }
+        if let Some(seen) = &mut self.distinct {
+            if !seen.insert(value.clone()) {
+                return Ok(());
+            }
+            self.charge(size_of::<Value>() + ENTRY_BYTES + value.heap_bytes(), ctx)?;
+        }
+        match &mut self.state {
+            State::Count => {}
+            State::Sum(sum) => {
+                let number = number("sum()", value)?;
+                *sum = if self.count == 0 {
+                    value.clone()
+                } else if let Value::Double(so_far) = sum {
+                    Value::Double(*so_far + number)
+                } else {
+                    arithmetic::apply(Arithmetic::Add, sum, value)?
+                };
+            }
+            State::Average(sum) => *sum += number("avg()", value)?,
+            State::Extreme(extreme, wanted) => {
+                if self.count == 0 || order::order(value, extreme) == *wanted {
+                    *extreme = value.clone();
+                }
+            }
+            State::List(list) => {
+                list.push(value.clone());
+                self.charge(size_of::<Value>() + value.heap_bytes(), ctx)?;
+            }
+            State::Set(seen, list) => {
+                if seen.insert(value.clone()) {
+                    list.push(value.clone());
+                    self.charge(2 * size_of::<Value>() + ENTRY_BYTES + value.heap_bytes(), ctx)?;
+                }
+            }
+            State::Map(_) => {}
+            State::Deviation(mean, squares) => {
+                let number = number("stDev()", value)?;
+                let distance = number - *mean;
+                *mean += distance / (self.count + 1) as f64;
+                *squares += distance * (number - *mean);
+            }
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The result; what was kept is given back.
+    #[must_use]
+    pub fn finish(self, ctx: &Context<'_>) -> Value {
+        ctx.memory.release(self.charged);
+        let count = self.count as f64;
+        match self.state {
+            State::Count => Value::Long(i64::try_from(self.count).unwrap_or(i64::MAX)),
+            State::Sum(Value::Null) => Value::Long(0),
+            State::Sum(sum) => sum,
+            State::Average(sum) if self.count > 0 => Value::Double(sum / count),
+            State::Average(_) => Value::Null,
+            State::Extreme(extreme, _) => extreme,
+            State::List(list) => Value::list(list),
+            State::Set(_, list) => Value::Set(Arc::new(list)),
+            State::Map(map) => Value::map(map),
+            State::Deviation(_, squares) => {
+                let divisor = if self.kind == AggregateKind::StdDev { count - 1.0 } else { count };
+                Value::Double(if divisor > 0.0 { (squares / divisor).sqrt() } else { 0.0 })
+            }
+        }
+    }
+}
+
+fn number(name: &'static str, value: &Value) -> Result<f64, Error> {
+    value.as_f64().ok_or_else(|| Error::of_type(name, "numbers", value))
+}

@@ -1,0 +1,189 @@
+//! Functions whose arguments are computed already: null rules, then to the module of each kind.
+
+use super::error::Error;
+use super::{convert, list, local, number, path, text};
+use crate::{Context, Result};
+use tidegraph_plan::Function;
+use tidegraph_types::Value;
+
+/// Whether the function itself says what null arguments give.
+fn takes_null(function: Function) -> bool {
+    matches!(
+        function,
+        Function::PathAppend
+            | Function::PathIsSimple
+            | Function::PathSelectAll
+            | Function::MapGet
+            | Function::MakeMap
+            | Function::Unfold
+            | Function::CountLocal
+            | Function::RequireNotNull
+    )
+}
+
+/// A function of values. The number of arguments was checked when the expression was prepared.
+pub(crate) fn call(
+    ctx: &Context<'_>,
+    function: Function,
+    name: &'static str,
+    args: Vec<Value>,
+) -> Result<Value> {
+    use Function as F;
+    if !takes_null(function) && args.iter().any(Value::is_null) {
+        // Unbound stays unbound: a Gremlin `by()` without a result is not one with a null result.
+        let unbound = args.iter().any(|arg| matches!(arg, Value::Unbound));
+        return Ok(if unbound { Value::Unbound } else { Value::Null });
+    }
+    let first = args.first().unwrap_or(&Value::Null);
+    Ok(match function {
+        F::PropertyKey => match first {
+            Value::Property(property) => Value::String(property.key.clone()),
+            Value::Entry(entry) => entry.0.clone(),
+            other => return Err(Error::of_type(name, "a property", other).into()),
+        },
+        F::PropertyValue => match first {
+            Value::Property(property) => property.value.clone(),
+            Value::Entry(entry) => entry.1.clone(),
+            other => return Err(Error::of_type(name, "a property", other).into()),
+        },
+        F::RequireNotNull => match (first.is_null(), &args[1]) {
+            (false, _) => first.clone(),
+            (true, Value::String(message)) => return Err(Error::NullValue(message.clone()).into()),
+            (true, _) => return Err(Error::of_type(name, "a value", first).into()),
+        },
+        F::StartNode | F::EndNode | F::OtherNode => ends(function, name, &args)?,
+        F::Nodes => path::vertices(name, first)?,
+        F::Relationships => path::edges(name, first)?,
+        F::Length => path::length(name, first)?,
+        F::PathAppend => path::append(name, args)?,
+        F::PathLabel => path::add_labels(name, args)?,
+        F::PathIsSimple => match first {
+            // A path that nothing was appended to.
+            Value::Unbound => Value::Bool(true),
+            Value::Null => Value::Null,
+            other => path::is_simple(name, other)?,
+        },
+        F::MakePath => path::make(name, &args)?,
+        F::PathSelectAll => path::select_all(name, first, &args[1])?,
+        F::MapGet => local::map_get(first, &args[1]),
+        F::MapKeys => local::keys(name, first)?,
+        F::MapValues => local::values(name, first)?,
+        F::MakeMap => local::make_map(args),
+        F::Unfold => match args.into_iter().next() {
+            Some(Value::Unbound) | None => Value::Unbound,
+            Some(value) => local::unfold(value),
+        },
+        F::StartsWith | F::EndsWith | F::Contains => text::test(function, first, &args[1]),
+        F::Regex | F::MatchesWhole => match (first, &args[1]) {
+            (Value::String(subject), Value::String(pattern)) => {
+                Value::Bool(ctx.patterns.matches(name, subject, pattern, function == F::MatchesWhole)?)
+            }
+            _ => Value::Null,
+        },
+        F::CountLocal => match first {
+            Value::Unbound => Value::Unbound,
+            other => local::count(other),
+        },
+        F::SumLocal | F::MinLocal | F::MaxLocal | F::MeanLocal => local::reduce(function, name, first)?,
+        F::DedupLocal => local::dedup(first),
+        F::RangeLocal => local::range(name, &args)?,
+        F::TailLocal => local::tail(name, &args)?,
+        F::OrderLocal => local::sort(name, &args)?,
+        F::Coalesce => args.into_iter().find(|arg| !arg.is_null()).unwrap_or(Value::Null),
+        F::Size => list::size(name, first)?,
+        F::Head => list::head(name, first)?,
+        F::Last => list::last(name, first)?,
+        F::ListTail => list::tail(name, first)?,
+        F::Reverse => list::reverse(name, first)?,
+        F::Range => range(ctx, name, &args)?,
+        F::ToInteger => convert::to_integer(name, first)?,
+        F::ToFloat => convert::to_float(name, first)?,
+        F::ToText => convert::to_string(name, first)?,
+        F::ToBoolean => convert::to_boolean(name, first)?,
+        F::Pi => Value::Double(std::f64::consts::PI),
+        F::Euler => Value::Double(std::f64::consts::E),
+        F::Rand => Value::Double(ctx.entropy.random_unit()),
+        F::Timestamp => Value::Long(ctx.now.as_millisecond()),
+        F::DateTime if args.is_empty() => Value::DateTime(ctx.now),
+        F::DateTime => convert::datetime(name, first)?,
+        F::Substring
+        | F::Left
+        | F::Right
+        | F::Trim
+        | F::LTrim
+        | F::RTrim
+        | F::ToLower
+        | F::ToUpper
+        | F::Split => text::call(function, name, &args)?,
+        F::Replace => {
+            // The result may be as long as the product of its arguments: refuse before it is made.
+            let bytes = |at: usize| args[at].as_str().map_or(0, str::len);
+            let longest = bytes(0).saturating_add(1).saturating_mul(bytes(2));
+            ctx.memory.charge(longest)?;
+            ctx.memory.release(longest);
+            text::call(function, name, &args)?
+        }
+        F::Abs
+        | F::Ceil
+        | F::Floor
+        | F::Round
+        | F::Sign
+        | F::Sqrt
+        | F::Exp
+        | F::Log
+        | F::Log10
+        | F::Sin
+        | F::Cos
+        | F::Tan
+        | F::Asin
+        | F::Acos
+        | F::Atan
+        | F::Atan2
+        | F::Degrees
+        | F::Radians => number::call(function, name, &args)?,
+        F::Id
+        | F::Labels
+        | F::Type
+        | F::Label
+        | F::Keys
+        | F::PropertyMap
+        | F::PropertyValues
+        | F::Properties
+        | F::ValueMap
+        | F::ElementMap
+        | F::GremlinPropertyMap
+        | F::HasProperty => return Err(Error::of_type(name, "a vertex or edge", first).into()),
+    })
+}
+
+/// Vertices at the ends of an edge.
+fn ends(function: Function, name: &'static str, args: &[Value]) -> Result<Value, Error> {
+    let edge = args[0].as_edge().ok_or_else(|| Error::of_type(name, "an edge", &args[0]))?;
+    Ok(Value::Vertex(match function {
+        Function::StartNode => edge.source,
+        Function::EndNode => edge.target,
+        _ => match args[1].as_vertex() {
+            Some(gui) if gui == edge.source => edge.target,
+            Some(_) => edge.source,
+            None => return Err(Error::of_type(name, "a vertex that the edge was reached from", &args[1])),
+        },
+    }))
+}
+
+/// `range`: the memory is asked for before the list is made.
+fn range(ctx: &Context<'_>, name: &'static str, args: &[Value]) -> Result<Value> {
+    let (start, step, count) = list::range(name, args)?;
+    let bytes = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(size_of::<Value>());
+    // Only asked whether it fits; whoever keeps the list is charged for it.
+    ctx.memory.charge(bytes)?;
+    ctx.memory.release(bytes);
+    let mut numbers = Vec::with_capacity(count as usize);
+    let mut next = start;
+    for at in 0..count {
+        numbers.push(Value::Long(next));
+        if at + 1 < count {
+            next += step;
+        }
+    }
+    Ok(Value::list(numbers))
+}

@@ -1,0 +1,257 @@
+//! Expressions over whole batches: preparing, and the shapes that need no value for each row.
+
+use super::elements::Elements;
+use super::eval::{compare, truth};
+use super::need::Needs;
+use crate::{Batch, Column, Context, Result};
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::sync::Arc;
+use tidegraph_plan::{Comparison, Expr, Slot};
+use tidegraph_types::{Str, Value};
+
+/// Items from which on a computed list is charged to the request's memory.
+const CHARGED_ITEMS: usize = 64;
+/// Bytes from which on a computed string is charged.
+const CHARGED_BYTES: usize = 4096;
+
+/// Prepares expressions for a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Evaluator;
+
+impl Evaluator {
+    /// Reads what the expressions need of the batch's elements. Refuses calls with a wrong number of arguments.
+    pub fn prepare<'p, 'a>(
+        exprs: &[&'p Expr],
+        batch: &'p Batch,
+        ctx: &'p Context<'a>,
+    ) -> Result<Prepared<'p, 'a>> {
+        let mut needs = Needs::default();
+        for expr in exprs {
+            needs.add(expr)?;
+        }
+        let prepared = Prepared {
+            exprs: SmallVec::from_slice(exprs),
+            batch,
+            ctx,
+            elements: Elements::read(ctx, batch, &needs.slots)?,
+            charged: Cell::new(0),
+        };
+        // For one row the reads that happen on the way are as good.
+        if batch.len > 1 {
+            for (expr, items) in needs.others {
+                prepared.warm(expr, items)?;
+            }
+        }
+        Ok(prepared)
+    }
+
+    /// The value of an expression that uses no slots (a limit, a number of rounds).
+    pub fn constant(expr: &Expr, ctx: &Context<'_>) -> Result<Value> {
+        let batch = Batch::unbound(1, 0);
+        Self::prepare(&[expr], &batch, ctx)?.eval(0, 0)
+    }
+}
+
+/// Expressions of one batch, ready to be computed. Expressions are named by their place in `prepare`'s list.
+pub struct Prepared<'p, 'a> {
+    exprs: SmallVec<[&'p Expr; 4]>,
+    pub(super) batch: &'p Batch,
+    pub(super) ctx: &'p Context<'a>,
+    pub(super) elements: Elements<'p, 'a>,
+    /// Bytes of large values made here. They are given back when this is dropped: what is kept longer is charged by
+    /// whoever keeps it.
+    pub(super) charged: Cell<usize>,
+}
+
+impl Drop for Prepared<'_, '_> {
+    fn drop(&mut self) {
+        self.ctx.memory.release(self.charged.get());
+    }
+}
+
+impl Prepared<'_, '_> {
+    /// The value of an expression in a row.
+    pub fn eval(&self, expr: usize, row: usize) -> Result<Value> {
+        Ok(self.value(self.exprs[expr], row, None)?.into_owned())
+    }
+
+    /// Whether an expression is true in a row; null is not true, and what is no boolean is an error.
+    pub fn eval_truth(&self, expr: usize, row: usize) -> Result<bool> {
+        Ok(self.truth(self.exprs[expr], row, None)? == Some(true))
+    }
+
+    /// The values of an expression in all rows. A plain slot is shared, a constant is one value.
+    pub fn eval_column(&self, expr: usize) -> Result<Arc<Column>> {
+        let rows = self.batch.len;
+        let expr = self.exprs[expr];
+        match expr {
+            Expr::Slot(slot) => {
+                if let Some(column) = self.batch.column(*slot) {
+                    return Ok(Arc::clone(column));
+                }
+                return Ok(Arc::new(Column::Constant(Value::Unbound, rows)));
+            }
+            Expr::Literal(_) | Expr::Parameter(_) => {
+                let value = self.value(expr, 0, None)?.into_owned();
+                return Ok(Arc::new(Column::Constant(value, rows)));
+            }
+            Expr::Property(base, key) => {
+                if let Expr::Slot(slot) = &**base
+                    && let Some(values) = self.properties(*slot, key)?
+                {
+                    return Ok(Arc::new(Column::Values(values)));
+                }
+            }
+            _ => {}
+        }
+        let mut values = Vec::with_capacity(rows);
+        for row in 0..rows {
+            values.push(self.value(expr, row, None)?.into_owned());
+        }
+        Ok(Arc::new(Column::from_values(values)))
+    }
+
+    /// The rows in which an expression is true, ascending.
+    pub fn eval_filter(&self, expr: usize) -> Result<Vec<u32>> {
+        let expr = self.exprs[expr];
+        let mut rows: Option<Vec<u32>> = None;
+        match expr {
+            // Part by part, so that each part runs its own fast path over what the parts before it left. No part runs
+            // in a row in which one before it is false, so none fails where AND would not.
+            Expr::And(parts) => {
+                for part in parts {
+                    let left = self.filter(part, rows.as_deref())?;
+                    if left.is_empty() {
+                        return Ok(left);
+                    }
+                    rows = Some(left);
+                }
+                Ok(rows.unwrap_or_else(|| (0..self.batch.len as u32).collect()))
+            }
+            other => self.filter(other, None),
+        }
+    }
+
+    /// Those of `among` (`None`: of all rows) in which an expression is true.
+    fn filter(&self, expr: &Expr, among: Option<&[u32]>) -> Result<Vec<u32>> {
+        let mut kept = Vec::new();
+        let mut each = |passes: &mut dyn FnMut(usize) -> Result<bool>| -> Result<()> {
+            match among {
+                Some(rows) => {
+                    for row in rows {
+                        if passes(*row as usize)? {
+                            kept.push(*row);
+                        }
+                    }
+                }
+                None => {
+                    for row in 0..self.batch.len {
+                        if passes(row)? {
+                            kept.push(row as u32);
+                        }
+                    }
+                }
+            }
+            Ok(())
+        };
+        if let Some((slot, key, comparison, constant)) = self.property_test(expr) {
+            let token = self.elements.token(key);
+            each(&mut |row| {
+                let Some(record) = self.elements.in_slot(self.batch, slot, row) else {
+                    return Ok(self.truth(expr, row, None)? == Some(true));
+                };
+                if let Some(value) = token.and_then(|token| record.single(token)) {
+                    return Ok(compare(comparison, value, constant) == Some(true));
+                }
+                Ok(compare(comparison, &record.property(token), constant) == Some(true))
+            })?;
+        } else {
+            each(&mut |row| match expr {
+                Expr::Slot(_) | Expr::Literal(_) | Expr::Parameter(_) => {
+                    Ok(truth(&*self.value(expr, row, None)?, "a condition")? == Some(true))
+                }
+                _ => Ok(self.truth(expr, row, None)? == Some(true)),
+            })?;
+        }
+        Ok(kept)
+    }
+
+    /// `slot.key <comparison> constant`, either way round.
+    fn property_test<'s>(&'s self, expr: &'s Expr) -> Option<(Slot, &'s Str, Comparison, &'s Value)> {
+        let Expr::Compare(comparison, left, right) = expr else { return None };
+        let constant = |expr: &'s Expr| match expr {
+            Expr::Literal(value) => Some(value),
+            Expr::Parameter(name) => self.ctx.parameters.get(name),
+            _ => None,
+        };
+        let property = |expr: &'s Expr| match expr {
+            Expr::Property(base, key) => match &**base {
+                Expr::Slot(slot) => Some((*slot, key)),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let (Some((slot, key)), Some(value)) = (property(left), constant(right)) {
+            return Some((slot, key, *comparison, value));
+        }
+        let (Some((slot, key)), Some(value)) = (property(right), constant(left)) else { return None };
+        let turned = match comparison {
+            Comparison::Less => Comparison::Greater,
+            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+            Comparison::Greater => Comparison::Less,
+            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+            same => *same,
+        };
+        Some((slot, key, turned, value))
+    }
+
+    /// A property of a slot in all rows; `None` when a row holds no element.
+    fn properties(&self, slot: Slot, key: &Str) -> Result<Option<Vec<Value>>> {
+        let token = self.elements.token(key);
+        let mut values = Vec::with_capacity(self.batch.len);
+        for row in 0..self.batch.len {
+            let Some(record) = self.elements.in_slot(self.batch, slot, row) else { return Ok(None) };
+            values.push(record.property(token));
+        }
+        Ok(Some(values))
+    }
+
+    /// Reads the elements that an expression gives in all rows at once. Its errors are left to who asks for its value.
+    fn warm(&self, expr: &Expr, items: bool) -> Result<()> {
+        let mut values = Vec::with_capacity(self.batch.len);
+        for row in 0..self.batch.len {
+            match self.value(expr, row, None) {
+                Ok(value) => values.push(value),
+                Err(crate::Error::Value(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.elements.warm(values.iter().map(|value| &**value), items)
+    }
+
+    /// Charges a value that was made here, if it is large.
+    pub(super) fn account(&self, value: Value) -> Result<Value> {
+        let bytes = match &value {
+            Value::List(items) | Value::Set(items) if items.len() > CHARGED_ITEMS => {
+                items.len() * size_of::<Value>()
+            }
+            Value::String(text) if text.len() > CHARGED_BYTES => text.len(),
+            _ => return Ok(value),
+        };
+        self.ctx.memory.charge(bytes)?;
+        self.charged.set(self.charged.get() + bytes);
+        Ok(value)
+    }
+
+    /// Gives back what was charged since `charged` stood at `before`.
+    pub(super) fn release_to(&self, before: usize) {
+        self.ctx.memory.release(self.charged.get().saturating_sub(before));
+        self.charged.set(before);
+    }
+
+    /// Asks now and then whether to go on, in loops over lists.
+    pub(super) fn tick(&self, at: usize) -> Result<()> {
+        if at % 1024 == 1023 { self.ctx.check() } else { Ok(()) }
+    }
+}

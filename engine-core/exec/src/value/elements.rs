@@ -1,0 +1,319 @@
+//! Data of the elements that a batch's expressions look into, read in batches.
+//!
+//! Elements in slots are read when the evaluator is prepared: one call for each slot and kind. Elements that come from
+//! elsewhere (items of a list, ends of an edge) are read in full into a cache that lives as long as the batch.
+//!
+//! What must never happen: a call for each row of a slot; a cache that outlives its batch, since the request may write
+//! between two batches.
+
+use super::need::Need;
+use super::record::Record;
+use crate::{Batch, Column, Context, Result};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::rc::Rc;
+use tidegraph_apl::{EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
+use tidegraph_plan::Slot;
+use tidegraph_types::{Edge, Gui, Sid, Str, Token, Value};
+
+/// No row was read for this row of the batch.
+const NO_ROW: u32 = u32::MAX;
+
+/// Which row of an answer belongs to a row of the batch.
+enum RowMap {
+    /// The same row.
+    Same,
+    /// The first for all: a constant.
+    First,
+    /// As listed.
+    Listed(Vec<u32>),
+}
+
+impl RowMap {
+    fn get(&self, row: usize) -> Option<usize> {
+        match self {
+            Self::Same => Some(row),
+            Self::First => Some(0),
+            Self::Listed(rows) => rows.get(row).filter(|r| **r != NO_ROW).map(|r| *r as usize),
+        }
+    }
+}
+
+/// What was read for one slot.
+struct SlotData {
+    slot: Slot,
+    vertices: Option<(VertexRows, RowMap)>,
+    edges: Option<(EdgeRows, RowMap)>,
+}
+
+/// A row of an answer that is shared by all elements that were read with it.
+type Cached<R> = (Rc<R>, u32);
+
+/// Id and label of a vertex at the end of an edge.
+pub(crate) type End = (Str, Str);
+
+/// Data of elements for one batch.
+pub(crate) struct Elements<'p, 'a> {
+    ctx: &'p Context<'a>,
+    slots: SmallVec<[SlotData; 2]>,
+    vertices: RefCell<FxHashMap<Gui, Cached<VertexRows>>>,
+    edges: RefCell<FxHashMap<Sid, Cached<EdgeRows>>>,
+    ends: RefCell<FxHashMap<Gui, End>>,
+    names: RefCell<FxHashMap<Token, Str>>,
+    tokens: RefCell<SmallVec<[(Str, Option<Token>); 4]>>,
+}
+
+impl<'p, 'a> Elements<'p, 'a> {
+    /// Reads what is needed of the elements in slots.
+    pub fn read(ctx: &'p Context<'a>, batch: &Batch, needs: &[(Slot, Need)]) -> Result<Self> {
+        let mut elements = Self {
+            ctx,
+            slots: SmallVec::new(),
+            vertices: RefCell::default(),
+            edges: RefCell::default(),
+            ends: RefCell::default(),
+            names: RefCell::default(),
+            tokens: RefCell::default(),
+        };
+        for (slot, need) in needs {
+            if let Some(column) = batch.column(*slot) {
+                elements.read_slot(*slot, need, column)?;
+            }
+        }
+        Ok(elements)
+    }
+
+    fn read_slot(&mut self, slot: Slot, need: &Need, column: &Column) -> Result<()> {
+        let mut data = SlotData { slot, vertices: None, edges: None };
+        match column {
+            Column::Vertices(guis) => data.vertices = self.read_vertices(need, guis)?,
+            Column::Edges(edges) => data.edges = self.read_edges(need, edges, RowMap::Same)?,
+            Column::Constant(value, _) => {
+                if let Some(gui) = value.as_vertex() {
+                    data.vertices = self.read_vertices(need, &[gui])?.map(|(rows, _)| (rows, RowMap::First));
+                } else if let Some(edge) = value.as_edge() {
+                    data.edges = self.read_edges(need, &[edge], RowMap::First)?;
+                }
+            }
+            Column::Values(values) => {
+                let (guis, map) = listed(values, Value::as_vertex);
+                if !guis.is_empty() {
+                    let rows = self.vertex_rows(&vertex_read(self, need), &guis)?;
+                    data.vertices = Some((rows, map));
+                }
+                let (edges, map) = listed(values, Value::as_edge);
+                if !edges.is_empty() {
+                    data.edges = self.read_edges(need, &edges, map)?;
+                }
+            }
+        }
+        if data.vertices.is_some() || data.edges.is_some() {
+            self.slots.push(data);
+        }
+        Ok(())
+    }
+
+    /// Equal neighbours, which an expansion leaves behind, are read once.
+    fn read_vertices(&self, need: &Need, guis: &[Gui]) -> Result<Option<(VertexRows, RowMap)>> {
+        let read = vertex_read(self, need);
+        if !guis.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Ok(Some((self.vertex_rows(&read, guis)?, RowMap::Same)));
+        }
+        let mut frontier: Vec<Gui> = Vec::new();
+        let mut rows = Vec::with_capacity(guis.len());
+        for gui in guis {
+            if frontier.last() != Some(gui) {
+                frontier.push(*gui);
+            }
+            rows.push(frontier.len() as u32 - 1);
+        }
+        Ok(Some((self.vertex_rows(&read, &frontier)?, RowMap::Listed(rows))))
+    }
+
+    fn vertex_rows(&self, read: &VertexRead, guis: &[Gui]) -> Result<VertexRows> {
+        let mut rows = VertexRows::default();
+        self.ctx.view.vertices(read, guis, &mut rows)?;
+        Ok(rows)
+    }
+
+    fn read_edges(&self, need: &Need, edges: &[Edge], map: RowMap) -> Result<Option<(EdgeRows, RowMap)>> {
+        if need.ends {
+            self.read_ends(edges)?;
+        }
+        let properties = self.projection(need);
+        if !need.ids && properties == Projection::None {
+            // The handle says the rest.
+            return Ok(None);
+        }
+        let mut rows = EdgeRows::default();
+        self.ctx.view.edges(&EdgeRead { ids: need.ids, properties }, edges, &mut rows)?;
+        Ok(Some((rows, map)))
+    }
+
+    fn projection(&self, need: &Need) -> Projection {
+        if need.all {
+            Projection::All
+        } else if need.keys.is_empty() {
+            Projection::None
+        } else {
+            Projection::Keys(need.keys.iter().filter_map(|key| self.token(key)).collect())
+        }
+    }
+
+    /// Ids and labels of the vertices at the ends of edges.
+    fn read_ends(&self, edges: &[Edge]) -> Result<()> {
+        let mut missing: Vec<Gui> = edges.iter().flat_map(|e| [e.source, e.target]).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        missing.retain(|gui| !self.ends.borrow().contains_key(gui));
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let read = VertexRead { ids: true, labels: true, properties: Projection::None };
+        let rows = self.vertex_rows(&read, &missing)?;
+        let ends = missing.iter().enumerate().map(|(row, gui)| {
+            let id = rows.ids.get(row).cloned().unwrap_or_default();
+            (*gui, (id, self.joined(rows.labels_of(row))))
+        });
+        self.ends.borrow_mut().extend(ends);
+        Ok(())
+    }
+
+    /// Id and label of the vertex at one end of an edge.
+    pub fn end(&self, edge: Edge, gui: Gui) -> Result<End> {
+        if let Some(end) = self.ends.borrow().get(&gui) {
+            return Ok(end.clone());
+        }
+        self.read_ends(&[edge])?;
+        Ok(self.ends.borrow().get(&gui).cloned().unwrap_or_default())
+    }
+
+    /// The element of a slot's row, if it holds one and that was read or needs no reading.
+    pub fn in_slot<'s>(&'s self, batch: &Batch, slot: Slot, row: usize) -> Option<Record<'s>> {
+        let column = batch.column(slot)?;
+        let data = self.slots.iter().find(|data| data.slot == slot);
+        if let Some(gui) = column.vertex(row) {
+            let (rows, map) = data?.vertices.as_ref()?;
+            return Some(Record::vertex(gui, rows, map.get(row)?));
+        }
+        let edge = column.edge(row)?;
+        match data.and_then(|data| data.edges.as_ref()) {
+            Some((rows, map)) => Some(Record::edge(edge, rows, map.get(row)?)),
+            None => Some(Record::handle(edge)),
+        }
+    }
+
+    /// Calls `use_it` with the data of an element from anywhere; `None` when the value is no element.
+    pub fn with<R>(&self, value: &Value, use_it: impl FnOnce(Record<'_>) -> Result<R>) -> Option<Result<R>> {
+        if let Some(gui) = value.as_vertex() {
+            if let Err(error) = self.cache(&[gui], &[]) {
+                return Some(Err(error));
+            }
+            let (rows, row) = self.vertices.borrow().get(&gui).cloned()?;
+            Some(use_it(Record::vertex(gui, &rows, row as usize)))
+        } else if let Some(edge) = value.as_edge() {
+            if let Err(error) = self.cache(&[], &[edge]) {
+                return Some(Err(error));
+            }
+            let (rows, row) = self.edges.borrow().get(&edge.sid).cloned()?;
+            Some(use_it(Record::edge(edge, &rows, row as usize)))
+        } else {
+            None
+        }
+    }
+
+    /// Reads the elements that stand in these values (with `items`: also in lists) and are not in the cache.
+    pub fn warm<'v>(&self, values: impl Iterator<Item = &'v Value>, items: bool) -> Result<()> {
+        let (mut guis, mut edges) = (vec![], vec![]);
+        for value in values {
+            let values =
+                if items { value.as_slice().unwrap_or_default() } else { std::slice::from_ref(value) };
+            guis.extend(values.iter().filter_map(Value::as_vertex));
+            edges.extend(values.iter().filter_map(Value::as_edge));
+        }
+        self.cache(&guis, &edges)
+    }
+
+    /// Reads in full what is not in the cache.
+    fn cache(&self, guis: &[Gui], edges: &[Edge]) -> Result<()> {
+        let mut missing: SmallVec<[Gui; 1]> = SmallVec::new();
+        missing.extend(guis.iter().copied().filter(|gui| !self.vertices.borrow().contains_key(gui)));
+        if missing.len() > 1 {
+            missing.sort_unstable();
+            missing.dedup();
+        }
+        if !missing.is_empty() {
+            let read = VertexRead { ids: true, labels: true, properties: Projection::All };
+            let rows = Rc::new(self.vertex_rows(&read, &missing)?);
+            let entries = missing.iter().zip(0..).map(|(gui, row)| (*gui, (Rc::clone(&rows), row)));
+            self.vertices.borrow_mut().extend(entries);
+        }
+        let mut missing: SmallVec<[Edge; 1]> = SmallVec::new();
+        missing.extend(edges.iter().copied().filter(|e| !self.edges.borrow().contains_key(&e.sid)));
+        if missing.len() > 1 {
+            missing.sort_unstable();
+            missing.dedup();
+        }
+        if !missing.is_empty() {
+            let mut rows = EdgeRows::default();
+            let read = EdgeRead { ids: true, properties: Projection::All };
+            self.ctx.view.edges(&read, &missing, &mut rows)?;
+            let rows = Rc::new(rows);
+            let entries = missing.iter().zip(0..).map(|(e, row)| (e.sid, (Rc::clone(&rows), row)));
+            self.edges.borrow_mut().extend(entries);
+        }
+        Ok(())
+    }
+
+    /// The token of a name; remembered, since rows ask for the same few again and again.
+    pub fn token(&self, name: &Str) -> Option<Token> {
+        let mut tokens = self.tokens.borrow_mut();
+        if let Some((_, token)) = tokens.iter().find(|(known, _)| known == name) {
+            return *token;
+        }
+        let token = self.ctx.view.catalog().token(name);
+        // Computed keys could be many; the first ones are the literal ones.
+        if tokens.len() < 32 {
+            tokens.push((name.clone(), token));
+        }
+        token
+    }
+
+    /// The name of a token.
+    pub fn name(&self, token: Token) -> Str {
+        let mut names = self.names.borrow_mut();
+        names.entry(token).or_insert_with(|| self.ctx.view.catalog().name(token)).clone()
+    }
+
+    /// Labels of a vertex as Gremlin shows them: one text.
+    pub fn joined(&self, labels: &[Token]) -> Str {
+        match labels {
+            [one] => self.name(*one),
+            several => {
+                let names: Vec<Str> = several.iter().map(|label| self.name(*label)).collect();
+                Str::from(names.join("::"))
+            }
+        }
+    }
+}
+
+fn vertex_read(elements: &Elements<'_, '_>, need: &Need) -> VertexRead {
+    VertexRead { ids: need.ids, labels: need.labels, properties: elements.projection(need) }
+}
+
+/// The handles of one kind among values, equal neighbours once, and which row has which.
+fn listed<H: Copy + PartialEq>(values: &[Value], handle: impl Fn(&Value) -> Option<H>) -> (Vec<H>, RowMap) {
+    let mut handles: Vec<H> = Vec::new();
+    let rows = values.iter().map(|value| match handle(value) {
+        Some(h) => {
+            if handles.last() != Some(&h) {
+                handles.push(h);
+            }
+            handles.len() as u32 - 1
+        }
+        None => NO_ROW,
+    });
+    let rows = rows.collect();
+    (handles, RowMap::Listed(rows))
+}

@@ -1,0 +1,211 @@
+//! Gremlin's local scope, and its maps: functions over what stands inside one value.
+//!
+//! As in TinkerPop, a value that holds nothing else counts as a collection of one; an empty collection has no sum,
+//! minimum, maximum or mean (the answer is unbound), and a range of one of a list is the item itself.
+
+use super::arithmetic;
+use super::error::Error;
+use rustc_hash::FxHashSet;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::sync::Arc;
+use tidegraph_plan::{Arithmetic, Function};
+use tidegraph_types::{Map, Value, order};
+
+/// The items of a list, set or path, the values of a map or entry, else the value itself.
+fn items(value: &Value) -> Cow<'_, [Value]> {
+    match value {
+        Value::List(items) | Value::Set(items) => Cow::Borrowed(items),
+        Value::Path(path) => Cow::Borrowed(&path.objects),
+        Value::Map(map) => Cow::Owned(map.values().cloned().collect()),
+        Value::Entry(entry) => Cow::Borrowed(std::slice::from_ref(&entry.1)),
+        other => Cow::Borrowed(std::slice::from_ref(other)),
+    }
+}
+
+/// How many items.
+pub(crate) fn count(value: &Value) -> Value {
+    let count = match value {
+        Value::List(items) | Value::Set(items) => items.len(),
+        Value::Path(path) => path.objects.len(),
+        Value::Map(map) => map.len(),
+        _ => 1,
+    };
+    Value::Long(count as i64)
+}
+
+/// `sum(local)`, `min(local)`, `max(local)`, `mean(local)`: nulls are skipped, of nulls only it is null.
+pub(crate) fn reduce(function: Function, name: &'static str, value: &Value) -> Result<Value, Error> {
+    let items = items(value);
+    if items.is_empty() {
+        return Ok(Value::Unbound);
+    }
+    let mut result = Value::Null;
+    let mut counted = 0_i64;
+    for item in items.iter().filter(|item| !item.is_null()) {
+        counted += 1;
+        let extreme = match function {
+            Function::MinLocal => Some(Ordering::Less),
+            Function::MaxLocal => Some(Ordering::Greater),
+            _ => None,
+        };
+        if let Some(wanted) = extreme {
+            if counted == 1 || order::order(item, &result) == wanted {
+                result = item.clone();
+            }
+            continue;
+        }
+        if item.as_f64().is_none() {
+            return Err(Error::of_type(name, "numbers", item));
+        }
+        result = if counted == 1 { item.clone() } else { arithmetic::apply(Arithmetic::Add, &result, item)? };
+    }
+    if function == Function::MeanLocal
+        && let Some(sum) = result.as_f64()
+    {
+        return Ok(Value::Double(sum / counted as f64));
+    }
+    Ok(result)
+}
+
+/// The distinct items, in order.
+pub(crate) fn dedup(value: &Value) -> Value {
+    let mut seen = FxHashSet::default();
+    let distinct = items(value).iter().filter(|item| seen.insert((*item).clone())).cloned().collect();
+    Value::Set(Arc::new(distinct))
+}
+
+fn bound(name: &'static str, value: &Value) -> Result<i64, Error> {
+    value.as_i64().ok_or_else(|| Error::of_type(name, "integers", value))
+}
+
+/// `range(local, low, high)`: high -1 is no end.
+pub(crate) fn range(name: &'static str, args: &[Value]) -> Result<Value, Error> {
+    let (low, high) = (bound(name, &args[1])?, bound(name, &args[2])?);
+    if low != -1 && high != -1 && low > high {
+        return Err(Error::argument(name, "takes no low above high", &args[1]));
+    }
+    let high = if high < 0 { i64::MAX } else { high };
+    Ok(cut(&args[0], low.max(0), high, high.saturating_sub(low) == 1))
+}
+
+/// `tail(local, n)`.
+pub(crate) fn tail(name: &'static str, args: &[Value]) -> Result<Value, Error> {
+    let wanted = bound(name, &args[1])?;
+    if wanted < 0 {
+        return Err(Error::argument(name, "takes no negative number", &args[1]));
+    }
+    let Value::Long(len) = count(&args[0]) else { return Ok(args[0].clone()) };
+    Ok(cut(&args[0], len.saturating_sub(wanted).max(0), len, wanted == 1))
+}
+
+/// The part from `low` to before `high`. `single`: of a collection the one item itself, unbound if there is none.
+fn cut(value: &Value, low: i64, high: i64, single: bool) -> Value {
+    let within = |len: usize| {
+        let at = |bound: i64| usize::try_from(bound).unwrap_or(0).min(len);
+        (at(low), at(high).max(at(low)))
+    };
+    let part = |items: &[Value]| {
+        let (from, to) = within(items.len());
+        items[from..to].to_vec()
+    };
+    match value {
+        Value::List(items) | Value::Set(items) if single => {
+            part(items).into_iter().next().unwrap_or(Value::Unbound)
+        }
+        Value::Path(path) if single => part(&path.objects).into_iter().next().unwrap_or(Value::Unbound),
+        Value::List(items) => Value::list(part(items)),
+        Value::Set(items) => Value::Set(Arc::new(part(items))),
+        Value::Path(path) => Value::list(part(&path.objects)),
+        Value::Map(map) => {
+            let (from, to) = within(map.len());
+            Value::map(map.iter().skip(from).take(to - from).map(|(k, v)| (k.clone(), v.clone())).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// `order(local)`: a list sorted, a map sorted by its values; stable.
+pub(crate) fn sort(name: &'static str, args: &[Value]) -> Result<Value, Error> {
+    let descending = match &args[1] {
+        Value::Bool(descending) => *descending,
+        other => return Err(Error::of_type(name, "a boolean for descending", other)),
+    };
+    let by = |a: &Value, b: &Value| {
+        let ordering = order::order(a, b);
+        if descending { ordering.reverse() } else { ordering }
+    };
+    Ok(match &args[0] {
+        Value::List(items) | Value::Set(items) => {
+            let mut sorted = items.to_vec();
+            sorted.sort_by(by);
+            Value::list(sorted)
+        }
+        Value::Map(map) => {
+            let mut sorted = Map::clone(map);
+            sorted.sort_by(|_, a, _, b| by(a, b));
+            Value::map(sorted)
+        }
+        other => other.clone(),
+    })
+}
+
+/// The map's entry of a key; unbound if there is none or the value is no map.
+pub(crate) fn map_get(value: &Value, key: &Value) -> Value {
+    match value {
+        Value::Map(map) => map.get(key).cloned().unwrap_or(Value::Unbound),
+        _ => Value::Unbound,
+    }
+}
+
+/// `select(keys)`.
+pub(crate) fn keys(name: &'static str, value: &Value) -> Result<Value, Error> {
+    match value {
+        Value::Map(map) => Ok(Value::list(map.keys().cloned().collect())),
+        Value::Entry(entry) => Ok(entry.0.clone()),
+        Value::Path(path) => {
+            let labels = |index: usize| path.labels.get(index).map_or(&[][..], Vec::as_slice);
+            let sets = (0..path.objects.len()).map(|index| {
+                Value::Set(Arc::new(labels(index).iter().cloned().map(Value::String).collect()))
+            });
+            Ok(Value::list(sets.collect()))
+        }
+        other => Err(Error::of_type(name, "a map, map entry or path", other)),
+    }
+}
+
+/// `select(values)`.
+pub(crate) fn values(name: &'static str, value: &Value) -> Result<Value, Error> {
+    match value {
+        Value::Map(map) => Ok(Value::list(map.values().cloned().collect())),
+        Value::Entry(entry) => Ok(entry.1.clone()),
+        Value::Path(path) => Ok(Value::list(path.objects.clone())),
+        other => Err(Error::of_type(name, "a map, map entry or path", other)),
+    }
+}
+
+/// A map of keys and values that stand in turns; pairs of which one is unbound are left out.
+pub(crate) fn make_map(args: Vec<Value>) -> Value {
+    let mut map = Map::with_capacity(args.len() / 2);
+    let mut args = args.into_iter();
+    while let (Some(key), Some(value)) = (args.next(), args.next()) {
+        if !matches!(key, Value::Unbound) && !matches!(value, Value::Unbound) {
+            map.insert(key, value);
+        }
+    }
+    Value::map(map)
+}
+
+/// What `unfold()` gives.
+pub(crate) fn unfold(value: Value) -> Value {
+    match value {
+        Value::List(_) => value,
+        Value::Set(items) => Value::List(items),
+        Value::Map(map) => {
+            let entry = |(k, v): (&Value, &Value)| Value::Entry(Arc::new((k.clone(), v.clone())));
+            Value::list(map.iter().map(entry).collect())
+        }
+        Value::Path(path) => Value::list(path.objects.clone()),
+        other => Value::list(vec![other]),
+    }
+}

@@ -1,0 +1,149 @@
+//! Paths: of openCypher (vertices and edges in turns) and of Gremlin (any objects, with labels).
+
+use super::error::Error;
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+use tidegraph_types::{Edge, Path, Str, Value};
+
+fn path<'a>(name: &'static str, value: &'a Value) -> Result<&'a Arc<Path>, Error> {
+    match value {
+        Value::Path(path) => Ok(path),
+        other => Err(Error::of_type(name, "a path", other)),
+    }
+}
+
+/// `nodes(path)`.
+pub(crate) fn vertices(name: &'static str, value: &Value) -> Result<Value, Error> {
+    let objects = &path(name, value)?.objects;
+    Ok(Value::list(objects.iter().filter(|o| o.as_vertex().is_some()).cloned().collect()))
+}
+
+/// `relationships(path)`.
+pub(crate) fn edges(name: &'static str, value: &Value) -> Result<Value, Error> {
+    let objects = &path(name, value)?.objects;
+    Ok(Value::list(objects.iter().filter(|o| o.as_edge().is_some()).cloned().collect()))
+}
+
+/// `length(path)`: its edges.
+pub(crate) fn length(name: &'static str, value: &Value) -> Result<Value, Error> {
+    let objects = &path(name, value)?.objects;
+    Ok(Value::Long(objects.iter().filter(|o| o.as_edge().is_some()).count() as i64))
+}
+
+fn label(name: &'static str, value: &Value) -> Result<Str, Error> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        other => Err(Error::of_type(name, "labels that are strings", other)),
+    }
+}
+
+/// The path made longer by one object. Args: path or unbound, object, labels.
+pub(crate) fn append(name: &'static str, mut args: Vec<Value>) -> Result<Value, Error> {
+    let labels = args.split_off(2).iter().map(|v| label(name, v)).collect::<Result<Vec<_>, _>>()?;
+    let object = args.pop().unwrap_or_default();
+    let mut longer = match args.pop().unwrap_or_default() {
+        Value::Path(mut path) => {
+            // Room for the one that comes; a copy made anew would otherwise be copied once more.
+            if Arc::get_mut(&mut path).is_none() {
+                let mut objects = Vec::with_capacity(path.objects.len() + 1);
+                objects.extend(path.objects.iter().cloned());
+                path = Arc::new(Path { objects, labels: path.labels.clone() });
+            }
+            path
+        }
+        other if other.is_null() => Arc::default(),
+        other => return Err(Error::of_type(name, "a path", &other)),
+    };
+    let inner = Arc::make_mut(&mut longer);
+    if !labels.is_empty() || !inner.labels.is_empty() {
+        inner.labels.resize(inner.objects.len(), vec![]);
+        inner.labels.push(labels);
+    }
+    inner.objects.push(object);
+    Ok(Value::Path(longer))
+}
+
+/// The path with labels added to its last object. Args: path, labels.
+pub(crate) fn add_labels(name: &'static str, args: Vec<Value>) -> Result<Value, Error> {
+    let mut labelled = Arc::clone(path(name, &args[0])?);
+    let labels = args[1..].iter().map(|v| label(name, v)).collect::<Result<Vec<_>, _>>()?;
+    drop(args);
+    let inner = Arc::make_mut(&mut labelled);
+    inner.labels.resize(inner.objects.len(), vec![]);
+    if let Some(last) = inner.labels.last_mut() {
+        for label in labels {
+            if !last.contains(&label) {
+                last.push(label);
+            }
+        }
+    }
+    Ok(Value::Path(labelled))
+}
+
+/// Whether no object stands in the path twice.
+pub(crate) fn is_simple(name: &'static str, value: &Value) -> Result<Value, Error> {
+    let objects = &path(name, value)?.objects;
+    // Most paths are short: comparing is cheaper than hashing.
+    let simple = if objects.len() <= 12 {
+        objects.iter().enumerate().all(|(at, object)| !objects[..at].contains(object))
+    } else {
+        let mut seen = FxHashSet::default();
+        objects.iter().all(|object| seen.insert(object))
+    };
+    Ok(Value::Bool(simple))
+}
+
+/// All objects that carry a label.
+pub(crate) fn select_all(name: &'static str, value: &Value, wanted: &Value) -> Result<Value, Error> {
+    let wanted = label(name, wanted)?;
+    if value.is_null() {
+        return Ok(Value::list(vec![]));
+    }
+    let path = path(name, value)?;
+    let labelled = path.objects.iter().zip(&path.labels).filter(|(_, labels)| labels.contains(&wanted));
+    Ok(Value::list(labelled.map(|(object, _)| object.clone()).collect()))
+}
+
+/// A path of vertices, edges and lists of edges in turns; vertices inside a list are derived.
+pub(crate) fn make(name: &'static str, args: &[Value]) -> Result<Value, Error> {
+    let mut objects: Vec<Value> = Vec::with_capacity(args.len());
+    for arg in args {
+        if arg.as_vertex().is_some() {
+            // After a list of edges the vertex is there already.
+            if objects.last().is_none_or(|last| last.as_vertex().is_none()) {
+                objects.push(arg.clone());
+            }
+        } else if arg.as_edge().is_some() {
+            objects.push(arg.clone());
+        } else if let Some(edges) = arg.as_slice() {
+            walk(name, edges, &mut objects)?;
+        } else {
+            return Err(Error::of_type(name, "vertices, edges and lists of edges", arg));
+        }
+    }
+    Ok(Value::Path(Arc::new(Path { objects, labels: vec![] })))
+}
+
+/// Appends edges and the vertices between them, from the vertex that stands last.
+fn walk(name: &'static str, edges: &[Value], objects: &mut Vec<Value>) -> Result<(), Error> {
+    let edges: Vec<Edge> = edges
+        .iter()
+        .map(|e| e.as_edge().ok_or_else(|| Error::of_type(name, "lists of edges only", e)))
+        .collect::<Result<_, _>>()?;
+    let Some(mut at) = objects.last().and_then(Value::as_vertex) else {
+        return Err(Error::argument(name, "takes a vertex before each list", &Value::list(vec![])));
+    };
+    for edge in edges {
+        let next = if edge.source == at {
+            edge.target
+        } else if edge.target == at {
+            edge.source
+        } else {
+            return Err(Error::of_type(name, "edges that follow each other", &Value::Edge(edge)));
+        };
+        objects.push(Value::Edge(edge));
+        objects.push(Value::Vertex(next));
+        at = next;
+    }
+    Ok(())
+}

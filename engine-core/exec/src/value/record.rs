@@ -1,0 +1,304 @@
+//! One element's data for one row, and the functions that look into it.
+
+use super::elements::Elements;
+use super::error::Error;
+use crate::Result;
+use std::sync::Arc;
+use tidegraph_apl::{EdgeRows, PropertyCell, VertexRows};
+use tidegraph_plan::Function;
+use tidegraph_types::{Edge, Gui, Map, PropertyRef, Str, Symbol, Token, Value, element::generated_edge_id};
+
+/// Which element.
+#[derive(Clone, Copy)]
+enum Handle<'e> {
+    Vertex(Gui, &'e [Token]),
+    Edge(Edge),
+}
+
+/// One element as far as it was read. An absent one has neither labels nor properties.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'e> {
+    handle: Handle<'e>,
+    id: Option<&'e Str>,
+    cells: &'e [PropertyCell],
+}
+
+impl<'e> Record<'e> {
+    /// A row of an answer about vertices.
+    pub fn vertex(gui: Gui, rows: &'e VertexRows, row: usize) -> Self {
+        Self {
+            handle: Handle::Vertex(gui, rows.labels_of(row)),
+            id: rows.ids.get(row),
+            cells: rows.cells_of(row),
+        }
+    }
+
+    /// A row of an answer about edges.
+    pub fn edge(edge: Edge, rows: &'e EdgeRows, row: usize) -> Self {
+        Self { handle: Handle::Edge(edge), id: rows.ids.get(row), cells: rows.cells_of(row) }
+    }
+
+    /// An edge of which only the handle is needed.
+    pub fn handle(edge: Edge) -> Self {
+        Self { handle: Handle::Edge(edge), id: None, cells: &[] }
+    }
+
+    /// The element as a value.
+    fn value(&self) -> Value {
+        match self.handle {
+            Handle::Vertex(gui, _) => Value::Vertex(gui),
+            Handle::Edge(edge) => Value::Edge(edge),
+        }
+    }
+
+    /// The only value of a key, without a copy; `None` if there is none or there are several.
+    pub fn single(&self, token: Token) -> Option<&'e Value> {
+        let mut values = self.cells.iter().filter(|cell| cell.key == token).map(|cell| &cell.value);
+        let first = values.next();
+        if values.next().is_some() { None } else { first }
+    }
+
+    /// The property of a key: null if absent, its value, or a list if it has several.
+    pub fn property(&self, token: Option<Token>) -> Value {
+        let Some(token) = token else { return Value::Null };
+        let mut values = self.cells.iter().filter(|cell| cell.key == token).map(|cell| &cell.value);
+        match (values.next(), values.next()) {
+            (None, _) => Value::Null,
+            (Some(one), None) => one.clone(),
+            (Some(first), Some(second)) => {
+                let mut all = vec![first.clone(), second.clone()];
+                all.extend(values.cloned());
+                Value::list(all)
+            }
+        }
+    }
+
+    /// Whether it has a label: a vertex all of (or, when `any`, one of) these, an edge one of these.
+    pub fn has_labels(&self, elements: &Elements<'_, '_>, labels: &[Str], any: bool) -> bool {
+        let has = |label: &Str| {
+            elements.token(label).is_some_and(|token| match self.handle {
+                Handle::Vertex(_, own) => own.contains(&token),
+                Handle::Edge(edge) => edge.label == token,
+            })
+        };
+        if any || matches!(self.handle, Handle::Edge(_)) {
+            labels.iter().any(has)
+        } else {
+            labels.iter().all(has)
+        }
+    }
+
+    fn id(&self) -> Value {
+        match (self.id, self.handle) {
+            (Some(id), _) if !id.is_empty() => Value::String(id.clone()),
+            // A deleted edge without an id of its own still has the one made from its handle.
+            (_, Handle::Edge(edge)) => Value::String(generated_edge_id(edge.source, edge.sid)),
+            _ => Value::Null,
+        }
+    }
+
+    fn label(&self, elements: &Elements<'_, '_>) -> Str {
+        match self.handle {
+            Handle::Vertex(_, labels) => elements.joined(labels),
+            Handle::Edge(edge) => elements.name(edge.label),
+        }
+    }
+
+    /// A function of this element. `args` are the arguments after it.
+    pub fn call(
+        &self,
+        elements: &Elements<'_, '_>,
+        function: Function,
+        name: &'static str,
+        args: &[Value],
+    ) -> Result<Value> {
+        Ok(match function {
+            Function::Id => self.id(),
+            Function::Label => Value::String(self.label(elements)),
+            Function::Labels => match self.handle {
+                Handle::Vertex(_, labels) => {
+                    Value::list(labels.iter().map(|label| Value::String(elements.name(*label))).collect())
+                }
+                Handle::Edge(_) => return Err(Error::of_type(name, "a vertex", &self.value()).into()),
+            },
+            Function::Type => match self.handle {
+                Handle::Edge(edge) => Value::String(elements.name(edge.label)),
+                Handle::Vertex(..) => return Err(Error::of_type(name, "an edge", &self.value()).into()),
+            },
+            Function::Keys => {
+                Value::list(self.groups(elements, &[]).map(|(key, _)| Value::String(key)).collect())
+            }
+            Function::PropertyMap => {
+                let entries = self.groups(elements, &[]).map(|(key, cells)| {
+                    (Value::String(key), self.property(cells.first().map(|cell| cell.key)))
+                });
+                Value::map(entries.collect())
+            }
+            Function::PropertyValues => {
+                let cells = self.groups(elements, args).flat_map(|(_, cells)| cells);
+                Value::list(cells.map(|cell| cell.value.clone()).collect())
+            }
+            Function::Properties => {
+                let owner = self.value();
+                let of = |(key, cells): (Str, &'e [PropertyCell])| {
+                    let owner = &owner;
+                    cells.iter().map(move |cell| property(owner, &key, &cell.value)).collect::<Vec<_>>()
+                };
+                Value::list(self.groups(elements, args).flat_map(of).collect())
+            }
+            Function::ValueMap => self.value_map(elements, args),
+            Function::ElementMap => self.element_map(elements, args)?,
+            Function::GremlinPropertyMap => {
+                let owner = self.value();
+                let entries = self.groups(elements, args).map(|(key, cells)| {
+                    let mut all = cells.iter().map(|cell| property(&owner, &key, &cell.value));
+                    let value = match self.handle {
+                        Handle::Vertex(..) => Value::list(all.collect()),
+                        Handle::Edge(_) => all.next().unwrap_or_default(),
+                    };
+                    (Value::String(key.clone()), value)
+                });
+                Value::map(entries.collect())
+            }
+            // `HasProperty`, the only one left.
+            _ => match args.first() {
+                Some(Value::String(key)) => {
+                    let token = elements.token(key);
+                    Value::Bool(self.cells.iter().any(|cell| Some(cell.key) == token))
+                }
+                Some(Value::Null | Value::Unbound) | None => Value::Bool(false),
+                Some(other) => return Err(Error::of_type(name, "a string as key", other).into()),
+            },
+        })
+    }
+
+    /// Property keys with their values: those asked for in that order, or all as they are stored.
+    fn groups<'s>(
+        &'s self,
+        elements: &'s Elements<'_, '_>,
+        keys: &'s [Value],
+    ) -> impl Iterator<Item = (Str, &'e [PropertyCell])> + 's {
+        let chosen = keys.iter().enumerate().filter_map(move |(at, key)| match key {
+            // A key that is asked for twice is answered once.
+            Value::String(key) if !keys[..at].contains(&keys[at]) => {
+                let token = elements.token(key)?;
+                let from = self.cells.iter().position(|cell| cell.key == token)?;
+                let len = self.cells[from..].iter().take_while(|cell| cell.key == token).count();
+                Some((key.clone(), &self.cells[from..from + len]))
+            }
+            _ => None,
+        });
+        let all = if keys.is_empty() { self.cells } else { &[] };
+        let all = all.chunk_by(|a, b| a.key == b.key).map(|cells| (elements.name(cells[0].key), cells));
+        chosen.chain(all)
+    }
+
+    fn value_map(&self, elements: &Elements<'_, '_>, args: &[Value]) -> Value {
+        let mut map = Map::new();
+        if args.first() == Some(&Value::Bool(true)) {
+            map.insert(Value::Symbol(Symbol::Id), self.id());
+            map.insert(Value::Symbol(Symbol::Label), Value::String(self.label(elements)));
+        }
+        for (key, cells) in self.groups(elements, args.get(1..).unwrap_or_default()) {
+            let value = match self.handle {
+                Handle::Vertex(..) => Value::list(cells.iter().map(|cell| cell.value.clone()).collect()),
+                Handle::Edge(_) => cells[0].value.clone(),
+            };
+            map.insert(Value::String(key), value);
+        }
+        Value::map(map)
+    }
+
+    fn element_map(&self, elements: &Elements<'_, '_>, keys: &[Value]) -> Result<Value> {
+        let mut map = Map::with_capacity(4 + self.cells.len());
+        map.insert(Value::Symbol(Symbol::Id), self.id());
+        map.insert(Value::Symbol(Symbol::Label), Value::String(self.label(elements)));
+        if let Handle::Edge(edge) = self.handle {
+            for (symbol, gui) in [(Symbol::In, edge.target), (Symbol::Out, edge.source)] {
+                let (id, label) = elements.end(edge, gui)?;
+                let mut end = Map::with_capacity(2);
+                end.insert(Value::Symbol(Symbol::Id), Value::String(id));
+                end.insert(Value::Symbol(Symbol::Label), Value::String(label));
+                map.insert(Value::Symbol(symbol), Value::map(end));
+            }
+        }
+        for (key, cells) in self.groups(elements, keys) {
+            if let Some(last) = cells.last() {
+                map.insert(Value::String(key), last.value.clone());
+            }
+        }
+        Ok(Value::map(map))
+    }
+}
+
+fn property(owner: &Value, key: &Str, value: &Value) -> Value {
+    Value::Property(Arc::new(PropertyRef { owner: owner.clone(), key: key.clone(), value: value.clone() }))
+}
+
+/// The element functions of what is no element: maps, properties of elements, anything else.
+pub(crate) fn call_other(
+    elements: &Elements<'_, '_>,
+    function: Function,
+    name: &'static str,
+    value: &Value,
+    args: &[Value],
+) -> Result<Value> {
+    let wrong = |expected| Err(Error::of_type(name, expected, value).into());
+    match (function, value) {
+        (Function::HasProperty, other) if other.is_null() => Ok(Value::Bool(false)),
+        (_, Value::Unbound) => Ok(Value::Unbound),
+        (_, Value::Null) => Ok(Value::Null),
+        (Function::Keys, Value::Map(map)) => Ok(Value::list(map.keys().cloned().collect())),
+        (Function::PropertyMap, Value::Map(_)) => Ok(value.clone()),
+        (Function::HasProperty, Value::Map(map)) => {
+            Ok(Value::Bool(args.first().is_some_and(|key| map.contains_key(key))))
+        }
+        (_, Value::Property(property)) => of_property(elements, function, name, property, args),
+        (Function::Labels, _) => wrong("a vertex"),
+        (Function::Type, _) => wrong("an edge"),
+        (Function::Keys | Function::PropertyMap | Function::HasProperty, _) => wrong("a vertex, edge or map"),
+        (Function::Id | Function::Label, _) => wrong("a vertex, edge or property"),
+        _ => wrong("a vertex or edge"),
+    }
+}
+
+/// A property is itself an element in Gremlin, one without properties of its own.
+fn of_property(
+    elements: &Elements<'_, '_>,
+    function: Function,
+    name: &'static str,
+    property: &Arc<PropertyRef>,
+    args: &[Value],
+) -> Result<Value> {
+    let id = || -> Result<Value> {
+        let owner = elements.with(&property.owner, |record| Ok(record.id())).unwrap_or(Ok(Value::Null))?;
+        let shown = super::text::to_text(&property.value).unwrap_or_default();
+        Ok(Value::string(format!("{}|{}|{shown}", owner.as_str().unwrap_or_default(), property.key)))
+    };
+    let statement = |map: &mut Map| -> Result<()> {
+        map.insert(Value::Symbol(Symbol::Id), id()?);
+        map.insert(Value::Symbol(Symbol::Key), Value::String(property.key.clone()));
+        map.insert(Value::Symbol(Symbol::Value), property.value.clone());
+        Ok(())
+    };
+    match function {
+        Function::Id => id(),
+        Function::Label => Ok(Value::String(property.key.clone())),
+        Function::PropertyValues | Function::Properties => Ok(Value::list(vec![])),
+        Function::HasProperty => Ok(Value::Bool(false)),
+        Function::ValueMap => {
+            let mut map = Map::new();
+            if args.first() == Some(&Value::Bool(true)) {
+                statement(&mut map)?;
+            }
+            Ok(Value::map(map))
+        }
+        Function::ElementMap => {
+            let mut map = Map::new();
+            statement(&mut map)?;
+            Ok(Value::map(map))
+        }
+        Function::GremlinPropertyMap => Ok(Value::map(Map::new())),
+        _ => Err(Error::of_type(name, "a vertex or edge", &Value::Property(Arc::clone(property))).into()),
+    }
+}

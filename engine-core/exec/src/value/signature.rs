@@ -1,0 +1,123 @@
+//! Names of functions as their language writes them, for errors, and how many arguments they take.
+
+use super::error::Error;
+use tidegraph_plan::Function;
+
+/// The name, as an error shows it.
+pub(crate) fn name(function: Function) -> &'static str {
+    signature(function).0
+}
+
+/// Refuses a call with too few or too many arguments, so that functions may index theirs.
+pub(crate) fn check(function: Function, given: usize) -> Result<(), Error> {
+    let (operation, fewest, most) = signature(function);
+    if (fewest..=most).contains(&given) {
+        return Ok(());
+    }
+    let expected = if most == ANY {
+        format!("at least {fewest}")
+    } else if fewest == most {
+        fewest.to_string()
+    } else {
+        format!("{fewest} to {most}")
+    };
+    Err(Error::ArgumentCount { operation, expected, given })
+}
+
+/// No upper bound.
+const ANY: usize = usize::MAX;
+
+fn signature(function: Function) -> (&'static str, usize, usize) {
+    use Function as F;
+    match function {
+        F::Id => ("id()", 1, 1),
+        F::Labels => ("labels()", 1, 1),
+        F::Type => ("type()", 1, 1),
+        F::Label => ("label()", 1, 1),
+        F::Keys => ("keys()", 1, 1),
+        F::PropertyMap => ("properties()", 1, 1),
+        F::PropertyValues => ("values()", 1, ANY),
+        F::Properties => ("properties()", 1, ANY),
+        F::ValueMap => ("valueMap()", 2, ANY),
+        F::ElementMap => ("elementMap()", 1, ANY),
+        F::GremlinPropertyMap => ("propertyMap()", 1, ANY),
+        F::PropertyKey => ("key()", 1, 1),
+        F::PropertyValue => ("value()", 1, 1),
+        F::StartNode => ("startNode()", 1, 1),
+        F::EndNode => ("endNode()", 1, 1),
+        F::OtherNode => ("otherV()", 2, 2),
+        F::HasProperty => ("has()", 2, 2),
+        F::RequireNotNull => ("a required value", 2, 2),
+        F::Nodes => ("nodes()", 1, 1),
+        F::Relationships => ("relationships()", 1, 1),
+        F::Length => ("length()", 1, 1),
+        F::PathAppend => ("path()", 2, ANY),
+        F::PathLabel => ("as()", 1, ANY),
+        F::PathIsSimple => ("simplePath()", 1, 1),
+        F::MakePath => ("a path", 0, ANY),
+        F::PathSelectAll => ("select()", 2, 2),
+        F::MapGet => ("select()", 2, 2),
+        F::MapKeys => ("select(keys)", 1, 1),
+        F::MapValues => ("select(values)", 1, 1),
+        F::MakeMap => ("a map", 0, ANY),
+        F::Unfold => ("unfold()", 1, 1),
+        F::StartsWith => ("STARTS WITH", 2, 2),
+        F::EndsWith => ("ENDS WITH", 2, 2),
+        F::Contains => ("CONTAINS", 2, 2),
+        F::Regex => ("regex()", 2, 2),
+        F::MatchesWhole => ("=~", 2, 2),
+        F::CountLocal => ("count(local)", 1, 1),
+        F::SumLocal => ("sum(local)", 1, 1),
+        F::MinLocal => ("min(local)", 1, 1),
+        F::MaxLocal => ("max(local)", 1, 1),
+        F::MeanLocal => ("mean(local)", 1, 1),
+        F::DedupLocal => ("dedup(local)", 1, 1),
+        F::RangeLocal => ("range(local)", 3, 3),
+        F::TailLocal => ("tail(local)", 2, 2),
+        F::OrderLocal => ("order(local)", 2, 2),
+        F::Coalesce => ("coalesce()", 1, ANY),
+        F::Size => ("size()", 1, 1),
+        F::Head => ("head()", 1, 1),
+        F::Last => ("last()", 1, 1),
+        F::ListTail => ("tail()", 1, 1),
+        F::Reverse => ("reverse()", 1, 1),
+        F::Range => ("range()", 2, 3),
+        F::ToInteger => ("toInteger()", 1, 1),
+        F::ToFloat => ("toFloat()", 1, 1),
+        F::ToText => ("toString()", 1, 1),
+        F::ToBoolean => ("toBoolean()", 1, 1),
+        F::Abs => ("abs()", 1, 1),
+        F::Ceil => ("ceil()", 1, 1),
+        F::Floor => ("floor()", 1, 1),
+        F::Round => ("round()", 1, 2),
+        F::Sign => ("sign()", 1, 1),
+        F::Sqrt => ("sqrt()", 1, 1),
+        F::Exp => ("exp()", 1, 1),
+        F::Log => ("log()", 1, 1),
+        F::Log10 => ("log10()", 1, 1),
+        F::Sin => ("sin()", 1, 1),
+        F::Cos => ("cos()", 1, 1),
+        F::Tan => ("tan()", 1, 1),
+        F::Asin => ("asin()", 1, 1),
+        F::Acos => ("acos()", 1, 1),
+        F::Atan => ("atan()", 1, 1),
+        F::Atan2 => ("atan2()", 2, 2),
+        F::Degrees => ("degrees()", 1, 1),
+        F::Radians => ("radians()", 1, 1),
+        F::Pi => ("pi()", 0, 0),
+        F::Euler => ("e()", 0, 0),
+        F::Rand => ("rand()", 0, 0),
+        F::Substring => ("substring()", 2, 3),
+        F::Left => ("left()", 2, 2),
+        F::Right => ("right()", 2, 2),
+        F::Trim => ("trim()", 1, 1),
+        F::LTrim => ("lTrim()", 1, 1),
+        F::RTrim => ("rTrim()", 1, 1),
+        F::ToLower => ("toLower()", 1, 1),
+        F::ToUpper => ("toUpper()", 1, 1),
+        F::Replace => ("replace()", 3, 3),
+        F::Split => ("split()", 2, 2),
+        F::Timestamp => ("timestamp()", 0, 0),
+        F::DateTime => ("datetime()", 0, 1),
+    }
+}

@@ -1,0 +1,80 @@
+//! Functions over strings. Positions and lengths count characters (Unicode scalar values), never bytes.
+
+use super::error::Error;
+use tidegraph_plan::Function;
+use tidegraph_types::{Str, Value};
+
+/// The text that `toString` gives; `None` for what has none.
+pub(crate) fn to_text(value: &Value) -> Option<Str> {
+    Some(match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(v) => Str::new_static(if *v { "true" } else { "false" }),
+        Value::Float(v) => Str::from(format!("{v:?}")),
+        Value::Double(v) => Str::from(format!("{v:?}")),
+        Value::DateTime(v) => Str::from(v.to_string()),
+        other => Str::from(other.as_i64()?.to_string()),
+    })
+}
+
+fn text<'a>(name: &'static str, value: &'a Value) -> Result<&'a str, Error> {
+    value.as_str().ok_or_else(|| Error::of_type(name, "a string", value))
+}
+
+/// An integer that is not negative, as a number of characters.
+fn count(name: &'static str, value: &Value) -> Result<usize, Error> {
+    let Some(number) = value.as_i64() else {
+        return Err(Error::of_type(name, "an integer", value));
+    };
+    usize::try_from(number).map_err(|_| Error::argument(name, "takes no negative number", value))
+}
+
+/// Byte offset of a character; the end when there are fewer.
+fn offset(text: &str, chars: usize) -> usize {
+    text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at)
+}
+
+/// A string function whose arguments are not null. `name` is its name for errors.
+pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Result<Value, Error> {
+    let subject = text(name, &args[0])?;
+    let result: String = match function {
+        Function::Trim => subject.trim().to_owned(),
+        Function::LTrim => subject.trim_start().to_owned(),
+        Function::RTrim => subject.trim_end().to_owned(),
+        Function::ToLower => subject.to_lowercase(),
+        Function::ToUpper => subject.to_uppercase(),
+        Function::Left => subject[..offset(subject, count(name, &args[1])?)].to_owned(),
+        Function::Right => {
+            let wanted = count(name, &args[1])?;
+            let skipped = subject.chars().count().saturating_sub(wanted);
+            subject[offset(subject, skipped)..].to_owned()
+        }
+        Function::Substring => {
+            let rest = &subject[offset(subject, count(name, &args[1])?)..];
+            match args.get(2) {
+                Some(length) => rest[..offset(rest, count(name, length)?)].to_owned(),
+                None => rest.to_owned(),
+            }
+        }
+        Function::Replace => subject.replace(text(name, &args[1])?, text(name, &args[2])?),
+        _ => {
+            let delimiter = text(name, &args[1])?;
+            let parts = if delimiter.is_empty() {
+                subject.chars().map(|c| Value::string(c.to_string())).collect()
+            } else {
+                subject.split(delimiter).map(Value::from).collect()
+            };
+            return Ok(Value::list(parts));
+        }
+    };
+    Ok(Value::string(result))
+}
+
+/// STARTS WITH, ENDS WITH, CONTAINS: null if one is no string.
+pub(crate) fn test(function: Function, a: &Value, b: &Value) -> Value {
+    let (Some(text), Some(part)) = (a.as_str(), b.as_str()) else { return Value::Null };
+    Value::Bool(match function {
+        Function::StartsWith => text.starts_with(part),
+        Function::EndsWith => text.ends_with(part),
+        _ => text.contains(part),
+    })
+}
