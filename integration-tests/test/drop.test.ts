@@ -1,46 +1,59 @@
-/** The drop folder: files that are copied into it are loaded, also those that were there before. */
+/** The drop folder: each folder in it is one load, taken when `_SUCCESS` appears in it, at once or after a start, and once only. */
 import assert from "node:assert/strict";
-import { copyFile, mkdtemp, rename, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { cypherValue } from "../src/client.ts";
 import { dataPath, LIBRARY } from "../src/data.ts";
 import { eventually, Server } from "../src/server.ts";
 
+const LOOKING_MS = 2_000;
+
 const count = (server: Server) => cypherValue(server, "MATCH (n) RETURN count(n)");
 const edges = (server: Server) => cypherValue(server, "MATCH ()-[r]->() RETURN count(r)");
+const done = (folder: string) => writeFile(join(folder, "_SUCCESS"), "");
 
-for (const [dialect, files] of [
-  ["gremlin", ["vertices.csv", "edges.csv"]],
-  ["opencypher", ["nodes.csv", "relationships.csv"]],
-] as const) {
-  test(`files in the ${dialect} dialect that are copied into the drop folder are loaded`, async (t) => {
+/** Copies files of `data/` into a folder of the drop folder, without saying that they are complete. */
+async function drop(server: Server, name: string, files: readonly string[]): Promise<string> {
+  const folder = join(server.drop, name);
+  await mkdir(folder);
+  for (const file of files) await copyFile(dataPath(file), join(folder, file.replace(/^.*\//, "")));
+  return folder;
+}
+
+for (const files of [
+  ["gremlin/vertices.csv", "gremlin/edges.csv"],
+  ["opencypher/nodes.csv", "opencypher/relationships.csv"],
+]) {
+  test(`a dropped folder with ${files.join(" and ")} is loaded when it is complete`, async (t) => {
     const server = await Server.start(t);
-    for (const file of files) await copyFile(dataPath(`${dialect}/${file}`), join(server.drop, file));
+    const folder = await drop(server, "library", files);
+    await sleep(LOOKING_MS);
+    assert.equal(await count(server), 0, "it was loaded before it was complete");
+    await done(folder);
     await eventually("all vertices are there", async () => (await count(server)) === LIBRARY.vertices);
-    await eventually("all edges are there", async () => (await edges(server)) === LIBRARY.edges);
+    assert.equal(await edges(server), LIBRARY.edges, "vertices and edges become visible together");
   });
 }
 
-test("a file that was moved in while the service was down is loaded at its start, once", async (t) => {
+test("what was dropped while the service was down is loaded at its start, once", async (t) => {
   const server = await Server.start(t);
   await server.stop();
-  const folder = await mkdtemp(join(tmpdir(), "tidegraph-drop-"));
-  await copyFile(dataPath("gremlin/vertices.csv"), join(folder, "vertices.csv"));
-  await rename(join(folder, "vertices.csv"), join(server.drop, "vertices.csv"));
+  await done(await drop(server, "library", ["gremlin/vertices.csv"]));
   await server.start();
   await eventually("all vertices are there", async () => (await count(server)) === LIBRARY.vertices);
   await cypherValue(server, "MATCH (n) WHERE id(n) = 'b1' DETACH DELETE n RETURN count(*)");
   await server.stop();
   await server.start();
-  await new Promise((done) => setTimeout(done, 2_000));
+  await sleep(LOOKING_MS);
   assert.equal(await count(server), LIBRARY.vertices - 1, "it was loaded again");
 });
 
-test("a bad file does no harm: nothing of it is seen, and the next one is loaded", async (t) => {
+test("a bad load does no harm: nothing of it is seen, and the next one is loaded", async (t) => {
   const server = await Server.start(t);
-  await writeFile(join(server.drop, "bad.csv"), "~label,name:String\nBook,Nobody\n");
-  await copyFile(dataPath("gremlin/vertices.csv"), join(server.drop, "vertices.csv"));
-  await eventually("the good file is loaded", async () => (await count(server)) === LIBRARY.vertices);
+  await done(await drop(server, "bad", ["gremlin/edges.csv", "bad/missing-id.csv"]));
+  await done(await drop(server, "good", ["gremlin/vertices.csv"]));
+  await eventually("the good one is loaded", async () => (await count(server)) === LIBRARY.vertices);
+  assert.equal(await edges(server), 0);
 });

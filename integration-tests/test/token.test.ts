@@ -1,0 +1,28 @@
+/** A service that other machines can reach asks who is there. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { refusal } from "../src/client.ts";
+import { freePort, runBinary, Server } from "../src/server.ts";
+
+test("requests need the token, if there is one", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "tidegraph-test-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, "token");
+  await writeFile(file, "a-token-for-the-tests\n");
+  const server = await Server.start(t, { args: ["--token-file", file] });
+  const address = `${server.endpoint}/openCypher?query=RETURN%201%20AS%20x`;
+  await refusal(await fetch(address), "AccessDeniedException");
+  const wrong = { authorization: "Bearer a-token-for-the-tesTs" };
+  await refusal(await fetch(address, { headers: wrong }), "AccessDeniedException");
+  const right = { authorization: "Bearer a-token-for-the-tests" };
+  assert.equal((await fetch(address, { headers: right })).status, 200);
+});
+
+test("without a token only this machine is served", async () => {
+  const ended = await runBinary(["serve", "--host", "0.0.0.0", "--port", String(await freePort())]);
+  assert.notEqual(ended.code, 0);
+  assert.match(ended.stderr, /--token-file/);
+});
