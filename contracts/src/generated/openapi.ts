@@ -495,8 +495,8 @@ export interface components {
          * @description What to load, and how
          */
         "loader-request.schema": {
-            /** @description an s3:// or file:// URI of a file or of a folder */
-            source: string;
+            /** @description an s3:// or file:// URI of a file or of a folder, or several that become visible together */
+            source: string | string[];
             /**
              * @description csv is Gremlin's dialect
              * @enum {string}
