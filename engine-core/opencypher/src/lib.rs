@@ -1,1 +1,36 @@
-//! placeholder
+//! openCypher: text to the language-neutral plan.
+//!
+//! **Flow.** text → [`lexer`] (tokens) → [`parser`] (syntax tree, [`ast`]) → [`lower`] (names to slots, the checks that
+//! need no data, [`Plan`]). Parameters stay in the plan, so that it can be cached and run with others.
+//!
+//! **Errors.** Whatever does not parse or names what cannot be is `FrontEndError::Syntax` with line, column and what was
+//! expected. A part of the language that is not there yet is `FrontEndError::Unsupported`.
+//!
+//! What must never happen: a panic for any text; a plan that computes something other than what the text says (rather
+//! say "not supported yet"); looking at data.
+
+pub mod ast;
+mod fault;
+mod lexer;
+mod literal;
+mod lower;
+mod parser;
+mod token;
+
+use tidegraph_plan::{FrontEndError, Plan};
+
+/// Translates a request to a plan.
+///
+/// # Errors
+/// The text is no openCypher, names what cannot be, or uses a part of the language that is not there yet.
+pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
+    parser::parse(text).and_then(|query| lower::lower(&query)).map_err(|fault| fault.locate(text))
+}
+
+/// Parses a request without looking at what its names mean.
+///
+/// # Errors
+/// The text is no openCypher, or uses a part of its grammar that is not there yet.
+pub fn parse(text: &str) -> Result<ast::Query, FrontEndError> {
+    parser::parse(text).map_err(|fault| fault.locate(text))
+}

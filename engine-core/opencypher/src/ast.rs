@@ -1,0 +1,383 @@
+//! The syntax tree: what the text says, before names are resolved.
+//!
+//! Equality of trees ignores places: two spellings of one expression are the same grouping key. Names keep their case;
+//! keywords and operators are gone. The height of an expression is bounded by the parser, so that walking one by
+//! recursion cannot exhaust the stack.
+
+use std::fmt;
+use tidegraph_plan::{Arithmetic, Comparison, Length, Quantifier, Shortest};
+use tidegraph_types::{Direction, Str};
+
+/// A byte offset into the text. All places are equal, see the module.
+#[derive(Clone, Copy, Default)]
+pub struct Place(pub u32);
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "@{}", self.0)
+    }
+}
+
+/// A whole request.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Query {
+    /// One, or several joined by UNION.
+    pub parts: Vec<SingleQuery>,
+    /// `UNION ALL`; plain `UNION` drops duplicates. Meaningless for one part.
+    pub union_all: bool,
+}
+
+/// Clauses up to a UNION.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SingleQuery {
+    /// In the order of the text.
+    pub clauses: Vec<Clause>,
+    /// Where it starts.
+    pub place: Place,
+}
+
+/// A clause with its place.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Clause {
+    /// What it is.
+    pub kind: ClauseKind,
+    /// Where it starts.
+    pub place: Place,
+}
+
+/// A clause.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "named as in the language")]
+pub enum ClauseKind {
+    Match { optional: bool, patterns: Vec<PathPattern>, predicate: Option<Expr> },
+    Unwind { list: Expr, variable: Name },
+    With(Box<Projection>),
+    Return(Box<Projection>),
+    Create(Vec<PathPattern>),
+    Merge { pattern: PathPattern, on_create: Vec<SetItem>, on_match: Vec<SetItem> },
+    Set(Vec<SetItem>),
+    Remove(Vec<RemoveItem>),
+    Delete { detach: bool, targets: Vec<Expr> },
+    Foreach { variable: Name, list: Expr, body: Vec<Clause> },
+}
+
+/// A variable where it is named.
+#[derive(Clone, PartialEq)]
+pub struct Name {
+    /// Without backticks.
+    pub text: Str,
+    /// Where it stands.
+    pub place: Place,
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.text)
+    }
+}
+
+/// What WITH and RETURN say.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Projection {
+    /// `DISTINCT`.
+    pub distinct: bool,
+    /// `*` before the items.
+    pub star: bool,
+    /// The items.
+    pub items: Vec<Item>,
+    /// `ORDER BY`.
+    pub order: Vec<SortItem>,
+    /// `SKIP`.
+    pub skip: Option<Expr>,
+    /// `LIMIT`.
+    pub limit: Option<Expr>,
+    /// `WHERE`, of WITH only.
+    pub predicate: Option<Expr>,
+}
+
+/// An item of a projection.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Item {
+    /// What is computed.
+    pub expr: Expr,
+    /// `AS`.
+    pub alias: Option<Name>,
+    /// The expression as it was written: its column's name.
+    pub text: Str,
+}
+
+/// An item of ORDER BY.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SortItem {
+    /// What to sort by.
+    pub expr: Expr,
+    /// `DESC`.
+    pub descending: bool,
+}
+
+/// An item of SET.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "named as in the language")]
+pub enum SetItem {
+    /// `base.key = value`
+    Property { base: Expr, key: Str, value: Expr },
+    /// `variable = map`, `variable += map`
+    Map { variable: Name, map: Expr, replace: bool },
+    /// `variable:Label:Label`
+    Labels { variable: Name, labels: Vec<Str> },
+}
+
+/// An item of REMOVE.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "named as in the language")]
+pub enum RemoveItem {
+    /// `base.key`
+    Property { base: Expr, key: Str },
+    /// `variable:Label:Label`
+    Labels { variable: Name, labels: Vec<Str> },
+}
+
+/// `p = shortestPath((a)-[r]->(b))`: vertices and the edges between them, one edge fewer than vertices.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PathPattern {
+    /// `p`.
+    pub variable: Option<Name>,
+    /// `shortestPath` or `allShortestPaths` around it.
+    pub shortest: Option<Shortest>,
+    /// Vertices, from left to right.
+    pub nodes: Vec<NodePattern>,
+    /// Edges, from left to right.
+    pub edges: Vec<EdgePattern>,
+    /// Where it starts.
+    pub place: Place,
+}
+
+/// `(variable:Label {key: value})`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NodePattern {
+    /// Its name.
+    pub variable: Option<Name>,
+    /// All of these.
+    pub labels: Vec<Str>,
+    /// Its properties.
+    pub properties: Properties,
+    /// Where it starts.
+    pub place: Place,
+}
+
+/// `-[variable:TYPE|TYPE *1..2 {key: value}]->`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EdgePattern {
+    /// Its name.
+    pub variable: Option<Name>,
+    /// One of these; empty: any.
+    pub types: Vec<Str>,
+    /// Its properties.
+    pub properties: Properties,
+    /// From left to right.
+    pub direction: Direction,
+    /// Variable length.
+    pub length: Option<Length>,
+    /// Where it starts.
+    pub place: Place,
+}
+
+/// Properties in a pattern.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Properties {
+    /// `{key: value}`, or nothing.
+    Map(Vec<(Str, Expr)>),
+    /// `$map`.
+    Parameter(Str, Place),
+}
+
+/// An expression with its place.
+#[derive(Clone, PartialEq)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Where it starts; of an operator, where the operator stands.
+    pub place: Place,
+    /// Longest way down to a leaf.
+    pub(crate) height: Height,
+}
+
+/// Height of an expression; does not take part in equality.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Height(pub u16);
+
+impl PartialEq for Height {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kind.fmt(f)
+    }
+}
+
+/// An expression.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "named as in the language")]
+pub enum ExprKind {
+    Literal(Literal),
+    Parameter(Str),
+    Variable(Str),
+    Property(Box<Expr>, Str),
+    Index(Box<Expr>, Box<Expr>),
+    Slice(Box<Expr>, Option<Box<Expr>>, Option<Box<Expr>>),
+    HasLabels(Box<Expr>, Vec<Str>),
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Xor(Box<Expr>, Box<Expr>),
+    Not(Box<Expr>),
+    /// The operand, and whether NOT stands between.
+    IsNull(Box<Expr>, bool),
+    Negate(Box<Expr>),
+    Arithmetic(Arithmetic, Box<Expr>, Box<Expr>),
+    /// `a < b <= c`: holds when each pair does.
+    Comparison(Box<Expr>, Vec<(Comparison, Expr)>),
+    In(Box<Expr>, Box<Expr>),
+    StartsWith(Box<Expr>, Box<Expr>),
+    EndsWith(Box<Expr>, Box<Expr>),
+    Contains(Box<Expr>, Box<Expr>),
+    /// `=~`
+    Matches(Box<Expr>, Box<Expr>),
+    List(Vec<Expr>),
+    Map(Vec<(Str, Expr)>),
+    Case {
+        subject: Option<Box<Expr>>,
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    Comprehension {
+        variable: Name,
+        list: Box<Expr>,
+        filter: Option<Box<Expr>>,
+        map: Option<Box<Expr>>,
+    },
+    Quantified {
+        quantifier: Quantifier,
+        variable: Name,
+        list: Box<Expr>,
+        predicate: Box<Expr>,
+    },
+    Reduce {
+        accumulator: Name,
+        start: Box<Expr>,
+        variable: Name,
+        list: Box<Expr>,
+        step: Box<Expr>,
+    },
+    Call {
+        name: Str,
+        distinct: bool,
+        args: Vec<Expr>,
+    },
+    /// `count(*)`
+    CountRows,
+    /// A pattern as a predicate, or in `exists(…)`; with `shortest` a path.
+    Pattern(Box<PathPattern>),
+    PatternComprehension {
+        pattern: Box<PathPattern>,
+        filter: Option<Box<Expr>>,
+        map: Box<Expr>,
+    },
+    /// `EXISTS { … }`
+    Exists(Vec<Clause>),
+    /// `COUNT { … }`
+    Count(Vec<Clause>),
+}
+
+/// A constant of the text. Numbers of different types differ, unlike values.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "named as in the language")]
+pub enum Literal {
+    Null,
+    Bool(bool),
+    Integer(i64),
+    Float(f64),
+    String(Str),
+}
+
+impl Expr {
+    /// Calls `visit` for each expression directly inside this one; not for those in patterns and subqueries.
+    pub fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        match &self.kind {
+            ExprKind::Literal(_)
+            | ExprKind::Parameter(_)
+            | ExprKind::Variable(_)
+            | ExprKind::CountRows
+            | ExprKind::Pattern(_)
+            | ExprKind::Exists(_)
+            | ExprKind::Count(_) => {}
+            ExprKind::Property(a, _)
+            | ExprKind::HasLabels(a, _)
+            | ExprKind::Not(a)
+            | ExprKind::IsNull(a, _)
+            | ExprKind::Negate(a) => visit(a),
+            ExprKind::Index(a, b)
+            | ExprKind::Xor(a, b)
+            | ExprKind::Arithmetic(_, a, b)
+            | ExprKind::In(a, b)
+            | ExprKind::StartsWith(a, b)
+            | ExprKind::EndsWith(a, b)
+            | ExprKind::Contains(a, b)
+            | ExprKind::Matches(a, b)
+            | ExprKind::Quantified { list: a, predicate: b, .. } => {
+                visit(a);
+                visit(b);
+            }
+            ExprKind::Slice(base, from, to) => {
+                visit(base);
+                from.iter().chain(to).for_each(|e| visit(e));
+            }
+            ExprKind::And(all)
+            | ExprKind::Or(all)
+            | ExprKind::List(all)
+            | ExprKind::Call { args: all, .. } => {
+                all.iter().for_each(visit);
+            }
+            ExprKind::Comparison(first, rest) => {
+                visit(first);
+                rest.iter().for_each(|(_, e)| visit(e));
+            }
+            ExprKind::Map(entries) => entries.iter().for_each(|(_, e)| visit(e)),
+            ExprKind::Case { subject, branches, otherwise } => {
+                subject.iter().chain(otherwise).for_each(|e| visit(e));
+                for (condition, result) in branches {
+                    visit(condition);
+                    visit(result);
+                }
+            }
+            ExprKind::Comprehension { list, filter, map, .. } => {
+                visit(list);
+                filter.iter().chain(map).for_each(|e| visit(e));
+            }
+            ExprKind::Reduce { start, list, step, .. } => {
+                visit(start);
+                visit(list);
+                visit(step);
+            }
+            ExprKind::PatternComprehension { filter, map, .. } => {
+                filter.iter().for_each(|e| visit(e));
+                visit(map);
+            }
+        }
+    }
+
+    /// Whether this expression or one below it satisfies the test; patterns and subqueries are not entered.
+    pub(crate) fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
+        let mut found = test(self);
+        self.for_each_child(&mut |child| found = found || child.any(test));
+        found
+    }
+}

@@ -1,0 +1,40 @@
+//! Errors inside this crate: a place as a byte offset, turned into line and column only when the error leaves.
+
+use tidegraph_plan::FrontEndError;
+
+/// Result of this crate's inner functions.
+pub(crate) type Result<T> = std::result::Result<T, Fault>;
+
+/// An error that still points into the text by offset.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    offset: u32,
+    unsupported: bool,
+    message: String,
+}
+
+impl Fault {
+    /// The text does not parse or names what cannot be.
+    pub(crate) fn syntax(offset: u32, message: impl Into<String>) -> Self {
+        Self { offset, unsupported: false, message: message.into() }
+    }
+
+    /// A construct that is not there yet.
+    pub(crate) fn unsupported(offset: u32, name: impl Into<String>) -> Self {
+        Self { offset, unsupported: true, message: name.into() }
+    }
+
+    /// The error as callers see it. Lines end at `\n`; columns count characters.
+    pub(crate) fn locate(self, text: &str) -> FrontEndError {
+        let before = text.get(..self.offset as usize).unwrap_or(text);
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let line = count(before.matches('\n').count() + 1);
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let column = count(before[start..].chars().count() + 1);
+        if self.unsupported {
+            FrontEndError::Unsupported { name: self.message, line, column }
+        } else {
+            FrontEndError::Syntax { message: self.message, line, column }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Text to tokens, in one pass, without copying: names and literals are read from the text when the parser needs them.
+//!
+//! Never fails as a whole: what cannot be read becomes a last token of kind `Bad` with its fault beside it, so that an
+//! error of the grammar before that place is reported first.
+
+use crate::fault::Fault;
+use crate::token::{Keyword, Kind, Token};
+
+/// The tokens of a text.
+pub(crate) struct Tokens {
+    /// At least one; the last is `End` or `Bad`.
+    pub tokens: Vec<Token>,
+    /// Why the last token is `Bad`.
+    pub fault: Option<Fault>,
+}
+
+/// Splits the text. Texts of 4 GB and more are the caller's to refuse.
+pub(crate) fn tokenize(text: &str) -> Tokens {
+    let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0 };
+    let mut tokens = Vec::with_capacity(text.len() / 3 + 2);
+    loop {
+        let (kind, start, fault) = match lexer.skip_blanks().and_then(|()| {
+            let start = lexer.at;
+            lexer.next_kind().map(|kind| (kind, start))
+        }) {
+            Ok((kind, start)) => (kind, start, None),
+            Err(fault) => (Kind::Bad, lexer.at, Some(fault)),
+        };
+        tokens.push(Token { kind, start: start as u32, end: lexer.at as u32 });
+        if matches!(kind, Kind::End | Kind::Bad) {
+            return Tokens { tokens, fault };
+        }
+    }
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Lexer<'_> {
+    fn byte(&self, ahead: usize) -> u8 {
+        self.bytes.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    fn char(&self) -> Option<char> {
+        self.text.get(self.at..).and_then(|rest| rest.chars().next())
+    }
+
+    fn fault<T>(&self, start: usize, message: impl Into<String>) -> Result<T, Fault> {
+        Err(Fault::syntax(start as u32, message))
+    }
+
+    /// Steps over white space and comments.
+    fn skip_blanks(&mut self) -> Result<(), Fault> {
+        loop {
+            match self.byte(0) {
+                b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c | 0x1c..=0x1f => self.at += 1,
+                b'/' if self.byte(1) == b'/' => {
+                    let rest = &self.bytes[self.at..];
+                    self.at += rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+                }
+                b'/' if self.byte(1) == b'*' => match self.text[self.at + 2..].find("*/") {
+                    Some(length) => self.at += length + 4,
+                    None => return self.fault(self.at, "comment without end, expected '*/'"),
+                },
+                0x80.. => match self.char() {
+                    Some(c) if c.is_whitespace() || c == '\u{feff}' || c == '\u{180e}' => {
+                        self.at += c.len_utf8();
+                    }
+                    _ => return Ok(()),
+                },
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn next_kind(&mut self) -> Result<Kind, Fault> {
+        let start = self.at;
+        if start >= self.bytes.len() {
+            return Ok(Kind::End);
+        }
+        let (kind, length) = match (self.byte(0), self.byte(1)) {
+            (b'a'..=b'z' | b'A'..=b'Z' | b'_', _) => return Ok(self.word()),
+            (b'0'..=b'9', _) => return self.number(),
+            (b'.', b'0'..=b'9') => return self.number(),
+            (b'\'' | b'"', _) => return self.string(),
+            (b'`', _) => return self.quoted(),
+            (b'.', b'.') => (Kind::DotDot, 2),
+            (b'+', b'=') => (Kind::PlusEqual, 2),
+            (b'=', b'~') => (Kind::Matches, 2),
+            (b'<', b'>') => (Kind::NotEqual, 2),
+            (b'<', b'=') => (Kind::LessOrEqual, 2),
+            (b'>', b'=') => (Kind::GreaterOrEqual, 2),
+            (b'(', _) => (Kind::LeftParen, 1),
+            (b')', _) => (Kind::RightParen, 1),
+            (b'[', _) => (Kind::LeftBracket, 1),
+            (b']', _) => (Kind::RightBracket, 1),
+            (b'{', _) => (Kind::LeftBrace, 1),
+            (b'}', _) => (Kind::RightBrace, 1),
+            (b',', _) => (Kind::Comma, 1),
+            (b':', _) => (Kind::Colon, 1),
+            (b';', _) => (Kind::Semicolon, 1),
+            (b'$', _) => (Kind::Dollar, 1),
+            (b'.', _) => (Kind::Dot, 1),
+            (b'|', _) => (Kind::Bar, 1),
+            (b'&', _) => (Kind::Ampersand, 1),
+            (b'!', _) => (Kind::Exclamation, 1),
+            (b'+', _) => (Kind::Plus, 1),
+            (b'-', _) => (Kind::Minus, 1),
+            (b'*', _) => (Kind::Star, 1),
+            (b'/', _) => (Kind::Slash, 1),
+            (b'%', _) => (Kind::Percent, 1),
+            (b'^', _) => (Kind::Caret, 1),
+            (b'=', _) => (Kind::Equal, 1),
+            (b'<', _) => (Kind::Less, 1),
+            (b'>', _) => (Kind::Greater, 1),
+            _ => match self.char() {
+                Some(c) if c.is_alphabetic() => return Ok(self.word()),
+                Some(c) => return self.fault(start, format!("unexpected character {c:?}")),
+                None => return self.fault(start, "unexpected character"),
+            },
+        };
+        self.at += length;
+        Ok(kind)
+    }
+
+    fn word(&mut self) -> Kind {
+        let start = self.at;
+        loop {
+            match self.byte(0) {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => self.at += 1,
+                0x80.. => match self.char() {
+                    Some(c) if c.is_alphanumeric() => self.at += c.len_utf8(),
+                    _ => break,
+                },
+                _ => break,
+            }
+        }
+        Keyword::of(&self.bytes[start..self.at]).map_or(Kind::Word, Kind::Keyword)
+    }
+
+    fn number(&mut self) -> Result<Kind, Fault> {
+        let start = self.at;
+        let mut kind = Kind::Integer;
+        if self.byte(0) == b'0' && matches!(self.byte(1), b'x' | b'X' | b'o' | b'O') {
+            let hex = matches!(self.byte(1), b'x' | b'X');
+            self.at += 2;
+            let digits = self.at;
+            while if hex { self.byte(0).is_ascii_hexdigit() } else { matches!(self.byte(0), b'0'..=b'7') } {
+                self.at += 1;
+            }
+            if self.at == digits {
+                return self.fault(start, "number without digits");
+            }
+        } else {
+            self.digits();
+            if self.byte(0) == b'.' && self.byte(1).is_ascii_digit() {
+                kind = Kind::Float;
+                self.at += 1;
+                self.digits();
+            }
+            let exponent = match (self.byte(0), self.byte(1), self.byte(2)) {
+                (b'e' | b'E', b'0'..=b'9', _) => 1,
+                (b'e' | b'E', b'+' | b'-', b'0'..=b'9') => 2,
+                _ => 0,
+            };
+            if exponent > 0 {
+                kind = Kind::Float;
+                self.at += exponent;
+                self.digits();
+            }
+        }
+        if self.char().is_some_and(|c| c.is_alphanumeric() || c == '_') {
+            while let Some(c) = self.char().filter(|c| c.is_alphanumeric() || *c == '_') {
+                self.at += c.len_utf8();
+            }
+            let text = &self.text[start..self.at];
+            self.at = start;
+            return self.fault(start, format!("invalid number '{}'", crate::literal::excerpt(text)));
+        }
+        Ok(kind)
+    }
+
+    fn digits(&mut self) {
+        while self.byte(0).is_ascii_digit() {
+            self.at += 1;
+        }
+    }
+
+    fn string(&mut self) -> Result<Kind, Fault> {
+        let (start, quote) = (self.at, self.byte(0));
+        self.at += 1;
+        loop {
+            match self.bytes.get(self.at) {
+                None => {
+                    self.at = start;
+                    return self.fault(start, "string without end");
+                }
+                Some(b'\\') => self.at = (self.at + 2).min(self.bytes.len()),
+                Some(b) => {
+                    self.at += 1;
+                    if *b == quote {
+                        return Ok(Kind::String);
+                    }
+                }
+            }
+        }
+    }
+
+    fn quoted(&mut self) -> Result<Kind, Fault> {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            match (self.bytes.get(self.at), self.bytes.get(self.at + 1)) {
+                (None, _) => {
+                    self.at = start;
+                    return self.fault(start, "name in backticks without end");
+                }
+                (Some(b'`'), Some(b'`')) => self.at += 2,
+                (Some(b'`'), _) if self.at == start + 1 => {
+                    self.at = start;
+                    return self.fault(start, "empty name in backticks");
+                }
+                (Some(b'`'), _) => {
+                    self.at += 1;
+                    return Ok(Kind::Quoted);
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+}

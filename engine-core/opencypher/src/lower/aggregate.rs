@@ -1,0 +1,75 @@
+//! Aggregating functions: which they are, and where in an expression they stand.
+
+use super::Lowering;
+use crate::ast::{Expr as Tree, ExprKind};
+use crate::fault::{Fault, Result};
+use tidegraph_plan::{AggregateItem, AggregateKind, Slot};
+
+/// The aggregate that a function's name stands for, in any case.
+pub(super) fn kind(name: &str) -> Option<AggregateKind> {
+    const NAMES: [(&str, AggregateKind); 8] = [
+        ("count", AggregateKind::Count),
+        ("sum", AggregateKind::Sum),
+        ("avg", AggregateKind::Average),
+        ("min", AggregateKind::Min),
+        ("max", AggregateKind::Max),
+        ("collect", AggregateKind::Collect),
+        ("stdev", AggregateKind::StdDev),
+        ("stdevp", AggregateKind::StdDevP),
+    ];
+    NAMES.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind)
+}
+
+/// Whether the tree itself is an aggregating function.
+pub(super) fn is_aggregate(tree: &Tree) -> bool {
+    match &tree.kind {
+        ExprKind::CountRows => true,
+        ExprKind::Call { name, .. } => kind(name).is_some(),
+        _ => false,
+    }
+}
+
+/// Calls `visit` for the outermost aggregates of an expression that its projection computes. One inside a
+/// comprehension's body would be computed for each item; it is not visited and refused later.
+pub(super) fn for_each<'a>(tree: &'a Tree, visit: &mut dyn FnMut(&'a Tree)) {
+    match &tree.kind {
+        _ if is_aggregate(tree) => visit(tree),
+        ExprKind::Comprehension { list, .. } | ExprKind::Quantified { list, .. } => for_each(list, visit),
+        ExprKind::Reduce { start, list, .. } => {
+            for_each(start, visit);
+            for_each(list, visit);
+        }
+        ExprKind::PatternComprehension { .. } => {}
+        _ => tree.for_each_child(&mut |child| for_each(child, visit)),
+    }
+}
+
+/// Whether a projection of this expression groups.
+pub(super) fn contains(tree: &Tree) -> bool {
+    let mut found = false;
+    for_each(tree, &mut |_| found = true);
+    found
+}
+
+pub(super) fn not_allowed(tree: &Tree) -> Fault {
+    Fault::syntax(tree.place.0, "aggregation is not allowed here, expected it in an item of WITH or RETURN")
+}
+
+impl<'a> Lowering<'a> {
+    /// Lowers an aggregate in the scope before the grouping.
+    pub(super) fn aggregate(&mut self, tree: &'a Tree, out: Slot) -> Result<AggregateItem> {
+        let item =
+            |kind, args, distinct| AggregateItem { out, kind, args, distinct, empty_is_unbound: false };
+        let ExprKind::Call { name, distinct, args } = &tree.kind else {
+            return Ok(item(AggregateKind::CountRows, vec![], false));
+        };
+        let (Some(kind), [argument]) = (kind(name), &args[..]) else {
+            return Err(super::call::wrong_arguments(tree, name, args.len(), "1"));
+        };
+        if argument.any(&is_aggregate) {
+            return Err(Fault::syntax(argument.place.0, "aggregation inside an aggregation is not allowed"));
+        }
+        let argument = self.value(argument)?;
+        Ok(item(kind, vec![argument], *distinct))
+    }
+}

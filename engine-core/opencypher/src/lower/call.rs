@@ -1,0 +1,229 @@
+//! Functions: names and numbers of arguments of openCypher to those of the plan.
+
+use super::expression::{expect, not};
+use super::types::Types;
+use super::{Lowering, Typed, aggregate};
+use crate::ast::{Expr as Tree, ExprKind};
+use crate::fault::{Fault, Result};
+use tidegraph_plan::{Arithmetic, Expr, Function};
+use tidegraph_types::{Str, Value};
+
+/// How a function is called.
+struct Signature {
+    function: Function,
+    /// Fewest and most arguments.
+    arguments: (usize, usize),
+    /// What its first argument may be.
+    accepts: Types,
+    gives: Types,
+}
+
+const MANY: usize = usize::MAX;
+
+/// Functions of openCypher and its dialects that are known but not there yet.
+const UNSUPPORTED: &[&str] = &[
+    "apoc",
+    "char_length",
+    "character_length",
+    "date",
+    "distance",
+    "duration",
+    "epochmillis",
+    "extract",
+    "file",
+    "filter",
+    "isempty",
+    "isnan",
+    "join",
+    "linenumber",
+    "localdatetime",
+    "localtime",
+    "normalize",
+    "nullif",
+    "percentilecont",
+    "percentiledisc",
+    "point",
+    "randomuuid",
+    "removekeyfrommap",
+    "time",
+    "tobooleanlist",
+    "tobooleanornull",
+    "tofloatlist",
+    "tofloatornull",
+    "tointegerlist",
+    "tointegerornull",
+    "tostringlist",
+    "tostringornull",
+    "valuetype",
+    "vector",
+    "textindexof",
+    "collsort",
+    "collsortmaps",
+];
+
+#[rustfmt::skip]
+fn signature(name: &str) -> Option<Signature> {
+    use Function as F;
+    use Types as T;
+    let text = T::STRING;
+    let (function, arguments, accepts, gives) = match name {
+        "id" | "elementid" => (F::Id, (1, 1), T::ELEMENT, T::STRING),
+        "labels" => (F::Labels, (1, 1), T::NODE, T::LIST),
+        "type" => (F::Type, (1, 1), T::EDGE, T::STRING),
+        "keys" => (F::Keys, (1, 1), T::ELEMENT | T::MAP, T::LIST),
+        "properties" => (F::PropertyMap, (1, 1), T::ELEMENT | T::MAP, T::MAP),
+        "startnode" => (F::StartNode, (1, 1), T::EDGE, T::NODE),
+        "endnode" => (F::EndNode, (1, 1), T::EDGE, T::NODE),
+        "nodes" => (F::Nodes, (1, 1), T::PATH, T::LIST),
+        "relationships" => (F::Relationships, (1, 1), T::PATH, T::LIST),
+        "length" => (F::Length, (1, 1), T::PATH, T::INTEGER),
+        "coalesce" => (F::Coalesce, (1, MANY), T::ANY, T::ANY),
+        "size" => (F::Size, (1, 1), T::LIST | T::STRING, T::INTEGER),
+        "head" => (F::Head, (1, 1), T::LIST, T::ANY),
+        "last" => (F::Last, (1, 1), T::LIST, T::ANY),
+        "tail" => (F::ListTail, (1, 1), T::LIST, T::LIST),
+        "reverse" => (F::Reverse, (1, 1), T::LIST | T::STRING, T::LIST | T::STRING),
+        "range" => (F::Range, (2, 3), T::INTEGER, T::LIST),
+        "tointeger" | "toint" => (F::ToInteger, (1, 1), T::ANY, T::INTEGER),
+        "tofloat" => (F::ToFloat, (1, 1), T::ANY, T::FLOAT),
+        "tostring" => (F::ToText, (1, 1), T::ANY, text),
+        "toboolean" => (F::ToBoolean, (1, 1), T::ANY, T::BOOL),
+        "abs" => (F::Abs, (1, 1), T::NUMBER, T::NUMBER),
+        "ceil" => (F::Ceil, (1, 1), T::NUMBER, T::FLOAT),
+        "floor" => (F::Floor, (1, 1), T::NUMBER, T::FLOAT),
+        "round" => (F::Round, (1, 1), T::NUMBER, T::FLOAT),
+        "sign" => (F::Sign, (1, 1), T::NUMBER, T::INTEGER),
+        "sqrt" => (F::Sqrt, (1, 1), T::NUMBER, T::FLOAT),
+        "exp" => (F::Exp, (1, 1), T::NUMBER, T::FLOAT),
+        "log" => (F::Log, (1, 1), T::NUMBER, T::FLOAT),
+        "log10" => (F::Log10, (1, 1), T::NUMBER, T::FLOAT),
+        "sin" => (F::Sin, (1, 1), T::NUMBER, T::FLOAT),
+        "cos" => (F::Cos, (1, 1), T::NUMBER, T::FLOAT),
+        "tan" => (F::Tan, (1, 1), T::NUMBER, T::FLOAT),
+        "asin" => (F::Asin, (1, 1), T::NUMBER, T::FLOAT),
+        "acos" => (F::Acos, (1, 1), T::NUMBER, T::FLOAT),
+        "atan" => (F::Atan, (1, 1), T::NUMBER, T::FLOAT),
+        "atan2" => (F::Atan2, (2, 2), T::NUMBER, T::FLOAT),
+        // Composed below from these.
+        "cot" => (F::Tan, (1, 1), T::NUMBER, T::FLOAT),
+        "haversin" => (F::Cos, (1, 1), T::NUMBER, T::FLOAT),
+        "degrees" => (F::Degrees, (1, 1), T::NUMBER, T::FLOAT),
+        "radians" => (F::Radians, (1, 1), T::NUMBER, T::FLOAT),
+        "pi" => (F::Pi, (0, 0), T::ANY, T::FLOAT),
+        "e" => (F::Euler, (0, 0), T::ANY, T::FLOAT),
+        "rand" => (F::Rand, (0, 0), T::ANY, T::FLOAT),
+        "substring" => (F::Substring, (2, 3), text, text),
+        "left" => (F::Left, (2, 2), text, text),
+        "right" => (F::Right, (2, 2), text, text),
+        "trim" => (F::Trim, (1, 1), text, text),
+        "ltrim" => (F::LTrim, (1, 1), text, text),
+        "rtrim" => (F::RTrim, (1, 1), text, text),
+        "tolower" | "lower" => (F::ToLower, (1, 1), text, text),
+        "toupper" | "upper" => (F::ToUpper, (1, 1), text, text),
+        "replace" => (F::Replace, (3, 3), text, text),
+        "split" => (F::Split, (2, 2), text, T::LIST),
+        "timestamp" => (F::Timestamp, (0, 0), T::ANY, T::INTEGER),
+        "datetime" => (F::DateTime, (0, 1), T::ANY, T::TIME),
+        _ => return None,
+    };
+    Some(Signature { function, arguments, accepts, gives })
+}
+
+impl<'a> Lowering<'a> {
+    /// A call of a function that does not aggregate.
+    pub(super) fn call(
+        &mut self,
+        tree: &'a Tree,
+        name: &'a Str,
+        distinct: bool,
+        args: &'a [Tree],
+    ) -> Result<Typed> {
+        if aggregate::kind(name).is_some() {
+            return Err(aggregate::not_allowed(tree));
+        }
+        let lower = name.to_ascii_lowercase();
+        if lower == "exists" {
+            return self.exists_call(tree, args);
+        }
+        let Some(signature) = signature(&lower) else {
+            let family = lower.split('.').next().unwrap_or_default();
+            return Err(if UNSUPPORTED.contains(&family) || signature(family).is_some() && family != lower {
+                Fault::unsupported(tree.place.0, format!("{name}()"))
+            } else {
+                Fault::syntax(tree.place.0, format!("unknown function: {name}"))
+            });
+        };
+        if distinct {
+            let message = format!("DISTINCT in {name}(), expected an aggregating function");
+            return Err(Fault::syntax(tree.place.0, message));
+        }
+        let (fewest, most) = signature.arguments;
+        if !(fewest..=most).contains(&args.len()) {
+            if lower == "round" && (2..=3).contains(&args.len()) {
+                return Err(Fault::unsupported(tree.place.0, "round() with a precision"));
+            }
+            let expected = match most {
+                MANY => format!("at least {fewest}"),
+                _ if most == fewest => most.to_string(),
+                _ => format!("{fewest} to {most}"),
+            };
+            return Err(wrong_arguments(tree, name, args.len(), &expected));
+        }
+        let mut values = Vec::with_capacity(args.len());
+        for (i, arg) in args.iter().enumerate() {
+            let value = self.expr(arg)?;
+            if i == 0 {
+                expect(&value, signature.accepts, arg, &format!("{name}()"))?;
+                if signature.function == Function::DateTime && value.types == Types::MAP {
+                    return Err(Fault::unsupported(arg.place.0, "datetime() of a map"));
+                }
+            }
+            values.push(value.expr);
+        }
+        let call = Expr::Call(signature.function, values);
+        let expr = match &*lower {
+            "cot" => arithmetic(Arithmetic::Divide, Expr::literal(1.0), call),
+            "haversin" => {
+                let difference = arithmetic(Arithmetic::Subtract, Expr::literal(1.0), call);
+                arithmetic(Arithmetic::Divide, difference, Expr::literal(2.0))
+            }
+            _ => call,
+        };
+        Ok(Typed::new(expr, signature.gives))
+    }
+
+    /// `exists(n.key)`, `exists((a)-->(b))`.
+    fn exists_call(&mut self, tree: &'a Tree, args: &'a [Tree]) -> Result<Typed> {
+        let [argument] = args else {
+            return Err(wrong_arguments(tree, "exists", args.len(), "1"));
+        };
+        match &argument.kind {
+            ExprKind::Pattern(path) if path.shortest.is_none() => {
+                Ok(Typed::new(self.pattern_predicate(path)?, Types::BOOL))
+            }
+            ExprKind::Property(..) | ExprKind::Index(..) => {
+                let value = self.value(argument)?;
+                Ok(Typed::new(not(Expr::IsNull(Box::new(value))), Types::BOOL))
+            }
+            _ => Err(Fault::syntax(argument.place.0, "exists() takes a property or a pattern")),
+        }
+    }
+}
+
+fn arithmetic(operator: Arithmetic, left: Expr, right: Expr) -> Expr {
+    Expr::Arithmetic(operator, Box::new(left), Box::new(right))
+}
+
+pub(super) fn wrong_arguments(tree: &Tree, name: &str, found: usize, expected: &str) -> Fault {
+    let plural = if expected == "1" { "" } else { "s" };
+    let message = format!(
+        "{name}() has {found} argument{}, expected {expected} argument{plural}",
+        if found == 1 { "" } else { "s" }
+    );
+    Fault::syntax(tree.place.0, message)
+}
+
+/// The value null.
+pub(super) fn null() -> Expr {
+    Expr::Literal(Value::Null)
+}

@@ -1,0 +1,353 @@
+//! Expressions: trees to `plan::Expr`, with the checks of types that need no data.
+
+use super::types::Types;
+use super::{Lowering, Origin, Typed, aggregate};
+use crate::ast::{Expr as Tree, ExprKind, Literal};
+use crate::fault::{Fault, Result};
+use tidegraph_plan::{Comparison, Expr, Function, Slot};
+use tidegraph_types::{Map, Str, Value};
+
+/// The property key that means an element's id.
+pub(super) const ID_KEY: &str = "~id";
+
+impl<'a> Lowering<'a> {
+    /// An expression without what is known of its type.
+    pub(super) fn value(&mut self, tree: &'a Tree) -> Result<Expr> {
+        Ok(self.expr(tree)?.expr)
+    }
+
+    /// An expression.
+    pub(super) fn expr(&mut self, tree: &'a Tree) -> Result<Typed> {
+        if let Some(found) = self.replaced(tree) {
+            return Ok(found);
+        }
+        let offset = tree.place.0;
+        let typed = |expr, types| Ok(Typed::new(expr, types));
+        match &tree.kind {
+            ExprKind::Literal(literal) => {
+                let (value, types) = match literal {
+                    Literal::Null => (Value::Null, Types::ANY),
+                    Literal::Bool(v) => (Value::Bool(*v), Types::BOOL),
+                    Literal::Integer(v) => (Value::Long(*v), Types::INTEGER),
+                    Literal::Float(v) => (Value::Double(*v), Types::FLOAT),
+                    Literal::String(v) => (Value::String(v.clone()), Types::STRING),
+                };
+                typed(Expr::Literal(value), types)
+            }
+            ExprKind::Parameter(name) => typed(Expr::Parameter(name.clone()), Types::DATA),
+            ExprKind::Variable(name) => {
+                let (slot, types) = self.resolve(name, offset)?;
+                typed(Expr::Slot(slot), types)
+            }
+            ExprKind::Property(base, key) => self.property(base, key),
+            ExprKind::Index(base, index) => {
+                let base_value = self.expr(base)?;
+                expect(&base_value, Types::LIST | Types::MAP | Types::ELEMENT, base, "[…]")?;
+                let index = self.value(index)?;
+                let types = if base_value.types == Types::DATA { Types::DATA } else { Types::ANY };
+                typed(Expr::Index(Box::new(base_value.expr), Box::new(index)), types)
+            }
+            ExprKind::Slice(base, from, to) => {
+                let base_value = self.expr(base)?;
+                expect(&base_value, Types::LIST, base, "[…]")?;
+                let from = from.as_ref().map(|e| self.value(e).map(Box::new)).transpose()?;
+                let to = to.as_ref().map(|e| self.value(e).map(Box::new)).transpose()?;
+                typed(Expr::Slice(Box::new(base_value.expr), from, to), Types::LIST)
+            }
+            ExprKind::HasLabels(base, labels) => {
+                let base_value = self.expr(base)?;
+                expect(&base_value, Types::ELEMENT, base, "a label predicate")?;
+                typed(Expr::HasLabels(Box::new(base_value.expr), labels.clone()), Types::BOOL)
+            }
+            ExprKind::And(all) => typed(Expr::And(self.booleans(all)?), Types::BOOL),
+            ExprKind::Or(all) => typed(Expr::Or(self.booleans(all)?), Types::BOOL),
+            ExprKind::Xor(a, b) => {
+                let (a, b) = (self.boolean(a)?, self.boolean(b)?);
+                typed(Expr::Xor(Box::new(a), Box::new(b)), Types::BOOL)
+            }
+            ExprKind::Not(operand) => {
+                let operand = self.boolean(operand)?;
+                typed(not(operand), Types::BOOL)
+            }
+            ExprKind::IsNull(operand, negated) => {
+                let is_null = Expr::IsNull(Box::new(self.value(operand)?));
+                typed(if *negated { not(is_null) } else { is_null }, Types::BOOL)
+            }
+            ExprKind::Negate(operand) => {
+                let value = self.expr(operand)?;
+                expect(&value, Types::NUMBER, operand, "'-'")?;
+                typed(Expr::Negate(Box::new(value.expr)), Types::NUMBER)
+            }
+            ExprKind::Arithmetic(operator, a, b) => {
+                let (left, right) = (self.expr(a)?, self.expr(b)?);
+                let types = if left.types.within(Types::NUMBER) && right.types.within(Types::NUMBER) {
+                    Types::NUMBER
+                } else {
+                    Types::ANY
+                };
+                typed(Expr::Arithmetic(*operator, Box::new(left.expr), Box::new(right.expr)), types)
+            }
+            ExprKind::Comparison(first, rest) => typed(self.comparison(first, rest)?, Types::BOOL),
+            ExprKind::In(item, list) => {
+                let item = self.value(item)?;
+                let list_value = self.expr(list)?;
+                expect(&list_value, Types::LIST, list, "IN")?;
+                typed(Expr::In(Box::new(item), Box::new(list_value.expr)), Types::BOOL)
+            }
+            ExprKind::StartsWith(a, b) => self.text_test(Function::StartsWith, a, b),
+            ExprKind::EndsWith(a, b) => self.text_test(Function::EndsWith, a, b),
+            ExprKind::Contains(a, b) => self.text_test(Function::Contains, a, b),
+            ExprKind::Matches(a, b) => self.text_test(Function::MatchesWhole, a, b),
+            ExprKind::List(items) => {
+                let items = items.iter().map(|e| self.value(e)).collect::<Result<Vec<_>>>()?;
+                typed(list(items), Types::LIST)
+            }
+            ExprKind::Map(entries) => {
+                let entries = entries
+                    .iter()
+                    .map(|(key, e)| Ok((key.clone(), self.value(e)?)))
+                    .collect::<Result<Vec<_>>>()?;
+                typed(map(entries), Types::MAP)
+            }
+            ExprKind::Case { subject, branches, otherwise } => {
+                self.case(subject.as_deref(), branches, otherwise.as_deref())
+            }
+            ExprKind::Comprehension { variable, list, filter, map } => {
+                let (list, item) = self.iterated(list, "a list comprehension")?;
+                let (slot, mark) = self.local(&variable.text, item);
+                let filter = filter.as_ref().map(|e| self.boolean(e).map(Box::new)).transpose()?;
+                let map = map.as_ref().map(|e| self.value(e).map(Box::new)).transpose()?;
+                self.scope.truncate(mark);
+                let list = Box::new(list);
+                typed(Expr::Comprehension { variable: slot, list, filter, map }, Types::LIST)
+            }
+            ExprKind::Quantified { quantifier, variable, list, predicate } => {
+                let (list, item) = self.iterated(list, "a quantifier")?;
+                let (slot, mark) = self.local(&variable.text, item);
+                let predicate = Box::new(self.boolean(predicate)?);
+                self.scope.truncate(mark);
+                let list = Box::new(list);
+                typed(
+                    Expr::Quantified { quantifier: *quantifier, variable: slot, list, predicate },
+                    Types::BOOL,
+                )
+            }
+            ExprKind::Reduce { accumulator, start, variable, list, step } => {
+                let start = Box::new(self.value(start)?);
+                let (list, item) = self.iterated(list, "reduce()")?;
+                let (accumulator, mark) = self.local(&accumulator.text, Types::ANY);
+                let (variable, _) = self.local(&variable.text, item);
+                let step = Box::new(self.value(step)?);
+                self.scope.truncate(mark);
+                typed(Expr::Reduce { accumulator, start, variable, list: Box::new(list), step }, Types::ANY)
+            }
+            ExprKind::Call { name, distinct, args } => self.call(tree, name, *distinct, args),
+            ExprKind::CountRows => Err(aggregate::not_allowed(tree)),
+            ExprKind::Pattern(path) if path.shortest.is_some() => self.shortest_path(path),
+            ExprKind::Pattern(_) => {
+                let message =
+                    "unexpected pattern, expected a value (a pattern is a predicate of WHERE and exists())";
+                Err(Fault::syntax(offset, message))
+            }
+            ExprKind::PatternComprehension { pattern, filter, map } => {
+                self.pattern_comprehension(pattern, filter.as_deref(), map)
+            }
+            ExprKind::Exists(clauses) => self.exists(clauses),
+            ExprKind::Count(clauses) => self.count(clauses),
+        }
+    }
+
+    /// An expression where a truth value is expected; a pattern may stand there.
+    pub(super) fn boolean(&mut self, tree: &'a Tree) -> Result<Expr> {
+        if let ExprKind::Pattern(path) = &tree.kind
+            && path.shortest.is_none()
+        {
+            return self.pattern_predicate(path);
+        }
+        let value = self.expr(tree)?;
+        if !value.types.meets(Types::BOOL) {
+            let message = format!("found {}, expected a boolean", value.types.describe());
+            return Err(Fault::syntax(tree.place.0, message));
+        }
+        Ok(value.expr)
+    }
+
+    fn booleans(&mut self, all: &'a [Tree]) -> Result<Vec<Expr>> {
+        all.iter().map(|tree| self.boolean(tree)).collect()
+    }
+
+    /// The slot of an expression that was computed before.
+    fn replaced(&self, tree: &Tree) -> Option<Typed> {
+        let found = self.replacements.iter().find(|r| r.tree == tree)?;
+        // A name in it may mean something else here: a comprehension's variable, an alias.
+        let other_meaning = |tree: &Tree| match &tree.kind {
+            ExprKind::Variable(name) => self.find(name).is_some_and(|v| v.origin != Origin::Clause),
+            _ => false,
+        };
+        (!tree.any(&other_meaning)).then(|| Typed::new(Expr::Slot(found.slot), found.types))
+    }
+
+    fn property(&mut self, base: &'a Tree, key: &Str) -> Result<Typed> {
+        let value = self.expr(base)?;
+        expect(&value, Types::ELEMENT | Types::MAP | Types::TIME, base, "a property")?;
+        let types = if value.types == Types::DATA || value.types.within(Types::ELEMENT) {
+            Types::DATA
+        } else {
+            Types::ANY
+        };
+        if key == ID_KEY && value.types.within(Types::ELEMENT) {
+            return Ok(Typed::new(id_of(value.expr), Types::STRING));
+        }
+        Ok(Typed::new(Expr::Property(Box::new(value.expr), key.clone()), types))
+    }
+
+    fn text_test(&mut self, function: Function, a: &'a Tree, b: &'a Tree) -> Result<Typed> {
+        let args = vec![self.value(a)?, self.value(b)?];
+        Ok(Typed::new(Expr::Call(function, args), Types::BOOL))
+    }
+
+    /// `a < b <= c` as a conjunction; what stands in the middle is computed once.
+    fn comparison(&mut self, first: &'a Tree, rest: &'a [(Comparison, Tree)]) -> Result<Expr> {
+        let mut left = self.value(first)?;
+        if let [(operator, right)] = rest {
+            let right = self.value(right)?;
+            return Ok(Expr::compare(*operator, left, right));
+        }
+        let mut all = Vec::with_capacity(rest.len());
+        let mut shared: Vec<(Slot, Expr)> = vec![];
+        for (i, (operator, right)) in rest.iter().enumerate() {
+            let mut right = self.value(right)?;
+            if i + 1 < rest.len() && !is_cheap(&right) {
+                let slot = self.slot();
+                shared.push((slot, std::mem::replace(&mut right, Expr::Slot(slot))));
+            }
+            all.push(Expr::compare(*operator, left, right.clone()));
+            left = right;
+        }
+        let mut result = Expr::And(all);
+        while let Some((slot, value)) = shared.pop() {
+            result = self.with_local(slot, value, result);
+        }
+        Ok(result)
+    }
+
+    /// `body` with a local slot bound to `value` in it: a reduction over one item.
+    fn with_local(&mut self, slot: Slot, value: Expr, body: Expr) -> Expr {
+        Expr::Reduce {
+            accumulator: slot,
+            start: Box::new(value),
+            variable: self.slot(),
+            list: Box::new(Expr::Literal(Value::list(vec![Value::Null]))),
+            step: Box::new(body),
+        }
+    }
+
+    fn case(
+        &mut self,
+        subject: Option<&'a Tree>,
+        branches: &'a [(Tree, Tree)],
+        otherwise: Option<&'a Tree>,
+    ) -> Result<Typed> {
+        let mut shared = None;
+        let subject = match subject {
+            None => None,
+            Some(tree) => {
+                let value = self.value(tree)?;
+                if is_cheap(&value) {
+                    Some(value)
+                } else {
+                    let slot = self.slot();
+                    shared = Some((slot, value));
+                    Some(Expr::Slot(slot))
+                }
+            }
+        };
+        let branches = branches
+            .iter()
+            .map(|(condition, result)| {
+                let condition = match &subject {
+                    Some(subject) => {
+                        Expr::compare(Comparison::Equal, subject.clone(), self.value(condition)?)
+                    }
+                    None => self.boolean(condition)?,
+                };
+                Ok((condition, self.value(result)?))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let otherwise = match otherwise {
+            Some(tree) => self.value(tree)?,
+            None => Expr::Literal(Value::Null),
+        };
+        let mut case = Expr::Case { branches, otherwise: Box::new(otherwise) };
+        if let Some((slot, value)) = shared {
+            case = self.with_local(slot, value, case);
+        }
+        Ok(Typed::new(case, Types::ANY))
+    }
+
+    /// A list that is iterated over, and the types of its items.
+    fn iterated(&mut self, tree: &'a Tree, by: &str) -> Result<(Expr, Types)> {
+        let value = self.expr(tree)?;
+        expect(&value, Types::LIST, tree, by)?;
+        let data = value.types == Types::DATA || matches!(value.expr, Expr::Literal(_));
+        Ok((value.expr, if data { Types::DATA } else { Types::ANY }))
+    }
+
+    /// A variable of a comprehension; returns its slot and the length to which the scope is cut when it ends.
+    pub(super) fn local(&mut self, name: &'a str, types: Types) -> (Slot, usize) {
+        let mark = self.scope.len();
+        let slot = self.slot();
+        self.declare(name, slot, types, Origin::Local(self.level));
+        (slot, mark)
+    }
+}
+
+/// Refuses a value that is of none of the types for sure.
+pub(super) fn expect(value: &Typed, types: Types, tree: &Tree, by: &str) -> Result<()> {
+    if value.types.meets(types) {
+        return Ok(());
+    }
+    let message = format!("found {}, expected {} for {by}", value.types.describe(), types.describe());
+    Err(Fault::syntax(tree.place.0, message))
+}
+
+pub(super) fn not(operand: Expr) -> Expr {
+    Expr::Not(Box::new(operand))
+}
+
+/// The id of an element.
+pub(super) fn id_of(element: Expr) -> Expr {
+    Expr::Call(Function::Id, vec![element])
+}
+
+/// Whether computing it twice costs nearly nothing and gives the same.
+fn is_cheap(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(_) | Expr::Parameter(_) | Expr::Slot(_) => true,
+        Expr::Property(base, _) => matches!(**base, Expr::Slot(_)),
+        _ => false,
+    }
+}
+
+/// A list; of constants, a constant, so that it is not made anew for each row.
+fn list(items: Vec<Expr>) -> Expr {
+    if !items.iter().all(|e| matches!(e, Expr::Literal(_))) {
+        return Expr::List(items);
+    }
+    let constant = |e| if let Expr::Literal(value) = e { Some(value) } else { None };
+    Expr::Literal(Value::list(items.into_iter().filter_map(constant).collect()))
+}
+
+/// A map; of constants, a constant. Of two entries with one key the later counts.
+fn map(entries: Vec<(Str, Expr)>) -> Expr {
+    if !entries.iter().all(|(_, e)| matches!(e, Expr::Literal(_))) {
+        return Expr::Map(entries);
+    }
+    let mut constant = Map::with_capacity(entries.len());
+    for (key, value) in entries {
+        if let Expr::Literal(value) = value {
+            constant.insert(Value::String(key), value);
+        }
+    }
+    Expr::Literal(Value::map(constant))
+}

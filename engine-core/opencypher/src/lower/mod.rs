@@ -1,0 +1,283 @@
+//! Syntax tree to plan: names become slots, clauses become operators.
+//!
+//! **Scope.** [`Lowering::scope`] lists the variables that can be seen, the innermost last. A clause of the text takes
+//! the operators so far as its input and returns its own on top. WITH replaces the scope by what it projects.
+//! `WITH a AS b` does not move a value: the new name gets the old slot, which is sound since no slot is written twice.
+//!
+//! **Subqueries.** Expressions hold no plans. A pattern or subquery inside an expression is lowered to a plan that binds
+//! a slot, and waits in [`Lowering::pending`] until the operator that uses the expression is made; the `Bind` goes below
+//! it ([`Lowering::bind_pending`]).
+//!
+//! **Replacements.** After a projection some expressions have a slot already: grouping keys, aggregates, items that
+//! ORDER BY repeats. [`Lowering::replacements`] holds their trees; [`expression`] looks there first.
+//!
+//! Never: an operator beyond [`MAX_OPERATORS`] (later passes walk plans by recursion).
+
+mod aggregate;
+mod call;
+mod clause_order;
+mod expression;
+mod matching;
+mod pattern;
+mod projection;
+mod subquery;
+mod types;
+mod update;
+
+use crate::ast::{Clause, ClauseKind, Expr as Tree, Name, Query, SingleQuery};
+use crate::fault::{Fault, Result};
+use tidegraph_plan::{BindKind, Column, Expr, Op, Plan, Slot};
+use tidegraph_types::Str;
+use types::Types;
+
+/// Most operators in one plan.
+pub(crate) const MAX_OPERATORS: u32 = 1000;
+
+/// Lowers a whole request.
+pub(crate) fn lower(query: &Query) -> Result<Plan> {
+    let mut lowering = Lowering::default();
+    let (root, columns) = match &query.parts[..] {
+        [only] => {
+            clause_order::check(&only.clauses, clause_order::Role::Query)?;
+            let (op, columns) = lowering.single(only)?;
+            let columns = columns.unwrap_or_default();
+            (op, columns.into_iter().map(|c| Column { name: c.name.into(), slot: c.slot }).collect())
+        }
+        parts => lowering.union(parts, query.union_all)?,
+    };
+    Ok(Plan { root, slots: lowering.slots, columns })
+}
+
+/// A variable in scope.
+#[derive(Clone, Debug)]
+struct Variable<'a> {
+    name: &'a str,
+    slot: Slot,
+    types: Types,
+    origin: Origin,
+}
+
+/// Where a variable comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Origin {
+    /// A clause before.
+    Clause,
+    /// An item of the projection at hand that hides what its name meant before.
+    Alias,
+    /// A comprehension, at this level of subqueries.
+    Local(u32),
+}
+
+/// An expression that has a slot already.
+#[derive(Clone, Debug)]
+struct Replacement<'a> {
+    tree: &'a Tree,
+    slot: Slot,
+    types: Types,
+}
+
+/// A subquery that waits to be bound.
+struct Pending {
+    out: Slot,
+    plan: Op,
+    kind: BindKind,
+}
+
+/// A column that RETURN makes.
+struct Projected<'a> {
+    name: &'a str,
+    slot: Slot,
+    types: Types,
+}
+
+/// An expression with what is known of its value.
+struct Typed {
+    expr: Expr,
+    types: Types,
+}
+
+impl Typed {
+    fn new(expr: Expr, types: Types) -> Self {
+        Self { expr, types }
+    }
+}
+
+#[derive(Default)]
+struct Lowering<'a> {
+    /// Slots given out.
+    slots: u32,
+    /// Operators made.
+    operators: u32,
+    /// Offset of the clause at hand.
+    place: u32,
+    scope: Vec<Variable<'a>>,
+    pending: Vec<Pending>,
+    replacements: Vec<Replacement<'a>>,
+    /// Why a variable may be missing from the scope, said in the error.
+    hint: Option<&'static str>,
+    /// How many subqueries are open.
+    level: u32,
+}
+
+impl<'a> Lowering<'a> {
+    fn slot(&mut self) -> Slot {
+        self.slots += 1;
+        Slot(self.slots - 1)
+    }
+
+    /// Counts an operator.
+    fn op(&mut self, op: Op) -> Result<Op> {
+        self.operators += 1;
+        if self.operators > MAX_OPERATORS {
+            let message = format!("query is too long, expected at most {MAX_OPERATORS} operators");
+            return Err(Fault::syntax(self.place, message));
+        }
+        Ok(op)
+    }
+
+    fn find(&self, name: &str) -> Option<&Variable<'a>> {
+        self.scope.iter().rev().find(|v| v.name == name)
+    }
+
+    fn declare(&mut self, name: &'a str, slot: Slot, types: Types, origin: Origin) {
+        self.scope.push(Variable { name, slot, types, origin });
+    }
+
+    /// A new variable of a clause, which no variable in scope may have the name of.
+    fn declare_new(&mut self, name: &'a Name, types: Types) -> Result<Slot> {
+        if self.find(&name.text).is_some() {
+            return Err(already_declared(name));
+        }
+        let slot = self.slot();
+        self.declare(&name.text, slot, types, Origin::Clause);
+        Ok(slot)
+    }
+
+    /// A variable that must be there.
+    fn resolve(&self, name: &str, offset: u32) -> Result<(Slot, Types)> {
+        let Some(variable) = self.find(name) else {
+            let hint = self.hint.map(|h| format!(" ({h})")).unwrap_or_default();
+            return Err(Fault::syntax(offset, format!("variable `{name}` is not defined{hint}")));
+        };
+        if let Origin::Local(level) = variable.origin
+            && level < self.level
+        {
+            let construct = format!("subquery over the variable `{name}` of a comprehension");
+            return Err(Fault::unsupported(offset, construct));
+        }
+        Ok((variable.slot, variable.types))
+    }
+
+    /// The operators with the subqueries bound that expressions lowered since the last call need.
+    fn bind_pending(&mut self, mut input: Op) -> Result<Op> {
+        for Pending { out, plan, kind } in std::mem::take(&mut self.pending) {
+            input = self.op(Op::Bind { input: Box::new(input), plan: Box::new(plan), out, kind })?;
+        }
+        Ok(input)
+    }
+
+    fn single(&mut self, query: &'a SingleQuery) -> Result<(Op, Option<Vec<Projected<'a>>>)> {
+        self.clauses(Op::Argument, &query.clauses)
+    }
+
+    /// Clauses one after the other; the columns when the last is RETURN.
+    fn clauses(&mut self, input: Op, clauses: &'a [Clause]) -> Result<(Op, Option<Vec<Projected<'a>>>)> {
+        let mut op = input;
+        for clause in clauses {
+            let place = clause.place.0;
+            self.place = place;
+            op = match &clause.kind {
+                ClauseKind::Match { optional, patterns, predicate } => {
+                    self.match_clause(op, *optional, patterns, predicate.as_ref())?
+                }
+                ClauseKind::Unwind { list, variable } => self.unwind(op, list, variable)?,
+                ClauseKind::With(projection) => {
+                    let (op, columns) = self.projection(op, projection, place, true)?;
+                    self.scope = columns
+                        .iter()
+                        .map(|c| Variable {
+                            name: c.name,
+                            slot: c.slot,
+                            types: c.types,
+                            origin: Origin::Clause,
+                        })
+                        .collect();
+                    op
+                }
+                ClauseKind::Return(projection) => {
+                    let (op, columns) = self.projection(op, projection, place, false)?;
+                    return Ok((op, Some(columns)));
+                }
+                ClauseKind::Create(patterns) => self.create(op, patterns)?,
+                ClauseKind::Merge { pattern, on_create, on_match } => {
+                    self.merge(op, pattern, on_create, on_match)?
+                }
+                ClauseKind::Set(items) => self.set(op, items)?,
+                ClauseKind::Remove(items) => self.remove(op, items)?,
+                ClauseKind::Delete { detach, targets } => self.delete(op, *detach, targets)?,
+                ClauseKind::Foreach { variable, list, body } => self.foreach(op, variable, list, body)?,
+            };
+        }
+        Ok((op, None))
+    }
+
+    fn unwind(&mut self, input: Op, list: &'a Tree, variable: &'a Name) -> Result<Op> {
+        let list = self.expr(list)?;
+        let input = Box::new(self.bind_pending(input)?);
+        // What is in a parameter or a constant is no element.
+        let data = list.types == Types::DATA || matches!(list.expr, Expr::Literal(_));
+        let item = if data { Types::DATA } else { Types::ANY };
+        let out = self.declare_new(variable, item)?;
+        self.op(Op::Unwind { input, list: list.expr, out })
+    }
+
+    fn union(&mut self, parts: &'a [SingleQuery], all: bool) -> Result<(Op, Vec<Column>)> {
+        let mut columns: Vec<Column> = vec![];
+        let mut branches = Vec::with_capacity(parts.len());
+        for (i, part) in parts.iter().enumerate() {
+            clause_order::check(&part.clauses, clause_order::Role::UnionPart)?;
+            self.scope.clear();
+            let (op, projected) = self.single(part)?;
+            let projected = projected.unwrap_or_default();
+            if i == 0 {
+                columns =
+                    projected.iter().map(|p| Column { name: p.name.into(), slot: self.slot() }).collect();
+            }
+            let mut bindings = Vec::with_capacity(columns.len());
+            for column in &columns {
+                match projected.iter().find(|p| p.name == column.name) {
+                    Some(p) if projected.len() == columns.len() => {
+                        bindings.push((column.slot, Expr::Slot(p.slot)));
+                    }
+                    _ => {
+                        let names = |all: &mut dyn Iterator<Item = &str>| all.collect::<Vec<_>>().join(", ");
+                        let message = format!(
+                            "the parts of a UNION return different columns: expected {}, found {}",
+                            names(&mut columns.iter().map(|c| c.name.as_str())),
+                            names(&mut projected.iter().map(|p| p.name)),
+                        );
+                        return Err(Fault::syntax(part.place.0, message));
+                    }
+                }
+            }
+            let op = self.op(Op::Let { input: Box::new(op), bindings })?;
+            let slots = columns.iter().map(|c| c.slot).collect();
+            branches.push(self.op(Op::Keep { input: Box::new(op), slots })?);
+        }
+        let mut op = self.op(Op::Union { input: Box::new(Op::Argument), branches })?;
+        if !all {
+            let by = columns.iter().map(|c| Expr::Slot(c.slot)).collect();
+            op = self.op(Op::Distinct { input: Box::new(op), by })?;
+        }
+        Ok((op, columns))
+    }
+}
+
+fn already_declared(name: &Name) -> Fault {
+    Fault::syntax(name.place.0, format!("variable `{}` is already declared", name.text))
+}
+
+/// A literal string.
+fn text(text: &Str) -> Expr {
+    Expr::literal(text.clone())
+}

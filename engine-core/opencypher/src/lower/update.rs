@@ -1,0 +1,422 @@
+//! Clauses that write: CREATE, MERGE, SET, REMOVE, DELETE, FOREACH.
+
+use super::call::null;
+use super::clause_order::{self, Role};
+use super::expression::{ID_KEY, expect, id_of};
+use super::pattern::{Names, conflict, require};
+use super::types::Types;
+use super::{Lowering, Origin, already_declared, text};
+use crate::ast::{
+    Clause, EdgePattern, Expr as Tree, Name, NodePattern, PathPattern, Place, Properties, RemoveItem, SetItem,
+};
+use crate::fault::{Fault, Result};
+use std::slice::from_ref;
+use tidegraph_plan::{ApplyKind, Comparison, Expr, Function, Op, PropertyAssignment, Slot};
+use tidegraph_types::{Cardinality, Direction, Str, Value};
+
+/// Properties of an element to be made, its id apart.
+#[derive(Clone, Default)]
+struct NewProperties {
+    id: Option<Expr>,
+    entries: Vec<(Str, Expr)>,
+    from: Option<Expr>,
+}
+
+/// The slots of a path's vertices and edges, in turns.
+type Steps = Vec<Expr>;
+
+impl<'a> Lowering<'a> {
+    pub(super) fn create(&mut self, mut op: Op, patterns: &'a [PathPattern]) -> Result<Op> {
+        for path in patterns {
+            check_creatable(path, "CREATE")?;
+            // Vertices first: an edge needs both its ends.
+            let mut nodes = Vec::with_capacity(path.nodes.len());
+            for node in &path.nodes {
+                if let Some(slot) = self.existing_node(node, path)? {
+                    nodes.push(slot);
+                    continue;
+                }
+                let properties = self.new_properties(&node.properties)?;
+                op = self.bind_pending(op)?;
+                let out = self.slot();
+                op = self.op(create_vertex(op, out, &node.labels, properties))?;
+                if let Some(name) = &node.variable {
+                    self.declare(&name.text, out, Types::NODE, Origin::Clause);
+                }
+                nodes.push(out);
+            }
+            let mut steps: Steps = nodes.first().copied().map(Expr::Slot).into_iter().collect();
+            for (edge, ends) in path.edges.iter().zip(nodes.windows(2)) {
+                let properties = self.new_properties(&edge.properties)?;
+                op = self.bind_pending(op)?;
+                let out = match &edge.variable {
+                    Some(name) => self.declare_new(name, Types::EDGE)?,
+                    None => self.slot(),
+                };
+                op = self.op(create_edge(op, out, edge, (ends[0], ends[1]), properties))?;
+                steps.extend([Expr::Slot(out), Expr::Slot(ends[1])]);
+            }
+            op = self.make_path(op, path, steps)?;
+        }
+        Ok(op)
+    }
+
+    /// Slot of a node of CREATE or MERGE that is there already. It must be said by its name alone.
+    fn existing_node(&self, node: &'a NodePattern, path: &'a PathPattern) -> Result<Option<Slot>> {
+        let Some(name) = &node.variable else { return Ok(None) };
+        if self.find(&name.text).is_none() {
+            return Ok(None);
+        }
+        let plain = node.labels.is_empty() && is_empty(&node.properties);
+        if !plain || path.edges.is_empty() {
+            return Err(already_declared(name));
+        }
+        let (slot, types) = self.resolve(&name.text, name.place.0)?;
+        if !types.meets(Types::NODE) {
+            return Err(conflict(name, types, Types::NODE));
+        }
+        Ok(Some(slot))
+    }
+
+    fn new_properties(&mut self, properties: &'a Properties) -> Result<NewProperties> {
+        let mut new = NewProperties::default();
+        match properties {
+            Properties::Parameter(name, _) => new.from = Some(Expr::Parameter(name.clone())),
+            Properties::Map(entries) => {
+                for (key, tree) in entries {
+                    let value = self.value(tree)?;
+                    if key == ID_KEY {
+                        new.id = Some(value);
+                    } else {
+                        new.entries.push((key.clone(), value));
+                    }
+                }
+            }
+        }
+        Ok(new)
+    }
+
+    fn make_path(&mut self, op: Op, path: &'a PathPattern, steps: Steps) -> Result<Op> {
+        let Some(name) = &path.variable else { return Ok(op) };
+        let slot = self.declare_new(name, Types::PATH)?;
+        let bindings = vec![(slot, Expr::Call(Function::MakePath, steps))];
+        self.op(Op::Let { input: Box::new(op), bindings })
+    }
+
+    pub(super) fn merge(
+        &mut self,
+        mut op: Op,
+        path: &'a PathPattern,
+        on_create: &'a [SetItem],
+        on_match: &'a [SetItem],
+    ) -> Result<Op> {
+        check_creatable(path, "MERGE")?;
+        for node in &path.nodes {
+            self.existing_node(node, path)?;
+        }
+        for name in path.edges.iter().filter_map(|e| e.variable.as_ref()) {
+            if self.find(&name.text).is_some() {
+                return Err(already_declared(name));
+            }
+        }
+        // Values are computed once, before either side, and none may be null.
+        let mut bindings = vec![];
+        let mut node_properties = Vec::with_capacity(path.nodes.len());
+        for node in &path.nodes {
+            node_properties.push(self.merge_properties(&node.properties, &mut bindings)?);
+        }
+        let mut edge_properties = Vec::with_capacity(path.edges.len());
+        for edge in &path.edges {
+            edge_properties.push(self.merge_properties(&edge.properties, &mut bindings)?);
+        }
+        op = self.bind_pending(op)?;
+        if !bindings.is_empty() {
+            op = self.op(Op::Let { input: Box::new(op), bindings })?;
+        }
+
+        let mut matched = self.shape(from_ref(path), Names::New)?;
+        for (index, properties) in matched.nodes.iter().zip(&node_properties) {
+            let node = &mut matched.pattern.nodes[*index];
+            node.properties.extend(properties.entries.iter().cloned());
+            let slot = node.slot;
+            require_id(&mut matched.pattern, slot, properties);
+        }
+        for (index, properties) in edge_properties.iter().enumerate() {
+            let edge = &mut matched.pattern.edges[index];
+            edge.properties.extend(properties.entries.iter().cloned());
+            let slot = edge.slot;
+            require_id(&mut matched.pattern, slot, properties);
+        }
+
+        let mut create = Op::Argument;
+        let mut made: Vec<usize> = vec![];
+        for ((tree, index), properties) in path.nodes.iter().zip(&matched.nodes).zip(node_properties) {
+            let node = &matched.pattern.nodes[*index];
+            if !node.bound && !made.contains(index) {
+                made.push(*index);
+                create = self.op(create_vertex(create, node.slot, &tree.labels, properties))?;
+            } else if !tree.labels.is_empty() || !is_empty(&tree.properties) {
+                // The second `a` of `(a)-[:T]->(a:Label)`.
+                return Err(tree
+                    .variable
+                    .as_ref()
+                    .map_or_else(|| Fault::syntax(0, "node is already declared"), already_declared));
+            }
+        }
+        let mut steps: Steps = vec![];
+        steps.extend(matched.nodes.first().map(|i| Expr::Slot(matched.pattern.nodes[*i].slot)));
+        for ((tree, edge), properties) in path.edges.iter().zip(&matched.pattern.edges).zip(edge_properties) {
+            let ends = (matched.pattern.nodes[edge.left].slot, matched.pattern.nodes[edge.right].slot);
+            create = self.op(create_edge(create, edge.slot, tree, ends, properties))?;
+            steps.extend([Expr::Slot(edge.slot), Expr::Slot(ends.1)]);
+        }
+        if let Some(named) = matched.pattern.paths.first() {
+            let bindings = vec![(named.slot, Expr::Call(Function::MakePath, steps))];
+            create = self.op(Op::Let { input: Box::new(create), bindings })?;
+        }
+        let create = self.set(create, on_create)?;
+        let matching = self.op(Op::Match { input: Box::new(Op::Argument), pattern: matched.pattern })?;
+        let matching = self.set(matching, on_match)?;
+        self.op(Op::Merge { input: Box::new(op), matching: Box::new(matching), create: Box::new(create) })
+    }
+
+    fn merge_properties(
+        &mut self,
+        properties: &'a Properties,
+        bindings: &mut Vec<(Slot, Expr)>,
+    ) -> Result<NewProperties> {
+        let mut new = NewProperties::default();
+        let entries = match properties {
+            Properties::Map(entries) => entries,
+            Properties::Parameter(name, place) => {
+                let message = format!(
+                    "parameter ${name} as the properties of a pattern is not allowed in MERGE, expected '{{'"
+                );
+                return Err(Fault::syntax(place.0, message));
+            }
+        };
+        for (key, tree) in entries {
+            let value = match self.value(tree)? {
+                Expr::Literal(Value::Null) => {
+                    let message = format!("property `{key}` is null in MERGE, expected a value");
+                    return Err(Fault::syntax(tree.place.0, message));
+                }
+                literal @ Expr::Literal(_) => literal,
+                value => {
+                    let slot = self.slot();
+                    let message = format!("property `{key}` is null in MERGE");
+                    let checked =
+                        Expr::Call(Function::RequireNotNull, vec![value, text(&Str::from(message))]);
+                    bindings.push((slot, checked));
+                    Expr::Slot(slot)
+                }
+            };
+            if key == ID_KEY {
+                new.id = Some(value);
+            } else {
+                new.entries.push((key.clone(), value));
+            }
+        }
+        Ok(new)
+    }
+
+    pub(super) fn set(&mut self, mut op: Op, items: &'a [SetItem]) -> Result<Op> {
+        for item in items {
+            op = match item {
+                SetItem::Property { base, key, value } => {
+                    let element = self.target(base, key)?;
+                    let value = self.value(value)?;
+                    let op = self.bind_pending(op)?;
+                    self.set_property(op, element, key, value)?
+                }
+                SetItem::Map { variable, map, replace } => {
+                    let element = self.named_element(variable, Types::ELEMENT)?;
+                    let map_value = self.expr(map)?;
+                    expect(&map_value, Types::MAP | Types::ELEMENT, map, "SET")?;
+                    let input = Box::new(self.bind_pending(op)?);
+                    self.op(Op::SetPropertyMap { input, element, map: map_value.expr, replace: *replace })?
+                }
+                SetItem::Labels { variable, labels } => {
+                    let element = self.named_element(variable, Types::NODE)?;
+                    let (add, remove) = (labels.clone(), vec![]);
+                    self.op(Op::SetLabels { input: Box::new(op), element, add, remove })?
+                }
+            };
+        }
+        Ok(op)
+    }
+
+    pub(super) fn remove(&mut self, mut op: Op, items: &'a [RemoveItem]) -> Result<Op> {
+        for item in items {
+            op = match item {
+                RemoveItem::Property { base, key } => {
+                    let element = self.target(base, key)?;
+                    let op = self.bind_pending(op)?;
+                    self.set_property(op, element, key, null())?
+                }
+                RemoveItem::Labels { variable, labels } => {
+                    let element = self.named_element(variable, Types::NODE)?;
+                    let (add, remove) = (vec![], labels.clone());
+                    self.op(Op::SetLabels { input: Box::new(op), element, add, remove })?
+                }
+            };
+        }
+        Ok(op)
+    }
+
+    /// Writes one property; together with the write before, if that is of the same element and the value cannot have
+    /// been changed by it.
+    fn set_property(&mut self, mut op: Op, element: Expr, key: &Str, value: Expr) -> Result<Op> {
+        let assignment = assignment(key, value);
+        if let Op::SetProperties { element: before, properties, .. } = &mut op
+            && *before == element
+            && self.reads_no_element(&assignment.value)
+            && !properties.iter().any(|p| p.key == assignment.key)
+        {
+            properties.push(assignment);
+            return Ok(op);
+        }
+        self.op(Op::SetProperties { input: Box::new(op), element, properties: vec![assignment] })
+    }
+
+    /// Whether the value cannot depend on what is stored.
+    fn reads_no_element(&self, value: &Expr) -> bool {
+        match value {
+            Expr::Literal(_) | Expr::Parameter(_) | Expr::Slot(_) => true,
+            Expr::Property(base, _) | Expr::Index(base, _) => match **base {
+                Expr::Parameter(_) => true,
+                Expr::Slot(slot) => {
+                    self.scope.iter().any(|v| v.slot == slot && !v.types.meets(Types::ELEMENT))
+                }
+                _ => false,
+            },
+            Expr::Arithmetic(_, a, b) => self.reads_no_element(a) && self.reads_no_element(b),
+            _ => false,
+        }
+    }
+
+    /// The element whose property is written.
+    fn target(&mut self, base: &'a Tree, key: &Str) -> Result<Expr> {
+        let element = self.expr(base)?;
+        expect(&element, Types::ELEMENT, base, &format!("the property `{key}` to be written"))?;
+        if key == ID_KEY {
+            return Err(Fault::syntax(base.place.0, "the id of an element cannot be changed"));
+        }
+        Ok(element.expr)
+    }
+
+    fn named_element(&self, name: &Name, wanted: Types) -> Result<Expr> {
+        let (slot, types) = self.resolve(&name.text, name.place.0)?;
+        if !types.meets(wanted) {
+            return Err(conflict(name, types, wanted));
+        }
+        Ok(Expr::Slot(slot))
+    }
+
+    pub(super) fn delete(&mut self, op: Op, detach: bool, trees: &'a [Tree]) -> Result<Op> {
+        let mut targets = Vec::with_capacity(trees.len());
+        for tree in trees {
+            let target = self.expr(tree)?;
+            expect(&target, Types::ELEMENT | Types::PATH, tree, "DELETE")?;
+            targets.push(target.expr);
+        }
+        let input = Box::new(self.bind_pending(op)?);
+        self.op(Op::Delete { input, targets, detach })
+    }
+
+    /// `FOREACH (variable IN list | body)`
+    pub(super) fn foreach(
+        &mut self,
+        op: Op,
+        variable: &'a Name,
+        list: &'a Tree,
+        body: &'a [Clause],
+    ) -> Result<Op> {
+        clause_order::check(body, Role::Foreach)?;
+        let list_value = self.expr(list)?;
+        expect(&list_value, Types::LIST, list, "FOREACH")?;
+        let input = Box::new(self.bind_pending(op)?);
+        let mark = self.scope.len();
+        let item = if list_value.types == Types::DATA { Types::DATA } else { Types::ANY };
+        let out = self.declare_new(variable, item)?;
+        let rows = self.op(Op::Unwind { input: Box::new(Op::Argument), list: list_value.expr, out })?;
+        let (plan, _) = self.clauses(rows, body)?;
+        self.scope.truncate(mark);
+        self.op(Op::Apply { input, plan: Box::new(plan), kind: ApplyKind::Discard })
+    }
+}
+
+/// Refuses what can be looked for but not made.
+fn check_creatable(path: &PathPattern, clause: &str) -> Result<()> {
+    let fault = |place: Place, message: String| Err(Fault::syntax(place.0, message));
+    if path.shortest.is_some() {
+        return fault(path.place, format!("shortestPath() is not allowed in {clause}"));
+    }
+    for edge in &path.edges {
+        if edge.length.is_some() {
+            return fault(edge.place, format!("variable length relationship is not allowed in {clause}"));
+        }
+        if edge.types.len() != 1 {
+            let found = edge.types.len();
+            let message = format!("relationship with {found} types in {clause}, expected exactly one type");
+            return fault(edge.place, message);
+        }
+        if edge.direction == Direction::Both && clause == "CREATE" {
+            return fault(
+                edge.place,
+                "relationship without direction in CREATE, expected '->' or '<-'".into(),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn is_empty(properties: &Properties) -> bool {
+    matches!(properties, Properties::Map(entries) if entries.is_empty())
+}
+
+fn assignment(key: &Str, value: Expr) -> PropertyAssignment {
+    PropertyAssignment { key: text(key), value, cardinality: Cardinality::Single }
+}
+
+fn assignments(entries: Vec<(Str, Expr)>) -> Vec<PropertyAssignment> {
+    entries.into_iter().map(|(key, value)| assignment(&key, value)).collect()
+}
+
+fn create_vertex(input: Op, out: Slot, labels: &[Str], properties: NewProperties) -> Op {
+    Op::CreateVertex {
+        input: Box::new(input),
+        out,
+        id: properties.id,
+        labels: labels.iter().map(text).collect(),
+        properties: assignments(properties.entries),
+        properties_from: properties.from,
+    }
+}
+
+/// An edge between the ends as they stand in the text; without a direction (MERGE) from left to right.
+fn create_edge(
+    input: Op,
+    out: Slot,
+    tree: &EdgePattern,
+    (left, right): (Slot, Slot),
+    properties: NewProperties,
+) -> Op {
+    let (from, to) = if tree.direction == Direction::In { (right, left) } else { (left, right) };
+    Op::CreateEdge {
+        input: Box::new(input),
+        out,
+        id: properties.id,
+        label: tree.types.first().map_or_else(null, text),
+        from: Expr::Slot(from),
+        to: Expr::Slot(to),
+        properties: assignments(properties.entries),
+        properties_from: properties.from,
+    }
+}
+
+fn require_id(pattern: &mut tidegraph_plan::MatchPattern, slot: Slot, properties: &NewProperties) {
+    if let Some(id) = &properties.id {
+        require(pattern, Expr::compare(Comparison::Equal, id_of(Expr::Slot(slot)), id.clone()));
+    }
+}

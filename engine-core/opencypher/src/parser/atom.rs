@@ -1,0 +1,286 @@
+//! Atoms of expressions: literals, variables, calls, brackets, CASE, comprehensions, subqueries.
+
+use super::Parser;
+use crate::ast::{Clause, ClauseKind, Expr, ExprKind, Literal, Place};
+use crate::fault::{Fault, Result};
+use crate::literal;
+use crate::token::{Keyword, Kind};
+use tidegraph_plan::Quantifier;
+use tidegraph_types::Str;
+
+const EXPRESSION: &str = "an expression";
+
+impl Parser<'_> {
+    pub(super) fn atom(&mut self) -> Result<Expr> {
+        let token = self.token();
+        let place = Place(token.start);
+        let kind = match token.kind {
+            Kind::Integer => {
+                self.at += 1;
+                ExprKind::Literal(Literal::Integer(literal::integer(self.slice(token), false, token.start)?))
+            }
+            Kind::Float => {
+                self.at += 1;
+                ExprKind::Literal(Literal::Float(literal::float(self.slice(token), false, token.start)?))
+            }
+            Kind::String => {
+                self.at += 1;
+                ExprKind::Literal(Literal::String(literal::string(self.slice(token), token.start)?))
+            }
+            Kind::Dollar => ExprKind::Parameter(self.parameter()?),
+            Kind::LeftParen => return self.parenthesis(),
+            Kind::LeftBracket => return self.bracket(),
+            Kind::LeftBrace => ExprKind::Map(self.map_entries()?),
+            Kind::Word | Kind::Quoted => return self.word_atom(),
+            Kind::Keyword(keyword) => return self.keyword_atom(keyword),
+            _ => return Err(self.unexpected(EXPRESSION)),
+        };
+        self.node(kind, place)
+    }
+
+    fn keyword_atom(&mut self, keyword: Keyword) -> Result<Expr> {
+        let place = self.place();
+        let literal = match keyword {
+            Keyword::True => Literal::Bool(true),
+            Keyword::False => Literal::Bool(false),
+            Keyword::Null => Literal::Null,
+            Keyword::Case => return self.case(),
+            Keyword::All if self.peek_at(1) == Kind::LeftParen => return self.quantified(Quantifier::All),
+            Keyword::Exists if self.peek_at(1) == Kind::LeftBrace => return self.subquery(ExprKind::Exists),
+            Keyword::Exists if self.peek_at(1) == Kind::LeftParen => return self.call(),
+            _ if keyword.may_be_variable() => return self.word_atom(),
+            _ => return Err(self.unexpected(EXPRESSION)),
+        };
+        self.at += 1;
+        self.node(ExprKind::Literal(literal), place)
+    }
+
+    /// A variable, a call, or what starts like a call.
+    fn word_atom(&mut self) -> Result<Expr> {
+        let place = self.place();
+        match self.peek_at(1) {
+            Kind::LeftParen => {
+                if let Some(shortest) = self.shortest_ahead() {
+                    let (path, below) = self.measured(|p| p.shortest_path(shortest))?;
+                    return self.node_over(ExprKind::Pattern(Box::new(path)), place, below);
+                }
+                if self.at_word("count") && self.peek_at(2) == Kind::Star {
+                    self.at += 3;
+                    self.expect(Kind::RightParen, "')'")?;
+                    return self.node(ExprKind::CountRows, place);
+                }
+                for (word, quantifier) in
+                    [("any", Quantifier::Any), ("none", Quantifier::None), ("single", Quantifier::Single)]
+                {
+                    if self.at_word(word) {
+                        return self.quantified(quantifier);
+                    }
+                }
+                if self.at_word("reduce") {
+                    return self.reduce();
+                }
+                self.call()
+            }
+            Kind::LeftBrace if self.at_word("count") => self.subquery(ExprKind::Count),
+            Kind::LeftBrace if self.at_word("collect") => {
+                Err(Fault::unsupported(place.0, "COLLECT subquery"))
+            }
+            Kind::Dot if self.qualified_call_ahead() => self.call(),
+            _ => {
+                let name = self.variable()?;
+                self.node(ExprKind::Variable(name.text), place)
+            }
+        }
+    }
+
+    /// Whether `name.name.name(` comes next.
+    fn qualified_call_ahead(&self) -> bool {
+        let mut at = 0;
+        while matches!(self.peek_at(at), Kind::Word | Kind::Quoted | Kind::Keyword(_)) {
+            match self.peek_at(at + 1) {
+                Kind::Dot => at += 2,
+                Kind::LeftParen => return true,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    fn call(&mut self) -> Result<Expr> {
+        let place = self.place();
+        let mut name = self.schema_name("a function")?;
+        while self.accept(Kind::Dot) {
+            name = Str::from(format!("{name}.{}", self.schema_name("a function")?));
+        }
+        self.expect(Kind::LeftParen, "'('")?;
+        let distinct = self.accept_keyword(Keyword::Distinct);
+        let args = if self.peek() == Kind::RightParen { vec![] } else { self.list_of(Self::expression)? };
+        self.expect(Kind::RightParen, "',' or ')'")?;
+        self.node(ExprKind::Call { name, distinct, args }, place)
+    }
+
+    fn parenthesis(&mut self) -> Result<Expr> {
+        let place = self.place();
+        if self.edge_chain_ahead(0) {
+            let (path, below) = self.measured(Self::path_chain)?;
+            return self.node_over(ExprKind::Pattern(Box::new(path)), place, below);
+        }
+        self.at += 1;
+        let inner = self.expression()?;
+        self.expect(Kind::RightParen, "an operator or ')'")?;
+        Ok(inner)
+    }
+
+    /// A list, a list comprehension or a pattern comprehension.
+    fn bracket(&mut self) -> Result<Expr> {
+        let place = self.place();
+        let named = matches!(self.peek_at(1), Kind::Word | Kind::Quoted | Kind::Keyword(_));
+        if named && self.peek_at(2) == Kind::Equal && self.peek_at(3) == Kind::LeftParen {
+            // `[p = (a)-->(b) | p]`; `[p = (1)]` is a list with a comparison.
+            if self.edge_chain_ahead(3) {
+                self.at += 1;
+                return self.pattern_comprehension(place);
+            }
+        }
+        self.at += 1;
+        if named && self.peek_at(1) == Kind::Keyword(Keyword::In) && self.at_variable() {
+            return self.comprehension(place);
+        }
+        if self.accept(Kind::RightBracket) {
+            return self.node(ExprKind::List(vec![]), place);
+        }
+        if self.peek() == Kind::LeftParen && self.edge_chain_ahead(0) {
+            return self.pattern_comprehension(place);
+        }
+        let items = self.list_of(Self::expression)?;
+        self.expect(Kind::RightBracket, "',' or ']'")?;
+        self.node(ExprKind::List(items), place)
+    }
+
+    /// `x IN list WHERE filter | map]`
+    fn comprehension(&mut self, place: Place) -> Result<Expr> {
+        let variable = self.variable()?;
+        self.expect_keyword(Keyword::In)?;
+        let list = Box::new(self.expression()?);
+        let filter = self.where_clause()?.map(Box::new);
+        let map = if self.accept(Kind::Bar) { Some(Box::new(self.expression()?)) } else { None };
+        self.expect(Kind::RightBracket, "WHERE, '|' or ']'")?;
+        self.node(ExprKind::Comprehension { variable, list, filter, map }, place)
+    }
+
+    /// `(a)-->(b) WHERE filter | map]`; or a list that starts with a pattern.
+    fn pattern_comprehension(&mut self, place: Place) -> Result<Expr> {
+        let (pattern, below) = self.measured(Self::path_pattern)?;
+        let filter = self.where_clause()?.map(Box::new);
+        self.expect(Kind::Bar, if filter.is_some() { "'|'" } else { "WHERE or '|'" })?;
+        let map = Box::new(self.expression()?);
+        self.expect(Kind::RightBracket, "']'")?;
+        self.node_over(
+            ExprKind::PatternComprehension { pattern: Box::new(pattern), filter, map },
+            place,
+            below,
+        )
+    }
+
+    /// `{key: value, …}`
+    pub(super) fn map_entries(&mut self) -> Result<Vec<(Str, Expr)>> {
+        self.expect(Kind::LeftBrace, "'{'")?;
+        let mut entries = vec![];
+        if self.accept(Kind::RightBrace) {
+            return Ok(entries);
+        }
+        loop {
+            let key = self.schema_name("a key or '}'")?;
+            self.expect(Kind::Colon, "':'")?;
+            entries.push((key, self.expression()?));
+            if !self.accept(Kind::Comma) {
+                self.expect(Kind::RightBrace, "',' or '}'")?;
+                return Ok(entries);
+            }
+        }
+    }
+
+    fn case(&mut self) -> Result<Expr> {
+        let place = self.place();
+        self.at += 1;
+        let subject = if self.peek() == Kind::Keyword(Keyword::When) {
+            None
+        } else {
+            Some(Box::new(self.expression()?))
+        };
+        let mut branches = vec![];
+        while self.accept_keyword(Keyword::When) {
+            let condition = self.expression()?;
+            self.expect_keyword(Keyword::Then)?;
+            branches.push((condition, self.expression()?));
+        }
+        if branches.is_empty() {
+            return Err(self.unexpected("WHEN"));
+        }
+        let otherwise =
+            if self.accept_keyword(Keyword::Else) { Some(Box::new(self.expression()?)) } else { None };
+        if !self.accept_keyword(Keyword::End) {
+            return Err(self.unexpected(if otherwise.is_some() { "END" } else { "WHEN, ELSE or END" }));
+        }
+        self.node(ExprKind::Case { subject, branches, otherwise }, place)
+    }
+
+    /// `all(x IN list WHERE predicate)`; the name is next.
+    fn quantified(&mut self, quantifier: Quantifier) -> Result<Expr> {
+        let place = self.place();
+        self.at += 1;
+        self.expect(Kind::LeftParen, "'('")?;
+        let variable = self.variable()?;
+        self.expect_keyword(Keyword::In)?;
+        let list = Box::new(self.expression()?);
+        self.expect_keyword(Keyword::Where)?;
+        let predicate = Box::new(self.expression()?);
+        self.expect(Kind::RightParen, "an operator or ')'")?;
+        self.node(ExprKind::Quantified { quantifier, variable, list, predicate }, place)
+    }
+
+    /// `reduce(accumulator = start, x IN list | step)`; the name is next.
+    fn reduce(&mut self) -> Result<Expr> {
+        let place = self.place();
+        self.at += 1;
+        self.expect(Kind::LeftParen, "'('")?;
+        let accumulator = self.variable()?;
+        self.expect(Kind::Equal, "'='")?;
+        let start = Box::new(self.expression()?);
+        self.expect(Kind::Comma, "','")?;
+        let variable = self.variable()?;
+        self.expect_keyword(Keyword::In)?;
+        let list = Box::new(self.expression()?);
+        self.expect(Kind::Bar, "'|'")?;
+        let step = Box::new(self.expression()?);
+        self.expect(Kind::RightParen, "an operator or ')'")?;
+        self.node(ExprKind::Reduce { accumulator, start, variable, list, step }, place)
+    }
+
+    /// `EXISTS { … }`, `COUNT { … }`: clauses, or a bare pattern. The word is next.
+    fn subquery(&mut self, make: fn(Vec<Clause>) -> ExprKind) -> Result<Expr> {
+        let place = self.place();
+        self.enter()?;
+        self.at += 1;
+        self.expect(Kind::LeftBrace, "'{'")?;
+        let (clauses, below) = self.measured(|parser| {
+            let clauses = parser.clauses()?;
+            if !clauses.is_empty() {
+                return Ok(clauses);
+            }
+            if parser.peek() == Kind::RightBrace {
+                return Err(parser.unexpected("a pattern or MATCH"));
+            }
+            let place = parser.place();
+            let patterns = parser.list_of(Self::path_pattern)?;
+            let predicate = parser.where_clause()?;
+            Ok(vec![Clause { kind: ClauseKind::Match { optional: false, patterns, predicate }, place }])
+        })?;
+        if self.peek() == Kind::Keyword(Keyword::Union) {
+            return Err(Fault::unsupported(self.place().0, "UNION inside a subquery"));
+        }
+        self.expect(Kind::RightBrace, "a clause or '}'")?;
+        self.leave();
+        self.node_over(make(clauses), place, below)
+    }
+}

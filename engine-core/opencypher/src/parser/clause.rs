@@ -1,0 +1,270 @@
+//! Clauses: from the first keyword to the end of the request.
+
+use super::Parser;
+use crate::ast::{
+    Clause, ClauseKind, Expr, ExprKind, Item, Name, Projection, Query, RemoveItem, SetItem, SingleQuery,
+    SortItem,
+};
+use crate::fault::{Fault, Result};
+use crate::token::{Keyword, Kind};
+
+/// Words that start a clause of openCypher or a command of a dialect that is not there.
+const UNSUPPORTED: &[&str] = &[
+    "CALL",
+    "LOAD",
+    "USE",
+    "EXPLAIN",
+    "PROFILE",
+    "DROP",
+    "SHOW",
+    "FINISH",
+    "LET",
+    "FILTER",
+    "INSERT",
+    "START",
+    "USING",
+    "ALTER",
+    "GRANT",
+    "DENY",
+    "REVOKE",
+    "TERMINATE",
+];
+
+impl Parser<'_> {
+    pub(super) fn query(&mut self) -> Result<Query> {
+        let mut parts = vec![self.single_query()?];
+        let mut union_all = None;
+        while self.peek() == Kind::Keyword(Keyword::Union) {
+            let place = self.place();
+            self.at += 1;
+            let all = self.accept_keyword(Keyword::All);
+            if *union_all.get_or_insert(all) != all {
+                return Err(Fault::syntax(place.0, "UNION and UNION ALL cannot be mixed in one query"));
+            }
+            parts.push(self.single_query()?);
+        }
+        self.accept(Kind::Semicolon);
+        if self.peek() != Kind::End {
+            return Err(self.unexpected("a clause or the end of the query"));
+        }
+        Ok(Query { parts, union_all: union_all.unwrap_or(false) })
+    }
+
+    fn single_query(&mut self) -> Result<SingleQuery> {
+        let place = self.place();
+        let clauses = self.clauses()?;
+        if clauses.is_empty() {
+            return Err(self.unexpected("a clause such as MATCH, UNWIND, CREATE or RETURN"));
+        }
+        Ok(SingleQuery { clauses, place })
+    }
+
+    /// Clauses up to something that starts none.
+    pub(super) fn clauses(&mut self) -> Result<Vec<Clause>> {
+        let mut clauses = vec![];
+        while let Some(clause) = self.clause()? {
+            clauses.push(clause);
+        }
+        Ok(clauses)
+    }
+
+    fn clause(&mut self) -> Result<Option<Clause>> {
+        let place = self.place();
+        let Kind::Keyword(keyword) = self.peek() else { return self.clause_of_word() };
+        let kind = match keyword {
+            Keyword::Match => self.match_clause(false)?,
+            Keyword::Optional => {
+                self.at += 1;
+                if self.at_word("CALL") {
+                    return Err(Fault::unsupported(place.0, "OPTIONAL CALL"));
+                }
+                self.match_clause(true)?
+            }
+            Keyword::Unwind => {
+                self.at += 1;
+                let list = self.expression()?;
+                self.expect_keyword(Keyword::As)?;
+                ClauseKind::Unwind { list, variable: self.variable()? }
+            }
+            Keyword::With => {
+                self.at += 1;
+                let mut projection = self.projection()?;
+                projection.predicate = self.where_clause()?;
+                ClauseKind::With(Box::new(projection))
+            }
+            Keyword::Return => {
+                self.at += 1;
+                ClauseKind::Return(Box::new(self.projection()?))
+            }
+            Keyword::Create => {
+                self.at += 1;
+                for word in ["INDEX", "CONSTRAINT", "UNIQUE", "DATABASE", "USER", "ROLE"] {
+                    if self.at_word(word) {
+                        return Err(Fault::unsupported(place.0, format!("CREATE {word}")));
+                    }
+                }
+                ClauseKind::Create(self.list_of(Self::path_pattern)?)
+            }
+            Keyword::Merge => self.merge_clause()?,
+            Keyword::Set => {
+                self.at += 1;
+                ClauseKind::Set(self.list_of(Self::set_item)?)
+            }
+            Keyword::Remove => {
+                self.at += 1;
+                ClauseKind::Remove(self.list_of(Self::remove_item)?)
+            }
+            Keyword::Delete | Keyword::Detach => {
+                let detach = self.accept_keyword(Keyword::Detach);
+                self.expect_keyword(Keyword::Delete)?;
+                ClauseKind::Delete { detach, targets: self.list_of(Self::expression)? }
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Clause { kind, place }))
+    }
+
+    /// A clause that starts with a word that is no keyword.
+    fn clause_of_word(&mut self) -> Result<Option<Clause>> {
+        let place = self.place();
+        if self.at_word("FOREACH") {
+            self.at += 1;
+            self.enter()?;
+            self.expect(Kind::LeftParen, "'('")?;
+            let variable = self.variable()?;
+            self.expect_keyword(Keyword::In)?;
+            let list = self.expression()?;
+            self.expect(Kind::Bar, "'|'")?;
+            let body = self.clauses()?;
+            if body.is_empty() {
+                return Err(self.unexpected("an updating clause such as SET"));
+            }
+            self.expect(Kind::RightParen, "an updating clause or ')'")?;
+            self.leave();
+            return Ok(Some(Clause { kind: ClauseKind::Foreach { variable, list, body }, place }));
+        }
+        for word in UNSUPPORTED {
+            if self.at_word(word) {
+                let name = if *word == "LOAD" { "LOAD CSV" } else { word };
+                return Err(Fault::unsupported(place.0, name));
+            }
+        }
+        Ok(None)
+    }
+
+    fn match_clause(&mut self, optional: bool) -> Result<ClauseKind> {
+        self.expect_keyword(Keyword::Match)?;
+        let patterns = self.list_of(Self::path_pattern)?;
+        if self.at_word("USING") {
+            return Err(Fault::unsupported(self.place().0, "USING"));
+        }
+        Ok(ClauseKind::Match { optional, patterns, predicate: self.where_clause()? })
+    }
+
+    pub(super) fn where_clause(&mut self) -> Result<Option<Expr>> {
+        if self.accept_keyword(Keyword::Where) { self.expression().map(Some) } else { Ok(None) }
+    }
+
+    fn projection(&mut self) -> Result<Projection> {
+        let distinct = self.accept_keyword(Keyword::Distinct);
+        let star = self.accept(Kind::Star);
+        let items = if star && !self.accept(Kind::Comma) { vec![] } else { self.list_of(Self::item)? };
+        let mut order = vec![];
+        if self.accept_keyword(Keyword::Order) {
+            self.expect_keyword(Keyword::By)?;
+            order = self.list_of(Self::sort_item)?;
+        }
+        let skip = if self.accept_keyword(Keyword::Skip) { Some(self.expression()?) } else { None };
+        let limit = if self.accept_keyword(Keyword::Limit) { Some(self.expression()?) } else { None };
+        Ok(Projection { distinct, star, items, order, skip, limit, predicate: None })
+    }
+
+    fn item(&mut self) -> Result<Item> {
+        let start = self.token().start as usize;
+        let expr = self.expression()?;
+        let end = self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(start, |t| t.end as usize);
+        let alias = if self.accept_keyword(Keyword::As) { Some(self.variable()?) } else { None };
+        // A plain variable's column has its name, without backticks.
+        let text = match &expr.kind {
+            ExprKind::Variable(name) => name.clone(),
+            _ if alias.is_some() => Default::default(),
+            _ => self.text.get(start..end).unwrap_or_default().into(),
+        };
+        Ok(Item { expr, alias, text })
+    }
+
+    fn sort_item(&mut self) -> Result<SortItem> {
+        let expr = self.expression()?;
+        let descending = self.accept_keyword(Keyword::Desc) || self.accept_keyword(Keyword::Descending);
+        if !descending && !self.accept_keyword(Keyword::Asc) {
+            self.accept_keyword(Keyword::Ascending);
+        }
+        Ok(SortItem { expr, descending })
+    }
+
+    fn merge_clause(&mut self) -> Result<ClauseKind> {
+        self.expect_keyword(Keyword::Merge)?;
+        let pattern = self.path_pattern()?;
+        let (mut on_create, mut on_match) = (vec![], vec![]);
+        while self.accept_keyword(Keyword::On) {
+            let items = if self.accept_keyword(Keyword::Create) {
+                &mut on_create
+            } else if self.accept_keyword(Keyword::Match) {
+                &mut on_match
+            } else {
+                return Err(self.unexpected("CREATE or MATCH"));
+            };
+            self.expect_keyword(Keyword::Set)?;
+            items.append(&mut self.list_of(Self::set_item)?);
+        }
+        Ok(ClauseKind::Merge { pattern, on_create, on_match })
+    }
+
+    fn set_item(&mut self) -> Result<SetItem> {
+        let start = self.place();
+        let target = self.postfix_expression()?;
+        match target.kind {
+            ExprKind::Property(base, key) => {
+                self.expect(Kind::Equal, "'='")?;
+                Ok(SetItem::Property { base: *base, key, value: self.expression()? })
+            }
+            ExprKind::HasLabels(base, labels) => Ok(SetItem::Labels { variable: labelled(*base)?, labels }),
+            ExprKind::Variable(text) => {
+                let replace = match self.peek() {
+                    Kind::Equal => true,
+                    Kind::PlusEqual => false,
+                    _ => return Err(self.unexpected("'=', '+=', '.' or ':'")),
+                };
+                self.at += 1;
+                let variable = Name { text, place: start };
+                Ok(SetItem::Map { variable, map: self.expression()?, replace })
+            }
+            ExprKind::Index(..) => Err(Fault::unsupported(start.0, "SET of a property by computed key")),
+            _ => Err(Fault::syntax(start.0, "cannot SET this, expected a property, a variable or labels")),
+        }
+    }
+
+    fn remove_item(&mut self) -> Result<RemoveItem> {
+        let start = self.place();
+        let target = self.postfix_expression()?;
+        match target.kind {
+            ExprKind::Property(base, key) => Ok(RemoveItem::Property { base: *base, key }),
+            ExprKind::HasLabels(base, labels) => {
+                Ok(RemoveItem::Labels { variable: labelled(*base)?, labels })
+            }
+            ExprKind::Index(..) => Err(Fault::unsupported(start.0, "REMOVE of a property by computed key")),
+            _ => Err(Fault::syntax(start.0, "cannot REMOVE this, expected a property or labels")),
+        }
+    }
+}
+
+/// The variable before labels that are set or removed.
+fn labelled(base: Expr) -> Result<Name> {
+    match base.kind {
+        ExprKind::Variable(text) => Ok(Name { text, place: base.place }),
+        _ => Err(Fault::syntax(
+            base.place.0,
+            "labels are set on and removed from variables, expected one before ':'",
+        )),
+    }
+}

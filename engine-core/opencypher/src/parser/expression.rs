@@ -1,0 +1,220 @@
+//! Operators of expressions, by precedence climbing. From weak to strong: OR, XOR, AND, NOT, comparisons, predicates
+//! (IN, STARTS WITH, IS NULL …), `+ -`, `* / %`, `^`, signs, then `.key`, `[…]` and `:Label`.
+
+use super::Parser;
+use crate::ast::{Expr, ExprKind, Literal, Place};
+use crate::fault::Result;
+use crate::literal;
+use crate::token::{Keyword, Kind};
+use tidegraph_plan::{Arithmetic, Comparison};
+
+const OR: u8 = 1;
+const XOR: u8 = 2;
+const AND: u8 = 3;
+const NOT: u8 = 4;
+const COMPARISON: u8 = 5;
+const PREDICATE: u8 = 6;
+const SUM: u8 = 7;
+const PRODUCT: u8 = 8;
+const POWER: u8 = 9;
+const SIGN: u8 = 10;
+
+impl Parser<'_> {
+    /// Any expression.
+    pub(super) fn expression(&mut self) -> Result<Expr> {
+        self.binary(OR)
+    }
+
+    /// An expression whose operators bind at least as strongly as `weakest`.
+    fn binary(&mut self, weakest: u8) -> Result<Expr> {
+        self.enter()?;
+        let mut left = self.prefix(weakest)?;
+        loop {
+            let place = self.place();
+            let strength = self.strength();
+            if strength < weakest {
+                break;
+            }
+            left = match strength {
+                OR | AND => self.junction(left, strength, place)?,
+                XOR => {
+                    self.at += 1;
+                    let right = self.binary(XOR + 1)?;
+                    self.node(ExprKind::Xor(Box::new(left), Box::new(right)), place)?
+                }
+                COMPARISON => self.comparison(left, place)?,
+                PREDICATE => self.predicate(left, place)?,
+                _ => {
+                    let operator = match self.advance().kind {
+                        Kind::Plus => Arithmetic::Add,
+                        Kind::Minus => Arithmetic::Subtract,
+                        Kind::Star => Arithmetic::Multiply,
+                        Kind::Slash => Arithmetic::Divide,
+                        Kind::Percent => Arithmetic::Modulo,
+                        _ => Arithmetic::Power,
+                    };
+                    let right = self.binary(strength + 1)?;
+                    self.node(ExprKind::Arithmetic(operator, Box::new(left), Box::new(right)), place)?
+                }
+            };
+        }
+        self.leave();
+        Ok(left)
+    }
+
+    /// How strongly the next token binds as an operator between expressions; 0: it is none.
+    fn strength(&self) -> u8 {
+        match self.peek() {
+            Kind::Keyword(keyword) => match keyword {
+                Keyword::Or => OR,
+                Keyword::Xor => XOR,
+                Keyword::And => AND,
+                Keyword::In | Keyword::Starts | Keyword::Ends | Keyword::Contains | Keyword::Is => PREDICATE,
+                _ => 0,
+            },
+            Kind::Matches => PREDICATE,
+            Kind::Plus | Kind::Minus => SUM,
+            Kind::Star | Kind::Slash | Kind::Percent => PRODUCT,
+            Kind::Caret => POWER,
+            kind if comparison(kind).is_some() => COMPARISON,
+            _ => 0,
+        }
+    }
+
+    /// `a OR b OR c` and `a AND b AND c`, flat, so that long ones do not nest.
+    fn junction(&mut self, left: Expr, strength: u8, place: Place) -> Result<Expr> {
+        let keyword = Kind::Keyword(if strength == OR { Keyword::Or } else { Keyword::And });
+        let mut all = vec![left];
+        while self.accept(keyword) {
+            all.push(self.binary(strength + 1)?);
+        }
+        self.node(if strength == OR { ExprKind::Or(all) } else { ExprKind::And(all) }, place)
+    }
+
+    fn comparison(&mut self, left: Expr, place: Place) -> Result<Expr> {
+        let mut rest = vec![];
+        while let Some(operator) = comparison(self.peek()) {
+            self.at += 1;
+            rest.push((operator, self.binary(COMPARISON + 1)?));
+        }
+        self.node(ExprKind::Comparison(Box::new(left), rest), place)
+    }
+
+    fn predicate(&mut self, left: Expr, place: Place) -> Result<Expr> {
+        let left = Box::new(left);
+        let token = self.advance().kind;
+        let make = match token {
+            Kind::Keyword(Keyword::Is) => {
+                let not = self.accept_keyword(Keyword::Not);
+                if !self.accept_keyword(Keyword::Null) {
+                    return Err(self.unexpected(if not { "NULL" } else { "NULL or NOT NULL" }));
+                }
+                return self.node(ExprKind::IsNull(left, not), place);
+            }
+            Kind::Keyword(Keyword::Starts) => {
+                self.expect_keyword(Keyword::With)?;
+                ExprKind::StartsWith
+            }
+            Kind::Keyword(Keyword::Ends) => {
+                self.expect_keyword(Keyword::With)?;
+                ExprKind::EndsWith
+            }
+            Kind::Keyword(Keyword::Contains) => ExprKind::Contains,
+            Kind::Keyword(Keyword::In) => ExprKind::In,
+            _ => ExprKind::Matches,
+        };
+        let right = Box::new(self.binary(PREDICATE + 1)?);
+        self.node(make(left, right), place)
+    }
+
+    fn prefix(&mut self, weakest: u8) -> Result<Expr> {
+        let place = self.place();
+        match self.peek() {
+            Kind::Keyword(Keyword::Not) if weakest <= NOT => {
+                self.at += 1;
+                let operand = self.binary(NOT)?;
+                self.node(ExprKind::Not(Box::new(operand)), place)
+            }
+            Kind::Minus => {
+                self.at += 1;
+                let token = self.token();
+                let after = self.peek_at(1);
+                // The sign belongs to a number, since the smallest integer has no positive one. (What follows may
+                // bind stronger than the sign only where a number makes no sense: `-1.key`, `-1[0]`.)
+                if !matches!(after, Kind::Dot | Kind::LeftBracket | Kind::Colon) {
+                    if self.accept(Kind::Integer) {
+                        let value = literal::integer(self.slice(token), true, token.start)?;
+                        return self.node(ExprKind::Literal(Literal::Integer(value)), place);
+                    }
+                    if self.accept(Kind::Float) {
+                        let value = literal::float(self.slice(token), true, token.start)?;
+                        return self.node(ExprKind::Literal(Literal::Float(value)), place);
+                    }
+                }
+                let operand = self.binary(SIGN)?;
+                self.node(ExprKind::Negate(Box::new(operand)), place)
+            }
+            Kind::Plus => {
+                self.at += 1;
+                self.binary(SIGN)
+            }
+            _ => self.postfix_expression(),
+        }
+    }
+
+    /// An atom with what hangs on it: `.key`, `[index]`, `[from..to]`, `:Label`.
+    pub(super) fn postfix_expression(&mut self) -> Result<Expr> {
+        let mut base = self.atom()?;
+        loop {
+            let place = self.place();
+            base = match self.peek() {
+                Kind::Dot => {
+                    self.at += 1;
+                    let key = self.schema_name("a property key")?;
+                    let place = base.place;
+                    self.node(ExprKind::Property(Box::new(base), key), place)?
+                }
+                Kind::LeftBracket => {
+                    self.at += 1;
+                    let kind = self.subscript(base)?;
+                    self.node(kind, place)?
+                }
+                Kind::Colon => {
+                    let labels = self.labels()?;
+                    let place = base.place;
+                    self.node(ExprKind::HasLabels(Box::new(base), labels), place)?
+                }
+                Kind::LeftBrace if matches!(base.kind, ExprKind::Variable(_)) => {
+                    return Err(crate::fault::Fault::unsupported(place.0, "map projection"));
+                }
+                _ => return Ok(base),
+            };
+        }
+    }
+
+    /// What stands in brackets after `base`; the opening one is taken.
+    fn subscript(&mut self, base: Expr) -> Result<ExprKind> {
+        let base = Box::new(base);
+        let first = if self.peek() == Kind::DotDot { None } else { Some(Box::new(self.expression()?)) };
+        if !self.accept(Kind::DotDot) {
+            self.expect(Kind::RightBracket, "']' or '..'")?;
+            let index = first.map_or_else(|| Err(self.unexpected("an index")), Ok)?;
+            return Ok(ExprKind::Index(base, index));
+        }
+        let last = if self.peek() == Kind::RightBracket { None } else { Some(Box::new(self.expression()?)) };
+        self.expect(Kind::RightBracket, "']'")?;
+        Ok(ExprKind::Slice(base, first, last))
+    }
+}
+
+fn comparison(kind: Kind) -> Option<Comparison> {
+    Some(match kind {
+        Kind::Equal => Comparison::Equal,
+        Kind::NotEqual => Comparison::NotEqual,
+        Kind::Less => Comparison::Less,
+        Kind::LessOrEqual => Comparison::LessOrEqual,
+        Kind::Greater => Comparison::Greater,
+        Kind::GreaterOrEqual => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
+}

@@ -1,0 +1,241 @@
+//! Tokens to syntax tree: recursive descent for clauses and patterns, precedence climbing for expressions.
+//!
+//! The grammar is that of openCypher 9 (in its last published form, where predicates such as IN bind weaker than
+//! arithmetic). One token decides nearly everywhere; where it cannot (is `(` a pattern or a parenthesis?) the parser
+//! looks ahead to the matching bracket, and it never backtracks, so the time stays linear in all but nested brackets.
+//!
+//! Never: recursion without [`Parser::enter`]; deep input is an error, not a stack overflow.
+
+mod atom;
+mod clause;
+mod expression;
+mod pattern;
+
+use crate::ast::{Expr, ExprKind, Height, Place, Query};
+use crate::fault::{Fault, Result};
+use crate::lexer::{Tokens, tokenize};
+use crate::literal;
+use crate::token::{Keyword, Kind, Token};
+use tidegraph_types::Str;
+
+/// How deep brackets, prefix operators and subqueries may nest.
+pub(crate) const MAX_DEPTH: u16 = 100;
+/// How high an expression may be; more than `MAX_DEPTH` because `a + b + c` grows to the left.
+pub(crate) const MAX_HEIGHT: u16 = 300;
+
+/// Parses a whole request.
+pub(crate) fn parse(text: &str) -> Result<Query> {
+    if u32::try_from(text.len()).is_err() {
+        return Err(Fault::syntax(0, "query text of 4 GB or more"));
+    }
+    let Tokens { tokens, fault } = tokenize(text);
+    let mut parser = Parser { text, tokens, fault, at: 0, depth: 0, tallest: 0 };
+    parser.query()
+}
+
+pub(crate) struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<Token>,
+    /// Why the last token is `Bad`.
+    fault: Option<Fault>,
+    /// Index of the next token.
+    at: usize,
+    /// Open brackets, prefix operators and subqueries.
+    depth: u16,
+    /// Greatest height of an expression made since this was last set to 0.
+    tallest: u16,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Kind {
+        self.peek_at(0)
+    }
+
+    /// Kind of a token further on; that of the last one beyond it.
+    fn peek_at(&self, ahead: usize) -> Kind {
+        self.tokens.get(self.at + ahead).map_or(Kind::End, |t| t.kind)
+    }
+
+    fn token(&self) -> Token {
+        self.tokens.get(self.at).or(self.tokens.last()).copied().unwrap_or(Token {
+            kind: Kind::End,
+            start: 0,
+            end: 0,
+        })
+    }
+
+    fn place(&self) -> Place {
+        Place(self.token().start)
+    }
+
+    fn slice(&self, token: Token) -> &str {
+        self.text.get(token.start as usize..token.end as usize).unwrap_or_default()
+    }
+
+    /// Takes the next token, whatever it is; the last one stays.
+    fn advance(&mut self) -> Token {
+        let token = self.token();
+        if !matches!(token.kind, Kind::End | Kind::Bad) {
+            self.at += 1;
+        }
+        token
+    }
+
+    fn accept(&mut self, kind: Kind) -> bool {
+        let found = self.peek() == kind;
+        if found {
+            self.at += 1;
+        }
+        found
+    }
+
+    fn accept_keyword(&mut self, keyword: Keyword) -> bool {
+        self.accept(Kind::Keyword(keyword))
+    }
+
+    fn expect(&mut self, kind: Kind, expected: &str) -> Result<Token> {
+        let token = self.token();
+        if self.accept(kind) { Ok(token) } else { Err(self.unexpected(expected)) }
+    }
+
+    fn expect_keyword(&mut self, keyword: Keyword) -> Result<()> {
+        if self.accept_keyword(keyword) { Ok(()) } else { Err(self.unexpected(keyword.text())) }
+    }
+
+    /// Whether the next token is this word, which is no keyword.
+    fn at_word(&self, word: &str) -> bool {
+        self.peek() == Kind::Word && self.slice(self.token()).eq_ignore_ascii_case(word)
+    }
+
+    /// The error that the next token is not what the grammar wants.
+    fn unexpected(&mut self, expected: &str) -> Fault {
+        let token = self.token();
+        let found = match token.kind {
+            Kind::Bad => {
+                if let Some(fault) = self.fault.take() {
+                    return fault;
+                }
+                "character".into()
+            }
+            Kind::End => "end of the query".into(),
+            _ => format!("'{}'", literal::excerpt(self.slice(token))),
+        };
+        Fault::syntax(token.start, format!("unexpected {found}, expected {expected}"))
+    }
+
+    /// Counts one level of nesting; [`Self::leave`] ends it (an error need not, it ends the parse).
+    fn enter(&mut self) -> Result<()> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            let message = format!("query is nested too deeply, expected at most {MAX_DEPTH} levels");
+            return Err(Fault::syntax(self.token().start, message));
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    /// Makes an expression, refusing one that is too high. `below`: height of what `for_each_child` does not show.
+    fn node_over(&mut self, kind: ExprKind, place: Place, below: u16) -> Result<Expr> {
+        let mut expr = Expr { kind, place, height: Height(0) };
+        let mut height = below;
+        expr.for_each_child(&mut |child| height = height.max(child.height.0));
+        expr.height = Height(height + 1);
+        if expr.height.0 > MAX_HEIGHT {
+            let message = format!("expression is too long, expected at most {MAX_HEIGHT} operators in a row");
+            return Err(Fault::syntax(place.0, message));
+        }
+        self.tallest = self.tallest.max(expr.height.0);
+        Ok(expr)
+    }
+
+    fn node(&mut self, kind: ExprKind, place: Place) -> Result<Expr> {
+        self.node_over(kind, place, 0)
+    }
+
+    /// Parses something with expressions inside, and returns the greatest height among them.
+    fn measured<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, u16)> {
+        let before = std::mem::take(&mut self.tallest);
+        let parsed = parse(self)?;
+        let height = self.tallest;
+        self.tallest = before.max(height);
+        Ok((parsed, height))
+    }
+
+    /// Whether a name may start here as a variable.
+    fn at_variable(&self) -> bool {
+        match self.peek() {
+            Kind::Word | Kind::Quoted => true,
+            Kind::Keyword(keyword) => keyword.may_be_variable(),
+            _ => false,
+        }
+    }
+
+    /// A variable's name.
+    fn variable(&mut self) -> Result<crate::ast::Name> {
+        let token = self.token();
+        if !self.at_variable() {
+            if let Kind::Keyword(keyword) = token.kind {
+                let expected = format!("a variable ({} is a reserved word, use backticks)", keyword.text());
+                return Err(self.unexpected(&expected));
+            }
+            return Err(self.unexpected("a variable"));
+        }
+        self.at += 1;
+        Ok(crate::ast::Name { text: literal::name(self.slice(token)), place: Place(token.start) })
+    }
+
+    /// A label, relationship type or property key: any word, keywords too.
+    fn schema_name(&mut self, expected: &str) -> Result<Str> {
+        let token = self.token();
+        match token.kind {
+            Kind::Word | Kind::Quoted | Kind::Keyword(_) => {
+                self.at += 1;
+                Ok(literal::name(self.slice(token)))
+            }
+            _ => Err(self.unexpected(expected)),
+        }
+    }
+
+    /// What follows `$`.
+    fn parameter(&mut self) -> Result<Str> {
+        let dollar = self.expect(Kind::Dollar, "a parameter")?;
+        let token = self.token();
+        let named = matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Keyword(_) | Kind::Integer);
+        if !named || token.start != dollar.end {
+            return Err(self.unexpected("the name of a parameter after '$'"));
+        }
+        self.at += 1;
+        Ok(literal::name(self.slice(token)))
+    }
+
+    /// `item, item, …`
+    fn list_of<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.accept(Kind::Comma) {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// Index of the token after the bracket that closes the one at `from` (an index from here); brackets of all kinds
+    /// count. `None` when it is not closed.
+    fn after_bracket(&self, from: usize) -> Option<usize> {
+        let mut open = 0usize;
+        for (i, token) in self.tokens.get(self.at + from..)?.iter().enumerate() {
+            match token.kind {
+                Kind::LeftParen | Kind::LeftBracket | Kind::LeftBrace => open += 1,
+                Kind::RightParen | Kind::RightBracket | Kind::RightBrace => {
+                    open = open.checked_sub(1)?;
+                    if open == 0 {
+                        return Some(from + i + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}

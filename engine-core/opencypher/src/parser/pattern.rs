@@ -1,0 +1,243 @@
+//! Patterns: paths of vertices and edges, in MATCH, CREATE, MERGE and inside expressions.
+
+use super::Parser;
+use crate::ast::{EdgePattern, NodePattern, PathPattern, Properties};
+use crate::fault::{Fault, Result};
+use crate::literal;
+use crate::token::{Keyword, Kind};
+use tidegraph_plan::{Length, Shortest};
+use tidegraph_types::{Direction, Str};
+
+impl Parser<'_> {
+    /// `p = (a)-[r]->(b)`, `shortestPath(…)`.
+    pub(super) fn path_pattern(&mut self) -> Result<PathPattern> {
+        let place = self.place();
+        let mut variable = None;
+        if self.at_variable() && self.peek_at(1) == Kind::Equal {
+            variable = Some(self.variable()?);
+            self.expect(Kind::Equal, "'='")?;
+        }
+        let mut path = match self.shortest_ahead() {
+            Some(shortest) => self.shortest_path(shortest)?,
+            None => self.path_chain()?,
+        };
+        path.variable = variable;
+        path.place = place;
+        Ok(path)
+    }
+
+    /// Whether `shortestPath(` or `allShortestPaths(` comes next.
+    pub(super) fn shortest_ahead(&self) -> Option<Shortest> {
+        if self.peek_at(1) != Kind::LeftParen {
+            return None;
+        }
+        if self.at_word("shortestPath") {
+            Some(Shortest::One)
+        } else if self.at_word("allShortestPaths") {
+            Some(Shortest::All)
+        } else {
+            None
+        }
+    }
+
+    /// `shortestPath((a)-[*]->(b))`; the name is next.
+    pub(super) fn shortest_path(&mut self, shortest: Shortest) -> Result<PathPattern> {
+        let place = self.place();
+        self.at += 1;
+        self.expect(Kind::LeftParen, "'('")?;
+        let mut path = self.path_chain()?;
+        self.expect(Kind::RightParen, "')'")?;
+        path.shortest = Some(shortest);
+        path.place = place;
+        Ok(path)
+    }
+
+    /// `(a)-[r]->(b)`; parentheses may stand around it.
+    pub(super) fn path_chain(&mut self) -> Result<PathPattern> {
+        let place = self.place();
+        if self.peek() == Kind::LeftParen && self.peek_at(1) == Kind::LeftParen {
+            self.enter()?;
+            self.at += 1;
+            let path = self.path_chain()?;
+            self.expect(Kind::RightParen, "')'")?;
+            self.leave();
+            if matches!(self.peek(), Kind::LeftBrace | Kind::Plus | Kind::Star) {
+                return Err(Fault::unsupported(place.0, "quantified path pattern"));
+            }
+            return Ok(path);
+        }
+        let mut nodes = vec![self.node_pattern()?];
+        let mut edges = vec![];
+        while matches!(self.peek(), Kind::Minus | Kind::Less) {
+            edges.push(self.edge_pattern()?);
+            nodes.push(self.node_pattern()?);
+        }
+        Ok(PathPattern { variable: None, shortest: None, nodes, edges, place })
+    }
+
+    fn node_pattern(&mut self) -> Result<NodePattern> {
+        let place = self.place();
+        self.expect(Kind::LeftParen, "'(' of a node")?;
+        let variable = if self.at_variable() { Some(self.variable()?) } else { None };
+        let labels = if self.peek() == Kind::Colon { self.labels()? } else { vec![] };
+        let properties = self.properties()?;
+        if self.peek() == Kind::Keyword(Keyword::Where) {
+            return Err(Fault::unsupported(self.place().0, "WHERE inside a node pattern"));
+        }
+        if self.peek() == Kind::Keyword(Keyword::Is) {
+            return Err(Fault::unsupported(self.place().0, "label expression"));
+        }
+        self.expect(Kind::RightParen, "':', '{' or ')'")?;
+        Ok(NodePattern { variable, labels, properties, place })
+    }
+
+    /// `:Label:Label`; the colon is next.
+    pub(super) fn labels(&mut self) -> Result<Vec<Str>> {
+        let mut labels = vec![];
+        while self.accept(Kind::Colon) {
+            if matches!(self.peek(), Kind::Exclamation | Kind::Percent | Kind::LeftParen) {
+                return Err(Fault::unsupported(self.place().0, "label expression"));
+            }
+            labels.push(self.schema_name("a label")?);
+            if self.peek() == Kind::Ampersand || (self.peek() == Kind::Bar && self.in_node_pattern()) {
+                return Err(Fault::unsupported(self.place().0, "label expression"));
+            }
+        }
+        Ok(labels)
+    }
+
+    /// At a bar after a label: whether it joins labels in a node pattern. In `[x IN list WHERE x:Label | x]` it does not.
+    fn in_node_pattern(&self) -> bool {
+        // `(n:A|B)`, `(:A|B {…})`: back over names and colons there is the parenthesis.
+        let before = self.tokens.get(..self.at).unwrap_or_default();
+        let mut back = before.iter().rev().map(|t| t.kind);
+        back.find(|k| !matches!(k, Kind::Word | Kind::Quoted | Kind::Keyword(_) | Kind::Colon))
+            == Some(Kind::LeftParen)
+    }
+
+    fn properties(&mut self) -> Result<Properties> {
+        match self.peek() {
+            Kind::LeftBrace => Ok(Properties::Map(self.map_entries()?)),
+            Kind::Dollar => {
+                let place = self.place();
+                Ok(Properties::Parameter(self.parameter()?, place))
+            }
+            _ => Ok(Properties::Map(vec![])),
+        }
+    }
+
+    fn edge_pattern(&mut self) -> Result<EdgePattern> {
+        let place = self.place();
+        let left = self.accept(Kind::Less);
+        self.expect(Kind::Minus, "'-'")?;
+        let mut edge = EdgePattern {
+            variable: None,
+            types: vec![],
+            properties: Properties::Map(vec![]),
+            direction: Direction::Both,
+            length: None,
+            place,
+        };
+        if self.accept(Kind::LeftBracket) {
+            if self.at_variable() {
+                edge.variable = Some(self.variable()?);
+            }
+            if self.peek() == Kind::Colon {
+                edge.types = self.types()?;
+            }
+            if self.peek() == Kind::Star {
+                edge.length = Some(self.length()?);
+            }
+            edge.properties = self.properties()?;
+            if self.peek() == Kind::Keyword(Keyword::Where) {
+                return Err(Fault::unsupported(self.place().0, "WHERE inside a relationship pattern"));
+            }
+            self.expect(Kind::RightBracket, "':', '*', '{' or ']'")?;
+        }
+        self.expect(Kind::Minus, "'-'")?;
+        let right = self.accept(Kind::Greater);
+        edge.direction = match (left, right) {
+            (true, false) => Direction::In,
+            (false, true) => Direction::Out,
+            _ => Direction::Both,
+        };
+        if matches!(self.peek(), Kind::LeftBrace | Kind::Plus | Kind::Star) {
+            return Err(Fault::unsupported(self.place().0, "quantified relationship"));
+        }
+        Ok(edge)
+    }
+
+    /// `:A|B|:C`; the colon is next.
+    fn types(&mut self) -> Result<Vec<Str>> {
+        self.expect(Kind::Colon, "':'")?;
+        let mut types = vec![];
+        loop {
+            if matches!(self.peek(), Kind::Exclamation | Kind::Percent | Kind::LeftParen) {
+                return Err(Fault::unsupported(self.place().0, "label expression"));
+            }
+            types.push(self.schema_name("a relationship type")?);
+            if self.peek() == Kind::Ampersand {
+                return Err(Fault::unsupported(self.place().0, "label expression"));
+            }
+            if !self.accept(Kind::Bar) {
+                return Ok(types);
+            }
+            self.accept(Kind::Colon);
+        }
+    }
+
+    /// `*`, `*n`, `*n..`, `*..m`, `*n..m`; the star is next.
+    fn length(&mut self) -> Result<Length> {
+        self.expect(Kind::Star, "'*'")?;
+        let low = self.length_bound()?;
+        if self.accept(Kind::DotDot) {
+            return Ok(Length { min: low.unwrap_or(1), max: self.length_bound()? });
+        }
+        Ok(low.map_or(Length { min: 1, max: None }, |n| Length { min: n, max: Some(n) }))
+    }
+
+    fn length_bound(&mut self) -> Result<Option<u32>> {
+        let token = self.token();
+        if !self.accept(Kind::Integer) {
+            return Ok(None);
+        }
+        let value = literal::integer(self.slice(token), false, token.start)?;
+        u32::try_from(value)
+            .map(Some)
+            .map_err(|_| Fault::syntax(token.start, format!("path length {value} is too large")))
+    }
+
+    /// At a `(` so many tokens from here: whether a pattern with at least one edge starts there, rather than an
+    /// expression in parentheses.
+    pub(super) fn edge_chain_ahead(&self, from: usize) -> bool {
+        let node = match self.peek_at(from + 1) {
+            Kind::RightParen | Kind::Colon | Kind::LeftBrace => true,
+            Kind::Word | Kind::Quoted | Kind::Keyword(_) => {
+                matches!(self.peek_at(from + 2), Kind::RightParen | Kind::Colon | Kind::LeftBrace)
+            }
+            _ => false,
+        };
+        let Some(mut next) = node.then(|| self.after_bracket(from)).flatten() else { return false };
+        if self.peek_at(next) == Kind::Less {
+            next += 1;
+        }
+        if self.peek_at(next) != Kind::Minus {
+            return false;
+        }
+        next += 1;
+        if self.peek_at(next) == Kind::LeftBracket {
+            match self.after_bracket(next) {
+                Some(after) => next = after,
+                None => return false,
+            }
+        }
+        if self.peek_at(next) != Kind::Minus {
+            return false;
+        }
+        next += 1;
+        if self.peek_at(next) == Kind::Greater {
+            next += 1;
+        }
+        self.peek_at(next) == Kind::LeftParen
+    }
+}
