@@ -133,6 +133,12 @@ impl GuiHasher {
         Self { bits: bits.clamp(1, 64) }
     }
 
+    /// How many bits differ.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        self.bits
+    }
+
     /// GUI of an id that collided with nothing.
     #[must_use]
     pub fn gui(self, id: &str) -> Gui {
