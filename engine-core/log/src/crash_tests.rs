@@ -1,0 +1,289 @@
+//! The file log on disks that fail. A failing seed is printed; put it into the range of the test to replay it.
+
+use crate::suite::{commit, log_test_suite, read_all};
+use crate::{Error, FileLog, FileLogOptions, LogStore, Record, Recovery};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tidegraph_platform::{Disk, FaultyDisk, Random, RealDisk, SeededRandom};
+use tidegraph_types::{Cardinality, Gui, Mutation, PropertyWrite, ShardId, Token, Value, Version};
+
+const DIR: &str = "/log";
+
+fn open(disk: &FaultyDisk, file_bytes: u64) -> Result<FileLog, Error> {
+    FileLog::open(Arc::new(disk.clone()), Path::new(DIR), ShardId(0), FileLogOptions { file_bytes })
+}
+
+fn file(first: u64) -> PathBuf {
+    Path::new(DIR).join(format!("{first:020}.log"))
+}
+
+#[test]
+fn behaves_as_a_log() {
+    for file_bytes in [1, 1000, 64 << 20] {
+        log_test_suite(|| Box::new(open(&FaultyDisk::new(1), file_bytes).unwrap()));
+    }
+}
+
+#[test]
+fn behaves_as_a_log_on_a_real_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let count = std::cell::Cell::new(0);
+    log_test_suite(|| {
+        count.set(count.get() + 1);
+        let dir = dir.path().join(count.get().to_string());
+        let options = FileLogOptions { file_bytes: 2000 };
+        Box::new(FileLog::open(Arc::new(RealDisk), &dir, ShardId(0), options).unwrap())
+    });
+}
+
+#[test]
+fn one_sync_for_one_append() {
+    let disk = FaultyDisk::new(1);
+    let mut log = open(&disk, 64 << 20).unwrap();
+    log.append(&[commit(1, 1, "a")]).unwrap();
+    let before = disk.syncs();
+    let records: Vec<_> = (2..100).map(|v| commit(v, 1, "b")).collect();
+    log.append(&records).unwrap();
+    assert_eq!(disk.syncs() - before, 1);
+}
+
+#[test]
+fn a_second_process_is_kept_out() {
+    let disk = FaultyDisk::new(1);
+    let log = open(&disk, 1000).unwrap();
+    assert!(matches!(open(&disk, 1000), Err(Error::InUse(_))));
+    drop(log);
+    open(&disk, 1000).unwrap();
+}
+
+#[test]
+fn goes_on_after_a_clean_restart() {
+    let disk = FaultyDisk::new(1);
+    for version in 1..=30 {
+        let mut log = open(&disk, 500).unwrap();
+        assert_eq!(log.recovery(), Recovery::default());
+        assert_eq!(log.tail().map_or(0, |t| t.version.0), version - 1);
+        log.append(&[commit(version, 1, "a")]).unwrap();
+        assert_eq!(read_all(&mut log, 1).unwrap().len() as u64, version);
+    }
+    assert!(disk.list(Path::new(DIR)).unwrap().len() > 3);
+}
+
+/// Every acknowledged record survives; nothing appears that was not tried; what was refused stays away.
+#[test]
+fn crashes_anywhere() {
+    for seed in 0..400 {
+        let run = std::panic::catch_unwind(|| crashes_with_seed(seed));
+        assert!(run.is_ok(), "seed {seed} fails; replay it with `crashes_with_seed({seed})`");
+    }
+}
+
+fn crashes_with_seed(seed: u64) {
+    let disk = FaultyDisk::new(seed);
+    let random = SeededRandom::new(!seed);
+    // What is in the log for certain; its first version is `base`.
+    let (mut base, mut acknowledged) = (1, Vec::<Record>::new());
+    for life in 0..6 {
+        disk.crash_after(1 + random.below(60));
+        let mut in_doubt = Vec::new();
+        if let Ok(mut log) = open(&disk, 100 + random.below(3000)) {
+            in_doubt = live(&mut log, &disk, &random, &mut base, &mut acknowledged, life);
+        }
+        disk.crash();
+        let mut log = open(&disk, 1000).unwrap();
+        let first = log.first().map_or(1, |v| v.0);
+        assert!(first <= base, "versions from {base} on were not trimmed, the log begins at {first}");
+        let found = read_all(&mut log, base).unwrap();
+        assert!(found.len() >= acknowledged.len(), "{} of {} acknowledged", found.len(), acknowledged.len());
+        assert_eq!(found[..acknowledged.len()], acknowledged);
+        let more = &found[acknowledged.len()..];
+        assert!(in_doubt.starts_with(more), "life {life}: {more:?} appeared, in doubt were {in_doubt:?}");
+        acknowledged = found;
+        assert_eq!(log.tail().map_or(0, |t| t.version.0), base - 1 + acknowledged.len() as u64);
+    }
+}
+
+/// Appends until the machine goes down or the log is poisoned; answers the records whose fate is not known.
+fn live(
+    log: &mut FileLog,
+    disk: &FaultyDisk,
+    random: &SeededRandom,
+    base: &mut u64,
+    acknowledged: &mut Vec<Record>,
+    life: u64,
+) -> Vec<Record> {
+    loop {
+        let next = *base + acknowledged.len() as u64;
+        let batch: Vec<_> = (0..1 + random.below(4))
+            .map(|i| {
+                let mark = format!("{life}-{}", random.next_u64());
+                commit(next + i, life, &mark.repeat(1 + random.below(40) as usize))
+            })
+            .collect();
+        disk.set_space(random.one_in(4).then(|| random.below(800)));
+        disk.fail_syncs(u32::from(random.one_in(20)));
+        match log.append(&batch) {
+            Ok(()) => acknowledged.extend(batch),
+            // Nothing of it was written, whatever comes.
+            Err(Error::Full(_) | Error::Io(_)) => {}
+            Err(Error::Poisoned { .. }) => {
+                assert!(matches!(log.append(&batch), Err(Error::Poisoned { .. })));
+                return batch;
+            }
+            Err(other) => panic!("{other}"),
+        }
+        if disk.list(Path::new(DIR)).is_err() {
+            return Vec::new();
+        }
+        if random.one_in(8) {
+            let below = *base + random.below(acknowledged.len() as u64 + 1);
+            // A trim that fails may have removed some files, so what it was allowed to forget counts as forgotten.
+            let _ = log.trim(Version(below));
+            acknowledged.drain(..(below - *base) as usize);
+            *base = below;
+        }
+    }
+}
+
+/// Whatever byte rots: the damage is told, or it is in the last append and indistinguishable from a torn tail.
+#[test]
+fn every_rotten_byte_is_noticed() {
+    let records: Vec<_> = (1..=6).map(|v| commit(v, 1, "some text")).collect();
+    let make = || {
+        let disk = FaultyDisk::new(1);
+        let mut log = open(&disk, 350).unwrap();
+        log.append(&records[..1]).unwrap();
+        log.append(&records[1..3]).unwrap();
+        log.append(&records[3..4]).unwrap();
+        log.append(&records[4..]).unwrap();
+        disk
+    };
+    let files = make().list(Path::new(DIR)).unwrap();
+    assert_eq!(files.len(), 2, "{files:?}");
+    let (mut corrupt, mut cut) = (0, 0);
+    for (index, info) in files.iter().enumerate() {
+        for byte in 0..info.bytes as usize {
+            let disk = make();
+            let path = Path::new(DIR).join(&info.name);
+            disk.flip(&path, byte, 1 << (byte % 8));
+            let before = disk.contents(&path);
+            match open(&disk, 350).and_then(|mut log| read_all(&mut log, 1)) {
+                Ok(found) => {
+                    assert_eq!(index, 1, "byte {byte} of {}", info.name);
+                    assert_eq!(found, records[..found.len()]);
+                    assert!(found.len() >= 4, "byte {byte} of {}: {} records", info.name, found.len());
+                    cut += 1;
+                }
+                Err(Error::Corrupt { file, .. }) => {
+                    assert_eq!(file, path);
+                    assert_eq!(disk.contents(&path), before, "a damaged file was changed");
+                    corrupt += 1;
+                }
+                Err(other) => panic!("byte {byte} of {}: {other}", info.name),
+            }
+        }
+    }
+    assert!(corrupt > 300 && cut > 50, "{corrupt} {cut}");
+}
+
+#[test]
+fn a_torn_tail_is_cut_and_counted() {
+    let disk = FaultyDisk::new(1);
+    let mut log = open(&disk, 64 << 20).unwrap();
+    log.append(&[commit(1, 1, "a")]).unwrap();
+    drop(log);
+    let whole = disk.contents(&file(1)).unwrap();
+    // Half a frame, zeros, and rubbish.
+    for tail in [whole[36..60].to_vec(), vec![0; 5000], vec![0xff; 100]] {
+        disk.put(&file(1), &[whole.clone(), tail.clone()].concat());
+        let mut log = open(&disk, 64 << 20).unwrap();
+        assert_eq!(log.recovery(), Recovery { torn_bytes: tail.len() as u64, torn_files: 0 });
+        assert_eq!(read_all(&mut log, 1).unwrap(), [commit(1, 1, "a")]);
+        drop(log);
+        assert_eq!(disk.contents(&file(1)).unwrap(), whole);
+    }
+}
+
+#[test]
+fn a_missing_file_is_noticed() {
+    let disk = FaultyDisk::new(1);
+    let mut log = open(&disk, 1).unwrap();
+    for version in 1..=4 {
+        log.append(&[commit(version, 1, "a")]).unwrap();
+    }
+    drop(log);
+    disk.remove(&file(2)).unwrap();
+    let mut log = open(&disk, 1).unwrap();
+    let error = read_all(&mut log, 1).unwrap_err();
+    assert!(error.to_string().contains("begins with version 3 instead of 2"), "{error}");
+    assert_eq!(error.code(), tidegraph_types::ErrorCode::Corrupt);
+    assert_eq!(read_all(&mut log, 3).unwrap().len(), 2);
+}
+
+#[test]
+fn another_format_or_shard_is_refused() {
+    let disk = FaultyDisk::new(1);
+    open(&disk, 1000).unwrap().append(&[commit(1, 1, "a")]).unwrap();
+    let other = FileLog::open(Arc::new(disk.clone()), Path::new(DIR), ShardId(1), FileLogOptions::default());
+    assert!(other.unwrap_err().to_string().contains("belongs to shard 0"));
+    let mut bytes = disk.contents(&file(1)).unwrap();
+    bytes[8] = 2;
+    let crc = crc32c::crc32c(&bytes[..32]);
+    bytes[32..36].copy_from_slice(&crc.to_le_bytes());
+    disk.put(&file(1), &bytes);
+    assert!(open(&disk, 1000).unwrap_err().to_string().contains("format 2, this version reads format 1"));
+}
+
+#[test]
+fn a_full_disk_stops_writes_until_there_is_room() {
+    let disk = FaultyDisk::new(1);
+    let mut log = open(&disk, 64 << 20).unwrap();
+    log.append(&[commit(1, 1, "a")]).unwrap();
+    disk.set_space(Some(50));
+    let error = log.append(&[commit(2, 1, "b")]).unwrap_err();
+    assert!(matches!(error, Error::Full(_)), "{error}");
+    assert_eq!(read_all(&mut log, 1).unwrap(), [commit(1, 1, "a")]);
+    disk.set_space(None);
+    log.append(&[commit(2, 1, "c")]).unwrap();
+    assert_eq!(read_all(&mut log, 2).unwrap(), [commit(2, 1, "c")]);
+}
+
+#[test]
+fn a_failed_sync_poisons() {
+    let disk = FaultyDisk::new(1);
+    let mut log = open(&disk, 64 << 20).unwrap();
+    log.append(&[commit(1, 1, "a")]).unwrap();
+    disk.fail_syncs(1);
+    for _ in 0..2 {
+        let error = log.append(&[commit(2, 1, "b")]).unwrap_err();
+        assert!(error.to_string().contains("cannot sync file /log/00000000000000000001.log"), "{error}");
+        assert!(matches!(error, Error::Poisoned { .. }));
+    }
+    assert_eq!(read_all(&mut log, 1).unwrap(), [commit(1, 1, "a")]);
+}
+
+#[test]
+fn an_unreadable_file_is_not_cut() {
+    let disk = FaultyDisk::new(1);
+    open(&disk, 1000).unwrap().append(&[commit(1, 1, "a")]).unwrap();
+    let before = disk.contents(&file(1));
+    disk.fail_reads(true);
+    assert!(matches!(open(&disk, 1000), Err(Error::Io(_))));
+    assert_eq!(disk.contents(&file(1)), before);
+}
+
+#[test]
+fn what_cannot_be_stored_is_refused() {
+    let disk = FaultyDisk::new(1);
+    let mut log = open(&disk, 1000).unwrap();
+    let write = PropertyWrite { key: Token(1), cardinality: Cardinality::Single, value: Value::Null };
+    let mut record = commit(2, 1, "b");
+    record.body = crate::Body::Commit {
+        mutations: vec![Mutation::SetVertexProperty { gui: Gui(1), write }],
+        next_sid: tidegraph_types::Sid(0),
+    };
+    let error = log.append(&[commit(1, 1, "a"), record]).unwrap_err();
+    assert!(matches!(error, Error::Encode { version: Version(2), .. }), "{error}");
+    log.append(&[commit(1, 1, "c")]).unwrap();
+    assert_eq!(read_all(&mut log, 1).unwrap(), [commit(1, 1, "c")]);
+}

@@ -1,0 +1,86 @@
+//! What a log can answer instead.
+
+use std::path::PathBuf;
+use tidegraph_platform::DiskError;
+use tidegraph_types::{Epoch, ErrorCode, ShardId, Version};
+
+/// An error of the log.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no room. Nothing of the request was written; the log stays usable.
+    #[error("the log is full: {0}")]
+    Full(#[source] DiskError),
+    /// The disk failed. If the request was an append, nothing of it was written; the log stays usable.
+    #[error("the log cannot be used: {0}")]
+    Io(#[source] DiskError),
+    /// An earlier write may or may not be durable, so nothing can be written after it. Opening the log anew finds
+    /// out.
+    #[error("the log takes no more records since a write failed: {reason}")]
+    Poisoned {
+        /// The failure.
+        reason: String,
+    },
+    /// Stored bytes are damaged, or a file is missing. Nothing was cut.
+    #[error("log file {} is damaged at byte {offset}: {reason}", file.display())]
+    Corrupt {
+        /// The file.
+        file: PathBuf,
+        /// Where in the file.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// A record that does not follow the last one. A defect of the caller; nothing was written.
+    #[error("record of version {version} and epoch {epoch} in shard {shard} cannot follow {tail}")]
+    OutOfOrder {
+        /// Version of the record.
+        version: Version,
+        /// Epoch of the record.
+        epoch: Epoch,
+        /// Shard of the record.
+        shard: ShardId,
+        /// What is there, as text.
+        tail: String,
+    },
+    /// A record that cannot be written, because of its size or of a value in it. Nothing was written.
+    #[error("record of version {version} cannot be written: {source}")]
+    Encode {
+        /// Version of the record.
+        version: Version,
+        /// Why not.
+        source: tidegraph_wire::Error,
+    },
+    /// The version was trimmed.
+    #[error("version {requested} is no longer in the log, which begins at version {first}")]
+    Trimmed {
+        /// The version asked for.
+        requested: Version,
+        /// The oldest one there is.
+        first: Version,
+    },
+    /// Another process has the log open.
+    #[error("the log is in use: {0}")]
+    InUse(#[source] DiskError),
+}
+
+impl Error {
+    /// The stable code that a client sees.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Full(_) | Self::Io(_) | Self::Poisoned { .. } | Self::InUse(_) => ErrorCode::Unavailable,
+            Self::Corrupt { .. } => ErrorCode::Corrupt,
+            Self::Encode { source, .. } => match source {
+                tidegraph_wire::Error::TooLong { .. } => ErrorCode::QueryLimitExceeded,
+                other => other.code(),
+            },
+            Self::OutOfOrder { .. } | Self::Trimmed { .. } => ErrorCode::Internal,
+        }
+    }
+
+    /// An error of the disk in an operation that left nothing behind.
+    pub(crate) fn disk(error: DiskError) -> Self {
+        if error.is_full() { Self::Full(error) } else { Self::Io(error) }
+    }
+}

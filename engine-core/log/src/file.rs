@@ -1,0 +1,403 @@
+//! The log of a graph in one process: rolling files in one directory.
+//!
+//! Naming: `<first version, 20 digits>.log`, so that names sort as versions do; `lock` keeps a second process out.
+//! The byte table is `docs/formats/log.md`.
+//!
+//! Flow of an append: encode all records behind each other → roll to a new file if this one is full → one write → one
+//! fdatasync → acknowledge. A new file's header and name are made durable before its first record is written.
+//!
+//! What happens when the disk fails:
+//! 1. A write fails (disk full): the file is cut back to its durable end and synced, so that no part of a refused
+//!    transaction can come back after a crash. The log goes on.
+//! 2. A sync fails: the kernel may have dropped the pages and say nothing at the next sync, so nobody can know what is
+//!    durable. The log is poisoned; it must never acknowledge a write after that.
+
+use crate::record::{self, PREFIX_BYTES, Prefix};
+use crate::recovery::{self, Recovery};
+use crate::store::{Records, check_all};
+use crate::{Error, LogStore, Record, Tail};
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tidegraph_platform::{Disk, DiskError, DiskFile, DiskLock};
+use tidegraph_types::{Epoch, ShardId, Version};
+use tidegraph_wire::frame::{self, FrameReader};
+
+/// First bytes of every log file.
+pub(crate) const MAGIC: &[u8; 8] = b"TIDELOG\0";
+/// The format that this version reads and writes.
+pub(crate) const FORMAT: u32 = 1;
+/// Bytes of a file before its first record.
+pub(crate) const HEADER_BYTES: u64 = 36;
+
+/// A buffer that grew beyond this for one large append is given back.
+const KEPT_BUFFER_BYTES: usize = 4 << 20;
+const READ_BUFFER_BYTES: usize = 256 << 10;
+
+/// Settings of a [`FileLog`].
+#[derive(Clone, Debug)]
+pub struct FileLogOptions {
+    /// A file that has this many bytes is followed by a new one.
+    pub file_bytes: u64,
+}
+
+impl Default for FileLogOptions {
+    fn default() -> Self {
+        Self { file_bytes: 64 << 20 }
+    }
+}
+
+/// A log in a directory.
+#[derive(Debug)]
+pub struct FileLog {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    shard: ShardId,
+    options: FileLogOptions,
+    /// Oldest first; the last one is written to.
+    files: Vec<LogFile>,
+    current: Option<Current>,
+    tail: Option<Tail>,
+    poisoned: Option<String>,
+    recovery: Recovery,
+    buffer: Vec<u8>,
+    _lock: DiskLock,
+}
+
+/// One file of the log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct LogFile {
+    pub path: PathBuf,
+    pub first: Version,
+}
+
+/// The file that is written to.
+#[derive(Debug)]
+struct Current {
+    file: Box<dyn DiskFile>,
+    durable_bytes: u64,
+}
+
+/// What stands at the beginning of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FileHeader {
+    pub shard: ShardId,
+    /// Version of the first record.
+    pub first: Version,
+    /// Epoch of the record before it, or its own when there is none.
+    pub epoch: Epoch,
+}
+
+impl FileHeader {
+    pub fn to_bytes(self) -> [u8; HEADER_BYTES as usize] {
+        let mut bytes = [0; HEADER_BYTES as usize];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        bytes[12..14].copy_from_slice(&self.shard.0.to_le_bytes());
+        // 14 and 15 are reserved.
+        bytes[16..24].copy_from_slice(&self.first.0.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.epoch.0.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..32]);
+        bytes[32..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// The header in `bytes`, or what is wrong with it.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let bytes: &[u8; HEADER_BYTES as usize] =
+            bytes.try_into().map_err(|_| format!("the file header has {} bytes", bytes.len()))?;
+        let part = |at: usize| {
+            let mut out = [0; 8];
+            out.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(out)
+        };
+        if &bytes[..8] != MAGIC {
+            return Err(format!("the file begins with {:02x?}, not with the magic of a log", &bytes[..8]));
+        }
+        let crc = (part(28) >> 32) as u32;
+        let found = crc32c::crc32c(&bytes[..32]);
+        if crc != found {
+            return Err(format!("the file header has checksum {found:08x} instead of {crc:08x}"));
+        }
+        let format = part(8) as u32;
+        if format != FORMAT {
+            return Err(format!("the file is of format {format}, this version reads format {FORMAT}"));
+        }
+        Ok(Self { shard: ShardId((part(8) >> 32) as u16), first: Version(part(16)), epoch: Epoch(part(24)) })
+    }
+}
+
+pub(crate) fn file_name(first: Version) -> String {
+    format!("{:020}.log", first.0)
+}
+
+impl FileLog {
+    /// Opens the log in a directory, or begins one, and recovers it: a torn tail is cut (see
+    /// [`FileLog::recovery`]); other damage is [`Error::Corrupt`] and changes nothing.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        shard: ShardId,
+        options: FileLogOptions,
+    ) -> Result<Self, Error> {
+        disk.create_dir_all(dir).map_err(Error::disk)?;
+        let lock = disk.lock(&dir.join("lock")).map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => Error::InUse(error),
+            _ => Error::disk(error),
+        })?;
+        let recovered = recovery::recover(disk.as_ref(), dir, shard)?;
+        let current = match recovered.files.last() {
+            Some(last) => Some(Current {
+                file: disk.open_append(&last.path).map_err(Error::disk)?,
+                durable_bytes: recovered.last_file_bytes,
+            }),
+            None => None,
+        };
+        Ok(Self {
+            disk,
+            dir: dir.to_path_buf(),
+            shard,
+            options,
+            files: recovered.files,
+            current,
+            tail: recovered.tail,
+            poisoned: None,
+            recovery: recovered.report,
+            buffer: Vec::new(),
+            _lock: lock,
+        })
+    }
+
+    /// What opening found and cut.
+    #[must_use]
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// Gives the log up after a failure that leaves its end in doubt.
+    fn poison(&mut self, error: &DiskError) -> Error {
+        let reason = error.to_string();
+        tracing::error!(%error, shard = self.shard.0, "the log is poisoned and takes no more records");
+        self.poisoned = Some(reason.clone());
+        Error::Poisoned { reason }
+    }
+
+    /// Begins a new file whose first record is `record`. Fails without a trace, or poisons.
+    fn roll(&mut self, record: &Record) -> Result<(), Error> {
+        let header = FileHeader {
+            shard: self.shard,
+            first: record.version,
+            epoch: self.tail.map_or(record.epoch, |t| t.epoch),
+        };
+        let path = self.dir.join(file_name(header.first));
+        let mut file = self.disk.open_append(&path).map_err(Error::disk)?;
+        // A roll that failed before may have left bytes.
+        let written = file.truncate(0).and_then(|()| file.append(&header.to_bytes()));
+        if let Err(error) = written {
+            // A file with a part of a header is cut away by recovery; still, leave none.
+            drop(file);
+            return Err(match self.disk.remove(&path) {
+                Ok(()) => Error::disk(error),
+                Err(_) => self.poison(&error),
+            });
+        }
+        if let Err(error) = file.sync_data().and_then(|()| self.disk.sync_dir(&self.dir)) {
+            return Err(self.poison(&error));
+        }
+        self.files.push(LogFile { path, first: header.first });
+        self.current = Some(Current { file, durable_bytes: HEADER_BYTES });
+        Ok(())
+    }
+
+    /// Encodes all records as if the file were durable up to `durable_bytes`.
+    fn encode(&mut self, records: &[Record], durable_bytes: u64) -> Result<(), Error> {
+        self.buffer.clear();
+        self.buffer.shrink_to(KEPT_BUFFER_BYTES);
+        for record in records {
+            let mut result = Ok(());
+            let framed = frame::write_frame_with(&mut self.buffer, |out| {
+                result = record::encode(record, durable_bytes, out);
+            });
+            result.and(framed).map_err(|source| Error::Encode { version: record.version, source })?;
+        }
+        Ok(())
+    }
+}
+
+impl LogStore for FileLog {
+    fn append(&mut self, records: &[Record]) -> Result<(), Error> {
+        if let Some(reason) = &self.poisoned {
+            return Err(Error::Poisoned { reason: reason.clone() });
+        }
+        let Some(first) = records.first() else { return Ok(()) };
+        let tail = check_all(records, self.shard, self.tail)?;
+        let durable_bytes = self.current.as_ref().map_or(HEADER_BYTES, |c| c.durable_bytes);
+        self.encode(records, durable_bytes)?;
+        let full = |c: &Current| {
+            c.durable_bytes > HEADER_BYTES
+                && c.durable_bytes + self.buffer.len() as u64 > self.options.file_bytes
+        };
+        if self.current.as_ref().is_none_or(full) {
+            if durable_bytes != HEADER_BYTES {
+                self.encode(records, HEADER_BYTES)?;
+            }
+            self.roll(first)?;
+        }
+        let Some(current) = &mut self.current else {
+            return Err(Error::Poisoned { reason: "there is no file to write to".into() });
+        };
+        if let Err(error) = current.file.append(&self.buffer) {
+            let durable = current.durable_bytes;
+            return match current.file.truncate(durable).and_then(|()| current.file.sync_data()) {
+                Ok(()) => Err(Error::disk(error)),
+                Err(_) => Err(self.poison(&error)),
+            };
+        }
+        if let Err(error) = current.file.sync_data() {
+            return Err(self.poison(&error));
+        }
+        current.durable_bytes += self.buffer.len() as u64;
+        self.tail = tail;
+        Ok(())
+    }
+
+    fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
+        let (Some(first), Some(tail)) = (self.first(), self.tail) else {
+            return Ok(Box::new(std::iter::empty()));
+        };
+        if version < first {
+            return Err(Error::Trimmed { requested: version, first });
+        }
+        // The last file that begins at or before the version.
+        let start = self.files.partition_point(|f| f.first <= version).saturating_sub(1);
+        let scan = Scan {
+            disk: self.disk.as_ref(),
+            shard: self.shard,
+            files: &self.files[start..],
+            open: None,
+            wanted: version,
+            next: self.files.get(start).map_or(version, |f| f.first),
+            end: tail.version.next(),
+            last_file_bytes: self.current.as_ref().map_or(0, |c| c.durable_bytes),
+        };
+        Ok(Box::new(scan))
+    }
+
+    fn trim(&mut self, below: Version) -> Result<(), Error> {
+        // A file may go when the next one begins at or below `below`; so the last one never goes.
+        while self.files.get(1).is_some_and(|next| next.first <= below) {
+            self.disk.remove(&self.files[0].path).map_err(Error::disk)?;
+            self.files.remove(0);
+            // One by one, so that a crash cannot leave a hole between files.
+            self.disk.sync_dir(&self.dir).map_err(Error::disk)?;
+        }
+        Ok(())
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        self.tail
+    }
+
+    fn first(&self) -> Option<Version> {
+        self.tail.and(self.files.first()).map(|f| f.first)
+    }
+}
+
+/// Reads record after record, file after file.
+struct Scan<'a> {
+    disk: &'a dyn Disk,
+    shard: ShardId,
+    /// The file that is open, or is opened next, and those after it.
+    files: &'a [LogFile],
+    open: Option<FrameReader<Box<dyn Read + Send>>>,
+    wanted: Version,
+    /// Version of the next record in the file.
+    next: Version,
+    /// One after the last version.
+    end: Version,
+    /// Where the last file ends; beyond it nothing was acknowledged.
+    last_file_bytes: u64,
+}
+
+impl Scan<'_> {
+    fn corrupt(&self, file: &Path, offset: u64, reason: impl ToString) -> Error {
+        Error::Corrupt { file: file.to_path_buf(), offset, reason: reason.to_string() }
+    }
+
+    /// The next record, wanted or not; `None` at the end of the open file. The body is decoded only when wanted.
+    fn read(&mut self, file: &LogFile) -> Result<Option<Option<Record>>, Error> {
+        let Some(frames) = &mut self.open else { return Ok(None) };
+        let offset = frames.offset();
+        let payload = match frames.next_frame() {
+            Ok(None) => return Ok(None),
+            Ok(Some(payload)) => payload,
+            Err(error) => return Err(recovery::frame_error(&file.path, error)),
+        };
+        let prefix = match recovery::check_prefix(payload, self.shard, self.next) {
+            Ok(prefix) => prefix,
+            Err(reason) => return Err(self.corrupt(&file.path, offset, reason)),
+        };
+        if prefix.version < self.wanted {
+            return Ok(Some(None));
+        }
+        let Prefix { shard, epoch, version, .. } = prefix;
+        match record::decode_body(&payload[PREFIX_BYTES..]) {
+            Ok(body) => Ok(Some(Some(Record { shard, epoch, version, body }))),
+            Err(error) => Err(self.corrupt(&file.path, offset, error)),
+        }
+    }
+
+    fn advance(&mut self) -> Result<Option<Record>, Error> {
+        while self.next < self.end {
+            let Some((file, rest)) = self.files.split_first() else {
+                let file = Path::new("after the last file");
+                return Err(self.corrupt(file, 0, format!("version {} is missing", self.next)));
+            };
+            if self.open.is_none() {
+                if file.first != self.next {
+                    let reason =
+                        format!("the file begins with version {} instead of {}", file.first, self.next);
+                    return Err(self.corrupt(&file.path, 0, reason));
+                }
+                let limit = if rest.is_empty() { self.last_file_bytes } else { u64::MAX };
+                self.open =
+                    Some(recovery::open_frames(self.disk, file, self.shard, limit, READ_BUFFER_BYTES)?.1);
+            }
+            match self.read(file)? {
+                None => {
+                    self.open = None;
+                    self.files = rest;
+                }
+                Some(record) => {
+                    self.next = self.next.next();
+                    if record.is_some() {
+                        return Ok(record);
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Iterator for Scan<'_> {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let result = self.advance();
+        if result.is_err() {
+            self.end = Version(0);
+        }
+        result.transpose()
+    }
+}
+
+/// A buffered reader that ends at `limit` bytes of the file, `offset` of which were read.
+pub(crate) fn limited(
+    inner: Box<dyn Read + Send>,
+    limit: u64,
+    offset: u64,
+    buffer_bytes: usize,
+) -> Box<dyn Read + Send> {
+    Box::new(BufReader::with_capacity(buffer_bytes, inner.take(limit.saturating_sub(offset))))
+}

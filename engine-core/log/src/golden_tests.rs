@@ -1,0 +1,146 @@
+//! Bytes that released versions wrote, and what they say: `contracts/golden/log-v1.{bin,json}`.
+//!
+//! `TIDEGRAPH_BLESS=1 cargo test -p tidegraph-log golden` writes them anew. Only a new format may do so: files of an
+//! old one stay, and stay readable.
+
+use crate::record::{PREFIX_BYTES, Prefix};
+use crate::suite::read_all;
+use crate::{Body, FileLog, FileLogOptions, LogStore, Record};
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tidegraph_platform::FaultyDisk;
+use tidegraph_types::{
+    Cardinality, Edge, Epoch, Gui, Mutation, PropertyWrite, ShardId, Sid, Token, Value, Version,
+};
+use tidegraph_wire::frame::FrameReader;
+
+fn contracts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contracts")
+}
+
+/// One record of each kind, one mutation of each kind, one value of each kind.
+fn records() -> Vec<Record> {
+    let at = "2026-11-21T12:00:00.000000001Z".parse().unwrap();
+    let values = [
+        Value::Bool(true),
+        Value::Byte(-128),
+        Value::Short(-32_768),
+        Value::Int(-1),
+        Value::Long(i64::MIN),
+        Value::Float(1.5),
+        Value::Double(-0.0),
+        Value::string("grüße"),
+        Value::DateTime(at),
+    ];
+    let cardinalities = [Cardinality::Single, Cardinality::Set, Cardinality::List];
+    let properties = (0..).zip(values).map(|(i, value)| PropertyWrite {
+        key: Token(10 + i),
+        cardinality: cardinalities[i as usize % 3],
+        value,
+    });
+    let edge = Edge { sid: Sid(1000), source: Gui(1), target: Gui(u64::MAX), label: Token(2) };
+    let write = PropertyWrite { key: Token(3), cardinality: Cardinality::Set, value: Value::Int(5) };
+    let mutations = vec![
+        Mutation::CreateVertex {
+            gui: Gui(1),
+            id: "v1".into(),
+            labels: vec![Token(0), Token(1)],
+            properties: properties.collect(),
+        },
+        Mutation::AddLabels { gui: Gui(1), labels: vec![Token(4)] },
+        Mutation::RemoveLabels { gui: Gui(1), labels: vec![Token(0)] },
+        Mutation::SetVertexProperty { gui: Gui(1), write },
+        Mutation::RemoveVertexProperty { gui: Gui(1), key: Token(3), value: Some(Value::Int(5)) },
+        Mutation::RemoveVertexProperty { gui: Gui(1), key: Token(3), value: None },
+        Mutation::CreateEdge {
+            edge,
+            id: Some("e1".into()),
+            properties: vec![(Token(5), Value::Double(0.5))],
+        },
+        Mutation::SetEdgeProperty { edge, key: Token(5), value: Value::Double(0.25) },
+        Mutation::RemoveEdgeProperty { edge, key: Token(5) },
+        Mutation::DeleteEdge { edge, id: Some("e1".into()) },
+        Mutation::DeleteVertex { gui: Gui(1) },
+        Mutation::AddException { id: "collides".into(), gui: Gui(77) },
+    ];
+    let assigned = vec![(Token(0), "Person".into()), (Token(1), "Employee".into())];
+    let bodies = [
+        Body::EpochStart,
+        Body::Tokens { assigned },
+        Body::Commit { mutations, next_sid: Sid(1001) },
+        Body::Load {
+            load_id: "load-1".into(),
+            segments: vec!["loads/load-1/0000.seg".into()],
+            next_sid: Sid(5000),
+        },
+    ];
+    (1..)
+        .zip(bodies)
+        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(3), version: Version(version), body })
+        .collect()
+}
+
+/// The file as JSON: fixed fields by name, bodies as protobuf's own JSON, decoded without the code under test.
+fn describe(bytes: &[u8]) -> serde_json::Value {
+    let root = contracts().join("proto");
+    let files = protox::compile([root.join("tidegraph/v1/log.proto")], [root]).unwrap();
+    let pool = DescriptorPool::from_file_descriptor_set(files).unwrap();
+    let body = pool.get_message_by_name("tidegraph.v1.LogBody").unwrap();
+    let header = crate::file::FileHeader::parse(&bytes[..36]).unwrap();
+    let mut frames = FrameReader::at(&bytes[36..], 36);
+    let mut records = Vec::new();
+    loop {
+        let offset = frames.offset();
+        let Some(payload) = frames.next_frame().unwrap() else { break };
+        let prefix = Prefix::parse(payload).unwrap();
+        records.push(serde_json::json!({
+            "offset": offset,
+            "shard": prefix.shard,
+            "epoch": prefix.epoch,
+            "version": prefix.version,
+            "durable_bytes": prefix.durable_bytes,
+            "body": DynamicMessage::decode(body.clone(), &payload[PREFIX_BYTES..]).unwrap(),
+        }));
+    }
+    serde_json::json!({
+        "format": crate::file::FORMAT,
+        "shard": header.shard,
+        "first_version": header.first,
+        "epoch": header.epoch,
+        "records": records,
+    })
+}
+
+#[test]
+fn golden_file_of_format_1() {
+    let path = Path::new("/log").join("00000000000000000001.log");
+    let open = |disk: &FaultyDisk| {
+        FileLog::open(Arc::new(disk.clone()), Path::new("/log"), ShardId(0), FileLogOptions::default())
+            .unwrap()
+    };
+    let disk = FaultyDisk::new(0);
+    let mut log = open(&disk);
+    log.append(&records()[..1]).unwrap();
+    log.append(&records()[1..]).unwrap();
+    drop(log);
+    let written = disk.contents(&path).unwrap();
+
+    let (bin, json) = (contracts().join("golden/log-v1.bin"), contracts().join("golden/log-v1.json"));
+    if std::env::var_os("TIDEGRAPH_BLESS").is_some() {
+        std::fs::create_dir_all(contracts().join("golden")).unwrap();
+        std::fs::write(&bin, &written).unwrap();
+        let text = serde_json::to_string_pretty(&describe(&written)).unwrap();
+        std::fs::write(&json, text + "\n").unwrap();
+    }
+    let golden = std::fs::read(&bin).unwrap();
+    let described: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert_eq!(describe(&golden), described);
+
+    let disk = FaultyDisk::new(0);
+    open(&disk);
+    disk.put(&path, &golden);
+    // Debug text, because values of different width are equal.
+    assert_eq!(format!("{:?}", read_all(&mut open(&disk), 1).unwrap()), format!("{:?}", records()));
+    assert!(written == golden, "this version writes other bytes than format 1");
+}

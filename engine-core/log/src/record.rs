@@ -1,0 +1,120 @@
+//! Records and their bytes. The byte table is `docs/formats/log.md`.
+
+use tidegraph_types::{Epoch, Mutation, ShardId, Sid, Str, Token, Version};
+use tidegraph_wire::proto::{self, log_body::Kind};
+use tidegraph_wire::{Error, Message, mutation};
+
+/// Bytes of a payload before its body: shard, epoch, version, durable end.
+pub(crate) const PREFIX_BYTES: usize = 2 + 8 + 8 + 8;
+
+/// One entry of the log.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Record {
+    /// The shard it belongs to.
+    pub shard: ShardId,
+    /// Epoch of the sequencer that wrote it.
+    pub epoch: Epoch,
+    /// Its version; the next record has the next one.
+    pub version: Version,
+    /// What it says.
+    pub body: Body,
+}
+
+/// What a record says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Body {
+    /// A committed transaction.
+    Commit {
+        /// The changes in order.
+        mutations: Vec<Mutation>,
+        /// The lowest SID not handed out when the record was written.
+        next_sid: Sid,
+    },
+    /// Tokens assigned to names.
+    Tokens {
+        /// New entries of the dictionary.
+        assigned: Vec<(Token, Str)>,
+    },
+    /// A bulk load that becomes visible.
+    Load {
+        /// Id of the load.
+        load_id: String,
+        /// Paths of its segments in the object store.
+        segments: Vec<String>,
+        /// The lowest SID not handed out when the record was written.
+        next_sid: Sid,
+    },
+    /// A sequencer took over with the epoch of this record.
+    EpochStart,
+}
+
+/// What stands before the body, in fixed bytes, so that recovery needs not understand the body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Prefix {
+    pub shard: ShardId,
+    pub epoch: Epoch,
+    pub version: Version,
+    /// Bytes of the file that were known to be durable when the record was written.
+    pub durable_bytes: u64,
+}
+
+impl Prefix {
+    /// The prefix of a payload; `None` when it is too short.
+    pub fn parse(payload: &[u8]) -> Option<Self> {
+        let u64_at = |at: usize| payload.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+        Some(Self {
+            shard: ShardId(payload.get(..2)?.try_into().ok().map(u16::from_le_bytes)?),
+            epoch: Epoch(u64_at(2)?),
+            version: Version(u64_at(10)?),
+            durable_bytes: u64_at(18)?,
+        })
+    }
+}
+
+/// Appends the payload of a record to `out`.
+pub(crate) fn encode(record: &Record, durable_bytes: u64, out: &mut Vec<u8>) -> Result<(), Error> {
+    let kind = match &record.body {
+        Body::Commit { mutations, next_sid } => Kind::Commit(proto::CommitBody {
+            mutations: mutation::encode_all(mutations)?,
+            next_sid: next_sid.0,
+        }),
+        Body::Tokens { assigned } => Kind::Tokens(proto::TokensBody {
+            assigned: assigned
+                .iter()
+                .map(|(token, name)| proto::TokenEntry { token: token.0, name: name.to_string() })
+                .collect(),
+        }),
+        Body::Load { load_id, segments, next_sid } => Kind::Load(proto::LoadBody {
+            load_id: load_id.clone(),
+            segments: segments.clone(),
+            next_sid: next_sid.0,
+        }),
+        Body::EpochStart => Kind::EpochStart(proto::EpochStartBody {}),
+    };
+    out.extend_from_slice(&record.shard.0.to_le_bytes());
+    out.extend_from_slice(&record.epoch.0.to_le_bytes());
+    out.extend_from_slice(&record.version.0.to_le_bytes());
+    out.extend_from_slice(&durable_bytes.to_le_bytes());
+    let body = proto::LogBody { kind: Some(kind) };
+    out.reserve(body.encoded_len());
+    body.encode(out).map_err(|error| Error::TooLong {
+        offset: 0,
+        length: error.required_capacity() as u64,
+        max: error.remaining() as u64,
+    })
+}
+
+/// The body that follows a prefix.
+pub(crate) fn decode_body(bytes: &[u8]) -> Result<Body, Error> {
+    let kind = proto::LogBody::decode(bytes)?.kind.ok_or(Error::UnknownKind { message: "LogBody" })?;
+    Ok(match kind {
+        Kind::Commit(m) => {
+            Body::Commit { mutations: mutation::decode_all(m.mutations)?, next_sid: Sid(m.next_sid) }
+        }
+        Kind::Tokens(m) => Body::Tokens {
+            assigned: m.assigned.into_iter().map(|e| (Token(e.token), Str::from(e.name))).collect(),
+        },
+        Kind::Load(m) => Body::Load { load_id: m.load_id, segments: m.segments, next_sid: Sid(m.next_sid) },
+        Kind::EpochStart(_) => Body::EpochStart,
+    })
+}

@@ -1,0 +1,219 @@
+//! Opening a [`crate::FileLog`]: find the files, find the tail, cut what was never acknowledged.
+//!
+//! What a crash may leave, and what becomes of it:
+//! * A last file whose header is not whole. Headers are durable before the first record is written, so it never held
+//!   one: it is removed.
+//! * Bytes after the last good record of the last file: a *torn tail*, the part of an append that was not
+//!   acknowledged. It is cut, and the cut is synced.
+//!
+//! What a crash cannot leave is [`Error::Corrupt`], and nothing is changed: damage in the last file before bytes that
+//! were acknowledged (found here), damage in an earlier file (it was durable before the next one was begun) and a gap
+//! between versions (both found when they are read). The proof of the last is in the records: each says up to where the file was durable when it was
+//! written. If such a record stands anywhere behind the damage and names an end behind it, the damaged bytes had been
+//! acknowledged.
+//!
+//! One thing cannot be told from a torn tail: damage of the very last append, after which nothing was written.
+
+use crate::file::{FileHeader, HEADER_BYTES, LogFile, limited};
+use crate::record::{PREFIX_BYTES, Prefix};
+use crate::{Error, Tail};
+use std::io::Read;
+use std::path::Path;
+use tidegraph_platform::Disk;
+use tidegraph_platform::{DiskError, Operation};
+use tidegraph_types::{Epoch, ShardId, Version};
+use tidegraph_wire::frame::{self, FrameReader};
+
+/// What opening a log found and cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Recovery {
+    /// Bytes of a torn tail that were cut.
+    pub torn_bytes: u64,
+    /// Files without a whole header that were removed: 0 or 1.
+    pub torn_files: u64,
+}
+
+/// A log, recovered.
+pub(crate) struct Recovered {
+    pub files: Vec<LogFile>,
+    pub tail: Option<Tail>,
+    pub last_file_bytes: u64,
+    pub report: Recovery,
+}
+
+/// Finds the tail of the log in `dir`, and cuts what is torn.
+pub(crate) fn recover(disk: &dyn Disk, dir: &Path, shard: ShardId) -> Result<Recovered, Error> {
+    let mut files = Vec::new();
+    for info in disk.list(dir).map_err(Error::disk)? {
+        let Some(digits) = info.name.strip_suffix(".log").filter(|d| d.len() == 20) else { continue };
+        if let Ok(first) = digits.parse() {
+            files.push((LogFile { path: dir.join(&info.name), first: Version(first) }, info.bytes));
+        }
+    }
+    let mut report = Recovery::default();
+    if let Some((last, bytes)) = files.last()
+        && is_torn_header(disk, last, *bytes)?
+    {
+        tracing::warn!(file = %last.path.display(), bytes, "removing a log file whose header is not whole");
+        disk.remove(&last.path).and_then(|()| disk.sync_dir(dir)).map_err(Error::disk)?;
+        report.torn_files = 1;
+        files.pop();
+    }
+    let Some((last, _)) = files.last().cloned() else {
+        return Ok(Recovered { files: Vec::new(), tail: None, last_file_bytes: 0, report });
+    };
+    let end = find_end(disk, &last, shard)?;
+    if end.torn_bytes > 0 {
+        tracing::warn!(
+            file = %last.path.display(),
+            offset = end.offset,
+            bytes = end.torn_bytes,
+            "cutting the torn tail of the log, which was never acknowledged"
+        );
+        let mut file = disk.open_append(&last.path).map_err(Error::disk)?;
+        file.truncate(end.offset).and_then(|()| file.sync_data()).map_err(Error::disk)?;
+        report.torn_bytes = end.torn_bytes;
+    }
+    let files: Vec<LogFile> = files.into_iter().map(|(file, _)| file).collect();
+    // A file without records still tells the tail: its header names the version and epoch before its first record.
+    let version = Version((last.first.0 + end.records).saturating_sub(1));
+    let tail = Some(Tail { version, epoch: end.epoch });
+    Ok(Recovered { files, tail, last_file_bytes: end.offset, report })
+}
+
+/// Whether the last file ends within its header or has one that was never whole.
+fn is_torn_header(disk: &dyn Disk, file: &LogFile, bytes: u64) -> Result<bool, Error> {
+    if bytes > HEADER_BYTES {
+        // Records were written, so the header was durable; if it is bad now, that is damage.
+        return Ok(false);
+    }
+    let header = read_header(disk, file)?;
+    Ok(FileHeader::parse(&header).is_err())
+}
+
+/// Where the last file ends.
+struct End {
+    offset: u64,
+    records: u64,
+    epoch: Epoch,
+    torn_bytes: u64,
+}
+
+fn find_end(disk: &dyn Disk, file: &LogFile, shard: ShardId) -> Result<End, Error> {
+    let (header, mut frames) = open_frames(disk, file, shard, u64::MAX, 1 << 20)?;
+    let mut end = End { offset: HEADER_BYTES, records: 0, epoch: header.epoch, torn_bytes: 0 };
+    loop {
+        let next = Version(file.first.0 + end.records);
+        let reason = match frames.next_frame() {
+            Ok(None) => return Ok(end),
+            Ok(Some(payload)) => {
+                let corrupt = |reason| Error::Corrupt { file: file.path.clone(), offset: end.offset, reason };
+                let prefix = check_prefix(payload, shard, next).map_err(corrupt)?;
+                if prefix.epoch < end.epoch {
+                    return Err(corrupt(format!("epoch {} follows epoch {}", prefix.epoch, end.epoch)));
+                }
+                end.epoch = prefix.epoch;
+                end.records += 1;
+                end.offset = frames.offset();
+                continue;
+            }
+            Err(error @ tidegraph_wire::Error::Io { .. }) => return Err(frame_error(&file.path, error)),
+            Err(error) => error.to_string(),
+        };
+        let rest = read_rest(disk, file, end.offset)?;
+        if let Some((offset, version)) = find_proof(&rest, end.offset, shard, next) {
+            let reason = format!(
+                "{reason}, but the record of version {version} at byte {offset} was written after it"
+            );
+            return Err(Error::Corrupt { file: file.path.clone(), offset: end.offset, reason });
+        }
+        end.torn_bytes = rest.len() as u64;
+        return Ok(end);
+    }
+}
+
+/// Looks for a whole record behind the damage that was written when the damaged bytes were already durable.
+fn find_proof(rest: &[u8], damage: u64, shard: ShardId, next: Version) -> Option<(u64, Version)> {
+    // Every byte may be the beginning of a frame: the length of the damaged one cannot be trusted. The tests are in
+    // order of cost; only what passes all cheap ones has its checksum computed.
+    (1..rest.len()).find_map(|at| {
+        let header = rest.get(at..at + frame::HEADER_BYTES)?.try_into().ok()?;
+        let (length, crc) = frame::parse_header(header);
+        let start = at + frame::HEADER_BYTES;
+        let payload = rest.get(start..start.checked_add(length as usize)?)?;
+        let prefix = Prefix::parse(payload)?;
+        let offset = damage + at as u64;
+        let plausible = prefix.shard == shard
+            && prefix.version > next
+            && prefix.durable_bytes > damage
+            && prefix.durable_bytes <= offset;
+        (plausible && crc32c::crc32c(payload) == crc).then_some((offset, prefix.version))
+    })
+}
+
+/// The prefix of the payload that must hold the record of version `next`.
+pub(crate) fn check_prefix(payload: &[u8], shard: ShardId, next: Version) -> Result<Prefix, String> {
+    let prefix = Prefix::parse(payload).ok_or_else(|| {
+        format!("the record has {} bytes, fewer than the {PREFIX_BYTES} of its prefix", payload.len())
+    })?;
+    if prefix.shard != shard {
+        return Err(format!("the record belongs to shard {}, the log to shard {shard}", prefix.shard));
+    }
+    if prefix.version != next {
+        return Err(format!("the record has version {} where {next} must be", prefix.version));
+    }
+    Ok(prefix)
+}
+
+/// Reads and checks a file's header; answers a reader of its frames up to byte `limit` of the file.
+pub(crate) fn open_frames(
+    disk: &dyn Disk,
+    file: &LogFile,
+    shard: ShardId,
+    limit: u64,
+    buffer_bytes: usize,
+) -> Result<(FileHeader, FrameReader<Box<dyn Read + Send>>), Error> {
+    let corrupt = |reason| Error::Corrupt { file: file.path.clone(), offset: 0, reason };
+    let header = FileHeader::parse(&read_header(disk, file)?).map_err(corrupt)?;
+    if header.shard != shard {
+        return Err(corrupt(format!("the file belongs to shard {}, the log to shard {shard}", header.shard)));
+    }
+    if header.first != file.first {
+        return Err(corrupt(format!(
+            "the file begins with version {}, its name says {}",
+            header.first, file.first
+        )));
+    }
+    let reader = disk.open_read(&file.path, HEADER_BYTES).map_err(Error::disk)?;
+    Ok((header, FrameReader::at(limited(reader, limit, HEADER_BYTES, buffer_bytes), HEADER_BYTES)))
+}
+
+fn read_header(disk: &dyn Disk, file: &LogFile) -> Result<Vec<u8>, Error> {
+    read(disk.open_read(&file.path, 0).map_err(Error::disk)?.take(HEADER_BYTES), file)
+}
+
+fn read_rest(disk: &dyn Disk, file: &LogFile, offset: u64) -> Result<Vec<u8>, Error> {
+    read(disk.open_read(&file.path, offset).map_err(Error::disk)?, file)
+}
+
+fn read(mut reader: impl Read, file: &LogFile) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    match reader.read_to_end(&mut bytes) {
+        Ok(_) => Ok(bytes),
+        Err(source) => Err(Error::disk(DiskError::new(Operation::Read, &file.path, source))),
+    }
+}
+
+/// A bad frame where only good ones may be.
+pub(crate) fn frame_error(file: &Path, error: tidegraph_wire::Error) -> Error {
+    use tidegraph_wire::Error as Wire;
+    let offset = match error {
+        Wire::Io { source, .. } => return Error::disk(DiskError::new(Operation::Read, file, source)),
+        Wire::Truncated { offset, .. }
+        | Wire::BadChecksum { offset, .. }
+        | Wire::TooLong { offset, .. }
+        | Wire::EmptyFrame { offset } => offset,
+        _ => 0,
+    };
+    Error::Corrupt { file: file.to_path_buf(), offset, reason: error.to_string() }
+}
