@@ -1,11 +1,13 @@
 //! Bulk loading: files → rows → segments of mutations for each partition; and the generator of test graphs.
 mod convert;
 mod error;
+pub mod generate;
 pub mod header;
 mod options;
 mod records;
 mod reject;
 pub mod rows;
+pub mod run;
 pub mod segments;
 pub mod source;
 

@@ -1,0 +1,232 @@
+use super::*;
+use crate::generate::files::{TableWriter, file_name};
+use crate::{Dialect, Options, Row, RowReader};
+use proptest::prelude::*;
+use std::collections::{HashMap, HashSet};
+use std::io::Cursor;
+
+fn spec(graph: Graph, scale: u64, seed: u64) -> Spec {
+    Spec { graph, scale, seed }
+}
+
+#[derive(Default)]
+struct Counts {
+    vertices: u64,
+    edges: u64,
+    values: u64,
+    labels: HashMap<&'static str, u64>,
+}
+
+fn count(spec: &Spec) -> Counts {
+    let mut counts = Counts::default();
+    let mut ids = HashSet::new();
+    each::<Error>(spec, |element| {
+        let (table, values) = match element {
+            Element::Vertex { table, id, values } => {
+                assert!(ids.insert(id.to_owned()), "{id} twice");
+                counts.vertices += 1;
+                (table, values)
+            }
+            Element::Edge { table, from, to, values, .. } => {
+                assert!(ids.contains(from) && ids.contains(to), "{from} -> {to} before its ends");
+                counts.edges += 1;
+                (table, values)
+            }
+        };
+        assert_eq!(values.len(), table.keys.len());
+        counts.values += values.iter().flatten().count() as u64;
+        *counts.labels.entry(table.label).or_default() += 1;
+        Ok(())
+    })
+    .unwrap();
+    counts
+}
+
+fn near(found: f64, expected: f64, tolerance: f64) {
+    assert!((found / expected - 1.0).abs() < tolerance, "{found}, expected about {expected}");
+}
+
+#[test]
+fn identity_has_the_documented_means() {
+    let n = 4000;
+    let counts = count(&spec(Graph::Identity, n, 1));
+    assert_eq!(counts.vertices - counts.edges, n);
+    let each = |c: u64| c as f64 / n as f64;
+    near(each(counts.vertices), 38.3, 0.01);
+    near(each(counts.edges), 37.3, 0.01);
+    near(each(counts.values), 148.0, 0.01);
+    for (label, mean) in [
+        ("GoldenEntity", 1.0), ("Partner", 5.0), ("Cookie", 14.8), ("Device", 8.0), ("IpAddress", 7.0),
+        ("Account", 1.5), ("Household", 1.0), ("HAS_DEVICE", 3.0), ("PROVIDED_DEVICE", 5.0), ("HAS_IP_ADDR", 2.0),
+        ("PROVIDED_IP_ADDR", 5.0), ("PROVIDED_COOKIE", 14.8),
+    ] {
+        near(each(counts.labels[label]), mean, 0.03);
+    }
+}
+
+#[test]
+fn partner_types_are_mixed_and_distinct_within_an_entity() {
+    let mut types: HashMap<String, u64> = HashMap::new();
+    let mut mine = HashSet::new();
+    each::<Error>(&spec(Graph::Identity, 2000, 5), |element| {
+        if let Element::Vertex { table, values, .. } = element {
+            if std::ptr::eq(table, &identity::GOLDEN_ENTITY) {
+                mine.clear();
+            } else if std::ptr::eq(table, &identity::PARTNER) {
+                let kind = values[0].as_ref().and_then(Value::as_str).unwrap().to_owned();
+                assert!(mine.insert(kind.clone()));
+                *types.entry(kind).or_default() += 1;
+            }
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(types.len(), 17);
+    types.values().for_each(|n| near(*n as f64, 10_000.0 / 17.0, 0.25));
+}
+
+#[test]
+fn social_is_skewed_and_has_the_documented_degree() {
+    let scale = 12;
+    let (mut out, mut inward) = (vec![0_u64; 1 << scale], vec![0_u64; 1 << scale]);
+    let (mut ages, mut empty, mut fields) = (Vec::new(), 0, 0);
+    each::<Error>(&spec(Graph::Social, scale, 3), |element| {
+        match element {
+            Element::Vertex { values, .. } => {
+                ages.push(values[0].as_ref().unwrap().as_i64().unwrap());
+                empty += values[6..].iter().filter(|v| v.is_none()).count();
+                fields += 3;
+            }
+            Element::Edge { from, to, .. } => {
+                assert_ne!(from, to);
+                out[from[1..].parse::<usize>().unwrap()] += 1;
+                inward[to[1..].parse::<usize>().unwrap()] += 1;
+            }
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(out.iter().sum::<u64>(), 19 << scale);
+    for degrees in [&mut out, &mut inward] {
+        let first_half: u64 = degrees[..1 << (scale - 1)].iter().sum();
+        near(first_half as f64 / (19_u64 << scale) as f64, 0.5, 0.2);
+        degrees.sort_unstable();
+        let hubs: u64 = degrees[(1 << scale) * 99 / 100..].iter().sum();
+        assert!(hubs * 100 > (19 << scale) * 8, "the top 1 % have {hubs} edges");
+        assert!(*degrees.last().unwrap() > 19 * 20);
+    }
+    assert_eq!((ages.iter().min(), ages.iter().max().map(|m| *m <= 112)), (Some(&0), Some(true)));
+    ages.sort_unstable();
+    assert!(ages[ages.len() / 2] < 40 && ages[ages.len() * 99 / 100] > 80, "young, with a tail");
+    assert!(empty * 2 > fields, "{empty} of {fields} text fields are empty");
+}
+
+/// All files of a graph, in memory.
+fn files(spec: &Spec, dialect: Dialect) -> Vec<(String, Vec<u8>)> {
+    let mut writers: Vec<_> =
+        spec.tables().iter().map(|t| (TableWriter::new(t, dialect, Vec::new()), t)).collect();
+    writers.iter_mut().for_each(|(w, _)| w.header().unwrap());
+    each::<Error>(spec, |element| {
+        let table = match element {
+            Element::Vertex { table, .. } | Element::Edge { table, .. } => table,
+        };
+        let (writer, _) = writers.iter_mut().find(|(_, t)| std::ptr::eq(**t, table)).unwrap();
+        writer.row(&element).unwrap();
+        Ok(())
+    })
+    .unwrap();
+    writers.into_iter().map(|(w, t)| (file_name(t, false), w.into_bytes())).collect()
+}
+
+/// Bytes that any machine must give. When the generator changes on purpose, graphs made before are no longer
+/// comparable; say so in the change log.
+#[test]
+fn bytes_never_change() {
+    let digest = |graph, scale| {
+        let files = files(&spec(graph, scale, 42), Dialect::Gremlin);
+        let all: Vec<u8> = files.into_iter().flat_map(|(_, bytes)| bytes).collect();
+        format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&all))
+    };
+    assert_eq!(
+        [digest(Graph::Identity, 50), digest(Graph::Social, 8)],
+        ["IDENTITY_DIGEST", "SOCIAL_DIGEST"]
+    );
+}
+
+#[test]
+fn an_entity_does_not_depend_on_the_scale() {
+    let small = files(&spec(Graph::Identity, 3, 9), Dialect::OpenCypher);
+    let large = files(&spec(Graph::Identity, 30, 9), Dialect::OpenCypher);
+    for ((name, a), (_, b)) in small.iter().zip(&large) {
+        assert!(b.starts_with(a), "{name}");
+    }
+}
+
+#[test]
+fn written_files_are_the_same_compressed_or_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = spec(Graph::Identity, 20, 1);
+    let mut last = (0, 0);
+    let plain =
+        files::write(&spec, Dialect::Gremlin, false, &dir.path().join("a"), |d, t| last = (d, t)).unwrap();
+    assert_eq!((plain.len(), last), (15, (20, 20)));
+    let zipped = files::write(&spec, Dialect::Gremlin, true, &dir.path().join("b"), |_, _| {}).unwrap();
+    for (a, b) in plain.iter().zip(&zipped) {
+        assert_eq!(a.rows, b.rows);
+        let rows = |path: &std::path::Path| -> Vec<Row> {
+            let file = std::fs::File::open(path).unwrap();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            crate::open(file, &name, None, &Options::default()).unwrap().map(|r| r.unwrap()).collect()
+        };
+        assert_eq!(rows(&a.path), rows(&b.path));
+        assert_eq!(rows(&a.path).len() as u64, a.rows);
+    }
+    let too_large = Spec { graph: Graph::Social, scale: 60, seed: 1 };
+    assert!(matches!(each::<Error>(&too_large, |_| Ok(())), Err(Error::Parameter { name: "scale", .. })));
+}
+
+/// Rows of a reader as text with their keys' names.
+fn shown(mut reader: RowReader) -> Vec<String> {
+    let rows: Vec<Row> = reader.by_ref().map(|r| r.unwrap()).collect();
+    let name = |n: &crate::Name| reader.names()[n.0 as usize].as_str();
+    let values = |p: &[crate::Property]| {
+        p.iter().map(|p| format!(" {}={:?}", name(&p.name), p.value)).collect::<String>()
+    };
+    rows.iter()
+        .map(|row| match row {
+            Row::Vertex(v) => format!("{} {}{}", v.id, name(&v.labels[0]), values(&v.properties)),
+            Row::Edge(e) => {
+                let id = e.id.as_deref().unwrap_or_default();
+                format!("{id} {}->{} {}{}", e.from, e.to, name(&e.label), values(&e.properties))
+            }
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_is_written_is_read_back(seed: u64, social: bool, opencypher: bool) {
+        let spec = if social { spec(Graph::Social, 4, seed) } else { spec(Graph::Identity, 4, seed) };
+        let dialect = if opencypher { Dialect::OpenCypher } else { Dialect::Gremlin };
+        let mut expected: HashMap<String, Vec<String>> = HashMap::new();
+        each::<Error>(&spec, |element| {
+            let (table, start, values) = match element {
+                Element::Vertex { table, id, values } => (table, format!("{id} {}", table.label), values),
+                Element::Edge { table, id, from, to, values } => {
+                    (table, format!("{id} {from}->{to} {}", table.label), values)
+                }
+            };
+            let values = table.keys.iter().zip(values);
+            let values = values.filter_map(|((k, _), v)| Some(format!(" {k}={:?}", v.as_ref()?)));
+            expected.entry(file_name(table, false)).or_default().push(start + &values.collect::<String>());
+            Ok(())
+        }).unwrap();
+        for (name, bytes) in files(&spec, dialect) {
+            let reader = crate::open(Cursor::new(bytes), &name, None, &Options::default()).unwrap();
+            prop_assert_eq!(reader.header().dialect, dialect);
+            prop_assert_eq!(shown(reader), expected.remove(&name).unwrap_or_default());
+        }
+    }
+}

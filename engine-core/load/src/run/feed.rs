@@ -1,0 +1,175 @@
+//! Parse threads: each takes one file after the other and sends its rows in batches.
+//!
+//! One file is read by one thread, so the batches of a file arrive in its order; those of different files mix. What is
+//! under way is bounded by the channel.
+
+use crate::error::Error;
+use crate::header::{Header, Role};
+use crate::options::{Dialect, Options};
+use crate::reject::Rejected;
+use crate::rows::{self, Problem, Row, RowReader};
+use crate::source::{File, Source};
+use crossbeam_channel::Sender;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use tidegraph_types::Str;
+
+/// Rows in a batch: enough to make a question to the graph worth it.
+const BATCH_ROWS: usize = 1024;
+/// A batch of long rows ends before.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Rows of one file.
+pub(super) struct Batch {
+    pub file: usize,
+    pub rows: Vec<Row>,
+    pub rejected: Vec<Rejected>,
+    /// Names that the file's table has since the last batch.
+    pub names: Vec<Str>,
+    /// Comes with the first batch of a file.
+    pub columns: Option<Columns>,
+    /// Whether this is the last batch of the file.
+    pub end: bool,
+    /// Why the file ended too early.
+    pub failure: Option<Error>,
+}
+
+/// Headers of the columns that name endpoints, for error messages, and the dialect.
+pub(super) struct Columns {
+    pub dialect: Dialect,
+    pub from: Str,
+    pub to: Str,
+    pub id: Str,
+}
+
+impl Columns {
+    fn of(header: &Header) -> Self {
+        let text = |found: fn(&Role) -> bool| {
+            header.columns.iter().find(|c| found(&c.role)).map(|c| c.text.clone()).unwrap_or_default()
+        };
+        Self {
+            dialect: header.dialect,
+            from: text(|r| matches!(r, Role::From { .. })),
+            to: text(|r| matches!(r, Role::To { .. })),
+            id: text(|r| matches!(r, Role::Id { .. })),
+        }
+    }
+}
+
+/// What the parse threads share.
+pub(super) struct Feed<'a> {
+    pub source: &'a Source,
+    pub dialect: Dialect,
+    pub options: &'a Options,
+    /// Indexes of the files to read.
+    pub files: &'a [usize],
+    pub next: AtomicUsize,
+    pub stop: &'a AtomicBool,
+    pub bytes_read: &'a Arc<AtomicU64>,
+}
+
+impl Feed<'_> {
+    /// Reads files until there are none, or nobody listens.
+    pub fn work(&self, out: &Sender<Batch>) {
+        loop {
+            let Some(file) = self.files.get(self.next.fetch_add(1, Ordering::Relaxed)) else { return };
+            if self.stop.load(Ordering::Relaxed) || self.read(*file, out).is_none() {
+                return;
+            }
+        }
+    }
+
+    /// `None` when nobody listens any more.
+    fn read(&self, file: usize, out: &Sender<Batch>) -> Option<()> {
+        let info = &self.source.files()[file];
+        let mut batch = Batch::new(file);
+        let mut reader = match open(self.source, info, self.dialect, self.options, Some(self.bytes_read)) {
+            Ok(reader) => reader,
+            Err(error) => {
+                batch.end = true;
+                batch.failure = Some(error);
+                return out.send(batch).ok();
+            }
+        };
+        batch.columns = Some(Columns::of(reader.header()));
+        let (mut named, mut bytes) = (0, 0);
+        loop {
+            let item = reader.next();
+            match item {
+                Some(Ok(row)) => {
+                    bytes += row_bytes(&row);
+                    batch.rows.push(row);
+                }
+                Some(Err(Problem::Row(rejected))) => batch.rejected.push(rejected),
+                Some(Err(Problem::File(error))) => {
+                    batch.end = true;
+                    batch.failure = Some(error);
+                }
+                None => batch.end = true,
+            }
+            let full = batch.rows.len() + batch.rejected.len() >= BATCH_ROWS || bytes >= BATCH_BYTES;
+            if full || batch.end {
+                batch.names.extend_from_slice(&reader.names()[named..]);
+                named = reader.names().len();
+                bytes = 0;
+                let end = batch.end;
+                out.send(std::mem::replace(&mut batch, Batch::new(file))).ok()?;
+                if end {
+                    return Some(());
+                }
+                if self.stop.load(Ordering::Relaxed) {
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+impl Batch {
+    fn new(file: usize) -> Self {
+        Self {
+            file,
+            rows: Vec::new(),
+            rejected: Vec::new(),
+            names: Vec::new(),
+            columns: None,
+            end: false,
+            failure: None,
+        }
+    }
+}
+
+/// Opens one file of a source; counts what is read of it.
+pub(super) fn open(
+    source: &Source,
+    file: &File,
+    dialect: Dialect,
+    options: &Options,
+    bytes_read: Option<&Arc<AtomicU64>>,
+) -> Result<RowReader, Error> {
+    let inner = source.reader(file)?;
+    let counting = Counting { inner, read: bytes_read.cloned().unwrap_or_default() };
+    rows::open(counting, &file.name, Some(dialect), options)
+}
+
+struct Counting {
+    inner: Box<dyn Read + Send>,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counting {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(out)?;
+        self.read.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+fn row_bytes(row: &Row) -> usize {
+    let (id, properties) = match row {
+        Row::Vertex(v) => (v.id.len(), &v.properties),
+        Row::Edge(e) => (e.from.len() + e.to.len() + e.id.as_ref().map_or(0, |i| i.len()), &e.properties),
+    };
+    size_of::<Row>() + id + properties.iter().map(|p| size_of_val(p) + p.value.heap_bytes()).sum::<usize>()
+}

@@ -1,0 +1,76 @@
+//! Ids of this load: which were met, and under which GUI.
+//!
+//! For each vertex that the load touches there is one entry, GUI → a second hash of its id. A row whose GUI is not there
+//! is of a new vertex; if it is there with the same second hash, it is the same vertex; with another, two ids collide,
+//! and the later one gets a salted GUI and an entry in `moved`, which keeps the id itself. Ids that the graph has under a
+//! salted GUI are in `moved` too. Real collisions are a handful among billions, so `moved` stays small.
+
+use rustc_hash::FxHashMap;
+use tidegraph_types::{Gui, GuiHasher, Str};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Independent of the seeds with which ids become GUIs.
+const CHECK_SEED: u64 = 0x7469_6465_6c6f_6164;
+
+pub(super) struct Ids {
+    pub hasher: GuiHasher,
+    seen: FxHashMap<u64, u64>,
+    moved: FxHashMap<Str, Gui>,
+    edges: FxHashMap<u64, u64>,
+}
+
+/// What the load knows of an edge id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum EdgeId {
+    New,
+    Repeated,
+    /// Another id has the same hash; only the ids themselves tell whether this one was there.
+    Unsure,
+}
+
+impl Ids {
+    pub fn new(hasher: GuiHasher) -> Self {
+        Self { hasher, seen: FxHashMap::default(), moved: FxHashMap::default(), edges: FxHashMap::default() }
+    }
+
+    /// The GUI of a vertex that the load has touched.
+    pub fn get(&self, id: &str) -> Option<Gui> {
+        let plain = self.hasher.gui(id);
+        match self.seen.get(&plain.0) {
+            Some(check) if *check == check_of(id) => Some(plain),
+            _ if self.moved.is_empty() => None,
+            _ => self.moved.get(id).copied(),
+        }
+    }
+
+    /// Whether the load has touched a vertex of this GUI.
+    pub fn taken(&self, gui: Gui) -> bool {
+        self.seen.contains_key(&gui.0)
+    }
+
+    /// Enters a vertex under a GUI that no other id has.
+    pub fn insert(&mut self, id: &Str, gui: Gui) {
+        self.seen.insert(gui.0, check_of(id));
+        if gui != self.hasher.gui(id) {
+            self.moved.insert(id.clone(), gui);
+        }
+    }
+
+    /// Enters an edge id that is new.
+    pub fn insert_edge(&mut self, id: &str) {
+        self.edges.insert(self.hasher.edge_id(id).0, check_of(id));
+    }
+
+    /// Whether the load has met an edge id, or one with its hash.
+    pub fn edge_known(&self, id: &str) -> EdgeId {
+        match self.edges.get(&self.hasher.edge_id(id).0) {
+            None => EdgeId::New,
+            Some(check) if *check == check_of(id) => EdgeId::Repeated,
+            Some(_) => EdgeId::Unsure,
+        }
+    }
+}
+
+fn check_of(id: &str) -> u64 {
+    xxh3_64_with_seed(id.as_bytes(), CHECK_SEED)
+}

@@ -1,0 +1,202 @@
+//! Rows that must know what an earlier row of the same load wrote.
+//!
+//! Holding every value of a load in memory for the few rows that repeat an element would be the end of bounded
+//! memory. Instead such rows wait; when their phase ends (or they fill their budget) the segments written so far are
+//! read once, only what concerns waiting rows is kept, and the rows are applied in order. Each such pass reads the
+//! segments of one kind, so a load that repeats most of its single-cardinality rows is slower, never larger.
+
+use super::edges::Resolved;
+use super::vertices::show;
+use super::{Load, Queue, Stop};
+use crate::error::Error;
+use crate::rows::VertexRow;
+use crate::segments::{Kind, SegmentReader};
+use rustc_hash::{FxHashMap, FxHashSet};
+use tidegraph_types::{Cardinality, Edge, Gui, Mutation, Sid, Str, Token, Value};
+
+pub(super) struct WaitingVertex {
+    pub file: usize,
+    pub gui: Gui,
+    pub row: VertexRow,
+}
+
+pub(super) struct WaitingEdge {
+    pub file: usize,
+    pub row: Resolved,
+}
+
+#[derive(Default)]
+pub(super) struct Waiting {
+    vertices: Queue<WaitingVertex>,
+    edges: Queue<WaitingEdge>,
+    pub bytes: usize,
+}
+
+impl Waiting {
+    pub fn push_vertex(&mut self, waiting: WaitingVertex) {
+        let values = waiting.row.properties.iter().map(|p| size_of_val(p) + p.value.heap_bytes());
+        self.bytes += size_of::<WaitingVertex>() + waiting.row.id.len() + values.sum::<usize>();
+        self.vertices.push_back(waiting);
+    }
+
+    pub fn push_edge(&mut self, waiting: WaitingEdge) {
+        let values = waiting.row.properties.iter().map(|p| size_of_val(p) + p.1.heap_bytes());
+        let id = waiting.row.id.as_ref().map_or(0, |id| id.len());
+        self.bytes += size_of::<WaitingEdge>() + id + values.sum::<usize>();
+        self.edges.push_back(waiting);
+    }
+}
+
+/// An edge of this load that waiting rows name.
+#[derive(Default)]
+struct Known {
+    edge: Option<Edge>,
+    values: FxHashMap<Token, Value>,
+}
+
+impl Load<'_> {
+    /// Applies the waiting vertex rows (Gremlin, single cardinality, of vertices that the load touched before).
+    pub(super) fn settle_vertices(&mut self) -> Result<(), Stop> {
+        let waiting = std::mem::take(&mut self.waiting.vertices);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        self.waiting.bytes = 0;
+        let mut values: FxHashMap<(Gui, Token), Value> = FxHashMap::default();
+        let wanted: FxHashSet<(Gui, Token)> =
+            waiting.iter().flat_map(|w| self.single_keys(w.file, &w.row, w.gui)).collect();
+        let asked: Vec<_> = wanted.iter().copied().collect();
+        for (key, found) in asked.iter().zip(self.graph_vertex_values(&asked)?) {
+            if let Some(value) = found.into_iter().next() {
+                values.insert(*key, value);
+            }
+        }
+        let partitions: FxHashSet<_> = waiting.iter().map(|w| self.partitions.of(w.gui)).collect();
+        self.writer.flush(Kind::Vertices)?;
+        for segment in self.writer.segments(Kind::Vertices) {
+            if !partitions.contains(&segment.partition) {
+                continue;
+            }
+            let mut reader = SegmentReader::open(self.objects, &segment.object)?;
+            while let Some(block) = reader.next_block()? {
+                for mutation in block {
+                    let Mutation::CreateVertex { gui, properties, .. } = mutation else { continue };
+                    for write in properties {
+                        let key = (gui, write.key);
+                        if write.cardinality == Cardinality::Single && wanted.contains(&key) {
+                            values.insert(key, write.value);
+                        }
+                    }
+                }
+            }
+        }
+        for WaitingVertex { file, gui, row } in waiting {
+            let tokens = &self.tokens[file];
+            let key = |name: u32| (gui, tokens[name as usize]);
+            let single = || row.properties.iter().filter(|p| p.cardinality == Cardinality::Single);
+            let violation = single().find_map(|p| {
+                let old = values.get(&key(p.name.0))?;
+                (*old != p.value).then(|| (p.name.0, show(old), show(&p.value)))
+            });
+            if let Some((name, old, new)) = violation {
+                let name = self.key_name(file, name);
+                let rejected = self.single_violation(file, row.line, "vertex", &row.id, &name, &old, &new);
+                self.reject(file, rejected)?;
+                continue;
+            }
+            let written: Vec<_> = single().map(|p| (key(p.name.0), p.value.clone())).collect();
+            values.extend(written);
+            self.create_vertex(file, gui, row, false)?;
+        }
+        Ok(())
+    }
+
+    /// Applies the waiting edge rows (rows of an id that the load met before).
+    pub(super) fn settle_edges(&mut self) -> Result<(), Stop> {
+        let waiting = std::mem::take(&mut self.waiting.edges);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        self.waiting.bytes = 0;
+        let mut known: FxHashMap<Str, Known> = FxHashMap::default();
+        for row in waiting.iter().map(|w| &w.row) {
+            known.entry(row.id.clone().unwrap_or_default()).or_default();
+        }
+        self.known_in_graph(&waiting, &mut known)?;
+        self.known_in_load(&mut known)?;
+        for WaitingEdge { file, row } in waiting {
+            let id = row.id.clone().unwrap_or_default();
+            let mut entry = known.remove(&id).unwrap_or_default();
+            match entry.edge {
+                // The first row of a load is the one that counts.
+                Some(_) if self.opencypher(file) => {}
+                Some(edge) => {
+                    let written = self.merge_edge(file, row, edge, &entry.values)?;
+                    entry.values.extend(written);
+                }
+                // Only the hashes of two ids agreed; the edge is new.
+                None => {
+                    entry.values = row.properties.iter().cloned().collect();
+                    entry.edge = Some(self.create_edge(row)?);
+                }
+            }
+            known.insert(id, entry);
+        }
+        Ok(())
+    }
+
+    fn known_in_graph(
+        &self,
+        waiting: &Queue<WaitingEdge>,
+        known: &mut FxHashMap<Str, Known>,
+    ) -> Result<(), Error> {
+        let edges = self.find_edges(known.keys())?;
+        let mut wanted = Vec::new();
+        for row in waiting.iter().map(|w| &w.row) {
+            let id = row.id.clone().unwrap_or_default();
+            if let Some(Some(edge)) = edges.get(&id) {
+                wanted.extend(row.properties.iter().map(|(key, _)| (id.clone(), *edge, *key)));
+                known.entry(id).or_default().edge = Some(*edge);
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let asked: Vec<_> = wanted.iter().map(|(_, edge, key)| (*edge, *key)).collect();
+        for ((id, _, key), value) in wanted.into_iter().zip(self.target.edge_values(&asked)?) {
+            if let Some(value) = value {
+                known.entry(id).or_default().values.insert(key, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn known_in_load(&mut self, known: &mut FxHashMap<Str, Known>) -> Result<(), Error> {
+        self.writer.flush(Kind::Edges)?;
+        // Changes of a property name the edge by SID, and come after its making in the partition of its source.
+        let mut by_sid: FxHashMap<Sid, Str> =
+            known.iter().filter_map(|(id, k)| Some((k.edge?.sid, id.clone()))).collect();
+        for segment in self.writer.segments(Kind::Edges) {
+            let mut reader = SegmentReader::open(self.objects, &segment.object)?;
+            while let Some(block) = reader.next_block()? {
+                for mutation in block {
+                    match mutation {
+                        Mutation::CreateEdge { edge, id: Some(id), properties } => {
+                            let Some(entry) = known.get_mut(&id) else { continue };
+                            entry.edge = Some(edge);
+                            entry.values.extend(properties);
+                            by_sid.insert(edge.sid, id);
+                        }
+                        Mutation::SetEdgeProperty { edge, key, value } => {
+                            if let Some(entry) = by_sid.get(&edge.sid).and_then(|id| known.get_mut(id)) {
+                                entry.values.insert(key, value);
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
