@@ -112,7 +112,8 @@ fn shown(operator: Arithmetic, a: &Value, b: &Value) -> String {
 
 fn numbers(operator: Arithmetic, a: &Value, b: &Value) -> Result<Value, Error> {
     let (Some(x), Some(y)) = (a.as_f64(), b.as_f64()) else {
-        let wrong = if a.as_f64().is_none() { a } else { b };
+        let fits = |v: &Value| v.as_f64().is_some() || (operator == Arithmetic::Add && v.as_str().is_some());
+        let wrong = if fits(a) { b } else { a };
         let expected = if operator == Arithmetic::Add { "numbers, strings or lists" } else { "numbers" };
         return Err(Error::of_type(symbol(operator), expected, wrong));
     };

@@ -40,7 +40,7 @@ pub enum Error {
     #[error("{0}")]
     NullValue(Str),
     /// A function was called with too few or too many arguments.
-    #[error("{operation} takes {expected} arguments, not {given}")]
+    #[error("{operation} takes {expected}, not {given}")]
     ArgumentCount {
         /// The function.
         operation: &'static str,

@@ -14,12 +14,11 @@ pub(crate) fn check(function: Function, given: usize) -> Result<(), Error> {
     if (fewest..=most).contains(&given) {
         return Ok(());
     }
-    let expected = if most == ANY {
-        format!("at least {fewest}")
-    } else if fewest == most {
-        fewest.to_string()
-    } else {
-        format!("{fewest} to {most}")
+    let expected = match (fewest, most) {
+        (_, ANY) => format!("at least {fewest} argument(s)"),
+        (1, 1) => "one argument".to_owned(),
+        _ if fewest == most => format!("{fewest} arguments"),
+        _ => format!("{fewest} to {most} arguments"),
     };
     Err(Error::ArgumentCount { operation, expected, given })
 }
