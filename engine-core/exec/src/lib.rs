@@ -13,12 +13,15 @@
 pub mod batch;
 pub mod context;
 pub mod error;
+pub mod execution;
+mod op;
 pub mod value;
 pub mod view;
 
 pub use batch::{Batch, Column};
 pub use context::{Context, Entropy, Interrupt, Limits, Memory, NeverInterrupted, Parameters, Stop};
 pub use error::Error;
+pub use execution::{Execution, Outcome};
 pub use view::View;
 
 /// Result of this crate.

@@ -35,8 +35,7 @@ impl View<'_> {
         self.check_deleted_vertices()?;
         let pending = self.pending.borrow();
         let mutations = pending.mutations();
-        let mut counters =
-            Counters { properties_written: pending.properties_written, ..Counters::default() };
+        let mut counters = Counters { properties_written: pending.properties_written, ..Counters::default() };
         for mutation in &mutations {
             match mutation {
                 Mutation::CreateVertex { .. } => counters.vertices_created += 1,
@@ -51,7 +50,10 @@ impl View<'_> {
         }
         let read_keys = self.keys.as_ref().map(|keys| keys.borrow().sorted()).unwrap_or_default();
         let write_keys = pending.write_keys();
-        Ok((Some(CommitRequest { read_version: self.at.version, read_keys, write_keys, mutations }), counters))
+        Ok((
+            Some(CommitRequest { read_version: self.at.version, read_keys, write_keys, mutations }),
+            counters,
+        ))
     }
 
     fn check_deleted_vertices(&self) -> Result<()> {

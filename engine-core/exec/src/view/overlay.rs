@@ -4,7 +4,9 @@
 //! of that row; a row has begun when the cursor stands beyond offset 0 of it.
 
 use super::pending::{Pending, PendingAdjacency, PendingVertex};
-use tidegraph_apl::{Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, PropertyCell, VertexRead, VertexRows};
+use tidegraph_apl::{
+    Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, PropertyCell, VertexRead, VertexRows,
+};
 use tidegraph_types::{Cardinality, Direction, Edge, Gui, Str, Token};
 
 fn wants(projection: &Projection, key: Token) -> bool {

@@ -20,7 +20,12 @@ pub struct ScanState {
 
 impl View<'_> {
     /// Vertices that pass, appended to `out`; `true` when there may be more.
-    pub fn scan_vertices(&self, scan: &VertexScan, state: &mut ScanState, out: &mut Vec<Gui>) -> Result<bool> {
+    pub fn scan_vertices(
+        &self,
+        scan: &VertexScan,
+        state: &mut ScanState,
+        out: &mut Vec<Gui>,
+    ) -> Result<bool> {
         if !state.started {
             state.started = true;
             // Any one label group decides which vertices can pass; the smallest has the fewest keys.

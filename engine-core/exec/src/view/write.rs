@@ -7,7 +7,10 @@ use super::View;
 use super::pending::{Pending, PendingEdge, PendingVertex};
 use crate::{Entropy, Error, Result};
 use tidegraph_apl::{Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, VertexRead, VertexRows};
-use tidegraph_types::{Cardinality, Direction, Edge, Gui, GuiHasher, Key, Mutation, PropertyWrite, Sid, Str, Token, Value, element};
+use tidegraph_types::{
+    Cardinality, Direction, Edge, Gui, GuiHasher, Key, Mutation, PropertyWrite, Sid, Str, Token, Value,
+    element,
+};
 
 /// A vertex to be made.
 #[derive(Clone, PartialEq, Debug)]
@@ -146,8 +149,7 @@ impl View<'_> {
         fresh.sort_unstable();
         fresh.dedup();
         self.record(fresh.iter().map(|gui| Key::content(*gui)));
-        let properties =
-            if keys.is_empty() { Projection::None } else { Projection::Keys(keys.to_vec()) };
+        let properties = if keys.is_empty() { Projection::None } else { Projection::Keys(keys.to_vec()) };
         let read = VertexRead { ids: false, labels: true, properties };
         let mut rows = VertexRows::default();
         self.apl.vertices(self.at, &read, &fresh, &mut rows)?;
@@ -440,5 +442,21 @@ impl View<'_> {
             self.delete_edges(&edges)?;
         }
         Ok(())
+    }
+}
+
+impl View<'_> {
+    /// Whether a vertex is there.
+    pub(crate) fn vertex_exists(&self, gui: Gui) -> Result<bool> {
+        let mut rows = VertexRows::default();
+        self.vertices(&VertexRead::default(), &[gui], &mut rows)?;
+        Ok(rows.present == [true])
+    }
+
+    /// Whether an edge is there.
+    pub(crate) fn edge_exists(&self, edge: Edge) -> Result<bool> {
+        let mut rows = EdgeRows::default();
+        self.edges(&EdgeRead::default(), &[edge], &mut rows)?;
+        Ok(rows.present == [true])
     }
 }

@@ -1,0 +1,255 @@
+//! Groups and their aggregates.
+//!
+//! Without keys there is one group for each origin, whether it has rows or not. Rows that only have to be counted are
+//! not even made: a `count(*)` right above an expand adds up degrees.
+
+use super::buffer::Pieces;
+use super::expand::Frontier;
+use super::walk::Follow;
+use super::{Boxed, Feed, Operator, Want, build, compute};
+use crate::value::Accumulator;
+use crate::{Batch, Column, Context, Result};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use tidegraph_plan::{AggregateItem, AggregateKind, Expr, Op, Slot};
+use tidegraph_types::Value;
+
+type Keys = SmallVec<[Value; 2]>;
+type Accumulators = SmallVec<[Accumulator; 2]>;
+
+/// Where the rows come from.
+enum Source<'p> {
+    Rows(Boxed<'p>),
+    Degrees(Degrees<'p>),
+}
+
+/// Counts the rows of an expand without making them.
+pub(super) struct Degrees<'p> {
+    input: Boxed<'p>,
+    from: Slot,
+    follow: Follow<'p>,
+}
+
+impl<'p> Degrees<'p> {
+    /// For an expand whose rows are all its edges.
+    pub(super) fn of(op: &'p Op) -> Result<Option<Self>> {
+        let Op::Expand { input, from, direction, labels, into: false, loops_once, .. } = op else {
+            return Ok(None);
+        };
+        let follow = Follow::new(*direction, labels, *loops_once);
+        Ok(Some(Self { input: build(input)?, from: *from, follow }))
+    }
+
+    /// Calls `add` with origin and number of edges for each row; `false` at the end.
+    pub(super) fn next(&mut self, ctx: &Context<'_>, mut add: impl FnMut(u32, u64)) -> Result<bool> {
+        let Some(batch) = self.input.next(ctx, Want::ALL)? else { return Ok(false) };
+        ctx.check()?;
+        let frontier = Frontier::of(&batch, self.from, "following an edge")?;
+        let vertices = frontier.vertices();
+        if !vertices.is_empty() && self.follow.resolve(vertices, ctx) {
+            let mut degrees = Vec::with_capacity(vertices.len());
+            ctx.view.degrees(self.follow.request(usize::MAX), vertices, &mut degrees)?;
+            for (index, degree) in degrees.into_iter().enumerate() {
+                add(batch.origin_of(frontier.row(index as u32) as usize), degree);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.input.feed(ctx, feed);
+    }
+}
+
+struct Group {
+    origin: u32,
+    keys: Keys,
+    accumulators: Accumulators,
+}
+
+/// Groups rows by keys.
+pub(super) struct Aggregate<'p> {
+    source: Source<'p>,
+    keys: &'p [(Slot, Expr)],
+    items: &'p [AggregateItem],
+    groups: Vec<Group>,
+    /// Group of origin and keys.
+    index: FxHashMap<(u32, Keys), usize>,
+    origins: usize,
+    slots: usize,
+    charged: usize,
+    pieces: Option<Pieces>,
+}
+
+impl<'p> Aggregate<'p> {
+    pub(super) fn new(input: &'p Op, keys: &'p [(Slot, Expr)], items: &'p [AggregateItem]) -> Result<Self> {
+        let counts_rows = keys.is_empty()
+            && !items.is_empty()
+            && items.iter().all(|item| item.kind == AggregateKind::CountRows && !item.empty_is_unbound);
+        let degrees = if counts_rows { Degrees::of(input)? } else { None };
+        let source = match degrees {
+            Some(degrees) => Source::Degrees(degrees),
+            None => Source::Rows(build(input)?),
+        };
+        Ok(Self {
+            source,
+            keys,
+            items,
+            groups: vec![],
+            index: FxHashMap::default(),
+            origins: 1,
+            slots: 0,
+            charged: 0,
+            pieces: None,
+        })
+    }
+
+    fn accumulators(&self) -> Accumulators {
+        self.items.iter().map(|item| Accumulator::new(item.kind, item.distinct)).collect()
+    }
+
+    /// The group of a row, made if it is the first.
+    fn group(&mut self, origin: u32, keys: Keys, ctx: &Context<'_>) -> Result<usize> {
+        if self.keys.is_empty() {
+            return Ok(origin as usize);
+        }
+        let key = (origin, keys);
+        if let Some(index) = self.index.get(&key) {
+            return Ok(*index);
+        }
+        let heap: usize = key.1.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum();
+        let bytes = 2 * heap + size_of::<Group>() + self.items.len() * size_of::<Accumulator>() + 32;
+        ctx.memory.charge(bytes)?;
+        self.charged += bytes;
+        let index = self.groups.len();
+        let accumulators = self.accumulators();
+        self.groups.push(Group { origin, keys: key.1.clone(), accumulators });
+        self.index.insert(key, index);
+        Ok(index)
+    }
+
+    fn add(&mut self, batch: &Batch, ctx: &Context<'_>) -> Result<()> {
+        let exprs = (self.keys.iter().map(|(_, e)| e)).chain(self.items.iter().flat_map(|item| &item.args));
+        let columns = compute::columns(exprs, batch, ctx)?;
+        let (keys, args) = columns.split_at(self.keys.len());
+        if keys.is_empty() && batch.origin.is_none() {
+            let mut rest = args;
+            for (item, accumulator) in self.items.iter().zip(&mut self.groups[0].accumulators) {
+                let (own, after) = rest.split_at(item.args.len());
+                accumulator.add_all(own, batch.len, ctx)?;
+                rest = after;
+            }
+            return Ok(());
+        }
+        let mut values: SmallVec<[Value; 2]> = SmallVec::new();
+        for row in 0..batch.len {
+            let row_keys = keys.iter().map(|column| column.get(row)).collect();
+            let group = self.group(batch.origin_of(row), row_keys, ctx)?;
+            let mut rest = args;
+            for (item, accumulator) in self.items.iter().zip(&mut self.groups[group].accumulators) {
+                let (own, after) = rest.split_at(item.args.len());
+                values.clear();
+                values.extend(own.iter().map(|column| column.get(row)));
+                accumulator.add(&values, ctx)?;
+                rest = after;
+            }
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self, ctx: &Context<'_>) -> Result<Pieces> {
+        if self.keys.is_empty() {
+            for origin in 0..self.origins as u32 {
+                let accumulators = self.accumulators();
+                self.groups.push(Group { origin, keys: Keys::new(), accumulators });
+            }
+        }
+        if let Source::Degrees(degrees) = &mut self.source {
+            let mut counts = vec![0_u64; self.origins];
+            while degrees.next(ctx, |origin, degree| counts[origin as usize] += degree)? {}
+            return self.counted(&counts, ctx);
+        }
+        loop {
+            let Source::Rows(input) = &mut self.source else { break };
+            let Some(batch) = input.next(ctx, Want::ALL)? else { break };
+            ctx.check()?;
+            self.add(&batch, ctx)?;
+        }
+        self.finish(ctx)
+    }
+
+    fn counted(&mut self, counts: &[u64], ctx: &Context<'_>) -> Result<Pieces> {
+        self.groups.clear();
+        let counts: Vec<Value> =
+            counts.iter().map(|n| Value::Long(i64::try_from(*n).unwrap_or(i64::MAX))).collect();
+        let column = Arc::new(Column::Values(counts));
+        let mut out = Batch::unbound(column.len(), self.slots);
+        for item in self.items {
+            out.set_shared(item.out, Arc::clone(&column));
+        }
+        self.yielded(out, (0..self.origins as u32).collect(), ctx)
+    }
+
+    fn finish(&mut self, ctx: &Context<'_>) -> Result<Pieces> {
+        self.index.clear();
+        let mut groups = std::mem::take(&mut self.groups);
+        if self.keys.is_empty() {
+            groups.retain(|group| {
+                let empty = |(item, a): (&AggregateItem, &Accumulator)| item.empty_is_unbound && a.is_empty();
+                !self.items.iter().zip(&group.accumulators).any(empty)
+            });
+        } else if self.origins > 1 {
+            groups.sort_by_key(|group| group.origin);
+        }
+        let mut columns: Vec<Vec<Value>> =
+            (0..self.keys.len() + self.items.len()).map(|_| Vec::with_capacity(groups.len())).collect();
+        let mut origins = Vec::with_capacity(groups.len());
+        for group in groups {
+            origins.push(group.origin);
+            let values = group.keys.into_iter().chain(group.accumulators.into_iter().map(|a| a.finish(ctx)));
+            for (column, value) in columns.iter_mut().zip(values) {
+                column.push(value);
+            }
+        }
+        ctx.memory.release(std::mem::take(&mut self.charged));
+        let mut out = Batch::unbound(origins.len(), self.slots);
+        let slots = self.keys.iter().map(|(slot, _)| *slot).chain(self.items.iter().map(|item| item.out));
+        for (slot, column) in slots.zip(columns) {
+            out.set(slot, Column::from_values(column));
+        }
+        self.yielded(out, origins, ctx)
+    }
+
+    fn yielded(&self, mut out: Batch, origins: Vec<u32>, ctx: &Context<'_>) -> Result<Pieces> {
+        if self.origins > 1 {
+            out.origin = Some(Arc::new(origins));
+        }
+        let rows = (0..out.len as u32).collect();
+        Pieces::new(out, rows, ctx)
+    }
+}
+
+impl Operator for Aggregate<'_> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        if self.pieces.is_none() {
+            self.pieces = Some(self.drain(ctx)?);
+        }
+        Ok(self.pieces.as_mut().and_then(|pieces| pieces.next(want, ctx)))
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.groups.clear();
+        self.index.clear();
+        ctx.memory.release(std::mem::take(&mut self.charged));
+        if let Some(mut pieces) = self.pieces.take() {
+            pieces.clear(ctx);
+        }
+        self.origins = feed.origins.max(1);
+        self.slots = feed.batch.columns.len();
+        match &mut self.source {
+            Source::Rows(input) => input.feed(ctx, feed),
+            Source::Degrees(degrees) => degrees.feed(ctx, feed),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Several subplans for each row: union, coalesce, choose.
+//!
+//! For one outer row the branches' rows are handed on as they come. For more, the rows of all branches are kept and
+//! put in the order of the outer rows, which the languages promise.
+
+use super::apply::{Subplan, with_outer_origin};
+use super::buffer::{Buffer, Pieces};
+use super::{Boxed, Feed, Operator, Want, compute};
+use crate::batch::BATCH_ROWS;
+use crate::{Batch, Context, Result};
+use tidegraph_plan::{Branch, Expr, Op};
+
+/// Rows of all branches of one outer batch, in the order of the outer rows.
+#[derive(Default)]
+struct Merged {
+    buffer: Buffer,
+    pieces: Option<(Pieces, Batch)>,
+}
+
+impl Merged {
+    /// Reads a branch to its end; its rows follow those of the branches before. Calls `seen` with each origin.
+    fn read(&mut self, branch: &mut Subplan<'_>, ctx: &Context<'_>, mut seen: impl FnMut(u32)) -> Result<()> {
+        while let Some(batch) = branch.next(ctx, BATCH_ROWS)? {
+            ctx.check()?;
+            (0..batch.len).for_each(|row| seen(batch.origin_of(row)));
+            self.buffer.push(batch, ctx)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, outer: Batch, ctx: &Context<'_>) -> Result<()> {
+        let all = self.buffer.take(ctx);
+        let mut rows: Vec<u32> = (0..all.len as u32).collect();
+        if all.origin.is_some() {
+            rows.sort_by_key(|row| all.origin_of(*row as usize));
+        }
+        self.pieces = Some((Pieces::new(all, rows, ctx)?, outer));
+        Ok(())
+    }
+
+    fn next(&mut self, want: Want<'_>, ctx: &Context<'_>) -> Option<Batch> {
+        let (pieces, outer) = self.pieces.as_mut()?;
+        match pieces.next(want, ctx) {
+            Some(batch) => Some(with_outer_origin(batch, outer)),
+            None => {
+                self.pieces = None;
+                None
+            }
+        }
+    }
+
+    fn clear(&mut self, ctx: &Context<'_>) {
+        self.buffer.clear(ctx);
+        if let Some((mut pieces, _)) = self.pieces.take() {
+            pieces.clear(ctx);
+        }
+    }
+}
+
+/// Rows of all branches.
+pub(super) struct Union<'p> {
+    input: Boxed<'p>,
+    branches: Vec<Subplan<'p>>,
+    merged: Merged,
+    /// A single outer row, and the branch that is being read.
+    single: Option<(Batch, usize)>,
+}
+
+impl<'p> Union<'p> {
+    pub(super) fn new(input: Boxed<'p>, branches: &'p [Op]) -> Result<Self> {
+        let branches = branches.iter().map(Subplan::new).collect::<Result<_>>()?;
+        Ok(Self { input, branches, merged: Merged::default(), single: None })
+    }
+
+    fn next_of_single(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        while let Some((outer, at)) = &mut self.single {
+            let Some(branch) = self.branches.get_mut(*at) else { break };
+            if let Some(batch) = branch.next(ctx, want.rows)? {
+                return Ok(Some(with_outer_origin(batch, outer)));
+            }
+            *at += 1;
+            if let Some(next) = self.branches.get_mut(*at) {
+                next.start(outer, ctx);
+            }
+        }
+        self.single = None;
+        Ok(None)
+    }
+}
+
+impl Operator for Union<'_> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        loop {
+            ctx.check()?;
+            if let Some(batch) = self.merged.next(want, ctx) {
+                return Ok(Some(batch));
+            }
+            if let Some(batch) = self.next_of_single(ctx, want)? {
+                return Ok(Some(batch));
+            }
+            let Some(outer) = self.input.next(ctx, want)? else { return Ok(None) };
+            if outer.len == 1 {
+                if let Some(first) = self.branches.first_mut() {
+                    first.start(&outer, ctx);
+                }
+                self.single = Some((outer, 0));
+                continue;
+            }
+            for branch in &mut self.branches {
+                branch.start(&outer, ctx);
+                self.merged.read(branch, ctx, |_| {})?;
+            }
+            self.merged.finish(outer, ctx)?;
+        }
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.merged.clear(ctx);
+        self.single = None;
+        self.input.feed(ctx, feed);
+    }
+}
+
+/// Rows of the first branch that yields any.
+pub(super) struct Coalesce<'p> {
+    input: Boxed<'p>,
+    branches: Vec<Subplan<'p>>,
+    merged: Merged,
+}
+
+impl<'p> Coalesce<'p> {
+    pub(super) fn new(input: Boxed<'p>, branches: &'p [Op]) -> Result<Self> {
+        let branches = branches.iter().map(Subplan::new).collect::<Result<_>>()?;
+        Ok(Self { input, branches, merged: Merged::default() })
+    }
+}
+
+impl Operator for Coalesce<'_> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        loop {
+            ctx.check()?;
+            if let Some(batch) = self.merged.next(want, ctx) {
+                return Ok(Some(batch));
+            }
+            let Some(outer) = self.input.next(ctx, want)? else { return Ok(None) };
+            let mut left: Vec<u32> = (0..outer.len as u32).collect();
+            let mut seen = vec![false; outer.len];
+            for branch in &mut self.branches {
+                if left.is_empty() {
+                    break;
+                }
+                branch.start_rows(&outer, &left, ctx);
+                self.merged.read(branch, ctx, |origin| seen[origin as usize] = true)?;
+                left.retain(|row| !seen[*row as usize]);
+            }
+            self.merged.finish(outer, ctx)?;
+        }
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.merged.clear(ctx);
+        self.input.feed(ctx, feed);
+    }
+}
+
+/// Rows of the first branch whose condition is true.
+pub(super) struct Choose<'p> {
+    input: Boxed<'p>,
+    branches: Vec<(&'p Expr, Subplan<'p>)>,
+    otherwise: Option<Subplan<'p>>,
+    merged: Merged,
+}
+
+impl<'p> Choose<'p> {
+    pub(super) fn new(input: Boxed<'p>, branches: &'p [Branch], otherwise: Option<&'p Op>) -> Result<Self> {
+        let branches = branches
+            .iter()
+            .map(|branch| Ok((&branch.condition, Subplan::new(&branch.plan)?)))
+            .collect::<Result<_>>()?;
+        let otherwise = otherwise.map(Subplan::new).transpose()?;
+        Ok(Self { input, branches, otherwise, merged: Merged::default() })
+    }
+}
+
+impl Operator for Choose<'_> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        loop {
+            ctx.check()?;
+            if let Some(batch) = self.merged.next(want, ctx) {
+                return Ok(Some(batch));
+            }
+            let Some(outer) = self.input.next(ctx, want)? else { return Ok(None) };
+            let mut left: Vec<u32> = (0..outer.len as u32).collect();
+            for (condition, branch) in &mut self.branches {
+                if left.is_empty() {
+                    break;
+                }
+                // Only rows that no branch has taken, so that a condition is not computed where it need not hold.
+                let chosen = if left.len() == outer.len {
+                    compute::filter(condition, &outer, ctx)?
+                } else {
+                    let rows = compute::filter(condition, &outer.gather(&left), ctx)?;
+                    rows.into_iter().map(|row| left[row as usize]).collect()
+                };
+                if !chosen.is_empty() {
+                    left.retain(|row| chosen.binary_search(row).is_err());
+                    branch.start_rows(&outer, &chosen, ctx);
+                    self.merged.read(branch, ctx, |_| {})?;
+                }
+            }
+            if let Some(otherwise) = self.otherwise.as_mut().filter(|_| !left.is_empty()) {
+                otherwise.start_rows(&outer, &left, ctx);
+                self.merged.read(otherwise, ctx, |_| {})?;
+            }
+            self.merged.finish(outer, ctx)?;
+        }
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.merged.clear(ctx);
+        self.input.feed(ctx, feed);
+    }
+}

@@ -1,0 +1,190 @@
+//! One step along edges.
+//!
+//! The frontier is a whole input batch; storage answers it in pieces of about as many rows as are wanted, so that the
+//! first rows of a hub cost no more than they are worth.
+
+use super::walk::Follow;
+use super::{Boxed, Feed, Operator, Want};
+use crate::batch::BATCH_ROWS;
+use crate::{Batch, Column, Context, Error, Result};
+use std::sync::Arc;
+use tidegraph_apl::{Cursor, Expansion};
+use tidegraph_plan::{Op, Slot};
+use tidegraph_types::Gui;
+
+/// A row for each edge at a vertex.
+pub(super) struct Expand<'p> {
+    input: Boxed<'p>,
+    from: Slot,
+    follow: Follow<'p>,
+    edge: Option<Slot>,
+    to: Option<Slot>,
+    into: bool,
+    keep: Option<&'p [Slot]>,
+    current: Option<(Batch, Frontier, Cursor)>,
+    found: Expansion,
+}
+
+/// Vertices to expand, with the rows of the batch that they stand in.
+pub(super) enum Frontier {
+    /// Every row of this column.
+    Column(Arc<Column>),
+    /// These vertices in these rows.
+    Rows(Vec<Gui>, Vec<u32>),
+}
+
+impl Frontier {
+    /// The vertices of a slot; null rows have none.
+    pub(super) fn of(batch: &Batch, slot: Slot, place: &'static str) -> Result<Self> {
+        let Some(column) = batch.column(slot) else { return Ok(Self::Rows(vec![], vec![])) };
+        if matches!(&**column, Column::Vertices(_)) {
+            return Ok(Self::Column(Arc::clone(column)));
+        }
+        let (mut guis, mut rows) = (vec![], vec![]);
+        for row in 0..batch.len {
+            match column.vertex(row) {
+                Some(gui) => {
+                    guis.push(gui);
+                    rows.push(row as u32);
+                }
+                None if column.is_null(row) => {}
+                None => return Err(Error::of_type(place, "a vertex", &column.get(row))),
+            }
+        }
+        Ok(Self::Rows(guis, rows))
+    }
+
+    pub(super) fn vertices(&self) -> &[Gui] {
+        match self {
+            Self::Column(column) => match &**column {
+                Column::Vertices(guis) => guis,
+                _ => &[],
+            },
+            Self::Rows(guis, _) => guis,
+        }
+    }
+
+    /// The batch's row of a frontier's row.
+    pub(super) fn row(&self, index: u32) -> u32 {
+        match self {
+            Self::Column(_) => index,
+            Self::Rows(_, rows) => rows[index as usize],
+        }
+    }
+}
+
+impl<'p> Expand<'p> {
+    pub(super) fn new(input: Boxed<'p>, op: &'p Op) -> Result<Self> {
+        let Op::Expand { from, direction, labels, edge, to, into, loops_once, keep, .. } = op else {
+            return Err(Error::Plan("not an expand".to_owned()));
+        };
+        Ok(Self {
+            input,
+            from: *from,
+            follow: Follow::new(*direction, labels, *loops_once),
+            edge: *edge,
+            to: *to,
+            into: *into,
+            keep: keep.as_deref(),
+            current: None,
+            found: Expansion::default(),
+        })
+    }
+
+    /// Only edges that end where the row says.
+    fn retain_into(&mut self, batch: &Batch, frontier: &Frontier) -> Result<()> {
+        let Some(to) = self.to.filter(|_| self.into) else { return Ok(()) };
+        let Some(column) = batch.column(to) else {
+            self.found.clear();
+            return Ok(());
+        };
+        let old = std::mem::take(&mut self.found);
+        for index in 0..old.len() {
+            let row = frontier.row(old.row[index]) as usize;
+            match column.vertex(row) {
+                Some(gui) if gui == old.neighbour[index] => {
+                    self.found.push(
+                        old.row[index],
+                        gui,
+                        old.sid[index],
+                        old.label[index],
+                        old.outgoing[index],
+                    );
+                }
+                None if !column.is_null(row) => {
+                    return Err(Error::of_type("following an edge", "a vertex", &column.get(row)));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn output(&self, batch: &Batch, frontier: &Frontier) -> Batch {
+        let mapped: Vec<u32>;
+        let rows: &[u32] = match frontier {
+            Frontier::Column(_) => &self.found.row,
+            Frontier::Rows(..) => {
+                mapped = self.found.row.iter().map(|row| frontier.row(*row)).collect();
+                &mapped
+            }
+        };
+        let mut out = match self.keep {
+            Some(keep) => batch.gather_slots(rows, keep),
+            None => batch.gather(rows),
+        };
+        if let Some(edge) = self.edge {
+            let vertices = frontier.vertices();
+            let edges = (0..self.found.len()).map(|index| self.found.edge(index, vertices)).collect();
+            out.set(edge, Column::Edges(edges));
+        }
+        if let Some(to) = self.to.filter(|to| !self.into || out.column(*to).is_none()) {
+            out.set(to, Column::Vertices(self.found.neighbour.clone()));
+        }
+        out
+    }
+}
+
+impl Operator for Expand<'_> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        loop {
+            ctx.check()?;
+            let Some((batch, frontier, mut cursor)) = self.current.take() else {
+                let Some(batch) = self.input.next(ctx, want)? else { return Ok(None) };
+                let frontier = Frontier::of(&batch, self.from, "following an edge")?;
+                if self.follow.resolve(frontier.vertices(), ctx) && !frontier.vertices().is_empty() {
+                    self.current = Some((batch, frontier, Cursor::default()));
+                }
+                continue;
+            };
+            let vertices = frontier.vertices();
+            // Vertices of which nothing more is wanted are passed over, in the middle of their edges too.
+            if want.done.is_some() && cursor != Cursor::default() {
+                while (cursor.row as usize) < vertices.len()
+                    && !want.wants(batch.origin_of(frontier.row(cursor.row) as usize))
+                {
+                    cursor = Cursor { row: cursor.row + 1, offset: 0 };
+                }
+                if cursor.row as usize >= vertices.len() {
+                    continue;
+                }
+            }
+            let rows = if self.into { BATCH_ROWS } else { want.rows.min(BATCH_ROWS) };
+            self.found.clear();
+            let next = ctx.view.expand(self.follow.request(rows), vertices, cursor, &mut self.found)?;
+            self.retain_into(&batch, &frontier)?;
+            let out = (!self.found.is_empty()).then(|| self.output(&batch, &frontier));
+            if let Some(next) = next {
+                self.current = Some((batch, frontier, next));
+            }
+            if out.is_some() {
+                return Ok(out);
+            }
+        }
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.current = None;
+        self.input.feed(ctx, feed);
+    }
+}

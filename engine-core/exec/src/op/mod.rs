@@ -1,0 +1,219 @@
+//! Operators: each pulls batches from its input and yields batches.
+//!
+//! Roles: [`build`] makes the tree of operators of a plan once; [`Operator::next`] pulls; [`Operator::feed`] hands a new
+//! outer batch to the leaf of a subplan, which is how a subplan that was built once runs for batch after batch.
+//!
+//! *Order*: rows of one input row stay together and in the order of the input where the operator says so: all but
+//! `VarExpand` and `Repeat`, and what is built from them.
+//!
+//! *Want*: a caller says how many rows it has use for and which origins it wants no more rows of. Operators hand that
+//! on where rows of their input become rows of theirs; those that write never do, since their effects must happen.
+//!
+//! What must never happen: an empty batch is yielded; rows are buffered that were not charged; a loop runs without
+//! asking whether to go on.
+
+mod aggregate;
+mod apply;
+mod branch;
+mod buffer;
+mod compute;
+mod expand;
+mod lookup;
+mod merge;
+mod order;
+mod repeat;
+mod row;
+mod scan;
+mod shortest;
+mod slice;
+mod var_expand;
+mod walk;
+mod write;
+mod write_properties;
+
+use crate::batch::{BATCH_ROWS, Batch, FIRST_ROWS};
+use crate::{Context, Error, Result};
+use tidegraph_plan::Op;
+
+/// What a caller has use for.
+#[derive(Clone, Copy)]
+pub(crate) struct Want<'w> {
+    /// Rows; about as many are read ahead. At least 1.
+    pub(crate) rows: usize,
+    /// Origins of which no more rows are wanted.
+    pub(crate) done: Option<&'w Done>,
+}
+
+impl Want<'_> {
+    /// Everything, in full batches.
+    pub(crate) const ALL: Want<'static> = Want { rows: BATCH_ROWS, done: None };
+
+    /// The same with another number of rows.
+    pub(crate) fn rows(self, rows: usize) -> Self {
+        Self { rows: rows.max(1), ..self }
+    }
+
+    /// Whether rows of an origin are still wanted.
+    pub(crate) fn wants(self, origin: u32) -> bool {
+        self.done.is_none_or(|done| !done.is_done(origin))
+    }
+}
+
+/// Origins of which enough rows were seen.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    flags: Vec<bool>,
+    left: usize,
+}
+
+impl Done {
+    pub(crate) fn new(origins: usize) -> Self {
+        Self { flags: vec![false; origins], left: origins }
+    }
+
+    pub(crate) fn is_done(&self, origin: u32) -> bool {
+        self.flags.get(origin as usize).copied().unwrap_or(false)
+    }
+
+    /// Marks an origin; `false` when it was marked before.
+    pub(crate) fn mark(&mut self, origin: u32) -> bool {
+        let Some(flag) = self.flags.get_mut(origin as usize) else { return false };
+        let fresh = !std::mem::replace(flag, true);
+        self.left -= usize::from(fresh);
+        fresh
+    }
+
+    /// Whether all are done.
+    pub(crate) fn all(&self) -> bool {
+        self.left == 0
+    }
+}
+
+/// How many rows to ask for: few at first, so that short queries do little.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Growth(usize);
+
+impl Default for Growth {
+    fn default() -> Self {
+        Self(FIRST_ROWS)
+    }
+}
+
+impl Growth {
+    pub(crate) fn next(&mut self) -> usize {
+        let rows = self.0;
+        self.0 = (rows * 2).min(BATCH_ROWS);
+        rows
+    }
+}
+
+/// What a subplan is given.
+pub(crate) struct Feed {
+    /// Outer rows; their origin is what the subplan's rows will carry.
+    pub(crate) batch: Batch,
+    /// Origins are below this.
+    pub(crate) origins: usize,
+    /// State is forgotten; `false` within the rounds of a repeat.
+    pub(crate) fresh: bool,
+}
+
+impl Feed {
+    /// Outer rows that are their own origins.
+    pub(crate) fn each_row(outer: &Batch) -> Self {
+        let mut batch = outer.clone();
+        batch.origin = (outer.len > 1).then(|| std::sync::Arc::new((0..outer.len as u32).collect()));
+        Self { batch, origins: outer.len, fresh: true }
+    }
+}
+
+/// A running operator.
+pub(crate) trait Operator: Send {
+    /// The next rows, never none; `None` at the end.
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>>;
+
+    /// Starts again with these rows at the leaf.
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed);
+}
+
+/// An operator of any kind, borrowing from the plan.
+pub(crate) type Boxed<'p> = Box<dyn Operator + 'p>;
+
+/// The leaf: yields what it was fed.
+struct Argument {
+    batch: Option<Batch>,
+}
+
+impl Operator for Argument {
+    fn next(&mut self, _: &Context<'_>, _: Want<'_>) -> Result<Option<Batch>> {
+        Ok(self.batch.take())
+    }
+
+    fn feed(&mut self, _: &Context<'_>, feed: Feed) {
+        self.batch = Some(feed.batch).filter(|batch| batch.len > 0);
+    }
+}
+
+/// Makes the operators of a plan. They yield nothing until they are fed.
+pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
+    Ok(match op {
+        Op::Argument => Box::new(Argument { batch: None }),
+        Op::ScanVertices { input, out, filter } => {
+            Box::new(scan::ScanVertices::new(build(input)?, *out, filter))
+        }
+        Op::ScanEdges { input, out, labels } => Box::new(scan::ScanEdges::new(build(input)?, *out, labels)),
+        Op::LookupVertices { input, ids, out } => {
+            Box::new(lookup::Lookup::new(build(input)?, ids, *out, lookup::Kind::Vertices))
+        }
+        Op::LookupEdges { input, ids, out } => {
+            Box::new(lookup::Lookup::new(build(input)?, ids, *out, lookup::Kind::Edges))
+        }
+        Op::Expand { input, .. } => Box::new(expand::Expand::new(build(input)?, op)?),
+        Op::VarExpand { input, .. } => Box::new(var_expand::VarExpand::new(build(input)?, op)?),
+        Op::ShortestPath { input, .. } => Box::new(shortest::ShortestPath::new(build(input)?, op)?),
+        Op::Match { .. } => return Err(Error::Plan("a pattern was not lowered".to_owned())),
+        Op::Filter { input, predicate } => Box::new(row::Filter::new(build(input)?, predicate)),
+        Op::Let { input, bindings } => Box::new(row::Let::new(build(input)?, bindings)),
+        Op::Keep { input, slots } => Box::new(row::Keep::new(build(input)?, slots)),
+        Op::Unwind { input, list, out } => Box::new(row::Unwind::new(build(input)?, list, *out)),
+        Op::Aggregate { input, keys, items } => Box::new(aggregate::Aggregate::new(input, keys, items)?),
+        Op::Distinct { input, by } => Box::new(slice::Distinct::new(build(input)?, by)),
+        Op::Sort { input, keys } => Box::new(order::Sort::new(build(input)?, keys, None)),
+        Op::Slice { input, skip, limit } => {
+            let below = match &**input {
+                // Of what is sorted only the first rows are kept.
+                Op::Sort { input, keys } if limit.is_some() => {
+                    Box::new(order::Sort::new(build(input)?, keys, Some((skip.as_ref(), limit.as_ref()))))
+                }
+                other => build(other)?,
+            };
+            Box::new(slice::Slice::new(below, skip.as_ref(), limit.as_ref(), input.writes()))
+        }
+        Op::Tail { input, count } => Box::new(order::Tail::new(build(input)?, count)),
+        Op::Eager { input } => Box::new(buffer::Eager::new(build(input)?)),
+        Op::Apply { input, plan, kind } => Box::new(apply::Apply::new(build(input)?, plan, kind)?),
+        Op::Bind { input, plan, out, kind } => Box::new(apply::Bind::new(build(input)?, plan, *out, *kind)?),
+        Op::Union { input, branches } => Box::new(branch::Union::new(build(input)?, branches)?),
+        Op::Coalesce { input, branches } => Box::new(branch::Coalesce::new(build(input)?, branches)?),
+        Op::Choose { input, branches, otherwise } => {
+            Box::new(branch::Choose::new(build(input)?, branches, otherwise.as_deref())?)
+        }
+        Op::Repeat { input, .. } => Box::new(repeat::Repeat::new(build(input)?, op)?),
+        Op::CreateVertex { input, .. } => Box::new(write::CreateVertex::new(build(input)?, op)?),
+        Op::CreateEdge { input, .. } => Box::new(write::CreateEdge::new(build(input)?, op)?),
+        Op::SetProperties { input, element, properties } => {
+            Box::new(write_properties::SetProperties::new(build(input)?, element, properties))
+        }
+        Op::SetPropertyMap { input, element, map, replace } => {
+            Box::new(write_properties::SetPropertyMap::new(build(input)?, element, map, *replace))
+        }
+        Op::SetLabels { input, element, add, remove } => {
+            Box::new(write_properties::SetLabels::new(build(input)?, element, add, remove))
+        }
+        Op::Delete { input, targets, detach } => {
+            Box::new(write::Delete::new(build(input)?, targets, *detach))
+        }
+        Op::Merge { input, matching, create } => {
+            Box::new(merge::Merge::new(build(input)?, build(matching)?, build(create)?))
+        }
+    })
+}

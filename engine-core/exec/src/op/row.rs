@@ -1,0 +1,191 @@
+//! Operators that look at each row by itself: filter, let, keep, unwind.
+
+use super::{Boxed, Feed, Growth, Operator, Want, compute};
+use crate::batch::BATCH_ROWS;
+use crate::{Batch, Column, Context, Result};
+use std::ops::Range;
+use std::sync::Arc;
+use tidegraph_plan::{Expr, Slot};
+use tidegraph_types::Value;
+
+/// Rows for which a predicate is true.
+pub(super) struct Filter<'p> {
+    input: Boxed<'p>,
+    predicate: &'p Expr,
+    growth: Growth,
+}
+
+impl<'p> Filter<'p> {
+    pub(super) fn new(input: Boxed<'p>, predicate: &'p Expr) -> Self {
+        Self { input, predicate, growth: Growth::default() }
+    }
+}
+
+impl Operator for Filter<'_> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        loop {
+            // How many rows pass is not known, so a small wish must not make for small batches below.
+            let rows = want.rows.max(self.growth.next());
+            let Some(batch) = self.input.next(ctx, want.rows(rows))? else { return Ok(None) };
+            ctx.check()?;
+            let kept = compute::filter(self.predicate, &batch, ctx)?;
+            if !kept.is_empty() {
+                return Ok(Some(batch.select(&kept)));
+            }
+        }
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.growth = Growth::default();
+        self.input.feed(ctx, feed);
+    }
+}
+
+/// Binds slots one after the other.
+pub(super) struct Let<'p> {
+    input: Boxed<'p>,
+    bindings: &'p [(Slot, Expr)],
+    /// Runs of bindings that do not use each other: each run is computed at once.
+    runs: Vec<Range<usize>>,
+}
+
+impl<'p> Let<'p> {
+    pub(super) fn new(input: Boxed<'p>, bindings: &'p [(Slot, Expr)]) -> Self {
+        let mut runs = vec![];
+        let mut start = 0;
+        for (index, (slot, expr)) in bindings.iter().enumerate() {
+            let run = &bindings[start..index];
+            let mut depends = run.iter().any(|(bound, _)| bound == slot);
+            expr.for_each_slot(&mut |used| depends |= run.iter().any(|(bound, _)| *bound == used));
+            if depends {
+                runs.push(start..index);
+                start = index;
+            }
+        }
+        runs.push(start..bindings.len());
+        Self { input, bindings, runs }
+    }
+}
+
+impl Operator for Let<'_> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        let Some(mut batch) = self.input.next(ctx, want)? else { return Ok(None) };
+        for run in &self.runs {
+            let bindings = &self.bindings[run.clone()];
+            let columns = compute::columns(bindings.iter().map(|(_, expr)| expr), &batch, ctx)?;
+            for ((slot, _), column) in bindings.iter().zip(columns) {
+                batch.set_shared(*slot, column);
+            }
+        }
+        Ok(Some(batch))
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.input.feed(ctx, feed);
+    }
+}
+
+/// Unbinds all slots but some.
+pub(super) struct Keep<'p> {
+    input: Boxed<'p>,
+    slots: &'p [Slot],
+}
+
+impl<'p> Keep<'p> {
+    pub(super) fn new(input: Boxed<'p>, slots: &'p [Slot]) -> Self {
+        Self { input, slots }
+    }
+}
+
+impl Operator for Keep<'_> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        let Some(mut batch) = self.input.next(ctx, want)? else { return Ok(None) };
+        for (index, column) in batch.columns.iter_mut().enumerate() {
+            if column.is_some() && !self.slots.contains(&Slot(index as u32)) {
+                *column = None;
+            }
+        }
+        Ok(Some(batch))
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.input.feed(ctx, feed);
+    }
+}
+
+/// A row for each item of a list.
+pub(super) struct Unwind<'p> {
+    input: Boxed<'p>,
+    list: &'p Expr,
+    out: Slot,
+    current: Option<Unwinding>,
+}
+
+/// A batch whose lists are being taken apart.
+struct Unwinding {
+    batch: Batch,
+    lists: Arc<Column>,
+    row: usize,
+    item: usize,
+}
+
+impl<'p> Unwind<'p> {
+    pub(super) fn new(input: Boxed<'p>, list: &'p Expr, out: Slot) -> Self {
+        Self { input, list, out, current: None }
+    }
+}
+
+impl Unwinding {
+    /// Up to `limit` rows and items; advances.
+    fn take(&mut self, limit: usize, want: Want<'_>) -> (Vec<u32>, Vec<Value>) {
+        let (mut rows, mut values) = (vec![], vec![]);
+        while self.row < self.batch.len && rows.len() < limit {
+            let value = self.lists.get(self.row);
+            let wanted = want.wants(self.batch.origin_of(self.row));
+            match value.as_slice() {
+                Some(items) if wanted => {
+                    let end = items.len().min(self.item + limit - rows.len());
+                    values.extend_from_slice(&items[self.item..end]);
+                    rows.resize(values.len(), self.row as u32);
+                    self.item = end;
+                    if end < items.len() {
+                        return (rows, values);
+                    }
+                }
+                None if wanted && !value.is_null() => {
+                    values.push(value);
+                    rows.push(self.row as u32);
+                }
+                _ => {}
+            }
+            self.row += 1;
+            self.item = 0;
+        }
+        (rows, values)
+    }
+}
+
+impl Operator for Unwind<'_> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        loop {
+            ctx.check()?;
+            if let Some(current) = &mut self.current {
+                let (rows, values) = current.take(want.rows.min(BATCH_ROWS), want);
+                if !rows.is_empty() {
+                    let mut batch = current.batch.gather(&rows);
+                    batch.set(self.out, Column::from_values(values));
+                    return Ok(Some(batch));
+                }
+                self.current = None;
+            }
+            let Some(batch) = self.input.next(ctx, want)? else { return Ok(None) };
+            let lists = compute::column(self.list, &batch, ctx)?;
+            self.current = Some(Unwinding { batch, lists, row: 0, item: 0 });
+        }
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.current = None;
+        self.input.feed(ctx, feed);
+    }
+}

@@ -1,0 +1,386 @@
+//! Scans: for each input row all elements that pass.
+//!
+//! An answer that does not depend on the row is kept (while the graph does not change and it is not too much), so that
+//! a product of two scans reads the second one once.
+
+use super::{Boxed, Feed, Operator, Want, compute};
+use crate::batch::BATCH_ROWS;
+use crate::view::ScanState;
+use crate::{Batch, Column, Context, Result};
+use tidegraph_apl::{PropertyPredicate, Test, VertexScan};
+use tidegraph_plan::{Expr, ScanFilter, ScanTest, Slot};
+use tidegraph_types::{Edge, Gui, Str, Token, Value};
+
+/// Elements up to which an answer is kept for other rows.
+const MOST_KEPT: usize = 1 << 20;
+
+/// What is scanned.
+pub(super) trait Source: Send {
+    /// A vertex or an edge.
+    type Item: Copy + Send;
+    /// Whether every row gets the same answer.
+    fn is_constant(&self) -> bool;
+    /// Prepares for a row; `false`: nothing passes.
+    fn begin(&mut self, batch: &Batch, row: usize, ctx: &Context<'_>) -> Result<bool>;
+    /// More elements, appended; `false` when there are no more after these.
+    fn read(
+        &mut self,
+        rows: usize,
+        state: &mut ScanState,
+        ctx: &Context<'_>,
+        out: &mut Vec<Self::Item>,
+    ) -> Result<bool>;
+    /// The column of what was found.
+    fn column(items: &[Self::Item]) -> Column;
+}
+
+/// The loop over rows and elements that all scans share.
+pub(super) struct Scan<'p, S: Source> {
+    input: Boxed<'p>,
+    out: Slot,
+    source: S,
+    current: Option<Current<S::Item>>,
+    /// A whole answer and the state of the graph that it is of.
+    kept: Option<(Vec<S::Item>, u64)>,
+    charged: usize,
+}
+
+/// The row that is being answered.
+struct Current<I> {
+    batch: Batch,
+    row: usize,
+    /// The row was begun.
+    begun: bool,
+    /// The row is answered from `kept`.
+    replay: bool,
+    /// Nothing is left to read for the row.
+    complete: bool,
+    state: ScanState,
+    /// State of the graph when the row was begun.
+    generation: u64,
+    /// What was read and not yielded.
+    items: Vec<I>,
+    at: usize,
+    /// All that was read for the row, as long as it may be kept.
+    collected: Option<Vec<I>>,
+}
+
+impl<I> Current<I> {
+    fn new(batch: Batch) -> Self {
+        Self {
+            batch,
+            row: 0,
+            begun: false,
+            replay: false,
+            complete: false,
+            state: ScanState::default(),
+            generation: 0,
+            items: vec![],
+            at: 0,
+            collected: None,
+        }
+    }
+
+    fn next_row(&mut self) {
+        self.row += 1;
+        self.begun = false;
+    }
+}
+
+impl<'p, S: Source> Scan<'p, S> {
+    fn over(input: Boxed<'p>, out: Slot, source: S) -> Self {
+        Self { input, out, source, current: None, kept: None, charged: 0 }
+    }
+
+    fn begin(&mut self, ctx: &Context<'_>) -> Result<()> {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        current.begun = true;
+        current.at = 0;
+        current.items.clear();
+        current.generation = ctx.view.generation();
+        current.replay = matches!(&self.kept, Some((_, generation)) if *generation == current.generation);
+        current.complete = current.replay;
+        current.collected = None;
+        if !current.replay {
+            self.kept = None;
+            ctx.memory.release(std::mem::take(&mut self.charged));
+            current.state = ScanState::default();
+            current.complete = !self.source.begin(&current.batch, current.row, ctx)?;
+            if self.source.is_constant() && current.batch.len > 1 {
+                current.collected = Some(vec![]);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, ctx: &Context<'_>, rows: usize) -> Result<()> {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        current.items.clear();
+        current.at = 0;
+        current.complete = !self.source.read(rows, &mut current.state, ctx, &mut current.items)?;
+        if let Some(collected) = &mut current.collected {
+            collected.extend_from_slice(&current.items);
+            if collected.len() > MOST_KEPT {
+                current.collected = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the answer of the row at hand if it may serve others.
+    fn keep(&mut self, ctx: &Context<'_>) -> Result<()> {
+        if let Some(current) = &mut self.current
+            && let Some(collected) = current.collected.take()
+            && current.complete
+            && current.generation == ctx.view.generation()
+        {
+            let bytes = collected.len() * size_of::<S::Item>();
+            ctx.memory.charge(bytes)?;
+            self.charged += bytes;
+            self.kept = Some((collected, current.generation));
+        }
+        Ok(())
+    }
+}
+
+impl<S: Source> Operator for Scan<'_, S> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        loop {
+            ctx.check()?;
+            let Some(current) = &mut self.current else {
+                let Some(batch) = self.input.next(ctx, want)? else { return Ok(None) };
+                self.current = Some(Current::new(batch));
+                continue;
+            };
+            if current.row >= current.batch.len {
+                self.current = None;
+                continue;
+            }
+            if !want.wants(current.batch.origin_of(current.row)) {
+                current.next_row();
+                continue;
+            }
+            if !current.begun {
+                self.begin(ctx)?;
+                continue;
+            }
+            let items = match &self.kept {
+                Some((items, _)) if current.replay => items,
+                _ => &current.items,
+            };
+            let end = items.len().min(current.at + want.rows.min(BATCH_ROWS));
+            if current.at < end {
+                let rows = vec![current.row as u32; end - current.at];
+                let mut out = current.batch.gather(&rows);
+                out.set(self.out, S::column(&items[current.at..end]));
+                current.at = end;
+                return Ok(Some(out));
+            }
+            if current.complete {
+                self.keep(ctx)?;
+                if let Some(current) = &mut self.current {
+                    current.next_row();
+                }
+                continue;
+            }
+            self.read(ctx, want.rows.clamp(64, BATCH_ROWS))?;
+        }
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.current = None;
+        self.input.feed(ctx, feed);
+    }
+}
+
+/// Vertices by labels and properties.
+pub(super) struct Vertices<'p> {
+    filter: &'p ScanFilter,
+    constant: bool,
+    scan: VertexScan,
+}
+
+/// Scan of vertices.
+pub(super) type ScanVertices<'p> = Scan<'p, Vertices<'p>>;
+
+impl<'p> ScanVertices<'p> {
+    pub(super) fn new(input: Boxed<'p>, out: Slot, filter: &'p ScanFilter) -> Self {
+        let constant = !filter.exprs().into_iter().any(compute::uses_slots);
+        Self::over(input, out, Vertices { filter, constant, scan: VertexScan::default() })
+    }
+}
+
+/// A test with its operands computed.
+enum Operands {
+    /// Nothing passes.
+    Nothing,
+    /// Storage cannot tell; a filter above does.
+    Everything,
+    Test(Test),
+}
+
+fn scalar(value: Value, test: impl FnOnce(Value) -> Test) -> Operands {
+    match value {
+        v if v.is_null() => Operands::Nothing,
+        v if v.is_storable() => Operands::Test(test(v)),
+        _ => Operands::Everything,
+    }
+}
+
+impl Vertices<'_> {
+    fn operands(&self, test: &ScanTest, batch: &Batch, row: usize, ctx: &Context<'_>) -> Result<Operands> {
+        let eval = |expr: &Expr| match expr {
+            Expr::Literal(value) => Ok(value.clone()),
+            Expr::Slot(slot) => Ok(batch.value(*slot, row)),
+            _ => crate::value::Evaluator::prepare(&[expr], batch, ctx)?.eval(0, row),
+        };
+        Ok(match test {
+            ScanTest::Exists => Operands::Test(Test::Exists),
+            ScanTest::Equals(expr) => scalar(eval(expr)?, Test::Equals),
+            ScanTest::StartsWith(expr) => match eval(expr)? {
+                Value::String(prefix) => Operands::Test(Test::StartsWith(prefix.to_string())),
+                value if value.is_null() => Operands::Nothing,
+                _ => Operands::Everything,
+            },
+            ScanTest::Within(expr) => {
+                let value = eval(expr)?;
+                match value.as_slice() {
+                    None if value.is_null() => Operands::Nothing,
+                    Some(items) if items.iter().all(|v| v.is_null() || v.is_storable()) => {
+                        let items: Vec<Value> = items.iter().filter(|v| !v.is_null()).cloned().collect();
+                        if items.is_empty() { Operands::Nothing } else { Operands::Test(Test::Within(items)) }
+                    }
+                    _ => Operands::Everything,
+                }
+            }
+            ScanTest::Range { low, high } => {
+                let mut bounds = [None, None];
+                for (bound, expr) in bounds.iter_mut().zip([low, high]) {
+                    let Some((expr, inside)) = expr else { continue };
+                    match eval(expr)? {
+                        value if value.is_null() => return Ok(Operands::Nothing),
+                        value if value.is_storable() => *bound = Some((value, *inside)),
+                        _ => return Ok(Operands::Everything),
+                    }
+                }
+                let [low, high] = bounds;
+                Operands::Test(Test::Range { low, high })
+            }
+        })
+    }
+
+    /// Labels of all groups; `None` when a group has no label that the graph knows.
+    fn labels(&self, ctx: &Context<'_>) -> Option<Vec<Vec<Token>>> {
+        let mut groups = Vec::with_capacity(self.filter.labels.len());
+        let mut possible = true;
+        for names in &self.filter.labels {
+            let group = known_tokens(names, ctx);
+            if group.len() < names.len() {
+                // Its key cannot be named, so that whoever writes the first one must be found by the widest.
+                ctx.view.record_vertex_scan(None);
+            }
+            possible &= !group.is_empty();
+            groups.push(group);
+        }
+        possible.then_some(groups)
+    }
+}
+
+/// Tokens of the names that the graph knows.
+fn known_tokens(names: &[Str], ctx: &Context<'_>) -> Vec<Token> {
+    tidegraph_apl::tokens_of(ctx.view.catalog(), names)
+}
+
+impl Source for Vertices<'_> {
+    type Item = Gui;
+
+    fn is_constant(&self) -> bool {
+        self.constant
+    }
+
+    fn begin(&mut self, batch: &Batch, row: usize, ctx: &Context<'_>) -> Result<bool> {
+        let Some(labels) = self.labels(ctx) else { return Ok(false) };
+        let mut predicates = Vec::with_capacity(self.filter.predicates.len());
+        let mut possible = true;
+        for (key, test) in &self.filter.predicates {
+            match (self.operands(test, batch, row, ctx)?, ctx.view.catalog().token(key)) {
+                (Operands::Nothing, _) => possible = false,
+                (Operands::Everything, _) => {}
+                (Operands::Test(_), None) => {
+                    possible = false;
+                    for label in labels.iter().flatten() {
+                        ctx.view.record_vertex_scan(Some(*label));
+                    }
+                    if labels.is_empty() {
+                        ctx.view.record_vertex_scan(None);
+                    }
+                }
+                (Operands::Test(test), Some(key)) => predicates.push(PropertyPredicate { key, test }),
+            }
+        }
+        self.scan = VertexScan { labels, predicates, max_rows: 1 };
+        Ok(possible)
+    }
+
+    fn read(
+        &mut self,
+        rows: usize,
+        state: &mut ScanState,
+        ctx: &Context<'_>,
+        out: &mut Vec<Gui>,
+    ) -> Result<bool> {
+        self.scan.max_rows = rows as u32;
+        ctx.view.scan_vertices(&self.scan, state, out)
+    }
+
+    fn column(items: &[Gui]) -> Column {
+        Column::Vertices(items.to_vec())
+    }
+}
+
+/// Edges by label.
+pub(super) struct Edges<'p> {
+    labels: &'p [Str],
+    tokens: Option<Vec<Token>>,
+}
+
+/// Scan of edges.
+pub(super) type ScanEdges<'p> = Scan<'p, Edges<'p>>;
+
+impl<'p> ScanEdges<'p> {
+    pub(super) fn new(input: Boxed<'p>, out: Slot, labels: &'p [Str]) -> Self {
+        Self::over(input, out, Edges { labels, tokens: None })
+    }
+}
+
+impl Source for Edges<'_> {
+    type Item = Edge;
+
+    fn is_constant(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, _: &Batch, _: usize, ctx: &Context<'_>) -> Result<bool> {
+        let tokens = known_tokens(self.labels, ctx);
+        if tokens.len() < self.labels.len() {
+            ctx.view.record_edge_scan();
+        }
+        let possible = self.labels.is_empty() || !tokens.is_empty();
+        self.tokens = (!self.labels.is_empty()).then_some(tokens);
+        Ok(possible)
+    }
+
+    fn read(
+        &mut self,
+        rows: usize,
+        state: &mut ScanState,
+        ctx: &Context<'_>,
+        out: &mut Vec<Edge>,
+    ) -> Result<bool> {
+        ctx.view.scan_edges(self.tokens.as_deref(), rows as u32, state, out)
+    }
+
+    fn column(items: &[Edge]) -> Column {
+        Column::Edges(items.to_vec())
+    }
+}

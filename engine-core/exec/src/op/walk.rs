@@ -1,0 +1,83 @@
+//! What all operators that follow edges share: label tokens, and conditions on edges.
+
+use super::compute;
+use crate::{Batch, Column, Context, Result};
+use tidegraph_apl::Expand;
+use tidegraph_plan::{Expr, Slot};
+use tidegraph_types::{Direction, Edge, Gui, Str};
+
+/// Which edges are followed.
+pub(super) struct Follow<'p> {
+    labels: &'p [Str],
+    request: Expand,
+    /// All labels are known to the graph, which never forgets one.
+    settled: bool,
+}
+
+impl<'p> Follow<'p> {
+    pub(super) fn new(direction: Direction, labels: &'p [Str], loops_once: bool) -> Self {
+        let request = Expand { loops_once, ..Expand::all(direction) };
+        Self { labels, request, settled: labels.is_empty() }
+    }
+
+    /// Looks the labels up; `false` when no edge can match.
+    pub(super) fn resolve(&mut self, frontier: &[Gui], ctx: &Context<'_>) -> bool {
+        if !self.settled {
+            let tokens = tidegraph_apl::tokens_of(ctx.view.catalog(), self.labels);
+            self.settled = tokens.len() == self.labels.len();
+            self.request.labels = Some(tokens);
+        }
+        if !self.settled {
+            ctx.view.record_unknown_edge_label(self.request.direction, frontier);
+        }
+        self.request.labels.as_ref().is_none_or(|tokens| !tokens.is_empty())
+    }
+
+    /// The request for so many rows.
+    pub(super) fn request(&mut self, max_rows: usize) -> &Expand {
+        self.request.max_rows = u32::try_from(max_rows.max(1)).unwrap_or(u32::MAX);
+        &self.request
+    }
+
+    /// The same edges from their other ends.
+    pub(super) fn reversed(&self) -> Self {
+        let request = Expand { direction: self.request.direction.reversed(), ..self.request.clone() };
+        Self { labels: self.labels, request, settled: self.settled }
+    }
+}
+
+/// A predicate that each edge must satisfy: local slot of the edge, predicate.
+pub(super) struct EdgeFilter<'p> {
+    slot: Slot,
+    predicate: &'p Expr,
+    /// The other slots that it uses.
+    uses: Vec<Slot>,
+}
+
+impl<'p> EdgeFilter<'p> {
+    pub(super) fn new(filter: &'p (Slot, Box<Expr>)) -> Self {
+        let mut uses = vec![];
+        filter.1.for_each_slot(&mut |slot| {
+            if slot != filter.0 && !uses.contains(&slot) {
+                uses.push(slot);
+            }
+        });
+        Self { slot: filter.0, predicate: &filter.1, uses }
+    }
+
+    /// Which of the edges pass; `rows` are the outer rows that they belong to.
+    pub(super) fn passing(
+        &self,
+        outer: &Batch,
+        rows: &[u32],
+        edges: Vec<Edge>,
+        ctx: &Context<'_>,
+    ) -> Result<Vec<u32>> {
+        if edges.is_empty() {
+            return Ok(vec![]);
+        }
+        let mut batch = outer.gather_slots(rows, &self.uses);
+        batch.set(self.slot, Column::Edges(edges));
+        compute::filter(self.predicate, &batch, ctx)
+    }
+}

@@ -1,0 +1,387 @@
+//! Writes that make and delete elements. A batch is written at once; its rows are handed on as they came, with the new
+//! element bound.
+
+use super::lookup::id_text;
+use super::{Boxed, Feed, Operator, Want, compute};
+use crate::view::{NewEdge, NewVertex};
+use crate::{Batch, Column, Context, Error, Result};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use tidegraph_apl::{EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
+use tidegraph_plan::{Expr, Op, PropertyAssignment, Slot};
+use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Str, Token, Value};
+
+/// Tokens of the names that an operator writes, made where they are missing.
+#[derive(Default)]
+pub(super) struct Tokens {
+    known: FxHashMap<Str, Token>,
+}
+
+impl Tokens {
+    /// Makes sure that all names have tokens, in one call for the unknown ones.
+    pub(super) fn intern<'n>(
+        &mut self,
+        names: impl Iterator<Item = &'n Str>,
+        ctx: &Context<'_>,
+    ) -> Result<()> {
+        let mut missing: Vec<Str> = names.filter(|name| !self.known.contains_key(*name)).cloned().collect();
+        if !missing.is_empty() {
+            missing.sort_unstable();
+            missing.dedup();
+            let tokens = ctx.view.catalog().intern(&missing)?;
+            self.known.extend(missing.into_iter().zip(tokens));
+        }
+        Ok(())
+    }
+
+    /// The token of a name that was interned.
+    pub(super) fn of(&self, name: &Str) -> Result<Token> {
+        match self.known.get(name) {
+            Some(token) => Ok(*token),
+            None => Err(Error::Plan(format!("the name {name:?} was not interned"))),
+        }
+    }
+}
+
+/// A value that a property may hold; `None` for null.
+pub(super) fn storable(key: &Str, value: Value) -> Result<Option<Value>> {
+    match value {
+        value if value.is_null() => Ok(None),
+        value if value.is_storable() => Ok(Some(value)),
+        value => Err(Error::NotStorable { key: key.clone(), type_name: value.type_name() }),
+    }
+}
+
+/// A property key.
+pub(super) fn key_text(place: &'static str, value: &Value) -> Result<Str> {
+    match value {
+        Value::String(key) => Ok(key.clone()),
+        other => Err(Error::of_type(place, "a string as property key", other)),
+    }
+}
+
+/// The entries of a map, or the properties of an element, as properties to be written.
+pub(super) fn entries(
+    place: &'static str,
+    value: &Value,
+    ctx: &Context<'_>,
+) -> Result<Vec<(Str, Cardinality, Value)>> {
+    let name = |token| ctx.view.catalog().name(token);
+    match value {
+        Value::Null | Value::Unbound => Ok(vec![]),
+        Value::Map(map) => map
+            .iter()
+            .map(|(key, value)| Ok((key_text(place, key)?, Cardinality::Single, value.clone())))
+            .collect(),
+        other => {
+            if let Some(gui) = other.as_vertex() {
+                let read = VertexRead { properties: Projection::All, ..VertexRead::default() };
+                let mut rows = VertexRows::default();
+                ctx.view.vertices(&read, &[gui], &mut rows)?;
+                let cell = |c: tidegraph_apl::PropertyCell| (name(c.key), c.cardinality, c.value);
+                Ok(rows.cells.into_iter().map(cell).collect())
+            } else if let Some(edge) = other.as_edge() {
+                let read = EdgeRead { ids: false, properties: Projection::All };
+                let mut rows = EdgeRows::default();
+                ctx.view.edges(&read, &[edge], &mut rows)?;
+                Ok(rows.cells.into_iter().map(|c| (name(c.key), Cardinality::Single, c.value)).collect())
+            } else {
+                Err(Error::of_type(place, "a map", other))
+            }
+        }
+    }
+}
+
+/// Charges what pending writes have grown by.
+pub(super) fn charge_pending(before: usize, ctx: &Context<'_>) -> Result<()> {
+    ctx.memory.charge(ctx.view.pending_bytes().saturating_sub(before))
+}
+
+/// The columns of a new element's properties.
+struct Properties<'p> {
+    assignments: &'p [PropertyAssignment],
+    from: Option<&'p Expr>,
+}
+
+/// A property of a new element, before its key has a token.
+type Named = (Str, Cardinality, Value);
+
+impl Properties<'_> {
+    fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.assignments.iter().flat_map(|a| [&a.key, &a.value]).chain(self.from)
+    }
+
+    /// The properties of a row, out of the columns of `exprs`.
+    fn row(
+        &self,
+        place: &'static str,
+        columns: &[Arc<Column>],
+        row: usize,
+        ctx: &Context<'_>,
+    ) -> Result<Vec<Named>> {
+        let mut all = vec![];
+        for (assignment, pair) in self.assignments.iter().zip(columns.chunks(2)) {
+            let key = key_text(place, &pair[0].get(row))?;
+            if let Some(value) = storable(&key, pair[1].get(row))? {
+                all.push((key, assignment.cardinality, value));
+            }
+        }
+        if let (Some(_), Some(column)) = (self.from, columns.last()) {
+            for (key, cardinality, value) in entries(place, &column.get(row), ctx)? {
+                if let Some(value) = storable(&key, value)? {
+                    all.push((key, cardinality, value));
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn chosen_id(place: &'static str, column: Option<&Arc<Column>>, row: usize) -> Result<Option<Str>> {
+    let Some(value) = column.map(|column| column.get(row)).filter(|value| !value.is_null()) else {
+        return Ok(None);
+    };
+    match id_text(&value) {
+        Some(id) => Ok(Some(id)),
+        None => Err(Error::of_type(place, "a string as id", &value)),
+    }
+}
+
+/// Makes a vertex for each row.
+pub(super) struct CreateVertex<'p> {
+    input: Boxed<'p>,
+    out: Slot,
+    id: Option<&'p Expr>,
+    labels: &'p [Expr],
+    properties: Properties<'p>,
+    tokens: Tokens,
+}
+
+impl<'p> CreateVertex<'p> {
+    pub(super) fn new(input: Boxed<'p>, op: &'p Op) -> Result<Self> {
+        let Op::CreateVertex { out, id, labels, properties, properties_from, .. } = op else {
+            return Err(Error::Plan("not a vertex creation".to_owned()));
+        };
+        let properties = Properties { assignments: properties, from: properties_from.as_ref() };
+        let (id, tokens) = (id.as_ref(), Tokens::default());
+        Ok(Self { input, out: *out, id, labels, properties, tokens })
+    }
+
+    fn create(&mut self, batch: &Batch, ctx: &Context<'_>) -> Result<Vec<Gui>> {
+        const PLACE: &str = "creating a vertex";
+        let exprs = self.id.into_iter().chain(self.labels).chain(self.properties.exprs());
+        let columns = compute::columns(exprs, batch, ctx)?;
+        let (id, rest) = columns.split_at(usize::from(self.id.is_some()));
+        let (labels, properties) = rest.split_at(self.labels.len());
+        let mut rows = Vec::with_capacity(batch.len);
+        for row in 0..batch.len {
+            let id = chosen_id(PLACE, id.first(), row)?;
+            let mut names: Vec<Str> = vec![];
+            for column in labels {
+                add_labels(&column.get(row), &mut names)?;
+            }
+            rows.push((id, names, self.properties.row(PLACE, properties, row, ctx)?));
+        }
+        let names = rows.iter().flat_map(|(_, labels, p)| labels.iter().chain(p.iter().map(|(k, _, _)| k)));
+        self.tokens.intern(names, ctx)?;
+        let mut new = Vec::with_capacity(rows.len());
+        for (id, labels, properties) in rows {
+            let labels = labels.iter().map(|name| self.tokens.of(name)).collect::<Result<_>>()?;
+            let properties = properties
+                .into_iter()
+                .map(|(key, cardinality, value)| {
+                    Ok(PropertyWrite { key: self.tokens.of(&key)?, cardinality, value })
+                })
+                .collect::<Result<_>>()?;
+            new.push(NewVertex { id, labels, properties });
+        }
+        ctx.view.create_vertices(new, ctx.entropy)
+    }
+}
+
+fn add_labels(value: &Value, out: &mut Vec<Str>) -> Result<()> {
+    match value {
+        Value::String(label) => out.push(label.clone()),
+        Value::List(items) | Value::Set(items) => {
+            items.iter().try_for_each(|item| add_labels(item, out))?;
+        }
+        other => return Err(Error::of_type("creating a vertex", "a string as label", other)),
+    }
+    Ok(())
+}
+
+impl Operator for CreateVertex<'_> {
+    fn next(&mut self, ctx: &Context<'_>, _: Want<'_>) -> Result<Option<Batch>> {
+        let Some(mut batch) = self.input.next(ctx, Want::ALL)? else { return Ok(None) };
+        ctx.check()?;
+        let before = ctx.view.pending_bytes();
+        let made = self.create(&batch, ctx)?;
+        charge_pending(before, ctx)?;
+        batch.set(self.out, Column::Vertices(made));
+        Ok(Some(batch))
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.input.feed(ctx, feed);
+    }
+}
+
+/// Makes an edge for each row.
+pub(super) struct CreateEdge<'p> {
+    input: Boxed<'p>,
+    out: Slot,
+    id: Option<&'p Expr>,
+    ends: [&'p Expr; 3],
+    properties: Properties<'p>,
+    tokens: Tokens,
+}
+
+impl<'p> CreateEdge<'p> {
+    pub(super) fn new(input: Boxed<'p>, op: &'p Op) -> Result<Self> {
+        let Op::CreateEdge { out, id, label, from, to, properties, properties_from, .. } = op else {
+            return Err(Error::Plan("not an edge creation".to_owned()));
+        };
+        let properties = Properties { assignments: properties, from: properties_from.as_ref() };
+        let (id, ends, tokens) = (id.as_ref(), [label, from, to], Tokens::default());
+        Ok(Self { input, out: *out, id, ends, properties, tokens })
+    }
+
+    fn create(&mut self, batch: &Batch, ctx: &Context<'_>) -> Result<Vec<Edge>> {
+        const PLACE: &str = "creating an edge";
+        let exprs = self.id.into_iter().chain(self.ends).chain(self.properties.exprs());
+        let columns = compute::columns(exprs, batch, ctx)?;
+        let (id, rest) = columns.split_at(usize::from(self.id.is_some()));
+        let (ends, properties) = rest.split_at(self.ends.len());
+        let vertex = |column: &Column, row| match column.vertex(row) {
+            Some(gui) => Ok(gui),
+            None => Err(Error::of_type(PLACE, "a vertex at both ends", &column.get(row))),
+        };
+        let mut rows = Vec::with_capacity(batch.len);
+        for row in 0..batch.len {
+            let label = match ends[0].get(row) {
+                Value::String(label) => label,
+                other => return Err(Error::of_type(PLACE, "a string as label", &other)),
+            };
+            let (source, target) = (vertex(&ends[1], row)?, vertex(&ends[2], row)?);
+            let id = chosen_id(PLACE, id.first(), row)?;
+            rows.push((id, label, source, target, self.properties.row(PLACE, properties, row, ctx)?));
+        }
+        let names = rows.iter().flat_map(|(_, label, _, _, properties)| {
+            std::iter::once(label).chain(properties.iter().map(|(key, _, _)| key))
+        });
+        self.tokens.intern(names, ctx)?;
+        let mut new = Vec::with_capacity(rows.len());
+        for (id, label, source, target, properties) in rows {
+            let properties = properties
+                .into_iter()
+                .map(|(key, _, value)| Ok((self.tokens.of(&key)?, value)))
+                .collect::<Result<_>>()?;
+            new.push(NewEdge { id, source, target, label: self.tokens.of(&label)?, properties });
+        }
+        ctx.view.create_edges(new)
+    }
+}
+
+impl Operator for CreateEdge<'_> {
+    fn next(&mut self, ctx: &Context<'_>, _: Want<'_>) -> Result<Option<Batch>> {
+        let Some(mut batch) = self.input.next(ctx, Want::ALL)? else { return Ok(None) };
+        ctx.check()?;
+        let before = ctx.view.pending_bytes();
+        let made = self.create(&batch, ctx)?;
+        charge_pending(before, ctx)?;
+        batch.set(self.out, Column::Edges(made));
+        Ok(Some(batch))
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.input.feed(ctx, feed);
+    }
+}
+
+/// Deletes elements and properties.
+pub(super) struct Delete<'p> {
+    input: Boxed<'p>,
+    targets: &'p [Expr],
+    detach: bool,
+}
+
+/// What a batch deletes.
+#[derive(Default)]
+struct Doomed {
+    vertices: Vec<Gui>,
+    edges: Vec<Edge>,
+    properties: Vec<(Value, Str, Value)>,
+}
+
+impl Doomed {
+    fn add(&mut self, value: &Value) -> Result<()> {
+        match value {
+            Value::Null | Value::Unbound => {}
+            Value::List(items) | Value::Set(items) => items.iter().try_for_each(|item| self.add(item))?,
+            Value::Path(path) => path.objects.iter().try_for_each(|object| self.add(object))?,
+            Value::Property(p) => self.properties.push((p.owner.clone(), p.key.clone(), p.value.clone())),
+            other => {
+                if let Some(gui) = other.as_vertex() {
+                    self.vertices.push(gui);
+                } else if let Some(edge) = other.as_edge() {
+                    self.edges.push(edge);
+                } else {
+                    return Err(Error::of_type("delete", "vertices, edges, paths or properties", other));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn delete(self, detach: bool, ctx: &Context<'_>) -> Result<()> {
+        for (owner, key, value) in self.properties {
+            // A key that the graph does not know stands on no element.
+            let Some(key) = ctx.view.catalog().token(&key) else { continue };
+            if let Some(gui) = owner.as_vertex() {
+                if ctx.view.vertex_exists(gui)? {
+                    ctx.view.remove_vertex_property(gui, key, Some(value))?;
+                }
+            } else if let Some(edge) = owner.as_edge()
+                && ctx.view.edge_exists(edge)?
+            {
+                ctx.view.set_edge_property(edge, key, None)?;
+            }
+        }
+        if !self.edges.is_empty() {
+            ctx.view.delete_edges(&self.edges)?;
+        }
+        if !self.vertices.is_empty() {
+            ctx.view.delete_vertices(&self.vertices, detach)?;
+        }
+        Ok(())
+    }
+}
+
+impl<'p> Delete<'p> {
+    pub(super) fn new(input: Boxed<'p>, targets: &'p [Expr], detach: bool) -> Self {
+        Self { input, targets, detach }
+    }
+}
+
+impl Operator for Delete<'_> {
+    fn next(&mut self, ctx: &Context<'_>, _: Want<'_>) -> Result<Option<Batch>> {
+        let Some(batch) = self.input.next(ctx, Want::ALL)? else { return Ok(None) };
+        ctx.check()?;
+        let before = ctx.view.pending_bytes();
+        let mut doomed = Doomed::default();
+        for column in compute::columns(self.targets, &batch, ctx)? {
+            match &*column {
+                Column::Vertices(guis) => doomed.vertices.extend_from_slice(guis),
+                Column::Edges(edges) => doomed.edges.extend_from_slice(edges),
+                other => (0..batch.len).try_for_each(|row| doomed.add(&other.get(row)))?,
+            }
+        }
+        doomed.delete(self.detach, ctx)?;
+        charge_pending(before, ctx)?;
+        Ok(Some(batch))
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.input.feed(ctx, feed);
+    }
+}

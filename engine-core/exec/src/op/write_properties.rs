@@ -1,0 +1,343 @@
+//! Writes of properties and labels.
+//!
+//! Rows are written one after the other: where a value is computed from elements (`SET n.x = n.x + 1`), a row must see
+//! what the rows before it wrote. So a batch is cut where a row uses an element that an earlier row of the cut wrote;
+//! values of a cut are computed at once. Values that look at no element need no cuts.
+
+use super::write::{Tokens, charge_pending, entries, key_text, storable};
+use super::{Boxed, Feed, Operator, Want, compute};
+use crate::{Batch, Column, Context, Error, Result};
+use rustc_hash::FxHashSet;
+use std::ops::Range;
+use tidegraph_apl::{EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
+use tidegraph_plan::{Expr, PropertyAssignment, Slot};
+use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Str, Token, Value};
+
+/// What a row writes to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Target {
+    Vertex(Gui),
+    Edge(Edge),
+}
+
+impl Target {
+    fn of(value: &Value) -> Option<Self> {
+        value.as_vertex().map(Self::Vertex).or_else(|| value.as_edge().map(Self::Edge))
+    }
+}
+
+/// The element of each row; `None` where it is null.
+fn targets(
+    place: &'static str,
+    element: &Expr,
+    batch: &Batch,
+    ctx: &Context<'_>,
+) -> Result<Vec<Option<Target>>> {
+    let column = compute::column(element, batch, ctx)?;
+    (0..batch.len)
+        .map(|row| match Target::of(&column.get(row)) {
+            None if !column.is_null(row) => {
+                Err(Error::of_type(place, "a vertex or an edge", &column.get(row)))
+            }
+            target => Ok(target),
+        })
+        .collect()
+}
+
+/// Loads what changes of these elements must know, once for all.
+fn prepare(targets: &[Option<Target>], keys: &[Token], ctx: &Context<'_>) -> Result<()> {
+    let (mut vertices, mut edges) = (vec![], vec![]);
+    for target in targets.iter().flatten() {
+        match target {
+            Target::Vertex(gui) => vertices.push(*gui),
+            Target::Edge(edge) => edges.push(*edge),
+        }
+    }
+    if !vertices.is_empty() {
+        ctx.view.prepare_vertices(&vertices, keys)?;
+    }
+    if !edges.is_empty() {
+        ctx.view.prepare_edges(&edges)?;
+    }
+    Ok(())
+}
+
+/// Whether a value may depend on what is stored of elements.
+fn looks_at_elements(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Property(..) | Expr::Index(..) | Expr::HasLabels(..) | Expr::HasAnyLabel(..) | Expr::Call(..)
+    ) || expr.children().into_iter().any(looks_at_elements)
+}
+
+/// Cuts a batch so that no row of a cut looks at an element that an earlier row of it wrote.
+fn cuts(batch: &Batch, targets: &[Option<Target>], exprs: &[&Expr]) -> Vec<Range<usize>> {
+    if batch.len <= 1 || !exprs.iter().any(|expr| looks_at_elements(expr)) {
+        return std::iter::once(0..batch.len).collect();
+    }
+    let mut slots: Vec<Slot> = vec![];
+    for expr in exprs {
+        expr.for_each_slot(&mut |slot| {
+            if !slots.contains(&slot) {
+                slots.push(slot);
+            }
+        });
+    }
+    let mut cuts = vec![];
+    let mut written: FxHashSet<Target> = FxHashSet::default();
+    let mut start = 0;
+    for (row, target) in targets.iter().enumerate() {
+        let clash = target.is_some_and(|target| written.contains(&target))
+            || slots.iter().filter_map(|slot| batch.column(*slot)).any(|column| match column.get(row) {
+                // They may hold any elements.
+                Value::List(_) | Value::Set(_) | Value::Map(_) | Value::Path(_) | Value::Property(_) => true,
+                value => Target::of(&value).is_some_and(|target| written.contains(&target)),
+            });
+        if clash && row > start {
+            cuts.push(start..row);
+            start = row;
+            written.clear();
+        }
+        written.extend(target);
+    }
+    cuts.push(start..batch.len);
+    cuts
+}
+
+/// The rows of a cut.
+fn part(batch: &Batch, cut: &Range<usize>) -> Batch {
+    if cut.len() == batch.len {
+        return batch.clone();
+    }
+    let rows: Vec<u32> = cut.clone().map(|row| row as u32).collect();
+    batch.gather(&rows)
+}
+
+/// Writes one value (`None`: removes the key).
+fn write(
+    target: Target,
+    key: Token,
+    cardinality: Cardinality,
+    value: Option<Value>,
+    ctx: &Context<'_>,
+) -> Result<()> {
+    match (target, value) {
+        (Target::Vertex(gui), Some(value)) => {
+            ctx.view.set_vertex_property(gui, PropertyWrite { key, cardinality, value })
+        }
+        (Target::Vertex(gui), None) => ctx.view.remove_vertex_property(gui, key, None),
+        (Target::Edge(edge), value) => ctx.view.set_edge_property(edge, key, value),
+    }
+}
+
+/// Writes properties of an element for each row.
+pub(super) struct SetProperties<'p> {
+    input: Boxed<'p>,
+    element: &'p Expr,
+    properties: &'p [PropertyAssignment],
+    tokens: Tokens,
+}
+
+impl<'p> SetProperties<'p> {
+    pub(super) fn new(input: Boxed<'p>, element: &'p Expr, properties: &'p [PropertyAssignment]) -> Self {
+        Self { input, element, properties, tokens: Tokens::default() }
+    }
+
+    /// Writes some assignments of a cut, whose values are computed before.
+    fn write(
+        &mut self,
+        assignments: &[PropertyAssignment],
+        batch: &Batch,
+        targets: &[Option<Target>],
+        ctx: &Context<'_>,
+    ) -> Result<()> {
+        const PLACE: &str = "setting a property";
+        let exprs = assignments.iter().flat_map(|a| [&a.key, &a.value]);
+        let columns = compute::columns(exprs, batch, ctx)?;
+        let mut writes = Vec::with_capacity(batch.len * assignments.len());
+        for (row, target) in targets.iter().enumerate() {
+            let Some(target) = target else { continue };
+            for (assignment, pair) in assignments.iter().zip(columns.chunks(2)) {
+                let key = key_text(PLACE, &pair[0].get(row))?;
+                let value = storable(&key, pair[1].get(row))?;
+                writes.push((*target, key, assignment.cardinality, value));
+            }
+        }
+        self.tokens.intern(writes.iter().map(|(_, key, _, _)| key), ctx)?;
+        let mut multiple: Vec<Token> = vec![];
+        for (_, key, cardinality, _) in &writes {
+            let key = self.tokens.of(key)?;
+            if *cardinality != Cardinality::Single && !multiple.contains(&key) {
+                multiple.push(key);
+            }
+        }
+        prepare(targets, &multiple, ctx)?;
+        for (target, key, cardinality, value) in writes {
+            write(target, self.tokens.of(&key)?, cardinality, value, ctx)?;
+        }
+        Ok(())
+    }
+}
+
+impl Operator for SetProperties<'_> {
+    fn next(&mut self, ctx: &Context<'_>, _: Want<'_>) -> Result<Option<Batch>> {
+        let Some(batch) = self.input.next(ctx, Want::ALL)? else { return Ok(None) };
+        ctx.check()?;
+        let before = ctx.view.pending_bytes();
+        let targets = targets("setting a property", self.element, &batch, ctx)?;
+        let assignments = self.properties;
+        let exprs: Vec<&Expr> = assignments.iter().flat_map(|a| [&a.key, &a.value]).collect();
+        let one_by_one = assignments.len() > 1 && exprs.iter().any(|expr| looks_at_elements(expr));
+        for cut in cuts(&batch, &targets, &exprs) {
+            ctx.check()?;
+            let (part, targets) = (part(&batch, &cut), &targets[cut]);
+            if one_by_one {
+                // A later assignment sees an earlier one.
+                for assignment in assignments {
+                    self.write(std::slice::from_ref(assignment), &part, targets, ctx)?;
+                }
+            } else {
+                self.write(assignments, &part, targets, ctx)?;
+            }
+        }
+        charge_pending(before, ctx)?;
+        Ok(Some(batch))
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.input.feed(ctx, feed);
+    }
+}
+
+/// Writes all entries of a map for each row.
+pub(super) struct SetPropertyMap<'p> {
+    input: Boxed<'p>,
+    element: &'p Expr,
+    map: &'p Expr,
+    replace: bool,
+    tokens: Tokens,
+}
+
+impl<'p> SetPropertyMap<'p> {
+    pub(super) fn new(input: Boxed<'p>, element: &'p Expr, map: &'p Expr, replace: bool) -> Self {
+        Self { input, element, map, replace, tokens: Tokens::default() }
+    }
+
+    fn write(&mut self, target: Target, map: &Value, ctx: &Context<'_>) -> Result<()> {
+        let entries: Vec<(Str, Cardinality, Option<Value>)> = entries("setting properties", map, ctx)?
+            .into_iter()
+            .map(|(key, cardinality, value)| Ok((key.clone(), cardinality, storable(&key, value)?)))
+            .collect::<Result<_>>()?;
+        self.tokens.intern(entries.iter().map(|(key, _, _)| key), ctx)?;
+        let keys: Vec<Token> =
+            entries.iter().map(|(key, _, _)| self.tokens.of(key)).collect::<Result<_>>()?;
+        if self.replace {
+            for key in keys_of(target, ctx)? {
+                // A key that gets several values must be empty before the first.
+                let multiple = (keys.iter().zip(&entries))
+                    .any(|(k, (_, cardinality, _))| *k == key && *cardinality != Cardinality::Single);
+                if !keys.contains(&key) || multiple {
+                    write(target, key, Cardinality::Single, None, ctx)?;
+                }
+            }
+        }
+        for (key, (_, cardinality, value)) in keys.into_iter().zip(entries) {
+            write(target, key, cardinality, value, ctx)?;
+        }
+        Ok(())
+    }
+}
+
+/// The property keys of an element.
+fn keys_of(target: Target, ctx: &Context<'_>) -> Result<Vec<Token>> {
+    let cells = match target {
+        Target::Vertex(gui) => {
+            let read = VertexRead { properties: Projection::All, ..VertexRead::default() };
+            let mut rows = VertexRows::default();
+            ctx.view.vertices(&read, &[gui], &mut rows)?;
+            rows.cells
+        }
+        Target::Edge(edge) => {
+            let read = EdgeRead { ids: false, properties: Projection::All };
+            let mut rows = EdgeRows::default();
+            ctx.view.edges(&read, &[edge], &mut rows)?;
+            rows.cells
+        }
+    };
+    let mut keys: Vec<Token> = cells.into_iter().map(|cell| cell.key).collect();
+    keys.dedup();
+    Ok(keys)
+}
+
+impl Operator for SetPropertyMap<'_> {
+    fn next(&mut self, ctx: &Context<'_>, _: Want<'_>) -> Result<Option<Batch>> {
+        let Some(batch) = self.input.next(ctx, Want::ALL)? else { return Ok(None) };
+        ctx.check()?;
+        let before = ctx.view.pending_bytes();
+        let targets = targets("setting properties", self.element, &batch, ctx)?;
+        prepare(&targets, &[], ctx)?;
+        // A plain slot may hold an element, whose properties are read when its row's turn comes.
+        for cut in cuts(&batch, &targets, &[self.map]) {
+            ctx.check()?;
+            let part = part(&batch, &cut);
+            let maps = compute::column(self.map, &part, ctx)?;
+            for (row, target) in targets[cut].iter().enumerate() {
+                if let Some(target) = target {
+                    self.write(*target, &maps.get(row), ctx)?;
+                }
+            }
+        }
+        charge_pending(before, ctx)?;
+        Ok(Some(batch))
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.input.feed(ctx, feed);
+    }
+}
+
+/// Adds and removes labels for each row.
+pub(super) struct SetLabels<'p> {
+    input: Boxed<'p>,
+    element: &'p Expr,
+    add: &'p [Str],
+    remove: &'p [Str],
+    tokens: Tokens,
+}
+
+impl<'p> SetLabels<'p> {
+    pub(super) fn new(input: Boxed<'p>, element: &'p Expr, add: &'p [Str], remove: &'p [Str]) -> Self {
+        Self { input, element, add, remove, tokens: Tokens::default() }
+    }
+}
+
+impl Operator for SetLabels<'_> {
+    fn next(&mut self, ctx: &Context<'_>, _: Want<'_>) -> Result<Option<Batch>> {
+        const PLACE: &str = "setting labels";
+        let Some(batch) = self.input.next(ctx, Want::ALL)? else { return Ok(None) };
+        ctx.check()?;
+        let before = ctx.view.pending_bytes();
+        let column: std::sync::Arc<Column> = compute::column(self.element, &batch, ctx)?;
+        let mut vertices = Vec::with_capacity(batch.len);
+        for row in 0..batch.len {
+            match column.vertex(row) {
+                Some(gui) => vertices.push(gui),
+                None if column.is_null(row) => {}
+                None => return Err(Error::of_type(PLACE, "a vertex", &column.get(row))),
+            }
+        }
+        self.tokens.intern(self.add.iter(), ctx)?;
+        let add: Vec<Token> = self.add.iter().map(|name| self.tokens.of(name)).collect::<Result<_>>()?;
+        let remove = tidegraph_apl::tokens_of(ctx.view.catalog(), self.remove);
+        ctx.view.prepare_vertices(&vertices, &[])?;
+        for gui in vertices {
+            ctx.view.set_labels(gui, &add, &remove)?;
+        }
+        charge_pending(before, ctx)?;
+        Ok(Some(batch))
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.input.feed(ctx, feed);
+    }
+}
