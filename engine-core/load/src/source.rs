@@ -1,7 +1,7 @@
 //! Sources: `file://` directories and `s3://` prefixes → the files in them.
 //!
 //! A source is a prefix, as the loader API defines it: `s3://bucket/a` names `a/b.csv` and `ab.csv`. For `file://` a
-//! directory means the files under it, without hidden ones. Files are sorted by name, so that a load of the same
+//! directory means the files under it. Names that begin with `.` or `_` are no data (`_SUCCESS`). Files are sorted by name, so that a load of the same
 //! source takes the same order everywhere.
 
 use crate::error::Error;
@@ -49,12 +49,37 @@ impl Source {
         Self::local(uri, Path::new(path))
     }
 
+    /// Lists several URIs as one source. Those of one bucket go together, and those of the local disk.
+    pub fn open_all(uris: &[String], region: Option<&str>, options: &[(String, String)]) -> Result<Self, Error> {
+        let Some((first, others)) = uris.split_first() else { return Err(refuse("", "no source is named")) };
+        let mut all = Self::open(first, region, options)?;
+        for uri in others {
+            let more = Self::open(uri, region, options)?;
+            if more.objects.as_ref().map(Objects::name) != all.objects.as_ref().map(Objects::name) {
+                return Err(refuse(uri, format!("it is not in the same store as {first}")));
+            }
+            all.files.extend(more.files);
+        }
+        all.files.sort_by(|a, b| a.name.cmp(&b.name));
+        all.files.dedup_by(|a, b| a.name == b.name);
+        all.uri = uris.join(",");
+        Ok(all)
+    }
+
+    /// The dialect of the first file, by its header.
+    pub fn detect(&self, options: &crate::Options) -> Result<crate::Dialect, Error> {
+        let file = self.files.first().ok_or_else(|| refuse(&self.uri, "there are no files"))?;
+        let reader = self.reader(file)?;
+        Ok(crate::rows::open(reader, &file.name, None, options)?.header().dialect)
+    }
+
     /// The objects under a prefix of a store that is open already; `base` is the URI of the store.
     pub fn objects(objects: Objects, base: &str, prefix: &str) -> Result<Self, Error> {
         let base = base.trim_end_matches('/');
         let found = objects.list(prefix)?.into_iter();
         // Consoles make empty objects as folders.
-        let files = found.filter(|o| !o.path.ends_with('/') && o.bytes > 0).map(|object| File {
+        let is_data = |path: &str| !path.ends_with('/') && !path.rsplit('/').next().is_some_and(is_mark);
+        let files = found.filter(|o| is_data(&o.path) && o.bytes > 0).map(|object| File {
             name: format!("{base}/{}", object.path).into(),
             bytes: object.bytes,
             modified_ms: object.modified_ms,
@@ -135,11 +160,16 @@ fn refuse(uri: &str, reason: impl Into<String>) -> Error {
     Error::Source { source_uri: uri.to_owned(), reason: reason.into() }
 }
 
+/// Hidden files, and marks such as `_SUCCESS` that tools leave beside data.
+fn is_mark(name: &str) -> bool {
+    name.starts_with(['.', '_'])
+}
+
 fn walk(dir: &Path, found: &mut Vec<PathBuf>) -> Result<(), (PathBuf, std::io::Error)> {
     let fail = |e| (dir.to_owned(), e);
     for entry in std::fs::read_dir(dir).map_err(fail)? {
         let path = entry.map_err(fail)?.path();
-        if path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.')) {
+        if path.file_name().is_some_and(|n| is_mark(&n.to_string_lossy())) {
             continue;
         }
         if path.is_dir() {
