@@ -20,8 +20,12 @@ export const targetDir = process.env.CARGO_TARGET_DIR ?? join(cache, "target");
 /** The environment of every command. */
 export const environment = { ...process.env, CARGO_TARGET_DIR: targetDir };
 
+/** Whether we were told to end; then nothing new is begun. */
+let interrupted = false;
+
 /**
- * Runs a command in the root of the repository with our input and output. Throws when it fails.
+ * Runs a command in the root of the repository with our input and output. Throws when it fails. A signal that would end us is
+ * passed on, so that nothing is left behind.
  *
  * @param {string} program
  * @param {readonly string[]} args
@@ -35,8 +39,16 @@ export function run(program, args, options = {}) {
       env: { ...environment, ...options.env },
       stdio: "inherit",
     });
+    /** @param {NodeJS.Signals} signal */
+    const passOn = (signal) => {
+      interrupted = true;
+      child.kill(signal);
+    };
+    const signals = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]);
+    for (const signal of signals) process.on(signal, passOn);
     child.on("error", (error) => fail(new Error(`cannot run ${program}: ${error.message}`)));
     child.on("exit", (code, signal) => {
+      for (const signal of signals) process.off(signal, passOn);
       if (code === 0) done();
       else fail(new Error(`\`${[program, ...args].join(" ")}\` ended with ${signal ?? code}`));
     });
@@ -55,6 +67,10 @@ export async function runSteps(title, steps) {
   const summary = [];
   let failed = 0;
   for (const [name, step] of steps) {
+    if (interrupted) {
+      summary.push(`not run           ${name}`);
+      continue;
+    }
     console.log(`\n── ${name}`);
     const begin = performance.now();
     let result = "ok";
