@@ -81,10 +81,10 @@ impl<R: BufRead> Records<R> {
         let used = self.fields.last().map_or(0, |f| f.end);
         // One check for the whole record is several times faster than one for each field. It is enough where no
         // character straddles two fields, which the boundaries tell.
-        if let Ok(text) = std::str::from_utf8(&self.data[..used]) {
-            if self.fields.iter().all(|f| text.is_char_boundary(f.start) && text.is_char_boundary(f.end)) {
-                return Ok(());
-            }
+        if let Ok(text) = std::str::from_utf8(&self.data[..used])
+            && self.fields.iter().all(|f| text.is_char_boundary(f.start) && text.is_char_boundary(f.end))
+        {
+            return Ok(());
         }
         match (0..self.fields.len()).find(|i| std::str::from_utf8(self.bytes(*i)).is_err()) {
             Some(index) => Err(index),

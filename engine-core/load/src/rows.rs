@@ -181,10 +181,10 @@ impl RowReader {
 
     fn label(&mut self, text: &str) -> Name {
         // Nearly every file has one label.
-        if let Some((last, name)) = &self.last_label {
-            if last == text {
-                return *name;
-            }
+        if let Some((last, name)) = &self.last_label
+            && last == text
+        {
+            return *name;
         }
         let name = match self.labels.get(text) {
             Some(name) => *name,
@@ -286,11 +286,11 @@ impl RowReader {
             };
         }
         if self.header.kind == Kind::Edges || !text.contains(';') {
-            if let Some((last, name)) = &self.last_label {
-                if last == text {
-                    labels.push(*name);
-                    return Ok(labels);
-                }
+            if let Some((last, name)) = &self.last_label
+                && last == text
+            {
+                labels.push(*name);
+                return Ok(labels);
             }
             let text = Str::from(text);
             labels.push(self.label(&text));

@@ -50,7 +50,11 @@ impl Source {
     }
 
     /// Lists several URIs as one source. Those of one bucket go together, and those of the local disk.
-    pub fn open_all(uris: &[String], region: Option<&str>, options: &[(String, String)]) -> Result<Self, Error> {
+    pub fn open_all(
+        uris: &[String],
+        region: Option<&str>,
+        options: &[(String, String)],
+    ) -> Result<Self, Error> {
         let Some((first, others)) = uris.split_first() else { return Err(refuse("", "no source is named")) };
         let mut all = Self::open(first, region, options)?;
         for uri in others {

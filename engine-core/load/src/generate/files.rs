@@ -36,7 +36,8 @@ pub fn write(
         let path = dir.join(file_name(table, gzip));
         let file = File::create(&path).map_err(|e| failed(&path, e))?;
         let sink = BufWriter::new(file);
-        let sink = if gzip { Sink::Gzip(GzEncoder::new(sink, Compression::fast())) } else { Sink::Plain(sink) };
+        let sink =
+            if gzip { Sink::Gzip(GzEncoder::new(sink, Compression::fast())) } else { Sink::Plain(sink) };
         let mut out = TableWriter::new(table, dialect, sink);
         out.header().map_err(|e| failed(&path, e))?;
         files.push((out, Written { path, rows: 0 }));

@@ -11,8 +11,23 @@ use tidegraph_types::Value;
 
 /// What a partner can be.
 pub const PARTNER_TYPES: [&str; 17] = [
-    "TDID", "Tapad", "UID2", "Lotame", "RampID", "ID5", "Epsilon", "Qualtrics", "DataAxle", "Moneris",
-    "CriticalMention", "Clutch", "Datarade", "Adobe", "Tableau", "CleverTab", "Marketo",
+    "TDID",
+    "Tapad",
+    "UID2",
+    "Lotame",
+    "RampID",
+    "ID5",
+    "Epsilon",
+    "Qualtrics",
+    "DataAxle",
+    "Moneris",
+    "CriticalMention",
+    "Clutch",
+    "Datarade",
+    "Adobe",
+    "Tableau",
+    "CleverTab",
+    "Marketo",
 ];
 
 macro_rules! table {
@@ -55,23 +70,75 @@ table!(PROVIDED_IP_ADDR, "provided_ip_addr", "PROVIDED_IP_ADDR", true, []);
 
 /// All tables.
 pub static TABLES: &[&Table] = &[
-    &GOLDEN_ENTITY, &PARTNER, &COOKIE, &DEVICE, &IP_ADDRESS, &ACCOUNT, &HOUSEHOLD, &HAS_PARTNER, &HAS_DEVICE,
-    &HAS_IP_ADDR, &HAS_ACCOUNT, &HAS_HOUSEHOLD, &PROVIDED_COOKIE, &PROVIDED_DEVICE, &PROVIDED_IP_ADDR,
+    &GOLDEN_ENTITY,
+    &PARTNER,
+    &COOKIE,
+    &DEVICE,
+    &IP_ADDRESS,
+    &ACCOUNT,
+    &HOUSEHOLD,
+    &HAS_PARTNER,
+    &HAS_DEVICE,
+    &HAS_IP_ADDR,
+    &HAS_ACCOUNT,
+    &HAS_HOUSEHOLD,
+    &PROVIDED_COOKIE,
+    &PROVIDED_DEVICE,
+    &PROVIDED_IP_ADDR,
 ];
 
 const FIRST_NAMES: [&str; 32] = [
-    "Ada", "Alan", "Anita", "Barbara", "Bjarne", "Carol", "Claude", "Dennis", "Donald", "Edsger", "Elena", "Frances",
-    "Grace", "Hedy", "Ivan", "Jean", "John", "Karen", "Ken", "Leslie", "Linus", "Lynn", "Margaret", "Maurice",
-    "Niklaus", "Peter", "Radia", "Robin", "Shafi", "Sophie", "Tony", "Zoë",
+    "Ada", "Alan", "Anita", "Barbara", "Bjarne", "Carol", "Claude", "Dennis", "Donald", "Edsger", "Elena",
+    "Frances", "Grace", "Hedy", "Ivan", "Jean", "John", "Karen", "Ken", "Leslie", "Linus", "Lynn",
+    "Margaret", "Maurice", "Niklaus", "Peter", "Radia", "Robin", "Shafi", "Sophie", "Tony", "Zoë",
 ];
 const LAST_NAMES: [&str; 32] = [
-    "Allen", "Bartik", "Boole", "Chen", "Clarke", "Codd", "Conway", "Cray", "Dijkstra", "Engelbart", "Estrin",
-    "Goldberg", "Gray", "Hamilton", "Hoare", "Holberton", "Hopper", "Kay", "Kilburn", "Knuth", "Lamarr", "Lamport",
-    "Liskov", "Lovelace", "McCarthy", "Naur", "O'Neil", "Perlman", "Ritchie", "Shannon", "Turing", "Wilkes",
+    "Allen",
+    "Bartik",
+    "Boole",
+    "Chen",
+    "Clarke",
+    "Codd",
+    "Conway",
+    "Cray",
+    "Dijkstra",
+    "Engelbart",
+    "Estrin",
+    "Goldberg",
+    "Gray",
+    "Hamilton",
+    "Hoare",
+    "Holberton",
+    "Hopper",
+    "Kay",
+    "Kilburn",
+    "Knuth",
+    "Lamarr",
+    "Lamport",
+    "Liskov",
+    "Lovelace",
+    "McCarthy",
+    "Naur",
+    "O'Neil",
+    "Perlman",
+    "Ritchie",
+    "Shannon",
+    "Turing",
+    "Wilkes",
 ];
 const DEMONYMS: [&str; 12] = [
-    "American", "Canadian", "British", "German", "French", "Indian", "Brazilian", "Japanese", "Nigerian", "Mexican",
-    "Polish", "Turkish",
+    "American",
+    "Canadian",
+    "British",
+    "German",
+    "French",
+    "Indian",
+    "Brazilian",
+    "Japanese",
+    "Nigerian",
+    "Mexican",
+    "Polish",
+    "Turkish",
 ];
 const EDUCATION: [&str; 6] = ["none", "high school", "college", "bachelor", "master", "doctorate"];
 const MARITAL: [&str; 4] = ["single", "married", "divorced", "widowed"];
@@ -154,7 +221,8 @@ pub(crate) fn entity<E>(
     // No entity has the same partner twice.
     let mut types: [usize; 17] = std::array::from_fn(|i| i);
     for n in 0..dice.binomial(10, 500) as usize {
-        types.swap(n, n + dice.below((types.len() - n) as u64) as usize);
+        let other = n + dice.below((PARTNER_TYPES.len() - n) as u64) as usize;
+        types.swap(n, other);
         let [updated, _] = times(&mut dice);
         let values = [text(PARTNER_TYPES[types[n]]), updated];
         let score = [Some(Value::Double(dice.below(1000) as f64 / 1000.0))];

@@ -100,7 +100,8 @@ impl Spec {
 
     fn check(&self) -> Result<(), Error> {
         if self.graph == Graph::Social && self.scale > social::MAX_SCALE {
-            let reason = format!("a social graph has 2^scale profiles, with a scale of at most {}", social::MAX_SCALE);
+            let reason =
+                format!("a social graph has 2^scale profiles, with a scale of at most {}", social::MAX_SCALE);
             return Err(Error::Parameter { name: "scale", value: self.scale.to_string(), reason });
         }
         Ok(())
@@ -114,7 +115,9 @@ pub fn each<E: From<Error>>(
 ) -> Result<(), E> {
     spec.check()?;
     match spec.graph {
-        Graph::Identity => (0..spec.scale).try_for_each(|index| identity::entity(spec.seed, index, &mut element)),
+        Graph::Identity => {
+            (0..spec.scale).try_for_each(|index| identity::entity(spec.seed, index, &mut element))
+        }
         Graph::Social => social::all(spec.seed, spec.scale, &mut element),
     }
 }

@@ -40,10 +40,46 @@ pub static FRIEND: Table = Table { name: "friend", label: "FRIEND", edges: true,
 pub static TABLES: &[&Table] = &[&PROFILE, &FRIEND];
 
 const WORDS: [&str; 40] = [
-    "books", "chess", "cinema", "climbing", "coffee", "cooking", "cycling", "dancing", "dogs", "drawing", "fishing",
-    "football", "games", "garden", "guitar", "hiking", "hockey", "horses", "jazz", "maps", "metal", "mountains",
-    "opera", "painting", "photos", "piano", "poetry", "pop", "rock", "running", "sailing", "singing", "skiing",
-    "sleep", "swimming", "tea", "tennis", "theatre", "travel", "yoga",
+    "books",
+    "chess",
+    "cinema",
+    "climbing",
+    "coffee",
+    "cooking",
+    "cycling",
+    "dancing",
+    "dogs",
+    "drawing",
+    "fishing",
+    "football",
+    "games",
+    "garden",
+    "guitar",
+    "hiking",
+    "hockey",
+    "horses",
+    "jazz",
+    "maps",
+    "metal",
+    "mountains",
+    "opera",
+    "painting",
+    "photos",
+    "piano",
+    "poetry",
+    "pop",
+    "rock",
+    "running",
+    "sailing",
+    "singing",
+    "skiing",
+    "sleep",
+    "swimming",
+    "tea",
+    "tennis",
+    "theatre",
+    "travel",
+    "yoga",
 ];
 
 /// 2001-01-01 in seconds since 1970.
@@ -105,7 +141,10 @@ fn edge(dice: &mut Dice, scale: u64) -> (u64, u64) {
         let (mut source, mut target) = (0, 0);
         for _ in 0..scale {
             let toss = dice.below(100);
-            (source, target) = (source << 1 | u64::from(toss >= 76), target << 1 | u64::from((57..76).contains(&toss) || toss >= 95));
+            (source, target) = (
+                source << 1 | u64::from(toss >= 76),
+                target << 1 | u64::from((57..76).contains(&toss) || toss >= 95),
+            );
         }
         if source != target {
             return (scramble(source, scale), scramble(target, scale));

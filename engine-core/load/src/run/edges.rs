@@ -45,7 +45,8 @@ impl Load<'_> {
             };
             let tokens = &self.tokens[file];
             let label = tokens[row.label.0 as usize];
-            let properties = row.properties.into_iter().map(|p| (tokens[p.name.0 as usize], p.value)).collect();
+            let properties =
+                row.properties.into_iter().map(|p| (tokens[p.name.0 as usize], p.value)).collect();
             let row = Resolved { line: row.line, id: row.id, source, target, label, properties };
             let opencypher = self.opencypher(file);
             let known = match &row.id {
@@ -84,7 +85,8 @@ impl Load<'_> {
             row.properties.iter().map(move |(key, _)| (edge, *key)).collect::<Vec<_>>()
         };
         let wanted: Vec<(Edge, Token)> = rows.iter().flat_map(keys).collect();
-        let mut values = if wanted.is_empty() { Vec::new() } else { self.target.edge_values(&wanted)? }.into_iter();
+        let mut values =
+            if wanted.is_empty() { Vec::new() } else { self.target.edge_values(&wanted)? }.into_iter();
         for (row, edge) in rows {
             let old = row.properties.iter().filter_map(|(key, _)| Some((*key, values.next()??)));
             let old = old.collect();
@@ -154,7 +156,8 @@ impl Load<'_> {
         let id = row.id.clone().unwrap_or_default();
         if (edge.source, edge.target, edge.label) != (row.source, row.target, row.label) {
             let column = self.columns[file].as_ref().map(|c| c.id.clone()).unwrap_or_default();
-            let reason = format!("the edge id {id:?} is that of another edge, with other ends or another label");
+            let reason =
+                format!("the edge id {id:?} is that of another edge, with other ends or another label");
             let rejected = self.refuse(file, row.line, Code::EdgeIdReused, reason).at(&column, id.as_bytes());
             self.reject(file, rejected)?;
             return Ok(Vec::new());

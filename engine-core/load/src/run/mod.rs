@@ -292,7 +292,11 @@ impl<'a> Load<'a> {
                     return Err(e);
                 }
             }
-            if ended == files.len() { Ok(()) } else { Err(Error::Internal("a parse thread ended early").into()) }
+            if ended == files.len() {
+                Ok(())
+            } else {
+                Err(Error::Internal("a parse thread ended early").into())
+            }
         })
     }
 
@@ -340,7 +344,8 @@ impl<'a> Load<'a> {
 
     /// Tokens of names; the graph is asked once for each.
     fn intern(&mut self, names: &[Str]) -> Result<Vec<Token>, Error> {
-        let mut unknown: Vec<Str> = names.iter().filter(|n| !self.interned.contains_key(*n)).cloned().collect();
+        let mut unknown: Vec<Str> =
+            names.iter().filter(|n| !self.interned.contains_key(*n)).cloned().collect();
         if !unknown.is_empty() {
             unknown.sort();
             unknown.dedup();
@@ -349,7 +354,9 @@ impl<'a> Load<'a> {
         }
         names
             .iter()
-            .map(|n| self.interned.get(n).copied().ok_or(Error::Internal("the graph gave no token for a name")))
+            .map(|n| {
+                self.interned.get(n).copied().ok_or(Error::Internal("the graph gave no token for a name"))
+            })
             .collect()
     }
 

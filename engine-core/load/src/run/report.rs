@@ -108,9 +108,6 @@ impl Outcome {
     /// Names of the files that need no second load: what a later `mode=RESUME` passes as
     /// [`crate::run::Config::done`]. Only to be kept when the segments are committed.
     pub fn done(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.files
-            .iter()
-            .filter(|f| matches!(f.state, FileState::Done | FileState::Skipped))
-            .map(|f| &f.name)
+        self.files.iter().filter(|f| matches!(f.state, FileState::Done | FileState::Skipped)).map(|f| &f.name)
     }
 }

@@ -13,8 +13,10 @@ struct Model {
     next_sid: Cell<u64>,
     vertices: BTreeMap<Gui, Vertex>,
     exceptions: BTreeMap<Str, Gui>,
-    edges: BTreeMap<u64, (Edge, Option<Str>, BTreeMap<Token, Value>)>,
+    edges: BTreeMap<u64, StoredEdge>,
 }
+
+type StoredEdge = (Edge, Option<Str>, BTreeMap<Token, Value>);
 
 #[derive(Default)]
 struct Vertex {
@@ -40,10 +42,10 @@ impl Model {
                             self.exceptions.insert(id, gui);
                         }
                         Mutation::CreateVertex { gui, id, labels, properties } => {
-                            let vertex = self.vertices.entry(gui).or_insert_with(|| Vertex {
-                                id: id.clone(),
-                                ..Vertex::default()
-                            });
+                            let vertex = self
+                                .vertices
+                                .entry(gui)
+                                .or_insert_with(|| Vertex { id: id.clone(), ..Vertex::default() });
                             assert_eq!(vertex.id, id, "two ids under one GUI");
                             vertex.labels.extend(labels);
                             for write in properties {
@@ -243,7 +245,8 @@ fn repeated_vertices_merge_and_are_counted() {
 fn edges_to_missing_vertices_are_refused() {
     let mut model = Model::new(64);
     load(&mut model, Dialect::Gremlin, &[("v.csv", "~id\nold\n")]);
-    let files = [("e.csv", "~id,~from,~to\ne1,old,new\ne2,old,nowhere\ne3,gone,new\n"), ("v.csv", "~id\nnew\n")];
+    let files =
+        [("e.csv", "~id,~from,~to\ne1,old,new\ne2,old,nowhere\ne3,gone,new\n"), ("v.csv", "~id\nnew\n")];
     let outcome = load(&mut model, Dialect::Gremlin, &files);
     assert_eq!(
         errors(&outcome),
@@ -275,8 +278,7 @@ fn single_cardinality_within_a_load_and_against_the_graph() {
     assert_eq!(outcome.errors.len(), 1);
     assert_eq!(outcome.errors[0].code, Code::SingleCardinality);
     assert_eq!(model.dump(), ["a [vertex] m=5 n=1 s=x|y", "b [vertex] n=1 s=x", "c [vertex] n=3 s=z"]);
-    let update =
-        Config { update_single_cardinality_properties: true, ..config(Dialect::Gremlin) };
+    let update = Config { update_single_cardinality_properties: true, ..config(Dialect::Gremlin) };
     let outcome = load_with(&mut model, &update, &third);
     assert!(outcome.errors.is_empty());
     assert_eq!(model.dump()[1], "b [vertex] m=5 n=7 s=x");
@@ -293,7 +295,8 @@ fn repeated_edge_ids_in_gremlin_files() {
     assert_eq!(found, [(5, Code::SingleCardinality), (6, Code::EdgeIdReused)]);
     assert_eq!(model.dump()[1..], ["b [vertex]", "e1: a-k->b w=1 x=2", "e2: a-k->b"]);
     // Against the graph.
-    let outcome = load(&mut model, Dialect::Gremlin, &[("e.csv", &(edges.to_owned() + "e2,a,b,k,4,\ne2,a,b,k,,5\n"))]);
+    let outcome =
+        load(&mut model, Dialect::Gremlin, &[("e.csv", &(edges.to_owned() + "e2,a,b,k,4,\ne2,a,b,k,,5\n"))]);
     let found: Vec<_> = outcome.errors.iter().map(|e| (e.line, e.code)).collect();
     assert_eq!(found, [(5, Code::SingleCardinality), (6, Code::EdgeIdReused)]);
     assert_eq!(outcome.edges, 0);
@@ -327,15 +330,19 @@ fn id_spaces_keep_equal_ids_apart() {
     ];
     let outcome = load(&mut model, Dialect::OpenCypher, &files);
     assert_eq!(errors(&outcome), Vec::<String>::new());
-    assert_eq!(model.dump(), ["dog:ann [] name=ann", "person:ann [] name=ann", "r: person:ann-OWNS->dog:ann"]);
+    assert_eq!(
+        model.dump(),
+        ["dog:ann [] name=ann", "person:ann [] name=ann", "r: person:ann-OWNS->dog:ann"]
+    );
 }
 
 /// With a hash of few bits nearly every id collides; the graph must be the same as without.
 #[test]
 fn colliding_ids_stay_apart() {
     let vertices: String = (0..300).map(|i| format!("v{},l{},{}\n", i % 200, i % 3, i)).collect();
-    let edges: String =
-        (0..300).map(|i| format!("e{},v{},v{},k\n", i % 250, (i % 250) % 210, ((i % 250) * 7) % 200)).collect();
+    let edges: String = (0..300)
+        .map(|i| format!("e{},v{},v{},k\n", i % 250, (i % 250) % 210, ((i % 250) * 7) % 200))
+        .collect();
     let again: String = (150..260).map(|i| format!("v{i},again,{i}\n")).collect();
     let run_with = |bits| {
         let mut model = Model::new(bits);
@@ -346,7 +353,8 @@ fn colliding_ids_stay_apart() {
         let files: Vec<_> = files.iter().map(|(n, t)| (*n, t.as_str())).collect();
         let first = load(&mut model, Dialect::Gremlin, &files);
         let text = format!("~id,~label,n:int\n{again}");
-        let second = load(&mut model, Dialect::Gremlin, &[("w.csv", &text), ("x.csv", "~id,~from,~to\nz,v0,v259\n")]);
+        let second =
+            load(&mut model, Dialect::Gremlin, &[("w.csv", &text), ("x.csv", "~id,~from,~to\nz,v0,v259\n")]);
         let exceptions = model.exceptions.len();
         (model.dump(), errors(&first), errors(&second), exceptions)
     };
@@ -425,14 +433,21 @@ fn a_load_can_be_cancelled_and_tells_its_progress() {
 fn budgets_and_threads_change_nothing() {
     let rows: String = (0..3000).map(|i| format!("v{},{},{}\n", i % 700, i, (i % 700) * 2)).collect();
     let vertices = format!("~id,s:int,n:int(single)\n{rows}");
-    let edges: String = (0..2000).map(|i| format!("e{},v{},v1,k,{}\n", i % 900, (i % 900) % 700, i % 900)).collect();
+    let edges: String =
+        (0..2000).map(|i| format!("e{},v{},v1,k,{}\n", i % 900, (i % 900) % 700, i % 900)).collect();
     let edges = format!("~id,~from,~to,~label,w:int\n{edges}");
     let files = [("v.csv", vertices.as_str()), ("w.csv", vertices.as_str()), ("e.csv", edges.as_str())];
     let mut expected = None;
-    for (waiting, threads) in [(1, Parallelism::High), (64 << 20, Parallelism::Low), (20_000, Parallelism::High)] {
+    for (waiting, threads) in
+        [(1, Parallelism::High), (64 << 20, Parallelism::Low), (20_000, Parallelism::High)]
+    {
         let mut model = Model::new(64);
-        let config =
-            Config { waiting_bytes: waiting, parallelism: threads, buffer_bytes: 50_000, ..config(Dialect::Gremlin) };
+        let config = Config {
+            waiting_bytes: waiting,
+            parallelism: threads,
+            buffer_bytes: 50_000,
+            ..config(Dialect::Gremlin)
+        };
         let outcome = load_with(&mut model, &config, &files);
         assert_eq!(errors(&outcome), Vec::<String>::new());
         assert_eq!((outcome.vertices, outcome.edges), (700, 900));

@@ -123,7 +123,8 @@ impl Load<'_> {
         for (row, gui) in plain {
             self.create_vertex(file, gui, row, false)?;
         }
-        let wanted: Vec<(Gui, Token)> = asked.iter().flat_map(|(r, g)| self.single_keys(file, r, *g)).collect();
+        let wanted: Vec<(Gui, Token)> =
+            asked.iter().flat_map(|(r, g)| self.single_keys(file, r, *g)).collect();
         let mut values = self.graph_vertex_values(&wanted)?.into_iter();
         for (mut row, gui) in asked {
             let mut violation = None;
@@ -138,7 +139,11 @@ impl Load<'_> {
                     None => kept.push(property),
                     Some(old) if opencypher || *old == property.value => {}
                     Some(old) => {
-                        violation.get_or_insert((column_of(self, property.name.0), show(old), show(&property.value)));
+                        violation.get_or_insert((
+                            column_of(self, property.name.0),
+                            show(old),
+                            show(&property.value),
+                        ));
                     }
                 }
             }
