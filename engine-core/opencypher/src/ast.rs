@@ -191,7 +191,9 @@ pub struct EdgePattern {
 /// Properties in a pattern.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Properties {
-    /// `{key: value}`, or nothing.
+    /// Nothing.
+    None,
+    /// `{key: value}`.
     Map(Vec<(Str, Expr)>),
     /// `$map`.
     Parameter(Str, Place),

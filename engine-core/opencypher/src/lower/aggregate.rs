@@ -69,6 +69,11 @@ impl<'a> Lowering<'a> {
         if argument.any(&is_aggregate) {
             return Err(Fault::syntax(argument.place.0, "aggregation inside an aggregation is not allowed"));
         }
+        let random =
+            |t: &Tree| matches!(&t.kind, ExprKind::Call { name, .. } if name.eq_ignore_ascii_case("rand"));
+        if argument.any(&random) {
+            return Err(Fault::syntax(argument.place.0, "rand() inside an aggregation is not allowed"));
+        }
         let argument = self.value(argument)?;
         Ok(item(kind, vec![argument], *distinct))
     }

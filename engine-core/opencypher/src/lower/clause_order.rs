@@ -1,6 +1,6 @@
 //! Which clause may follow which: reading, then updating, then RETURN; WITH starts anew.
 
-use crate::ast::{Clause, ClauseKind};
+use crate::ast::{Clause, ClauseKind, ExprKind};
 use crate::fault::{Fault, Result};
 
 /// What the clauses are.
@@ -59,8 +59,10 @@ pub(super) fn check(clauses: &[Clause], role: Role) -> Result<()> {
             }
         }
         if let ClauseKind::With(projection) = &clause.kind
-            && let Some(item) = projection.items.iter().find(|i| i.alias.is_none())
-            && !matches!(item.expr.kind, crate::ast::ExprKind::Variable(_))
+            && let Some(item) = projection
+                .items
+                .iter()
+                .find(|i| i.alias.is_none() && !matches!(i.expr.kind, ExprKind::Variable(_)))
         {
             let message = format!("expression in WITH must be aliased, expected AS after '{}'", item.text);
             return Err(Fault::syntax(item.expr.place.0, message));

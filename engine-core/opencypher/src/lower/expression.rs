@@ -4,7 +4,7 @@ use super::types::Types;
 use super::{Lowering, Origin, Typed, aggregate};
 use crate::ast::{Expr as Tree, ExprKind, Literal};
 use crate::fault::{Fault, Result};
-use tidegraph_plan::{Comparison, Expr, Function, Slot};
+use tidegraph_plan::{Arithmetic, Comparison, Expr, Function, Slot};
 use tidegraph_types::{Map, Str, Value};
 
 /// The property key that means an element's id.
@@ -80,6 +80,10 @@ impl<'a> Lowering<'a> {
             }
             ExprKind::Arithmetic(operator, a, b) => {
                 let (left, right) = (self.expr(a)?, self.expr(b)?);
+                if *operator != Arithmetic::Add {
+                    expect(&left, Types::NUMBER | Types::TIME, a, "arithmetic")?;
+                    expect(&right, Types::NUMBER | Types::TIME, b, "arithmetic")?;
+                }
                 let types = if left.types.within(Types::NUMBER) && right.types.within(Types::NUMBER) {
                     Types::NUMBER
                 } else {
@@ -289,8 +293,8 @@ impl<'a> Lowering<'a> {
     fn iterated(&mut self, tree: &'a Tree, by: &str) -> Result<(Expr, Types)> {
         let value = self.expr(tree)?;
         expect(&value, Types::LIST, tree, by)?;
-        let data = value.types == Types::DATA || matches!(value.expr, Expr::Literal(_));
-        Ok((value.expr, if data { Types::DATA } else { Types::ANY }))
+        let item = item_types(&value);
+        Ok((value.expr, item))
     }
 
     /// A variable of a comprehension; returns its slot and the length to which the scope is cut when it ends.
@@ -309,6 +313,30 @@ pub(super) fn expect(value: &Typed, types: Types, tree: &Tree, by: &str) -> Resu
     }
     let message = format!("found {}, expected {} for {by}", value.types.describe(), types.describe());
     Err(Fault::syntax(tree.place.0, message))
+}
+
+/// What the items of a list may be. What is in a parameter or a constant is no element.
+pub(super) fn item_types(list: &Typed) -> Types {
+    match &list.expr {
+        Expr::Literal(Value::List(items)) if !items.is_empty() => {
+            items.iter().map(literal_types).fold(literal_types(&items[0]), |all, types| all | types)
+        }
+        Expr::Literal(_) => Types::DATA,
+        _ if list.types == Types::DATA => Types::DATA,
+        _ => Types::ANY,
+    }
+}
+
+fn literal_types(value: &Value) -> Types {
+    match value {
+        Value::Bool(_) => Types::BOOL,
+        Value::Long(_) => Types::INTEGER,
+        Value::Double(_) => Types::FLOAT,
+        Value::String(_) => Types::STRING,
+        Value::List(_) => Types::LIST,
+        Value::Map(_) => Types::MAP,
+        _ => Types::DATA,
+    }
 }
 
 pub(super) fn not(operand: Expr) -> Expr {

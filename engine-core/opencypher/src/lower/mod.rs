@@ -30,7 +30,7 @@ use tidegraph_plan::{BindKind, Column, Expr, Op, Plan, Slot};
 use tidegraph_types::Str;
 use types::Types;
 
-/// Most operators in one plan.
+/// How deep operators may nest in one plan.
 pub(crate) const MAX_OPERATORS: u32 = 1000;
 
 /// Lowers a whole request.
@@ -106,7 +106,7 @@ impl Typed {
 struct Lowering<'a> {
     /// Slots given out.
     slots: u32,
-    /// Operators made.
+    /// How deep operators nest, at most; what runs as a subplan beside others counts once.
     operators: u32,
     /// Offset of the clause at hand.
     place: u32,
@@ -183,7 +183,9 @@ impl<'a> Lowering<'a> {
     /// Clauses one after the other; the columns when the last is RETURN.
     fn clauses(&mut self, input: Op, clauses: &'a [Clause]) -> Result<(Op, Option<Vec<Projected<'a>>>)> {
         let mut op = input;
-        for clause in clauses {
+        let mut rest = clauses;
+        while let [clause, after @ ..] = rest {
+            rest = after;
             let place = clause.place.0;
             self.place = place;
             op = match &clause.kind {
@@ -208,7 +210,17 @@ impl<'a> Lowering<'a> {
                     let (op, columns) = self.projection(op, projection, place, false)?;
                     return Ok((op, Some(columns)));
                 }
-                ClauseKind::Create(patterns) => self.create(op, patterns)?,
+                ClauseKind::Create(_) => {
+                    // Several in a row are one, see `create`.
+                    let patterns = |c: &'a Clause| match &c.kind {
+                        ClauseKind::Create(patterns) => Some(&patterns[..]),
+                        _ => None,
+                    };
+                    let run = 1 + after.iter().take_while(|c| patterns(c).is_some()).count();
+                    rest = &after[run - 1..];
+                    let run = clauses_from(clause, after, run);
+                    self.create(op, run.filter_map(patterns).flatten())?
+                }
                 ClauseKind::Merge { pattern, on_create, on_match } => {
                     self.merge(op, pattern, on_create, on_match)?
                 }
@@ -225,8 +237,7 @@ impl<'a> Lowering<'a> {
         let list = self.expr(list)?;
         let input = Box::new(self.bind_pending(input)?);
         // What is in a parameter or a constant is no element.
-        let data = list.types == Types::DATA || matches!(list.expr, Expr::Literal(_));
-        let item = if data { Types::DATA } else { Types::ANY };
+        let item = expression::item_types(&list);
         let out = self.declare_new(variable, item)?;
         self.op(Op::Unwind { input, list: list.expr, out })
     }
@@ -271,6 +282,15 @@ impl<'a> Lowering<'a> {
         }
         Ok((op, columns))
     }
+}
+
+/// A clause and so many in all.
+fn clauses_from<'a>(
+    first: &'a Clause,
+    after: &'a [Clause],
+    count: usize,
+) -> impl Iterator<Item = &'a Clause> {
+    std::iter::once(first).chain(after.iter().take(count - 1))
 }
 
 fn already_declared(name: &Name) -> Fault {

@@ -224,6 +224,7 @@ pub(super) fn conflict(name: &Name, known: Types, wanted: Types) -> Fault {
 /// The properties of a pattern that is looked for.
 fn entries(properties: &Properties) -> Result<&[(Str, Tree)]> {
     match properties {
+        Properties::None => Ok(&[]),
         Properties::Map(entries) => Ok(entries),
         Properties::Parameter(name, place) => {
             let message = format!(

@@ -63,7 +63,7 @@ impl<'a> Lowering<'a> {
             op = self.bind_pending(op)?;
             op = self.op(Op::Sort { input: Box::new(op), keys })?;
         }
-        self.replacements.clear();
+        let replacements = std::mem::take(&mut self.replacements);
         let after = std::mem::take(&mut self.scope);
         if projection.skip.is_some() || projection.limit.is_some() {
             let skip = self.row_count(projection.skip.as_ref(), "SKIP")?;
@@ -71,10 +71,12 @@ impl<'a> Lowering<'a> {
             op = self.op(Op::Slice { input: Box::new(op), skip, limit })?;
         }
         self.scope = after;
+        self.replacements = replacements;
         if let Some(predicate) = &projection.predicate {
             let conditions = self.conditions(predicate)?;
             op = self.filter(op, conditions)?;
         }
+        self.replacements.clear();
         self.hint = None;
         if with && !keeps_all {
             let mut kept: Vec<Slot> = vec![];

@@ -2,7 +2,7 @@
 
 use super::call::null;
 use super::clause_order::{self, Role};
-use super::expression::{ID_KEY, expect, id_of};
+use super::expression::{ID_KEY, expect, id_of, item_types};
 use super::pattern::{Names, conflict, require};
 use super::types::Types;
 use super::{Lowering, Origin, already_declared, text};
@@ -13,6 +13,9 @@ use crate::fault::{Fault, Result};
 use std::slice::from_ref;
 use tidegraph_plan::{ApplyKind, Comparison, Expr, Function, Op, PropertyAssignment, Slot};
 use tidegraph_types::{Cardinality, Direction, Str, Value};
+
+/// How many operators of CREATE may nest.
+const CHUNK: u32 = 64;
 
 /// Properties of an element to be made, its id apart.
 #[derive(Clone, Default)]
@@ -26,39 +29,59 @@ struct NewProperties {
 type Steps = Vec<Expr>;
 
 impl<'a> Lowering<'a> {
-    pub(super) fn create(&mut self, mut op: Op, patterns: &'a [PathPattern]) -> Result<Op> {
-        for path in patterns {
-            check_creatable(path, "CREATE")?;
-            // Vertices first: an edge needs both its ends.
-            let mut nodes = Vec::with_capacity(path.nodes.len());
-            for node in &path.nodes {
-                if let Some(slot) = self.existing_node(node, path)? {
-                    nodes.push(slot);
-                    continue;
-                }
-                let properties = self.new_properties(&node.properties)?;
-                op = self.bind_pending(op)?;
-                let out = self.slot();
-                op = self.op(create_vertex(op, out, &node.labels, properties))?;
-                if let Some(name) = &node.variable {
-                    self.declare(&name.text, out, Types::NODE, Origin::Clause);
-                }
-                nodes.push(out);
+    /// `CREATE pattern, pattern …`. Operators nest below each other, so a long list is cut into subplans of
+    /// [`CHUNK`] or a little more.
+    pub(super) fn create(&mut self, mut op: Op, paths: impl Iterator<Item = &'a PathPattern>) -> Result<Op> {
+        let mut outer: Option<Op> = None;
+        let mut start = self.operators;
+        for path in paths {
+            if self.operators - start > CHUNK {
+                outer = Some(self.close_chunk(outer, op, start)?);
+                op = Op::Argument;
+                start = self.operators;
             }
-            let mut steps: Steps = nodes.first().copied().map(Expr::Slot).into_iter().collect();
-            for (edge, ends) in path.edges.iter().zip(nodes.windows(2)) {
-                let properties = self.new_properties(&edge.properties)?;
-                op = self.bind_pending(op)?;
-                let out = match &edge.variable {
-                    Some(name) => self.declare_new(name, Types::EDGE)?,
-                    None => self.slot(),
-                };
-                op = self.op(create_edge(op, out, edge, (ends[0], ends[1]), properties))?;
-                steps.extend([Expr::Slot(out), Expr::Slot(ends[1])]);
-            }
-            op = self.make_path(op, path, steps)?;
+            op = self.create_path(op, path)?;
         }
-        Ok(op)
+        self.close_chunk(outer, op, start)
+    }
+
+    /// Has the operators made since `start` run as a subplan of those before, if there are any.
+    fn close_chunk(&mut self, outer: Option<Op>, plan: Op, start: u32) -> Result<Op> {
+        let Some(input) = outer else { return Ok(plan) };
+        self.operators = start;
+        self.op(Op::Apply { input: Box::new(input), plan: Box::new(plan), kind: ApplyKind::Cross })
+    }
+
+    fn create_path(&mut self, mut op: Op, path: &'a PathPattern) -> Result<Op> {
+        check_creatable(path, "CREATE")?;
+        // Vertices first: an edge needs both its ends.
+        let mut nodes = Vec::with_capacity(path.nodes.len());
+        for node in &path.nodes {
+            if let Some(slot) = self.existing_node(node, path)? {
+                nodes.push(slot);
+                continue;
+            }
+            let properties = self.new_properties(&node.properties)?;
+            op = self.bind_pending(op)?;
+            let out = self.slot();
+            op = self.op(create_vertex(op, out, &node.labels, properties))?;
+            if let Some(name) = &node.variable {
+                self.declare(&name.text, out, Types::NODE, Origin::Clause);
+            }
+            nodes.push(out);
+        }
+        let mut steps: Steps = nodes.first().copied().map(Expr::Slot).into_iter().collect();
+        for (edge, ends) in path.edges.iter().zip(nodes.windows(2)) {
+            let properties = self.new_properties(&edge.properties)?;
+            op = self.bind_pending(op)?;
+            let out = match &edge.variable {
+                Some(name) => self.declare_new(name, Types::EDGE)?,
+                None => self.slot(),
+            };
+            op = self.op(create_edge(op, out, edge, (ends[0], ends[1]), properties))?;
+            steps.extend([Expr::Slot(out), Expr::Slot(ends[1])]);
+        }
+        self.make_path(op, path, steps)
     }
 
     /// Slot of a node of CREATE or MERGE that is there already. It must be said by its name alone.
@@ -67,7 +90,7 @@ impl<'a> Lowering<'a> {
         if self.find(&name.text).is_none() {
             return Ok(None);
         }
-        let plain = node.labels.is_empty() && is_empty(&node.properties);
+        let plain = node.labels.is_empty() && node.properties == Properties::None;
         if !plain || path.edges.is_empty() {
             return Err(already_declared(name));
         }
@@ -81,6 +104,7 @@ impl<'a> Lowering<'a> {
     fn new_properties(&mut self, properties: &'a Properties) -> Result<NewProperties> {
         let mut new = NewProperties::default();
         match properties {
+            Properties::None => {}
             Properties::Parameter(name, _) => new.from = Some(Expr::Parameter(name.clone())),
             Properties::Map(entries) => {
                 for (key, tree) in entries {
@@ -155,7 +179,7 @@ impl<'a> Lowering<'a> {
             if !node.bound && !made.contains(index) {
                 made.push(*index);
                 create = self.op(create_vertex(create, node.slot, &tree.labels, properties))?;
-            } else if !tree.labels.is_empty() || !is_empty(&tree.properties) {
+            } else if !tree.labels.is_empty() || tree.properties != Properties::None {
                 // The second `a` of `(a)-[:T]->(a:Label)`.
                 return Err(tree
                     .variable
@@ -187,6 +211,7 @@ impl<'a> Lowering<'a> {
     ) -> Result<NewProperties> {
         let mut new = NewProperties::default();
         let entries = match properties {
+            Properties::None => return Ok(new),
             Properties::Map(entries) => entries,
             Properties::Parameter(name, place) => {
                 let message = format!(
@@ -337,7 +362,7 @@ impl<'a> Lowering<'a> {
         expect(&list_value, Types::LIST, list, "FOREACH")?;
         let input = Box::new(self.bind_pending(op)?);
         let mark = self.scope.len();
-        let item = if list_value.types == Types::DATA { Types::DATA } else { Types::ANY };
+        let item = item_types(&list_value);
         let out = self.declare_new(variable, item)?;
         let rows = self.op(Op::Unwind { input: Box::new(Op::Argument), list: list_value.expr, out })?;
         let (plan, _) = self.clauses(rows, body)?;
@@ -369,10 +394,6 @@ fn check_creatable(path: &PathPattern, clause: &str) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn is_empty(properties: &Properties) -> bool {
-    matches!(properties, Properties::Map(entries) if entries.is_empty())
 }
 
 fn assignment(key: &Str, value: Expr) -> PropertyAssignment {

@@ -122,7 +122,7 @@ impl Parser<'_> {
                 let place = self.place();
                 Ok(Properties::Parameter(self.parameter()?, place))
             }
-            _ => Ok(Properties::Map(vec![])),
+            _ => Ok(Properties::None),
         }
     }
 
@@ -133,7 +133,7 @@ impl Parser<'_> {
         let mut edge = EdgePattern {
             variable: None,
             types: vec![],
-            properties: Properties::Map(vec![]),
+            properties: Properties::None,
             direction: Direction::Both,
             length: None,
             place,
