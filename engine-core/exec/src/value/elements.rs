@@ -11,9 +11,9 @@ use super::record::Record;
 use crate::{Batch, Column, Context, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use tidegraph_apl::{EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
+use tidegraph_apl::{EdgeRead, EdgeRows, Projection, PropertyCell, VertexRead, VertexRows};
 use tidegraph_plan::Slot;
 use tidegraph_types::{Edge, Gui, Sid, Str, Token, Value};
 
@@ -50,6 +50,9 @@ struct SlotData {
 /// A row of an answer that is shared by all elements that were read with it.
 type Cached<R> = (Rc<R>, u32);
 
+/// A name and its token, `None` when the graph does not know it.
+type Known = (Str, Option<Token>);
+
 /// Id and label of a vertex at the end of an edge.
 pub(crate) type End = (Str, Str);
 
@@ -61,7 +64,15 @@ pub(crate) struct Elements<'p, 'a> {
     edges: RefCell<FxHashMap<Sid, Cached<EdgeRows>>>,
     ends: RefCell<FxHashMap<Gui, End>>,
     names: RefCell<FxHashMap<Token, Str>>,
-    tokens: RefCell<SmallVec<[(Str, Option<Token>); 4]>>,
+    tokens: RefCell<SmallVec<[Known; 4]>>,
+    /// Bytes of what was read, as charged to the request's memory.
+    charged: Cell<usize>,
+}
+
+impl Drop for Elements<'_, '_> {
+    fn drop(&mut self) {
+        self.ctx.memory.release(self.charged.get());
+    }
 }
 
 impl<'p, 'a> Elements<'p, 'a> {
@@ -75,6 +86,7 @@ impl<'p, 'a> Elements<'p, 'a> {
             ends: RefCell::default(),
             names: RefCell::default(),
             tokens: RefCell::default(),
+            charged: Cell::new(0),
         };
         for (slot, need) in needs {
             if let Some(column) = batch.column(*slot) {
@@ -134,7 +146,23 @@ impl<'p, 'a> Elements<'p, 'a> {
     fn vertex_rows(&self, read: &VertexRead, guis: &[Gui]) -> Result<VertexRows> {
         let mut rows = VertexRows::default();
         self.ctx.view.vertices(read, guis, &mut rows)?;
+        self.charge(&rows.cells)?;
         Ok(rows)
+    }
+
+    fn edge_rows(&self, read: &EdgeRead, edges: &[Edge]) -> Result<EdgeRows> {
+        let mut rows = EdgeRows::default();
+        self.ctx.view.edges(read, edges, &mut rows)?;
+        self.charge(&rows.cells)?;
+        Ok(rows)
+    }
+
+    /// Charges the cells themselves: long strings in them are shared with storage.
+    fn charge(&self, cells: &[PropertyCell]) -> Result<()> {
+        let bytes = size_of_val(cells);
+        self.ctx.memory.charge(bytes)?;
+        self.charged.set(self.charged.get() + bytes);
+        Ok(())
     }
 
     fn read_edges(&self, need: &Need, edges: &[Edge], map: RowMap) -> Result<Option<(EdgeRows, RowMap)>> {
@@ -146,8 +174,7 @@ impl<'p, 'a> Elements<'p, 'a> {
             // The handle says the rest.
             return Ok(None);
         }
-        let mut rows = EdgeRows::default();
-        self.ctx.view.edges(&EdgeRead { ids: need.ids, properties }, edges, &mut rows)?;
+        let rows = self.edge_rows(&EdgeRead { ids: need.ids, properties }, edges)?;
         Ok(Some((rows, map)))
     }
 
@@ -256,10 +283,8 @@ impl<'p, 'a> Elements<'p, 'a> {
             missing.dedup();
         }
         if !missing.is_empty() {
-            let mut rows = EdgeRows::default();
             let read = EdgeRead { ids: true, properties: Projection::All };
-            self.ctx.view.edges(&read, &missing, &mut rows)?;
-            let rows = Rc::new(rows);
+            let rows = Rc::new(self.edge_rows(&read, &missing)?);
             let entries = missing.iter().zip(0..).map(|(e, row)| (e.sid, (Rc::clone(&rows), row)));
             self.edges.borrow_mut().extend(entries);
         }

@@ -23,7 +23,10 @@ fn aggregate(kind: K, distinct: bool, inputs: &[Value]) -> Result<String, String
     })
 }
 
-fn check_all(table: Vec<(K, bool, Vec<Value>, Result<Value, &str>)>) {
+/// Kind, whether distinct, inputs, result.
+type Case<'c> = (K, bool, Vec<Value>, Result<Value, &'c str>);
+
+fn check_all(table: Vec<Case<'_>>) {
     for (kind, distinct, inputs, expected) in table {
         let expected = expected.map(|value| format!("{value:?}")).map_err(str::to_owned);
         assert_eq!(

@@ -36,8 +36,11 @@ fn statement(owner: Value, key: &str, value: impl Into<Value>) -> Value {
     Value::Property(Arc::new(PropertyRef { owner, key: key.into(), value: value.into() }))
 }
 
+/// Expression of an element, the element, result.
+type Case<'c> = (fn(Expr) -> Expr, Value, Result<Value, &'c str>);
+
 /// Every case is tried with the element in a slot (read ahead) and as a value from elsewhere (read on the way).
-fn check_elements(table: Vec<(fn(Expr) -> Expr, Value, Result<Value, &str>)>) {
+fn check_elements(table: Vec<Case<'_>>) {
     let (graph, _) = sample();
     for (make, element, expected) in table {
         let first = || call(F::Head, [Expr::List(vec![slot(0)])]);
