@@ -1,0 +1,366 @@
+//! Steps with children that make new objects: `union`, `choose`, `coalesce`, `optional`, `local`, `flatMap`, `map`,
+//! `sideEffect`.
+//!
+//! The branches of `union` and `choose` are part of the stream in TinkerPop: a `count()` in one of them counts what all
+//! traversers send there. A subplan works for each outer row, so rows are gathered into one before such a branch.
+
+use super::{Compiler, Cursor, Flow, Kind, Result, Scope, not, wrong_arguments};
+use crate::ast::{Arg, ArgKind, Step};
+use crate::compile::filter::At;
+use crate::compile::predicate::How;
+use crate::compile::reduce::{is_reducing, is_stateful};
+use crate::error::Failure;
+use tidegraph_plan::{
+    AggregateItem, AggregateKind, ApplyKind, BindKind, Branch, Comparison, Expr, Op, Slot,
+};
+
+/// Rows collected in one list, and the slots that its items restore.
+struct Gathered {
+    list: Slot,
+    slots: Vec<Slot>,
+}
+
+/// Whether a step of a traversal that is part of the stream looks at several traversers.
+pub(super) fn stateful(steps: &[Step<'_>]) -> bool {
+    steps.iter().any(|step| {
+        is_stateful(step)
+            || (matches!(step.name, "union" | "choose" | "repeat" | "option" | "optional")
+                && step.args.iter().filter_map(Arg::steps).any(stateful))
+    })
+}
+
+fn child_steps<'a, 't>(step: &'a Step<'t>) -> Result<Vec<&'a [Step<'t>]>> {
+    step.args.iter().map(|a| a.steps().ok_or_else(|| wrong_arguments(step))).collect()
+}
+
+impl Compiler {
+    pub(super) fn union(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
+        let branches = child_steps(step)?;
+        let out = self.or_fresh(dest);
+        let gathered = self.gather_for(flow, &branches);
+        let (mut plans, mut ends) = (vec![], vec![]);
+        for steps in branches {
+            let mut child = self.branch(flow, gathered.as_ref());
+            self.steps(&mut child, steps, Some(out))?;
+            ends.push(child.scope);
+            plans.push(child.op);
+        }
+        if plans.is_empty() {
+            flow.stop();
+            flow.scope.cur = Some(out);
+            return Ok(());
+        }
+        flow.wrap(|input| Op::Union { input, branches: plans });
+        meet(flow, &ends, out);
+        flow.scope.single = false;
+        Ok(())
+    }
+
+    /// The start of a branch that is part of the stream.
+    fn branch(&mut self, flow: &Flow, gathered: Option<&Gathered>) -> Flow {
+        let mut child = flow.child();
+        child.scope.alias = false;
+        child.scope.single = flow.scope.single;
+        if let Some(gathered) = gathered {
+            let item = self.fresh();
+            child.wrap(|input| Op::Unwind { input, list: Expr::Slot(gathered.list), out: item });
+            for (slot, index) in gathered.slots.iter().zip(0_i64..) {
+                child.bind(*slot, Expr::Index(Box::new(Expr::Slot(item)), Box::new(Expr::literal(index))));
+            }
+            child.scope.single = false;
+        }
+        child
+    }
+
+    /// Gathers the rows into one if a branch is stateful and there may be several.
+    fn gather_for(&mut self, flow: &mut Flow, branches: &[&[Step<'_>]]) -> Option<Gathered> {
+        if flow.scope.single || !branches.iter().any(|b| stateful(b)) {
+            return None;
+        }
+        Some(self.gather(flow, &[]))
+    }
+
+    fn gather(&mut self, flow: &mut Flow, more: &[Slot]) -> Gathered {
+        let mut slots: Vec<Slot> = flow.scope.cur.into_iter().collect();
+        slots.extend(flow.scope.labels.iter().map(|(_, l)| l.slot));
+        slots.extend(flow.scope.loops.iter().map(|(_, slot)| *slot));
+        slots.extend(self.path);
+        slots.extend(flow.scope.near.iter().flat_map(|n| [Some(n.from), n.far]).flatten());
+        slots.extend(more);
+        slots.sort_unstable();
+        slots.dedup();
+        let list = self.fresh();
+        let row = Expr::List(slots.iter().map(|s| Expr::Slot(*s)).collect());
+        let item = AggregateItem {
+            out: list,
+            kind: AggregateKind::Collect,
+            args: vec![row],
+            distinct: false,
+            empty_is_unbound: false,
+        };
+        flow.wrap(|input| Op::Aggregate { input, keys: vec![], items: vec![item] });
+        Gathered { list, slots }
+    }
+
+    pub(super) fn choose(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        step: &Step<'_>,
+        dest: Option<Slot>,
+    ) -> Result<()> {
+        flow.cur(step)?;
+        let options = cursor.take_all("option");
+        let mut cases: Vec<(Expr, &[Step<'_>])> = vec![];
+        let mut otherwise: Option<&[Step<'_>]> = None;
+        match step.args.as_slice() {
+            [condition, then, rest @ ..] if rest.len() <= 1 && options.is_empty() => {
+                let then = then.steps().ok_or_else(|| wrong_arguments(step))?;
+                let condition = match &condition.kind {
+                    ArgKind::Predicate(predicate) => {
+                        let at = At::cur(flow, step)?;
+                        self.predicate_expr(predicate, &at.expr, &mut How::Value)?
+                    }
+                    ArgKind::Traversal(steps) => self.condition(flow, steps)?,
+                    _ => return Err(wrong_arguments(step)),
+                };
+                cases.push((condition, then));
+                otherwise = Some(match rest {
+                    [other] => other.steps().ok_or_else(|| wrong_arguments(step))?,
+                    _ => &[],
+                });
+            }
+            [choice] if !options.is_empty() => {
+                let at = At::cur(flow, step)?;
+                let value = match &choice.kind {
+                    ArgKind::Traversal(steps) => self.child_value(flow, steps, at)?,
+                    ArgKind::Constant(_) => {
+                        let by = self.by(step, &step.args)?;
+                        self.by_value(flow, &by, at.expr, at.kind)?
+                    }
+                    _ => return Err(wrong_arguments(step)),
+                };
+                let value = self.slot_of(flow, value.expr);
+                for option in options {
+                    let [key, plan] = option.args.as_slice() else { return Err(wrong_arguments(option)) };
+                    let Some(plan) = plan.steps() else { return Err(wrong_arguments(option)) };
+                    let value = Expr::Slot(value);
+                    let condition = match &key.kind {
+                        ArgKind::Constant("none") => {
+                            otherwise = Some(plan);
+                            continue;
+                        }
+                        ArgKind::Constant(pick @ ("any" | "unproductive")) => {
+                            return Err(Failure::unsupported(option.at, format!("option({pick})")));
+                        }
+                        ArgKind::Predicate(p) => self.predicate_expr(p, &value, &mut How::Value)?,
+                        _ => Expr::compare(Comparison::Equal, value, self.expr(key)?),
+                    };
+                    cases.push((condition, plan));
+                }
+            }
+            [_] => return Err(Failure::unsupported(step.at, "choose() without option()")),
+            _ => return Err(wrong_arguments(step)),
+        }
+        let out = self.or_fresh(dest);
+        let all: Vec<&[Step<'_>]> = cases.iter().map(|(_, s)| *s).chain(otherwise).collect();
+        if !flow.scope.single && all.iter().any(|s| stateful(s)) {
+            return self.choose_gathered(flow, cases, otherwise, out);
+        }
+        let (mut branches, mut ends) = (vec![], vec![]);
+        for (condition, steps) in cases {
+            let mut child = self.branch(flow, None);
+            self.steps(&mut child, steps, Some(out))?;
+            ends.push(child.scope);
+            branches.push(Branch { condition, plan: child.op });
+        }
+        let otherwise = match otherwise {
+            Some(steps) => {
+                let mut child = self.branch(flow, None);
+                self.steps(&mut child, steps, Some(out))?;
+                ends.push(child.scope);
+                Some(Box::new(child.op))
+            }
+            None => None,
+        };
+        flow.wrap(|input| Op::Choose { input, branches, otherwise });
+        meet(flow, &ends, out);
+        Ok(())
+    }
+
+    /// `choose` with stateful branches: the choice is made for each row, then the rows of each branch are taken together.
+    fn choose_gathered(
+        &mut self,
+        flow: &mut Flow,
+        cases: Vec<(Expr, &[Step<'_>])>,
+        otherwise: Option<&[Step<'_>]>,
+        out: Slot,
+    ) -> Result<()> {
+        let choice = self.fresh();
+        let (conditions, mut plans): (Vec<Expr>, Vec<&[Step<'_>]>) = cases.into_iter().unzip();
+        let last = i64::try_from(plans.len()).unwrap_or(0);
+        let branches = conditions.into_iter().zip(0_i64..).map(|(c, i)| (c, Expr::literal(i))).collect();
+        flow.bind(choice, Expr::Case { branches, otherwise: Box::new(Expr::literal(last)) });
+        plans.extend(otherwise);
+        let gathered = self.gather(flow, &[choice]);
+        let (mut branches, mut ends) = (vec![], vec![]);
+        for (steps, index) in plans.into_iter().zip(0_i64..) {
+            let mut child = self.branch(flow, Some(&gathered));
+            child.filter(Expr::compare(Comparison::Equal, Expr::Slot(choice), Expr::literal(index)));
+            self.steps(&mut child, steps, Some(out))?;
+            ends.push(child.scope);
+            branches.push(child.op);
+        }
+        flow.wrap(|input| Op::Union { input, branches });
+        meet(flow, &ends, out);
+        flow.scope.single = false;
+        Ok(())
+    }
+
+    pub(super) fn coalesce(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
+        flow.cur(step)?;
+        let out = self.or_fresh(dest);
+        let saved = self.save_path(flow);
+        let (mut branches, mut ends) = (vec![], vec![]);
+        for steps in child_steps(step)? {
+            let mut child = flow.child();
+            child.scope.alias = false;
+            self.steps(&mut child, steps, Some(out))?;
+            ends.push(child.scope);
+            branches.push(child.op);
+        }
+        if branches.is_empty() {
+            flow.stop();
+            return Ok(());
+        }
+        flow.wrap(|input| Op::Coalesce { input, branches });
+        meet(flow, &ends, out);
+        self.restore_path(flow, saved);
+        flow.moved = true;
+        Ok(())
+    }
+
+    pub(super) fn optional(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
+        let cur = flow.cur(step)?;
+        let [steps] = child_steps(step)?[..] else { return Err(wrong_arguments(step)) };
+        let out = self.or_fresh(dest);
+        let mut child = flow.child();
+        child.scope.alias = false;
+        self.steps(&mut child, steps, Some(out))?;
+        let mut same = flow.child();
+        same.bind(out, Expr::Slot(cur));
+        same.scope.cur = Some(out);
+        let ends = [child.scope, same.scope];
+        flow.wrap(|input| Op::Coalesce { input, branches: vec![child.op, same.op] });
+        meet(flow, &ends, out);
+        Ok(())
+    }
+
+    /// `local`, `flatMap`, `map`
+    pub(super) fn nested(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
+        let cur = flow.cur(step)?;
+        let [steps] = child_steps(step)?[..] else { return Err(wrong_arguments(step)) };
+        if step.name == "map" {
+            let at = At::cur(flow, step)?;
+            let value = self.child_value(flow, steps, at)?;
+            let out = match (value.expr, dest) {
+                (Expr::Slot(slot), None) => slot,
+                (expr, _) => {
+                    let out = self.or_fresh(dest);
+                    flow.bind(out, expr);
+                    out
+                }
+            };
+            if !value.productive {
+                flow.filter(not(super::is_null(Expr::Slot(out))));
+            }
+            flow.goto(out, Kind::Unknown);
+            return Ok(());
+        }
+        let saved = if step.name == "flatMap" { self.save_path(flow) } else { None };
+        if stateful(steps) {
+            let reducing = steps.iter().any(is_reducing);
+            let out = self.or_fresh(dest);
+            let mut child = flow.child();
+            child.scope.alias = false;
+            self.steps(&mut child, steps, Some(out))?;
+            if child.scope.single && (self.path.is_none() || reducing) {
+                let plan = Box::new(child.op);
+                let kind = child.scope.kind;
+                flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(out) });
+                flow.filter(Expr::IsBound(out));
+                flow.goto(out, kind);
+                flow.scope.cut = saved.is_none();
+            } else {
+                let plan = Box::new(child.op);
+                flow.wrap(|input| Op::Apply { input, plan, kind: ApplyKind::Cross });
+                meet(flow, &[child.scope], out);
+            }
+        } else {
+            let alias = std::mem::replace(&mut flow.scope.alias, false);
+            self.steps(flow, steps, dest)?;
+            flow.scope.alias = alias;
+        }
+        if step.name == "flatMap" {
+            self.restore_path(flow, saved);
+            flow.moved = flow.scope.cur != Some(cur) || !steps.is_empty();
+        }
+        Ok(())
+    }
+
+    fn save_path(&mut self, flow: &mut Flow) -> Option<Slot> {
+        let path = self.path?;
+        let saved = self.fresh();
+        flow.bind(saved, Expr::Slot(path));
+        Some(saved)
+    }
+
+    fn restore_path(&self, flow: &mut Flow, saved: Option<Slot>) {
+        if let (Some(path), Some(saved)) = (self.path, saved) {
+            flow.bind(path, Expr::Slot(saved));
+        }
+    }
+
+    pub(super) fn side_effect(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {
+        flow.cur(step)?;
+        let [steps] = child_steps(step)?[..] else { return Err(wrong_arguments(step)) };
+        let mut child = flow.child();
+        self.steps(&mut child, steps, None)?;
+        // Without side-effect keys, only a write can be seen from outside.
+        if child.op.writes() {
+            let plan = Box::new(child.op);
+            flow.wrap(|input| Op::Apply { input, plan, kind: ApplyKind::Discard });
+        }
+        Ok(())
+    }
+}
+
+/// What holds after branches that end in these scopes with their objects in `out`.
+fn meet(flow: &mut Flow, ends: &[Scope], out: Slot) {
+    let kind = ends.iter().map(|s| s.kind).reduce(Kind::join).unwrap_or(Kind::Unknown);
+    let near = ends.first().and_then(|s| s.near).filter(|near| {
+        ends.iter().all(|s| s.near.is_some_and(|n| n.from == near.from)) && kind == Kind::Edge
+    });
+    let mut labels: Vec<(tidegraph_types::Str, super::Label)> = vec![];
+    for (name, label) in ends.iter().flat_map(|s| &s.labels) {
+        if labels.iter().any(|(n, _)| n == name) {
+            continue;
+        }
+        let mut label = *label;
+        for end in ends {
+            match end.labels.iter().find(|(n, _)| n == name) {
+                Some((_, other)) => {
+                    label.certain &= other.certain && other.slot == label.slot;
+                    label.kind = label.kind.join(other.kind);
+                }
+                None => label.certain = false,
+            }
+        }
+        labels.push((name.clone(), label));
+    }
+    flow.goto(out, kind);
+    flow.moved = false;
+    flow.scope.labels = labels;
+    flow.scope.near = near.map(|n| super::Near { from: n.from, far: None, across: "otherV" });
+    flow.scope.single &= ends.iter().all(|s| s.single);
+}

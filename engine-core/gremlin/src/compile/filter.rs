@@ -1,0 +1,411 @@
+//! Filters: as an expression where that is possible, else as a subplan.
+
+use super::{Compiler, Cursor, Flow, Kind, Near, Result, call, is_infix, is_null, not, text, wrong_arguments};
+use crate::ast::{Arg, ArgKind, Predicate, Step};
+use crate::compile::by::By;
+use crate::compile::has::{has_tests, is_has};
+use crate::compile::predicate::{How, label_names};
+use crate::error::Failure;
+use tidegraph_plan::{ApplyKind, BindKind, Expr, Function, Op};
+use tidegraph_types::{Str, Value};
+
+/// The object that an expression is about.
+#[derive(Clone, Debug)]
+pub(super) struct At {
+    pub(super) expr: Expr,
+    pub(super) kind: Kind,
+    pub(super) near: Option<Near>,
+}
+
+impl At {
+    /// The current object of a flow.
+    pub(super) fn cur(flow: &Flow, step: &Step<'_>) -> Result<Self> {
+        Ok(Self { expr: Expr::Slot(flow.cur(step)?), kind: flow.scope.kind, near: flow.scope.near })
+    }
+}
+
+impl Compiler {
+    /// `has*`, `is`, `and`, `or`, `not`, `filter`, `where`
+    pub(super) fn filter_step(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        step: &Step<'_>,
+    ) -> Result<()> {
+        let at = At::cur(flow, step)?;
+        let modulated = step.name == "where" && cursor.peek().is_some_and(|s| s.name == "by");
+        if !modulated && !flow.scope.wherein && let Some(test) = self.step_test(step, &at, flow)? {
+            flow.filter(test);
+            return Ok(());
+        }
+        match (step.name, step.args.as_slice()) {
+            ("where", [Arg { kind: ArgKind::Predicate(predicate), .. }]) => {
+                self.where_predicate(flow, cursor, step, None, predicate)
+            }
+            (
+                "where",
+                [start @ Arg { kind: ArgKind::Text(_), .. }, Arg { kind: ArgKind::Predicate(predicate), .. }],
+            ) => self.where_predicate(flow, cursor, step, Some(start), predicate),
+            ("filter" | "where" | "not", [Arg { kind: ArgKind::Traversal(steps), .. }]) => {
+                if steps.iter().any(is_infix) {
+                    let condition = self.condition(flow, steps)?;
+                    flow.filter(if step.name == "not" { never(condition) } else { condition });
+                    return Ok(());
+                }
+                let wherein = step.name == "where" || (step.name == "not" && flow.scope.wherein);
+                if let Some(condition) = self.count_test(flow, steps, wherein)? {
+                    flow.filter(if step.name == "not" { never(condition) } else { condition });
+                    return Ok(());
+                }
+                let plan = self.rows(flow, steps, wherein)?;
+                let kind = if step.name == "not" { ApplyKind::Anti } else { ApplyKind::Semi };
+                flow.wrap(|input| Op::Apply { input, plan: Box::new(plan), kind });
+                Ok(())
+            }
+            ("and" | "or", args) => {
+                let mut conditions = vec![];
+                for arg in args {
+                    let Some(steps) = arg.steps() else { return Err(wrong_arguments(step)) };
+                    conditions.push(self.condition(flow, steps)?);
+                }
+                flow.filter(if step.name == "and" { Expr::And(conditions) } else { Expr::Or(conditions) });
+                Ok(())
+            }
+            _ => Err(wrong_arguments(step)),
+        }
+    }
+
+    /// Whether a traversal yields anything for the current object, as an expression over what is bound for it first.
+    pub(super) fn condition(&mut self, flow: &mut Flow, steps: &[Step<'_>]) -> Result<Expr> {
+        for (infix, join) in [("or", Expr::Or as fn(Vec<Expr>) -> Expr), ("and", Expr::And)] {
+            if steps.iter().any(|s| s.name == infix && is_infix(s)) {
+                let mut parts = vec![];
+                for part in steps.split(|s| s.name == infix && is_infix(s)) {
+                    parts.push(self.condition(flow, part)?);
+                }
+                return Ok(join(parts));
+            }
+        }
+        let Some(first) = steps.first() else { return Ok(Expr::literal(true)) };
+        if flow.scope.cur.is_some() && !flow.scope.wherein {
+            let at = At::cur(flow, first)?;
+            if let Some(test) = self.test_expr(steps, &at, flow)? {
+                return Ok(test);
+            }
+        }
+        let wherein = flow.scope.wherein;
+        if let Some(condition) = self.count_test(flow, steps, wherein)? {
+            return Ok(condition);
+        }
+        let plan = self.rows(flow, steps, wherein)?;
+        let out = self.fresh();
+        flow.wrap(|input| Op::Bind { input, plan: Box::new(plan), out, kind: BindKind::Exists });
+        Ok(Expr::Slot(out))
+    }
+
+    /// `….count().is(…)` at the end of a condition: the rows are counted, not listed.
+    fn count_test(&mut self, flow: &mut Flow, steps: &[Step<'_>], wherein: bool) -> Result<Option<Expr>> {
+        let Some(index) = steps.iter().rposition(|s| s.name == "count" && s.args.is_empty()) else {
+            return Ok(None);
+        };
+        let (counted, tests) = (&steps[..index], &steps[index + 1..]);
+        if tests.iter().any(|s| s.name != "is") || (tests.is_empty() && index == 0) {
+            return Ok(None);
+        }
+        let plan = self.rows(flow, counted, wherein)?;
+        let out = self.fresh();
+        flow.wrap(|input| Op::Bind { input, plan: Box::new(plan), out, kind: BindKind::Count });
+        let mut all = vec![];
+        for step in tests {
+            let at = At { expr: Expr::Slot(out), kind: Kind::Scalar, near: None };
+            all.extend(self.step_test(step, &at, flow)?);
+        }
+        Ok(Some(conjunction(all)))
+    }
+
+    /// The rows of a child, as a subplan. In `where()` a first `as(label)` selects it, and a last one compares with it.
+    pub(super) fn rows(&mut self, flow: &Flow, steps: &[Step<'_>], wherein: bool) -> Result<Op> {
+        let mut child = flow.child();
+        let mut steps = steps;
+        let mut end = None;
+        if wherein {
+            if let Some((first, rest)) = steps.split_first()
+                && first.name == "as"
+                && let [Arg { kind: ArgKind::Text(label), .. }] = first.args.as_slice()
+            {
+                let (object, _, kind) = self.labelled(flow, label);
+                let slot = match object {
+                    Expr::Slot(slot) => slot,
+                    object => {
+                        let slot = self.fresh();
+                        child.bind(slot, object);
+                        slot
+                    }
+                };
+                child.filter(not(is_null(Expr::Slot(slot))));
+                child.scope.cur = Some(slot);
+                child.scope.kind = kind;
+                child.scope.near = None;
+                steps = rest;
+            }
+            if let Some((last, rest)) = steps.split_last()
+                && last.name == "as"
+                && let [Arg { kind: ArgKind::Text(label), .. }] = last.args.as_slice()
+            {
+                let (object, ..) = self.labelled(flow, label);
+                end = Some(object);
+                steps = rest;
+            }
+            child.scope.wherein =
+                steps.first().is_some_and(|s| matches!(s.name, "and" | "or" | "not")) || steps.iter().any(is_infix);
+        }
+        self.steps(&mut child, steps, None)?;
+        if let (Some(end), Some(cur)) = (end, child.scope.cur) {
+            child.filter(Expr::compare(tidegraph_plan::Comparison::Equal, Expr::Slot(cur), end));
+        }
+        Ok(child.op)
+    }
+
+    /// `where(P)`, `where(label, P)` with their `by()`s: the first is for what is compared, the others for the labels.
+    fn where_predicate(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        step: &Step<'_>,
+        start: Option<&Arg<'_>>,
+        predicate: &Predicate<'_>,
+    ) -> Result<()> {
+        let bys = self.bys(cursor.take_all("by"))?;
+        let mut names = vec![];
+        label_names(predicate, &mut names);
+        let mut objects = vec![];
+        let starts = start.into_iter().map(Some).chain(std::iter::once(None).take(usize::from(start.is_none())));
+        for (index, name) in starts.chain(names.into_iter().map(Some)).enumerate() {
+            let (object, kind) = match name {
+                None => (Expr::Slot(flow.cur(step)?), flow.scope.kind),
+                Some(Arg { kind: ArgKind::Text(label), .. }) => {
+                    let (object, _, kind) = self.labelled(flow, label);
+                    (object, kind)
+                }
+                Some(arg) => {
+                    return Err(Failure::syntax(arg.at, format!("expected a label, found {}", arg.describe())));
+                }
+            };
+            objects.push(if bys.is_empty() {
+                object
+            } else {
+                let by = &bys[index % bys.len()];
+                if matches!(by, By::Identity) { object } else { self.by_value(flow, by, object, kind)?.expr }
+            });
+        }
+        let mut objects = std::collections::VecDeque::from(objects);
+        let left = objects.pop_front().unwrap_or(Expr::Literal(Value::Null));
+        let test = self.predicate_expr(predicate, &left, &mut How::Labels(objects))?;
+        flow.filter(test);
+        Ok(())
+    }
+
+    /// The object of a label: a map's entry first, then the object that `as()` named. Null or unbound where there is
+    /// none; the flag says that there always is one.
+    pub(super) fn labelled(&mut self, flow: &Flow, name: &Str) -> (Expr, bool, Kind) {
+        let label = flow.label(name);
+        let entry = match flow.scope.cur {
+            Some(cur) if flow.scope.kind.may_be_map() => {
+                Some(call(Function::MapGet, vec![Expr::Slot(cur), text(name)]))
+            }
+            _ => None,
+        };
+        match (entry, label) {
+            (None, Some(label)) => (Expr::Slot(label.slot), label.certain, label.kind),
+            (Some(entry), Some(label)) => {
+                let either = call(Function::Coalesce, vec![entry, Expr::Slot(label.slot)]);
+                // With a label that every row has, only a null entry can leave nothing.
+                (either, label.certain, Kind::Unknown)
+            }
+            (Some(entry), None) => (entry, false, Kind::Unknown),
+            (None, None) => (Expr::Literal(Value::Unbound), false, Kind::Unknown),
+        }
+    }
+
+    // ---- filters as expressions
+
+    /// A traversal as a test of an object; `None` if it takes a subplan.
+    pub(super) fn test_expr(&mut self, steps: &[Step<'_>], at: &At, flow: &Flow) -> Result<Option<Expr>> {
+        if steps.iter().any(is_infix) {
+            return Ok(None);
+        }
+        let (at, productive, count) = self.scalars(steps, at, flow)?;
+        let rest = &steps[count..];
+        let mut all = vec![];
+        if let Some((first, tests)) = rest.split_first()
+            && first.name == "values"
+            && !first.args.is_empty()
+        {
+            let keys = match self.texts(&first.args) {
+                Ok(keys) if !keys.is_empty() => keys,
+                _ => return Ok(None),
+            };
+            if tests.is_empty() && keys.len() == 1 {
+                return Ok(Some(call(Function::HasProperty, vec![at.expr, text(&keys[0])])));
+            }
+            if tests.is_empty() || tests.iter().any(|s| s.name != "is") {
+                return Ok(None);
+            }
+            let mut args = vec![at.expr];
+            args.extend(keys.iter().map(text));
+            let list = call(Function::PropertyValues, args);
+            return Ok(Some(self.any(list, |c, item| {
+                let at = At { expr: item.clone(), kind: Kind::Scalar, near: None };
+                let mut all = vec![];
+                for step in tests {
+                    all.extend(c.step_test(step, &at, flow)?);
+                }
+                Ok(conjunction(all))
+            })?));
+        }
+        if !productive {
+            all.push(not(is_null(at.expr.clone())));
+        }
+        for step in rest {
+            match self.step_test(step, &at, flow)? {
+                Some(test) => all.push(test),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(conjunction(all)))
+    }
+
+    /// One filter step as a test of an object; `None` if it is none or takes a subplan.
+    fn step_test(&mut self, step: &Step<'_>, at: &At, flow: &Flow) -> Result<Option<Expr>> {
+        if is_has(step.name) {
+            let mut all = vec![];
+            for test in has_tests(step)? {
+                all.push(self.has_expr(&test, &at.expr, at.kind, flow)?);
+            }
+            return Ok(Some(conjunction(all)));
+        }
+        Ok(match (step.name, step.args.as_slice()) {
+            ("identity" | "barrier", []) => Some(Expr::literal(true)),
+            ("is", [Arg { kind: ArgKind::Predicate(predicate), .. }]) => {
+                Some(self.predicate_expr(predicate, &at.expr, &mut How::Value)?)
+            }
+            ("is", [value]) => Some(self.test("eq", std::slice::from_ref(value), &at.expr, &mut How::Value)?),
+            ("not", [Arg { kind: ArgKind::Traversal(steps), .. }]) => {
+                self.test_expr(steps, at, flow)?.map(never)
+            }
+            ("filter" | "where", [Arg { kind: ArgKind::Traversal(steps), .. }]) => {
+                self.test_expr(steps, at, flow)?
+            }
+            ("filter", [Arg { kind: ArgKind::Predicate(predicate), .. }]) => {
+                Some(self.predicate_expr(predicate, &at.expr, &mut How::Value)?)
+            }
+            ("and" | "or", args) if !args.is_empty() => {
+                let mut all = vec![];
+                for arg in args {
+                    let Some(steps) = arg.steps() else { return Err(wrong_arguments(step)) };
+                    match self.test_expr(steps, at, flow)? {
+                        Some(test) => all.push(test),
+                        None => return Ok(None),
+                    }
+                }
+                Some(if step.name == "and" { conjunction(all) } else { Expr::Or(all) })
+            }
+            _ => None,
+        })
+    }
+
+    /// Steps at the beginning that are functions of the object: the object after them, whether there always is one, and
+    /// how many steps they are.
+    pub(super) fn scalars(&mut self, steps: &[Step<'_>], at: &At, flow: &Flow) -> Result<(At, bool, usize)> {
+        let mut at = at.clone();
+        let mut productive = true;
+        for (index, step) in steps.iter().enumerate() {
+            // A step with modulators is another one.
+            if steps.get(index + 1).is_some_and(|s| matches!(s.name, "by" | "with")) {
+                return Ok((at, productive, index));
+            }
+            let expr = || at.expr.clone();
+            let (next, kind) = match (step.name, step.args.as_slice()) {
+                ("identity", []) => continue,
+                ("id", []) => (call(Function::Id, vec![expr()]), Kind::Scalar),
+                ("label", []) => (call(Function::Label, vec![expr()]), Kind::Scalar),
+                ("key", []) => (call(Function::PropertyKey, vec![expr()]), Kind::Scalar),
+                ("value", []) => (call(Function::PropertyValue, vec![expr()]), Kind::Scalar),
+                ("inV", []) => (call(Function::EndNode, vec![expr()]), Kind::Vertex),
+                ("outV", []) => (call(Function::StartNode, vec![expr()]), Kind::Vertex),
+                ("otherV", []) if at.near.is_some() => {
+                    let from = at.near.map_or(Expr::Literal(Value::Null), |n| Expr::Slot(n.from));
+                    (call(Function::OtherNode, vec![expr(), from]), Kind::Vertex)
+                }
+                ("constant", [value]) if super::literal(value).is_some_and(|v| !v.is_null()) => {
+                    (self.expr(value)?, Kind::Unknown)
+                }
+                ("loops", _) => (super::step::loops(flow, step)?, Kind::Scalar),
+                ("count", [Arg { kind: ArgKind::Constant("local"), .. }]) => {
+                    (call(Function::CountLocal, vec![expr()]), Kind::Scalar)
+                }
+                ("select", [Arg { kind: ArgKind::Text(label), .. }]) if !at.kind.may_be_map() => {
+                    match flow.label(label) {
+                        Some(label) => {
+                            productive &= label.certain;
+                            (Expr::Slot(label.slot), label.kind)
+                        }
+                        None => return Ok((at, productive, index)),
+                    }
+                }
+                ("valueMap", args) => match self.keys_of(args) {
+                    Some(keys) => {
+                        let mut args = vec![expr(), Expr::literal(false)];
+                        args.extend(keys);
+                        (call(Function::ValueMap, args), Kind::Map)
+                    }
+                    None => return Ok((at, productive, index)),
+                },
+                ("elementMap", args) => match self.keys_of(args) {
+                    Some(keys) => {
+                        let mut args = vec![expr()];
+                        args.extend(keys);
+                        (call(Function::ElementMap, args), Kind::Map)
+                    }
+                    None => return Ok((at, productive, index)),
+                },
+                _ => return Ok((at, productive, index)),
+            };
+            at = At { expr: next, kind, near: None };
+        }
+        Ok((at, productive, steps.len()))
+    }
+
+    /// Property keys as literals, if they are plain strings.
+    fn keys_of(&mut self, args: &[Arg<'_>]) -> Option<Vec<Expr>> {
+        args.iter().map(|a| a.text().map(text)).collect()
+    }
+}
+
+fn conjunction(mut all: Vec<Expr>) -> Expr {
+    match all.len() {
+        0 => Expr::literal(true),
+        1 => all.remove(0),
+        _ => all.into_iter().reduce(Expr::and).unwrap_or(Expr::And(vec![])),
+    }
+}
+
+/// True unless the test is true: an unknown test passes its negation.
+pub(super) fn never(test: Expr) -> Expr {
+    if is_known(&test) {
+        return not(test);
+    }
+    not(call(Function::Coalesce, vec![test, Expr::literal(false)]))
+}
+
+/// Whether a test is never null.
+fn is_known(test: &Expr) -> bool {
+    match test {
+        Expr::HasAnyLabel(..) | Expr::IsNull(_) | Expr::IsBound(_) => true,
+        Expr::Literal(value) => !value.is_null(),
+        Expr::Call(function, _) => *function == Function::HasProperty,
+        Expr::Not(inner) => is_known(inner),
+        Expr::And(all) | Expr::Or(all) => all.iter().all(is_known),
+        _ => false,
+    }
+}

@@ -1,0 +1,230 @@
+//! The `has` family as tests.
+
+use super::{Compiler, Flow, Kind, Result, call, not, text, wrong_arguments};
+use crate::ast::{Arg, ArgKind, Predicate, Step};
+use crate::compile::filter::At;
+use crate::compile::predicate::How;
+use crate::compile::start::label_group;
+use crate::error::Failure;
+use tidegraph_plan::{Expr, Function, Quantifier};
+use tidegraph_types::{Str, Value};
+
+/// What something is compared with.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operand<'a, 't> {
+    /// Equal to one of these.
+    Values(&'a [Arg<'t>]),
+    /// A predicate.
+    Test(&'a Predicate<'t>),
+}
+
+/// One test of a `has` step.
+#[derive(Clone, Debug)]
+pub(super) enum Has<'a, 't> {
+    Exists(Str),
+    Missing(Str),
+    Property(Str, Operand<'a, 't>),
+    Child(Str, &'a Step<'t>, &'a [Step<'t>]),
+    Label(Operand<'a, 't>),
+    Id(Operand<'a, 't>),
+    Key(Operand<'a, 't>),
+    Value(Operand<'a, 't>),
+    /// `has(null)` and the like: passes nothing.
+    Never,
+}
+
+/// Whether a step of this name is one of the family.
+pub(super) fn is_has(name: &str) -> bool {
+    matches!(name, "has" | "hasId" | "hasLabel" | "hasNot" | "hasKey" | "hasValue")
+}
+
+/// The tests of a `has` step; all must hold.
+pub(super) fn has_tests<'a, 't>(step: &'a Step<'t>) -> Result<Vec<Has<'a, 't>>> {
+    let args = step.args.as_slice();
+    let operand = |args: &'a [Arg<'t>]| match args {
+        [Arg { kind: ArgKind::Predicate(p), .. }] => Operand::Test(p),
+        _ => Operand::Values(args),
+    };
+    let key = |arg: &Arg<'t>| match &arg.kind {
+        ArgKind::Text(text) => Ok(Some(text.clone())),
+        ArgKind::Value(Value::Null) => Ok(None),
+        ArgKind::Variable(_) => Err(Failure::unsupported(arg.at, "a variable as a property key of has()")),
+        _ => Err(wrong_arguments(step)),
+    };
+    if let Some((at, name)) = args.iter().find_map(|a| match &a.kind {
+        ArgKind::Other(name) => Some((a.at, name)),
+        _ => None,
+    }) {
+        return Err(Failure::unsupported(at, name.to_string()));
+    }
+    let predicates = args.iter().filter(|a| matches!(a.kind, ArgKind::Predicate(_))).count();
+    let wrong = predicates > 1 || (step.name != "has" && (args.is_empty() || (predicates == 1 && args.len() > 1)));
+    if wrong {
+        return Err(wrong_arguments(step));
+    }
+    let one = |test| Ok(vec![test]);
+    let exists = |k: Option<Str>| k.map_or(Has::Never, Has::Exists);
+    match (step.name, args) {
+        ("hasId", _) => one(Has::Id(operand(args))),
+        ("hasLabel", _) => one(Has::Label(operand(args))),
+        ("hasKey", _) => one(Has::Key(operand(args))),
+        ("hasValue", _) => one(Has::Value(operand(args))),
+        ("hasNot", [k]) => match key(k)? {
+            Some(k) => one(Has::Missing(k)),
+            None => Ok(vec![]),
+        },
+        ("has", [k]) => one(exists(key(k)?)),
+        ("has", [Arg { kind: ArgKind::Constant(token), .. }, value]) => {
+            if value.steps().is_some() {
+                return Err(Failure::unsupported(value.at, format!("has({token}, traversal)")));
+            }
+            let operand = operand(&args[1..]);
+            one(match *token {
+                "id" => Has::Id(operand),
+                "label" => Has::Label(operand),
+                "key" => Has::Key(operand),
+                "value" => Has::Value(operand),
+                _ => return Err(wrong_arguments(step)),
+            })
+        }
+        ("has", [k, value]) => match (key(k)?, value.steps()) {
+            (None, _) => one(Has::Never),
+            (Some(k), Some(steps)) => one(Has::Child(k, step, steps)),
+            (Some(k), None) => one(Has::Property(k, operand(&args[1..]))),
+        },
+        ("has", [label, k, _]) => {
+            if !matches!(label.kind, ArgKind::Text(_) | ArgKind::Variable(_) | ArgKind::Value(Value::Null)) {
+                return Err(wrong_arguments(step));
+            }
+            let label = Has::Label(Operand::Values(&args[..1]));
+            Ok(vec![label, key(k)?.map_or(Has::Never, |k| Has::Property(k, operand(&args[2..])))])
+        }
+        _ => Err(wrong_arguments(step)),
+    }
+}
+
+impl Compiler {
+    /// A test of an object as an expression.
+    pub(super) fn has_expr(
+        &mut self,
+        test: &Has<'_, '_>,
+        cur: &Expr,
+        kind: Kind,
+        flow: &Flow,
+    ) -> Result<Expr> {
+        Ok(match test {
+            Has::Never => Expr::literal(false),
+            Has::Exists(key) => call(Function::HasProperty, vec![cur.clone(), text(key)]),
+            Has::Missing(key) => not(call(Function::HasProperty, vec![cur.clone(), text(key)])),
+            Has::Property(key, operand) => {
+                if kind == Kind::Edge && is_plain(operand) {
+                    let value = Expr::Property(Box::new(cur.clone()), key.clone());
+                    return self.operand_expr(operand, &value, &mut How::Value);
+                }
+                let list = call(Function::PropertyValues, vec![cur.clone(), text(key)]);
+                self.any(list, |c, item| c.operand_expr(operand, item, &mut How::Value))?
+            }
+            Has::Child(key, step, steps) => {
+                let list = call(Function::PropertyValues, vec![cur.clone(), text(key)]);
+                self.any(list, |c, item| {
+                    let at = At { expr: item.clone(), kind: Kind::Scalar, near: None };
+                    c.test_expr(steps, &at, flow)?
+                        .ok_or_else(|| Failure::unsupported(step.at, "has(key, traversal) of this form"))
+                })?
+            }
+            Has::Label(operand) => self.label_expr(test, operand, cur, kind)?,
+            Has::Id(operand) => {
+                let id = call(Function::Id, vec![cur.clone()]);
+                self.operand_expr(&spread(operand), &id, &mut How::Id)?
+            }
+            Has::Key(operand) => {
+                let key = call(Function::PropertyKey, vec![cur.clone()]);
+                self.operand_expr(operand, &key, &mut How::Value)?
+            }
+            Has::Value(operand) => {
+                let value = call(Function::PropertyValue, vec![cur.clone()]);
+                self.operand_expr(operand, &value, &mut How::Value)?
+            }
+        })
+    }
+
+    fn label_expr(
+        &mut self,
+        test: &Has<'_, '_>,
+        operand: &Operand<'_, '_>,
+        cur: &Expr,
+        kind: Kind,
+    ) -> Result<Expr> {
+        if kind == Kind::Property {
+            let key = call(Function::PropertyKey, vec![cur.clone()]);
+            return self.operand_expr(operand, &key, &mut How::Value);
+        }
+        if let Some(labels) = label_group(test) {
+            return Ok(Expr::HasAnyLabel(Box::new(cur.clone()), labels));
+        }
+        if let Operand::Test(Predicate::Test(name @ ("neq" | "without"), args)) = operand {
+            let name = if *name == "neq" { "eq" } else { "within" };
+            let positive = Predicate::Test(name, args.clone());
+            let positive = Has::Label(Operand::Test(&positive));
+            if let Some(labels) = label_group(&positive) {
+                return Ok(not(Expr::HasAnyLabel(Box::new(cur.clone()), labels)));
+            }
+        }
+        let label = call(Function::Label, vec![cur.clone()]);
+        if kind == Kind::Edge {
+            return self.operand_expr(operand, &label, &mut How::Value);
+        }
+        // A vertex has several labels; one that passes is enough.
+        let labels = call(Function::Split, vec![label, Expr::literal("::")]);
+        self.any(labels, |c, item| c.operand_expr(operand, item, &mut How::Value))
+    }
+
+    /// Whether a test holds for any item of a list.
+    pub(super) fn any(
+        &mut self,
+        list: Expr,
+        test: impl FnOnce(&mut Self, &Expr) -> Result<Expr>,
+    ) -> Result<Expr> {
+        let variable = self.fresh();
+        let predicate = test(self, &Expr::Slot(variable))?;
+        Ok(Expr::Quantified {
+            quantifier: Quantifier::Any,
+            variable,
+            list: Box::new(list),
+            predicate: Box::new(predicate),
+        })
+    }
+
+    pub(super) fn operand_expr(
+        &mut self,
+        operand: &Operand<'_, '_>,
+        left: &Expr,
+        how: &mut How,
+    ) -> Result<Expr> {
+        match operand {
+            Operand::Test(predicate) => self.predicate_expr(predicate, left, how),
+            Operand::Values([value]) => self.test("eq", std::slice::from_ref(value), left, how),
+            Operand::Values(values) => self.test("within", values, left, how),
+        }
+    }
+}
+
+/// A list of ids stands for its items.
+fn spread<'a, 't>(operand: &Operand<'a, 't>) -> Operand<'a, 't> {
+    match operand {
+        Operand::Values([Arg { kind: ArgKind::List(items), .. }]) => Operand::Values(items),
+        other => *other,
+    }
+}
+
+/// Whether a missing value cannot pass, also without looking.
+fn is_plain(operand: &Operand<'_, '_>) -> bool {
+    match operand {
+        Operand::Values(args) => args.iter().all(|a| a.kind != ArgKind::Value(Value::Null)),
+        Operand::Test(Predicate::Test(name, args)) => {
+            !matches!(*name, "without" | "within")
+                && args.iter().all(|a| a.kind != ArgKind::Value(Value::Null))
+        }
+        Operand::Test(_) => false,
+    }
+}

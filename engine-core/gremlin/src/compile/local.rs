@@ -1,0 +1,192 @@
+//! Steps with local scope: on the items of a collection instead of the traversers.
+
+use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, wrong_arguments};
+use crate::ast::{Arg, ArgKind, Step};
+use crate::compile::by::{self, By, Order};
+use crate::compile::property::collect_map;
+use crate::error::Failure;
+use tidegraph_plan::{BindKind, Expr, Function, Op, Slot, SortKey};
+use tidegraph_types::Value;
+
+impl Compiler {
+    pub(super) fn local_scope(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        step: &Step<'_>,
+        dest: Option<Slot>,
+    ) -> Result<()> {
+        let cur = flow.cur(step)?;
+        let args = &step.args[1..];
+        let kind = flow.scope.kind;
+        let simple = |function| call(function, vec![Expr::Slot(cur)]);
+        match (step.name, args) {
+            ("count", []) => {
+                let out = self.or_fresh(dest);
+                flow.bind(out, simple(Function::CountLocal));
+                flow.goto(out, Kind::Scalar);
+            }
+            ("sum" | "min" | "max" | "mean", []) => {
+                let function = match step.name {
+                    "sum" => Function::SumLocal,
+                    "min" => Function::MinLocal,
+                    "max" => Function::MaxLocal,
+                    _ => Function::MeanLocal,
+                };
+                let out = self.or_fresh(dest);
+                flow.bind(out, simple(function));
+                flow.filter(not(is_null(Expr::Slot(out))));
+                flow.goto(out, Kind::Scalar);
+            }
+            ("dedup", []) => {
+                if let Some(by) = cursor.take("by") {
+                    return Err(Failure::unsupported(by.at, "dedup(local).by()"));
+                }
+                let out = self.or_fresh(dest);
+                flow.bind(out, simple(Function::DedupLocal));
+                flow.goto(out, kind);
+            }
+            ("dedup", _) => return Err(Failure::unsupported(step.at, "dedup(local, labels)")),
+            ("limit", [count]) => {
+                let (zero, count) = (Expr::literal(0_i64), self.integer(count)?);
+                self.range_local(flow, cur, zero, count, dest);
+            }
+            ("skip", [count]) => {
+                let low = self.integer(count)?;
+                self.range_local(flow, cur, low, Expr::literal(-1_i64), dest);
+            }
+            ("range", [low, high]) => {
+                let (low, high) = (self.integer(low)?, self.integer(high)?);
+                self.range_local(flow, cur, low, high, dest);
+            }
+            ("tail", _) if args.len() <= 1 => {
+                let count = match args {
+                    [count] => self.integer(count)?,
+                    _ => Expr::literal(1_i64),
+                };
+                let one = number(&count) == Some(1);
+                let list = call(Function::TailLocal, vec![Expr::Slot(cur), count]);
+                self.part(flow, list, one, dest);
+            }
+            ("order", []) => self.order_local(flow, cursor, cur, dest)?,
+            _ => return Err(wrong_arguments(step)),
+        }
+        Ok(())
+    }
+
+    fn range_local(&mut self, flow: &mut Flow, cur: Slot, low: Expr, high: Expr, dest: Option<Slot>) {
+        let one = match (number(&low), number(&high)) {
+            (Some(low), Some(high)) => high - low == 1 && high != -1,
+            _ => false,
+        };
+        let list = call(Function::RangeLocal, vec![Expr::Slot(cur), low, high]);
+        self.part(flow, list, one, dest);
+    }
+
+    /// A part of a collection. As in TinkerPop 3.7, a part of one item is the item itself (of a map: a map).
+    fn part(&mut self, flow: &mut Flow, list: Expr, one: bool, dest: Option<Slot>) {
+        let kind = flow.scope.kind;
+        let out = self.or_fresh(dest);
+        if one && kind != Kind::Map {
+            // Unwinding gives the only item of a list, nothing of an empty one, and a map as it is.
+            flow.wrap(|input| Op::Unwind { input, list, out });
+            flow.goto(out, Kind::Unknown);
+        } else {
+            flow.bind(out, list);
+            flow.goto(out, kind);
+        }
+    }
+
+    fn order_local(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        cur: Slot,
+        dest: Option<Slot>,
+    ) -> Result<()> {
+        let steps = cursor.take_all("by");
+        let mut keys = vec![];
+        for step in steps {
+            keys.push(match step.args.as_slice() {
+                [arg] if by::order(arg).is_some() => (By::Identity, by::order(arg)),
+                [by, order] => (self.by(step, std::slice::from_ref(by))?, by::order(order)),
+                args => (self.by(step, args)?, Some(Order::Ascending)),
+            });
+        }
+        let kind = flow.scope.kind;
+        let out = self.or_fresh(dest);
+        let of_map = kind == Kind::Map || keys.iter().any(|(by, _)| matches!(by, By::Column(_)));
+        if !of_map && keys.len() <= 1 && keys.iter().all(|(by, order)| matches!((by, order), (By::Identity, Some(o)) if *o != Order::Shuffle))
+        {
+            let descending = keys.first().is_some_and(|(_, order)| *order == Some(Order::Descending));
+            flow.bind(out, call(Function::OrderLocal, vec![Expr::Slot(cur), Expr::literal(descending)]));
+            flow.goto(out, kind);
+            return Ok(());
+        }
+        if keys.is_empty() {
+            keys.push((By::Identity, Some(Order::Ascending)));
+        }
+        let item = self.fresh();
+        let mut child = flow.child();
+        let list = call(Function::Unfold, vec![Expr::Slot(cur)]);
+        child.op = Op::Unwind { input: Box::new(Op::Argument), list, out: item };
+        let mut sort = vec![];
+        for ((by, order), step) in keys.iter().zip(steps.iter().map(Some).chain(std::iter::repeat(None))) {
+            let Some(order) = order else {
+                return Err(step.map_or_else(
+                    || Failure::syntax(0, "expected an order".into()),
+                    wrong_arguments,
+                ));
+            };
+            let entry = |function| call(function, vec![Expr::Slot(item)]);
+            let descending = *order == Order::Descending;
+            match by {
+                _ if *order == Order::Shuffle => {
+                    sort.push(SortKey { expr: call(Function::Rand, vec![]), descending: false });
+                }
+                By::Identity if of_map => {
+                    sort.push(SortKey { expr: entry(Function::MapKeys), descending });
+                    sort.push(SortKey { expr: entry(Function::MapValues), descending });
+                }
+                by => {
+                    let value = self.by_value(&mut child, by, Expr::Slot(item), Kind::Unknown)?;
+                    let slot = self.slot_of(&mut child, value.expr);
+                    if !value.productive {
+                        child.filter(not(is_null(Expr::Slot(slot))));
+                    }
+                    sort.push(SortKey { expr: Expr::Slot(slot), descending });
+                }
+            }
+        }
+        child.wrap(|input| Op::Sort { input, keys: sort });
+        let bind = if of_map {
+            let all = self.fresh();
+            let entry = |function| call(function, vec![Expr::Slot(item)]);
+            child.wrap(|input| {
+                collect_map(input, entry(Function::MapKeys), entry(Function::MapValues), all)
+            });
+            BindKind::First(all)
+        } else {
+            BindKind::Collect(item)
+        };
+        let plan = Box::new(child.op);
+        flow.wrap(|input| Op::Bind { input, plan, out, kind: bind });
+        flow.goto(out, if of_map { Kind::Map } else { Kind::List });
+        Ok(())
+    }
+}
+
+fn number(expr: &Expr) -> Option<i64> {
+    match expr {
+        Expr::Literal(value) => Value::as_i64(value),
+        _ => None,
+    }
+}
+
+/// The arguments without a leading `global`.
+pub(super) fn global<'a, 't>(step: &'a Step<'t>) -> &'a [Arg<'t>] {
+    match step.args.split_first() {
+        Some((Arg { kind: ArgKind::Constant("global"), .. }, rest)) => rest,
+        _ => &step.args,
+    }
+}

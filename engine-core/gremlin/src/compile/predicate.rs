@@ -1,0 +1,202 @@
+//! `P` and `TextP` as expressions.
+//!
+//! Expressions are three-valued and a filter passes what is true, so that a comparison of types that do not compare drops
+//! the traverser, negated or not, as TinkerPop's does.
+
+use super::{Compiler, Result, call, is_null, literal, not};
+use crate::ast::{Arg, ArgKind, Predicate};
+use crate::compile::start::list;
+use crate::error::Failure;
+use std::collections::VecDeque;
+use tidegraph_plan::{Comparison, Expr, Function};
+use tidegraph_types::{Str, Value};
+
+/// What the operands of a predicate stand for.
+pub(super) enum How {
+    /// Values.
+    Value,
+    /// Ids, which are strings: numbers count as their text.
+    Id,
+    /// Labels of `where()`: their objects, in the order in which the predicate names them.
+    Labels(VecDeque<Expr>),
+}
+
+impl Compiler {
+    pub(super) fn predicate_expr(
+        &mut self,
+        predicate: &Predicate<'_>,
+        left: &Expr,
+        how: &mut How,
+    ) -> Result<Expr> {
+        Ok(match predicate {
+            Predicate::Test(name, args) => self.test(name, args, left, how)?,
+            Predicate::And(a, b) => {
+                let a = self.predicate_expr(a, left, how)?;
+                a.and(self.predicate_expr(b, left, how)?)
+            }
+            Predicate::Or(a, b) => {
+                let a = self.predicate_expr(a, left, how)?;
+                Expr::Or(vec![a, self.predicate_expr(b, left, how)?])
+            }
+            Predicate::Not(a) => not(self.predicate_expr(a, left, how)?),
+        })
+    }
+
+    /// One named test.
+    pub(super) fn test(&mut self, name: &str, args: &[Arg<'_>], left: &Expr, how: &mut How) -> Result<Expr> {
+        use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual};
+        let at = args.first().map_or(0, |a| a.at);
+        let two = |c: &mut Self, how: &mut How, low: Comparison, high: Comparison| {
+            let [a, b] = args else { return Err(Failure::syntax(at, format!("{name}() takes two values"))) };
+            let a = Expr::compare(low, left.clone(), c.operand(a, how)?);
+            Ok((a, Expr::compare(high, left.clone(), c.operand(b, how)?)))
+        };
+        Ok(match name {
+            "eq" | "neq" => {
+                let [arg] = args else { return Err(Failure::syntax(at, format!("{name}() takes one value"))) };
+                let equal = name == "eq";
+                if arg.kind == ArgKind::Value(Value::Null) && !matches!(how, How::Labels(_)) {
+                    let null = is_null(left.clone());
+                    return Ok(if equal { null } else { not(null) });
+                }
+                let comparison = if equal { Comparison::Equal } else { Comparison::NotEqual };
+                Expr::compare(comparison, left.clone(), self.operand(arg, how)?)
+            }
+            "lt" => self.compare(Less, args, left, how)?,
+            "lte" => self.compare(LessOrEqual, args, left, how)?,
+            "gt" => self.compare(Greater, args, left, how)?,
+            "gte" => self.compare(GreaterOrEqual, args, left, how)?,
+            "between" => {
+                let (low, high) = two(self, how, GreaterOrEqual, Less)?;
+                low.and(high)
+            }
+            "inside" => {
+                let (low, high) = two(self, how, Greater, Less)?;
+                low.and(high)
+            }
+            "outside" => {
+                let (low, high) = two(self, how, Less, Greater)?;
+                Expr::Or(vec![low, high])
+            }
+            "within" => self.within(args, left, how, false)?,
+            "without" => self.within(args, left, how, true)?,
+            "startingWith" => self.text_test(Function::StartsWith, args, left, how)?,
+            "endingWith" => self.text_test(Function::EndsWith, args, left, how)?,
+            "containing" => self.text_test(Function::Contains, args, left, how)?,
+            "regex" => self.text_test(Function::Regex, args, left, how)?,
+            "notStartingWith" => not(self.text_test(Function::StartsWith, args, left, how)?),
+            "notEndingWith" => not(self.text_test(Function::EndsWith, args, left, how)?),
+            "notContaining" => not(self.text_test(Function::Contains, args, left, how)?),
+            "notRegex" => not(self.text_test(Function::Regex, args, left, how)?),
+            other => return Err(Failure::unsupported(at, format!("P.{other}()"))),
+        })
+    }
+
+    fn compare(&mut self, with: Comparison, args: &[Arg<'_>], left: &Expr, how: &mut How) -> Result<Expr> {
+        let [arg] = args else {
+            return Err(Failure::syntax(args.first().map_or(0, |a| a.at), "expected one value".into()));
+        };
+        Ok(Expr::compare(with, left.clone(), self.operand(arg, how)?))
+    }
+
+    fn text_test(
+        &mut self,
+        function: Function,
+        args: &[Arg<'_>],
+        left: &Expr,
+        how: &mut How,
+    ) -> Result<Expr> {
+        let [arg] = args else {
+            return Err(Failure::syntax(args.first().map_or(0, |a| a.at), "expected one string".into()));
+        };
+        if !matches!(arg.kind, ArgKind::Text(_) | ArgKind::Variable(_) | ArgKind::Other(_)) {
+            return Err(Failure::syntax(arg.at, format!("expected a string, found {}", arg.describe())));
+        }
+        Ok(call(function, vec![left.clone(), self.operand(arg, how)?]))
+    }
+
+    /// `within` and `without`; a null among the items is found by a null.
+    fn within(&mut self, args: &[Arg<'_>], left: &Expr, how: &mut How, negated: bool) -> Result<Expr> {
+        let left = || Box::new(left.clone());
+        let sign = |found: Expr| if negated { not(found) } else { found };
+        match (how, args) {
+            (How::Labels(labels), [_]) => {
+                let object = labels.pop_front().unwrap_or(Expr::Literal(Value::Null));
+                return Ok(sign(Expr::In(left(), Box::new(call(Function::Unfold, vec![object])))));
+            }
+            (How::Labels(labels), _) => {
+                let objects = args.iter().filter_map(|_| labels.pop_front()).collect();
+                return Ok(sign(Expr::In(left(), Box::new(Expr::List(objects)))));
+            }
+            (how, [Arg { kind: ArgKind::Variable(name), .. }]) => {
+                let all = Expr::Parameter((*name).into());
+                let all = match how {
+                    How::Id => {
+                        let variable = self.fresh();
+                        Expr::Comprehension {
+                            variable,
+                            list: Box::new(all),
+                            filter: None,
+                            map: Some(Box::new(call(Function::ToText, vec![Expr::Slot(variable)]))),
+                        }
+                    }
+                    _ => all,
+                };
+                return Ok(sign(Expr::In(left(), Box::new(all))));
+            }
+            (how, args) => {
+                let args = match args {
+                    [Arg { kind: ArgKind::List(items) | ArgKind::Set(items), .. }] => items.as_slice(),
+                    _ => args,
+                };
+                let is_null_arg = |a: &&Arg<'_>| a.kind == ArgKind::Value(Value::Null);
+                let null = args.iter().any(|a| is_null_arg(&a));
+                let mut items = vec![];
+                for arg in args.iter().filter(|a| !is_null_arg(a)) {
+                    items.push(self.operand(arg, how)?);
+                }
+                let found = Expr::In(left(), Box::new(list(items)));
+                if !null {
+                    return Ok(sign(found));
+                }
+                let null = is_null(*left());
+                Ok(if negated { not(found).and(not(null)) } else { Expr::Or(vec![null, found]) })
+            }
+        }
+    }
+
+    fn operand(&mut self, arg: &Arg<'_>, how: &mut How) -> Result<Expr> {
+        match how {
+            How::Value => self.expr(arg),
+            How::Labels(labels) => Ok(labels.pop_front().unwrap_or(Expr::Literal(Value::Null))),
+            How::Id => {
+                let id = match &arg.kind {
+                    ArgKind::Vertex(id) => id,
+                    _ => arg,
+                };
+                match literal(id) {
+                    Some(value) => Ok(match value.as_i64() {
+                        Some(int) => Expr::Literal(Value::String(Str::from(int.to_string()))),
+                        None => Expr::Literal(value),
+                    }),
+                    None => Ok(call(Function::ToText, vec![self.expr(id)?])),
+                }
+            }
+        }
+    }
+}
+
+/// The label names of a `where()` predicate, in order.
+pub(super) fn label_names<'a, 't>(predicate: &'a Predicate<'t>, names: &mut Vec<&'a Arg<'t>>) {
+    match predicate {
+        Predicate::Test(_, args) => match args.as_slice() {
+            [Arg { kind: ArgKind::List(items), .. }] => names.extend(items),
+            args => names.extend(args),
+        },
+        Predicate::And(a, b) | Predicate::Or(a, b) => {
+            label_names(a, names);
+            label_names(b, names);
+        }
+        Predicate::Not(a) => label_names(a, names),
+    }
+}

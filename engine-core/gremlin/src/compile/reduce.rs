@@ -1,0 +1,335 @@
+//! Steps that look at many traversers: reductions, groups, order, distinct, slices.
+
+use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, wrong_arguments};
+use crate::ast::{Arg, ArgKind, Step};
+use crate::compile::by::{self, By, Order};
+use crate::compile::filter::At;
+use crate::compile::local::global;
+use crate::compile::property::collect_map;
+use crate::compile::step::is_local;
+use crate::error::Failure;
+use tidegraph_plan::{
+    AggregateItem, AggregateKind, ApplyKind, Arithmetic, BindKind, Comparison, Expr, Function, Op, Slot, SortKey,
+};
+
+/// Whether a step keeps state over several traversers.
+pub(super) fn is_stateful(step: &Step<'_>) -> bool {
+    is_reducing(step)
+        || (!is_local(step)
+            && matches!(step.name, "dedup" | "order" | "limit" | "range" | "skip" | "tail" | "inject"))
+}
+
+/// Whether a step makes one object of all.
+pub(super) fn is_reducing(step: &Step<'_>) -> bool {
+    !is_local(step)
+        && matches!(step.name, "count" | "sum" | "min" | "max" | "mean" | "fold" | "group" | "groupCount")
+}
+
+fn item(out: Slot, kind: AggregateKind, args: Vec<Expr>) -> AggregateItem {
+    AggregateItem { out, kind, args, distinct: false, empty_is_unbound: false }
+}
+
+impl Flow {
+    /// What an aggregate leaves of a scope.
+    pub(super) fn reduced(&mut self, out: Slot, kind: Kind) {
+        self.goto(out, kind);
+        self.scope.labels.clear();
+        self.scope.single = true;
+        self.scope.cut = true;
+    }
+}
+
+impl Compiler {
+    pub(super) fn reduce(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
+        if step.name == "fold" && !step.args.is_empty() {
+            return Err(Failure::unsupported(step.at, "fold(seed, operator)"));
+        }
+        if !global(step).is_empty() {
+            return Err(wrong_arguments(step));
+        }
+        let cur = flow.cur(step)?;
+        let out = self.or_fresh(dest);
+        let (kind, result) = match step.name {
+            "count" => (AggregateKind::CountRows, Kind::Scalar),
+            "fold" => (AggregateKind::Collect, Kind::List),
+            name => (aggregate(name), Kind::Scalar),
+        };
+        let args = if step.name == "count" { vec![] } else { vec![Expr::Slot(cur)] };
+        let empty_is_unbound = !matches!(step.name, "count" | "fold");
+        let item = AggregateItem { empty_is_unbound, ..item(out, kind, args) };
+        flow.wrap(|input| Op::Aggregate { input, keys: vec![], items: vec![item] });
+        flow.reduced(out, result);
+        Ok(())
+    }
+
+    pub(super) fn dedup(&mut self, flow: &mut Flow, cursor: &mut Cursor<'_, '_>, step: &Step<'_>) -> Result<()> {
+        let names = self.texts(global(step))?;
+        let cur = flow.cur(step)?;
+        let bys = self.bys(cursor.take_all("by"))?;
+        let by = match bys.as_slice() {
+            [] => By::Identity,
+            [by] => by.clone(),
+            _ => return Err(Failure::syntax(step.at, "dedup() takes one by()".into())),
+        };
+        let mut objects = vec![];
+        for name in &names {
+            objects.push(self.labelled(flow, name));
+        }
+        if names.is_empty() {
+            objects.push((Expr::Slot(cur), true, flow.scope.kind));
+        }
+        let mut distinct = vec![];
+        for (object, certain, kind) in objects {
+            let slot = self.slot_of(flow, object);
+            if !certain {
+                flow.filter(not(is_null(Expr::Slot(slot))));
+            }
+            let value = self.by_value(flow, &by, Expr::Slot(slot), kind)?;
+            if value.productive {
+                distinct.push(value.expr);
+            } else {
+                let slot = self.slot_of(flow, value.expr);
+                flow.filter(not(is_null(Expr::Slot(slot))));
+                distinct.push(Expr::Slot(slot));
+            }
+        }
+        flow.wrap(|input| Op::Distinct { input, by: distinct });
+        Ok(())
+    }
+
+    pub(super) fn order(&mut self, flow: &mut Flow, cursor: &mut Cursor<'_, '_>, step: &Step<'_>) -> Result<()> {
+        if !global(step).is_empty() {
+            return Err(wrong_arguments(step));
+        }
+        let cur = flow.cur(step)?;
+        let mut keys = vec![];
+        for by_step in cursor.take_all("by") {
+            let (by, order) = match by_step.args.as_slice() {
+                [arg] if by::order(arg).is_some() => (By::Identity, by::order(arg)),
+                [by, order] => (self.by(by_step, std::slice::from_ref(by))?, by::order(order)),
+                args => (self.by(by_step, args)?, Some(Order::Ascending)),
+            };
+            let Some(order) = order else { return Err(wrong_arguments(by_step)) };
+            if order == Order::Shuffle {
+                keys.push(SortKey { expr: call(Function::Rand, vec![]), descending: false });
+                continue;
+            }
+            let value = self.by_value(flow, &by, Expr::Slot(cur), flow.scope.kind)?;
+            let expr = if value.productive {
+                value.expr
+            } else {
+                let slot = self.slot_of(flow, value.expr);
+                flow.filter(not(is_null(Expr::Slot(slot))));
+                Expr::Slot(slot)
+            };
+            keys.push(SortKey { expr, descending: order == Order::Descending });
+        }
+        if keys.is_empty() {
+            keys.push(SortKey { expr: Expr::Slot(cur), descending: false });
+        }
+        flow.wrap(|input| Op::Sort { input, keys });
+        Ok(())
+    }
+
+    /// `limit`, `range`, `skip`, `tail` over the traversers.
+    pub(super) fn slice(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {
+        flow.cur(step)?;
+        let number = |arg: &Arg<'_>| match &arg.kind {
+            ArgKind::Value(value) => value.as_i64(),
+            _ => None,
+        };
+        let (skip, limit) = match (step.name, global(step)) {
+            ("tail", args) if args.len() <= 1 => {
+                let count = match args {
+                    [count] => self.integer(count)?,
+                    _ => Expr::literal(1_i64),
+                };
+                flow.scope.single |= args.first().is_none_or(|a| number(a) == Some(1));
+                flow.wrap(|input| Op::Tail { input, count });
+                return Ok(());
+            }
+            ("limit", [count]) if number(count) == Some(-1) => return Ok(()),
+            ("limit", [count]) => {
+                flow.scope.single |= number(count).is_some_and(|n| n <= 1);
+                (None, Some(self.integer(count)?))
+            }
+            ("skip", [count]) => (Some(self.integer(count)?), None),
+            ("range", [low, high]) => {
+                let skip = self.integer(low)?;
+                let limit = self.integer(high)?;
+                let limit = match (number(low), number(high)) {
+                    (_, Some(-1)) => None,
+                    (Some(l), Some(h)) if l < 0 || h < l => {
+                        return Err(Failure::syntax(step.at, format!("not a legal range: [{l}, {h}]")));
+                    }
+                    (Some(0), _) => Some(limit),
+                    (Some(l), Some(h)) => Some(Expr::literal(h - l)),
+                    _ => Some(Expr::Arithmetic(
+                        Arithmetic::Subtract,
+                        Box::new(limit),
+                        Box::new(skip.clone()),
+                    )),
+                };
+                (Some(skip).filter(|_| number(low) != Some(0)), limit)
+            }
+            _ => return Err(wrong_arguments(step)),
+        };
+        if skip.is_some() || limit.is_some() {
+            flow.wrap(|input| Op::Slice { input, skip, limit });
+        }
+        Ok(())
+    }
+
+    // ---- groups
+
+    pub(super) fn group(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        step: &Step<'_>,
+        dest: Option<Slot>,
+    ) -> Result<()> {
+        if !step.args.is_empty() {
+            return Err(Failure::unsupported(step.at, format!("{}(side effect)", step.name)));
+        }
+        let cur = flow.cur(step)?;
+        let kind = flow.scope.kind;
+        let bys = self.bys(cursor.take_all("by"))?;
+        let most = if step.name == "group" { 2 } else { 1 };
+        if bys.len() > most {
+            return Err(Failure::syntax(step.at, format!("{}() takes {most} by() at most", step.name)));
+        }
+        let key = self.by_value(flow, bys.first().unwrap_or(&By::Identity), Expr::Slot(cur), kind)?;
+        // The key's own slot: values computed below must not move it.
+        let key_slot = self.fresh();
+        flow.bind(key_slot, key.expr);
+        if !key.productive {
+            flow.filter(not(is_null(Expr::Slot(key_slot))));
+        }
+        let value = if step.name == "groupCount" {
+            let count = self.fresh();
+            self.aggregate_by(flow, key_slot, vec![item(count, AggregateKind::CountRows, vec![])]);
+            Expr::Slot(count)
+        } else {
+            match bys.get(1).unwrap_or(&By::Identity) {
+                By::Traversal(steps) => self.group_value(flow, steps, key_slot, cur, kind)?,
+                by => {
+                    let value = self.by_value(flow, by, Expr::Slot(cur), kind)?;
+                    let all = self.fresh();
+                    self.aggregate_by(flow, key_slot, vec![item(all, AggregateKind::Collect, vec![value.expr])]);
+                    Expr::Slot(all)
+                }
+            }
+        };
+        let out = self.or_fresh(dest);
+        flow.wrap(|input| collect_map(input, Expr::Slot(key_slot), value, out));
+        flow.reduced(out, Kind::Map);
+        Ok(())
+    }
+
+    fn aggregate_by(&mut self, flow: &mut Flow, key: Slot, items: Vec<AggregateItem>) {
+        flow.wrap(|input| Op::Aggregate { input, keys: vec![(key, Expr::Slot(key))], items });
+        flow.scope.labels.clear();
+        flow.scope.near = None;
+    }
+
+    /// The value of each group. What stands before the first step that looks at several objects runs for each element,
+    /// that step for each group, the rest on its result. Without such a step the last element decides.
+    fn group_value(
+        &mut self,
+        flow: &mut Flow,
+        steps: &[Step<'_>],
+        key: Slot,
+        cur: Slot,
+        kind: Kind,
+    ) -> Result<Expr> {
+        let at = At { expr: Expr::Slot(cur), kind, near: flow.scope.near };
+        let Some(index) = steps.iter().position(is_stateful) else {
+            let value = self.child_value(flow, steps, at)?;
+            let (all, last) = (self.fresh(), self.fresh());
+            self.aggregate_by(flow, key, vec![item(all, AggregateKind::Collect, vec![value.expr])]);
+            flow.bind(last, call(Function::Last, vec![Expr::Slot(all)]));
+            flow.filter(not(is_null(Expr::Slot(last))));
+            return Ok(Expr::Slot(last));
+        };
+        let (before, barrier, rest) = (&steps[..index], &steps[index], &steps[index + 1..]);
+        // One row for each object that reaches the barrier; an element without any keeps a row with nothing in it.
+        let object = if before.is_empty() {
+            cur
+        } else {
+            let object = self.fresh();
+            let mut child = flow.child();
+            child.scope.alias = false;
+            self.steps(&mut child, before, Some(object))?;
+            let plan = Box::new(child.op);
+            flow.wrap(|input| Op::Apply { input, plan, kind: ApplyKind::Optional(vec![object]) });
+            object
+        };
+        let simple = global(barrier).is_empty()
+            && matches!(barrier.name, "count" | "sum" | "min" | "max" | "mean" | "fold");
+        let out = self.fresh();
+        let (result, kind) = if simple {
+            let value = vec![Expr::Slot(object)];
+            match barrier.name {
+                "count" => {
+                    self.aggregate_by(flow, key, vec![item(out, AggregateKind::Count, value)]);
+                    (out, Kind::Scalar)
+                }
+                "fold" => {
+                    self.aggregate_by(flow, key, vec![item(out, AggregateKind::Collect, value)]);
+                    (out, Kind::List)
+                }
+                name => {
+                    let count = self.fresh();
+                    let items = vec![
+                        item(out, aggregate(name), value.clone()),
+                        item(count, AggregateKind::Count, value),
+                    ];
+                    self.aggregate_by(flow, key, items);
+                    flow.filter(Expr::compare(Comparison::Greater, Expr::Slot(count), Expr::literal(0_i64)));
+                    (out, Kind::Scalar)
+                }
+            }
+        } else {
+            let all = self.fresh();
+            self.aggregate_by(flow, key, vec![item(all, AggregateKind::Collect, vec![Expr::Slot(object)])]);
+            if !is_reducing(barrier) {
+                let size = call(Function::Size, vec![Expr::Slot(all)]);
+                flow.filter(Expr::compare(Comparison::Greater, size, Expr::literal(0_i64)));
+            }
+            let mut child = flow.child();
+            let each = self.fresh();
+            child.op = Op::Unwind { input: Box::new(Op::Argument), list: Expr::Slot(all), out: each };
+            child.scope.cur = Some(each);
+            child.scope.kind = Kind::Unknown;
+            child.scope.near = None;
+            child.scope.single = false;
+            self.steps(&mut child, &steps[index..], None)?;
+            let end = child.scope.cur.unwrap_or(each);
+            let plan = Box::new(child.op);
+            flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(end) });
+            flow.filter(Expr::IsBound(out));
+            return Ok(Expr::Slot(out));
+        };
+        if rest.is_empty() {
+            return Ok(Expr::Slot(result));
+        }
+        let at = At { expr: Expr::Slot(result), kind, near: None };
+        let value = self.child_value(flow, rest, at)?;
+        if value.productive {
+            return Ok(value.expr);
+        }
+        let slot = self.slot_of(flow, value.expr);
+        flow.filter(not(is_null(Expr::Slot(slot))));
+        Ok(Expr::Slot(slot))
+    }
+}
+
+fn aggregate(name: &str) -> AggregateKind {
+    match name {
+        "sum" => AggregateKind::Sum,
+        "min" => AggregateKind::Min,
+        "max" => AggregateKind::Max,
+        _ => AggregateKind::Average,
+    }
+}

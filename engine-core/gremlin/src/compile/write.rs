@@ -1,0 +1,290 @@
+//! Steps that change the graph: `addV`, `addE`, `property`, `drop`.
+//!
+//! The default cardinality of vertex properties is set, as Neptune's is; edges have single values.
+
+use super::{Compiler, Cursor, Flow, Kind, Result, call, wrong_arguments};
+use crate::ast::{Arg, ArgKind, Step};
+use crate::compile::filter::At;
+use crate::error::Failure;
+use tidegraph_plan::{BindKind, Expr, Function, Op, PropertyAssignment, Slot};
+use tidegraph_types::{Cardinality, Value};
+
+/// What `property()` steps write.
+#[derive(Default)]
+pub(super) struct Written {
+    pub(super) id: Option<Expr>,
+    pub(super) label: Option<Expr>,
+    pub(super) properties: Vec<PropertyAssignment>,
+    /// Values that a child computes and that may be missing.
+    maybe: Vec<PropertyAssignment>,
+    /// Maps that the request binds.
+    maps: Vec<Expr>,
+}
+
+fn cardinality(name: &str) -> Option<Cardinality> {
+    match name {
+        "single" => Some(Cardinality::Single),
+        "set" => Some(Cardinality::Set),
+        "list" => Some(Cardinality::List),
+        _ => None,
+    }
+}
+
+impl Compiler {
+    pub(super) fn add_vertex(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        step: &Step<'_>,
+        dest: Option<Slot>,
+    ) -> Result<()> {
+        let label = match step.args.as_slice() {
+            [] => None,
+            [arg] => Some(self.label_value(flow, step, arg)?),
+            _ => return Err(wrong_arguments(step)),
+        };
+        let mut written = Written::default();
+        for property in cursor.take_all("property") {
+            self.written(flow, property, &mut written)?;
+        }
+        let label = written.label.take().or(label);
+        let labels = vertex_labels(label);
+        let out = self.or_fresh(dest);
+        let Written { id, properties, .. } = &mut written;
+        let (id, properties) = (id.take(), std::mem::take(properties));
+        let properties_from = if written.maps.len() == 1 { written.maps.pop() } else { None };
+        flow.wrap(|input| Op::CreateVertex { input, out, id, labels, properties, properties_from });
+        flow.goto(out, Kind::Vertex);
+        self.write_rest(flow, out, written);
+        Ok(())
+    }
+
+    /// A label given as a string, a variable or a traversal.
+    fn label_value(&mut self, flow: &mut Flow, step: &Step<'_>, arg: &Arg<'_>) -> Result<Expr> {
+        match &arg.kind {
+            ArgKind::Text(_) | ArgKind::Variable(_) => self.expr(arg),
+            ArgKind::Traversal(steps) => {
+                let at = match flow.scope.cur {
+                    Some(_) => At::cur(flow, step)?,
+                    None => At { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None },
+                };
+                Ok(self.child_value(flow, steps, at)?.expr)
+            }
+            _ => Err(wrong_arguments(step)),
+        }
+    }
+
+    pub(super) fn add_edge(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        step: &Step<'_>,
+        dest: Option<Slot>,
+    ) -> Result<()> {
+        let [label] = step.args.as_slice() else { return Err(wrong_arguments(step)) };
+        let label = self.label_value(flow, step, label)?;
+        let (mut from, mut to) = (None, None);
+        let mut written = Written::default();
+        while let Some(next) = cursor.peek().filter(|s| matches!(s.name, "from" | "to" | "property")) {
+            cursor.next += 1;
+            match next.name {
+                "property" => self.written(flow, next, &mut written)?,
+                "from" => from = Some(self.end(flow, next)?),
+                _ => to = Some(self.end(flow, next)?),
+            }
+        }
+        let here = flow.scope.cur.map(Expr::Slot);
+        let missing = |end: &str| Failure::syntax(step.at, format!("addE() without {end}()"));
+        let from = from.or_else(|| here.clone()).ok_or_else(|| missing("from"))?;
+        let to = to.or(here).ok_or_else(|| missing("to"))?;
+        let label = written.label.take().unwrap_or(label);
+        let out = self.or_fresh(dest);
+        let (id, properties) = (written.id.take(), std::mem::take(&mut written.properties));
+        let properties_from = if written.maps.len() == 1 { written.maps.pop() } else { None };
+        flow.wrap(|input| Op::CreateEdge { input, out, id, label, from, to, properties, properties_from });
+        flow.goto(out, Kind::Edge);
+        self.write_rest(flow, out, written);
+        Ok(())
+    }
+
+    /// An end of a new edge.
+    pub(super) fn end(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<Expr> {
+        let [arg] = step.args.as_slice() else { return Err(wrong_arguments(step)) };
+        match &arg.kind {
+            ArgKind::Text(label) => {
+                let (object, _, _) = self.labelled(flow, label);
+                if object == Expr::Literal(Value::Unbound) {
+                    return Err(Failure::syntax(arg.at, format!("no step has the label '{label}'")));
+                }
+                Ok(object)
+            }
+            ArgKind::Traversal(steps) => {
+                if flow.scope.cur.is_some() {
+                    let at = At::cur(flow, step)?;
+                    return Ok(self.child_value(flow, steps, at)?.expr);
+                }
+                let mut child = flow.child();
+                self.steps(&mut child, steps, None)?;
+                let Some(end) = child.scope.cur else { return Err(wrong_arguments(step)) };
+                let out = self.fresh();
+                let plan = Box::new(child.op);
+                flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(end) });
+                Ok(Expr::Slot(out))
+            }
+            ArgKind::Vertex(id) => {
+                let ids = self.expr(id)?;
+                Ok(self.looked_up(flow, ids))
+            }
+            ArgKind::Variable(name) => {
+                let ids = Expr::Parameter((*name).into());
+                Ok(self.looked_up(flow, ids))
+            }
+            _ => Err(wrong_arguments(step)),
+        }
+    }
+
+    /// The vertex of an id, bound in the flow.
+    pub(super) fn looked_up(&mut self, flow: &mut Flow, ids: Expr) -> Expr {
+        let (vertex, out) = (self.fresh(), self.fresh());
+        let plan = Box::new(Op::LookupVertices { input: Box::new(Op::Argument), ids, out: vertex });
+        flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(vertex) });
+        Expr::Slot(out)
+    }
+
+    // ---- properties
+
+    /// `property` steps on what is there.
+    pub(super) fn set_properties(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        index: usize,
+    ) -> Result<()> {
+        let first = &cursor.steps[index];
+        let cur = flow.cur(first)?;
+        cursor.next = index;
+        let mut written = Written::default();
+        for step in cursor.take_all("property") {
+            self.written(flow, step, &mut written)?;
+            if written.id.is_some() || written.label.is_some() {
+                let what = if written.id.is_some() { "id" } else { "label" };
+                return Err(Failure::syntax(step.at, format!("the {what} of an element cannot be changed")));
+            }
+        }
+        self.write_rest(flow, cur, written);
+        Ok(())
+    }
+
+    /// Writes to an element what did not go into its creation.
+    pub(super) fn write_rest(&mut self, flow: &mut Flow, element: Slot, written: Written) {
+        if !written.properties.is_empty() {
+            let properties = written.properties;
+            flow.wrap(|input| Op::SetProperties { input, element: Expr::Slot(element), properties });
+        }
+        for map in written.maps {
+            flow.wrap(|input| Op::SetPropertyMap {
+                input,
+                element: Expr::Slot(element),
+                map,
+                replace: false,
+            });
+        }
+        for assignment in written.maybe {
+            // A null value would remove the key; a child without a result changes nothing.
+            let element = Expr::Case {
+                branches: vec![(super::is_null(assignment.value.clone()), Expr::Literal(Value::Null))],
+                otherwise: Box::new(Expr::Slot(element)),
+            };
+            flow.wrap(|input| Op::SetProperties { input, element, properties: vec![assignment] });
+        }
+    }
+
+    /// What one `property` step writes.
+    fn written(&mut self, flow: &mut Flow, step: &Step<'_>, written: &mut Written) -> Result<()> {
+        let (given, args) = match step.args.split_first() {
+            Some((Arg { kind: ArgKind::Constant(name), .. }, rest)) if cardinality(name).is_some() => {
+                (cardinality(name), rest)
+            }
+            _ => (None, step.args.as_slice()),
+        };
+        let default = given.unwrap_or(Cardinality::Set);
+        match args {
+            [key, value] => self.assignment(flow, step, key, value, default, written),
+            [Arg { kind: ArgKind::Map(entries), .. }] => {
+                for (key, value) in entries {
+                    self.assignment(flow, step, key, value, default, written)?;
+                }
+                Ok(())
+            }
+            [Arg { kind: ArgKind::Value(Value::Null), .. }] => Ok(()),
+            [Arg { kind: ArgKind::Variable(name), at }] => {
+                if given.is_some() {
+                    return Err(Failure::unsupported(*at, "property(cardinality, variable)"));
+                }
+                written.maps.push(Expr::Parameter((*name).into()));
+                Ok(())
+            }
+            [_, _, ..] => Err(Failure::unsupported(step.at, "meta-properties")),
+            _ => Err(wrong_arguments(step)),
+        }
+    }
+
+    fn assignment(
+        &mut self,
+        flow: &mut Flow,
+        step: &Step<'_>,
+        key: &Arg<'_>,
+        value: &Arg<'_>,
+        default: Cardinality,
+        written: &mut Written,
+    ) -> Result<()> {
+        let (cardinality, value) = match &value.kind {
+            ArgKind::Cardinality(name, inner) => (cardinality(name).unwrap_or(default), &**inner),
+            _ => (default, value),
+        };
+        let mut maybe = false;
+        let expr = match &value.kind {
+            ArgKind::Traversal(steps) => {
+                let at = match flow.scope.cur {
+                    Some(_) => At::cur(flow, step)?,
+                    None => At { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None },
+                };
+                let result = self.child_value(flow, steps, at)?;
+                maybe = !result.productive;
+                if maybe { Expr::Slot(self.slot_of(flow, result.expr)) } else { result.expr }
+            }
+            _ => self.expr(value)?,
+        };
+        match &key.kind {
+            ArgKind::Constant("id") => written.id = Some(expr),
+            ArgKind::Constant("label") => written.label = Some(expr),
+            ArgKind::Text(_) | ArgKind::Variable(_) => {
+                let assignment = PropertyAssignment { key: self.expr(key)?, value: expr, cardinality };
+                if maybe { written.maybe.push(assignment) } else { written.properties.push(assignment) }
+            }
+            ArgKind::Traversal(_) => return Err(Failure::unsupported(key.at, "property(traversal, value)")),
+            ArgKind::Other(name) => return Err(Failure::unsupported(key.at, name.to_string())),
+            _ => return Err(wrong_arguments(step)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn drop_elements(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {
+        if !step.args.is_empty() {
+            return Err(wrong_arguments(step));
+        }
+        let cur = flow.cur(step)?;
+        flow.wrap(|input| Op::Delete { input, targets: vec![Expr::Slot(cur)], detach: true });
+        flow.stop();
+        Ok(())
+    }
+}
+
+/// The labels of a new vertex: `a::b` are two, as in Neptune.
+pub(super) fn vertex_labels(label: Option<Expr>) -> Vec<Expr> {
+    match label {
+        None => vec![Expr::literal("vertex")],
+        Some(Expr::Literal(Value::String(text))) => text.split("::").map(Expr::literal).collect(),
+        Some(expr) => vec![call(Function::Split, vec![expr, Expr::literal("::")])],
+    }
+}
