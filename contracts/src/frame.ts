@@ -3,7 +3,8 @@
  * of the payload (u32, little endian), payload.
  */
 
-const HEADER_BYTES = 8;
+/** Bytes before the payload. */
+export const FRAME_HEADER_BYTES = 8;
 
 const TABLE = Uint32Array.from({ length: 256 }, (_, index) => {
   let crc = index;
@@ -23,12 +24,12 @@ export function* readFrames(bytes: Uint8Array, offset = 0): Generator<Uint8Array
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let at = offset;
   while (at < bytes.length) {
-    if (at + HEADER_BYTES > bytes.length) throw new Error(`frame at byte ${at}: header is torn`);
+    if (at + FRAME_HEADER_BYTES > bytes.length) throw new Error(`frame at byte ${at}: header is torn`);
     const length = view.getUint32(at, true);
-    const end = at + HEADER_BYTES + length;
+    const end = at + FRAME_HEADER_BYTES + length;
     if (length === 0) throw new Error(`frame at byte ${at}: payload is empty`);
     if (end > bytes.length) throw new Error(`frame at byte ${at}: payload of ${length} bytes is torn`);
-    const payload = bytes.subarray(at + HEADER_BYTES, end);
+    const payload = bytes.subarray(at + FRAME_HEADER_BYTES, end);
     if (crc32c(payload) !== view.getUint32(at + 4, true))
       throw new Error(`frame at byte ${at}: checksum does not match`);
     yield payload;

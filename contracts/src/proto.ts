@@ -2,18 +2,18 @@
 import protobuf from "protobufjs";
 import { contractPath } from "./paths.ts";
 
-/** Loads files by their paths below `proto/` and all that they import. Names stay as they are written. */
+/** Loads files by their paths below `proto/` and all that they import. */
 export function loadProtos(files: readonly string[]): protobuf.Root {
   const root = new protobuf.Root();
   root.resolvePath = (_origin, target) => contractPath(`proto/${target}`);
-  root.loadSync([...files], { keepCase: true });
+  root.loadSync([...files]);
   root.resolveAll();
   return root;
 }
 
 /**
- * Decodes a message into JSON of this shape, the same as Rust's golden files: names as in the `.proto` file, 64-bit integers
- * as text, enums by name, only what was set.
+ * Decodes a message into protobuf's JSON, as Rust's golden files hold it: names in camel case, 64-bit integers as text, enums by
+ * name, only what was set.
  */
 export function decodeToJson(root: protobuf.Root, message: string, payload: Uint8Array): unknown {
   const type = root.lookupType(message);
