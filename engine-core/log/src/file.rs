@@ -60,6 +60,7 @@ pub struct FileLog {
     tail: Option<Tail>,
     poisoned: Option<String>,
     recovery: Recovery,
+    bytes: u64,
     buffer: Vec<u8>,
     _lock: DiskLock,
 }
@@ -163,6 +164,7 @@ impl FileLog {
             tail: recovered.tail,
             poisoned: None,
             recovery: recovered.report,
+            bytes: recovered.bytes,
             buffer: Vec::new(),
             _lock: lock,
         })
@@ -257,6 +259,7 @@ impl LogStore for FileLog {
             return Err(self.poison(&error));
         }
         current.durable_bytes += self.buffer.len() as u64;
+        self.bytes += self.buffer.len() as u64;
         self.tail = tail;
         Ok(())
     }
@@ -300,6 +303,10 @@ impl LogStore for FileLog {
 
     fn first(&self) -> Option<Version> {
         self.tail.and(self.files.first()).map(|f| f.first)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 

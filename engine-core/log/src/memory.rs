@@ -51,6 +51,10 @@ impl LogStore for MemoryLog {
     fn first(&self) -> Option<Version> {
         self.records.front().map(|r| r.version).or_else(|| self.tail.map(|t| t.version.next()))
     }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
 }
 
 #[cfg(test)]

@@ -38,6 +38,8 @@ pub(crate) struct Recovered {
     pub files: Vec<LogFile>,
     pub tail: Option<Tail>,
     pub last_file_bytes: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
     pub report: Recovery,
 }
 
@@ -60,7 +62,7 @@ pub(crate) fn recover(disk: &dyn Disk, dir: &Path, shard: ShardId) -> Result<Rec
         files.pop();
     }
     let Some((last, _)) = files.last().cloned() else {
-        return Ok(Recovered { files: Vec::new(), tail: None, last_file_bytes: 0, report });
+        return Ok(Recovered { files: Vec::new(), tail: None, last_file_bytes: 0, bytes: 0, report });
     };
     let end = find_end(disk, &last, shard)?;
     if end.torn_bytes > 0 {
@@ -74,11 +76,12 @@ pub(crate) fn recover(disk: &dyn Disk, dir: &Path, shard: ShardId) -> Result<Rec
         file.truncate(end.offset).and_then(|()| file.sync_data()).map_err(Error::disk)?;
         report.torn_bytes = end.torn_bytes;
     }
+    let bytes = files.iter().map(|(_, bytes)| bytes).sum::<u64>() - end.torn_bytes;
     let files: Vec<LogFile> = files.into_iter().map(|(file, _)| file).collect();
     // A file without records still tells the tail: its header names the version and epoch before its first record.
     let version = Version((last.first.0 + end.records).saturating_sub(1));
     let tail = Some(Tail { version, epoch: end.epoch });
-    Ok(Recovered { files, tail, last_file_bytes: end.offset, report })
+    Ok(Recovered { files, tail, last_file_bytes: end.offset, bytes, report })
 }
 
 /// Whether the last file ends within its header or has one that was never whole.

@@ -39,6 +39,10 @@ pub trait LogStore: Send {
     /// The oldest version that can be read; `None` when there never was a record. One after the tail when all were
     /// trimmed.
     fn first(&self) -> Option<Version>;
+
+    /// Bytes that were there when the log was opened and bytes appended since; trimming does not lower it. Tells when
+    /// a checkpoint is due. 0 for a log that takes no disk.
+    fn bytes(&self) -> u64;
 }
 
 /// Whether `record` may follow `tail`. A first record may have any version but 0, which is the empty graph.

@@ -1,1 +1,34 @@
-//! placeholder
+//! The sequencer: gives versions, checks conflicts, appends to the log. One at a time for each graph.
+//!
+//! Roles: [`Sequencer`] is the handle that every thread of the process shares; the *owner* (`owner.rs`) is the one
+//! thread that has the log and the [`Applier`]; `keys.rs` remembers when each key was last written; `dictionary.rs` is
+//! the token dictionary, which readers use without asking the owner.
+//!
+//! Flow of a commit:
+//! 1. [`Sequencer::commit`] checks sizes and values on the caller's thread and queues the request.
+//! 2. The owner takes what waits (group commit) and, in order, refuses each request of which a read key was written
+//!    after its read version, by an earlier transaction of the same group too; the others get the next versions.
+//! 3. All records go to the log in one append. When it answers, they are committed.
+//! 4. The owner applies each record, publishes its version, and only then answers the callers, so that a client that
+//!    was answered reads its own write.
+//!
+//! Invariants: a transaction is committed if and only if its record is in the log (TXN-1: no version is given twice);
+//! it commits only if nothing that it read was written after its read version (TXN-2). A refused append leaves no
+//! trace here: keys, tokens and versions go back to what they were. When the log cannot say what is durable, or a
+//! record cannot be applied, the sequencer stops and refuses every write from then on; it must never guess.
+
+mod config;
+mod dictionary;
+mod error;
+mod keys;
+mod owner;
+mod request;
+mod sequencer;
+
+pub use config::SequencerConfig;
+pub use error::Error;
+pub use request::LoadCommit;
+pub use sequencer::{Applier, Recovered, Sequencer};
+
+#[cfg(test)]
+mod tests;

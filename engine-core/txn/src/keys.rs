@@ -1,0 +1,190 @@
+//! When each key was last written: what conflicts are found with.
+//!
+//! Bounded: the oldest entries are forgotten, and the *floor* is the newest version that was forgotten. Whoever read
+//! before the floor can no longer be told from one with a conflict, and is refused.
+//!
+//! Writes of a group count at once, so that its later members see them; [`Keys::undo`] takes them back when the log
+//! refuses the group, [`Keys::settle`] makes them stay. Nothing is forgotten in between.
+
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use tidegraph_types::{Key, Version};
+
+#[derive(Debug)]
+pub(crate) struct Keys {
+    last: FxHashMap<Key, Version>,
+    /// Writes in order of version; those that `last` no longer names are stale.
+    order: VecDeque<(Version, Key)>,
+    limit: usize,
+    marks: Marks,
+    /// What to put back on `undo`.
+    before: Vec<(Key, Option<Version>)>,
+    settled: Marks,
+}
+
+/// Versions that stand for many keys.
+#[derive(Clone, Copy, Debug)]
+struct Marks {
+    /// Newest version that was forgotten.
+    floor: Version,
+    /// Newest write of anything: what [`Key::GRAPH`] conflicts with.
+    any: Version,
+    /// Newest write of everything, so to speak: a load, of which nobody knows the keys.
+    all: Version,
+    /// Newest write of what a bulk load checks its input against.
+    checked_by_loads: Version,
+}
+
+impl Keys {
+    /// Nothing is known of what was written up to `version`.
+    pub fn new(limit: usize, version: Version) -> Self {
+        let marks = Marks { floor: version, any: version, all: version, checked_by_loads: version };
+        Self {
+            last: FxHashMap::default(),
+            order: VecDeque::new(),
+            limit,
+            marks,
+            before: Vec::new(),
+            settled: marks,
+        }
+    }
+
+    /// A version that wrote one of `keys` after `read_version`, if there is one or may be one.
+    pub fn conflict(&self, keys: &[Key], read_version: Version) -> Option<Version> {
+        if keys.is_empty() {
+            return None;
+        }
+        let newest = self.marks.floor.max(self.marks.all);
+        if newest > read_version {
+            return Some(newest);
+        }
+        keys.iter()
+            .filter_map(
+                |key| if *key == Key::GRAPH { Some(self.marks.any) } else { self.last.get(key).copied() },
+            )
+            .find(|written| *written > read_version)
+    }
+
+    /// A version after `read_version` that changed what a bulk load checked its input against.
+    pub fn load_conflict(&self, read_version: Version) -> Option<Version> {
+        Some(self.marks.checked_by_loads).filter(|written| *written > read_version)
+    }
+
+    /// A transaction writes `keys` at `version`.
+    pub fn write(&mut self, keys: &[Key], version: Version, checked_by_loads: bool) {
+        self.marks.any = version;
+        if checked_by_loads {
+            self.marks.checked_by_loads = version;
+        }
+        for key in keys {
+            if *key == Key::GRAPH {
+                self.marks.all = version;
+                continue;
+            }
+            let before = self.last.insert(*key, version);
+            if before != Some(version) {
+                self.before.push((*key, before));
+                self.order.push_back((version, *key));
+            }
+        }
+    }
+
+    /// A load writes at `version`.
+    pub fn write_all(&mut self, version: Version) {
+        self.marks.any = version;
+        self.marks.all = version;
+        // A load makes vertices and edges; another load that checked its input before has to look again.
+        self.marks.checked_by_loads = version;
+    }
+
+    /// Takes back every write since the last `settle`.
+    pub fn undo(&mut self) {
+        self.marks = self.settled;
+        while let Some((key, before)) = self.before.pop() {
+            match before {
+                Some(version) => self.last.insert(key, version),
+                None => self.last.remove(&key),
+            };
+            // Each write put one entry at the end.
+            self.order.pop_back();
+        }
+    }
+
+    /// Makes the writes stay, and forgets the oldest when there are too many.
+    pub fn settle(&mut self) {
+        self.before.clear();
+        while self.last.len() > self.limit {
+            let Some((version, key)) = self.order.pop_front() else { break };
+            if self.last.get(&key) == Some(&version) {
+                self.last.remove(&key);
+                self.marks.floor = self.marks.floor.max(version);
+            }
+        }
+        if self.order.len() > 2 * self.last.len() + 1024 {
+            self.order.retain(|(version, key)| self.last.get(key) == Some(version));
+        }
+        self.settled = self.marks;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn v(n: u64) -> Version {
+        Version(n)
+    }
+
+    #[test]
+    fn what_is_forgotten_counts_as_written() {
+        let mut keys = Keys::new(2, v(0));
+        for n in 1..=4 {
+            keys.write(&[Key(n)], v(n), false);
+            keys.settle();
+        }
+        assert_eq!(keys.last.len(), 2);
+        assert_eq!(keys.conflict(&[Key(99)], v(1)), Some(v(2)));
+        assert_eq!(keys.conflict(&[Key(99)], v(2)), None);
+        assert_eq!(keys.conflict(&[Key(3)], v(2)), Some(v(3)));
+        assert_eq!(keys.conflict(&[], v(0)), None);
+    }
+
+    #[test]
+    fn a_key_written_again_and_again_takes_no_room() {
+        let mut keys = Keys::new(10, v(0));
+        for n in 1..=100_000 {
+            keys.write(&[Key(1), Key(1 + n % 3)], v(n), false);
+            keys.settle();
+        }
+        assert!(keys.order.len() < 2000);
+        assert_eq!(keys.marks.floor, v(0));
+        assert_eq!(keys.conflict(&[Key(1)], v(99_999)), Some(v(100_000)));
+    }
+
+    #[test]
+    fn undo_leaves_no_trace() {
+        let mut keys = Keys::new(2, v(0));
+        keys.write(&[Key(1), Key(2)], v(1), false);
+        keys.settle();
+        keys.write(&[Key(1), Key(3), Key(3), Key(4)], v(2), true);
+        keys.write(&[Key(1), Key::GRAPH], v(3), false);
+        keys.write_all(v(4));
+        assert_eq!(keys.conflict(&[Key(9)], v(3)), Some(v(4)));
+        keys.undo();
+        assert_eq!(keys.order.len(), 2);
+        assert_eq!(keys.conflict(&[Key(1), Key(3), Key::GRAPH], v(1)), None);
+        assert_eq!(keys.conflict(&[Key(1)], v(0)), Some(v(1)));
+        assert_eq!(keys.load_conflict(v(0)), None);
+    }
+
+    #[test]
+    fn the_whole_graph_as_a_key() {
+        let mut keys = Keys::new(10, v(5));
+        assert_eq!(keys.conflict(&[Key::GRAPH], v(5)), None);
+        keys.write(&[Key(1)], v(6), false);
+        assert_eq!(keys.conflict(&[Key::GRAPH], v(5)), Some(v(6)));
+        assert_eq!(keys.conflict(&[Key(2)], v(5)), None);
+        keys.write(&[Key::GRAPH], v(7), false);
+        assert_eq!(keys.conflict(&[Key(2)], v(6)), Some(v(7)));
+    }
+}

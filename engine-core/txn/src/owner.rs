@@ -1,0 +1,328 @@
+//! The one thread that has the log. See the crate's documentation for the flow.
+
+use crate::keys::Keys;
+use crate::request::{LoadCommit, Request, is_checked_by_loads};
+use crate::sequencer::{Applier, GOING_DOWN, Shared};
+use crate::{Error, SequencerConfig};
+use crossbeam_channel::{Receiver, Sender};
+use rustc_hash::FxHashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tidegraph_log::{Body, LogStore, Record};
+use tidegraph_types::{CommitRequest, Epoch, ShardId, Sid, Str, Token, Version};
+
+pub(crate) struct Owner {
+    shared: Arc<Shared>,
+    log: Box<dyn LogStore>,
+    applier: Box<dyn Applier>,
+    keys: Keys,
+    /// Version of the last record in the log.
+    version: Version,
+    epoch: Epoch,
+    /// Whether the log says that the epoch began.
+    epoch_started: bool,
+    group_bytes: usize,
+}
+
+/// Requests that share one append. Everything in here is forgotten when the log refuses it.
+#[derive(Default)]
+struct Group {
+    records: Vec<Record>,
+    /// Who waits, and for what.
+    waiting: Vec<Waiting>,
+    new_tokens: Vec<(Token, Str)>,
+    by_name: FxHashMap<Str, Token>,
+}
+
+enum Waiting {
+    /// For a record, by its place in the group. The request can be put together again from it.
+    Commit {
+        record: usize,
+        request: CommitRequest,
+        bytes: usize,
+        reply: Sender<Result<Version, Error>>,
+    },
+    Load {
+        record: usize,
+        load: LoadCommit,
+        reply: Sender<Result<Version, Error>>,
+    },
+    Intern {
+        tokens: Vec<Token>,
+        names: Vec<Str>,
+        reply: Sender<Result<Vec<Token>, Error>>,
+    },
+}
+
+impl Owner {
+    pub fn new(
+        shared: Arc<Shared>,
+        config: &SequencerConfig,
+        log: Box<dyn LogStore>,
+        applier: Box<dyn Applier>,
+        version: Version,
+        epoch: Epoch,
+    ) -> Self {
+        let keys = Keys::new(config.remembered_keys, version);
+        let group_bytes = config.group_bytes;
+        Self { shared, log, applier, keys, version, epoch, epoch_started: false, group_bytes }
+    }
+
+    /// Serves requests until it is told to stop.
+    pub fn run(&mut self, queue: &Receiver<Request>) {
+        while let Ok(first) = queue.recv() {
+            let mut requests = Vec::new();
+            let mut bytes = 0;
+            let mut trims = Vec::new();
+            let mut stop = false;
+            let mut next = Some(first);
+            while let Some(request) = next {
+                bytes += request.bytes();
+                match request {
+                    Request::Stop => stop = true,
+                    Request::Trim { below, reply } => trims.push((below, reply)),
+                    request => requests.push(request),
+                }
+                next = if stop || bytes >= self.group_bytes { None } else { queue.try_recv().ok() };
+            }
+            if !requests.is_empty() {
+                self.serve(requests);
+            }
+            for (below, reply) in trims {
+                let _ = reply.send(self.log.trim(below).map_err(Error::unavailable));
+            }
+            if stop {
+                let error = Error::unavailable(GOING_DOWN);
+                queue.try_iter().for_each(|request| request.refuse(error.clone()));
+                return;
+            }
+        }
+    }
+
+    /// Serves requests as one group or, when the log does not take that, each by itself: one that is too large for
+    /// the disk must not keep the others out.
+    fn serve(&mut self, requests: Vec<Request>) {
+        let Some(group) = self.form(requests) else { return };
+        let alone = group.waiting.len() == 1;
+        match self.append(&group.records) {
+            Ok(()) => self.finish(group),
+            Err(error) => {
+                self.keys.undo();
+                let requests = group.into_requests();
+                match error {
+                    tidegraph_log::Error::Full(_) | tidegraph_log::Error::Encode { .. } if !alone => {
+                        requests.into_iter().for_each(|request| self.serve(vec![request]));
+                    }
+                    error => self.refuse(requests, &error),
+                }
+            }
+        }
+    }
+
+    /// Validates requests in order and makes the records of those that may commit. The others are answered here.
+    /// `None` when nothing is left to write.
+    fn form(&mut self, requests: Vec<Request>) -> Option<Group> {
+        let mut group = Group::default();
+        if let Some(reason) = self.shared.stopped.lock().clone() {
+            let refuse = |request: Request| request.refuse(Error::Unavailable { reason: reason.clone() });
+            requests.into_iter().for_each(refuse);
+            return None;
+        }
+        if !self.epoch_started {
+            self.push(&mut group, Body::EpochStart);
+        }
+        for request in requests {
+            match request {
+                Request::Commit { request, bytes, reply } => {
+                    self.form_commit(&mut group, request, bytes, reply)
+                }
+                Request::Load { load, reply } => self.form_load(&mut group, load, reply),
+                Request::Intern { names, reply } => self.form_intern(&mut group, names, reply),
+                Request::Trim { .. } | Request::Stop => {}
+            }
+        }
+        if group.waiting.is_empty() { None } else { Some(group) }
+    }
+
+    fn form_commit(
+        &mut self,
+        group: &mut Group,
+        mut request: CommitRequest,
+        bytes: usize,
+        reply: Sender<Result<Version, Error>>,
+    ) {
+        if let Err(error) = self.check_version(request.read_version) {
+            let _ = reply.send(Err(error));
+            return;
+        }
+        let read_version = request.read_version;
+        if let Some(written) = self.keys.conflict(&request.read_keys, read_version) {
+            let _ = reply.send(Err(Error::Conflict { read_version, written }));
+            return;
+        }
+        let mutations = std::mem::take(&mut request.mutations);
+        let checked_by_loads = is_checked_by_loads(&mutations);
+        let record = self.push(group, Body::Commit { mutations, next_sid: self.next_sid() });
+        let version = group.records[record].version;
+        self.keys.write(&request.write_keys, version, checked_by_loads);
+        group.waiting.push(Waiting::Commit { record, request, bytes, reply });
+    }
+
+    fn form_load(&mut self, group: &mut Group, load: LoadCommit, reply: Sender<Result<Version, Error>>) {
+        let read_version = load.read_version;
+        let checked =
+            self.check_version(read_version).and_then(|()| match self.keys.load_conflict(read_version) {
+                Some(written) => Err(Error::Conflict { read_version, written }),
+                None => Ok(()),
+            });
+        if let Err(error) = checked {
+            let _ = reply.send(Err(error));
+            return;
+        }
+        let (load_id, segments) = (load.load_id.clone(), load.segments.clone());
+        let record = self.push(group, Body::Load { load_id, segments, next_sid: self.next_sid() });
+        self.keys.write_all(group.records[record].version);
+        group.waiting.push(Waiting::Load { record, load, reply });
+    }
+
+    fn form_intern(&mut self, group: &mut Group, names: Vec<Str>, reply: Sender<Result<Vec<Token>, Error>>) {
+        let dictionary = &self.shared.dictionary;
+        let mut tokens = Vec::with_capacity(names.len());
+        let before = group.new_tokens.len();
+        for name in &names {
+            let token = match dictionary.lookup(name).or_else(|| group.by_name.get(name).copied()) {
+                Some(token) => token,
+                None => {
+                    let count = group.new_tokens.len() as u32;
+                    let Some(token) = dictionary.next().and_then(|t| t.0.checked_add(count)).map(Token)
+                    else {
+                        for (_, name) in group.new_tokens.drain(before..) {
+                            group.by_name.remove(&name);
+                        }
+                        let _ = reply.send(Err(Error::DictionaryFull { count: dictionary.len() }));
+                        return;
+                    };
+                    group.by_name.insert(name.clone(), token);
+                    group.new_tokens.push((token, name.clone()));
+                    token
+                }
+            };
+            tokens.push(token);
+        }
+        if group.new_tokens.len() > before {
+            let assigned = group.new_tokens[before..].to_vec();
+            self.push(group, Body::Tokens { assigned });
+        } else if tokens.iter().all(|token| dictionary.name(*token).is_some()) {
+            // Another request was faster; nothing is to be written.
+            let _ = reply.send(Ok(tokens));
+            return;
+        }
+        group.waiting.push(Waiting::Intern { tokens, names, reply });
+    }
+
+    fn check_version(&self, read_version: Version) -> Result<(), Error> {
+        // Versions of this group cannot have been read either, but the handle shows only published ones.
+        let newest = self.version;
+        if read_version > newest { Err(Error::FutureVersion { read_version, newest }) } else { Ok(()) }
+    }
+
+    fn next_sid(&self) -> Sid {
+        // Whoever used a SID in this request was handed it before the request was queued.
+        Sid(self.shared.next_sid.load(Ordering::Relaxed))
+    }
+
+    fn push(&self, group: &mut Group, body: Body) -> usize {
+        let version = group.records.last().map_or(self.version, |r| r.version).next();
+        group.records.push(Record { shard: ShardId(0), epoch: self.epoch, version, body });
+        group.records.len() - 1
+    }
+
+    fn append(&mut self, records: &[Record]) -> Result<(), tidegraph_log::Error> {
+        // A group in which everyone waits for tokens of someone else's request always has that request's record.
+        self.log.append(records)?;
+        self.epoch_started = true;
+        self.shared.log_bytes.store(self.log.bytes(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The group is durable: applies, publishes, answers.
+    fn finish(&mut self, group: Group) {
+        self.keys.settle();
+        for (token, name) in group.new_tokens {
+            self.shared.dictionary.add(token, name);
+        }
+        let mut applied = group.records.len();
+        for (index, record) in group.records.iter().enumerate() {
+            self.version = record.version;
+            let applier = &mut self.applier;
+            if catch_unwind(AssertUnwindSafe(|| applier.apply(record))).is_err() {
+                self.stop(format!(
+                    "version {} is durable but could not be applied; restart the service",
+                    record.version
+                ));
+                applied = index;
+                break;
+            }
+            self.shared.version.store(record.version.0, Ordering::Release);
+        }
+        self.version = group.records.last().map_or(self.version, |r| r.version);
+        for waiting in group.waiting {
+            match waiting {
+                Waiting::Commit { record, reply, .. } | Waiting::Load { record, reply, .. } => {
+                    let version = group.records[record].version;
+                    let _ = reply.send(if record < applied { Ok(version) } else { Err(self.stopped()) });
+                }
+                Waiting::Intern { tokens, reply, .. } => {
+                    let _ = reply.send(Ok(tokens));
+                }
+            }
+        }
+    }
+
+    fn refuse(&self, requests: Vec<Request>, error: &tidegraph_log::Error) {
+        let error = match error {
+            tidegraph_log::Error::Full(_)
+            | tidegraph_log::Error::Io(_)
+            | tidegraph_log::Error::Encode { .. } => {
+                tracing::warn!(%error, "the log refused a group of transactions");
+                Error::unavailable(error)
+            }
+            error => {
+                self.stop(format!(
+                    "{error}; whether the last transactions were committed is seen after a restart"
+                ));
+                self.stopped()
+            }
+        };
+        requests.into_iter().for_each(|request| request.refuse(error.clone()));
+    }
+
+    /// Refuses every write from now on. Reading goes on.
+    fn stop(&self, reason: String) {
+        tracing::error!(reason, "the sequencer stops");
+        self.shared.stopped.lock().get_or_insert(reason);
+    }
+
+    fn stopped(&self) -> Error {
+        Error::unavailable(self.shared.stopped.lock().clone().unwrap_or_default())
+    }
+}
+
+impl Group {
+    /// The requests as they came; for a group that the log refused.
+    fn into_requests(mut self) -> Vec<Request> {
+        let records = &mut self.records;
+        let again = |waiting| match waiting {
+            Waiting::Commit { record, mut request, bytes, reply } => {
+                if let Body::Commit { mutations, .. } = &mut records[record].body {
+                    request.mutations = std::mem::take(mutations);
+                }
+                Request::Commit { request, bytes, reply }
+            }
+            Waiting::Load { load, reply, .. } => Request::Load { load, reply },
+            Waiting::Intern { names, reply, .. } => Request::Intern { names, reply },
+        };
+        self.waiting.into_iter().map(again).collect()
+    }
+}

@@ -1,0 +1,111 @@
+//! What callers ask the owner thread, and what can be checked before it is asked.
+
+use crate::{Error, SequencerConfig};
+use crossbeam_channel::Sender;
+use tidegraph_types::{CommitRequest, Mutation, PropertyWrite, Str, Token, Value, Version};
+
+/// A bulk load that is to become visible.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoadCommit {
+    /// Id of the load.
+    pub load_id: String,
+    /// Paths of its segments in the object store.
+    pub segments: Vec<String>,
+    /// The version at which the load checked its input.
+    pub read_version: Version,
+}
+
+/// Where the answer goes. A caller that is gone does not matter.
+pub(crate) type Reply<T> = Sender<Result<T, Error>>;
+
+/// One request to the owner thread.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Commit { request: CommitRequest, bytes: usize, reply: Reply<Version> },
+    Load { load: LoadCommit, reply: Reply<Version> },
+    Intern { names: Vec<Str>, reply: Reply<Vec<Token>> },
+    Trim { below: Version, reply: Reply<()> },
+    Stop,
+}
+
+impl Request {
+    /// Roughly how many bytes the record will have.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Commit { bytes, .. } => *bytes,
+            Self::Load { load, .. } => load.segments.iter().map(|s| s.len() + 8).sum(),
+            Self::Intern { names, .. } => names.iter().map(|n| n.len() + 16).sum(),
+            Self::Trim { .. } | Self::Stop => 0,
+        }
+    }
+
+    /// Answers with an error.
+    pub fn refuse(self, error: Error) {
+        let _ = match self {
+            Self::Commit { reply, .. } | Self::Load { reply, .. } => reply.send(Err(error)).is_ok(),
+            Self::Intern { reply, .. } => reply.send(Err(error)).is_ok(),
+            Self::Trim { reply, .. } => reply.send(Err(error)).is_ok(),
+            Self::Stop => true,
+        };
+    }
+}
+
+/// Checks limits and values of a transaction; answers its size in bytes, roughly as the log has it.
+pub(crate) fn check(request: &CommitRequest, config: &SequencerConfig) -> Result<usize, Error> {
+    let count = request.mutations.len();
+    if count > config.transaction_mutations {
+        return Err(Error::TooLarge { what: "changes", found: count, limit: config.transaction_mutations });
+    }
+    let mut bytes = 0_usize;
+    for mutation in &request.mutations {
+        bytes = bytes.saturating_add(mutation_bytes(mutation)?);
+    }
+    if bytes > config.transaction_bytes {
+        return Err(Error::TooLarge { what: "bytes", found: bytes, limit: config.transaction_bytes });
+    }
+    Ok(bytes)
+}
+
+fn mutation_bytes(mutation: &Mutation) -> Result<usize, Error> {
+    const FIXED: usize = 48;
+    let write = |w: &PropertyWrite| value_bytes(&w.value);
+    Ok(FIXED
+        + match mutation {
+            Mutation::CreateVertex { id, labels, properties, .. } => {
+                let properties: usize = properties.iter().map(write).sum::<Result<_, _>>()?;
+                id.len() + 5 * labels.len() + properties
+            }
+            Mutation::AddLabels { labels, .. } | Mutation::RemoveLabels { labels, .. } => 5 * labels.len(),
+            Mutation::SetVertexProperty { write: w, .. } => write(w)?,
+            Mutation::RemoveVertexProperty { value, .. } => value.as_ref().map_or(Ok(0), value_bytes)?,
+            Mutation::CreateEdge { id, properties, .. } => {
+                let properties: usize =
+                    properties.iter().map(|(_, v)| value_bytes(v)).sum::<Result<_, _>>()?;
+                id.as_ref().map_or(0, |id| id.len()) + properties
+            }
+            Mutation::DeleteEdge { id, .. } => id.as_ref().map_or(0, |id| id.len()),
+            Mutation::SetEdgeProperty { value, .. } => value_bytes(value)?,
+            Mutation::AddException { id, .. } => id.len(),
+            Mutation::DeleteVertex { .. } | Mutation::RemoveEdgeProperty { .. } => 0,
+        })
+}
+
+fn value_bytes(value: &Value) -> Result<usize, Error> {
+    if !value.is_storable() {
+        return Err(Error::NotStorable { type_name: value.type_name() });
+    }
+    Ok(24 + value.as_str().map_or(0, str::len))
+}
+
+/// Whether a transaction changes what a bulk load checks its input against: which vertices are there to be
+/// referred to, which edge ids are taken, which ids have a salted GUI.
+pub(crate) fn is_checked_by_loads(mutations: &[Mutation]) -> bool {
+    mutations.iter().any(|mutation| {
+        matches!(
+            mutation,
+            Mutation::DeleteVertex { .. }
+                | Mutation::CreateEdge { id: Some(_), .. }
+                | Mutation::AddException { .. }
+        )
+    })
+}
