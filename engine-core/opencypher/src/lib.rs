@@ -1,6 +1,6 @@
 //! openCypher: text to the language-neutral plan.
 //!
-//! **Flow.** text → [`lexer`] (tokens) → [`parser`] (syntax tree, [`ast`]) → [`lower`] (names to slots, the checks that
+//! **Flow.** text → `lexer` (tokens) → `parser` (syntax tree, [`ast`]) → `lower` (names to slots, the checks that
 //! need no data, [`Plan`]). Parameters stay in the plan, so that it can be cached and run with others.
 //!
 //! **Errors.** Whatever does not parse or names what cannot be is `FrontEndError::Syntax` with line, column and what was

@@ -59,7 +59,7 @@ golden!(
     "MATCH (a) WHERE EXISTS { (a)-->(b:B) WHERE b.x = a.x } RETURN a",
     "MATCH (a) WHERE NOT EXISTS { MATCH (a)-->(b) WITH b, count(*) AS c WHERE c > 1 RETURN b } RETURN a",
     "MATCH (a) RETURN COUNT { (a)-->() } AS degree, [(a)-[r]->(b) WHERE b.x > 1 | b.name] AS names",
-    "MATCH (a), (b) RETURN shortestPath((a)-[*]-(b)) AS p, allShortestPaths((a)-[:R*]->(b)) AS all",
+    "MATCH (a), (b) RETURN shortestPath((a)-[*]-(b)) AS p, allShortestPaths((a)-[:R*]->(b)) AS ps",
     "MATCH (a) WHERE [x IN a.list WHERE (a)-->() | x] = [] RETURN a",
 );
 
@@ -128,7 +128,8 @@ golden!(
 #[test]
 fn long_create_does_not_nest_without_end() {
     let nodes: Vec<String> = (0..5000).map(|i| format!("(n{i}:A {{x: {i}}})")).collect();
-    let plan = tidegraph_opencypher::compile(&format!("CREATE {} RETURN n0, n4999", nodes.join(", "))).unwrap();
+    let plan =
+        tidegraph_opencypher::compile(&format!("CREATE {} RETURN n0, n4999", nodes.join(", "))).unwrap();
     let mut depth = 0;
     let mut op = Some(&plan.root);
     while let Some(current) = op {

@@ -215,7 +215,7 @@ fn arithmetic(operator: Arithmetic, left: Expr, right: Expr) -> Expr {
 }
 
 pub(super) fn wrong_arguments(tree: &Tree, name: &str, found: usize, expected: &str) -> Fault {
-    let plural = if expected == "1" { "" } else { "s" };
+    let plural = if expected.ends_with('1') { "" } else { "s" };
     let message = format!(
         "{name}() has {found} argument{}, expected {expected} argument{plural}",
         if found == 1 { "" } else { "s" }

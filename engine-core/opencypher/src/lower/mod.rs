@@ -9,7 +9,7 @@
 //! it ([`Lowering::bind_pending`]).
 //!
 //! **Replacements.** After a projection some expressions have a slot already: grouping keys, aggregates, items that
-//! ORDER BY repeats. [`Lowering::replacements`] holds their trees; [`expression`] looks there first.
+//! ORDER BY repeats. [`Lowering::replacements`] holds their trees; `expression` looks there first.
 //!
 //! Never: an operator beyond [`MAX_OPERATORS`] (later passes walk plans by recursion).
 

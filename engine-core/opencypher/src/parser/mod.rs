@@ -19,7 +19,7 @@ use crate::token::{Keyword, Kind, Token};
 use tidegraph_types::Str;
 
 /// How deep brackets, prefix operators and subqueries may nest.
-pub(crate) const MAX_DEPTH: u16 = 100;
+pub(crate) const MAX_DEPTH: u16 = 200;
 /// How high an expression may be; more than `MAX_DEPTH` because `a + b + c` grows to the left.
 pub(crate) const MAX_HEIGHT: u16 = 300;
 

@@ -78,7 +78,12 @@ impl Parser<'_> {
     fn node_pattern(&mut self) -> Result<NodePattern> {
         let place = self.place();
         self.expect(Kind::LeftParen, "'(' of a node")?;
-        let variable = if self.at_variable() { Some(self.variable()?) } else { None };
+        // A keyword is tried as well, for the sake of the message that it is reserved.
+        let named = match self.peek() {
+            Kind::Keyword(keyword) => !matches!(keyword, Keyword::Where | Keyword::Is),
+            _ => self.at_variable(),
+        };
+        let variable = if named { Some(self.variable()?) } else { None };
         let labels = if self.peek() == Kind::Colon { self.labels()? } else { vec![] };
         let properties = self.properties()?;
         if self.peek() == Kind::Keyword(Keyword::Where) {
