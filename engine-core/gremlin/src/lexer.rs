@@ -263,7 +263,9 @@ impl<'t> Lexer<'t> {
         }
         let end = self.at;
         let mut suffix = self.byte(0).to_ascii_lowercase();
-        if suffix.is_ascii_alphabetic() && !is_name_part(self.text[self.at + 1..].chars().next().unwrap_or(' ')) {
+        if suffix.is_ascii_alphabetic()
+            && !is_name_part(self.text[self.at + 1..].chars().next().unwrap_or(' '))
+        {
             self.at += 1;
         } else {
             suffix = 0;
@@ -301,10 +303,9 @@ impl<'t> Lexer<'t> {
             b's' => i16::try_from(number).ok().map(Value::Short),
             b'i' => i32::try_from(number).ok().map(Value::Int),
             b'l' | b'n' => i64::try_from(number).ok().map(Value::Long),
-            0 => i32::try_from(number)
-                .map(Value::Int)
-                .or_else(|_| i64::try_from(number).map(Value::Long))
-                .ok(),
+            0 => {
+                i32::try_from(number).map(Value::Int).or_else(|_| i64::try_from(number).map(Value::Long)).ok()
+            }
             _ => return Err(self.bad_number(start)),
         };
         match value {

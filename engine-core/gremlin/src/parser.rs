@@ -332,7 +332,16 @@ impl<'t> Parser<'t> {
             self.advance()?;
             let token = matches!(
                 name,
-                "id" | "label" | "key" | "value" | "IN" | "OUT" | "BOTH" | "from" | "to" | "onCreate" | "onMatch"
+                "id" | "label"
+                    | "key"
+                    | "value"
+                    | "IN"
+                    | "OUT"
+                    | "BOTH"
+                    | "from"
+                    | "to"
+                    | "onCreate"
+                    | "onMatch"
             );
             let kind = if token { ArgKind::Constant(name) } else { ArgKind::Text(Str::from(name)) };
             return Ok(Arg { at, kind });
@@ -364,7 +373,10 @@ impl<'t> Parser<'t> {
             "new" => {
                 let (at, class) = self.name("Vertex")?;
                 if !matches!(class, "Vertex" | "ReferenceVertex") {
-                    return Err(Failure::syntax(at, format!("expected Vertex, found \"{}\"", shorten(class))));
+                    return Err(Failure::syntax(
+                        at,
+                        format!("expected Vertex, found \"{}\"", shorten(class)),
+                    ));
                 }
                 return self.named(at, class);
             }
@@ -410,7 +422,9 @@ impl<'t> Parser<'t> {
             }
             _ if self.is_sign('(') => return self.call(at, name),
             _ if names::is_constant(name) => ArgKind::Constant(name),
-            _ if names::is_step(name) => return Err(self.expected(&format!("\"(\" after {name}"))),
+            _ if names::is_step(name) || names::predicate(name).is_some() => {
+                return Err(self.expected(&format!("\"(\" after {name}")));
+            }
             _ => ArgKind::Variable(name),
         };
         Ok(Arg { at, kind })
@@ -419,7 +433,8 @@ impl<'t> Parser<'t> {
     fn constant(&self, at: usize, owner: &str, constant: &'t str) -> Result<ArgKind<'t>> {
         let of_options = matches!(constant, "tokens" | "none" | "ids" | "labels" | "keys" | "values" | "all")
             || matches!(constant, "indexer" | "list" | "map");
-        if (owner == "WithOptions" && of_options) || (owner != "WithOptions" && names::is_constant(constant)) {
+        if (owner == "WithOptions" && of_options) || (owner != "WithOptions" && names::is_constant(constant))
+        {
             Ok(ArgKind::Constant(constant))
         } else {
             Err(Failure::syntax(at, format!("{owner} has no constant {}", shorten(constant))))
@@ -440,11 +455,13 @@ impl<'t> Parser<'t> {
     /// A traversal that begins with this step, or `not(predicate)`.
     fn call(&mut self, at: usize, name: &'t str) -> Result<Arg<'t>> {
         let mut first = self.step(at, name)?;
-        if name == "not" && first.args.len() == 1 && matches!(first.args[0].kind, ArgKind::Predicate(_)) {
-            if let Some(Arg { kind: ArgKind::Predicate(p), .. }) = first.args.pop() {
-                let kind = ArgKind::Predicate(self.connected(Predicate::Not(Box::new(p)))?);
-                return Ok(Arg { at, kind });
-            }
+        if name == "not"
+            && first.args.len() == 1
+            && matches!(first.args[0].kind, ArgKind::Predicate(_))
+            && let Some(Arg { kind: ArgKind::Predicate(p), .. }) = first.args.pop()
+        {
+            let kind = ArgKind::Predicate(self.connected(Predicate::Not(Box::new(p)))?);
+            return Ok(Arg { at, kind });
         }
         Ok(Arg { at, kind: ArgKind::Traversal(self.chain(first)?) })
     }
@@ -474,7 +491,11 @@ impl<'t> Parser<'t> {
         {
             return Err(Failure::syntax(
                 at,
-                format!("{name}() takes {wanted} argument{}, not {}", if wanted == 1 { "" } else { "s" }, args.len()),
+                format!(
+                    "{name}() takes {wanted} argument{}, not {}",
+                    if wanted == 1 { "" } else { "s" },
+                    args.len()
+                ),
             ));
         }
         Ok(Predicate::Test(name, args))

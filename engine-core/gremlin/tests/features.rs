@@ -6,17 +6,14 @@ use std::path::Path;
 use tidegraph_gremlin::{FrontEndError, compile};
 
 fn traversals(directory: &Path, found: &mut Vec<String>) {
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in std::fs::read_dir(directory).expect("a directory of features") {
+        let path = entry.expect("an entry").path();
         if path.is_dir() {
             traversals(&path, found);
         } else if path.extension().is_some_and(|e| e == "feature") {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let text: String = text
-                .lines()
-                .filter(|l| !l.trim_start().starts_with('#'))
-                .map(|l| format!("{l}\n"))
-                .collect();
+            let text = std::fs::read_to_string(&path).expect("a readable file");
+            let text: String =
+                text.lines().filter(|l| !l.trim_start().starts_with('#')).map(|l| format!("{l}\n")).collect();
             found.extend(text.split("\"\"\"").skip(1).step_by(2).map(|t| t.trim().to_owned()));
         }
     }

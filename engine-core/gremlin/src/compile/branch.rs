@@ -10,9 +10,7 @@ use crate::compile::filter::At;
 use crate::compile::predicate::How;
 use crate::compile::reduce::{is_reducing, is_stateful};
 use crate::error::Failure;
-use tidegraph_plan::{
-    AggregateItem, AggregateKind, ApplyKind, BindKind, Branch, Comparison, Expr, Op, Slot,
-};
+use tidegraph_plan::{AggregateItem, AggregateKind, ApplyKind, BindKind, Branch, Comparison, Expr, Op, Slot};
 
 /// Rows collected in one list, and the slots that its items restore.
 struct Gathered {

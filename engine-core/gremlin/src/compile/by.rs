@@ -71,7 +71,13 @@ impl Compiler {
     }
 
     /// The value of a `by()` for an object; what it takes is bound in the flow.
-    pub(super) fn by_value(&mut self, flow: &mut Flow, by: &By<'_, '_>, object: Expr, kind: Kind) -> Result<ByValue> {
+    pub(super) fn by_value(
+        &mut self,
+        flow: &mut Flow,
+        by: &By<'_, '_>,
+        object: Expr,
+        kind: Kind,
+    ) -> Result<ByValue> {
         let some = |expr| Ok(ByValue { expr, productive: true });
         match by {
             By::Identity => some(object),
@@ -84,11 +90,24 @@ impl Compiler {
             }
             By::Token(function) | By::Column(function) => some(call(*function, vec![object])),
             By::Traversal(steps) => {
-                let near = flow.scope.near.filter(|_| Some(&object) == flow.scope.cur.map(Expr::Slot).as_ref());
+                let near =
+                    flow.scope.near.filter(|_| Some(&object) == flow.scope.cur.map(Expr::Slot).as_ref());
                 let at = At { expr: object, kind, near };
                 self.child_value(flow, steps, at)
             }
         }
+    }
+
+    /// Whether the first result of a child is an expression of the object.
+    pub(super) fn is_pure(&mut self, flow: &Flow, steps: &[Step<'_>]) -> Result<bool> {
+        let at = At { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None };
+        let (_, _, count) = self.scalars(steps, &at, flow)?;
+        Ok(match &steps[count..] {
+            [] => true,
+            [Step { name: "values", args, .. }] => matches!(args.as_slice(), [arg] if arg.text().is_some()),
+            [Step { name: "unfold", args, .. }] => args.is_empty(),
+            _ => false,
+        })
     }
 
     /// First result of a child traversal for an object.
@@ -96,6 +115,10 @@ impl Compiler {
         let (end, productive, count) = self.scalars(steps, &at, flow)?;
         match &steps[count..] {
             [] => return Ok(ByValue { expr: end.expr, productive }),
+            [Step { name: "unfold", args, .. }] if args.is_empty() => {
+                let items = call(Function::Unfold, vec![end.expr]);
+                return Ok(ByValue { expr: call(Function::Head, vec![items]), productive: false });
+            }
             [Step { name: "values", args, .. }] if args.len() == 1 => {
                 if let Some(key) = args[0].text() {
                     let all = call(Function::PropertyValues, vec![end.expr, text(key)]);
@@ -117,7 +140,9 @@ impl Compiler {
         child.scope.kind = at.kind;
         child.scope.near = at.near;
         let (steps, collected) = match steps.split_last() {
-            Some((Step { name: name @ ("count" | "fold"), args, .. }, rest)) if args.is_empty() => (rest, Some(*name)),
+            Some((Step { name: name @ ("count" | "fold"), args, .. }, rest)) if args.is_empty() => {
+                (rest, Some(*name))
+            }
             _ => (steps, None),
         };
         let out = self.fresh();

@@ -1,6 +1,8 @@
 //! Filters: as an expression where that is possible, else as a subplan.
 
-use super::{Compiler, Cursor, Flow, Kind, Near, Result, call, is_infix, is_null, not, text, wrong_arguments};
+use super::{
+    Compiler, Cursor, Flow, Kind, Near, Result, call, is_infix, is_null, not, text, wrong_arguments,
+};
 use crate::ast::{Arg, ArgKind, Predicate, Step};
 use crate::compile::by::By;
 use crate::compile::has::{has_tests, is_has};
@@ -34,7 +36,10 @@ impl Compiler {
     ) -> Result<()> {
         let at = At::cur(flow, step)?;
         let modulated = step.name == "where" && cursor.peek().is_some_and(|s| s.name == "by");
-        if !modulated && !flow.scope.wherein && let Some(test) = self.step_test(step, &at, flow)? {
+        if !modulated
+            && !flow.scope.wherein
+            && let Some(test) = self.step_test(step, &at, flow)?
+        {
             flow.filter(test);
             return Ok(());
         }
@@ -133,16 +138,11 @@ impl Compiler {
                 && first.name == "as"
                 && let [Arg { kind: ArgKind::Text(label), .. }] = first.args.as_slice()
             {
-                let (object, _, kind) = self.labelled(flow, label);
-                let slot = match object {
-                    Expr::Slot(slot) => slot,
-                    object => {
-                        let slot = self.fresh();
-                        child.bind(slot, object);
-                        slot
-                    }
-                };
-                child.filter(not(is_null(Expr::Slot(slot))));
+                let (object, certain, kind) = self.labelled(flow, label);
+                let slot = self.slot_of(&mut child, object);
+                if !certain {
+                    child.filter(not(is_null(Expr::Slot(slot))));
+                }
                 child.scope.cur = Some(slot);
                 child.scope.kind = kind;
                 child.scope.near = None;
@@ -156,8 +156,8 @@ impl Compiler {
                 end = Some(object);
                 steps = rest;
             }
-            child.scope.wherein =
-                steps.first().is_some_and(|s| matches!(s.name, "and" | "or" | "not")) || steps.iter().any(is_infix);
+            child.scope.wherein = steps.first().is_some_and(|s| matches!(s.name, "and" | "or" | "not"))
+                || steps.iter().any(is_infix);
         }
         self.steps(&mut child, steps, None)?;
         if let (Some(end), Some(cur)) = (end, child.scope.cur) {
@@ -179,7 +179,8 @@ impl Compiler {
         let mut names = vec![];
         label_names(predicate, &mut names);
         let mut objects = vec![];
-        let starts = start.into_iter().map(Some).chain(std::iter::once(None).take(usize::from(start.is_none())));
+        let starts =
+            start.into_iter().map(Some).chain(std::iter::once(None).take(usize::from(start.is_none())));
         for (index, name) in starts.chain(names.into_iter().map(Some)).enumerate() {
             let (object, kind) = match name {
                 None => (Expr::Slot(flow.cur(step)?), flow.scope.kind),
@@ -188,7 +189,10 @@ impl Compiler {
                     (object, kind)
                 }
                 Some(arg) => {
-                    return Err(Failure::syntax(arg.at, format!("expected a label, found {}", arg.describe())));
+                    return Err(Failure::syntax(
+                        arg.at,
+                        format!("expected a label, found {}", arg.describe()),
+                    ));
                 }
             };
             objects.push(if bys.is_empty() {
@@ -289,7 +293,9 @@ impl Compiler {
             ("is", [Arg { kind: ArgKind::Predicate(predicate), .. }]) => {
                 Some(self.predicate_expr(predicate, &at.expr, &mut How::Value)?)
             }
-            ("is", [value]) => Some(self.test("eq", std::slice::from_ref(value), &at.expr, &mut How::Value)?),
+            ("is", [value]) => {
+                Some(self.test("eq", std::slice::from_ref(value), &at.expr, &mut How::Value)?)
+            }
             ("not", [Arg { kind: ArgKind::Traversal(steps), .. }]) => {
                 self.test_expr(steps, at, flow)?.map(never)
             }

@@ -58,7 +58,8 @@ pub(super) fn has_tests<'a, 't>(step: &'a Step<'t>) -> Result<Vec<Has<'a, 't>>> 
         return Err(Failure::unsupported(at, name.to_string()));
     }
     let predicates = args.iter().filter(|a| matches!(a.kind, ArgKind::Predicate(_))).count();
-    let wrong = predicates > 1 || (step.name != "has" && (args.is_empty() || (predicates == 1 && args.len() > 1)));
+    let wrong =
+        predicates > 1 || (step.name != "has" && (args.is_empty() || (predicates == 1 && args.len() > 1)));
     if wrong {
         return Err(wrong_arguments(step));
     }

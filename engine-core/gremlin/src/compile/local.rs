@@ -116,7 +116,11 @@ impl Compiler {
         let kind = flow.scope.kind;
         let out = self.or_fresh(dest);
         let of_map = kind == Kind::Map || keys.iter().any(|(by, _)| matches!(by, By::Column(_)));
-        if !of_map && keys.len() <= 1 && keys.iter().all(|(by, order)| matches!((by, order), (By::Identity, Some(o)) if *o != Order::Shuffle))
+        if !of_map
+            && keys.len() <= 1
+            && keys
+                .iter()
+                .all(|(by, order)| matches!((by, order), (By::Identity, Some(o)) if *o != Order::Shuffle))
         {
             let descending = keys.first().is_some_and(|(_, order)| *order == Some(Order::Descending));
             flow.bind(out, call(Function::OrderLocal, vec![Expr::Slot(cur), Expr::literal(descending)]));
@@ -133,10 +137,9 @@ impl Compiler {
         let mut sort = vec![];
         for ((by, order), step) in keys.iter().zip(steps.iter().map(Some).chain(std::iter::repeat(None))) {
             let Some(order) = order else {
-                return Err(step.map_or_else(
-                    || Failure::syntax(0, "expected an order".into()),
-                    wrong_arguments,
-                ));
+                return Err(
+                    step.map_or_else(|| Failure::syntax(0, "expected an order".into()), wrong_arguments)
+                );
             };
             let entry = |function| call(function, vec![Expr::Slot(item)]);
             let descending = *order == Order::Descending;
@@ -162,9 +165,7 @@ impl Compiler {
         let bind = if of_map {
             let all = self.fresh();
             let entry = |function| call(function, vec![Expr::Slot(item)]);
-            child.wrap(|input| {
-                collect_map(input, entry(Function::MapKeys), entry(Function::MapValues), all)
-            });
+            child.wrap(|input| collect_map(input, entry(Function::MapKeys), entry(Function::MapValues), all));
             BindKind::First(all)
         } else {
             BindKind::Collect(item)

@@ -259,6 +259,10 @@ fn configuration(call: &Step<'_>) -> Result<()> {
         let option = option.map_or_else(|| "…".into(), |o| format!("'{}'", crate::lexer::shorten(o)));
         return Err(Failure::unsupported(call.at, format!("with({option})")));
     }
+    // Paths are there whenever a step needs them.
+    if call.name == "withPath" && call.args.is_empty() {
+        return Ok(());
+    }
     Err(Failure::unsupported(call.at, format!("{}()", call.name)))
 }
 
@@ -277,9 +281,12 @@ impl Compiler {
         for step in steps {
             match step.name {
                 "path" | "simplePath" | "cyclicPath" => *needs_path = true,
-                "select" if step.args.first().and_then(Arg::constant).is_some_and(|c| {
-                    matches!(c, "first" | "all" | "mixed")
-                }) =>
+                "select"
+                    if step
+                        .args
+                        .first()
+                        .and_then(Arg::constant)
+                        .is_some_and(|c| matches!(c, "first" | "all" | "mixed")) =>
                 {
                     *needs_path = true;
                 }
@@ -290,10 +297,17 @@ impl Compiler {
                 }
                 _ => {}
             }
-            for arg in &step.args {
-                if let Some(steps) = arg.steps() {
-                    self.survey(steps, needs_path);
+            for mut steps in step.args.iter().filter_map(Arg::steps) {
+                if matches!(step.name, "where" | "and" | "or" | "not") {
+                    // Here a first or last `as()` compares with a label instead of giving it.
+                    if let [Step { name: "as", .. }, rest @ ..] = steps {
+                        steps = rest;
+                    }
+                    if let [rest @ .., Step { name: "as", .. }] = steps {
+                        steps = rest;
+                    }
                 }
+                self.survey(steps, needs_path);
             }
         }
     }
@@ -326,13 +340,7 @@ impl Compiler {
     }
 
     /// `a.and().b`, `a.or().b`: TinkerPop's infix notation, which means `and(a, b)` and `or(a, b)`.
-    fn infix(
-        &mut self,
-        flow: &mut Flow,
-        steps: &[Step<'_>],
-        index: usize,
-        dest: Option<Slot>,
-    ) -> Result<()> {
+    fn infix(&mut self, flow: &mut Flow, steps: &[Step<'_>], index: usize, dest: Option<Slot>) -> Result<()> {
         // A start step before it is no part of the condition.
         let start = usize::from(flow.scope.cur.is_none() || matches!(steps[0].name, "V" | "E" | "inject"));
         if flow.scope.cur.is_none() && start > index {
@@ -428,7 +436,10 @@ impl Compiler {
                 }
                 ArgKind::Other(name) => return Err(Failure::unsupported(arg.at, name.to_string())),
                 _ => {
-                    return Err(Failure::syntax(arg.at, format!("expected a string, found {}", arg.describe())));
+                    return Err(Failure::syntax(
+                        arg.at,
+                        format!("expected a string, found {}", arg.describe()),
+                    ));
                 }
             }
         }

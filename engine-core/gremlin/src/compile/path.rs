@@ -104,11 +104,13 @@ impl Compiler {
         let (accumulator, variable) = (self.fresh(), self.fresh());
         let mut values = vec![];
         for by in bys {
-            let mut scratch = flow.child();
-            let value = self.by_value(&mut scratch, by, Expr::Slot(variable), Kind::Unknown)?;
-            if scratch.op != Op::Argument {
+            // Asked first, not tried out: compiling a child twice at each level would take time without end.
+            if let By::Traversal(steps) = by
+                && !self.is_pure(flow, steps)?
+            {
                 return Ok(None);
             }
+            let value = self.by_value(&mut flow.child(), by, Expr::Slot(variable), Kind::Unknown)?;
             values.push(value.expr);
         }
         let count = values.len();
@@ -118,10 +120,7 @@ impl Compiler {
             // How many objects the path has so far says whose turn it is.
             let done = call(
                 Function::Coalesce,
-                vec![
-                    call(Function::CountLocal, vec![Expr::Slot(accumulator)]),
-                    Expr::literal(0_i64),
-                ],
+                vec![call(Function::CountLocal, vec![Expr::Slot(accumulator)]), Expr::literal(0_i64)],
             );
             let modulus = Expr::literal(i64::try_from(count).unwrap_or(1));
             let turn = Expr::Arithmetic(Arithmetic::Modulo, Box::new(done), Box::new(modulus));

@@ -53,7 +53,9 @@ impl Compiler {
         };
         Ok(match name {
             "eq" | "neq" => {
-                let [arg] = args else { return Err(Failure::syntax(at, format!("{name}() takes one value"))) };
+                let [arg] = args else {
+                    return Err(Failure::syntax(at, format!("{name}() takes one value")));
+                };
                 let equal = name == "eq";
                 if arg.kind == ArgKind::Value(Value::Null) && !matches!(how, How::Labels(_)) {
                     let null = is_null(left.clone());
@@ -122,11 +124,11 @@ impl Compiler {
         match (how, args) {
             (How::Labels(labels), [_]) => {
                 let object = labels.pop_front().unwrap_or(Expr::Literal(Value::Null));
-                return Ok(sign(Expr::In(left(), Box::new(call(Function::Unfold, vec![object])))));
+                Ok(sign(Expr::In(left(), Box::new(call(Function::Unfold, vec![object])))))
             }
             (How::Labels(labels), _) => {
                 let objects = args.iter().filter_map(|_| labels.pop_front()).collect();
-                return Ok(sign(Expr::In(left(), Box::new(Expr::List(objects)))));
+                Ok(sign(Expr::In(left(), Box::new(Expr::List(objects)))))
             }
             (how, [Arg { kind: ArgKind::Variable(name), .. }]) => {
                 let all = Expr::Parameter((*name).into());
@@ -142,7 +144,7 @@ impl Compiler {
                     }
                     _ => all,
                 };
-                return Ok(sign(Expr::In(left(), Box::new(all))));
+                Ok(sign(Expr::In(left(), Box::new(all))))
             }
             (how, args) => {
                 let args = match args {

@@ -17,7 +17,9 @@ impl Compiler {
     ) -> Result<()> {
         let cur = flow.cur(step)?;
         let (tokens, args) = match step.args.split_first() {
-            Some((Arg { kind: ArgKind::Value(Value::Bool(tokens)), .. }, rest)) if step.name == "valueMap" => {
+            Some((Arg { kind: ArgKind::Value(Value::Bool(tokens)), .. }, rest))
+                if step.name == "valueMap" =>
+            {
                 (*tokens, rest)
             }
             _ => (false, step.args.as_slice()),
@@ -38,9 +40,9 @@ impl Compiler {
                 flow.wrap(|input| Op::Unwind { input, list, out });
                 flow.scope.single = false;
                 flow.goto(out, kind);
-                return Ok(());
+                Ok(())
             }
-            _ if no_key => return Err(Failure::unsupported(step.at, format!("{}(null)", step.name))),
+            _ if no_key => Err(Failure::unsupported(step.at, format!("{}(null)", step.name))),
             "valueMap" => {
                 let tokens = self.tokens(cursor.take_all("with"))? || tokens;
                 list.push(Expr::literal(tokens));
@@ -63,9 +65,12 @@ impl Compiler {
     fn tokens(&mut self, withs: &[Step<'_>]) -> Result<bool> {
         let mut tokens = false;
         for with in withs {
-            let names: Vec<_> = with.args.iter().map(|a| a.constant().or(a.text().map(AsRef::as_ref))).collect();
+            let names: Vec<_> =
+                with.args.iter().map(|a| a.constant().or(a.text().map(AsRef::as_ref))).collect();
             match names.as_slice() {
-                [Some("tokens" | "~tinkerpop.valueMap.tokens")] | [Some("tokens"), Some("all")] => tokens = true,
+                [Some("tokens" | "~tinkerpop.valueMap.tokens")] | [Some("tokens"), Some("all")] => {
+                    tokens = true
+                }
                 [Some("tokens"), Some("none")] => tokens = false,
                 _ => return Err(Failure::unsupported(with.at, "with() of these options")),
             }
@@ -107,7 +112,9 @@ impl Compiler {
                 let plan = Box::new(child.op);
                 flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(all) });
             }
-            [_, second, ..] => return Err(Failure::unsupported(second.at, "several by() of a map of properties")),
+            [_, second, ..] => {
+                return Err(Failure::unsupported(second.at, "several by() of a map of properties"));
+            }
         }
         flow.goto(out, Kind::Map);
         Ok(())

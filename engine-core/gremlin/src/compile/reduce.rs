@@ -9,7 +9,8 @@ use crate::compile::property::collect_map;
 use crate::compile::step::is_local;
 use crate::error::Failure;
 use tidegraph_plan::{
-    AggregateItem, AggregateKind, ApplyKind, Arithmetic, BindKind, Comparison, Expr, Function, Op, Slot, SortKey,
+    AggregateItem, AggregateKind, ApplyKind, Arithmetic, BindKind, Comparison, Expr, Function, Op, Slot,
+    SortKey,
 };
 
 /// Whether a step keeps state over several traversers.
@@ -62,7 +63,12 @@ impl Compiler {
         Ok(())
     }
 
-    pub(super) fn dedup(&mut self, flow: &mut Flow, cursor: &mut Cursor<'_, '_>, step: &Step<'_>) -> Result<()> {
+    pub(super) fn dedup(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        step: &Step<'_>,
+    ) -> Result<()> {
         let names = self.texts(global(step))?;
         let cur = flow.cur(step)?;
         let bys = self.bys(cursor.take_all("by"))?;
@@ -97,7 +103,12 @@ impl Compiler {
         Ok(())
     }
 
-    pub(super) fn order(&mut self, flow: &mut Flow, cursor: &mut Cursor<'_, '_>, step: &Step<'_>) -> Result<()> {
+    pub(super) fn order(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        step: &Step<'_>,
+    ) -> Result<()> {
         if !global(step).is_empty() {
             return Err(wrong_arguments(step));
         }
@@ -164,11 +175,9 @@ impl Compiler {
                     }
                     (Some(0), _) => Some(limit),
                     (Some(l), Some(h)) => Some(Expr::literal(h - l)),
-                    _ => Some(Expr::Arithmetic(
-                        Arithmetic::Subtract,
-                        Box::new(limit),
-                        Box::new(skip.clone()),
-                    )),
+                    _ => {
+                        Some(Expr::Arithmetic(Arithmetic::Subtract, Box::new(limit), Box::new(skip.clone())))
+                    }
                 };
                 (Some(skip).filter(|_| number(low) != Some(0)), limit)
             }
@@ -216,7 +225,11 @@ impl Compiler {
                 by => {
                     let value = self.by_value(flow, by, Expr::Slot(cur), kind)?;
                     let all = self.fresh();
-                    self.aggregate_by(flow, key_slot, vec![item(all, AggregateKind::Collect, vec![value.expr])]);
+                    self.aggregate_by(
+                        flow,
+                        key_slot,
+                        vec![item(all, AggregateKind::Collect, vec![value.expr])],
+                    );
                     Expr::Slot(all)
                 }
             }

@@ -73,7 +73,10 @@ impl Compiler {
     ) -> Result<()> {
         let (object, certain, kind) = self.popped(flow, pop, name);
         let plain = matches!(by, None | Some(By::Identity));
-        if plain && certain && let Expr::Slot(slot) = object {
+        if plain
+            && certain
+            && let Expr::Slot(slot) = object
+        {
             // The label's object stands in a slot already.
             flow.goto(slot, kind);
             return Ok(());

@@ -27,7 +27,8 @@ impl Compiler {
         cursor.next = next;
         let mut single = flow.scope.single;
         let ids = if !step.args.is_empty() {
-            single &= matches!(step.args.as_slice(), [Arg { kind: ArgKind::Text(_) | ArgKind::Value(_), .. }]);
+            single &=
+                matches!(step.args.as_slice(), [Arg { kind: ArgKind::Text(_) | ArgKind::Value(_), .. }]);
             Some(self.ids(&step.args)?)
         } else if let Some(index) = tests.iter().position(names_ids) {
             let Has::Id(operand) = tests.remove(index) else { return Err(wrong_arguments(step)) };
@@ -127,7 +128,9 @@ impl Compiler {
             Operand::Test(_) => return Ok(false),
         };
         let args: Vec<&Arg<'_>> = match (name, args) {
-            ("within", [Arg { kind: ArgKind::List(items) | ArgKind::Set(items), .. }]) => items.iter().collect(),
+            ("within", [Arg { kind: ArgKind::List(items) | ArgKind::Set(items), .. }]) => {
+                items.iter().collect()
+            }
             ("within", [Arg { kind: ArgKind::Variable(_), .. }]) => return Ok(false),
             _ => args.iter().collect(),
         };
@@ -153,7 +156,11 @@ impl Compiler {
             ("lte", None, Some(e)) => range(None, Some((e, true))),
             ("between", Some(low), Some(high)) => range(Some((low, true)), Some((high, false))),
             ("inside", Some(low), Some(high)) => range(Some((low, false)), Some((high, false))),
-            ("startingWith", None, Some(e)) => ScanTest::StartsWith(e),
+            ("startingWith", None, Some(e))
+                if matches!(args[0].kind, ArgKind::Text(_) | ArgKind::Variable(_)) =>
+            {
+                ScanTest::StartsWith(e)
+            }
             _ => return Ok(false),
         };
         filter.predicates.push((key.clone(), test));

@@ -15,33 +15,36 @@ pub(super) fn moves(step: &Step<'_>) -> bool {
     match step.name {
         "dedup" | "order" | "limit" | "range" | "skip" | "tail" => is_local(step),
         "to" => matches!(step.args.first().and_then(Arg::constant), Some("IN" | "OUT" | "BOTH")),
-        "V" | "E" | "addE" | "addV" | "both" | "bothE" | "bothV" | "choose" | "coalesce" | "constant" | "count"
-        | "elementMap" | "flatMap" | "fold" | "group" | "groupCount" | "id" | "in" | "inE" | "inV" | "inject" | "key"
-        | "label" | "local" | "loops" | "map" | "max" | "mean" | "mergeE" | "mergeV" | "min" | "optional" | "otherV"
-        | "out" | "outE" | "outV" | "path" | "project" | "properties" | "propertyMap" | "repeat" | "select" | "sum"
-        | "toE" | "toV" | "unfold" | "union" | "value" | "valueMap" | "values" => true,
+        "V" | "E" | "addE" | "addV" | "both" | "bothE" | "bothV" | "choose" | "coalesce" | "constant"
+        | "count" | "elementMap" | "flatMap" | "fold" | "group" | "groupCount" | "id" | "in" | "inE"
+        | "inV" | "inject" | "key" | "label" | "local" | "loops" | "map" | "max" | "mean" | "mergeE"
+        | "mergeV" | "min" | "optional" | "otherV" | "out" | "outE" | "outV" | "path" | "project"
+        | "properties" | "propertyMap" | "repeat" | "select" | "sum" | "toE" | "toV" | "unfold" | "union"
+        | "value" | "valueMap" | "values" => true,
         _ => false,
     }
 }
 
 impl Compiler {
     /// Translates one step; its modulators are taken from the cursor.
-    pub(super) fn step(
+    pub(super) fn step<'a, 't>(
         &mut self,
         flow: &mut Flow,
-        cursor: &mut Cursor<'_, '_>,
-        step: &Step<'_>,
+        cursor: &mut Cursor<'a, 't>,
+        step: &'a Step<'t>,
         index: usize,
     ) -> Result<()> {
         let dest = cursor.dest_of(index);
         match step.name {
             "V" | "E" => self.elements(flow, cursor, step, dest),
             "inject" => self.inject(flow, step, dest),
-            "out" | "in" | "both" | "outE" | "inE" | "bothE" | "toE" => self.expand(flow, cursor, step, index),
+            "out" | "in" | "both" | "outE" | "inE" | "bothE" | "toE" => {
+                self.expand(flow, cursor, step, index)
+            }
             "to" if moves(step) => self.expand(flow, cursor, step, index),
             "inV" | "outV" | "bothV" | "otherV" | "toV" => self.ends(flow, step, dest),
-            "has" | "hasId" | "hasKey" | "hasLabel" | "hasNot" | "hasValue" | "is" | "and" | "or" | "not" | "filter"
-            | "where" => self.filter_step(flow, cursor, step),
+            "has" | "hasId" | "hasKey" | "hasLabel" | "hasNot" | "hasValue" | "is" | "and" | "or" | "not"
+            | "filter" | "where" => self.filter_step(flow, cursor, step),
             "values" | "properties" | "valueMap" | "elementMap" | "propertyMap" => {
                 self.property_step(flow, cursor, step, dest)
             }
@@ -85,10 +88,10 @@ impl Compiler {
                 flow.stop();
                 Ok(())
             }
-            "by" | "from" | "to" | "with" | "option" => Err(Failure::syntax(
-                step.at,
-                format!("{}() modulates no step here", step.name),
-            )),
+            "with" => Err(Failure::unsupported(step.at, "with() after this step")),
+            "by" | "from" | "to" | "option" => {
+                Err(Failure::syntax(step.at, format!("{}() modulates no step here", step.name)))
+            }
             other => Err(Failure::unsupported(step.at, format!("{other}()"))),
         }
     }
@@ -96,7 +99,11 @@ impl Compiler {
     fn nothing(&mut self, step: &Step<'_>) -> Result<()> {
         match step.args.as_slice() {
             [] => Ok(()),
-            [Arg { kind: ArgKind::Value(value), .. }] if step.name == "barrier" && value.as_i64().is_some() => Ok(()),
+            [Arg { kind: ArgKind::Value(value), .. }]
+                if step.name == "barrier" && value.as_i64().is_some() =>
+            {
+                Ok(())
+            }
             [Arg { kind: ArgKind::Constant("normSack"), .. }] if step.name == "barrier" => {
                 Err(Failure::unsupported(step.at, "barrier(normSack)"))
             }
@@ -105,7 +112,13 @@ impl Compiler {
     }
 
     /// A step that is a function of the current object.
-    fn simple(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>, function: Function) -> Result<()> {
+    fn simple(
+        &mut self,
+        flow: &mut Flow,
+        step: &Step<'_>,
+        dest: Option<Slot>,
+        function: Function,
+    ) -> Result<()> {
         if !step.args.is_empty() {
             return Err(wrong_arguments(step));
         }
@@ -139,8 +152,7 @@ impl Compiler {
             return Err(wrong_arguments(step));
         }
         let cur = Expr::Slot(flow.cur(step)?);
-        let list =
-            if flow.scope.kind == Kind::List { cur } else { call(Function::Unfold, vec![cur]) };
+        let list = if flow.scope.kind == Kind::List { cur } else { call(Function::Unfold, vec![cur]) };
         let out = self.or_fresh(dest);
         flow.wrap(|input| Op::Unwind { input, list, out });
         flow.scope.single = false;
@@ -149,7 +161,13 @@ impl Compiler {
     }
 
     /// `as(label…)`
-    fn name(&mut self, flow: &mut Flow, cursor: &Cursor<'_, '_>, step: &Step<'_>, index: usize) -> Result<()> {
+    fn name(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &Cursor<'_, '_>,
+        step: &Step<'_>,
+        index: usize,
+    ) -> Result<()> {
         if step.args.is_empty() {
             return Err(wrong_arguments(step));
         }
@@ -182,7 +200,11 @@ impl Compiler {
     /// Adds the current object to the path, with the labels of the `as()` steps that follow directly.
     pub(super) fn extend_path(&mut self, flow: &mut Flow, cursor: &mut Cursor<'_, '_>) {
         let (Some(path), Some(cur)) = (self.path, flow.scope.cur) else { return };
-        let before = if std::mem::take(&mut flow.scope.cut) { Expr::Literal(tidegraph_types::Value::Unbound) } else { Expr::Slot(path) };
+        let before = if std::mem::take(&mut flow.scope.cut) {
+            Expr::Literal(tidegraph_types::Value::Unbound)
+        } else {
+            Expr::Slot(path)
+        };
         let mut args = vec![before, Expr::Slot(cur)];
         let named = cursor.steps[cursor.next..].iter().take_while(|s| s.name == "as");
         let mut count = 0;

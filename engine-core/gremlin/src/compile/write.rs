@@ -229,7 +229,7 @@ impl Compiler {
         }
     }
 
-    fn assignment(
+    pub(super) fn assignment(
         &mut self,
         flow: &mut Flow,
         step: &Step<'_>,

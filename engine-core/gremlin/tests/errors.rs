@@ -1,0 +1,115 @@
+//! Error messages, word for word: what was found, what was expected, and where.
+
+use tidegraph_gremlin::{FrontEndError, MAX_DEPTH, MAX_STEPS, compile};
+use tidegraph_types::ErrorCode;
+
+fn error(text: &str) -> String {
+    match compile(text) {
+        Ok(plan) => panic!("{text} compiles to\n{plan}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn syntax() {
+    let cases = [
+        ("", r#"expected "g", found the end of the text at 1:1"#),
+        ("V()", r#"expected "g", found "V" at 1:1"#),
+        ("g.V(", "expected an argument, found the end of the text at 1:5"),
+        ("g.V().out('a'", r#"expected "," or ")", found the end of the text at 1:14"#),
+        ("g.V().out('a' 'b')", r#"expected "," or ")", found string 'b' at 1:15"#),
+        ("g.V()\n  .foo()", "unknown step foo() at 2:4"),
+        ("g.V().out", r#"expected "(" after out, found the end of the text at 1:10"#),
+        ("g.V().has('a', gt)", r#"expected "(" after gt, found ")" at 1:18"#),
+        ("g.V().where(out)", r#"expected "(" after out, found ")" at 1:16"#),
+        ("g.V().out(1)", "expected a string, found number 1 at 1:11"),
+        ("g.V().limit('x')", "expected an integer, found string 'x' at 1:13"),
+        ("g.out()", "out() cannot follow g at 1:3"),
+        ("g.V('a", "string is not closed at 1:5"),
+        (r"g.V('\q')", r#"invalid escape sequence "\\q" in a string at 1:6"#),
+        ("g.V(1x)", r#"invalid number "1x" at 1:5"#),
+        ("g.V(300b)", "number 300b does not fit the type of its suffix at 1:5"),
+        ("g.V() out()", r#"expected "." or the end of the text, found "out" at 1:7"#),
+        ("g.V().by('x')", "by() modulates no step here at 1:7"),
+        ("g.V().times(2)", "times() without repeat() at 1:7"),
+        ("g.V().loops()", "loops() outside of a repeat() that it could count at 1:7"),
+        ("g.V().has('a', between(1))", "between() takes 2 arguments, not 1 at 1:16"),
+        ("g.V().has('a', P.foo(1))", "unknown predicate foo at 1:18"),
+        ("g.V().has('a', P.startingWith(1))", "expected a string, found number 1 at 1:31"),
+        ("g.V().order().by(Order.up)", "Order has no constant up at 1:18"),
+        ("g.V().has('d', gt(datetime('yesterday')))", "invalid date 'yesterday' at 1:28"),
+        ("g.V().range(5, 2)", "not a legal range: [5, 2] at 1:7"),
+        ("g.V().property(id, 'x')", "the id of an element cannot be changed at 1:7"),
+        ("g.addE('a').from(V('1'))", "addE() without to() at 1:3"),
+        ("g.V().addE('a').to('b')", "no step has the label 'b' at 1:20"),
+        ("g.V()#", "unexpected character '#' at 1:6"),
+        ("g.V().toList().out()", "out() follows the end of the traversal at 1:16"),
+        ("g.V('ü').é()", "unknown step é() at 1:10"),
+    ];
+    for (text, message) in cases {
+        assert_eq!(error(text), message, "{text}");
+        assert_eq!(compile(text).map_err(|e| e.code()), Err(ErrorCode::MalformedQuery), "{text}");
+    }
+}
+
+#[test]
+fn not_supported_yet() {
+    let cases = [
+        ("g.V().outE().subgraph('x')", "subgraph()", 14),
+        ("g.V().match(__.as('a').out().as('b'))", "match()", 7),
+        ("g.V().aggregate('x')", "aggregate()", 7),
+        ("g.V().group('x')", "group(side effect)", 7),
+        ("g.V().values('age').math('_ + 1')", "math()", 21),
+        ("g.withSack(1).V()", "withSack()", 3),
+        ("g.withStrategies(new ReadOnlyStrategy(a: 1), X).V()", "withStrategies()", 3),
+        ("g.with('x', 1).V()", "with('x')", 3),
+        ("g.tx().commit()", "tx()", 3),
+        ("g", "g without a step", 2),
+        ("g.V(); g.E()", "several statements", 8),
+        ("g.V().hasNext()", "hasNext()", 7),
+        ("g.V().asString()", "asString()", 7),
+        ("g.V().property('a', 1, 'b', 2)", "meta-properties", 7),
+        ("g.V().repeat(out().count()).times(2)", "count() inside repeat()", 20),
+        ("g.V(99999999999999999999)", "integer of more than 64 bits (99999999999999999999)", 5),
+        (
+            "g.V().has('a', 1.2345678901234567m)",
+            "decimal number of more than 15 digits (1.2345678901234567m)",
+            16,
+        ),
+        ("g.V().has('a', typeOf(GType.INT))", "P.typeOf()", 23),
+        ("g.V().hasLabel('a').fold(0, sum)", "fold(seed, operator)", 21),
+    ];
+    for (text, name, column) in cases {
+        let expected = FrontEndError::Unsupported { name: name.into(), line: 1, column };
+        assert_eq!(compile(text), Err(expected), "{text}");
+    }
+}
+
+#[test]
+fn message_names_the_step_and_its_place() {
+    assert_eq!(error("g.V()\n .out()\n .subgraph('x')"), "not supported yet: subgraph() at 3:3");
+}
+
+#[test]
+fn nesting_is_limited() {
+    let message = format!("nested deeper than {MAX_DEPTH} levels at 1:");
+    for (open, close) in [("out().where(", ")"), ("not(", ")"), ("union(", ")"), ("repeat(", ")")] {
+        let deep = format!("g.V().{}{}", open.repeat(100_000), close.repeat(100_000));
+        assert!(error(&deep).starts_with(&message), "{open}");
+    }
+    for open in ["[", "{", "[a:", "[(", "Vertex(", "P.not("] {
+        let deep = format!("g.V({}", open.repeat(100_000));
+        assert!(error(&deep).starts_with(&message), "{open}");
+    }
+    let deep = format!("g.V().has('a', eq(1){})", ".and(eq(1))".repeat(100_000));
+    assert!(error(&deep).starts_with(&message));
+    let most = format!("g.V().{}out(){}", "where(".repeat(MAX_DEPTH - 1), ")".repeat(MAX_DEPTH - 1));
+    assert!(compile(&most).is_ok());
+}
+
+#[test]
+fn the_number_of_steps_is_limited() {
+    assert!(compile(&format!("g.V(){}", ".out()".repeat(MAX_STEPS - 1))).is_ok());
+    let message = error(&format!("g.V(){}", ".out()".repeat(100_000)));
+    assert!(message.starts_with(&format!("more than {MAX_STEPS} steps at 1:")), "{message}");
+}

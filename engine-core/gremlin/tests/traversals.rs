@@ -1,0 +1,16 @@
+//! Traversals that must compile, whatever they compile to (`plans.rs` looks at that).
+
+use tidegraph_gremlin::compile;
+
+#[test]
+fn all_compile() {
+    let mut count = 0;
+    for text in include_str!("traversals.txt").lines() {
+        let plan = compile(text).unwrap_or_else(|e| panic!("{text}\n{e}"));
+        count += 1;
+        // Every slot that the plan reads or writes is one of its own, and it prints.
+        assert!(plan.slots > 0 && plan.columns.iter().all(|c| c.slot.0 < plan.slots), "{text}");
+        assert!(!plan.to_string().is_empty(), "{text}");
+    }
+    assert!(count > 200);
+}
