@@ -81,6 +81,14 @@ pub enum Error {
         /// What was found instead.
         found: String,
     },
+    /// Columns of a message that belong together do not fit each other.
+    #[error("the column {field} of {message} does not fit the others")]
+    Misaligned {
+        /// Name of the message.
+        message: &'static str,
+        /// Name of the column.
+        field: &'static str,
+    },
     /// Counts at the end of a file do not agree with what was read.
     #[error("{what}: {found} were read, the footer says {expected}")]
     CountMismatch {

@@ -2,7 +2,8 @@
 //!
 //! Roles: [`proto`] is generated from `contracts/proto` and is the only definition of the bytes; [`value`] and
 //! [`mutation`] translate between it and `tidegraph-types`; [`frame`] is the envelope (length, checksum, payload)
-//! that every file uses; [`segment`] reads and writes the files of a bulk load.
+//! that every file uses; [`segment`] reads and writes the files of a bulk load; [`apl`] is the access pattern language between
+//! processes.
 //!
 //! Flow, writing: engine type → `encode` → message → frame → file. Reading is the same backwards, and trusts nothing:
 //! whatever the bytes are, the answer is a value or an [`Error`], never a panic, and memory grows with what was read,
@@ -10,6 +11,7 @@
 //!
 //! Must never: drop what it does not understand. A kind that a newer version wrote is [`Error::UnknownKind`].
 
+pub mod apl;
 mod error;
 pub mod frame;
 pub mod mutation;

@@ -179,23 +179,23 @@ pub(crate) mod tests {
     use prost::Message;
     use tidegraph_types::Cardinality;
 
-    fn any_gui() -> impl Strategy<Value = Gui> {
+    pub(crate) fn any_gui() -> impl Strategy<Value = Gui> {
         any::<u64>().prop_map(Gui)
     }
 
-    fn any_token() -> impl Strategy<Value = Token> {
+    pub(crate) fn any_token() -> impl Strategy<Value = Token> {
         any::<u32>().prop_map(Token)
     }
 
-    fn any_str() -> impl Strategy<Value = Str> {
+    pub(crate) fn any_str() -> impl Strategy<Value = Str> {
         any::<String>().prop_map(Str::from)
     }
 
-    fn any_tokens() -> impl Strategy<Value = Vec<Token>> {
+    pub(crate) fn any_tokens() -> impl Strategy<Value = Vec<Token>> {
         prop::collection::vec(any_token(), 0..4)
     }
 
-    fn any_edge() -> impl Strategy<Value = Edge> {
+    pub(crate) fn any_edge() -> impl Strategy<Value = Edge> {
         (any::<u64>(), any_gui(), any_gui(), any_token()).prop_map(|(sid, source, target, label)| Edge {
             sid: Sid(sid),
             source,

@@ -209,7 +209,9 @@ mod tests {
     use super::*;
     use crate::mutation::tests::any_mutation;
     use proptest::prelude::*;
-    use tidegraph_types::Gui;
+    use prost_reflect::{DescriptorPool, DynamicMessage};
+    use std::path::{Path, PathBuf};
+    use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Sid, Token, Value};
 
     fn header() -> SegmentHeader {
         SegmentHeader {
@@ -220,7 +222,7 @@ mod tests {
         }
     }
 
-    fn write(mutations: &[Mutation]) -> Vec<u8> {
+    fn write_all(mutations: &[Mutation]) -> Vec<u8> {
         let mut writer = SegmentWriter::create(Vec::new(), &header()).unwrap();
         for mutation in mutations {
             writer.push(mutation).unwrap();
@@ -246,12 +248,12 @@ mod tests {
         let id = "x".repeat(1000);
         let mutations: Vec<_> =
             (0..1000).map(|i| Mutation::AddException { id: id.as_str().into(), gui: Gui(i) }).collect();
-        assert_eq!(read(&write(&mutations)).unwrap(), mutations);
+        assert_eq!(read(&write_all(&mutations)).unwrap(), mutations);
     }
 
     #[test]
     fn every_cut_is_noticed() {
-        let bytes = write(&[Mutation::DeleteVertex { gui: Gui(1) }]);
+        let bytes = write_all(&[Mutation::DeleteVertex { gui: Gui(1) }]);
         for cut in 0..bytes.len() {
             assert!(read(&bytes[..cut]).is_err(), "{cut}");
         }
@@ -259,11 +261,61 @@ mod tests {
         assert!(read(&longer).is_err());
     }
 
+    /// The file as protobuf's own JSON, decoded without the generated code.
+    fn describe(bytes: &[u8]) -> serde_json::Value {
+        let root = contracts().join("proto");
+        let files = protox::compile([root.join("tidegraph/v1/segment.proto")], [root]).unwrap();
+        let pool = DescriptorPool::from_file_descriptor_set(files).unwrap();
+        let message = pool.get_message_by_name("tidegraph.v1.SegmentFrame").unwrap();
+        let mut frames = FrameReader::at(&bytes[8..], 8);
+        let mut described = Vec::new();
+        loop {
+            let offset = frames.offset();
+            let Some(payload) = frames.next_frame().unwrap() else { break };
+            let frame = DynamicMessage::decode(message.clone(), payload).unwrap();
+            described.push(serde_json::json!({ "offset": offset, "frame": frame }));
+        }
+        serde_json::Value::Array(described)
+    }
+
+    fn contracts() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contracts")
+    }
+
+    /// `TIDEGRAPH_BLESS=1 cargo test -p tidegraph-wire golden` writes the files anew; only a new format may do so.
+    #[test]
+    fn golden_file_of_format_1() {
+        let edge = Edge { sid: Sid(1000), source: Gui(1), target: Gui(u64::MAX), label: Token(2) };
+        let write = PropertyWrite { key: Token(3), cardinality: Cardinality::Set, value: Value::Int(-5) };
+        let mutations = [
+            Mutation::CreateVertex {
+                gui: Gui(1),
+                id: "v1".into(),
+                labels: vec![Token(4)],
+                properties: vec![write],
+            },
+            Mutation::CreateEdge { edge, id: None, properties: vec![(Token(5), Value::string("grüße"))] },
+        ];
+        let written = write_all(&mutations);
+        let (bin, json) =
+            (contracts().join("golden/segment-v1.bin"), contracts().join("golden/segment-v1.json"));
+        if std::env::var_os("TIDEGRAPH_BLESS").is_some() {
+            std::fs::write(&bin, &written).unwrap();
+            std::fs::write(&json, serde_json::to_string_pretty(&describe(&written)).unwrap() + "\n").unwrap();
+        }
+        let golden = std::fs::read(&bin).unwrap();
+        let described: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+        assert_eq!(describe(&golden), described);
+        // Debug text, because values of different width are equal.
+        assert_eq!(format!("{:?}", read(&golden).unwrap()), format!("{mutations:?}"));
+        assert!(written == golden, "this version writes other bytes than format 1");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn any_segment_comes_back(mutations in prop::collection::vec(any_mutation(), 0..20)) {
-            let back = read(&write(&mutations)).unwrap();
+            let back = read(&write_all(&mutations)).unwrap();
             prop_assert_eq!(format!("{back:?}"), format!("{mutations:?}"));
         }
     }

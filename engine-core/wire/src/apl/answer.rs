@@ -1,0 +1,262 @@
+//! Answers: value ↔ message.
+
+use super::{
+    cursor_from, cursor_to, guis_from, guis_to, scan_cursor_from, scan_cursor_to, tokens_from, tokens_to,
+};
+use crate::proto::apl_answer::Kind;
+use crate::{Error, mutation, proto, value};
+use tidegraph_apl::{Cursor, EdgeRows, Expansion, PropertyCell, ScanCursor, Statistics, VertexRows};
+use tidegraph_types::{Edge, Gui, Sid, Str, Token, Version};
+
+/// What one call of the trait `Apl` gave.
+#[derive(Debug)]
+pub enum Answer {
+    /// It failed.
+    Failed(tidegraph_apl::Error),
+    /// Of `resolve_vertices`.
+    ResolveVertices(Vec<Option<Gui>>),
+    /// Of `resolve_edges`.
+    ResolveEdges(Vec<Option<Edge>>),
+    /// Of `place`.
+    Place(Vec<(Gui, u64)>),
+    /// Of `vertices`.
+    Vertices(VertexRows),
+    /// Of `edges`.
+    Edges(EdgeRows),
+    /// Of `expand`, with where to go on.
+    Expand(Expansion, Option<Cursor>),
+    /// Of `degrees`.
+    Degrees(Vec<u64>),
+    /// Of `scan_vertices`, with where to go on.
+    ScanVertices(Vec<Gui>, Option<ScanCursor>),
+    /// Of `scan_edges`, with where to go on.
+    ScanEdges(Vec<Edge>, Option<ScanCursor>),
+    /// Of `statistics`.
+    Statistics(Statistics),
+}
+
+/// The message of an answer; fails on a property value that is not storable.
+pub fn encode_answer(answer: &Answer) -> Result<proto::AplAnswer, Error> {
+    let kind = match answer {
+        Answer::Failed(error) => Kind::Error(error_to(error)),
+        Answer::ResolveVertices(found) => Kind::ResolveVertices(proto::VertexHandles {
+            found: found.iter().map(Option::is_some).collect(),
+            guis: found.iter().map(|gui| gui.map_or(0, |g| g.0)).collect(),
+        }),
+        Answer::ResolveEdges(found) => Kind::ResolveEdges(proto::EdgeHandles {
+            found: found.iter().map(Option::is_some).collect(),
+            edges: found.iter().flatten().map(mutation::encode_edge).collect(),
+        }),
+        Answer::Place(places) => Kind::Place(proto::Places {
+            guis: places.iter().map(|(gui, _)| gui.0).collect(),
+            salts: places.iter().map(|(_, salt)| *salt).collect(),
+        }),
+        Answer::Vertices(rows) => Kind::Vertices(proto::VertexRows {
+            present: rows.present.clone(),
+            ids: rows.ids.iter().map(Str::to_string).collect(),
+            label_ends: rows.label_ends.clone(),
+            labels: tokens_to(&rows.labels),
+            cell_ends: rows.cell_ends.clone(),
+            cells: cells_to(&rows.cells)?,
+        }),
+        Answer::Edges(rows) => Kind::Edges(proto::EdgeRows {
+            present: rows.present.clone(),
+            ids: rows.ids.iter().map(Str::to_string).collect(),
+            cell_ends: rows.cell_ends.clone(),
+            cells: cells_to(&rows.cells)?,
+        }),
+        Answer::Expand(rows, next) => Kind::Expand(proto::Expansion {
+            row: rows.row.clone(),
+            neighbour: guis_to(&rows.neighbour),
+            sid: rows.sid.iter().map(|sid| sid.0).collect(),
+            label: tokens_to(&rows.label),
+            outgoing: rows.outgoing.clone(),
+            next: next.map(cursor_to),
+        }),
+        Answer::Degrees(degrees) => Kind::Degrees(proto::Degrees { degrees: degrees.clone() }),
+        Answer::ScanVertices(guis, next) => {
+            Kind::ScanVertices(proto::ScannedVertices { guis: guis_to(guis), next: next.map(scan_cursor_to) })
+        }
+        Answer::ScanEdges(edges, next) => Kind::ScanEdges(proto::ScannedEdges {
+            edges: edges.iter().map(mutation::encode_edge).collect(),
+            next: next.map(scan_cursor_to),
+        }),
+        Answer::Statistics(statistics) => Kind::Statistics(proto::Statistics {
+            vertices: statistics.vertices,
+            edges: statistics.edges,
+            vertices_by_label: counts_to(&statistics.vertices_by_label),
+            edges_by_label: counts_to(&statistics.edges_by_label),
+        }),
+    };
+    Ok(proto::AplAnswer { kind: Some(kind) })
+}
+
+/// The answer of a message.
+pub fn decode_answer(message: proto::AplAnswer) -> Result<Answer, Error> {
+    Ok(match message.kind.ok_or(Error::UnknownKind { message: "AplAnswer" })? {
+        Kind::Error(m) => Answer::Failed(error_from(m)?),
+        Kind::ResolveVertices(m) => {
+            same("VertexHandles", "guis", m.guis.len(), m.found.len())?;
+            let pairs = m.found.into_iter().zip(m.guis);
+            Answer::ResolveVertices(pairs.map(|(found, gui)| found.then_some(Gui(gui))).collect())
+        }
+        Kind::ResolveEdges(m) => {
+            let found = m.found.iter().filter(|found| **found).count();
+            same("EdgeHandles", "edges", m.edges.len(), found)?;
+            let mut edges = edges_from(m.edges, "EdgeHandles")?.into_iter();
+            Answer::ResolveEdges(
+                m.found.into_iter().map(|found| if found { edges.next() } else { None }).collect(),
+            )
+        }
+        Kind::Place(m) => {
+            same("Places", "salts", m.salts.len(), m.guis.len())?;
+            Answer::Place(m.guis.into_iter().map(Gui).zip(m.salts).collect())
+        }
+        Kind::Vertices(m) => {
+            const MESSAGE: &str = "VertexRows";
+            let rows = m.present.len();
+            let cells = cells_from(m.cells)?;
+            if !m.ids.is_empty() {
+                same(MESSAGE, "ids", m.ids.len(), rows)?;
+            }
+            ends(MESSAGE, "label_ends", &m.label_ends, rows, m.labels.len())?;
+            ends(MESSAGE, "cell_ends", &m.cell_ends, rows, cells.len())?;
+            Answer::Vertices(VertexRows {
+                present: m.present,
+                ids: m.ids.into_iter().map(Str::from).collect(),
+                label_ends: m.label_ends,
+                labels: tokens_from(m.labels),
+                cell_ends: m.cell_ends,
+                cells,
+            })
+        }
+        Kind::Edges(m) => {
+            const MESSAGE: &str = "EdgeRows";
+            let rows = m.present.len();
+            let cells = cells_from(m.cells)?;
+            if !m.ids.is_empty() {
+                same(MESSAGE, "ids", m.ids.len(), rows)?;
+            }
+            ends(MESSAGE, "cell_ends", &m.cell_ends, rows, cells.len())?;
+            Answer::Edges(EdgeRows {
+                present: m.present,
+                ids: m.ids.into_iter().map(Str::from).collect(),
+                cell_ends: m.cell_ends,
+                cells,
+            })
+        }
+        Kind::Expand(m) => {
+            const MESSAGE: &str = "Expansion";
+            let rows = m.row.len();
+            same(MESSAGE, "neighbour", m.neighbour.len(), rows)?;
+            same(MESSAGE, "sid", m.sid.len(), rows)?;
+            same(MESSAGE, "label", m.label.len(), rows)?;
+            same(MESSAGE, "outgoing", m.outgoing.len(), rows)?;
+            let expansion = Expansion {
+                row: m.row,
+                neighbour: guis_from(m.neighbour),
+                sid: m.sid.into_iter().map(Sid).collect(),
+                label: tokens_from(m.label),
+                outgoing: m.outgoing,
+            };
+            Answer::Expand(expansion, m.next.map(cursor_from))
+        }
+        Kind::Degrees(m) => Answer::Degrees(m.degrees),
+        Kind::ScanVertices(m) => {
+            Answer::ScanVertices(guis_from(m.guis), m.next.map(scan_cursor_from).transpose()?)
+        }
+        Kind::ScanEdges(m) => {
+            Answer::ScanEdges(edges_from(m.edges, "ScannedEdges")?, m.next.map(scan_cursor_from).transpose()?)
+        }
+        Kind::Statistics(m) => Answer::Statistics(Statistics {
+            vertices: m.vertices,
+            edges: m.edges,
+            vertices_by_label: counts_from(m.vertices_by_label),
+            edges_by_label: counts_from(m.edges_by_label),
+        }),
+    })
+}
+
+fn same(message: &'static str, field: &'static str, found: usize, expected: usize) -> Result<(), Error> {
+    if found == expected { Ok(()) } else { Err(Error::Misaligned { message, field }) }
+}
+
+/// Ends of rows: none, or one a row, rising, the last one being the number of items.
+fn ends(
+    message: &'static str,
+    field: &'static str,
+    ends: &[u32],
+    rows: usize,
+    items: usize,
+) -> Result<(), Error> {
+    if !ends.is_empty() {
+        same(message, field, ends.len(), rows)?;
+    }
+    if !ends.is_sorted() {
+        return Err(Error::Misaligned { message, field });
+    }
+    same(message, field, ends.last().map_or(0, |end| *end as usize), items)
+}
+
+fn edges_from(messages: Vec<proto::Edge>, message: &'static str) -> Result<Vec<Edge>, Error> {
+    messages.into_iter().map(|edge| mutation::decode_edge(Some(edge), message)).collect()
+}
+
+fn cells_to(cells: &[PropertyCell]) -> Result<Option<proto::PropertyCells>, Error> {
+    if cells.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(proto::PropertyCells {
+        keys: cells.iter().map(|cell| cell.key.0).collect(),
+        cardinalities: cells.iter().map(|cell| value::encode_cardinality(cell.cardinality).into()).collect(),
+        values: cells.iter().map(|cell| value::encode(&cell.value)).collect::<Result<_, _>>()?,
+    }))
+}
+
+fn cells_from(message: Option<proto::PropertyCells>) -> Result<Vec<PropertyCell>, Error> {
+    const MESSAGE: &str = "PropertyCells";
+    let Some(m) = message else { return Ok(Vec::new()) };
+    same(MESSAGE, "cardinalities", m.cardinalities.len(), m.keys.len())?;
+    same(MESSAGE, "values", m.values.len(), m.keys.len())?;
+    let cells = m.keys.into_iter().zip(m.cardinalities).zip(m.values);
+    let cell = |((key, cardinality), v)| {
+        let cardinality = value::decode_cardinality(cardinality)?;
+        Ok(PropertyCell { key: Token(key), cardinality, value: value::decode(v)? })
+    };
+    cells.map(cell).collect()
+}
+
+fn counts_to(counts: &[(Token, u64)]) -> Vec<proto::LabelCount> {
+    counts.iter().map(|(label, count)| proto::LabelCount { label: label.0, count: *count }).collect()
+}
+
+fn counts_from(messages: Vec<proto::LabelCount>) -> Vec<(Token, u64)> {
+    messages.into_iter().map(|m| (Token(m.label), m.count)).collect()
+}
+
+fn error_to(error: &tidegraph_apl::Error) -> proto::AplError {
+    use proto::apl_error::Kind;
+    use tidegraph_apl::Error as Apl;
+    let kind = match error {
+        Apl::Behind { applied, asked } => {
+            Kind::Behind(proto::BehindError { applied: applied.0, asked: asked.0 })
+        }
+        Apl::TooOld { oldest, asked } => {
+            Kind::TooOld(proto::TooOldError { oldest: oldest.0, asked: asked.0 })
+        }
+        Apl::Unavailable(reason) => Kind::Unavailable(reason.clone()),
+        Apl::Corrupt(reason) => Kind::Corrupt(reason.clone()),
+    };
+    proto::AplError { kind: Some(kind) }
+}
+
+fn error_from(message: proto::AplError) -> Result<tidegraph_apl::Error, Error> {
+    use proto::apl_error::Kind;
+    use tidegraph_apl::Error as Apl;
+    Ok(match message.kind.ok_or(Error::UnknownKind { message: "AplError" })? {
+        Kind::Behind(m) => Apl::Behind { applied: Version(m.applied), asked: Version(m.asked) },
+        Kind::TooOld(m) => Apl::TooOld { oldest: Version(m.oldest), asked: Version(m.asked) },
+        Kind::Unavailable(reason) => Apl::Unavailable(reason),
+        Kind::Corrupt(reason) => Apl::Corrupt(reason),
+    })
+}

@@ -1,0 +1,54 @@
+//! APL between processes: requests and answers as values, and their messages.
+//!
+//! Roles: [`Request`] and [`Answer`] stand for the calls and results of the trait `tidegraph_apl::Apl`, which in one
+//! process is called directly. `request` and `answer` convert.
+//!
+//! A decoded answer is safe to use: columns that belong together are of one length, and the ends of rows rise and stay
+//! within what they index. What a peer sends must never make the caller index out of bounds.
+
+mod answer;
+mod request;
+
+pub use answer::{Answer, decode_answer, encode_answer};
+pub use request::{Request, decode_request, encode_request};
+
+use crate::{Error, proto};
+use tidegraph_apl::{Cursor, ScanCursor};
+use tidegraph_types::{Gui, Token};
+
+fn guis_to(guis: &[Gui]) -> Vec<u64> {
+    guis.iter().map(|g| g.0).collect()
+}
+
+fn guis_from(numbers: Vec<u64>) -> Vec<Gui> {
+    numbers.into_iter().map(Gui).collect()
+}
+
+fn tokens_to(tokens: &[Token]) -> Vec<u32> {
+    tokens.iter().map(|t| t.0).collect()
+}
+
+fn tokens_from(numbers: Vec<u32>) -> Vec<Token> {
+    numbers.into_iter().map(Token).collect()
+}
+
+fn cursor_to(cursor: Cursor) -> proto::ExpandCursor {
+    proto::ExpandCursor { row: cursor.row, offset: cursor.offset }
+}
+
+fn cursor_from(cursor: proto::ExpandCursor) -> Cursor {
+    Cursor { row: cursor.row, offset: cursor.offset }
+}
+
+fn scan_cursor_to(cursor: ScanCursor) -> proto::ScanCursor {
+    proto::ScanCursor { partition: u32::from(cursor.partition), position: cursor.position }
+}
+
+fn scan_cursor_from(cursor: proto::ScanCursor) -> Result<ScanCursor, Error> {
+    let partition = u16::try_from(cursor.partition)
+        .map_err(|_| Error::OutOfRange { field: "partition", value: i128::from(cursor.partition) })?;
+    Ok(ScanCursor { partition, position: cursor.position })
+}
+
+#[cfg(test)]
+mod tests;

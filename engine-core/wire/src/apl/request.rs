@@ -1,0 +1,225 @@
+//! Requests: value ↔ message.
+
+use super::{
+    cursor_from, cursor_to, guis_from, guis_to, scan_cursor_from, scan_cursor_to, tokens_from, tokens_to,
+};
+use crate::proto::apl_request::Kind;
+use crate::proto::property_predicate::Test as TestKind;
+use crate::{Error, mutation, proto, value};
+use tidegraph_apl::{
+    At, Cursor, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test, VertexRead,
+    VertexScan,
+};
+use tidegraph_types::{Direction, Edge, Epoch, Gui, Str, Token, Value, Version};
+
+/// One call of the trait `Apl`.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Request {
+    /// `resolve_vertices`: users' ids.
+    ResolveVertices(Vec<Str>),
+    /// `resolve_edges`: users' or generated ids.
+    ResolveEdges(Vec<Str>),
+    /// `place`: ids, and the lowest salt to try for each.
+    Place(Vec<(Str, u64)>),
+    /// `vertices`: what to read, of which.
+    Vertices(VertexRead, Vec<Gui>),
+    /// `edges`: what to read, of which.
+    Edges(EdgeRead, Vec<Edge>),
+    /// `expand`: which edges, of which vertices, from where on.
+    Expand(Expand, Vec<Gui>, Cursor),
+    /// `degrees`: which edges, of which vertices.
+    Degrees(Expand, Vec<Gui>),
+    /// `scan_vertices`: which, from where on.
+    ScanVertices(VertexScan, ScanCursor),
+    /// `scan_edges`: which, from where on.
+    ScanEdges(EdgeScan, ScanCursor),
+    /// `statistics`.
+    Statistics,
+}
+
+/// The message of a request; fails on a predicate whose value is no scalar.
+pub fn encode_request(at: At, request: &Request) -> Result<proto::AplRequest, Error> {
+    let strings = |ids: &[Str]| ids.iter().map(Str::to_string).collect();
+    let kind = match request {
+        Request::ResolveVertices(ids) => Kind::ResolveVertices(proto::ResolveRequest { ids: strings(ids) }),
+        Request::ResolveEdges(ids) => Kind::ResolveEdges(proto::ResolveRequest { ids: strings(ids) }),
+        Request::Place(ids) => Kind::Place(proto::PlaceRequest {
+            ids: ids.iter().map(|(id, _)| id.to_string()).collect(),
+            salts: ids.iter().map(|(_, salt)| *salt).collect(),
+        }),
+        Request::Vertices(read, frontier) => Kind::Vertices(proto::ReadVerticesRequest {
+            ids: read.ids,
+            labels: read.labels,
+            properties: projection_to(&read.properties),
+            frontier: guis_to(frontier),
+        }),
+        Request::Edges(read, frontier) => Kind::Edges(proto::ReadEdgesRequest {
+            ids: read.ids,
+            properties: projection_to(&read.properties),
+            frontier: frontier.iter().map(mutation::encode_edge).collect(),
+        }),
+        Request::Expand(expand, frontier, from) => Kind::Expand(expand_to(expand, frontier, Some(*from))),
+        Request::Degrees(expand, frontier) => Kind::Degrees(expand_to(expand, frontier, None)),
+        Request::ScanVertices(scan, from) => Kind::ScanVertices(proto::ScanVerticesRequest {
+            labels: scan.labels.iter().map(|group| labels_to(group)).collect(),
+            predicates: scan.predicates.iter().map(predicate_to).collect::<Result<_, _>>()?,
+            max_rows: scan.max_rows,
+            from: Some(scan_cursor_to(*from)),
+        }),
+        Request::ScanEdges(scan, from) => Kind::ScanEdges(proto::ScanEdgesRequest {
+            labels: scan.labels.as_deref().map(labels_to),
+            predicates: scan.predicates.iter().map(predicate_to).collect::<Result<_, _>>()?,
+            max_rows: scan.max_rows,
+            from: Some(scan_cursor_to(*from)),
+        }),
+        Request::Statistics => Kind::Statistics(proto::StatisticsRequest {}),
+    };
+    Ok(proto::AplRequest { version: at.version.0, epoch: at.epoch.0, kind: Some(kind) })
+}
+
+/// The request of a message, and where in time it reads.
+pub fn decode_request(message: proto::AplRequest) -> Result<(At, Request), Error> {
+    let at = At { version: Version(message.version), epoch: Epoch(message.epoch) };
+    let strings = |ids: Vec<String>| ids.into_iter().map(Str::from).collect();
+    let request = match message.kind.ok_or(Error::UnknownKind { message: "AplRequest" })? {
+        Kind::ResolveVertices(m) => Request::ResolveVertices(strings(m.ids)),
+        Kind::ResolveEdges(m) => Request::ResolveEdges(strings(m.ids)),
+        Kind::Place(m) => {
+            if m.salts.len() != m.ids.len() {
+                return Err(Error::Misaligned { message: "PlaceRequest", field: "salts" });
+            }
+            Request::Place(m.ids.into_iter().map(Str::from).zip(m.salts).collect())
+        }
+        Kind::Vertices(m) => {
+            let properties = projection_from(m.properties)?;
+            Request::Vertices(VertexRead { ids: m.ids, labels: m.labels, properties }, guis_from(m.frontier))
+        }
+        Kind::Edges(m) => {
+            let decode = |edge| mutation::decode_edge(Some(edge), "ReadEdgesRequest");
+            let frontier = m.frontier.into_iter().map(decode).collect::<Result<_, _>>()?;
+            Request::Edges(EdgeRead { ids: m.ids, properties: projection_from(m.properties)? }, frontier)
+        }
+        Kind::Expand(m) => {
+            let (expand, frontier, from) = expand_from(m)?;
+            Request::Expand(expand, frontier, from)
+        }
+        Kind::Degrees(m) => {
+            let (expand, frontier, _) = expand_from(m)?;
+            Request::Degrees(expand, frontier)
+        }
+        Kind::ScanVertices(m) => {
+            let scan = VertexScan {
+                labels: m.labels.into_iter().map(|group| tokens_from(group.tokens)).collect(),
+                predicates: m.predicates.into_iter().map(predicate_from).collect::<Result<_, _>>()?,
+                max_rows: rows(m.max_rows)?,
+            };
+            Request::ScanVertices(scan, m.from.map_or(Ok(ScanCursor::default()), scan_cursor_from)?)
+        }
+        Kind::ScanEdges(m) => {
+            let scan = EdgeScan {
+                labels: m.labels.map(|labels| tokens_from(labels.tokens)),
+                predicates: m.predicates.into_iter().map(predicate_from).collect::<Result<_, _>>()?,
+                max_rows: rows(m.max_rows)?,
+            };
+            Request::ScanEdges(scan, m.from.map_or(Ok(ScanCursor::default()), scan_cursor_from)?)
+        }
+        Kind::Statistics(_) => Request::Statistics,
+    };
+    Ok((at, request))
+}
+
+/// A request for no rows would never come to an end.
+fn rows(max_rows: u32) -> Result<u32, Error> {
+    if max_rows == 0 { Err(Error::OutOfRange { field: "max_rows", value: 0 }) } else { Ok(max_rows) }
+}
+
+fn projection_to(projection: &Projection) -> Option<proto::Projection> {
+    use proto::projection::Kind;
+    let kind = match projection {
+        Projection::None => return None,
+        Projection::All => Kind::All(proto::AllProperties {}),
+        Projection::Keys(keys) => Kind::Keys(proto::PropertyKeys { keys: tokens_to(keys) }),
+    };
+    Some(proto::Projection { kind: Some(kind) })
+}
+
+fn projection_from(message: Option<proto::Projection>) -> Result<Projection, Error> {
+    use proto::projection::Kind;
+    let Some(message) = message else { return Ok(Projection::None) };
+    Ok(match message.kind.ok_or(Error::UnknownKind { message: "Projection" })? {
+        Kind::All(_) => Projection::All,
+        Kind::Keys(m) => Projection::Keys(tokens_from(m.keys)),
+    })
+}
+
+fn labels_to(labels: &[Token]) -> proto::Labels {
+    proto::Labels { tokens: tokens_to(labels) }
+}
+
+fn expand_to(expand: &Expand, frontier: &[Gui], from: Option<Cursor>) -> proto::ExpandRequest {
+    let direction = match expand.direction {
+        Direction::Out => proto::Direction::Out,
+        Direction::In => proto::Direction::In,
+        Direction::Both => proto::Direction::Both,
+    };
+    proto::ExpandRequest {
+        direction: direction.into(),
+        labels: expand.labels.as_deref().map(labels_to),
+        max_rows: expand.max_rows,
+        loops_once: expand.loops_once,
+        frontier: guis_to(frontier),
+        from: from.map(cursor_to),
+    }
+}
+
+fn expand_from(message: proto::ExpandRequest) -> Result<(Expand, Vec<Gui>, Cursor), Error> {
+    let direction = match proto::Direction::try_from(message.direction) {
+        Ok(proto::Direction::Out) => Direction::Out,
+        Ok(proto::Direction::In) => Direction::In,
+        Ok(proto::Direction::Both) => Direction::Both,
+        Err(_) => return Err(Error::UnknownKind { message: "Direction" }),
+    };
+    let expand = Expand {
+        direction,
+        labels: message.labels.map(|labels| tokens_from(labels.tokens)),
+        max_rows: rows(message.max_rows)?,
+        loops_once: message.loops_once,
+    };
+    Ok((expand, guis_from(message.frontier), message.from.map_or(Cursor::default(), cursor_from)))
+}
+
+fn predicate_to(predicate: &PropertyPredicate) -> Result<proto::PropertyPredicate, Error> {
+    let bound = |bound: &Option<(Value, bool)>| -> Result<Option<proto::Bound>, Error> {
+        let Some((value, inclusive)) = bound else { return Ok(None) };
+        Ok(Some(proto::Bound { value: Some(value::encode(value)?), inclusive: *inclusive }))
+    };
+    let test = match &predicate.test {
+        Test::Exists => TestKind::Exists(proto::ExistsTest {}),
+        Test::Equals(value) => TestKind::Equals(value::encode(value)?),
+        Test::Within(values) => TestKind::Within(proto::Values {
+            values: values.iter().map(value::encode).collect::<Result<_, _>>()?,
+        }),
+        Test::Range { low, high } => {
+            TestKind::Range(proto::RangeTest { low: bound(low)?, high: bound(high)? })
+        }
+        Test::StartsWith(prefix) => TestKind::StartsWith(prefix.clone()),
+    };
+    Ok(proto::PropertyPredicate { key: predicate.key.0, test: Some(test) })
+}
+
+fn predicate_from(message: proto::PropertyPredicate) -> Result<PropertyPredicate, Error> {
+    let bound = |bound: Option<proto::Bound>| -> Result<Option<(Value, bool)>, Error> {
+        let Some(bound) = bound else { return Ok(None) };
+        Ok(Some((value::decode_required(bound.value, "Bound")?, bound.inclusive)))
+    };
+    let test = match message.test.ok_or(Error::UnknownKind { message: "PropertyPredicate" })? {
+        TestKind::Exists(_) => Test::Exists,
+        TestKind::Equals(v) => Test::Equals(value::decode(v)?),
+        TestKind::Within(m) => {
+            Test::Within(m.values.into_iter().map(value::decode).collect::<Result<_, _>>()?)
+        }
+        TestKind::Range(m) => Test::Range { low: bound(m.low)?, high: bound(m.high)? },
+        TestKind::StartsWith(prefix) => Test::StartsWith(prefix),
+    };
+    Ok(PropertyPredicate { key: Token(message.key), test })
+}

@@ -1,0 +1,227 @@
+//! Requests and answers there and back.
+
+use super::*;
+use crate::Message;
+use crate::mutation::tests::{any_edge, any_gui, any_str, any_token, any_tokens};
+use crate::value::tests::any_value;
+use proptest::option;
+use proptest::prelude::*;
+use tidegraph_apl::{
+    At, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, Projection, PropertyCell, PropertyPredicate,
+    Statistics, Test, VertexRead, VertexRows, VertexScan,
+};
+use tidegraph_types::{Cardinality, Direction, Epoch, Sid, Version};
+
+fn vec<S: Strategy>(of: S) -> impl Strategy<Value = Vec<S::Value>> {
+    prop::collection::vec(of, 0..4)
+}
+
+fn any_projection() -> impl Strategy<Value = Projection> {
+    prop_oneof![Just(Projection::None), Just(Projection::All), any_tokens().prop_map(Projection::Keys)]
+}
+
+fn any_expand() -> impl Strategy<Value = Expand> {
+    let direction = prop_oneof![Just(Direction::Out), Just(Direction::In), Just(Direction::Both)];
+    (direction, option::of(any_tokens()), 1..=u32::MAX, any::<bool>()).prop_map(
+        |(direction, labels, max_rows, loops_once)| Expand { direction, labels, max_rows, loops_once },
+    )
+}
+
+fn any_cursor() -> impl Strategy<Value = Cursor> {
+    any::<(u32, u64)>().prop_map(|(row, offset)| Cursor { row, offset })
+}
+
+fn any_scan_cursor() -> impl Strategy<Value = ScanCursor> {
+    any::<(u16, u64)>().prop_map(|(partition, position)| ScanCursor { partition, position })
+}
+
+fn any_predicate() -> impl Strategy<Value = PropertyPredicate> {
+    let bound = || option::of((any_value(), any::<bool>()));
+    let test = prop_oneof![
+        Just(Test::Exists),
+        any_value().prop_map(Test::Equals),
+        vec(any_value()).prop_map(Test::Within),
+        (bound(), bound()).prop_map(|(low, high)| Test::Range { low, high }),
+        any::<String>().prop_map(Test::StartsWith),
+    ];
+    (any_token(), test).prop_map(|(key, test)| PropertyPredicate { key, test })
+}
+
+fn any_request() -> impl Strategy<Value = Request> {
+    prop_oneof![
+        vec(any_str()).prop_map(Request::ResolveVertices),
+        vec(any_str()).prop_map(Request::ResolveEdges),
+        vec((any_str(), any::<u64>())).prop_map(Request::Place),
+        (any::<(bool, bool)>(), any_projection(), vec(any_gui())).prop_map(
+            |((ids, labels), properties, frontier)| {
+                Request::Vertices(VertexRead { ids, labels, properties }, frontier)
+            }
+        ),
+        (any::<bool>(), any_projection(), vec(any_edge()))
+            .prop_map(|(ids, properties, frontier)| Request::Edges(EdgeRead { ids, properties }, frontier)),
+        (any_expand(), vec(any_gui()), any_cursor()).prop_map(|(e, f, c)| Request::Expand(e, f, c)),
+        (any_expand(), vec(any_gui())).prop_map(|(e, f)| Request::Degrees(e, f)),
+        (vec(any_tokens()), vec(any_predicate()), 1..=u32::MAX, any_scan_cursor()).prop_map(
+            |(labels, predicates, max_rows, from)| {
+                Request::ScanVertices(VertexScan { labels, predicates, max_rows }, from)
+            }
+        ),
+        (option::of(any_tokens()), vec(any_predicate()), 1..=u32::MAX, any_scan_cursor()).prop_map(
+            |(labels, predicates, max_rows, from)| {
+                Request::ScanEdges(EdgeScan { labels, predicates, max_rows }, from)
+            }
+        ),
+        Just(Request::Statistics),
+    ]
+}
+
+/// A column of rows of different length, as its ends and its items.
+fn ragged<T>(rows: Vec<Vec<T>>) -> (Vec<u32>, Vec<T>) {
+    let mut items = Vec::new();
+    let mut ends = Vec::new();
+    for row in rows {
+        items.extend(row);
+        ends.push(items.len() as u32);
+    }
+    (ends, items)
+}
+
+fn any_cell() -> impl Strategy<Value = PropertyCell> {
+    let cardinality = prop_oneof![Just(Cardinality::Single), Just(Cardinality::Set), Just(Cardinality::List)];
+    (any_token(), cardinality, any_value()).prop_map(|(key, cardinality, value)| PropertyCell {
+        key,
+        cardinality,
+        value,
+    })
+}
+
+fn any_vertex_rows() -> impl Strategy<Value = VertexRows> {
+    let row = (any::<bool>(), any_str(), any_tokens(), vec(any_cell()));
+    (vec(row), any::<(bool, bool, bool)>()).prop_map(|(rows, (with_ids, with_labels, with_cells))| {
+        let mut out = VertexRows { present: rows.iter().map(|r| r.0).collect(), ..VertexRows::default() };
+        if with_ids {
+            out.ids = rows.iter().map(|r| r.1.clone()).collect();
+        }
+        if with_labels {
+            (out.label_ends, out.labels) = ragged(rows.iter().map(|r| r.2.clone()).collect());
+        }
+        if with_cells {
+            (out.cell_ends, out.cells) = ragged(rows.into_iter().map(|r| r.3).collect());
+        }
+        out
+    })
+}
+
+fn any_edge_rows() -> impl Strategy<Value = EdgeRows> {
+    any_vertex_rows().prop_map(|r| EdgeRows {
+        present: r.present,
+        ids: r.ids,
+        cell_ends: r.cell_ends,
+        cells: r.cells,
+    })
+}
+
+fn any_expansion() -> impl Strategy<Value = Expansion> {
+    vec((any::<u32>(), any_gui(), any::<u64>(), any_token(), any::<bool>())).prop_map(|rows| {
+        let mut out = Expansion::default();
+        for (row, neighbour, sid, label, outgoing) in rows {
+            out.push(row, neighbour, Sid(sid), label, outgoing);
+        }
+        out
+    })
+}
+
+fn any_answer() -> impl Strategy<Value = Answer> {
+    use tidegraph_apl::Error;
+    let versions = || any::<(u64, u64)>().prop_map(|(a, b)| (Version(a), Version(b)));
+    let counts = || vec((any_token(), any::<u64>()));
+    prop_oneof![
+        versions().prop_map(|(applied, asked)| Answer::Failed(Error::Behind { applied, asked })),
+        versions().prop_map(|(oldest, asked)| Answer::Failed(Error::TooOld { oldest, asked })),
+        any::<String>().prop_map(|reason| Answer::Failed(Error::Unavailable(reason))),
+        any::<String>().prop_map(|reason| Answer::Failed(Error::Corrupt(reason))),
+        vec(option::of(any_gui())).prop_map(Answer::ResolveVertices),
+        vec(option::of(any_edge())).prop_map(Answer::ResolveEdges),
+        vec((any_gui(), any::<u64>())).prop_map(Answer::Place),
+        any_vertex_rows().prop_map(Answer::Vertices),
+        any_edge_rows().prop_map(Answer::Edges),
+        (any_expansion(), option::of(any_cursor())).prop_map(|(rows, next)| Answer::Expand(rows, next)),
+        vec(any::<u64>()).prop_map(Answer::Degrees),
+        (vec(any_gui()), option::of(any_scan_cursor())).prop_map(|(g, next)| Answer::ScanVertices(g, next)),
+        (vec(any_edge()), option::of(any_scan_cursor())).prop_map(|(e, next)| Answer::ScanEdges(e, next)),
+        (any::<(u64, u64)>(), counts(), counts()).prop_map(
+            |((vertices, edges), vertices_by_label, edges_by_label)| {
+                Answer::Statistics(Statistics { vertices, edges, vertices_by_label, edges_by_label })
+            }
+        ),
+    ]
+}
+
+#[test]
+fn kinds_of_a_newer_version_are_errors() {
+    assert!(matches!(decode_request(proto::AplRequest::default()), Err(Error::UnknownKind { .. })));
+    assert!(matches!(decode_answer(proto::AplAnswer::default()), Err(Error::UnknownKind { .. })));
+    // A test that is not known must not let everything pass.
+    let scan = proto::ScanVerticesRequest {
+        predicates: vec![proto::PropertyPredicate::default()],
+        max_rows: 1,
+        ..Default::default()
+    };
+    let kind = Some(proto::apl_request::Kind::ScanVertices(scan));
+    let request = proto::AplRequest { kind, ..Default::default() };
+    assert!(matches!(decode_request(request), Err(Error::UnknownKind { message: "PropertyPredicate" })));
+}
+
+#[test]
+fn columns_that_do_not_fit_are_errors() {
+    use proto::apl_answer::Kind;
+    let is_misaligned = |kind| {
+        let decoded = decode_answer(proto::AplAnswer { kind: Some(kind) });
+        assert!(matches!(decoded, Err(Error::Misaligned { .. })), "{decoded:?}");
+    };
+    let rows = |label_ends: Vec<u32>, labels| {
+        Kind::Vertices(proto::VertexRows { present: vec![true; 2], label_ends, labels, ..Default::default() })
+    };
+    is_misaligned(rows(vec![1], vec![7]));
+    is_misaligned(rows(vec![2, 1], vec![7]));
+    is_misaligned(rows(vec![1, 5], vec![7, 8]));
+    is_misaligned(rows(vec![], vec![7]));
+    is_misaligned(Kind::Expand(proto::Expansion { row: vec![1], ..Default::default() }));
+    is_misaligned(Kind::ResolveEdges(proto::EdgeHandles { found: vec![true], edges: vec![] }));
+    is_misaligned(Kind::ResolveVertices(proto::VertexHandles { found: vec![true], guis: vec![] }));
+}
+
+#[test]
+fn a_request_for_no_rows_is_refused() {
+    let request = Request::ScanVertices(VertexScan::default(), ScanCursor::default());
+    let message = encode_request(At::default(), &request).unwrap();
+    assert!(matches!(decode_request(message), Err(Error::OutOfRange { field: "max_rows", .. })));
+}
+
+proptest! {
+    #[test]
+    fn any_request_comes_back(request in any_request(), version in any::<u64>(), epoch in any::<u64>()) {
+        let at = At { version: Version(version), epoch: Epoch(epoch) };
+        let bytes = encode_request(at, &request).unwrap().encode_to_vec();
+        let back = decode_request(proto::AplRequest::decode(bytes.as_slice()).unwrap()).unwrap();
+        // Debug text, because values of different width are equal.
+        prop_assert_eq!(format!("{back:?}"), format!("{:?}", (at, request)));
+    }
+
+    #[test]
+    fn any_answer_comes_back(answer in any_answer()) {
+        let bytes = encode_answer(&answer).unwrap().encode_to_vec();
+        let back = decode_answer(proto::AplAnswer::decode(bytes.as_slice()).unwrap()).unwrap();
+        prop_assert_eq!(format!("{back:?}"), format!("{answer:?}"));
+    }
+
+    #[test]
+    fn any_bytes_are_decoded_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        if let Ok(message) = proto::AplRequest::decode(bytes.as_slice()) {
+            let _ = decode_request(message);
+        }
+        if let Ok(message) = proto::AplAnswer::decode(bytes.as_slice()) {
+            let _ = decode_answer(message);
+        }
+    }
+}
