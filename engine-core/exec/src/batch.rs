@@ -219,9 +219,10 @@ impl Batch {
         let len = batches.iter().map(|b| b.len).sum();
         let slots = batches.iter().map(|b| b.columns.len()).max().unwrap_or(0);
         let columns = (0..slots).map(|slot| concat_slot(&batches, Slot(slot as u32), len)).collect();
-        let origin = batches.iter().any(|b| b.origin.is_some()).then(|| {
-            Arc::new(batches.iter().flat_map(|b| (0..b.len).map(|row| b.origin_of(row))).collect())
-        });
+        let origin = batches
+            .iter()
+            .any(|b| b.origin.is_some())
+            .then(|| Arc::new(batches.iter().flat_map(|b| (0..b.len).map(|row| b.origin_of(row))).collect()));
         Self { len, columns, origin }
     }
 

@@ -26,7 +26,9 @@ use crate::Result;
 use keys::ReadKeys;
 use pending::Pending;
 use std::cell::{Cell, RefCell};
-use tidegraph_apl::{Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, Expand, Expansion, VertexRead, VertexRows};
+use tidegraph_apl::{
+    Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, Expand, Expansion, VertexRead, VertexRows,
+};
 use tidegraph_types::{Direction, Edge, Gui, GuiHasher, Key, Str, Token, element};
 
 /// The graph as one request sees it.

@@ -170,8 +170,7 @@ impl<'p> Aggregate<'p> {
             while degrees.next(ctx, |origin, degree| counts[origin as usize] += degree)? {}
             return self.counted(&counts, ctx);
         }
-        loop {
-            let Source::Rows(input) = &mut self.source else { break };
+        while let Source::Rows(input) = &mut self.source {
             let Some(batch) = input.next(ctx, Want::ALL)? else { break };
             ctx.check()?;
             self.add(&batch, ctx)?;

@@ -124,10 +124,12 @@ struct Search<'p> {
     charged: usize,
 }
 
+/// In which level a vertex was first reached, and by which edges, with the vertex before; the start has none.
+type Reached = (u32, SmallVec<[(Gui, Edge); 1]>);
+
 /// How far a side has come.
 struct Side {
-    /// By which edges each vertex was first reached, with the vertex before; the start has none.
-    reached: FxHashMap<Gui, (u32, SmallVec<[(Gui, Edge); 1]>)>,
+    reached: FxHashMap<Gui, Reached>,
     level: Vec<Gui>,
     depth: u32,
 }
@@ -175,7 +177,7 @@ impl Search<'_> {
         } else if from == to || self.length.min > 1 {
             self.walk_by_walk(batch, row, from, to, ctx)
         } else {
-            self.from_both_ends(batch, row, from, to, ctx)
+            self.meet_in_the_middle(batch, row, from, to, ctx)
         };
         ctx.memory.release(std::mem::take(&mut self.charged));
         result
@@ -223,7 +225,7 @@ impl Search<'_> {
         Ok(taken)
     }
 
-    fn from_both_ends(
+    fn meet_in_the_middle(
         &mut self,
         batch: &Batch,
         row: u32,

@@ -1,0 +1,164 @@
+//! Limits, interruption, parameters and errors of a request as a whole.
+
+mod support;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use support::plans::*;
+use support::{Counting, Graph, execute, try_run};
+use tidegraph_apl::At;
+use tidegraph_exec::{Context, Execution, Interrupt, Limits, NeverInterrupted, Parameters, Stop, View};
+use tidegraph_plan::{Expr, MatchPattern, Op, Slot};
+use tidegraph_types::{Direction, ErrorCode};
+
+/// Stops after so many questions.
+struct After(AtomicU64, Stop);
+
+impl Interrupt for After {
+    fn check(&self) -> Result<(), Stop> {
+        match self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(self.1),
+        }
+    }
+}
+
+fn clique(size: usize) -> Graph {
+    let mut g = Graph::new();
+    for i in 0..size {
+        g.vertex(&format!("v{i}"), &["V"], &[]);
+    }
+    for i in 0..size {
+        for j in 0..size {
+            g.edge(&format!("v{i}"), "E", &format!("v{j}"));
+        }
+    }
+    g
+}
+
+fn numbers(count: i32) -> Op {
+    let many: Vec<i32> = (0..count).collect();
+    start().unwind(list(&many), 0)
+}
+
+/// Every operator that buffers.
+fn greedy() -> Vec<Op> {
+    let big = || numbers(50).unwind(list(&(0..1000).collect::<Vec<_>>()), 1);
+    vec![
+        big().sort(s(1), false),
+        big().eager(),
+        big().tail(50_000),
+        big().distinct(vec![s(0), s(1)]),
+        big().aggregate(vec![(2, s(0)), (3, s(1))], vec![]),
+        big().aggregate(vec![], vec![item(2, tidegraph_plan::AggregateKind::Collect, vec![s(1)])]),
+        numbers(50).union(vec![start().unwind(list(&(0..1000).collect::<Vec<_>>()), 1), start()]),
+        big().create(2, None, &["V"], vec![]),
+    ]
+}
+
+#[test]
+fn whatever_buffers_is_stopped_at_the_memory_limit() {
+    let g = Graph::new();
+    let limits = Limits { memory_bytes: 300_000, ..Limits::default() };
+    for op in greedy() {
+        let plan = plan(op, &[]);
+        let error = execute(&g, &plan, &Parameters::default(), limits, &NeverInterrupted).unwrap_err();
+        assert_eq!(error.to_string(), "the query needs more than its limit of 300000 bytes of memory");
+        assert_eq!(error.code(), ErrorCode::QueryLimitExceeded);
+        assert!(try_run(&g, &plan).is_ok());
+    }
+}
+
+#[test]
+fn memory_is_given_back_when_a_plan_has_ended() {
+    let g = clique(4);
+    let mut plans: Vec<Op> = greedy();
+    plans.pop();
+    plans.push(start().scan(0, &["V"]).var(0, Direction::Out, 1, Some(4), 1, 2));
+    plans.push(start().scan(0, &["V"]).scan(1, &["V"]));
+    for op in plans {
+        let plan = plan(op, &[]);
+        let view = View::new(&g, &g, At::default(), false);
+        let (parameters, entropy) = (Parameters::default(), Counting::default());
+        let time = jiff::Timestamp::UNIX_EPOCH;
+        let ctx = Context::new(view, &parameters, Limits::default(), &NeverInterrupted, &entropy, time);
+        let mut execution = Execution::new(&plan, ctx).unwrap();
+        while execution.next_rows().unwrap().is_some() {}
+        let used = execution.context().memory.used();
+        // What distinct and a kept scan remember lasts as long as the operator.
+        assert!(used < 8_000_000 && execution.context().memory.peak() >= used, "{plan}");
+        let lasting = plan.to_string().contains("distinct") || plan.to_string().contains("scan vertices $1");
+        assert!(lasting || used == 0, "{used} bytes left after\n{plan}");
+    }
+}
+
+#[test]
+fn too_many_result_rows_are_refused() {
+    let g = Graph::new();
+    let limits = Limits { result_rows: 10, ..Limits::default() };
+    let run =
+        |rows| execute(&g, &plan(numbers(rows), &[0]), &Parameters::default(), limits, &NeverInterrupted);
+    assert_eq!(run(10).unwrap().0.len(), 10);
+    assert_eq!(run(11).unwrap_err().to_string(), "the query needs more than its limit of 10 result rows");
+}
+
+#[test]
+fn a_long_query_is_stopped_wherever_it_is() {
+    let g = clique(7);
+    let scan = || start().scan(0, &["V"]);
+    let forever = Op::Repeat {
+        input: Box::new(scan()),
+        body: Box::new(start().out(0, "", 1).bind_let(0, s(1)).distinct(vec![s(0), s(9)])),
+        until: None,
+        emit: None,
+        times: None,
+        times_before: false,
+        loops: Slot(9),
+    };
+    let endless = [
+        scan().var(0, Direction::Out, 1, None, 1, 2).count(3),
+        forever,
+        scan().scan(1, &[]).scan(2, &[]).scan(3, &[]).scan(4, &[]).scan(5, &[]).scan(6, &[]).count(7),
+        scan().bind(start().var(0, Direction::Both, 1, None, 1, 2), 3, tidegraph_plan::BindKind::Count),
+    ];
+    for op in endless {
+        for stop in [Stop::Cancelled, Stop::TimedOut { limit_ms: 120_000 }] {
+            let interrupt = After(AtomicU64::new(200), stop);
+            let plan = plan(op.clone(), &[]);
+            let error =
+                execute(&g, &plan, &Parameters::default(), Limits::default(), &interrupt).unwrap_err();
+            match stop {
+                Stop::Cancelled => assert_eq!(error.code(), ErrorCode::Cancelled),
+                Stop::TimedOut { .. } => {
+                    assert_eq!(error.code(), ErrorCode::TimeLimitExceeded);
+                    assert_eq!(error.to_string(), "the query ran longer than its limit of 120000 ms");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn parameters_are_used_and_missing_ones_named() {
+    let g = Graph::new();
+    let plan = plan(start().unwind(Expr::Parameter("xs".into()), 0).slice(None, None), &[0]);
+    let parameters =
+        Parameters::from_iter([("xs".into(), tidegraph_types::Value::list(vec![1.into(), 2.into()]))]);
+    let (rows, _) = execute(&g, &plan, &parameters, Limits::default(), &NeverInterrupted).unwrap();
+    assert_eq!(rows.len(), 2);
+    let error = try_run(&g, &plan).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::MissingParameter);
+    assert!(error.to_string().contains("xs"), "{error}");
+}
+
+#[test]
+fn a_pattern_that_was_not_lowered_is_refused() {
+    let op = Op::Match { input: Box::new(start()), pattern: MatchPattern::default() };
+    let error = try_run(&Graph::new(), &plan(op, &[])).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Internal);
+}
+
+#[test]
+fn an_execution_can_move_to_another_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<Execution<'static, 'static>>();
+}

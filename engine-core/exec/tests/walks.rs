@@ -1,0 +1,156 @@
+//! Variable length and shortest paths against brute force on small random graphs.
+
+mod support;
+
+use proptest::prelude::*;
+use support::Graph;
+use support::plans::*;
+use support::sorted;
+use tidegraph_plan::{Op, Shortest, Slot};
+use tidegraph_types::Direction;
+
+const IDS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+fn graph(edges: &[(usize, usize)]) -> Graph {
+    let mut g = Graph::new();
+    for id in IDS {
+        g.vertex(id, &["V"], &[]);
+    }
+    for (index, (from, to)) in edges.iter().enumerate() {
+        g.edge_with(IDS[*from], "E", IDS[*to], None, &[("n", (index as i32).into())]);
+    }
+    g
+}
+
+/// All walks without a repeated edge, as indices of edges.
+fn walks(
+    edges: &[(usize, usize)],
+    from: usize,
+    direction: Direction,
+    max: usize,
+) -> Vec<(Vec<usize>, usize)> {
+    let mut all = vec![(vec![], from)];
+    let mut start = 0;
+    for _ in 0..max {
+        let end = all.len();
+        for at in start..end {
+            let (walk, vertex): (Vec<usize>, usize) = all[at].clone();
+            for (index, (source, target)) in edges.iter().enumerate() {
+                if walk.contains(&index) {
+                    continue;
+                }
+                let mut go = |to| all.push(([walk.clone(), vec![index]].concat(), to));
+                let out = direction != Direction::In && *source == vertex;
+                if out {
+                    go(*target);
+                }
+                if direction != Direction::Out && *target == vertex && !(out && source == target) {
+                    go(*source);
+                }
+            }
+        }
+        start = end;
+    }
+    all
+}
+
+fn written(edges: &[(usize, usize)], walk: &[usize]) -> String {
+    let names: Vec<String> =
+        walk.iter().map(|e| format!("{}-E->{}", IDS[edges[*e].0], IDS[edges[*e].1])).collect();
+    format!("[{}]", names.join(", "))
+}
+
+fn edges() -> impl Strategy<Value = Vec<(usize, usize)>> {
+    proptest::collection::vec((0..6_usize, 0..6_usize), 0..9)
+}
+
+fn direction() -> impl Strategy<Value = Direction> {
+    prop_oneof![Just(Direction::Out), Just(Direction::In), Just(Direction::Both)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn variable_length_finds_all_walks(
+        edges in edges(), direction in direction(), min in 0..3_u32, more in 0..3_u32, bounded: bool,
+    ) {
+        let g = graph(&edges);
+        let max = min + more;
+        let most = if bounded { max as usize } else { edges.len() };
+        let op = start().scan(0, &["V"]).var(0, direction, min, bounded.then_some(max), 1, 2);
+        let mut expected = vec![];
+        for (at, id) in IDS.iter().enumerate() {
+            for (walk, end) in walks(&edges, at, direction, most) {
+                if walk.len() >= min as usize {
+                    expected.push(format!("{id} {} {}", written(&edges, &walk), IDS[end]));
+                }
+            }
+        }
+        expected.sort();
+        prop_assert_eq!(sorted(&g, &plan(op, &[0, 1, 2])), expected);
+    }
+
+    #[test]
+    fn shortest_paths_are_the_shortest_walks(
+        edges in edges(), direction in direction(), min in 0..3_u32, max in proptest::option::of(1..4_u32), all: bool,
+    ) {
+        let g = graph(&edges);
+        let which = if all { Shortest::All } else { Shortest::One };
+        let op = start().scan(0, &["V"]).scan(1, &["V"]).shortest(0, 1, direction, min, max, which, 2);
+        let most = max.map_or(edges.len(), |max| max as usize);
+        let (mut expected, mut lengths) = (vec![], vec![]);
+        for (from, id) in IDS.iter().enumerate() {
+            let walks = walks(&edges, from, direction, most);
+            for (to, end_id) in IDS.iter().enumerate() {
+                let ending = walks.iter().filter(|(w, end)| *end == to && w.len() >= min as usize);
+                let Some(shortest) = ending.clone().map(|(w, _)| w.len()).min() else { continue };
+                lengths.push(format!("{id} {end_id} {shortest}"));
+                for (walk, _) in ending.filter(|(w, _)| w.len() == shortest) {
+                    expected.push(format!("{id} {end_id} {}", written(&edges, walk)));
+                }
+            }
+        }
+        expected.sort();
+        lengths.sort();
+        let found = sorted(&g, &plan(op.clone(), &[0, 1, 2]));
+        if all {
+            prop_assert_eq!(found, expected);
+        } else {
+            for walk in &found {
+                prop_assert!(expected.contains(walk), "{} is not among {:?}", walk, expected);
+            }
+            let size = tidegraph_plan::Expr::Call(tidegraph_plan::Function::Size, vec![s(2)]);
+            prop_assert_eq!(sorted(&g, &plan(op.bind_let(3, size), &[0, 1, 3])), lengths);
+        }
+    }
+}
+
+#[test]
+fn walks_end_where_they_must_and_leave_edges_out() {
+    let g = graph(&[(0, 1), (1, 2), (0, 2), (2, 3)]);
+    let mut op = start().look_up(lit("a"), 0).look_up(lit("d"), 2).var(0, Direction::Out, 1, None, 1, 2);
+    let Op::VarExpand { into, .. } = &mut op else { panic!() };
+    *into = true;
+    assert_eq!(sorted(&g, &plan(op.clone(), &[1])), ["[a-E->b, b-E->c, c-E->d]", "[a-E->c, c-E->d]"]);
+    let Op::VarExpand { input, exclude, .. } = &mut op else { panic!() };
+    let with_edge = std::mem::replace(&mut **input, Op::Argument);
+    **input = with_edge.scan_edges(5, &[]).filter(eq(prop(5, "n"), lit(1)));
+    *exclude = vec![Slot(5)];
+    assert_eq!(sorted(&g, &plan(op, &[1])), ["[a-E->c, c-E->d]"]);
+}
+
+#[test]
+fn a_condition_on_edges_prunes_walks() {
+    let g = graph(&[(0, 1), (1, 2), (0, 2), (2, 3)]);
+    let not_the_third = || Some((Slot(8), Box::new(lt(prop(8, "n"), s(7)))));
+    let start_at_a = || start().look_up(lit("a"), 0).look_up(lit("c"), 2).bind_let(7, lit(2));
+    let mut op = start_at_a().var(0, Direction::Out, 1, None, 1, 3);
+    let Op::VarExpand { edge_filter, .. } = &mut op else { panic!() };
+    *edge_filter = not_the_third();
+    assert_eq!(sorted(&g, &plan(op, &[3])), ["b", "c"]);
+    let mut op = start_at_a().shortest(0, 2, Direction::Out, 1, None, Shortest::One, 1);
+    let Op::ShortestPath { edge_filter, .. } = &mut op else { panic!() };
+    *edge_filter = not_the_third();
+    assert_eq!(sorted(&g, &plan(op, &[1])), ["[a-E->b, b-E->c]"]);
+}
