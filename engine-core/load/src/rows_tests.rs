@@ -1,3 +1,5 @@
+//! Tests of reading files: both dialects, bad rows, bad headers, compressed and truncated files.
+
 use super::*;
 use std::io::Write;
 use tidegraph_types::Value;

@@ -1,3 +1,5 @@
+//! Tests of the generator: its means, its bytes, and that what it writes is read back.
+
 use super::*;
 use crate::generate::files::{TableWriter, file_name};
 use crate::{Dialect, Options, Row, RowReader};

@@ -1,3 +1,5 @@
+//! Tests of whole loads against a model graph.
+
 use super::*;
 use crate::reject::Code;
 use crate::segments::{Kind, SegmentReader};
