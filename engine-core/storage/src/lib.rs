@@ -1,1 +1,38 @@
-//! placeholder
+//! The embedded store: all partitions of one graph in memory, readable at any kept version, with checkpoints.
+//!
+//! Roles: [`Store`] is the whole face. The engine's apply thread calls [`Store::apply`] with the mutations of each log
+//! record, in order, and then [`Store::publish`]; queries [`Store::pin`] a version and read it through
+//! [`tidegraph_apl::Apl`]; [`Store::checkpoint`] and [`checkpoint::restore_newest`] write and read images in object
+//! storage. Inside, `partition` holds the records, `adjacency` the edges, `content` ids, labels and properties with
+//! their undo steps, `stamps` what adjacency entries need to know about versions.
+//!
+//! Flow of a write: the store finds the partitions that a mutation concerns (an edge: source, target, and the hash of
+//! its id if the user chose one) and locks each for that change alone; records get the version of the log record.
+//! Nothing of it is visible before `publish`, because no reader may ask for a version above the published one.
+//!
+//! Flow of a read: the partitions of a piece of the frontier are locked for reading, the version is checked, slots are
+//! looked up with prefetch, rows are appended to the caller's columns, the locks go. A cursor leads on.
+//!
+//! What must never happen: an answer that holds anything of a version above the one asked for; a version dropped while
+//! it is pinned; a lock held between two calls.
+
+mod adjacency;
+pub mod checkpoint;
+mod content;
+mod error;
+mod labels;
+mod memory;
+mod partition;
+mod prefetch;
+mod scalar;
+mod slab;
+mod slot_index;
+mod stamps;
+mod store;
+mod versions;
+
+pub use checkpoint::{CheckpointMeta, Manifest};
+pub use error::Error;
+pub use memory::Memory;
+pub use store::{LoadOutcome, Store, StoreConfig};
+pub use versions::Pin;

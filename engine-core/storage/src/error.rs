@@ -1,0 +1,69 @@
+//! What can go wrong in storage: only checkpoints can; applying and reading memory cannot.
+
+use tidegraph_types::ErrorCode;
+
+/// Why a checkpoint could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The version cannot be read (any more).
+    #[error(transparent)]
+    Apl(#[from] tidegraph_apl::Error),
+    /// The object store failed.
+    #[error("object {object}: {source}")]
+    Object {
+        /// Name of the object.
+        object: String,
+        /// What the object store said.
+        source: tidegraph_platform::ObjectError,
+    },
+    /// The content of an object could not be put into bytes.
+    #[error("cannot encode object {object}: {source}")]
+    Encode {
+        /// Name of the object.
+        object: String,
+        /// What cannot be encoded.
+        source: tidegraph_wire::Error,
+    },
+    /// The upload of an object broke off.
+    #[error("cannot upload object {object}: {source}")]
+    Upload {
+        /// Name of the object.
+        object: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// An object's bytes are not what was written.
+    #[error("checkpoint object {object} is damaged at byte {offset}: {reason}")]
+    Damaged {
+        /// Name of the object.
+        object: String,
+        /// Where in it.
+        offset: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The object is of a format that this release does not know.
+    #[error("checkpoint object {object} has format {format}, this release reads {known}")]
+    Format {
+        /// Name of the object.
+        object: String,
+        /// Format that it states.
+        format: u32,
+        /// Newest format that is known.
+        known: u32,
+    },
+}
+
+impl Error {
+    /// The code that a client sees.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Apl(error) => error.code(),
+            Self::Object { source, .. } => source.code(),
+            Self::Encode { .. } => ErrorCode::Internal,
+            Self::Upload { .. } => ErrorCode::Unavailable,
+            Self::Damaged { .. } | Self::Format { .. } => ErrorCode::Corrupt,
+        }
+    }
+}

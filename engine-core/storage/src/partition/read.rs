@@ -1,0 +1,357 @@
+//! Reading one partition at a version. The caller holds the lock and has checked the version.
+
+use super::Partition;
+use crate::adjacency::{Adjacency, Hub, visible};
+use crate::content::Seen;
+use crate::scalar::Cell;
+use tidegraph_apl::{Expansion, PropertyPredicate};
+use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token, Value, Version};
+
+/// Which edge labels are followed.
+#[derive(Clone, Copy)]
+pub(crate) enum Filter<'r> {
+    Any,
+    One(Token),
+    Several(&'r [Token]),
+}
+
+impl<'r> Filter<'r> {
+    pub fn of(labels: Option<&'r [Token]>) -> Self {
+        match labels {
+            None => Self::Any,
+            Some([one]) => Self::One(*one),
+            Some(several) => Self::Several(several),
+        }
+    }
+
+    #[inline]
+    pub fn passes(self, label: Token) -> bool {
+        match self {
+            Self::Any => true,
+            Self::One(one) => label == one,
+            Self::Several(labels) => labels.contains(&label),
+        }
+    }
+
+    fn labels(&self) -> Option<&[Token]> {
+        match self {
+            Self::Any => None,
+            Self::One(one) => Some(std::slice::from_ref(one)),
+            Self::Several(labels) => Some(labels),
+        }
+    }
+}
+
+/// Where the edges of one vertex go on: a direction, and one more than the sequence number of the last entry handed
+/// out of its hub (0: the start).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Place {
+    pub inward: bool,
+    pub after: u32,
+}
+
+impl Place {
+    pub fn from_offset(offset: u64) -> Self {
+        Self { inward: offset >> 32 != 0, after: offset as u32 }
+    }
+
+    pub fn to_offset(self) -> u64 {
+        u64::from(self.inward) << 32 | u64::from(self.after)
+    }
+}
+
+/// What one expansion asks, the same for the whole frontier.
+pub(crate) struct Want<'r> {
+    pub direction: Direction,
+    pub filter: Filter<'r>,
+    pub loops_once: bool,
+    pub at: Version,
+    /// Length of the answer at which a hub stops.
+    pub limit: usize,
+}
+
+impl Want<'_> {
+    /// Whether an in-edge from this vertex to itself was answered as an out-edge already.
+    fn skips_loop(&self, owner: Gui, neighbour: Gui) -> bool {
+        self.loops_once && self.direction == Direction::Both && owner == neighbour
+    }
+}
+
+impl Partition {
+    /// Appends the edges of a vertex. Stops inside a hub when the answer has reached its limit, and answers where to
+    /// go on.
+    pub fn expand(
+        &self,
+        slot: u32,
+        row: u32,
+        want: &Want<'_>,
+        from: Place,
+        out: &mut Expansion,
+    ) -> Option<Place> {
+        let node = self.node(slot);
+        if want.direction != Direction::In && !from.inward {
+            match &node.out {
+                Adjacency::Hub(hub) => {
+                    if let Some(after) = self.expand_hub(hub, row, node.gui, true, want, from.after, out) {
+                        return Some(Place { inward: false, after });
+                    }
+                }
+                list => self.expand_list(list, row, node.gui, true, want, out),
+            }
+        }
+        if want.direction != Direction::Out {
+            match &node.inward {
+                Adjacency::Hub(hub) => {
+                    let after = if from.inward { from.after } else { 0 };
+                    if let Some(after) = self.expand_hub(hub, row, node.gui, false, want, after, out) {
+                        return Some(Place { inward: true, after });
+                    }
+                }
+                list => self.expand_list(list, row, node.gui, false, want, out),
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn expand_list(
+        &self,
+        list: &Adjacency,
+        row: u32,
+        owner: Gui,
+        outgoing: bool,
+        want: &Want<'_>,
+        out: &mut Expansion,
+    ) {
+        for entry in list.entries() {
+            let link = entry.link();
+            if want.filter.passes(link.label)
+                && self.stamps.visible(link.stamp, want.at)
+                && (outgoing || !want.skips_loop(owner, link.neighbour))
+            {
+                out.push(row, link.neighbour, link.sid, link.label, outgoing);
+            }
+        }
+    }
+
+    fn expand_hub(
+        &self,
+        hub: &Hub,
+        row: u32,
+        owner: Gui,
+        outgoing: bool,
+        want: &Want<'_>,
+        after: u32,
+        out: &mut Expansion,
+    ) -> Option<u32> {
+        let (first, mut start) = hub.after(after)?;
+        let groups = match want.filter {
+            // One label: straight to its group.
+            Filter::One(label) if after == 0 => {
+                let index = hub.groups().binary_search_by_key(&label, |group| group.label).ok()?;
+                &hub.groups()[index..=index]
+            }
+            _ => &hub.groups()[first..],
+        };
+        for group in groups {
+            let entries = group.tail(std::mem::take(&mut start));
+            if !want.filter.passes(group.label) {
+                continue;
+            }
+            for entry in entries {
+                if !visible(entry.stamp, want.at, &self.stamps)
+                    || (!outgoing && want.skips_loop(owner, entry.neighbour))
+                {
+                    continue;
+                }
+                out.push(row, entry.neighbour, entry.sid, group.label, outgoing);
+                if out.len() >= want.limit {
+                    return Some(entry.sequence + 1);
+                }
+            }
+        }
+        None
+    }
+
+    /// Number of edges that `expand` would append.
+    pub fn degree(&self, slot: u32, want: &Want<'_>) -> u64 {
+        let node = self.node(slot);
+        let mut count = 0;
+        let side = |list: &Adjacency, outgoing: bool| match list {
+            Adjacency::Hub(hub) => {
+                let mut count = hub.degree(want.at, want.filter.labels());
+                if !outgoing && want.loops_once && want.direction == Direction::Both {
+                    // Every loop stands in both lists; the ones to take off are found in the shorter.
+                    count -= self.loops(slot, want);
+                }
+                count
+            }
+            list => list
+                .entries()
+                .iter()
+                .map(crate::adjacency::Entry::link)
+                .filter(|link| {
+                    want.filter.passes(link.label)
+                        && self.stamps.visible(link.stamp, want.at)
+                        && (outgoing || !want.skips_loop(node.gui, link.neighbour))
+                })
+                .count() as u64,
+        };
+        if want.direction != Direction::In {
+            count += side(&node.out, true);
+        }
+        if want.direction != Direction::Out {
+            count += side(&node.inward, false);
+        }
+        count
+    }
+
+    fn loops(&self, slot: u32, want: &Want<'_>) -> u64 {
+        let node = self.node(slot);
+        let list = if matches!(node.out, Adjacency::Hub(_)) { &node.inward } else { &node.out };
+        let mut loops = 0;
+        list.for_each_visible(want.at, &self.stamps, |link| {
+            loops += u64::from(link.neighbour == node.gui && want.filter.passes(link.label));
+        });
+        loops
+    }
+
+    /// Calls `read` with id, label set and cells of a vertex; `None` if it is not there at the version.
+    #[inline]
+    pub fn read_vertex<R>(
+        &self,
+        slot: u32,
+        at: Version,
+        read: impl FnOnce(&Option<Str>, u32, &[Cell]) -> R,
+    ) -> Option<R> {
+        match self.see_vertex(slot, at) {
+            Seen::Newest => {
+                let body = self.bodies.get(slot);
+                Some(read(&body.id, self.node(slot).labels, &body.cells))
+            }
+            Seen::Older(content) => Some(read(&content.id, content.labels, &content.cells)),
+            Seen::Absent => None,
+        }
+    }
+
+    /// Label set of a vertex; `None` if it is not there at the version. Touches the node only, if it is settled.
+    #[inline]
+    pub fn read_labels(&self, slot: u32, at: Version) -> Option<u32> {
+        match self.see_vertex(slot, at) {
+            Seen::Newest => Some(self.node(slot).labels),
+            Seen::Older(content) => Some(content.labels),
+            Seen::Absent => None,
+        }
+    }
+
+    /// Slot of a vertex that has this id at the version.
+    pub fn slot_with_id(&self, gui: Gui, id: &str, at: Version) -> Option<u32> {
+        let slot = self.slot(gui)?;
+        let same = self.read_vertex(slot, at, |stored, _, _| stored.as_deref() == Some(id));
+        (same == Some(true)).then_some(slot)
+    }
+
+    /// Whether a GUI is free for an id: no vertex there at the version, or that id's.
+    pub fn is_free_for(&self, gui: Gui, id: &str, at: Version) -> bool {
+        let Some(slot) = self.slot(gui) else { return true };
+        self.read_vertex(slot, at, |stored, _, _| stored.as_deref() == Some(id)).unwrap_or(true)
+    }
+
+    /// Calls `read` with id and cells of an edge; `None` if it is not there at the version.
+    pub fn read_edge<R>(
+        &self,
+        edge: &Edge,
+        at: Version,
+        read: impl FnOnce(Option<&Str>, &[Cell]) -> R,
+    ) -> Option<R> {
+        match self.edge_slot(edge.sid).map(|slot| (slot, self.see_edge(slot, at))) {
+            Some((slot, Seen::Newest)) => {
+                let record = self.edges.get(slot);
+                Some(read(record.id.as_ref(), &record.cells))
+            }
+            Some((_, Seen::Older(content))) => Some(read(content.id.as_ref(), &content.cells)),
+            Some((_, Seen::Absent)) => None,
+            // Neither id nor properties at any version: only the adjacency knows it.
+            None => self.find_edge(edge.source, edge.sid, at).map(|_| read(None, &[])),
+        }
+    }
+
+    /// The edge of a SID at its source, if it is there at the version.
+    pub fn find_edge(&self, source: Gui, sid: Sid, at: Version) -> Option<Edge> {
+        let link = self.node(self.slot(source)?).out.find(sid)?;
+        self.stamps
+            .visible(link.stamp, at)
+            .then_some(Edge { sid, source, target: link.neighbour, label: link.label })
+    }
+
+    /// The edge of a user-chosen or generated id, given where it would be.
+    pub fn find_edge_with_id(&self, source: Gui, sid: Sid, id: Option<&str>, at: Version) -> Option<Edge> {
+        let edge = self.find_edge(source, sid, at)?;
+        let same = self.read_edge(&edge, at, |stored, _| stored.map(Str::as_str) == id)?;
+        same.then_some(edge)
+    }
+
+    /// Appends the out-edges of a vertex that pass, from a place in its hub on. Answers where to go on when the
+    /// answer has reached `limit` inside a hub.
+    pub fn scan_out_edges(
+        &self,
+        slot: u32,
+        filter: Filter<'_>,
+        predicates: &[PropertyPredicate],
+        at: Version,
+        after: u32,
+        limit: usize,
+        out: &mut Vec<Edge>,
+    ) -> Option<u32> {
+        let node = self.node(slot);
+        let passes = |edge: &Edge| {
+            predicates.is_empty()
+                || self.read_edge(edge, at, |_, cells| pass_all(predicates, cells)).unwrap_or(false)
+        };
+        match &node.out {
+            Adjacency::Hub(hub) => {
+                let (first, mut start) = hub.after(after)?;
+                for group in &hub.groups()[first..] {
+                    let entries = group.tail(std::mem::take(&mut start));
+                    if !filter.passes(group.label) {
+                        continue;
+                    }
+                    for entry in entries {
+                        let (sid, target) = (entry.sid, entry.neighbour);
+                        let edge = Edge { sid, source: node.gui, target, label: group.label };
+                        if visible(entry.stamp, at, &self.stamps) && passes(&edge) {
+                            out.push(edge);
+                            if out.len() >= limit {
+                                return Some(entry.sequence + 1);
+                            }
+                        }
+                    }
+                }
+            }
+            list => {
+                for entry in list.entries() {
+                    let link = entry.link();
+                    if !filter.passes(link.label) || !self.stamps.visible(link.stamp, at) {
+                        continue;
+                    }
+                    let edge =
+                        Edge { sid: link.sid, source: node.gui, target: link.neighbour, label: link.label };
+                    if passes(&edge) {
+                        out.push(edge);
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Whether every predicate has a value that passes.
+pub(crate) fn pass_all(predicates: &[PropertyPredicate], cells: &[Cell]) -> bool {
+    predicates.iter().all(|predicate| {
+        cells
+            .iter()
+            .filter(|cell| cell.key == predicate.key)
+            .any(|cell| predicate.test.passes(&Value::from(&cell.value)))
+    })
+}

@@ -1,0 +1,124 @@
+//! Stored values: 24 bytes instead of the 40 of a [`Value`], because only scalars are stored.
+
+use jiff::Timestamp;
+use tidegraph_types::{Cardinality, Str, Token, Value};
+
+/// A stored value. Strings of up to 23 bytes are inline.
+#[derive(Clone, Debug)]
+pub(crate) enum Scalar {
+    Bool(bool),
+    Byte(i8),
+    Short(i16),
+    Int(i32),
+    Long(i64),
+    Float(f32),
+    Double(f64),
+    String(Str),
+    DateTime(Timestamp),
+    /// Whatever else a later release may store.
+    Other(Box<Value>),
+}
+
+const _: () = assert!(size_of::<Scalar>() == 24);
+
+impl From<&Value> for Scalar {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Bool(v) => Self::Bool(*v),
+            Value::Byte(v) => Self::Byte(*v),
+            Value::Short(v) => Self::Short(*v),
+            Value::Int(v) => Self::Int(*v),
+            Value::Long(v) => Self::Long(*v),
+            Value::Float(v) => Self::Float(*v),
+            Value::Double(v) => Self::Double(*v),
+            Value::String(v) => Self::String(v.clone()),
+            Value::DateTime(v) => Self::DateTime(*v),
+            other => Self::Other(Box::new(other.clone())),
+        }
+    }
+}
+
+impl From<&Scalar> for Value {
+    #[inline]
+    fn from(scalar: &Scalar) -> Self {
+        match scalar {
+            Scalar::Bool(v) => Self::Bool(*v),
+            Scalar::Byte(v) => Self::Byte(*v),
+            Scalar::Short(v) => Self::Short(*v),
+            Scalar::Int(v) => Self::Int(*v),
+            Scalar::Long(v) => Self::Long(*v),
+            Scalar::Float(v) => Self::Float(*v),
+            Scalar::Double(v) => Self::Double(*v),
+            Scalar::String(v) => Self::String(v.clone()),
+            Scalar::DateTime(v) => Self::DateTime(*v),
+            Scalar::Other(v) => (**v).clone(),
+        }
+    }
+}
+
+impl Scalar {
+    /// Equivalence, as sets use it: numbers by value whatever their width, NaN equal to itself.
+    pub fn equivalent(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::String(a), Value::String(b)) => a == b,
+            (Self::String(_), _) | (_, Value::String(_)) => false,
+            _ => Value::from(self) == *value,
+        }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::String(text) if text.is_heap_allocated() => text.len() + 16,
+            Self::Other(value) => size_of::<Value>() + value.heap_bytes(),
+            _ => 0,
+        }
+    }
+}
+
+/// One property value of an element: 32 bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub value: Scalar,
+    pub key: Token,
+    pub cardinality: Cardinality,
+}
+
+const _: () = assert!(size_of::<Cell>() == 32);
+
+impl Cell {
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> usize {
+        self.value.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_storable_value_comes_back_as_it_was() {
+        let values = [
+            Value::Bool(true),
+            Value::Byte(-1),
+            Value::Short(300),
+            Value::Int(70_000),
+            Value::Long(i64::MIN),
+            Value::Float(1.5),
+            Value::Double(f64::NAN),
+            Value::string("short"),
+            Value::string("a string that is too long for its place"),
+            Value::DateTime(Timestamp::MIN),
+            Value::list(vec![Value::Long(1)]),
+        ];
+        for value in &values {
+            let scalar = Scalar::from(value);
+            let back = Value::from(&scalar);
+            assert_eq!(&back, value);
+            assert_eq!(std::mem::discriminant(&back), std::mem::discriminant(value));
+            assert!(scalar.equivalent(value));
+        }
+        assert!(Scalar::Int(1).equivalent(&Value::Double(1.0)));
+        assert!(!Scalar::Int(1).equivalent(&Value::string("1")));
+    }
+}

@@ -1,0 +1,241 @@
+//! The store of one graph: its partitions behind one lock each, the exception list, the counts, the versions.
+//!
+//! `apply` writes, `read` implements APL; this file sets up, publishes, pins and forgets.
+
+mod apply;
+mod locked;
+mod read;
+mod scan;
+
+pub use apply::LoadOutcome;
+
+use crate::partition::{Partition, Tally};
+use crate::versions::{Pin, Versions};
+use crate::{Memory, checkpoint};
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tidegraph_apl::{Error, Statistics};
+use tidegraph_platform::{Clock, Objects};
+use tidegraph_types::{Gui, GuiHasher, PartitionCount, Str, Token, Version};
+
+/// What a store has to be told.
+#[derive(Clone, Debug)]
+pub struct StoreConfig {
+    /// How many partitions the graph has; fixed when it is made.
+    pub partitions: PartitionCount,
+    /// Computes GUIs; tests cut it down.
+    pub hasher: GuiHasher,
+    /// How long a version stays readable after a newer one took its place.
+    pub window: Duration,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl StoreConfig {
+    /// Eight partitions, whole hashes, a window of 60 seconds.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let partitions = PartitionCount::new(8).unwrap_or(PartitionCount::ONE);
+        Self { partitions, hasher: GuiHasher::default(), window: Duration::from_secs(60), clock }
+    }
+}
+
+/// Exact counts of what was applied, published or not.
+#[derive(Clone, Default)]
+pub(crate) struct Counts {
+    pub vertices: i64,
+    pub edges: i64,
+    pub vertices_by_label: FxHashMap<Token, i64>,
+    pub edges_by_label: FxHashMap<Token, i64>,
+}
+
+/// One graph in memory. Any number of threads read, one writes at a time.
+pub struct Store {
+    config: StoreConfig,
+    partitions: Box<[RwLock<Partition>]>,
+    /// Ids that do not live under their plain hash. Small: collisions only.
+    exceptions: RwLock<FxHashMap<Str, Gui>>,
+    counts: Mutex<Counts>,
+    versions: Arc<Versions>,
+    /// The version of the newest batch; the lock makes writers take turns.
+    applied: Mutex<Version>,
+    /// The partition that forgets next.
+    turn: AtomicUsize,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("partitions", &self.partitions.len())
+            .field("versions", &self.versions)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// An empty graph at version 0.
+    #[must_use]
+    pub fn new(config: StoreConfig) -> Self {
+        Self::at(config, Version(0))
+    }
+
+    /// An empty graph at a version, to be filled from a checkpoint.
+    pub(crate) fn at(config: StoreConfig, version: Version) -> Self {
+        let count = config.partitions.get();
+        let now = config.clock.now();
+        let mut partitions: Vec<RwLock<Partition>> = Vec::new();
+        partitions.resize_with(usize::from(count), RwLock::default);
+        for partition in &mut partitions {
+            partition.get_mut().reclaim(version, 0);
+        }
+        Self {
+            partitions: partitions.into_boxed_slice(),
+            exceptions: RwLock::default(),
+            counts: Mutex::default(),
+            versions: Arc::new(Versions::new(version, config.window, now)),
+            applied: Mutex::new(version),
+            turn: AtomicUsize::new(0),
+            config,
+        }
+    }
+
+    /// What the store was made with.
+    #[must_use]
+    pub fn config(&self) -> &StoreConfig {
+        &self.config
+    }
+
+    /// Makes everything applied up to a version visible. Call it in order of versions, after `apply`.
+    pub fn publish(&self, version: Version) {
+        self.versions.publish(version, self.config.clock.now());
+    }
+
+    /// The newest version that can be read.
+    #[must_use]
+    pub fn published(&self) -> Version {
+        self.versions.published()
+    }
+
+    /// The oldest version that can be read.
+    #[must_use]
+    pub fn oldest(&self) -> Version {
+        self.versions.oldest()
+    }
+
+    /// Keeps a version readable for as long as the pin lives.
+    pub fn pin(&self, version: Version) -> Result<Pin, Error> {
+        self.versions.pin(version)
+    }
+
+    /// Pins the newest version.
+    #[must_use]
+    pub fn pin_published(&self) -> Pin {
+        self.versions.pin_published()
+    }
+
+    /// Forgets versions that nobody can read any more: looks at about `budget` records at most, and answers at how
+    /// many it looked. Writing does this along the way; an idle graph needs a call now and then.
+    pub fn reclaim(&self, budget: usize) -> usize {
+        let oldest = self.versions.move_on(self.config.clock.now());
+        let mut done = 0;
+        for _ in 0..self.partitions.len() {
+            done += self.reclaim_one(oldest, budget.saturating_sub(done));
+            if done >= budget {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Lets the partition whose turn it is forget, in pieces so that readers get in.
+    fn reclaim_one(&self, oldest: Version, budget: usize) -> usize {
+        const PIECE: usize = 4096;
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.partitions.len();
+        let partition = &self.partitions[turn];
+        if !partition.read().has_to_reclaim(oldest) {
+            return 0;
+        }
+        let mut done = 0;
+        while done < budget {
+            let piece = (budget - done).min(PIECE);
+            let now = partition.write().reclaim(oldest, piece);
+            done += now;
+            if now < piece {
+                break;
+            }
+        }
+        done
+    }
+
+    pub(crate) fn count(&self, tally: Tally) {
+        let mut counts = self.counts.lock();
+        counts.vertices += tally.vertices;
+        counts.edges += tally.edges;
+        for (label, by) in tally.vertices_by_label {
+            *counts.vertices_by_label.entry(label).or_default() += by;
+        }
+        for (label, by) in tally.edges_by_label {
+            *counts.edges_by_label.entry(label).or_default() += by;
+        }
+    }
+
+    /// Exact counts of what was applied.
+    #[must_use]
+    pub fn counts(&self) -> Statistics {
+        let counts = self.counts.lock();
+        let list = |by_label: &FxHashMap<Token, i64>| {
+            let mut list: Vec<_> = by_label
+                .iter()
+                .filter(|(_, count)| **count > 0)
+                .map(|(&label, &count)| (label, count.unsigned_abs()))
+                .collect();
+            list.sort_unstable();
+            list
+        };
+        Statistics {
+            vertices: counts.vertices.unsigned_abs(),
+            edges: counts.edges.unsigned_abs(),
+            vertices_by_label: list(&counts.vertices_by_label),
+            edges_by_label: list(&counts.edges_by_label),
+        }
+    }
+
+    /// What the store takes in memory. Walks all of it.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        let mut memory = Memory::default();
+        for partition in &self.partitions {
+            partition.read().add_memory(&mut memory);
+        }
+        memory
+    }
+
+    /// The exception list, in no particular order.
+    #[must_use]
+    pub fn exceptions(&self) -> Vec<(Str, Gui)> {
+        self.exceptions.read().iter().map(|(id, gui)| (id.clone(), *gui)).collect()
+    }
+
+    pub(crate) fn set_exceptions(&self, exceptions: &[(Str, Gui)]) {
+        self.exceptions.write().extend(exceptions.iter().cloned());
+    }
+
+    /// Writes an image of a version into object storage while reads and writes go on. See [`checkpoint`].
+    pub fn checkpoint(
+        &self,
+        version: Version,
+        objects: &Objects,
+        prefix: &str,
+        meta: checkpoint::CheckpointMeta,
+    ) -> Result<checkpoint::Manifest, crate::Error> {
+        checkpoint::write(self, version, objects, prefix, meta)
+    }
+
+    pub(crate) fn partitions(&self) -> &[RwLock<Partition>] {
+        &self.partitions
+    }
+}

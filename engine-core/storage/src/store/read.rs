@@ -1,0 +1,335 @@
+//! Answers to APL requests, except scans.
+
+use super::Store;
+use super::locked::{GROUP, Locked, PIECE};
+use crate::partition::{EdgeIdEntry, Filter, Place, Want};
+use crate::scalar::Cell;
+use tidegraph_apl::{
+    Apl, At, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection, PropertyCell,
+    ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
+};
+use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
+use tidegraph_types::{Direction, Edge, Gui, Str, Value};
+
+/// Rows that an expansion appends under one taking of locks.
+const PIECE_ROWS: usize = 1 << 16;
+/// A vertex that the partition does not know.
+const NO_SLOT: u32 = u32::MAX;
+
+fn push_cells(projection: &Projection, cells: &[Cell], out: &mut Vec<PropertyCell>) {
+    let show = |cell: &Cell| PropertyCell {
+        key: cell.key,
+        cardinality: cell.cardinality,
+        value: Value::from(&cell.value),
+    };
+    match projection {
+        Projection::None => {}
+        Projection::All => out.extend(cells.iter().map(show)),
+        Projection::Keys(keys) => {
+            out.extend(cells.iter().filter(|cell| keys.contains(&cell.key)).map(show));
+        }
+    }
+}
+
+/// Looks up the slots of a group of vertices; the misses of all of them overlap.
+fn slots_of(locked: &Locked<'_>, group: &[Gui]) -> [u32; GROUP] {
+    let mut slots = [NO_SLOT; GROUP];
+    if group.len() > 1 {
+        for &gui in group {
+            locked.of(gui).prefetch_index(gui);
+        }
+        for &gui in group {
+            locked.of(gui).prefetch_node(gui);
+        }
+    }
+    for (slot, &gui) in slots.iter_mut().zip(group) {
+        *slot = locked.of(gui).slot(gui).unwrap_or(NO_SLOT);
+    }
+    slots
+}
+
+fn want<'r>(at: At, request: &'r Expand, limit: usize) -> Want<'r> {
+    Want {
+        direction: request.direction,
+        filter: Filter::of(request.labels.as_deref()),
+        loops_once: request.loops_once,
+        at: at.version,
+        limit,
+    }
+}
+
+fn prefetch_adjacency(locked: &Locked<'_>, group: &[Gui], slots: &[u32; GROUP], direction: Direction) {
+    for (&gui, &slot) in group.iter().zip(slots) {
+        if slot != NO_SLOT {
+            let node = locked.of(gui).node(slot);
+            if direction != Direction::In {
+                node.out.prefetch();
+            }
+            if direction != Direction::Out {
+                node.inward.prefetch();
+            }
+        }
+    }
+}
+
+impl Apl for Store {
+    fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error> {
+        self.versions.check(at.version)?;
+        for piece in ids.chunks(PIECE) {
+            let plain: Vec<Gui> = piece.iter().map(|id| self.config.hasher.gui(id)).collect();
+            // The exception list first; the plain hash too, where the id may have lived before it collided.
+            let exceptions = self.exceptions.read();
+            let salted: Vec<Option<Gui>> = if exceptions.is_empty() {
+                Vec::new()
+            } else {
+                piece.iter().map(|id| exceptions.get(id).copied()).collect()
+            };
+            drop(exceptions);
+            let locked = self.lock(at, plain.iter().copied().chain(salted.iter().flatten().copied()))?;
+            for (index, guis) in plain.chunks(GROUP).enumerate() {
+                for (&gui, slot) in guis.iter().zip(slots_of(&locked, guis)) {
+                    if slot != NO_SLOT {
+                        locked.of(gui).prefetch_body(slot);
+                    }
+                }
+                for (row, &gui) in (index * GROUP..).zip(guis) {
+                    let id = &piece[row];
+                    let salted = salted.get(row).copied().flatten();
+                    let is_there = |gui: &Gui| locked.of(*gui).slot_with_id(*gui, id, at.version).is_some();
+                    out.push(salted.into_iter().chain([gui]).find(is_there));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
+        self.versions.check(at.version)?;
+        let mut candidates: Vec<EdgeIdEntry> = Vec::new();
+        for id in ids {
+            let hash = self.config.hasher.edge_id(id);
+            candidates.clear();
+            self.lock_one(at, usize::from(self.config.partitions.of(hash).0))?
+                .edge_id_candidates(hash.0, &mut candidates);
+            let mut found = None;
+            for candidate in &candidates {
+                let source = self.lock_one(at, usize::from(self.config.partitions.of(candidate.source).0))?;
+                found = source.find_edge_with_id(candidate.source, candidate.sid, Some(id), at.version);
+                if found.is_some() {
+                    break;
+                }
+            }
+            if found.is_none()
+                && let Some((source, sid)) = parse_generated_edge_id(id)
+                // Only the canonical spelling is an id.
+                && generated_edge_id(source, sid) == *id
+            {
+                let partition = self.lock_one(at, usize::from(self.config.partitions.of(source).0))?;
+                found = partition.find_edge_with_id(source, sid, None, at.version);
+            }
+            out.push(found);
+        }
+        Ok(())
+    }
+
+    fn place(&self, at: At, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<(), Error> {
+        self.versions.check(at.version)?;
+        for (id, least) in ids {
+            let mut salt = *least;
+            // An id on the exception list stays at its salted GUI, or it would not be found again.
+            if let Some(&salted) = self.exceptions.read().get(id) {
+                salt = (salt..salt + 1024)
+                    .find(|&salt| self.config.hasher.salted(id, salt) == salted)
+                    .unwrap_or(salt.max(1));
+            }
+            loop {
+                let gui = self.config.hasher.salted(id, salt);
+                let partition = self.lock_one(at, usize::from(self.config.partitions.of(gui).0))?;
+                if partition.is_free_for(gui, id, at.version) {
+                    out.push((gui, salt));
+                    break;
+                }
+                salt += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn vertices(
+        &self,
+        at: At,
+        read: &VertexRead,
+        frontier: &[Gui],
+        out: &mut VertexRows,
+    ) -> Result<(), Error> {
+        self.versions.check(at.version)?;
+        let properties = read.properties != Projection::None;
+        for piece in frontier.chunks(PIECE) {
+            let locked = self.lock(at, piece.iter().copied())?;
+            for group in piece.chunks(GROUP) {
+                let slots = slots_of(&locked, group);
+                if group.len() > 1 && (read.ids || properties) {
+                    let known = || group.iter().zip(slots).filter(|(_, slot)| *slot != NO_SLOT);
+                    known().for_each(|(&gui, slot)| locked.of(gui).prefetch_body(slot));
+                    if properties {
+                        known().for_each(|(&gui, slot)| locked.of(gui).prefetch_cells(slot));
+                    }
+                }
+                for (&gui, slot) in group.iter().zip(slots) {
+                    let partition = locked.of(gui);
+                    let present = slot != NO_SLOT
+                        && if read.ids || properties {
+                            partition
+                                .read_vertex(slot, at.version, |id, labels, cells| {
+                                    if read.ids {
+                                        out.ids.push(id.clone().unwrap_or_default());
+                                    }
+                                    if read.labels {
+                                        out.labels.extend_from_slice(partition.label_sets().get(labels));
+                                    }
+                                    push_cells(&read.properties, cells, &mut out.cells);
+                                })
+                                .is_some()
+                        } else {
+                            match partition.read_labels(slot, at.version) {
+                                Some(labels) if read.labels => {
+                                    out.labels.extend_from_slice(partition.label_sets().get(labels));
+                                    true
+                                }
+                                labels => labels.is_some(),
+                            }
+                        };
+                    out.present.push(present);
+                    if read.ids && !present {
+                        out.ids.push(Str::default());
+                    }
+                    if read.labels {
+                        out.label_ends.push(out.labels.len() as u32);
+                    }
+                    if properties {
+                        out.cell_ends.push(out.cells.len() as u32);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn edges(&self, at: At, read: &EdgeRead, frontier: &[Edge], out: &mut EdgeRows) -> Result<(), Error> {
+        self.versions.check(at.version)?;
+        let properties = read.properties != Projection::None;
+        for piece in frontier.chunks(PIECE) {
+            let locked = self.lock(at, piece.iter().map(|edge| edge.source))?;
+            for group in piece.chunks(GROUP) {
+                if group.len() > 1 {
+                    for edge in group {
+                        locked.of(edge.source).prefetch_edge_index(edge.sid);
+                    }
+                    for edge in group {
+                        locked.of(edge.source).prefetch_edge(edge.sid);
+                    }
+                }
+                for edge in group {
+                    let present = locked.of(edge.source).read_edge(edge, at.version, |id, cells| {
+                        if read.ids {
+                            out.ids.push(
+                                id.cloned().unwrap_or_else(|| generated_edge_id(edge.source, edge.sid)),
+                            );
+                        }
+                        push_cells(&read.properties, cells, &mut out.cells);
+                    });
+                    out.present.push(present.is_some());
+                    if read.ids && present.is_none() {
+                        out.ids.push(Str::default());
+                    }
+                    if properties {
+                        out.cell_ends.push(out.cells.len() as u32);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn expand(
+        &self,
+        at: At,
+        request: &Expand,
+        frontier: &[Gui],
+        from: Cursor,
+        out: &mut Expansion,
+    ) -> Result<Option<Cursor>, Error> {
+        self.versions.check(at.version)?;
+        let limit = out.len().saturating_add(request.max_rows.max(1) as usize);
+        let mut row = from.row as usize;
+        let mut place = Place::from_offset(from.offset);
+        while row < frontier.len() {
+            let piece = &frontier[row..frontier.len().min(row + PIECE)];
+            let locked = self.lock(at, piece.iter().copied())?;
+            let want = want(at, request, limit.min(out.len() + PIECE_ROWS));
+            'piece: for group in piece.chunks(GROUP) {
+                let slots = slots_of(&locked, group);
+                if group.len() > 1 {
+                    prefetch_adjacency(&locked, group, &slots, request.direction);
+                }
+                for (&gui, slot) in group.iter().zip(slots) {
+                    let next = (slot != NO_SLOT)
+                        .then(|| locked.of(gui).expand(slot, row as u32, &want, place, out))
+                        .flatten();
+                    place = next.unwrap_or_default();
+                    row += usize::from(next.is_none());
+                    if out.len() >= want.limit {
+                        // Either the answer is full, or it is time to let a writer in.
+                        if out.len() >= limit && row < frontier.len() {
+                            return Ok(Some(Cursor { row: row as u32, offset: place.to_offset() }));
+                        }
+                        break 'piece;
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn degrees(&self, at: At, request: &Expand, frontier: &[Gui], out: &mut Vec<u64>) -> Result<(), Error> {
+        self.versions.check(at.version)?;
+        let want = want(at, request, usize::MAX);
+        for piece in frontier.chunks(PIECE) {
+            let locked = self.lock(at, piece.iter().copied())?;
+            for group in piece.chunks(GROUP) {
+                let slots = slots_of(&locked, group);
+                if group.len() > 1 {
+                    prefetch_adjacency(&locked, group, &slots, request.direction);
+                }
+                out.extend(group.iter().zip(slots).map(|(&gui, slot)| {
+                    if slot == NO_SLOT { 0 } else { locked.of(gui).degree(slot, &want) }
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    fn scan_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        from: ScanCursor,
+        out: &mut Vec<Gui>,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.scan_all_vertices(at, scan, from, out)
+    }
+
+    fn scan_edges(
+        &self,
+        at: At,
+        scan: &EdgeScan,
+        from: ScanCursor,
+        out: &mut Vec<Edge>,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.scan_all_edges(at, scan, from, out)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.counts()
+    }
+}

@@ -1,0 +1,348 @@
+//! Random changes of a store and of the simplest graph there could be, compared at every kept version by every APL
+//! method, with few hash bits (so that ids collide), hubs, loads, forgetting and checkpoints in between.
+//!
+//! A failure prints its seed; `TIDEGRAPH_SEED=… cargo test -p tidegraph-storage --test model` replays it, and
+//! `TIDEGRAPH_MODEL_RUNS=…` runs that many seeds.
+
+mod check;
+mod graph;
+
+use graph::Graph;
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_apl::Apl;
+use tidegraph_platform::{ManualClock, Objects};
+use tidegraph_storage::checkpoint::{prune, restore_newest};
+use tidegraph_storage::{CheckpointMeta, Pin, Store, StoreConfig};
+use tidegraph_types::{
+    Cardinality, Edge, Epoch, Gui, GuiHasher, Mutation, PartitionCount, PropertyWrite, Sid, Str, Token,
+    Value, Version,
+};
+
+const IDS: usize = 40;
+
+struct Run {
+    random: StdRng,
+    clock: Arc<ManualClock>,
+    store: Store,
+    newest: Graph,
+    version: Version,
+    /// Every version that may still be read.
+    kept: BTreeMap<Version, Graph>,
+    pins: Vec<Pin>,
+    next_sid: u64,
+    ids: Vec<Str>,
+    edge_ids: Vec<Str>,
+    objects: Objects,
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        let mut random = StdRng::seed_from_u64(seed);
+        let clock = Arc::new(ManualClock::default());
+        let config = StoreConfig {
+            partitions: PartitionCount::new(*[1, 2, 4].choose(&mut random).unwrap()).unwrap(),
+            hasher: GuiHasher::with_bits(random.random_range(2..7)),
+            window: Duration::from_secs(random.random_range(0..20)),
+            clock: clock.clone(),
+        };
+        Self {
+            store: Store::new(config),
+            clock,
+            newest: Graph::default(),
+            version: Version(0),
+            kept: std::iter::once((Version(0), Graph::default())).collect(),
+            pins: Vec::new(),
+            next_sid: 1,
+            ids: (0..IDS).map(|i| Str::from(format!("v{i}"))).collect(),
+            edge_ids: (0..30).map(|i| Str::from(format!("edge-{i}"))).collect(),
+            objects: Objects::memory().unwrap(),
+            random,
+        }
+    }
+
+    fn value(&mut self) -> Value {
+        match self.random.random_range(0..6) {
+            0 => Value::Int(self.random.random_range(0..6)),
+            1 => Value::Double(f64::from(self.random.random_range(0..6))),
+            2 => Value::string("a text that is longer than what fits"),
+            3 => Value::string(format!("t{}", self.random.random_range(0..4))),
+            _ => Value::Long(self.random.random_range(0..6)),
+        }
+    }
+
+    fn write(&mut self) -> PropertyWrite {
+        let cardinality =
+            *[Cardinality::Single, Cardinality::Set, Cardinality::List].choose(&mut self.random).unwrap();
+        PropertyWrite { key: Token(self.random.random_range(200..205)), cardinality, value: self.value() }
+    }
+
+    fn writes(&mut self) -> Vec<PropertyWrite> {
+        (0..self.random.random_range(0..4)).map(|_| self.write()).collect()
+    }
+
+    fn labels(&mut self) -> Vec<Token> {
+        let mut labels: Vec<Token> = Vec::new();
+        for _ in 0..self.random.random_range(0..3) {
+            let label = Token(self.random.random_range(1..5));
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
+        labels
+    }
+
+    /// A vertex of a graph, more often than not one of the first few, which become hubs.
+    fn pick(&mut self, graph: &Graph) -> Option<Gui> {
+        let most = if self.random.random_bool(0.7) { 3 } else { graph.vertices.len() };
+        let index = self.random.random_range(0..most.max(1));
+        graph.vertices.keys().nth(index).or_else(|| graph.vertices.keys().next()).copied()
+    }
+
+    fn pick_edge(&mut self, graph: &Graph) -> Option<(Edge, Option<Str>)> {
+        if graph.edges.is_empty() {
+            return None;
+        }
+        let index = self.random.random_range(0..graph.edges.len());
+        graph.edges.values().nth(index).map(|edge| (edge.edge, edge.id.clone()))
+    }
+
+    fn create_vertex(&mut self, graph: &Graph) -> Vec<Mutation> {
+        let id = self.ids[self.random.random_range(0..IDS)].clone();
+        let mut salt = 0;
+        let gui = loop {
+            let mut placed = Vec::new();
+            let at = check::at(self.store.published());
+            self.store.place(at, &[(id.clone(), salt)], &mut placed).unwrap();
+            let (gui, found) = placed[0];
+            // The transaction's own vertices are not in the store yet.
+            match graph.vertices.get(&gui) {
+                Some(vertex) if vertex.id != id => salt = found + 1,
+                _ => {
+                    salt = found;
+                    break gui;
+                }
+            }
+        };
+        if graph.vertex_of(&id).is_some_and(|there| there != gui) {
+            return Vec::new();
+        }
+        let mut mutations = Vec::new();
+        if salt > 0 {
+            mutations.push(Mutation::AddException { id: id.clone(), gui });
+        }
+        let (labels, properties) = (self.labels(), self.writes());
+        mutations.push(Mutation::CreateVertex { gui, id, labels, properties });
+        mutations
+    }
+
+    fn create_edge(&mut self, graph: &Graph, load: bool) -> Option<Mutation> {
+        let source = self.pick(graph)?;
+        // Sometimes an end that is not there.
+        let target = if self.random.random_bool(0.02) { Gui(77) } else { self.pick(graph)? };
+        let sid = Sid(self.next_sid);
+        self.next_sid += 1;
+        let label = Token(self.random.random_range(100..104));
+        let id = self.edge_ids[self.random.random_range(0..30)].clone();
+        let free = load || graph.edge_of(&id).is_none();
+        let id = (free && self.random.random_bool(0.3)).then_some(id);
+        let mut properties = BTreeMap::new();
+        for _ in 0..self.random.random_range(0..3) {
+            properties.insert(Token(self.random.random_range(200..203)), self.value());
+        }
+        let edge = Edge { sid, source, target, label };
+        Some(Mutation::CreateEdge { edge, id, properties: properties.into_iter().collect() })
+    }
+
+    fn mutations(&mut self, graph: &Graph, load: bool) -> Vec<Mutation> {
+        let kind = if load { self.random.random_range(0..60) } else { self.random.random_range(0..100) };
+        let one = match kind {
+            0..20 => return self.create_vertex(graph),
+            20..60 => self.create_edge(graph, load),
+            60..64 => {
+                // Rarely one of the hubs.
+                let gui = if self.random.random_bool(0.3) {
+                    self.pick(graph)
+                } else {
+                    graph.vertices.keys().next_back().copied()
+                };
+                gui.map(|gui| Mutation::DeleteVertex { gui })
+            }
+            64..68 => {
+                let labels = self.labels();
+                self.pick(graph).map(|gui| Mutation::AddLabels { gui, labels })
+            }
+            68..71 => {
+                let labels = self.labels();
+                self.pick(graph).map(|gui| Mutation::RemoveLabels { gui, labels })
+            }
+            71..79 => {
+                let write = self.write();
+                self.pick(graph).map(|gui| Mutation::SetVertexProperty { gui, write })
+            }
+            79..82 => {
+                let value = self.random.random_bool(0.6).then(|| self.value());
+                let key = Token(self.random.random_range(200..205));
+                self.pick(graph).map(|gui| Mutation::RemoveVertexProperty { gui, key, value })
+            }
+            82..92 => self.pick_edge(graph).map(|(edge, id)| Mutation::DeleteEdge { edge, id }),
+            92..97 => {
+                let value = self.value();
+                let key = Token(self.random.random_range(200..203));
+                self.pick_edge(graph).map(|(edge, _)| Mutation::SetEdgeProperty { edge, key, value })
+            }
+            _ => {
+                let key = Token(self.random.random_range(200..203));
+                self.pick_edge(graph).map(|(edge, _)| Mutation::RemoveEdgeProperty { edge, key })
+            }
+        };
+        one.into_iter().collect()
+    }
+
+    fn transaction(&mut self) {
+        let load = self.random.random_bool(0.1);
+        let most = if load { 120 } else { *[2, 12, 60].choose(&mut self.random).unwrap() };
+        let mut graph = self.newest.clone();
+        self.version = self.version.next();
+        let mut batch = Vec::new();
+        for _ in 0..self.random.random_range(1..=most) {
+            let more = self.mutations(&graph, load);
+            more.iter().for_each(|mutation| graph.apply(mutation, load));
+            batch.extend(more);
+        }
+        if load {
+            let middle = self.random.random_range(0..=batch.len());
+            let (first, second) = batch.split_at(middle);
+            self.store.apply_load_block(self.version, first);
+            self.store.apply_load_block(self.version, second);
+        } else {
+            self.store.apply(self.version, &batch);
+        }
+        self.newest = graph;
+        if self.random.random_bool(0.3) {
+            // Applied, not published: nobody may see it.
+            self.check_some();
+        }
+        self.kept.insert(self.version, self.newest.clone());
+        self.store.publish(self.version);
+        self.clock.advance(Duration::from_millis(self.random.random_range(0..3000)));
+    }
+
+    fn check_some(&mut self) {
+        let oldest = self.store.oldest();
+        self.kept.retain(|version, _| *version >= oldest);
+        let published = self.store.published();
+        let mut versions: Vec<Version> =
+            self.kept.keys().copied().filter(|version| *version <= published).collect();
+        let index = self.random.random_range(0..versions.len());
+        versions.swap(0, index);
+        versions.truncate(1);
+        versions.push(published);
+        versions.extend(self.pins.iter().map(Pin::version).take(1));
+        for version in versions {
+            let page = *[1, 7, 1000].choose(&mut self.random).unwrap();
+            check::everything(&self.store, version, &self.kept[&version], &self.ids, &self.edge_ids, page);
+        }
+        let mut out = Vec::new();
+        let behind = self.store.resolve_vertices(check::at(published.next()), &[], &mut out);
+        assert!(matches!(behind, Err(tidegraph_apl::Error::Behind { .. })));
+        if oldest > Version(0) {
+            let old = self.store.resolve_vertices(check::at(Version(oldest.0 - 1)), &[], &mut out);
+            assert!(matches!(old, Err(tidegraph_apl::Error::TooOld { .. })));
+        }
+    }
+
+    fn pins(&mut self) {
+        match self.random.random_range(0..3) {
+            0 if self.pins.len() < 4 => self.pins.push(self.store.pin_published()),
+            1 if !self.pins.is_empty() => {
+                let index = self.random.random_range(0..self.pins.len());
+                self.pins.swap_remove(index);
+            }
+            _ => {}
+        }
+    }
+
+    fn checkpoint(&mut self) {
+        let version =
+            self.pins.first().map_or_else(|| self.store.published(), Pin::version);
+        let meta = CheckpointMeta {
+            graph: "g".into(),
+            epoch: Epoch(3),
+            next_sid: self.next_sid,
+            tokens: vec![(Token(1), "one".into())],
+        };
+        let before = Manifest::newest(&self.objects);
+        let manifest = self.store.checkpoint(version, &self.objects, "c", meta).unwrap();
+        let newer = before.is_none_or(|before| before < manifest.object);
+        if !newer {
+            return;
+        }
+        let restored = restore_newest(self.store.config(), &self.objects, "c").unwrap().unwrap();
+        assert_eq!(restored.manifest, manifest);
+        assert!(restored.refused.is_empty());
+        let graph = self.kept[&version].clone();
+        check::everything(&restored.store, version, &graph, &self.ids, &self.edge_ids, 11);
+        check::counts(&restored.store, &graph);
+        if version == self.version && self.random.random_bool(0.5) {
+            self.pins.clear();
+            self.kept = std::iter::once((version, graph)).collect();
+            self.store = restored.store;
+        }
+        prune(&self.objects, "c", 2).unwrap();
+    }
+}
+
+struct Manifest;
+
+impl Manifest {
+    fn newest(objects: &Objects) -> Option<String> {
+        tidegraph_storage::Manifest::latest(objects, "c").unwrap().map(|manifest| manifest.object)
+    }
+}
+
+fn run(seed: u64) {
+    struct Tell(u64);
+    impl Drop for Tell {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                eprintln!("replay: TIDEGRAPH_SEED={} cargo test -p tidegraph-storage --test model", self.0);
+            }
+        }
+    }
+    let _tell = Tell(seed);
+    let mut run = Run::new(seed);
+    for step in 0..60 {
+        run.transaction();
+        run.pins();
+        if run.random.random_bool(0.5) {
+            let budget = *[1, 50, 100_000].choose(&mut run.random).unwrap();
+            run.store.reclaim(budget);
+        }
+        if step % 4 == 0 {
+            run.check_some();
+            check::counts(&run.store, &run.newest);
+        }
+        if run.random.random_bool(0.05) {
+            run.checkpoint();
+        }
+    }
+    // With no reader and no window left, only the newest version remains, and nothing of older ones.
+    run.pins.clear();
+    run.clock.advance(Duration::from_secs(100));
+    while run.store.reclaim(1000) > 0 {}
+    assert_eq!(run.store.oldest(), run.version);
+    run.check_some();
+    assert!(run.store.memory().versions < 100_000, "{:?}", run.store.memory());
+}
+
+#[test]
+fn the_store_agrees_with_the_model() {
+    if let Ok(seed) = std::env::var("TIDEGRAPH_SEED") {
+        return run(seed.parse().unwrap());
+    }
+    let runs = std::env::var("TIDEGRAPH_MODEL_RUNS").map_or(40, |runs| runs.parse().unwrap());
+    (0..runs).for_each(run);
+}
