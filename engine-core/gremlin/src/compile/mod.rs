@@ -165,7 +165,9 @@ impl Flow {
 
     /// The current slot; a step that needs it cannot stand first.
     fn cur(&self, step: &Step<'_>) -> Result<Slot> {
-        self.scope.cur.ok_or_else(|| Failure::syntax(step.at, format!("{}() cannot follow g", step.name)))
+        self.scope
+            .cur
+            .ok_or_else(|| Failure::unsupported(step.at, format!("{}() as the first step", step.name)))
     }
 
     /// No rows go on.
