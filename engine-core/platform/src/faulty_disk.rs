@@ -5,6 +5,7 @@
 //! choices drawn from the seed:
 //! * the length of a file ends anywhere between the shortest and the longest that the unsynced writes allow;
 //! * each 512-byte sector that was not synced holds the new bytes, the old bytes, or zeros;
+//! * bytes that were cut off come back, unless the cut was synced;
 //! * of the unsynced changes of names in a directory, a first part happened and the rest did not.
 //!
 //! A failed sync behaves as on Linux: the bytes stay visible, later syncs succeed, and the bytes never become durable.
@@ -219,7 +220,11 @@ impl FileState {
         self.lost = false;
     }
 
-    fn truncate(&mut self, length: usize) {
+    fn truncate(&mut self, length: usize, random: &SeededRandom) {
+        // The kernel may have written the bytes back before they were cut off; then they can come back.
+        if !self.lost && random.one_in(2) {
+            self.durable.clone_from(&self.seen);
+        }
         self.seen.resize(length, 0);
         self.safe = self.safe.min(length);
         // Cutting off everything in doubt ends the doubt.
@@ -484,7 +489,7 @@ impl DiskFile for FaultyFile {
             if let Some(space) = &mut state.space_left {
                 *space += (file.seen.len() as u64).saturating_sub(bytes);
             }
-            file.truncate(bytes as usize);
+            file.truncate(bytes as usize, &state.random);
             Ok(())
         })
     }
