@@ -1,1 +1,25 @@
-//! placeholder
+//! One embedded database: everything in one process, behind a small face.
+//!
+//! Roles: [`Database`] opens a directory (or memory), recovers, runs queries and writes checkpoints; `query` takes a
+//! text to an answer; `applier` is how the sequencer's records reach storage; `catalog` is the dictionary as the query
+//! side sees it; `loads` runs bulk loads.
+//!
+//! Flow of a write: text → front end → plan → executor over a pinned version → commit request → sequencer (conflicts,
+//! log, fdatasync) → applier → storage → the version is published → the answer.
+//!
+//! What must never happen: an answer before the log is durable; a reader that sees part of a transaction or of a load.
+
+mod applier;
+mod catalog;
+mod checkpoints;
+mod database;
+mod error;
+pub mod loads;
+mod options;
+mod query;
+
+pub use database::{Database, Status};
+pub use error::Error;
+pub use options::Options;
+pub use query::{Answer, Language, Query};
+pub use tidegraph_exec::Parameters;

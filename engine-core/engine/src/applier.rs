@@ -1,0 +1,45 @@
+//! How records of the log reach storage: from the sequencer while it runs, from the log itself at recovery.
+
+use std::sync::Arc;
+use tidegraph_load::segments::SegmentReader;
+use tidegraph_log::{Body, Record};
+use tidegraph_platform::Objects;
+use tidegraph_storage::Store;
+
+/// Applies records to a store and publishes their versions.
+#[derive(Clone)]
+pub(crate) struct StoreApplier {
+    pub store: Arc<Store>,
+    /// Where segments of bulk loads are.
+    pub objects: Arc<Objects>,
+}
+
+impl StoreApplier {
+    /// Applies one record. An error means that a segment of a committed load cannot be read: the graph cannot go on
+    /// without it.
+    pub fn try_apply(&self, record: &Record) -> Result<(), crate::Error> {
+        match &record.body {
+            Body::Commit { mutations, .. } => self.store.apply(record.version, mutations),
+            Body::Load { segments, .. } => {
+                for segment in segments {
+                    let mut reader = SegmentReader::open(&self.objects, segment)?;
+                    while let Some(block) = reader.next_block()? {
+                        self.store.apply_load_block(record.version, &block);
+                    }
+                }
+            }
+            Body::Tokens { .. } | Body::EpochStart => {}
+        }
+        self.store.publish(record.version);
+        Ok(())
+    }
+}
+
+impl tidegraph_txn::Applier for StoreApplier {
+    fn apply(&mut self, record: &Record) {
+        if let Err(error) = self.try_apply(record) {
+            // The record is durable, so it cannot be taken back: stop rather than serve a graph that lacks it.
+            panic!("record {} cannot be applied: {error}", record.version);
+        }
+    }
+}

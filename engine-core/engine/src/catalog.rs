@@ -1,0 +1,28 @@
+//! The graph's dictionary as the query side sees it: names and SIDs come from the sequencer.
+
+use std::ops::Range;
+use std::sync::Arc;
+use tidegraph_apl::{Catalog, Error};
+use tidegraph_txn::Sequencer;
+use tidegraph_types::{Str, Token};
+
+/// The sequencer, behind the query side's trait.
+pub(crate) struct SequencerCatalog(pub Arc<Sequencer>);
+
+impl Catalog for SequencerCatalog {
+    fn token(&self, name: &str) -> Option<Token> {
+        self.0.lookup(name)
+    }
+
+    fn name(&self, token: Token) -> Str {
+        self.0.name(token).unwrap_or_else(|| Str::from(format!("token {token}")))
+    }
+
+    fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
+        self.0.intern(names).map_err(|e| Error::Unavailable(e.to_string()))
+    }
+
+    fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error> {
+        Ok(self.0.allocate_sids(count))
+    }
+}

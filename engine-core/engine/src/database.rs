@@ -1,0 +1,277 @@
+//! Opening, recovering and closing a database.
+//!
+//! A directory holds `graph.json` (what is fixed when the graph is made), `log/` (the log, the only truth),
+//! `checkpoints/` (images to start from) and `loads/` (segments of committed loads and what became of each load).
+//!
+//! Recovery: take the newest checkpoint that is whole; apply the log from there; raise the epoch. What a crash left
+//! half-written in the log was never acknowledged and is cut.
+
+use crate::applier::StoreApplier;
+use crate::catalog::SequencerCatalog;
+use crate::checkpoints::Checkpoints;
+use crate::loads::{Loads, Parts};
+use crate::query::{CachedPlan, PlanKey};
+use crate::{Error, Options};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+use tidegraph_log::{FileLog, FileLogOptions, LogStore, MemoryLog};
+use tidegraph_platform::{Clock, Disk, Objects, Random, RealClock, RealDisk, RealRandom};
+use tidegraph_storage::{Manifest, Store, StoreConfig};
+use tidegraph_txn::{Recovered, Sequencer, SequencerConfig};
+use tidegraph_types::{Epoch, ErrorCode, GuiHasher, PartitionCount, ShardId, Sid, Str, Token, Version};
+
+/// An open graph. Shared by all threads that use it.
+pub struct Database {
+    pub(crate) options: Options,
+    pub(crate) store: Arc<Store>,
+    pub(crate) sequencer: Arc<Sequencer>,
+    pub(crate) catalog: SequencerCatalog,
+    pub(crate) plans: quick_cache::sync::Cache<PlanKey, Arc<CachedPlan>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    loads: Arc<Loads>,
+    checkpoints: Checkpoints,
+    /// Keeps other processes out of the directory.
+    lock: Mutex<Option<tidegraph_platform::disk::DiskLock>>,
+}
+
+/// What a database says of itself.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// Newest version that can be read.
+    pub version: u64,
+    /// Term of the sequencer.
+    pub epoch: u64,
+    /// Vertices, near enough.
+    pub vertices: u64,
+    /// Edges, near enough.
+    pub edges: u64,
+    /// Partitions.
+    pub partitions: u16,
+    /// Version of the newest checkpoint; 0 for none.
+    pub checkpoint_version: u64,
+    /// Whether commits are taken; `false` after the disk failed.
+    pub writable: bool,
+}
+
+/// What is fixed when a graph is made, in `graph.json`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GraphFile {
+    format: u32,
+    partitions: PartitionCount,
+    hash_bits: u32,
+}
+
+const GRAPH_FORMAT: u32 = 1;
+const CHECKPOINTS: &str = "checkpoints";
+
+/// What the outside gives a database; tests bring their own.
+pub(crate) struct Outside {
+    pub clock: Arc<dyn Clock>,
+    pub random: Arc<dyn Random>,
+    pub disk: Arc<dyn Disk>,
+}
+
+impl Database {
+    /// Opens the directory of `options`, or an empty graph in memory.
+    pub fn open(options: Options) -> Result<Arc<Self>, Error> {
+        let outside =
+            Outside { clock: Arc::new(RealClock::new()), random: Arc::new(RealRandom), disk: Arc::new(RealDisk) };
+        Self::open_with(options, outside)
+    }
+
+    pub(crate) fn open_with(options: Options, outside: Outside) -> Result<Arc<Self>, Error> {
+        let Outside { clock, random, disk } = outside;
+        let began = clock.now();
+        let (objects, lock) = match &options.data_dir {
+            None => (Objects::memory()?, None),
+            Some(dir) => {
+                disk.create_dir_all(dir)?;
+                let lock = disk.lock(&dir.join("lock")).map_err(|e| in_use(dir, &e))?;
+                (Objects::local(dir)?, Some(lock))
+            }
+        };
+        let objects = Arc::new(objects);
+        let graph = graph_file(&options, &objects)?;
+        let config = StoreConfig {
+            partitions: graph.partitions,
+            hasher: GuiHasher::with_bits(graph.hash_bits),
+            ..StoreConfig::new(clock.clone())
+        };
+        let (store, manifest) = restore(config, &objects)?;
+        let store = Arc::new(store);
+        let mut log = open_log(&options, &disk)?;
+        let applier = StoreApplier { store: store.clone(), objects: objects.clone() };
+        let (recovered, replayed) = replay(&applier, manifest.as_ref(), &mut *log)?;
+        tracing::info!(
+            version = recovered.version.0,
+            epoch = recovered.epoch.0,
+            checkpoint = manifest.as_ref().map_or(0, |m| m.version.0),
+            took_ms = (clock.now() - began).as_millis() as u64,
+            "recovered"
+        );
+        let sequencer = Sequencer::start(SequencerConfig::default(), log, recovered, Box::new(applier));
+        let checkpoints = Checkpoints::start(
+            &options,
+            store.clone(),
+            sequencer.clone(),
+            objects.clone(),
+            manifest.map_or(Version::default(), |m| m.version),
+        );
+        let parts = Parts {
+            store: store.clone(),
+            sequencer: sequencer.clone(),
+            objects,
+            clock: clock.clone(),
+            random: random.clone(),
+            commit: checkpoints.one_at_a_time(),
+            replayed,
+        };
+        let loads = Arc::new(Loads::open(parts)?);
+        checkpoints.sweep_loads(&loads);
+        Ok(Arc::new(Self {
+            catalog: SequencerCatalog(sequencer.clone()),
+            plans: quick_cache::sync::Cache::new(options.cached_plans),
+            options,
+            store,
+            sequencer,
+            clock,
+            random,
+            loads,
+            checkpoints,
+            lock: Mutex::new(lock),
+        }))
+    }
+
+    /// Bulk loads.
+    #[must_use]
+    pub fn loads(&self) -> &Loads {
+        &self.loads
+    }
+
+    /// The time of day by the database's clock.
+    #[must_use]
+    pub fn now(&self) -> jiff::Timestamp {
+        self.clock.wall()
+    }
+
+    /// Counts and versions.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let statistics = self.store.counts();
+        Status {
+            version: self.sequencer.version().0,
+            epoch: self.sequencer.epoch().0,
+            vertices: statistics.vertices,
+            edges: statistics.edges,
+            partitions: self.store.config().partitions.get(),
+            checkpoint_version: self.checkpoints.newest().0,
+            writable: self.sequencer.is_writable(),
+        }
+    }
+
+    /// Bytes that storage holds in memory. Walks all of it: for reports, not for every request.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.store.memory().total() as u64
+    }
+
+    /// Writes a checkpoint now. Reads and writes go on meanwhile.
+    pub fn checkpoint(&self) -> Result<Version, Error> {
+        self.checkpoints.write()
+    }
+
+    /// Ends loads, writes what is queued, takes a last checkpoint and frees the directory. Queries afterwards answer
+    /// that the service is unavailable for writes.
+    pub fn close(&self) {
+        self.loads.stop();
+        self.checkpoints.stop();
+        self.sequencer.shutdown();
+        self.lock.lock().take();
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn in_use(dir: &Path, error: &tidegraph_platform::disk::Error) -> Error {
+    if error.kind() == std::io::ErrorKind::WouldBlock {
+        let message = format!("{} is in use by another process", dir.display());
+        return Error::new(ErrorCode::Unavailable, message);
+    }
+    Error::new(error.code(), error.to_string())
+}
+
+/// Reads what was fixed when the graph was made, or fixes it.
+fn graph_file(options: &Options, objects: &Objects) -> Result<GraphFile, Error> {
+    const NAME: &str = "graph.json";
+    if objects.list("")?.iter().any(|object| object.path == NAME) {
+        let bytes = objects.get(NAME)?;
+        let graph: GraphFile = serde_json::from_slice(&bytes)
+            .map_err(|e| Error::new(ErrorCode::Corrupt, format!("{NAME} is damaged: {e}")))?;
+        if graph.format != GRAPH_FORMAT {
+            let message = format!("{NAME} has format {}, this version reads {GRAPH_FORMAT}", graph.format);
+            return Err(Error::new(ErrorCode::Corrupt, message));
+        }
+        return Ok(graph);
+    }
+    let partitions =
+        PartitionCount::new(options.partitions).map_err(|e| Error::new(ErrorCode::InvalidParameter, e))?;
+    let graph = GraphFile { format: GRAPH_FORMAT, partitions, hash_bits: options.hash_bits };
+    let bytes = serde_json::to_vec_pretty(&graph).map_err(|e| Error::new(ErrorCode::Internal, e.to_string()))?;
+    objects.put(NAME, bytes)?;
+    Ok(graph)
+}
+
+fn restore(config: StoreConfig, objects: &Objects) -> Result<(Store, Option<Manifest>), Error> {
+    Ok(match tidegraph_storage::checkpoint::restore_newest(&config, objects, CHECKPOINTS)? {
+        Some(restored) => (restored.store, Some(restored.manifest)),
+        None => (Store::new(config), None),
+    })
+}
+
+fn open_log(options: &Options, disk: &Arc<dyn Disk>) -> Result<Box<dyn LogStore>, Error> {
+    Ok(match &options.data_dir {
+        None => Box::new(MemoryLog::new(ShardId(0))),
+        Some(dir) => Box::new(FileLog::open(disk.clone(), &dir.join("log"), ShardId(0), FileLogOptions::default())?),
+    })
+}
+
+/// Applies the log from the checkpoint on and says where the sequencer goes on, and which loads it met.
+fn replay(
+    applier: &StoreApplier,
+    manifest: Option<&Manifest>,
+    log: &mut dyn LogStore,
+) -> Result<(Recovered, Vec<(String, Version)>), Error> {
+    let mut loads = vec![];
+    let mut recovered = Recovered {
+        version: manifest.map_or(Version::default(), |m| m.version),
+        epoch: manifest.map_or(Epoch::default(), |m| m.epoch),
+        next_sid: manifest.map_or(Sid(1), |m| Sid(m.next_sid)),
+        tokens: manifest.map_or_else(Vec::<(Token, Str)>::new, |m| m.tokens.clone()),
+    };
+    for record in log.read_from(recovered.version.next())? {
+        let record = record?;
+        match &record.body {
+            tidegraph_log::Body::Commit { next_sid, .. } | tidegraph_log::Body::Load { next_sid, .. } => {
+                recovered.next_sid = recovered.next_sid.max(*next_sid);
+            }
+            tidegraph_log::Body::Tokens { assigned } => recovered.tokens.extend(assigned.iter().cloned()),
+            tidegraph_log::Body::EpochStart => {}
+        }
+        if let tidegraph_log::Body::Load { load_id, .. } = &record.body {
+            loads.push((load_id.clone(), record.version));
+        }
+        recovered.version = record.version;
+        recovered.epoch = recovered.epoch.max(record.epoch);
+        applier.try_apply(&record)?;
+    }
+    Ok((recovered, loads))
+}

@@ -1,0 +1,134 @@
+//! Carries out one job.
+
+use super::job::{Job, LoadState};
+use super::target::GraphTarget;
+use super::{Format, KEPT_ERRORS, Shared};
+use crate::Error;
+use std::sync::atomic::Ordering;
+use tidegraph_load::run::{self, Config, Control, Outcome, Progress, Status};
+use tidegraph_load::source::Source;
+use tidegraph_load::{Dialect, Options};
+use tidegraph_txn::LoadCommit;
+use tidegraph_types::ErrorCode;
+
+/// How often a load is checked again after a transaction went over what it had checked.
+const MOST_CHECKS: u32 = 8;
+
+struct Watched<'a>(&'a Shared, &'a Job);
+
+impl Control for Watched<'_> {
+    fn cancelled(&self) -> bool {
+        self.1.is_cancelled() || self.0.stopping.load(Ordering::Relaxed)
+    }
+
+    fn progress(&self, progress: &Progress) {
+        self.1.progress(progress);
+    }
+}
+
+impl Shared {
+    /// Runs a job to its end, whatever that is.
+    pub(super) fn run(&self, job: &Job) {
+        let now = || self.clock.wall();
+        if let Some(id) = self.unsatisfied(job) {
+            let message = format!("load {id}, which this one depends on, did not complete");
+            job.end(LoadState::DependencyNotSatisfied, Some(message), now());
+            self.save(job);
+            return;
+        }
+        job.begin(now());
+        self.save(job);
+        tracing::info!(load = job.id(), source = %job.spec().sources.join(","), "a load begins");
+        let (state, message) = match self.load(job) {
+            Ok(Status::Completed) => (LoadState::Completed, None),
+            Ok(Status::Failed) => (LoadState::Failed, Some("a row was refused and failOnError is TRUE".to_owned())),
+            Err(_) if job.is_cancelled() && !self.stopping.load(Ordering::Relaxed) => (LoadState::Cancelled, None),
+            Err(error) => {
+                let state = match error.code() {
+                    ErrorCode::AccessDenied => LoadState::AccessDenied,
+                    ErrorCode::NotFound => LoadState::ReadError,
+                    _ => LoadState::Failed,
+                };
+                (state, Some(error.to_string()))
+            }
+        };
+        tracing::info!(load = job.id(), state = state.as_str(), message, "a load ended");
+        if state != LoadState::Completed {
+            self.remove_segments(job.id());
+        }
+        job.end(state, message, now());
+        self.save(job);
+    }
+
+    fn unsatisfied<'a>(&self, job: &'a Job) -> Option<&'a str> {
+        let is_completed = |id: &str| self.find(id).is_ok_and(|other| other.state() == LoadState::Completed);
+        job.spec().dependencies.iter().map(String::as_str).find(|id| !is_completed(id))
+    }
+
+    fn remove_segments(&self, id: &str) {
+        let removed = self.objects.list(&format!("{}/{id}/", super::SEGMENTS)).and_then(|objects| {
+            objects.iter().try_for_each(|object| self.objects.delete(&object.path))
+        });
+        if let Err(error) = removed {
+            tracing::warn!(load = id, %error, "segments of a load that did not complete are left until the next start");
+        }
+    }
+
+    fn load(&self, job: &Job) -> Result<Status, Error> {
+        let spec = job.spec();
+        let source = Source::open_all(&spec.sources, spec.region.as_deref(), &[])?;
+        let options = Options {
+            allow_empty_strings: spec.allow_empty_strings,
+            user_provided_edge_ids: spec.user_provided_edge_ids,
+            ..Options::default()
+        };
+        let dialect = match spec.format {
+            Format::GremlinCsv => Dialect::Gremlin,
+            Format::OpenCypherCsv => Dialect::OpenCypher,
+            Format::Detect => source.detect(&options)?,
+        };
+        let mut config = Config::new(job.id(), dialect);
+        config.options = options;
+        config.fail_on_error = spec.fail_on_error;
+        config.update_single_cardinality_properties = spec.update_single_cardinality_properties;
+        config.edge_only = spec.edge_only_load;
+        config.parallelism = spec.parallelism;
+        config.done = job.done_before().iter().cloned().collect();
+        config.max_errors = KEPT_ERRORS;
+        let mut checks = 0;
+        loop {
+            let pin = self.store.pin_published();
+            let target = GraphTarget::new(&self.store, &self.sequencer, pin.version());
+            let outcome = run::run(&config, &source, &target, &self.objects, &Watched(self, job))?;
+            job.outcome(&outcome);
+            if outcome.status == Status::Failed {
+                return Ok(Status::Failed);
+            }
+            if job.is_cancelled() {
+                return Err(Error::new(ErrorCode::Cancelled, "the load was cancelled"));
+            }
+            match self.commit(job, &outcome, pin.version()) {
+                Err(error) if error.code() == ErrorCode::ConcurrentModification && checks < MOST_CHECKS => {
+                    checks += 1;
+                    tracing::info!(load = job.id(), checks, "a transaction went over what the load had checked: again");
+                    self.remove_segments(job.id());
+                }
+                Err(error) => return Err(error),
+                Ok(()) => return Ok(Status::Completed),
+            }
+        }
+    }
+
+    fn commit(&self, job: &Job, outcome: &Outcome, read_version: tidegraph_types::Version) -> Result<(), Error> {
+        let _together = self.commit.lock();
+        if !outcome.segments.is_empty() {
+            let segments = outcome.segments.iter().map(|s| s.object.clone()).collect();
+            let commit = LoadCommit { load_id: job.id().to_owned(), segments, read_version };
+            job.committed(self.sequencer.commit_load(commit)?);
+        }
+        job.done(outcome.done().map(ToString::to_string).collect());
+        job.end(LoadState::InProgress, None, self.clock.wall());
+        self.save(job);
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! What a load asks of the embedded graph.
+
+use std::ops::Range;
+use tidegraph_apl::{Apl, At, EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
+use tidegraph_load::Error;
+use tidegraph_load::run::{Found, LoadTarget};
+use tidegraph_storage::Store;
+use tidegraph_txn::Sequencer;
+use tidegraph_types::{Edge, Epoch, Gui, GuiHasher, PartitionCount, Str, Token, Value, Version};
+
+/// The graph at one version, which the caller has pinned.
+pub(super) struct GraphTarget<'a> {
+    store: &'a Store,
+    sequencer: &'a Sequencer,
+    at: At,
+}
+
+impl<'a> GraphTarget<'a> {
+    pub fn new(store: &'a Store, sequencer: &'a Sequencer, version: Version) -> Self {
+        Self { store, sequencer, at: At { version, epoch: Epoch::default() } }
+    }
+}
+
+fn target(error: impl Into<crate::Error>) -> Error {
+    let error = error.into();
+    Error::target(error.code(), error.to_string())
+}
+
+fn unique<T: Copy + Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_unstable();
+    items.dedup();
+    items
+}
+
+impl LoadTarget for GraphTarget<'_> {
+    fn graph(&self) -> &str {
+        "graph"
+    }
+
+    fn partitions(&self) -> PartitionCount {
+        self.store.config().partitions
+    }
+
+    fn hasher(&self) -> GuiHasher {
+        self.store.config().hasher
+    }
+
+    fn is_empty(&self) -> Result<bool, Error> {
+        // Counts are of the newest version: they count for this one if nothing was committed since.
+        let vertices = self.store.counts().vertices;
+        Ok(vertices == 0 && self.store.published() == self.at.version)
+    }
+
+    fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
+        self.sequencer.intern(names).map_err(target)
+    }
+
+    fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error> {
+        Ok(self.sequencer.allocate_sids(count))
+    }
+
+    fn vertices(&self, ids: &[Str]) -> Result<Vec<Found>, Error> {
+        let mut guis = Vec::with_capacity(ids.len());
+        self.store.resolve_vertices(self.at, ids, &mut guis).map_err(target)?;
+        let absent: Vec<(Str, u64)> =
+            ids.iter().zip(&guis).filter(|(_, gui)| gui.is_none()).map(|(id, _)| (id.clone(), 0)).collect();
+        let mut places = Vec::with_capacity(absent.len());
+        self.store.place(self.at, &absent, &mut places).map_err(target)?;
+        let mut places = places.into_iter();
+        let found = guis.into_iter().map(|gui| match gui {
+            Some(gui) => Found::Present(gui),
+            None if places.next().is_some_and(|(_, salt)| salt > 0) => Found::Taken,
+            None => Found::Absent,
+        });
+        Ok(found.collect())
+    }
+
+    fn occupied(&self, guis: &[Gui]) -> Result<Vec<bool>, Error> {
+        let mut rows = VertexRows::default();
+        self.store.vertices(self.at, &VertexRead::default(), guis, &mut rows).map_err(target)?;
+        Ok(rows.present)
+    }
+
+    fn vertex_values(&self, wanted: &[(Gui, Token)]) -> Result<Vec<Vec<Value>>, Error> {
+        let read = VertexRead {
+            properties: Projection::Keys(unique(wanted.iter().map(|(_, key)| *key))),
+            ..VertexRead::default()
+        };
+        let guis: Vec<Gui> = wanted.iter().map(|(gui, _)| *gui).collect();
+        let mut rows = VertexRows::default();
+        self.store.vertices(self.at, &read, &guis, &mut rows).map_err(target)?;
+        let values = |(row, (_, key)): (usize, &(Gui, Token))| {
+            rows.cells_of(row).iter().filter(|cell| cell.key == *key).map(|cell| cell.value.clone()).collect()
+        };
+        Ok(wanted.iter().enumerate().map(values).collect())
+    }
+
+    fn edges(&self, ids: &[Str]) -> Result<Vec<Option<Edge>>, Error> {
+        let mut edges = Vec::with_capacity(ids.len());
+        self.store.resolve_edges(self.at, ids, &mut edges).map_err(target)?;
+        Ok(edges)
+    }
+
+    fn edge_values(&self, wanted: &[(Edge, Token)]) -> Result<Vec<Option<Value>>, Error> {
+        let read = EdgeRead {
+            properties: Projection::Keys(unique(wanted.iter().map(|(_, key)| *key))),
+            ..EdgeRead::default()
+        };
+        let edges: Vec<Edge> = wanted.iter().map(|(edge, _)| *edge).collect();
+        let mut rows = EdgeRows::default();
+        self.store.edges(self.at, &read, &edges, &mut rows).map_err(target)?;
+        let value = |(row, (_, key)): (usize, &(Edge, Token))| {
+            rows.cells_of(row).iter().find(|cell| cell.key == *key).map(|cell| cell.value.clone())
+        };
+        Ok(wanted.iter().enumerate().map(value).collect())
+    }
+}

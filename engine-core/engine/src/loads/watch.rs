@@ -1,0 +1,65 @@
+//! The drop folder: a folder in it is one load, taken when `_SUCCESS` stands in it.
+//!
+//! What became of a folder is written into it as `_REPORT.json`. A folder that has one, or that a job has taken, is not
+//! taken again.
+
+use super::{Format, LoadSpec, Mode, Shared};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+const COMPLETE: &str = "_SUCCESS";
+const REPORT: &str = "_REPORT.json";
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Looks until the database is closed.
+pub(super) fn watch(shared: &Shared, drop_folder: &Path) {
+    while !shared.stopping.load(Ordering::Relaxed) {
+        if let Err(error) = look(shared, drop_folder) {
+            tracing::error!(folder = %drop_folder.display(), %error, "the drop folder cannot be read");
+        }
+        shared.clock.sleep(LOOK_EVERY);
+    }
+}
+
+fn look(shared: &Shared, drop_folder: &Path) -> std::io::Result<()> {
+    let mut folders: Vec<_> =
+        std::fs::read_dir(drop_folder)?.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.is_dir()).collect();
+    folders.sort();
+    for folder in folders {
+        if !folder.join(COMPLETE).exists() || folder.join(REPORT).exists() {
+            continue;
+        }
+        let name = std::path::absolute(&folder)?.display().to_string();
+        let job = shared.state.lock().jobs.iter().rev().find(|job| job.drop_folder() == Some(&name)).cloned();
+        match job {
+            Some(job) if job.state().is_final() => {
+                let status = job.status(shared.clock.wall());
+                let report = serde_json::json!({
+                    "loadId": job.id(),
+                    "status": status.state.as_str(),
+                    "version": status.version,
+                    "totalRecords": status.total_records,
+                    "totalDuplicates": status.total_duplicates,
+                    "parsingErrors": status.parsing_errors,
+                    "datatypeMismatchErrors": status.datatype_mismatch_errors,
+                    "insertErrors": status.insert_errors,
+                    "message": status.message,
+                    "errorLogs": status.errors,
+                });
+                if let Err(error) = std::fs::write(folder.join(REPORT), format!("{report:#}\n")) {
+                    tracing::debug!(folder = %name, %error, "no report could be left in a dropped folder");
+                }
+            }
+            Some(_) => {}
+            None => {
+                let mut spec = LoadSpec::new(vec![format!("file://{name}")], Format::Detect);
+                spec.mode = Mode::New;
+                if let Err(error) = shared.submit(spec, Some(name)) {
+                    tracing::debug!(%error, "a dropped folder waits");
+                }
+            }
+        }
+    }
+    Ok(())
+}

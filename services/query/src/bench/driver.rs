@@ -1,0 +1,123 @@
+//! Keeps clients busy for a time: each waits for its answer before it asks again.
+
+use super::clients::{Call, Connection};
+use super::report::Figure;
+use hdrhistogram::Histogram;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tidegraph_engine::Database;
+
+/// Makes the next call of a client.
+pub type Next<'a> = dyn Fn(&mut ChaCha8Rng) -> Vec<Call> + Sync + 'a;
+
+/// What one round gave.
+pub struct Round {
+    /// Calls that were answered.
+    pub calls: u64,
+    /// Calls that ended in an error.
+    pub errors: u64,
+    seconds: f64,
+    /// Latencies in nanoseconds.
+    latencies: Histogram<u64>,
+}
+
+impl Round {
+    /// Calls a second.
+    pub fn rate(&self) -> f64 {
+        self.calls as f64 / self.seconds
+    }
+
+    fn quantile_us(&self, q: f64) -> f64 {
+        self.latencies.value_at_quantile(q) as f64 / 1e3
+    }
+}
+
+fn histogram() -> anyhow::Result<Histogram<u64>> {
+    Ok(Histogram::new_with_bounds(1, 600_000_000_000, 3)?)
+}
+
+/// A round of calls inside this process, a thread a client.
+#[allow(clippy::disallowed_methods, reason = "this measures the world")]
+pub fn embedded(database: &Database, clients: usize, length: Duration, seed: u64, next: &Next) -> anyhow::Result<Round> {
+    let (calls, errors) = (AtomicU64::new(0), AtomicU64::new(0));
+    let start = Instant::now();
+    let latencies = std::thread::scope(|scope| {
+        let work = |client: u64| {
+            let (calls, errors) = (&calls, &errors);
+            scope.spawn(move || -> anyhow::Result<Histogram<u64>> {
+                let mut random = ChaCha8Rng::seed_from_u64(seed ^ (client << 32));
+                let mut latencies = histogram()?;
+                while start.elapsed() < length {
+                    for call in next(&mut random) {
+                        let began = Instant::now();
+                        let result = call.embedded(database);
+                        latencies.saturating_record(began.elapsed().as_nanos() as u64);
+                        let counter = if result.is_ok() { calls } else { errors };
+                        counter.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                Ok(latencies)
+            })
+        };
+        let handles: Vec<_> = (0..clients as u64).map(work).collect();
+        let mut all = histogram()?;
+        for handle in handles {
+            let latencies = handle.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
+            all.add(latencies)?;
+        }
+        anyhow::Ok(all)
+    })?;
+    let (calls, errors) = (calls.into_inner(), errors.into_inner());
+    Ok(Round { calls, errors, seconds: start.elapsed().as_secs_f64(), latencies })
+}
+
+/// A round of calls over HTTP, a connection a client.
+#[allow(clippy::disallowed_methods, reason = "this measures the world")]
+pub fn network(address: &str, clients: usize, length: Duration, seed: u64, next: &Next) -> anyhow::Result<Round> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut connections = vec![];
+        for _ in 0..clients {
+            connections.push(Connection::open(address).await?);
+        }
+        let start = Instant::now();
+        let work = connections.into_iter().enumerate().map(|(client, mut connection)| async move {
+            let mut random = ChaCha8Rng::seed_from_u64(seed ^ ((client as u64) << 32));
+            let mut latencies = histogram()?;
+            let (mut calls, mut errors) = (0, 0);
+            while start.elapsed() < length {
+                for call in next(&mut random) {
+                    let began = Instant::now();
+                    let result = connection.call(&call).await;
+                    latencies.saturating_record(began.elapsed().as_nanos() as u64);
+                    *(if result.is_ok() { &mut calls } else { &mut errors }) += 1;
+                }
+            }
+            anyhow::Ok((calls, errors, latencies))
+        });
+        let results = futures_util::future::try_join_all(work).await?;
+        let (mut calls, mut errors, mut all) = (0, 0, histogram()?);
+        for (c, e, latencies) in results {
+            calls += c;
+            errors += e;
+            all.add(latencies)?;
+        }
+        Ok(Round { calls, errors, seconds: start.elapsed().as_secs_f64(), latencies: all })
+    })
+}
+
+/// The figure of several rounds: medians of rate and quantiles.
+pub fn figure(metric: impl Into<String>, rounds: &[Round]) -> anyhow::Result<Figure> {
+    let errors: u64 = rounds.iter().map(|r| r.errors).sum();
+    anyhow::ensure!(errors == 0, "{errors} calls ended in an error");
+    let median = |of: &dyn Fn(&Round) -> f64| {
+        let mut values: Vec<f64> = rounds.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let rate = median(&Round::rate);
+    let quantile = |q: f64| median(&move |r: &Round| r.quantile_us(q));
+    Ok(Figure::rate(metric, "op/s", rate).latency(quantile(0.5), quantile(0.99), quantile(0.999)))
+}

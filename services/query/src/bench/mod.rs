@@ -1,0 +1,109 @@
+//! `tidegraph bench`: the workloads of the benchmarks, a file each.
+//!
+//! Every run first measures the machine (`machine`), so that figures can be read as ratios to what it can do. `driver`
+//! keeps a number of clients busy against a `Target`, embedded or over the network; `report` prints a table and writes
+//! JSON. Times are read from the real clock: this is the one part of the service that measures the world.
+
+mod clients;
+mod driver;
+mod http;
+mod identity;
+mod load;
+mod machine;
+mod pokec;
+mod postgres;
+mod report;
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Workload {
+    /// Identity graph: short reads and writes.
+    Identity,
+    /// Social graph: point reads, two hops, shortest paths, aggregation.
+    Pokec,
+    /// Files to a graph that can be queried.
+    Load,
+    /// What the HTTP layer itself can do.
+    Http,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Peer {
+    /// PostgreSQL on this machine, prepared SQL under pgbench.
+    Postgres,
+    /// None.
+    None,
+}
+
+/// Flags of `bench`.
+#[derive(Args, Clone, Debug)]
+pub struct Bench {
+    /// Which workload.
+    #[arg(value_enum)]
+    workload: Workload,
+    /// Size of the graph: golden entities (identity, load, http) or the exponent of the vertices (pokec).
+    #[arg(long)]
+    scale: Option<u64>,
+    /// Seed of graph and start ids.
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// Write the report here as JSON too.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// A small graph and short rounds: to see that it runs, not for figures.
+    #[arg(long)]
+    quick: bool,
+    /// What to measure beside.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    peers: Option<Vec<Peer>>,
+    /// Rounds; medians are reported.
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Length of a round, in milliseconds.
+    #[arg(long)]
+    round_ms: Option<u64>,
+}
+
+impl Bench {
+    /// Runs the workload.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let mut report = report::Report::begin(&self);
+        match self.workload {
+            Workload::Identity => identity::run(&self, &mut report)?,
+            Workload::Pokec => pokec::run(&self, &mut report)?,
+            Workload::Load => load::run(&self, &mut report)?,
+            Workload::Http => http::run(&self, &mut report)?,
+        }
+        report.end(self.json.as_deref())?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn name(&self) -> &'static str {
+        match self.workload {
+            Workload::Identity => "identity",
+            Workload::Pokec => "pokec",
+            Workload::Load => "load",
+            Workload::Http => "http",
+        }
+    }
+
+    fn scale(&self, full: u64, quick: u64) -> u64 {
+        self.scale.unwrap_or(if self.quick { quick } else { full })
+    }
+
+    fn rounds(&self) -> usize {
+        self.rounds.unwrap_or(if self.quick { 1 } else { 3 }).max(1)
+    }
+
+    fn round(&self) -> Duration {
+        Duration::from_millis(self.round_ms.unwrap_or(if self.quick { 300 } else { 3_000 }))
+    }
+
+    fn with_peer(&self, peer: Peer) -> bool {
+        self.peers.as_ref().is_none_or(|peers| peers.contains(&peer))
+    }
+}

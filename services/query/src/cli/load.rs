@@ -1,0 +1,141 @@
+//! `tidegraph load`: hands files to a running service and shows how far it is.
+
+use super::client::{Client, Endpoint};
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+use tidegraph_load::source::Source;
+
+/// Formats that can be asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Format {
+    /// Look at the first line of each file.
+    Auto,
+    /// Gremlin CSV.
+    Csv,
+    /// openCypher CSV.
+    Opencypher,
+}
+
+/// Flags of `load`.
+#[derive(Args, Debug)]
+pub struct Load {
+    #[command(flatten)]
+    endpoint: Endpoint,
+    /// Format of the files.
+    #[arg(long, value_enum, default_value_t = Format::Auto)]
+    format: Format,
+    /// Go on after a bad row and report it, instead of stopping.
+    #[arg(long)]
+    keep_going: bool,
+    /// Empty fields are empty strings instead of nothing.
+    #[arg(long)]
+    allow_empty_strings: bool,
+    /// A new value of a single-cardinality property replaces the old one instead of being an error.
+    #[arg(long)]
+    update_single: bool,
+    /// Region of s3:// sources.
+    #[arg(long)]
+    region: Option<String>,
+    /// Files or folders on the service's machine, or s3:// addresses; all become visible together.
+    #[arg(required = true)]
+    files: Vec<String>,
+}
+
+impl Load {
+    /// Submits the load and waits for its end.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let client = self.endpoint.connect()?;
+        let sources = self.files.iter().map(|file| source(file)).collect::<anyhow::Result<Vec<_>>>()?;
+        let format = match self.format {
+            Format::Csv => "csv",
+            Format::Opencypher => "opencypher",
+            Format::Auto => self.detect()?,
+        };
+        let mut body = json!({
+            "source": sources,
+            "format": format,
+            "mode": "NEW",
+            "failOnError": !self.keep_going,
+            "queueRequest": true,
+            "updateSingleCardinalityProperties": self.update_single,
+            "parserConfiguration": { "allowEmptyStrings": self.allow_empty_strings },
+        });
+        if let Some(region) = &self.region {
+            body["region"] = json!(region);
+        }
+        let answer = client.post("/loader", &body, "application/json")?;
+        let id = answer["payload"]["loadId"].as_str().context("the service answered no load id")?.to_owned();
+        follow(&client, &id)
+    }
+
+    /// The dialect that all files have, by their first lines.
+    fn detect(&self) -> anyhow::Result<&'static str> {
+        let mut found: Option<(&'static str, &String)> = None;
+        for file in &self.files {
+            if file.contains("://") {
+                bail!("the format of {file} cannot be seen from here: give --format");
+            }
+            let source = Source::open(file, None, &[])?;
+            let format = source.detect(&tidegraph_load::Options::default())?.as_str();
+            match found {
+                Some((other, before)) if other != format => {
+                    bail!("{before} is {other} and {file} is {format}: load them one after the other");
+                }
+                _ => found = Some((format, file)),
+            }
+        }
+        Ok(found.map_or("csv", |(format, _)| format))
+    }
+}
+
+fn source(file: &str) -> anyhow::Result<String> {
+    if file.contains("://") {
+        return Ok(file.to_owned());
+    }
+    let path = std::fs::canonicalize(file).with_context(|| format!("cannot find {file}"))?;
+    Ok(format!("file://{}", path.display()))
+}
+
+fn follow(client: &Client, id: &str) -> anyhow::Result<ExitCode> {
+    let bar = ProgressBar::new(0);
+    let style = "{bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec} {msg} {eta} left";
+    bar.set_style(ProgressStyle::with_template(style)?);
+    loop {
+        let status = client.get(&format!("/loader/{id}?details=true&errors=true&errorsPerPage=20"))?;
+        let payload = &status["payload"];
+        let overall = &payload["overallStatus"];
+        let own = &overall["tidegraph"];
+        let number = |value: &Value| value.as_u64().unwrap_or(0);
+        bar.set_length(number(&own["bytesTotal"]));
+        bar.set_position(number(&own["bytesRead"]));
+        bar.set_message(format!("{} rows", number(&overall["totalRecords"])));
+        let state = overall["status"].as_str().unwrap_or_default();
+        if matches!(state, "LOAD_NOT_STARTED" | "LOAD_IN_QUEUE" | "LOAD_IN_PROGRESS" | "LOAD_CANCEL_IN_PROGRESS") {
+            #[allow(clippy::disallowed_methods, reason = "a command that waits for a service; nothing to simulate")]
+            std::thread::sleep(Duration::from_millis(100));
+            continue;
+        }
+        bar.finish_and_clear();
+        println!(
+            "{state} {id}: {} rows, {} property values, {} duplicates, {} rejected, {} s",
+            number(&overall["totalRecords"]),
+            number(&own["propertyValues"]),
+            number(&overall["totalDuplicates"]),
+            number(&overall["parsingErrors"])
+                + number(&overall["datatypeMismatchErrors"])
+                + number(&overall["insertErrors"]),
+            number(&overall["totalTimeSpent"]),
+        );
+        if let Some(message) = own["message"].as_str() {
+            eprintln!("{message}");
+        }
+        for error in payload["errors"]["errorLogs"].as_array().into_iter().flatten() {
+            eprintln!("{error}");
+        }
+        return Ok(if state == "LOAD_COMPLETED" { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+}

@@ -1,0 +1,54 @@
+//! The commands of the one binary, a file each.
+
+mod client;
+mod generate;
+mod load;
+mod query;
+mod serve;
+mod status;
+
+pub use generate::{write_identity, write_social};
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Tidegraph: a graph database that speaks openCypher and Gremlin.
+#[derive(Parser, Debug)]
+#[command(name = "tidegraph", version, about, propagate_version = true)]
+pub struct Tidegraph {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Run the embedded service.
+    Serve(serve::Serve),
+    /// Load files through a running service and show the progress.
+    Load(load::Load),
+    /// Run a query, or a session of them on a terminal.
+    Query(query::Query),
+    /// Write a generated graph as files.
+    Generate(generate::Generate),
+    /// Measure against a workload.
+    Bench(crate::bench::Bench),
+    /// Show what a running service says of itself.
+    Status(status::Status),
+}
+
+impl Tidegraph {
+    /// Runs the command.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let filter = tracing_subscriber::EnvFilter::try_from_env("TIDEGRAPH_LOG")
+            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+        match self.command {
+            Command::Serve(command) => command.run(),
+            Command::Load(command) => command.run(),
+            Command::Query(command) => command.run(),
+            Command::Generate(command) => command.run(),
+            Command::Bench(command) => command.run(),
+            Command::Status(command) => command.run(),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `tidegraph serve`: opens the database, listens, watches the drop folder, ends well on SIGTERM.
+
+use crate::http::{Limits, Service};
+use anyhow::Context;
+use clap::Args;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_engine::{Database, Options};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Flags of `serve`.
+#[derive(Args, Debug)]
+pub struct Serve {
+    /// Port to listen on; 0 takes a free one and prints it.
+    #[arg(long, default_value_t = 8182, env = "TIDEGRAPH_PORT")]
+    port: u16,
+    /// Address to listen on. Another one than a loopback address needs --token-file.
+    #[arg(long, default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// A file whose first line every request must send as `Authorization: Bearer …`.
+    #[arg(long)]
+    token_file: Option<PathBuf>,
+    /// Directory of the database; without it the graph is in memory and gone at the end.
+    #[arg(long)]
+    data: Option<PathBuf>,
+    /// Folder to watch: files put below <DIR>/<load>/ are loaded when <DIR>/<load>/_SUCCESS appears.
+    #[arg(long)]
+    drop: Option<PathBuf>,
+    /// Partitions of a new graph, a power of two.
+    #[arg(long, default_value_t = Options::default().partitions)]
+    partitions: u16,
+    /// Longest time of a query, in milliseconds.
+    #[arg(long, default_value_t = Options::default().query_timeout_ms)]
+    query_timeout_ms: u64,
+    /// Most memory of one query, in bytes.
+    #[arg(long, default_value_t = Options::default().query_memory_bytes)]
+    query_memory_bytes: u64,
+    /// Most rows of one answer.
+    #[arg(long, default_value_t = Options::default().query_rows)]
+    query_rows: u64,
+    /// Largest request body, in bytes.
+    #[arg(long, default_value_t = Limits::default().body_bytes)]
+    body_bytes: usize,
+    /// Queries that run at the same time; more wait.
+    #[arg(long, default_value_t = Limits::default().concurrent_queries)]
+    concurrent_queries: usize,
+    /// Bytes of log after which a checkpoint is written.
+    #[arg(long, default_value_t = Options::default().checkpoint_log_bytes)]
+    checkpoint_log_bytes: u64,
+    /// Time that running queries get after SIGTERM, in milliseconds.
+    #[arg(long, default_value_t = 30_000)]
+    grace_ms: u64,
+}
+
+impl Serve {
+    /// Runs until a signal ends it.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let token = match &self.token_file {
+            None => None,
+            Some(path) => {
+                let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+                let token = text.lines().next().unwrap_or_default().trim().to_owned();
+                anyhow::ensure!(token.len() >= 16, "the token in {} has fewer than 16 characters", path.display());
+                Some(token)
+            }
+        };
+        anyhow::ensure!(
+            self.host.is_loopback() || token.is_some(),
+            "{} can be reached from other machines: give --token-file, so that requests must prove who they are",
+            self.host
+        );
+        let options = Options {
+            data_dir: self.data.clone(),
+            partitions: self.partitions,
+            query_timeout_ms: self.query_timeout_ms,
+            query_memory_bytes: self.query_memory_bytes,
+            query_rows: self.query_rows,
+            checkpoint_log_bytes: self.checkpoint_log_bytes,
+            ..Options::default()
+        };
+        let database = Database::open(options).map_err(|e| anyhow::anyhow!("the database cannot be opened: {e}"))?;
+        if let Some(folder) = &self.drop {
+            database.loads().watch(folder)?;
+        }
+        let limits = Limits {
+            body_bytes: self.body_bytes,
+            query_timeout: Duration::from_millis(self.query_timeout_ms),
+            concurrent_queries: self.concurrent_queries,
+            ..Limits::default()
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .max_blocking_threads(self.concurrent_queries.max(1) + 8)
+            .build()?;
+        let result = runtime.block_on(self.listen(database.clone(), limits, token));
+        // A query that outlived its grace is cancelled by its dropped handler and must not keep the process.
+        runtime.shutdown_timeout(Duration::from_secs(2));
+        database.close();
+        result?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn listen(&self, database: Arc<Database>, limits: Limits, token: Option<String>) -> anyhow::Result<()> {
+        let address = (self.host, self.port);
+        let listener = tokio::net::TcpListener::bind(address)
+            .await
+            .with_context(|| format!("cannot listen on {}:{}", self.host, self.port))?;
+        let listener = axum::serve::ListenerExt::tap_io(listener, |socket| {
+            // Answers are small; waiting for more to send only delays them.
+            if let Err(error) = socket.set_nodelay(true) {
+                tracing::debug!(%error, "no delay could not be set");
+            }
+        });
+        let local = axum::serve::Listener::local_addr(&listener)?;
+        let router = crate::http::with_token(Service::new(database, limits).router(), token);
+        // Scripts wait for this line and read the port from it.
+        println!("Tidegraph listens on http://{local}");
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let (stopping, stopped) = tokio::sync::oneshot::channel();
+        let ended = async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tracing::info!("stopping: no new connections, what runs is finished");
+            let _ = stopping.send(());
+        };
+        let server = axum::serve(listener, router).with_graceful_shutdown(ended);
+        let grace = async {
+            if stopped.await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(self.grace_ms)).await;
+            } else {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            result = server => result?,
+            () = grace => tracing::warn!(grace_ms = self.grace_ms, "queries still run after the grace time; they are cancelled"),
+        }
+        Ok(())
+    }
+}

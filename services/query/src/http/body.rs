@@ -1,0 +1,117 @@
+//! Parameters of a request: from the query string, a form, or a JSON object; one after the other, the body wins.
+
+use super::{Failure, Service, errors};
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, header};
+use http_body_util::{BodyExt, Limited};
+use serde_json::{Map, Value};
+use tidegraph_types::ErrorCode;
+
+/// Named parameters of a request.
+#[derive(Debug, Default)]
+pub struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// Reads them all. `Err` for a body over the limit, of an unknown type, or that does not parse.
+    pub async fn read(service: &Service, request: Request) -> Result<(Self, HeaderMap), Failure> {
+        let (parts, body) = request.into_parts();
+        let mut fields = Map::new();
+        add_form(&mut fields, parts.uri.query().unwrap_or_default().as_bytes());
+        let bytes = read_all(body, service.limits.body_bytes).await?;
+        if !bytes.is_empty() {
+            add_body(&mut fields, &parts.headers, &bytes)?;
+        }
+        Ok((Self(fields), parts.headers))
+    }
+
+    /// A field as text; numbers and truth values count as their text.
+    pub fn text(&self, name: &str) -> Result<Option<String>, Failure> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(Value::Bool(v)) => Ok(Some(v.to_string())),
+            Some(Value::Number(v)) => Ok(Some(v.to_string())),
+            Some(other) => Err(invalid(name, "text", other)),
+        }
+    }
+
+    /// A field that must be there.
+    pub fn required(&self, name: &str) -> Result<String, Failure> {
+        match self.text(name)? {
+            Some(text) if !text.trim().is_empty() => Ok(text),
+            _ => Err(Failure::new(ErrorCode::MissingParameter, format!("the request has no {name:?}"))),
+        }
+    }
+
+    /// A field as a truth value: JSON's, or `TRUE` and `false` in any case.
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, Failure> {
+        match self.text(name)? {
+            None => Ok(None),
+            Some(text) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
+            Some(text) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
+            Some(text) => Err(invalid(name, "TRUE or FALSE", &Value::String(text))),
+        }
+    }
+
+    /// A field as a whole number that is not negative.
+    pub fn number(&self, name: &str) -> Result<Option<u64>, Failure> {
+        match self.text(name)? {
+            None => Ok(None),
+            Some(text) => match text.parse() {
+                Ok(number) => Ok(Some(number)),
+                Err(_) => Err(invalid(name, "a whole number", &Value::String(text))),
+            },
+        }
+    }
+
+    /// A field as it is.
+    pub fn json(&self, name: &str) -> &Value {
+        self.0.get(name).unwrap_or(&Value::Null)
+    }
+}
+
+fn invalid(name: &str, expected: &str, found: &Value) -> Failure {
+    Failure::new(ErrorCode::InvalidParameter, format!("parameter {name:?} must be {expected}, not {found}"))
+}
+
+fn add_form(fields: &mut Map<String, Value>, bytes: &[u8]) {
+    for (name, value) in form_urlencoded::parse(bytes) {
+        fields.insert(name.into_owned(), Value::String(value.into_owned()));
+    }
+}
+
+async fn read_all(body: Body, limit_bytes: usize) -> Result<bytes::Bytes, Failure> {
+    match Limited::new(body, limit_bytes).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(errors::too_large(limit_bytes)),
+        Err(error) => Err(Failure::new(ErrorCode::BadRequest, format!("the request body could not be read: {error}"))),
+    }
+}
+
+fn add_body(fields: &mut Map<String, Value>, headers: &HeaderMap, bytes: &[u8]) -> Result<(), Failure> {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let looks_like_json = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
+    // curl -d sends JSON under the form's type; some clients send no type.
+    if kind.ends_with("json") || looks_like_json {
+        return match serde_json::from_slice::<Value>(bytes) {
+            Ok(Value::Object(object)) => {
+                fields.extend(object);
+                Ok(())
+            }
+            Ok(_) => Err(Failure::new(ErrorCode::BadRequest, "the request body must be a JSON object")),
+            Err(error) => Err(Failure::new(ErrorCode::BadRequest, format!("the request body is not valid JSON: {error}"))),
+        };
+    }
+    match kind.as_str() {
+        "" | "application/x-www-form-urlencoded" => {
+            add_form(fields, bytes);
+            Ok(())
+        }
+        _ => Err(Failure::new(
+            ErrorCode::BadRequest,
+            format!("content type {content_type:?} is not one of application/json and application/x-www-form-urlencoded"),
+        )),
+    }
+}

@@ -1,0 +1,69 @@
+//! Neptune's error body: `{"requestId", "code", "detailedMessage"}`.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use tidegraph_types::{ErrorCode, Kind};
+
+/// A request that was not carried out.
+#[derive(Debug)]
+pub struct Failure {
+    code: ErrorCode,
+    message: String,
+    request_id: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    request_id: &'a str,
+    code: &'a str,
+    detailed_message: &'a str,
+    /// Neptune's loader and status paths name it `message`; clients look for either.
+    message: &'a str,
+}
+
+impl Failure {
+    /// A failure with a fresh request id.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), request_id: None }
+    }
+
+    /// Names the request, where it has got an id already.
+    #[must_use]
+    pub fn of_request(mut self, id: &str) -> Self {
+        self.request_id = Some(id.to_owned());
+        self
+    }
+
+    /// The code of the body.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        self.code
+    }
+}
+
+impl From<tidegraph_engine::Error> for Failure {
+    fn from(error: tidegraph_engine::Error) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+/// A body over the limit.
+pub(super) fn too_large(limit_bytes: usize) -> Failure {
+    Failure::new(ErrorCode::RequestTooLarge, format!("the request body is larger than the limit of {limit_bytes} bytes"))
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let id = self.request_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        if matches!(self.code.kind(), Kind::Internal | Kind::Corrupt) {
+            tracing::error!(request = %id, code = %self.code, message = %self.message, "request failed");
+        }
+        let status = StatusCode::from_u16(self.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body =
+            Body { request_id: &id, code: self.code.as_str(), detailed_message: &self.message, message: &self.message };
+        let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+        (status, headers, serde_json::to_vec(&body).unwrap_or_default()).into_response()
+    }
+}

@@ -1,0 +1,212 @@
+//! `/loader`: bulk loads as Neptune's loader takes and reports them.
+
+use super::body::Fields;
+use super::{Failure, Service};
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use serde_json::{Value, json};
+use tidegraph_engine::loads::{Format, LoadSpec, LoadStatus, Mode, Parallelism};
+use tidegraph_types::ErrorCode;
+
+type Answer = Result<Json<Value>, Failure>;
+
+/// `POST /loader`.
+pub async fn submit(State(service): State<Service>, request: Request) -> Answer {
+    let (fields, _) = Fields::read(&service, request).await?;
+    // Neptune's old form of asking for a status: POST with loadId only.
+    let spec = spec(&fields)?;
+    let database = service.database.clone();
+    let id = blocking(move || database.loads().submit(spec)).await?;
+    Ok(Json(json!({ "status": "200 OK", "payload": { "loadId": id } })))
+}
+
+/// `GET /loader`: the list, or with `loadId` one load.
+pub async fn list_or_status(State(service): State<Service>, request: Request) -> Answer {
+    let (fields, _) = Fields::read(&service, request).await?;
+    if let Some(id) = fields.text("loadId")? {
+        return describe(&service, &id, &fields);
+    }
+    let limit = fields.number("limit")?.unwrap_or(100);
+    if !(1..=100).contains(&limit) {
+        let message = format!("parameter \"limit\" must be between 1 and 100, not {limit}");
+        return Err(Failure::new(ErrorCode::InvalidParameter, message));
+    }
+    let queued = fields.flag("includeQueuedLoads")?.unwrap_or(true);
+    let ids = service.database.loads().list(limit as usize, queued);
+    Ok(Json(json!({ "status": "200 OK", "payload": { "loadIds": ids } })))
+}
+
+/// `GET /loader/{id}`.
+pub async fn status(State(service): State<Service>, Path(id): Path<String>, request: Request) -> Answer {
+    let (fields, _) = Fields::read(&service, request).await?;
+    describe(&service, &id, &fields)
+}
+
+/// `DELETE /loader/{id}`.
+pub async fn cancel(State(service): State<Service>, Path(id): Path<String>) -> Answer {
+    service.database.loads().cancel(&id)?;
+    Ok(Json(json!({ "status": "200 OK" })))
+}
+
+/// `DELETE /loader?loadId=`.
+pub async fn cancel_by_query(State(service): State<Service>, request: Request) -> Answer {
+    let (fields, _) = Fields::read(&service, request).await?;
+    let id = fields.required("loadId")?;
+    service.database.loads().cancel(&id)?;
+    Ok(Json(json!({ "status": "200 OK" })))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, tidegraph_engine::Error> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    Ok(done.map_err(|e| Failure::new(ErrorCode::Internal, format!("the request ended by a defect: {e}")))??)
+}
+
+fn choice<T: Copy>(fields: &Fields, name: &str, choices: &[(&str, T)], default: T) -> Result<T, Failure> {
+    let Some(text) = fields.text(name)? else { return Ok(default) };
+    match choices.iter().find(|(word, _)| word.eq_ignore_ascii_case(&text)) {
+        Some((_, choice)) => Ok(*choice),
+        None => {
+            let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+            let message = format!("parameter {name:?} must be one of {}, not {text:?}", words.join(", "));
+            Err(Failure::new(ErrorCode::InvalidParameter, message))
+        }
+    }
+}
+
+fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
+    let sources = match fields.json("source") {
+        Value::Array(items) => items
+            .iter()
+            .map(|item| item.as_str().map(str::to_owned))
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| Failure::new(ErrorCode::InvalidParameter, "parameter \"source\" must be a list of texts"))?,
+        _ => vec![fields.required("source")?],
+    };
+    let format = fields.required("format")?;
+    let format = match format.to_ascii_lowercase().as_str() {
+        "csv" => Format::GremlinCsv,
+        "opencypher" => Format::OpenCypherCsv,
+        "ntriples" | "nquads" | "rdfxml" | "turtle" | "parquet" => {
+            return Err(Failure::new(ErrorCode::UnsupportedOperation, format!("not supported yet: format {format:?}")));
+        }
+        _ => {
+            let message = format!("parameter \"format\" must be one of csv, opencypher, not {format:?}");
+            return Err(Failure::new(ErrorCode::InvalidParameter, message));
+        }
+    };
+    let dependencies = match fields.json("dependencies") {
+        Value::Null => vec![],
+        Value::Array(items) if items.iter().all(Value::is_string) => {
+            items.iter().filter_map(|i| i.as_str().map(str::to_owned)).collect()
+        }
+        other => {
+            let message = format!("parameter \"dependencies\" must be a list of load ids, not {other}");
+            return Err(Failure::new(ErrorCode::InvalidParameter, message));
+        }
+    };
+    let parser = match fields.json("parserConfiguration") {
+        Value::String(text) => serde_json::from_str(text).map_err(|e| {
+            Failure::new(ErrorCode::InvalidParameter, format!("parserConfiguration is not valid JSON: {e}"))
+        })?,
+        other => other.clone(),
+    };
+    let allow_empty_strings = match parser.get("allowEmptyStrings") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(v)) => *v,
+        Some(Value::String(v)) if v.eq_ignore_ascii_case("true") => true,
+        Some(Value::String(v)) if v.eq_ignore_ascii_case("false") => false,
+        Some(other) => {
+            let message = format!("parameter \"allowEmptyStrings\" must be TRUE or FALSE, not {other}");
+            return Err(Failure::new(ErrorCode::InvalidParameter, message));
+        }
+    };
+    let parallelism = [
+        ("LOW", Parallelism::Low),
+        ("MEDIUM", Parallelism::Medium),
+        ("HIGH", Parallelism::High),
+        ("OVERSUBSCRIBE", Parallelism::Oversubscribe),
+    ];
+    let modes = [("RESUME", Mode::Resume), ("NEW", Mode::New), ("AUTO", Mode::Auto)];
+    Ok(LoadSpec {
+        sources,
+        format,
+        region: fields.text("region")?,
+        mode: choice(fields, "mode", &modes, Mode::Auto)?,
+        fail_on_error: fields.flag("failOnError")?.unwrap_or(true),
+        parallelism: choice(fields, "parallelism", &parallelism, Parallelism::High)?,
+        allow_empty_strings,
+        update_single_cardinality_properties: fields.flag("updateSingleCardinalityProperties")?.unwrap_or(false),
+        queue_request: fields.flag("queueRequest")?.unwrap_or(false),
+        dependencies,
+        user_provided_edge_ids: fields.flag("userProvidedEdgeIds")?.unwrap_or(true),
+        edge_only_load: fields.flag("edgeOnlyLoad")?.unwrap_or(false),
+    })
+}
+
+fn describe(service: &Service, id: &str, fields: &Fields) -> Answer {
+    let status = service.database.loads().status(id)?;
+    let details = fields.flag("details")?.unwrap_or(false);
+    let errors = fields.flag("errors")?.unwrap_or(false);
+    let page = fields.number("page")?.unwrap_or(1).max(1) as usize;
+    let per_page = fields.number("errorsPerPage")?.unwrap_or(10).clamp(1, 10_000) as usize;
+    let mut payload = json!({
+        "feedCount": status.feed_count.iter().map(|(state, n)| json!({ *state: n })).collect::<Vec<_>>(),
+        "overallStatus": overall(&status),
+    });
+    if details {
+        payload["failedFeeds"] = status.failed_feeds.iter().map(feed).collect();
+    }
+    if errors {
+        let start = (page - 1).saturating_mul(per_page).min(status.errors.len());
+        let shown = &status.errors[start..(start + per_page).min(status.errors.len())];
+        payload["errors"] = json!({
+            "startIndex": if shown.is_empty() { 0 } else { start + 1 },
+            "endIndex": start + shown.len(),
+            "loadId": id,
+            "errorLogs": shown,
+        });
+    }
+    Ok(Json(json!({ "status": "200 OK", "payload": payload })))
+}
+
+fn overall(status: &LoadStatus) -> Value {
+    json!({
+        "fullUri": status.full_uri,
+        "runNumber": status.run_number,
+        "retryNumber": status.retry_number,
+        "status": status.state.as_str(),
+        "totalTimeSpent": status.seconds_spent,
+        "startTime": status.start_unix_s,
+        "totalRecords": status.total_records,
+        "totalDuplicates": status.total_duplicates,
+        "parsingErrors": status.parsing_errors,
+        "datatypeMismatchErrors": status.datatype_mismatch_errors,
+        "insertErrors": status.insert_errors,
+        "tidegraph": {
+            "bytesRead": status.bytes_read,
+            "bytesTotal": status.bytes_total,
+            "propertyValues": status.property_values,
+            "version": status.version,
+            "message": status.message,
+        },
+    })
+}
+
+fn feed(feed: &tidegraph_engine::loads::FeedStatus) -> Value {
+    json!({
+        "fullUri": feed.full_uri,
+        "runNumber": feed.run_number,
+        "retryNumber": feed.retry_number,
+        "status": feed.state.as_str(),
+        "totalTimeSpent": feed.seconds_spent,
+        "startTime": feed.start_unix_s,
+        "totalRecords": feed.total_records,
+        "totalDuplicates": feed.total_duplicates,
+        "parsingErrors": feed.parsing_errors,
+        "datatypeMismatchErrors": feed.datatype_mismatch_errors,
+        "insertErrors": feed.insert_errors,
+        "tidegraph": { "message": feed.message },
+    })
+}

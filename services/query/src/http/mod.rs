@@ -1,0 +1,129 @@
+//! The HTTP service: one port, shaped like Neptune's.
+//!
+//! Flow of a query: route → `body` (parameters from query string, form or JSON) → `queries` (a slot, a cancel flag, a
+//! thread of the blocking pool) → the engine → JSON. A client that goes away drops its handler, which sets the cancel
+//! flag. On shutdown the listener closes, what runs is finished, and then the process ends.
+//!
+//! What must never happen: a query on a thread that serves sockets; an answer of 500 for a client's mistake.
+
+mod body;
+mod errors;
+mod gremlin;
+mod loader;
+mod opencypher;
+mod queries;
+mod status;
+mod token;
+
+pub use errors::Failure;
+pub use queries::Running;
+pub use token::with_token;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_engine::Database;
+use tidegraph_types::ErrorCode;
+
+/// What the service is set to.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Largest request body.
+    pub body_bytes: usize,
+    /// Longest time a query may ask for.
+    pub query_timeout: Duration,
+    /// Queries that run at the same time; more wait in line.
+    pub concurrent_queries: usize,
+    /// Queries that wait in line; more are refused.
+    pub queued_queries: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 16 << 20,
+            query_timeout: Duration::from_secs(120),
+            concurrent_queries: 64,
+            queued_queries: 4_096,
+        }
+    }
+}
+
+/// What every handler shares.
+#[derive(Clone)]
+pub struct Service {
+    pub(crate) database: Arc<Database>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) running: Arc<Running>,
+    pub(crate) started: jiff::Timestamp,
+}
+
+impl Service {
+    /// A service over an open database.
+    #[must_use]
+    pub fn new(database: Arc<Database>, limits: Limits) -> Self {
+        let running = Arc::new(Running::new(&limits));
+        let started = database.now();
+        Self { database, limits: Arc::new(limits), running, started }
+    }
+
+    /// Its routes.
+    pub fn router(self) -> Router {
+        let open_cypher = || get(opencypher::get).post(opencypher::post);
+        let status = || get(queries::status).post(queries::status);
+        let one = || get(queries::one).delete(queries::cancel);
+        Router::new()
+            .route("/openCypher", open_cypher())
+            .route("/opencypher", open_cypher())
+            .route("/gremlin", get(gremlin::get).post(gremlin::post))
+            .route("/openCypher/status", status())
+            .route("/opencypher/status", status())
+            .route("/gremlin/status", status())
+            .route("/openCypher/status/{id}", one())
+            .route("/opencypher/status/{id}", one())
+            .route("/gremlin/status/{id}", one())
+            .route("/openCypher/{feature}", any(not_yet))
+            .route("/opencypher/{feature}", any(not_yet))
+            .route("/gremlin/{feature}", any(not_yet))
+            .route("/status", get(status::get))
+            .route("/loader", post(loader::submit).get(loader::list_or_status).delete(loader::cancel_by_query))
+            .route("/loader/{id}", get(loader::status).delete(loader::cancel))
+            .fallback(unknown_path)
+            .method_not_allowed_fallback(wrong_method)
+            .layer(middleware::from_fn_with_state(self.clone(), refuse_large_bodies))
+            .layer(DefaultBodyLimit::disable())
+            .with_state(self)
+    }
+}
+
+/// Refuses a body that says it is too large before any of it is read. `body` counts those that don't say.
+async fn refuse_large_bodies(State(service): State<Service>, request: Request, next: Next) -> Response {
+    let says = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    if says.is_some_and(|bytes| bytes > service.limits.body_bytes as u64) {
+        return errors::too_large(service.limits.body_bytes).into_response();
+    }
+    next.run(request).await
+}
+
+async fn unknown_path(request: Request) -> Failure {
+    Failure::new(ErrorCode::NotFound, format!("no such path: {}", request.uri().path()))
+}
+
+async fn wrong_method(request: Request) -> Failure {
+    let message = format!("{} does not take {}", request.uri().path(), request.method());
+    Failure::new(ErrorCode::MethodNotAllowed, message)
+}
+
+async fn not_yet(request: Request) -> Failure {
+    Failure::new(ErrorCode::UnsupportedOperation, format!("not supported yet: {}", request.uri().path()))
+}
+
+/// A JSON answer.
+fn json(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response {
+    (status, [(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
+}

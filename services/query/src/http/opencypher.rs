@@ -1,0 +1,40 @@
+//! `/openCypher`: `query` and `parameters` in, `{"results": […]}` out.
+
+use super::body::Fields;
+use super::queries::{self, Asked};
+use super::{Failure, Service, json};
+use crate::json::{input, plain};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use std::time::Duration;
+use tidegraph_engine::Language;
+use tidegraph_types::ErrorCode;
+
+/// A query in the query string.
+pub async fn get(state: State<Service>, request: Request) -> Result<Response, Failure> {
+    post(state, request).await
+}
+
+/// A query in a form or in JSON.
+pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
+    let (fields, _) = Fields::read(&service, request).await?;
+    let text = fields.required("query")?;
+    if fields.text("explain")?.is_some() {
+        return Err(Failure::new(ErrorCode::UnsupportedOperation, "not supported yet: explain"));
+    }
+    let parameters =
+        input::parameters(fields.json("parameters")).map_err(|e| Failure::new(ErrorCode::InvalidParameter, e))?;
+    let asked = Asked {
+        id: fields.text("queryId")?.unwrap_or_else(|| uuid::Uuid::new_v4().to_string()),
+        language: Language::OpenCypher,
+        text,
+        parameters,
+        timeout: fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis),
+    };
+    let body = queries::run(&service, asked, |answer| {
+        serde_json::to_vec(&plain::Results { columns: &answer.columns, rows: &answer.rows })
+    })
+    .await?;
+    Ok(json(StatusCode::OK, "application/json", body))
+}
