@@ -19,7 +19,7 @@ const START: i64 = 100;
 const KEY: Token = Token(1);
 const LABEL: Token = Token(2);
 const MOVING: Token = Token(3);
-const TRANSFERS: u64 = 4_000;
+const TRANSFERS: u64 = 40_000;
 
 fn at(version: Version) -> At {
     At { version, epoch: Epoch(0) }
@@ -155,7 +155,7 @@ fn readers_see_whole_versions_while_a_writer_goes_on() {
         write(&store, &guis, Some(&clock));
         done.store(true, Ordering::Relaxed);
     });
-    assert!(checks.load(Ordering::Relaxed) > 0);
+    assert!(checks.load(Ordering::Relaxed) > 20, "{checks:?}");
     check(&store, &guis, store.published());
 }
 

@@ -136,8 +136,17 @@ impl Apl for Store {
         self.versions.check(at.version)?;
         for (id, least) in ids {
             let mut salt = *least;
-            // An id on the exception list stays at its salted GUI, or it would not be found again.
-            if let Some(&salted) = self.exceptions.read().get(id) {
+            let exception = self.exceptions.read().get(id).copied();
+            let plain = self.config.hasher.gui(id);
+            let at_plain = |store: &Self| -> Result<bool, Error> {
+                let partition = store.lock_one(at, usize::from(store.config.partitions.of(plain).0))?;
+                Ok(partition.slot_with_id(plain, id, at.version).is_some())
+            };
+            // An id on the exception list stays at its salted GUI, or it would not be found again; unless it had not
+            // collided yet at the version.
+            if let Some(salted) = exception
+                && (salt > 0 || !at_plain(self)?)
+            {
                 salt = (salt..salt + 1024)
                     .find(|&salt| self.config.hasher.salted(id, salt) == salted)
                     .unwrap_or(salt.max(1));
