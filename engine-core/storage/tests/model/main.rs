@@ -94,11 +94,16 @@ impl Run {
         labels
     }
 
-    /// A vertex of a graph, more often than not one of the first few, which become hubs.
+    /// A vertex of a graph, more often than not one of two that become hubs.
     fn pick(&mut self, graph: &Graph) -> Option<Gui> {
-        let most = if self.random.random_bool(0.7) { 3 } else { graph.vertices.len() };
-        let index = self.random.random_range(0..most.max(1));
-        graph.vertices.keys().nth(index).or_else(|| graph.vertices.keys().next()).copied()
+        let hub = self.ids[self.random.random_range(0..2)].clone();
+        if self.random.random_bool(0.7)
+            && let Some(gui) = graph.vertex_of(&hub)
+        {
+            return Some(gui);
+        }
+        let index = self.random.random_range(0..graph.vertices.len().max(1));
+        graph.vertices.keys().nth(index).copied()
     }
 
     fn pick_edge(&mut self, graph: &Graph) -> Option<(Edge, Option<Str>)> {
@@ -163,11 +168,9 @@ impl Run {
             20..60 => self.create_edge(graph, load),
             60..64 => {
                 // Rarely one of the hubs.
-                let gui = if self.random.random_bool(0.3) {
-                    self.pick(graph)
-                } else {
-                    graph.vertices.keys().next_back().copied()
-                };
+                let hub = |gui: &Gui| graph.vertices[gui].id == "v0" || graph.vertices[gui].id == "v1";
+                let spared = self.random.random_bool(0.95);
+                let gui = self.pick(graph).filter(|gui| !(spared && hub(gui)));
                 gui.map(|gui| Mutation::DeleteVertex { gui })
             }
             64..68 => {
