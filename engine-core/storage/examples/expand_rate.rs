@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_apl::{
-    Apl, At, Cursor, Expand, Expansion, Projection, VertexRead, VertexRows,
-};
+use tidegraph_apl::{Apl, At, Cursor, Expand, Expansion, Projection, VertexRead, VertexRows};
 use tidegraph_platform::{Clock, RealClock};
 use tidegraph_storage::{Store, StoreConfig};
 use tidegraph_types::{
@@ -85,7 +83,8 @@ fn measure(clock: &Arc<RealClock>, random: &mut Random, vertices: usize, degree:
         let edge = Edge {
             sid: Sid(sid as u64),
             // Whole degrees for all, the rest at random.
-            source: guis[if sid <= edges / vertices * vertices { sid % vertices } else { random.below(vertices) }],
+            source: guis
+                [if sid <= edges / vertices * vertices { sid % vertices } else { random.below(vertices) }],
             target: guis[random.below(vertices)],
             label: Token(2),
         };
@@ -106,7 +105,10 @@ fn measure(clock: &Arc<RealClock>, random: &mut Random, vertices: usize, degree:
     println!("load                         {:8.2} M elements/s", (vertices + edges) as f64 / loaded / 1e6);
     println!("settle                       {:8.2} M elements/s", (vertices + edges) as f64 / settled / 1e6);
     let memory = store.memory();
-    println!("memory                       {:8.1} bytes/element   {memory:?}", memory.total() as f64 / (vertices + edges) as f64);
+    println!(
+        "memory                       {:8.1} bytes/element   {memory:?}",
+        memory.total() as f64 / (vertices + edges) as f64
+    );
 
     let at = At { version: store.published(), epoch: Epoch(0) };
     let request = Expand::all(Direction::Out);
@@ -140,8 +142,7 @@ fn measure(clock: &Arc<RealClock>, random: &mut Random, vertices: usize, degree:
     });
     println!("degrees                      {:8.2} M vertices/s", frontier.len() as f64 / seconds / 1e6);
     let mut cells = VertexRows::default();
-    let read =
-        VertexRead { ids: true, labels: true, properties: Projection::Keys(vec![Token(9)]) };
+    let read = VertexRead { ids: true, labels: true, properties: Projection::Keys(vec![Token(9)]) };
     let seconds = time(clock, || {
         cells.clear();
         store.vertices(at, &read, &frontier, &mut cells).expect("the version is kept");

@@ -201,10 +201,13 @@ impl History {
         self.steps.push((version, undo));
     }
 
-    /// Forgets the steps that no version from `oldest` on needs; true when none is left.
+    /// Forgets the steps that no version from `oldest` on needs; true when none is needed.
     pub fn forget(&mut self, oldest: Version) -> bool {
         let gone = self.steps.partition_point(|(version, _)| *version <= oldest);
-        self.steps.drain(..gone);
+        // Half of them at a time, so that an element that changes all the time costs no more for each change.
+        if gone * 2 >= self.steps.len() {
+            self.steps.drain(..gone);
+        }
         self.steps.is_empty()
     }
 }
@@ -240,18 +243,18 @@ pub(crate) fn write(
     if cardinality == Cardinality::Single {
         if run.len() == 1 {
             let old = std::mem::replace(&mut cells[run.start], cell());
-            return Some(Undo::Key { key: key, cells: std::iter::once(old).collect() });
+            return Some(Undo::Key { key, cells: std::iter::once(old).collect() });
         }
-        return Some(Undo::Key { key: key, cells: replace(cells, key, std::iter::once(cell())) });
+        return Some(Undo::Key { key, cells: replace(cells, key, std::iter::once(cell())) });
     }
-    let there = cardinality == Cardinality::Set
-        && cells[run.clone()].iter().any(|cell| cell.value.equivalent(value));
+    let there =
+        cardinality == Cardinality::Set && cells[run.clone()].iter().any(|cell| cell.value.equivalent(value));
     if cells[run.start].cardinality == cardinality {
         if there {
             return None;
         }
         cells.insert(run.end, cell());
-        return Some(Undo::Appended { key: key });
+        return Some(Undo::Appended { key });
     }
     // The newest write's cardinality holds for the key; its values stay, but a set has no value twice.
     let old: ThinVec<Cell> = cells[run].iter().cloned().collect();
@@ -262,14 +265,14 @@ pub(crate) fn write(
             new.iter().any(|other| other.value.equivalent(&value))
         };
         if !twice {
-            new.push(Cell { cardinality: cardinality, ..cell.clone() });
+            new.push(Cell { cardinality, ..cell.clone() });
         }
     }
     if !there {
         new.push(cell());
     }
     replace(cells, key, new.into_iter());
-    Some(Undo::Key { key: key, cells: old })
+    Some(Undo::Key { key, cells: old })
 }
 
 /// Removes one value (any equivalent one) or all values of a key and returns how to undo that.

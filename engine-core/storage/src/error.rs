@@ -14,7 +14,7 @@ pub enum Error {
         /// Name of the object.
         object: String,
         /// What the object store said.
-        source: tidegraph_platform::ObjectError,
+        source: Box<tidegraph_platform::ObjectError>,
     },
     /// The content of an object could not be put into bytes.
     #[error("cannot encode object {object}: {source}")]
@@ -22,7 +22,7 @@ pub enum Error {
         /// Name of the object.
         object: String,
         /// What cannot be encoded.
-        source: tidegraph_wire::Error,
+        source: Box<tidegraph_wire::Error>,
     },
     /// The upload of an object broke off.
     #[error("cannot upload object {object}: {source}")]

@@ -1,5 +1,8 @@
 //! Checkpoints: the golden file of format 1, damage of every kind, attempts that broke off, hubs.
 
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 use tidegraph_apl::{Apl, At, Cursor, Expand, Expansion, Projection, VertexRead, VertexRows};
 use tidegraph_platform::{ManualClock, Objects};

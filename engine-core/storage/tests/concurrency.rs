@@ -1,12 +1,13 @@
 //! Readers at pinned versions while a writer goes on: money moves round a ring, the sum never changes; edges move
 //! from vertex to vertex, their number never changes.
 
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tidegraph_apl::{
-    Apl, At, Cursor, Expand, Expansion, Projection, VertexRead, VertexRows, VertexScan,
-};
+use tidegraph_apl::{Apl, At, Cursor, Expand, Expansion, Projection, VertexRead, VertexRows, VertexScan};
 use tidegraph_platform::{ManualClock, Objects, RealClock};
 use tidegraph_storage::checkpoint::restore_newest;
 use tidegraph_storage::{CheckpointMeta, Store, StoreConfig};
@@ -19,7 +20,7 @@ const START: i64 = 100;
 const KEY: Token = Token(1);
 const LABEL: Token = Token(2);
 const MOVING: Token = Token(3);
-const TRANSFERS: u64 = 40_000;
+const TRANSFERS: u64 = 10_000;
 
 fn at(version: Version) -> At {
     At { version, epoch: Epoch(0) }
@@ -86,14 +87,17 @@ fn ring(store: &Store) -> Vec<Gui> {
     guis
 }
 
-fn write(store: &Store, guis: &[Gui], clock: Option<&ManualClock>) {
+/// Writes at least `TRANSFERS` versions, and on until `enough`.
+fn write(store: &Store, guis: &[Gui], clock: Option<&ManualClock>, enough: impl Fn() -> bool) {
     let mut amounts = vec![START; RING];
     let mut edges: Vec<Edge> = (0..2 * RING as u64)
         .map(|i| Edge { sid: Sid(1 + i), source: guis[0], target: guis[1], label: MOVING })
         .collect();
-    let mut next_sid = 1_000;
     let mut random = 7_u64;
-    for version in 2..TRANSFERS {
+    for version in 2_u64.. {
+        if version > TRANSFERS && enough() {
+            return;
+        }
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let (from, amount) = ((random >> 33) as usize % RING, (random >> 50) as i64 % 20);
         let to = (from + 1) % RING;
@@ -102,10 +106,14 @@ fn write(store: &Store, guis: &[Gui], clock: Option<&ManualClock>) {
         let index = (random >> 40) as usize % edges.len();
         let old = edges[index];
         // Mostly between the first few, so that hubs keep changing.
-        let end = |bits: u64| guis[if bits % 4 == 0 { bits as usize % RING } else { bits as usize % 3 }];
-        let new =
-            Edge { sid: Sid(next_sid), source: end(random >> 35), target: end(random >> 45), label: MOVING };
-        next_sid += 1;
+        let end =
+            |bits: u64| guis[if bits.is_multiple_of(4) { bits as usize % RING } else { bits as usize % 3 }];
+        let new = Edge {
+            sid: Sid(1_000 + version),
+            source: end(random >> 35),
+            target: end(random >> 45),
+            label: MOVING,
+        };
         edges[index] = new;
         let mutations = [
             set(guis[from], amounts[from]),
@@ -152,10 +160,9 @@ fn readers_see_whole_versions_while_a_writer_goes_on() {
                 check(&restored.store, &guis, version);
             }
         });
-        write(&store, &guis, Some(&clock));
+        write(&store, &guis, Some(&clock), || checks.load(Ordering::Relaxed) > 50);
         done.store(true, Ordering::Relaxed);
     });
-    assert!(checks.load(Ordering::Relaxed) > 20, "{checks:?}");
     check(&store, &guis, store.published());
 }
 
@@ -164,7 +171,7 @@ fn everything_old_is_forgotten_along_the_way() {
     let config = StoreConfig { window: Duration::ZERO, ..StoreConfig::new(Arc::new(RealClock::new())) };
     let store = Store::new(config);
     let guis = ring(&store);
-    write(&store, &guis, None);
+    write(&store, &guis, None, || true);
     // Writing alone keeps up: what is left is not in proportion to what was written.
     let left = store.memory().versions;
     assert!(left < 200_000, "{left} bytes of old versions are left");

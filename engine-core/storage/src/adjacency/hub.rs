@@ -122,8 +122,12 @@ pub(crate) fn visible(stamp: u32, at: Version, stamps: &Stamps) -> bool {
 impl Hub {
     /// Takes over the entries of a small list.
     pub fn from_entries(entries: &[Entry], stamps: &Stamps) -> Self {
-        let mut hub =
-            Self { groups: Vec::new(), by_sid: SlotIndex::default(), pending: VecDeque::new(), next_sequence: 0 };
+        let mut hub = Self {
+            groups: Vec::new(),
+            by_sid: SlotIndex::default(),
+            pending: VecDeque::new(),
+            next_sequence: 0,
+        };
         // The queue has to be in order of versions.
         let mut unsettled = Vec::new();
         for entry in entries {

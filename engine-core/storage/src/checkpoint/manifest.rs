@@ -64,7 +64,7 @@ fn number_in(prefix: &str, kind: &str, path: &str) -> Option<Number> {
 
 pub(super) fn object_error(object: &str) -> impl FnOnce(ObjectError) -> Error {
     let object = object.to_owned();
-    move |source| Error::Object { object, source }
+    move |source| Error::Object { object, source: source.into() }
 }
 
 pub(super) fn damaged(object: &str, offset: u64, reason: impl ToString) -> Error {

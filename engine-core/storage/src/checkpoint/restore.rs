@@ -65,7 +65,7 @@ fn is_damage(error: &Error) -> bool {
     use tidegraph_platform::ObjectError;
     match error {
         Error::Damaged { .. } | Error::Format { .. } => true,
-        Error::Object { source, .. } => matches!(source, ObjectError::NotFound { .. }),
+        Error::Object { source, .. } => matches!(**source, ObjectError::NotFound { .. }),
         Error::Apl(_) | Error::Encode { .. } | Error::Upload { .. } => false,
     }
 }
@@ -82,7 +82,8 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
             let Some(entry) = manifest.partitions.get(number) else { return Ok(()) };
             let mut tally = Tally::default();
             let mut partition = store.partitions()[number].write();
-            Reader { objects, manifest, entry, number, partition: &mut partition, tally: &mut tally }.run()?;
+            Reader { objects, manifest, entry, number, partition: &mut partition, tally: &mut tally }
+                .run()?;
             store.count(tally);
         }
     };
@@ -135,8 +136,7 @@ impl Reader<'_> {
             let reason = format!("it has {found} bytes, the manifest says {}", self.entry.bytes);
             return Err(self.damaged(found.min(self.entry.bytes), reason));
         }
-        let mut checked =
-            Checked { inner: BufReader::with_capacity(1 << 20, reader), crc32c: 0, bytes: 0 };
+        let mut checked = Checked { inner: BufReader::with_capacity(1 << 20, reader), crc32c: 0, bytes: 0 };
         let mut magic = [0; 8];
         checked.read_exact(&mut magic).map_err(|e| self.damaged(0, e))?;
         if magic[..7] != PARTITION_MAGIC[..7] {

@@ -6,7 +6,7 @@ use crate::partition::{EdgeIdEntry, Progress};
 use crate::{Error, Store};
 use std::io::Write;
 use tidegraph_apl::Expansion;
-use tidegraph_platform::{ObjectError, ObjectWriter, Objects};
+use tidegraph_platform::{ObjectWriter, Objects};
 use tidegraph_types::Version;
 use tidegraph_wire::proto::{CheckpointBlock, EdgeIdEntry as EdgeIdImage};
 use tidegraph_wire::{Message, frame, mutation};
@@ -46,10 +46,15 @@ pub(crate) fn write(
         exceptions: store.exceptions(),
         partitions,
     };
-    let bytes = manifest.encode().map_err(|source| Error::Encode { object: manifest.object.clone(), source })?;
+    let bytes = manifest.encode().map_err(encode_error(&manifest.object))?;
     objects.put(&manifest.object, bytes).map_err(object_error(&manifest.object))?;
     drop(pin);
     Ok(manifest)
+}
+
+fn encode_error(object: &str) -> impl FnOnce(tidegraph_wire::Error) -> Error {
+    let object = object.to_owned();
+    move |source| Error::Encode { object, source: source.into() }
 }
 
 struct Output {
@@ -62,10 +67,9 @@ struct Output {
 impl Output {
     fn send(&mut self) -> Result<(), Error> {
         self.crc32c = crc32c::crc32c_append(self.crc32c, &self.buffer);
-        self.writer.write_all(&self.buffer).map_err(|source| Error::Upload {
-            object: self.object.clone(),
-            source,
-        })?;
+        self.writer
+            .write_all(&self.buffer)
+            .map_err(|source| Error::Upload { object: self.object.clone(), source })?;
         self.buffer.clear();
         Ok(())
     }
@@ -74,8 +78,7 @@ impl Output {
         if block.vertices.is_empty() && block.edge_ids.is_empty() {
             return Ok(());
         }
-        frame::write_frame(&mut self.buffer, &block.encode_to_vec())
-            .map_err(|source| Error::Encode { object: self.object.clone(), source })?;
+        frame::write_frame(&mut self.buffer, &block.encode_to_vec()).map_err(encode_error(&self.object))?;
         self.send()
     }
 }
@@ -94,7 +97,7 @@ fn write_partition(
     let mut edges = Expansion::default();
     loop {
         let block = store.partitions()[index].read().vertex_block(at, &mut progress, &mut edges);
-        match block.map_err(|source| Error::Encode { object: out.object.clone(), source })? {
+        match block.map_err(encode_error(&out.object))? {
             Some(block) => out.block(&block)?,
             None => break,
         }
@@ -109,7 +112,7 @@ fn write_partition(
         }
     }
     let Output { object, writer, crc32c, .. } = out;
-    let bytes = writer.finish().map_err(|source: ObjectError| object_error(&object)(source))?;
+    let bytes = writer.finish().map_err(object_error(&object))?;
     Ok(ManifestPartition { object, bytes, crc32c, vertices: progress.vertices, edges: progress.edges })
 }
 

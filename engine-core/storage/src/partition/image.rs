@@ -10,7 +10,9 @@ use crate::stamps::SETTLED;
 use thin_vec::ThinVec;
 use tidegraph_apl::Expansion;
 use tidegraph_types::{Cardinality, Direction, Edge, Gui, Str, Token, Value, Version};
-use tidegraph_wire::proto::{CheckpointBlock, EdgeImage, EdgeProperty, InEdgeImage, PropertyImage, VertexImage};
+use tidegraph_wire::proto::{
+    CheckpointBlock, EdgeImage, EdgeProperty, InEdgeImage, PropertyImage, VertexImage,
+};
 use tidegraph_wire::{Error, value};
 
 /// A block holds about this many vertices and edges.
@@ -174,7 +176,13 @@ impl Partition {
     }
 
     /// Adds a restored edge at its source; false if the vertex is not there.
-    pub fn restore_out(&mut self, tally: &mut Tally, edge: &Edge, id: Option<Str>, cells: ThinVec<Cell>) -> bool {
+    pub fn restore_out(
+        &mut self,
+        tally: &mut Tally,
+        edge: &Edge,
+        id: Option<Str>,
+        cells: ThinVec<Cell>,
+    ) -> bool {
         let Some(slot) = self.slot(edge.source) else { return false };
         let link = Link { neighbour: edge.target, sid: edge.sid, label: edge.label, stamp: SETTLED };
         self.nodes.get_mut(slot).out.push(link, Version(0), &self.stamps);

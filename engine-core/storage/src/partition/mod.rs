@@ -98,6 +98,8 @@ pub(crate) struct Partition {
     stamps: Stamps,
     touched: VecDeque<(Version, Touch)>,
     sweep: Option<Sweep>,
+    /// Version of the newest load and how many notes it left so far; none once a sweep stands for them.
+    load_notes: (Version, Option<u32>),
     /// Versions below this one can no longer be read here.
     reclaimed: Version,
 }

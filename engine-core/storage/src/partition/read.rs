@@ -279,9 +279,12 @@ impl Partition {
     /// The edge of a SID at its source, if it is there at the version.
     pub fn find_edge(&self, source: Gui, sid: Sid, at: Version) -> Option<Edge> {
         let link = self.node(self.slot(source)?).out.find(sid)?;
-        self.stamps
-            .visible(link.stamp, at)
-            .then_some(Edge { sid, source, target: link.neighbour, label: link.label })
+        self.stamps.visible(link.stamp, at).then_some(Edge {
+            sid,
+            source,
+            target: link.neighbour,
+            label: link.label,
+        })
     }
 
     /// The edge of a user-chosen or generated id, given where it would be.

@@ -1,9 +1,9 @@
 //! Forgetting versions that nobody can read, a little at a time.
 //!
 //! Every change leaves a note of what it touched. Once all readers are at or past a version, the notes up to it are
-//! worked off in order: undo steps are dropped, ended entries removed, stamps cleared, empty slots freed. A load leaves
-//! one note for all that it touched; it is worked off by a sweep over the slots. Stamps go when the notes of their
-//! version are done.
+//! worked off in order: undo steps are dropped, ended entries removed, stamps cleared, empty slots freed. A load that
+//! touches a good part of the partition leaves one note for all of it, which is worked off by a sweep over the slots.
+//! Stamps go when the notes of their version are done.
 
 use super::Partition;
 use crate::content::{ABSENT, FREE, HISTORY};

@@ -10,6 +10,9 @@ use smallvec::SmallVec;
 use thin_vec::ThinVec;
 use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Sid, Str, Token, Value, Version};
 
+/// A load that leaves fewer notes than this gets no sweep.
+const FEWEST_FOR_SWEEP: u32 = 256;
+
 /// Changes of the counts, gathered while a batch is applied.
 #[derive(Default)]
 pub(crate) struct Tally {
@@ -22,7 +25,7 @@ pub(crate) struct Tally {
 /// What every change of a batch needs to know.
 pub(crate) struct Writer<'t> {
     pub version: Version,
-    /// Part of a load: records are settled by one sweep later, instead of one by one.
+    /// Part of a load: if it touches much, one sweep settles it later instead of one note for each record.
     pub bulk: bool,
     pub tally: &'t mut Tally,
 }
@@ -42,7 +45,22 @@ impl Writer<'_> {
 
 impl Partition {
     fn touch(&mut self, w: &Writer<'_>, touch: Touch) {
-        let touch = if w.bulk { Touch::Sweep } else { touch };
+        if w.bulk {
+            let (version, notes) = self.load_notes;
+            match notes.filter(|_| version == w.version) {
+                // The load is swept for already.
+                None if version == w.version => return,
+                Some(notes) if notes > FEWEST_FOR_SWEEP && notes > self.nodes.end() / 2 => {
+                    let first = self.touched.partition_point(|(version, _)| *version < w.version);
+                    let rest = self.touched.split_off(first);
+                    self.touched.extend(rest.into_iter().filter(|(_, t)| matches!(t, Touch::EdgeId(_))));
+                    self.touched.push_back((w.version, Touch::Sweep));
+                    self.load_notes = (w.version, None);
+                    return;
+                }
+                notes => self.load_notes = (w.version, Some(notes.unwrap_or(0) + 1)),
+            }
+        }
         if self.touched.back() != Some(&(w.version, touch)) {
             self.touched.push_back((w.version, touch));
         }
@@ -219,8 +237,7 @@ impl Partition {
         let Some(slot) = self.present_slot(gui) else { return };
         let Some(undo) = change(&mut self.bodies.get_mut(slot).cells) else { return };
         let state = &mut self.nodes.get_mut(slot).state;
-        if let Some(history) =
-            content::history_for(state, slot, &mut self.histories, &self.stamps, w.version)
+        if let Some(history) = content::history_for(state, slot, &mut self.histories, &self.stamps, w.version)
         {
             history.record(w.version, undo);
         }
@@ -282,8 +299,7 @@ impl Partition {
     pub fn remove_out(&mut self, w: &mut Writer<'_>, edge: &Edge) -> Option<Option<Str>> {
         let slot = self.slot(edge.source)?;
         let label = self.nodes.get(slot).out.find(edge.sid)?.label;
-        let ended: Ended =
-            self.nodes.get_mut(slot).out.end(edge.sid, w.version, &mut self.stamps)?;
+        let ended: Ended = self.nodes.get_mut(slot).out.end(edge.sid, w.version, &mut self.stamps)?;
         self.touch(w, Touch::Node(slot));
         w.edge(label, -1);
         let Some(slot) = self.edge_slot(edge.sid) else { return Some(None) };
@@ -291,8 +307,13 @@ impl Partition {
         let id = record.id.take();
         let content = Content { id: id.clone(), cells: std::mem::take(&mut record.cells), labels: 0 };
         if ended == Ended::Kept
-            && let Some(history) =
-                content::history_for(&mut record.state, slot, &mut self.edge_histories, &self.stamps, w.version)
+            && let Some(history) = content::history_for(
+                &mut record.state,
+                slot,
+                &mut self.edge_histories,
+                &self.stamps,
+                w.version,
+            )
         {
             history.record(w.version, Undo::Deleted(Box::new(content)));
         }
@@ -359,8 +380,12 @@ impl Partition {
     /// The edge of a SID if it is there now.
     pub fn live_edge(&self, source: Gui, sid: Sid) -> Option<Edge> {
         let link = self.nodes.get(self.slot(source)?).out.find(sid)?;
-        (link.stamp == SETTLED || self.stamps.get(link.stamp).live())
-            .then_some(Edge { sid, source, target: link.neighbour, label: link.label })
+        (link.stamp == SETTLED || self.stamps.get(link.stamp).live()).then_some(Edge {
+            sid,
+            source,
+            target: link.neighbour,
+            label: link.label,
+        })
     }
 
     pub fn add_edge_id(&mut self, hash: u64, source: Gui, sid: Sid) {

@@ -126,7 +126,13 @@ impl Store {
         }
     }
 
-    fn create_edge(&self, w: &mut Writer<'_>, edge: &Edge, id: Option<&Str>, properties: &[(Token, Value)]) -> bool {
+    fn create_edge(
+        &self,
+        w: &mut Writer<'_>,
+        edge: &Edge,
+        id: Option<&Str>,
+        properties: &[(Token, Value)],
+    ) -> bool {
         let write = |gui: Gui| self.partitions[self.number(gui)].write();
         if !write(edge.target).add_in(w, edge) {
             return false;
@@ -201,7 +207,8 @@ impl Store {
             let there = known.or_else(|| id.as_ref().and_then(|id| in_run.get(id).copied()));
             match there {
                 Some(there)
-                    if (there.source, there.target, there.label) != (edge.source, edge.target, edge.label) =>
+                    if (there.source, there.target, there.label)
+                        != (edge.source, edge.target, edge.label) =>
                 {
                     outcome.edges_refused += 1;
                 }
@@ -214,22 +221,29 @@ impl Store {
                 }
             }
         }
-        self.by_partition(&mut new, |item| Some(item.edge.target), |partition, item| {
-            item.done = partition.add_in(w, item.edge);
-        });
+        self.by_partition(
+            &mut new,
+            |item| Some(item.edge.target),
+            |partition, item| {
+                item.done = partition.add_in(w, item.edge);
+            },
+        );
         let mut orphans = Vec::new();
-        self.by_partition(&mut new, |item| item.done.then_some(item.edge.source), |partition, item| {
-            item.done = partition.add_out(w, item.edge, item.id, item.properties);
-            if !item.done {
-                orphans.push(*item.edge);
-            }
-        });
+        self.by_partition(
+            &mut new,
+            |item| item.done.then_some(item.edge.source),
+            |partition, item| {
+                item.done = partition.add_out(w, item.edge, item.id, item.properties);
+                if !item.done {
+                    orphans.push(*item.edge);
+                }
+            },
+        );
         for edge in orphans {
             self.partitions[self.number(edge.target)].write().remove_in(w, &edge);
         }
-        let hash = |item: &NewEdge<'_>| {
-            item.id.filter(|_| item.done).map(|id| self.config.hasher.edge_id(id))
-        };
+        let hash =
+            |item: &NewEdge<'_>| item.id.filter(|_| item.done).map(|id| self.config.hasher.edge_id(id));
         self.by_partition(&mut new, hash, |partition, item| {
             if let Some(hash) = hash(item) {
                 partition.add_edge_id(hash.0, item.edge.source, item.edge.sid);

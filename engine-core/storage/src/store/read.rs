@@ -9,10 +9,12 @@ use tidegraph_apl::{
     ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
-use tidegraph_types::{Direction, Edge, Gui, Str, Value};
+use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Value};
 
 /// Rows that an expansion appends under one taking of locks.
 const PIECE_ROWS: usize = 1 << 16;
+/// Salts that are tried to find the one of an exception; with 64 bits the second is never needed in practice.
+const MOST_SALTS: u64 = 1024;
 /// A vertex that the partition does not know.
 const NO_SLOT: u32 = u32::MAX;
 
@@ -72,6 +74,34 @@ fn prefetch_adjacency(locked: &Locked<'_>, group: &[Gui], slots: &[u32; GROUP], 
     }
 }
 
+impl Store {
+    /// The place of an id that collides, or whose salt is not the plain one.
+    fn place_salted(&self, at: At, id: &Str, least: u64) -> Result<(Gui, u64), Error> {
+        let hasher = self.config.hasher;
+        let lock = |gui: Gui| self.lock_one(at, usize::from(self.config.partitions.of(gui).0));
+        let mut salt = least;
+        // An id on the exception list stays at its salted GUI, or it would not be found again; unless it had not
+        // collided yet at the version.
+        let exception = self.exceptions.read().get(id).copied();
+        if let Some(salted) = exception {
+            let plain = hasher.gui(id);
+            if least == 0 && lock(plain)?.slot_with_id(plain, id, at.version).is_some() {
+                return Ok((plain, 0));
+            }
+            salt = (salt..salt + MOST_SALTS)
+                .find(|&salt| hasher.salted(id, salt) == salted)
+                .unwrap_or(salt.max(1));
+        }
+        loop {
+            let gui = hasher.salted(id, salt);
+            if lock(gui)?.is_free_for(gui, id, at.version) {
+                return Ok((gui, salt));
+            }
+            salt += 1;
+        }
+    }
+}
+
 impl Apl for Store {
     fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error> {
         self.versions.check(at.version)?;
@@ -105,60 +135,69 @@ impl Apl for Store {
 
     fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
         self.versions.check(at.version)?;
-        let mut candidates: Vec<EdgeIdEntry> = Vec::new();
-        for id in ids {
-            let hash = self.config.hasher.edge_id(id);
-            candidates.clear();
-            self.lock_one(at, usize::from(self.config.partitions.of(hash).0))?
-                .edge_id_candidates(hash.0, &mut candidates);
-            let mut found = None;
-            for candidate in &candidates {
-                let source = self.lock_one(at, usize::from(self.config.partitions.of(candidate.source).0))?;
-                found = source.find_edge_with_id(candidate.source, candidate.sid, Some(id), at.version);
-                if found.is_some() {
-                    break;
+        for piece in ids.chunks(PIECE) {
+            // Where each could be: its entries in the index of chosen ids, and what a generated id says of itself.
+            let mut found: Vec<EdgeIdEntry> = Vec::new();
+            let mut candidates: Vec<(usize, Gui, Sid, bool)> = Vec::new();
+            let hashes: Vec<Gui> = piece.iter().map(|id| self.config.hasher.edge_id(id)).collect();
+            let locked = self.lock(at, hashes.iter().copied())?;
+            for (row, (id, &hash)) in piece.iter().zip(&hashes).enumerate() {
+                locked.of(hash).edge_id_candidates(hash.0, &mut found);
+                candidates.extend(found.drain(..).map(|entry| (row, entry.source, entry.sid, true)));
+                if let Some((source, sid)) = parse_generated_edge_id(id)
+                    // Only the canonical spelling is an id.
+                    && generated_edge_id(source, sid) == *id
+                {
+                    candidates.push((row, source, sid, false));
                 }
             }
-            if found.is_none()
-                && let Some((source, sid)) = parse_generated_edge_id(id)
-                // Only the canonical spelling is an id.
-                && generated_edge_id(source, sid) == *id
-            {
-                let partition = self.lock_one(at, usize::from(self.config.partitions.of(source).0))?;
-                found = partition.find_edge_with_id(source, sid, None, at.version);
+            drop(locked);
+            let first = out.len();
+            out.resize(first + piece.len(), None);
+            if candidates.is_empty() {
+                continue;
             }
-            out.push(found);
+            let locked = self.lock(at, candidates.iter().map(|(_, source, _, _)| *source))?;
+            for (row, source, sid, chosen) in candidates {
+                let answer = &mut out[first + row];
+                // A chosen id goes before a generated one of the same text.
+                if answer.is_none() {
+                    let id = chosen.then_some(piece[row].as_str());
+                    *answer = locked.of(source).find_edge_with_id(source, sid, id, at.version);
+                }
+            }
         }
         Ok(())
     }
 
     fn place(&self, at: At, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<(), Error> {
         self.versions.check(at.version)?;
-        for (id, least) in ids {
-            let mut salt = *least;
-            let exception = self.exceptions.read().get(id).copied();
-            let plain = self.config.hasher.gui(id);
-            let at_plain = |store: &Self| -> Result<bool, Error> {
-                let partition = store.lock_one(at, usize::from(store.config.partitions.of(plain).0))?;
-                Ok(partition.slot_with_id(plain, id, at.version).is_some())
+        for piece in ids.chunks(PIECE) {
+            let plain: Vec<Gui> = piece.iter().map(|(id, _)| self.config.hasher.gui(id)).collect();
+            // Almost all ids are where their plain hash says, or would be.
+            let known: Vec<bool> = {
+                let exceptions = self.exceptions.read();
+                piece.iter().map(|(id, salt)| *salt > 0 || exceptions.contains_key(id)).collect()
             };
-            // An id on the exception list stays at its salted GUI, or it would not be found again; unless it had not
-            // collided yet at the version.
-            if let Some(salted) = exception
-                && (salt > 0 || !at_plain(self)?)
-            {
-                salt = (salt..salt + 1024)
-                    .find(|&salt| self.config.hasher.salted(id, salt) == salted)
-                    .unwrap_or(salt.max(1));
-            }
-            loop {
-                let gui = self.config.hasher.salted(id, salt);
-                let partition = self.lock_one(at, usize::from(self.config.partitions.of(gui).0))?;
-                if partition.is_free_for(gui, id, at.version) {
-                    out.push((gui, salt));
-                    break;
+            let first = out.len();
+            let locked = self.lock(at, plain.iter().copied())?;
+            for (index, guis) in plain.chunks(GROUP).enumerate() {
+                for (&gui, slot) in guis.iter().zip(slots_of(&locked, guis)) {
+                    if slot != NO_SLOT {
+                        locked.of(gui).prefetch_body(slot);
+                    }
                 }
-                salt += 1;
+                for (row, &gui) in (index * GROUP..).zip(guis) {
+                    let free = !known[row] && locked.of(gui).is_free_for(gui, &piece[row].0, at.version);
+                    // What stays at this salt is looked at below.
+                    out.push((gui, if free { 0 } else { u64::MAX }));
+                }
+            }
+            drop(locked);
+            for (answer, (id, least)) in out[first..].iter_mut().zip(piece) {
+                if answer.1 == u64::MAX {
+                    *answer = self.place_salted(at, id, *least)?;
+                }
             }
         }
         Ok(())

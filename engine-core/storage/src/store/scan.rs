@@ -26,8 +26,7 @@ impl<'r> LabelTest<'r> {
         let known = &mut self.known[set as usize];
         if *known == 0 {
             let labels = partition.label_sets().get(set);
-            let passes =
-                self.groups.iter().all(|group| group.iter().any(|label| labels.contains(label)));
+            let passes = self.groups.iter().all(|group| group.iter().any(|label| labels.contains(label)));
             *known = 1 + u8::from(passes);
         }
         *known == 2

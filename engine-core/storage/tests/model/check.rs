@@ -153,8 +153,7 @@ fn expand(store: &Store, version: Version, graph: &Graph, guis: &[Gui], request:
             let row = out.row[index];
             assert!(row >= last_row, "rows come in order of the frontier");
             last_row = row;
-            let entry =
-                (out.neighbour[index], out.sid[index], out.label[index], out.outgoing[index]);
+            let entry = (out.neighbour[index], out.sid[index], out.label[index], out.outgoing[index]);
             assert!(found[row as usize].insert(entry), "{entry:?} came twice at {version}");
         }
         match next {

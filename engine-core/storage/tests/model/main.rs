@@ -4,6 +4,9 @@
 //! A failure prints its seed; `TIDEGRAPH_SEED=… cargo test -p tidegraph-storage --test model` replays it, and
 //! `TIDEGRAPH_MODEL_RUNS=…` runs that many seeds.
 
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
 mod check;
 mod graph;
 
@@ -275,8 +278,7 @@ impl Run {
     }
 
     fn checkpoint(&mut self) {
-        let version =
-            self.pins.first().map_or_else(|| self.store.published(), Pin::version);
+        let version = self.pins.first().map_or_else(|| self.store.published(), Pin::version);
         let meta = CheckpointMeta {
             graph: "g".into(),
             epoch: Epoch(3),
