@@ -2,7 +2,7 @@
 
 use super::clients::{Call, Connection, ServiceProcess};
 use super::driver::{self, Round};
-use super::report::{Figure, Report};
+use super::report::Report;
 use super::{Bench, Peer, postgres};
 use anyhow::{Context, bail};
 use rand::Rng;
@@ -306,9 +306,4 @@ pub fn wait_for_load(address: &str, source: &str) -> anyhow::Result<Duration> {
 /// A folder as a source.
 pub fn source_of(folder: &std::path::Path) -> String {
     format!("file://{}", PathBuf::from(folder).display())
-}
-
-/// Kept for figures that are no rates.
-pub fn seconds(metric: &str, value: f64) -> Figure {
-    Figure::cost(metric, "s", value)
 }

@@ -51,15 +51,6 @@ impl Client {
         self.read(request.call())
     }
 
-    /// DELETE.
-    pub fn delete(&self, path: &str) -> anyhow::Result<Value> {
-        let mut request = self.agent.delete(format!("{}{path}", self.base));
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
-        }
-        self.read(request.call())
-    }
-
     /// POST of JSON, and the JSON that comes back.
     pub fn post(&self, path: &str, body: &Value, accept: &str) -> anyhow::Result<Value> {
         let mut request = self.agent.post(format!("{}{path}", self.base)).header("accept", accept);

@@ -65,7 +65,7 @@ impl Generate {
         let spec = Spec { graph, scale: self.scale, seed: self.seed };
         let bar = ProgressBar::new(spec.steps());
         bar.set_style(ProgressStyle::with_template("{bar:30} {percent}% {per_sec} {eta} left")?);
-        let files = generate::write(&spec, dialect, self.gzip, &self.out, |done, _| bar.set_position(done))?;
+        let files = generate::files::write(&spec, dialect, self.gzip, &self.out, |done, _| bar.set_position(done))?;
         bar.finish_and_clear();
         for file in files {
             println!("{} {} rows", file.path.display(), file.rows);
@@ -77,13 +77,13 @@ impl Generate {
 /// The identity graph as Gremlin CSV.
 pub fn write_identity(scale: u64, seed: u64, folder: &Path) -> anyhow::Result<()> {
     let spec = Spec { graph: Graph::Identity, scale, seed };
-    generate::write(&spec, Dialect::Gremlin, false, folder, |_, _| ())?;
+    generate::files::write(&spec, Dialect::Gremlin, false, folder, |_, _| ())?;
     Ok(())
 }
 
 /// The social graph as Gremlin CSV.
 pub fn write_social(scale: u64, seed: u64, folder: &Path) -> anyhow::Result<()> {
     let spec = Spec { graph: Graph::Social, scale, seed };
-    generate::write(&spec, Dialect::Gremlin, false, folder, |_, _| ())?;
+    generate::files::write(&spec, Dialect::Gremlin, false, folder, |_, _| ())?;
     Ok(())
 }
