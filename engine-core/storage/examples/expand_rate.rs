@@ -12,6 +12,7 @@ use tidegraph_types::{
 };
 
 const ROUNDS: usize = 5;
+const FRONTIER: usize = 100_000;
 
 struct Random(u64);
 
@@ -36,15 +37,18 @@ fn time(clock: &RealClock, mut work: impl FnMut()) -> f64 {
     median(rounds.collect())
 }
 
-/// Millions of independent 8-byte reads a second over 1 GiB, 4 KiB pages.
+/// Millions of independent 8-byte reads a second over 2 GiB, other places in each round, so that no cache helps.
 fn random_reads(clock: &RealClock, random: &mut Random) -> f64 {
-    let words: Vec<u64> = (0..1 << 27).collect();
-    let places: Vec<u32> = (0..1 << 21).map(|_| random.below(words.len()) as u32).collect();
+    const READS: usize = 1 << 20;
+    let words: Vec<u64> = (0..1 << 28).collect();
+    let places: Vec<u32> = (0..READS * ROUNDS).map(|_| random.below(words.len()) as u32).collect();
+    let mut rounds = places.chunks(READS);
     let seconds = time(clock, || {
+        let places = rounds.next().unwrap_or_default();
         let sum = places.iter().fold(0_u64, |sum, &place| sum.wrapping_add(words[place as usize]));
         std::hint::black_box(sum);
     });
-    places.len() as f64 / seconds / 1e6
+    READS as f64 / seconds / 1e6
 }
 
 fn main() {
@@ -112,22 +116,26 @@ fn measure(clock: &Arc<RealClock>, random: &mut Random, vertices: usize, degree:
 
     let at = At { version: store.published(), epoch: Epoch(0) };
     let request = Expand::all(Direction::Out);
-    let frontier: Vec<Gui> = (0..100_000).map(|_| guis[random.below(vertices)]).collect();
+    let frontiers: Vec<Vec<Gui>> =
+        (0..ROUNDS).map(|_| (0..FRONTIER).map(|_| guis[random.below(vertices)]).collect()).collect();
+    // Another one in each round.
+    let mut next = (0..ROUNDS).cycle();
+    let mut frontier = || &frontiers[next.next().unwrap_or(0)][..];
     let mut out = Expansion::default();
     let mut rows = 0;
     let seconds = time(clock, || {
         out.clear();
-        store.expand(at, &request, &frontier, Cursor::default(), &mut out).expect("the version is kept");
+        store.expand(at, &request, frontier(), Cursor::default(), &mut out).expect("the version is kept");
         rows = out.len();
     });
     let rate = rows as f64 / seconds / 1e6;
     println!(
         "expand, frontier of 100,000  {:8.2} M vertices/s  {rate:8.2} M tuples/s  {:.2} tuples a random read",
-        frontier.len() as f64 / seconds / 1e6,
+        FRONTIER as f64 / seconds / 1e6,
         rate / reads
     );
     let one = time(clock, || {
-        for gui in &frontier[..20_000] {
+        for gui in &frontier()[..20_000] {
             out.clear();
             store
                 .expand(at, &request, std::slice::from_ref(gui), Cursor::default(), &mut out)
@@ -138,21 +146,23 @@ fn measure(clock: &Arc<RealClock>, random: &mut Random, vertices: usize, degree:
     let mut degrees = Vec::new();
     let seconds = time(clock, || {
         degrees.clear();
-        store.degrees(at, &request, &frontier, &mut degrees).expect("the version is kept");
+        store.degrees(at, &request, frontier(), &mut degrees).expect("the version is kept");
     });
-    println!("degrees                      {:8.2} M vertices/s", frontier.len() as f64 / seconds / 1e6);
+    println!("degrees                      {:8.2} M vertices/s", FRONTIER as f64 / seconds / 1e6);
     let mut cells = VertexRows::default();
     let read = VertexRead { ids: true, labels: true, properties: Projection::Keys(vec![Token(9)]) };
     let seconds = time(clock, || {
         cells.clear();
-        store.vertices(at, &read, &frontier, &mut cells).expect("the version is kept");
+        store.vertices(at, &read, frontier(), &mut cells).expect("the version is kept");
     });
-    println!("id, labels and one property  {:8.2} M vertices/s", frontier.len() as f64 / seconds / 1e6);
+    println!("id, labels and one property  {:8.2} M vertices/s", FRONTIER as f64 / seconds / 1e6);
     let mut found = Vec::new();
-    let asked: Vec<Str> = (0..100_000).map(|_| ids[random.below(vertices)].clone()).collect();
+    let asked: Vec<Str> = (0..FRONTIER * ROUNDS).map(|_| ids[random.below(vertices)].clone()).collect();
+    let mut rounds = asked.chunks(FRONTIER);
     let seconds = time(clock, || {
         found.clear();
-        store.resolve_vertices(at, &asked, &mut found).expect("the version is kept");
+        let asked = rounds.next().unwrap_or_default();
+        store.resolve_vertices(at, asked, &mut found).expect("the version is kept");
     });
-    println!("resolve ids                  {:8.2} M vertices/s", asked.len() as f64 / seconds / 1e6);
+    println!("resolve ids                  {:8.2} M vertices/s", FRONTIER as f64 / seconds / 1e6);
 }

@@ -16,7 +16,7 @@ use crate::stamps::{SETTLED, Stamps};
 use thin_vec::ThinVec;
 use tidegraph_types::{Gui, Sid, Token, Version};
 
-/// Number of entries past which a list becomes a hub.
+/// Number of entries past which a list becomes a hub. Readers note which entries pass in one word of 64 bits.
 pub(crate) const HUB_DEGREE: usize = 64;
 
 /// A byte that is always zero: tells the compiler that the other 255 values are free to mark the other variants of
@@ -60,8 +60,23 @@ impl Entry {
     }
 
     #[inline]
+    pub fn neighbour(&self) -> Gui {
+        Gui(self.neighbour)
+    }
+
+    #[inline]
+    pub fn label(&self) -> Token {
+        self.label
+    }
+
+    #[inline]
+    pub fn stamp(&self) -> u32 {
+        self.stamp
+    }
+
+    #[inline]
     pub fn link(&self) -> Link {
-        Link { neighbour: Gui(self.neighbour), sid: self.sid(), label: self.label, stamp: self.stamp }
+        Link { neighbour: self.neighbour(), sid: self.sid(), label: self.label, stamp: self.stamp }
     }
 }
 
@@ -118,6 +133,18 @@ impl Adjacency {
             Self::Few(entries) => crate::prefetch::address(entries.as_ptr()),
             Self::Hub(hub) => crate::prefetch::line(&**hub),
             Self::Empty | Self::One(_) => {}
+        }
+    }
+
+    /// Asks for the rest of a list whose first line is there already.
+    #[inline]
+    pub fn prefetch_rest(&self) {
+        if let Self::Few(entries) = self {
+            const LINE: usize = 64;
+            let first: *const u8 = entries.as_ptr().cast();
+            for offset in (LINE..entries.len() * size_of::<Entry>()).step_by(LINE) {
+                crate::prefetch::address(first.wrapping_add(offset));
+            }
         }
     }
 

@@ -135,6 +135,16 @@ impl Partition {
         });
     }
 
+    /// Asks for the adjacency of a vertex whose node is there already.
+    #[inline]
+    pub fn prefetch_adjacency(&self, gui: Gui) {
+        if let Some(slot) = self.slot(gui) {
+            let node = self.nodes.get(slot);
+            node.out.prefetch();
+            node.inward.prefetch();
+        }
+    }
+
     #[inline]
     pub fn node(&self, slot: u32) -> &Node {
         self.nodes.get(slot)

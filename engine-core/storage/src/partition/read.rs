@@ -1,7 +1,7 @@
 //! Reading one partition at a version. The caller holds the lock and has checked the version.
 
 use super::Partition;
-use crate::adjacency::{Adjacency, Hub, visible};
+use crate::adjacency::{Adjacency, Entry, Hub, visible};
 use crate::content::Seen;
 use crate::scalar::Cell;
 use tidegraph_apl::{Expansion, PropertyPredicate};
@@ -123,14 +123,28 @@ impl Partition {
         want: &Want<'_>,
         out: &mut Expansion,
     ) {
-        for entry in list.entries() {
-            let link = entry.link();
-            if want.filter.passes(link.label)
-                && self.stamps.visible(link.stamp, want.at)
-                && (outgoing || !want.skips_loop(owner, link.neighbour))
-            {
-                out.push(row, link.neighbour, link.sid, link.label, outgoing);
-            }
+        let entries = list.entries();
+        // Which entries pass, a bit each: a list that is no hub has at most as many as the word has bits.
+        let mut passing = 0_u64;
+        for (bit, entry) in entries.iter().enumerate() {
+            let passes = want.filter.passes(entry.label())
+                && self.stamps.visible(entry.stamp(), want.at)
+                && (outgoing || !want.skips_loop(owner, entry.neighbour()));
+            passing |= u64::from(passes) << bit;
+        }
+        if passing.count_ones() as usize == entries.len() {
+            // All of them, the common case: column by column.
+            out.row.extend(std::iter::repeat_n(row, entries.len()));
+            out.neighbour.extend(entries.iter().map(Entry::neighbour));
+            out.sid.extend(entries.iter().map(Entry::sid));
+            out.label.extend(entries.iter().map(Entry::label));
+            out.outgoing.extend(std::iter::repeat_n(outgoing, entries.len()));
+            return;
+        }
+        while passing != 0 {
+            let entry = &entries[passing.trailing_zeros() as usize];
+            out.push(row, entry.neighbour(), entry.sid(), entry.label(), outgoing);
+            passing &= passing - 1;
         }
     }
 
@@ -189,7 +203,7 @@ impl Partition {
             list => list
                 .entries()
                 .iter()
-                .map(crate::adjacency::Entry::link)
+                .map(Entry::link)
                 .filter(|link| {
                     want.filter.passes(link.label)
                         && self.stamps.visible(link.stamp, want.at)

@@ -1,6 +1,7 @@
 //! Writing: which partitions a mutation concerns, in which order, and loads in pieces.
 
 use super::Store;
+use super::locked::GROUP;
 use crate::partition::{EdgeIdEntry, Tally, Writer};
 use rustc_hash::FxHashMap;
 use tidegraph_types::{Edge, Gui, Mutation, Str, Token, Value, Version};
@@ -173,8 +174,15 @@ impl Store {
         order.sort_unstable();
         for group in order.chunk_by(|a, b| a.0 == b.0) {
             let mut partition = self.partitions[usize::from(group[0].0)].write();
-            for (_, index) in group {
-                each(&mut partition, &mut items[*index as usize]);
+            for some in group.chunks(GROUP) {
+                // The misses of several look-ups overlap.
+                let guis = || some.iter().filter_map(|(_, index)| gui(&items[*index as usize]));
+                guis().for_each(|gui| partition.prefetch_index(gui));
+                guis().for_each(|gui| partition.prefetch_node(gui));
+                guis().for_each(|gui| partition.prefetch_adjacency(gui));
+                for (_, index) in some {
+                    each(&mut partition, &mut items[*index as usize]);
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use tidegraph_types::{Gui, PartitionCount};
 /// Rows of a frontier that are answered under one taking of locks, so that a writer gets in between.
 pub(super) const PIECE: usize = 1024;
 /// Rows that are looked up together, so that their cache misses overlap.
-pub(super) const GROUP: usize = 32;
+pub(super) const GROUP: usize = 16;
 
 pub(super) struct Locked<'s> {
     guards: SmallVec<[Option<RwLockReadGuard<'s, Partition>>; 16]>,

@@ -2,8 +2,10 @@
 
 use super::Store;
 use super::locked::{GROUP, Locked, PIECE};
-use crate::partition::{EdgeIdEntry, Filter, Place, Want};
+use crate::adjacency::Adjacency;
+use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
 use crate::scalar::Cell;
+use smallvec::SmallVec;
 use tidegraph_apl::{
     Apl, At, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection, PropertyCell,
     ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
@@ -33,21 +35,60 @@ fn push_cells(projection: &Projection, cells: &[Cell], out: &mut Vec<PropertyCel
     }
 }
 
-/// Looks up the slots of a group of vertices; the misses of all of them overlap.
-fn slots_of(locked: &Locked<'_>, group: &[Gui]) -> [u32; GROUP] {
-    let mut slots = [NO_SLOT; GROUP];
-    if group.len() > 1 {
-        for &gui in group {
-            locked.of(gui).prefetch_index(gui);
+/// A group of rows with where they are: partition and slot of each.
+struct Group<'l> {
+    at: SmallVec<[(&'l Partition, u32); GROUP]>,
+}
+
+impl<'l> Group<'l> {
+    /// Looks up a group of vertices; the misses of all of them overlap.
+    fn find(locked: &'l Locked<'_>, guis: &[Gui]) -> Self {
+        let mut at: SmallVec<[(&Partition, u32); GROUP]> = SmallVec::new();
+        at.extend(guis.iter().map(|&gui| (locked.of(gui), NO_SLOT)));
+        if guis.len() > 1 {
+            for ((partition, _), &gui) in at.iter().zip(guis) {
+                partition.prefetch_index(gui);
+            }
+            for ((partition, _), &gui) in at.iter().zip(guis) {
+                partition.prefetch_node(gui);
+            }
         }
-        for &gui in group {
-            locked.of(gui).prefetch_node(gui);
+        for ((partition, slot), &gui) in at.iter_mut().zip(guis) {
+            *slot = partition.slot(gui).unwrap_or(NO_SLOT);
         }
+        Self { at }
     }
-    for (slot, &gui) in slots.iter_mut().zip(group) {
-        *slot = locked.of(gui).slot(gui).unwrap_or(NO_SLOT);
+
+    /// Those that their partition knows, if the group is large enough for prefetching to pay.
+    fn known(&self) -> impl Iterator<Item = (&'l Partition, u32)> {
+        let worth_it = self.at.len() > 1;
+        self.at.iter().copied().filter(move |(_, slot)| worth_it && *slot != NO_SLOT)
     }
-    slots
+
+    fn prefetch_bodies(&self) {
+        self.known().for_each(|(partition, slot)| partition.prefetch_body(slot));
+    }
+
+    fn prefetch_cells(&self) {
+        self.known().for_each(|(partition, slot)| partition.prefetch_cells(slot));
+    }
+
+    fn prefetch_adjacency(&self, direction: Direction) {
+        let each = |prefetch: fn(&Adjacency)| {
+            for (partition, slot) in self.known() {
+                let node = partition.node(slot);
+                if direction != Direction::In {
+                    prefetch(&node.out);
+                }
+                if direction != Direction::Out {
+                    prefetch(&node.inward);
+                }
+            }
+        };
+        each(Adjacency::prefetch);
+        // How long a list is stands in its first line.
+        each(Adjacency::prefetch_rest);
+    }
 }
 
 fn want<'r>(at: At, request: &'r Expand, limit: usize) -> Want<'r> {
@@ -57,20 +98,6 @@ fn want<'r>(at: At, request: &'r Expand, limit: usize) -> Want<'r> {
         loops_once: request.loops_once,
         at: at.version,
         limit,
-    }
-}
-
-fn prefetch_adjacency(locked: &Locked<'_>, group: &[Gui], slots: &[u32; GROUP], direction: Direction) {
-    for (&gui, &slot) in group.iter().zip(slots) {
-        if slot != NO_SLOT {
-            let node = locked.of(gui).node(slot);
-            if direction != Direction::In {
-                node.out.prefetch();
-            }
-            if direction != Direction::Out {
-                node.inward.prefetch();
-            }
-        }
     }
 }
 
@@ -117,11 +144,7 @@ impl Apl for Store {
             drop(exceptions);
             let locked = self.lock(at, plain.iter().copied().chain(salted.iter().flatten().copied()))?;
             for (index, guis) in plain.chunks(GROUP).enumerate() {
-                for (&gui, slot) in guis.iter().zip(slots_of(&locked, guis)) {
-                    if slot != NO_SLOT {
-                        locked.of(gui).prefetch_body(slot);
-                    }
-                }
+                Group::find(&locked, guis).prefetch_bodies();
                 for (row, &gui) in (index * GROUP..).zip(guis) {
                     let id = &piece[row];
                     let salted = salted.get(row).copied().flatten();
@@ -182,11 +205,7 @@ impl Apl for Store {
             let first = out.len();
             let locked = self.lock(at, plain.iter().copied())?;
             for (index, guis) in plain.chunks(GROUP).enumerate() {
-                for (&gui, slot) in guis.iter().zip(slots_of(&locked, guis)) {
-                    if slot != NO_SLOT {
-                        locked.of(gui).prefetch_body(slot);
-                    }
-                }
+                Group::find(&locked, guis).prefetch_bodies();
                 for (row, &gui) in (index * GROUP..).zip(guis) {
                     let free = !known[row] && locked.of(gui).is_free_for(gui, &piece[row].0, at.version);
                     // What stays at this salt is looked at below.
@@ -215,16 +234,14 @@ impl Apl for Store {
         for piece in frontier.chunks(PIECE) {
             let locked = self.lock(at, piece.iter().copied())?;
             for group in piece.chunks(GROUP) {
-                let slots = slots_of(&locked, group);
-                if group.len() > 1 && (read.ids || properties) {
-                    let known = || group.iter().zip(slots).filter(|(_, slot)| *slot != NO_SLOT);
-                    known().for_each(|(&gui, slot)| locked.of(gui).prefetch_body(slot));
-                    if properties {
-                        known().for_each(|(&gui, slot)| locked.of(gui).prefetch_cells(slot));
-                    }
+                let group = Group::find(&locked, group);
+                if read.ids || properties {
+                    group.prefetch_bodies();
                 }
-                for (&gui, slot) in group.iter().zip(slots) {
-                    let partition = locked.of(gui);
+                if properties {
+                    group.prefetch_cells();
+                }
+                for (partition, slot) in group.at {
                     let present = slot != NO_SLOT
                         && if read.ids || properties {
                             partition
@@ -316,13 +333,11 @@ impl Apl for Store {
             let locked = self.lock(at, piece.iter().copied())?;
             let want = want(at, request, limit.min(out.len() + PIECE_ROWS));
             'piece: for group in piece.chunks(GROUP) {
-                let slots = slots_of(&locked, group);
-                if group.len() > 1 {
-                    prefetch_adjacency(&locked, group, &slots, request.direction);
-                }
-                for (&gui, slot) in group.iter().zip(slots) {
+                let group = Group::find(&locked, group);
+                group.prefetch_adjacency(request.direction);
+                for (partition, slot) in group.at {
                     let next = (slot != NO_SLOT)
-                        .then(|| locked.of(gui).expand(slot, row as u32, &want, place, out))
+                        .then(|| partition.expand(slot, row as u32, &want, place, out))
                         .flatten();
                     place = next.unwrap_or_default();
                     row += usize::from(next.is_none());
@@ -345,13 +360,12 @@ impl Apl for Store {
         for piece in frontier.chunks(PIECE) {
             let locked = self.lock(at, piece.iter().copied())?;
             for group in piece.chunks(GROUP) {
-                let slots = slots_of(&locked, group);
-                if group.len() > 1 {
-                    prefetch_adjacency(&locked, group, &slots, request.direction);
-                }
-                out.extend(group.iter().zip(slots).map(|(&gui, slot)| {
-                    if slot == NO_SLOT { 0 } else { locked.of(gui).degree(slot, &want) }
-                }));
+                let group = Group::find(&locked, group);
+                group.prefetch_adjacency(request.direction);
+                let degree = |(partition, slot): &(&Partition, u32)| {
+                    if *slot == NO_SLOT { 0 } else { partition.degree(*slot, &want) }
+                };
+                out.extend(group.at.iter().map(degree));
             }
         }
         Ok(())
