@@ -33,8 +33,7 @@ test("bad requests", async (t) => {
 
   await t.test("a syntax error names line and column", async () => {
     const first = await refusal(await inCypher("MATCH (n) RETRUN n"), "MalformedQueryException");
-    assert.match(first, /line 1/i);
-    assert.match(first, /column 11|1:11/);
+    assert.match(first, / at 1:11$/);
     const second = await refusal(
       await inCypher("MATCH (n)\nWHERE n.x = = 1\nRETURN n"),
       "MalformedQueryException",

@@ -127,7 +127,7 @@ impl Shared {
             job.committed(self.sequencer.commit_load(commit)?);
         }
         job.done(outcome.done().map(ToString::to_string).collect());
-        job.end(LoadState::InProgress, None, self.clock.wall());
+        job.end(LoadState::Completed, None, self.clock.wall());
         self.save(job);
         Ok(())
     }

@@ -1,0 +1,121 @@
+//! Gherkin scenarios about Gremlin, run through the whole engine in process.
+//!
+//! Two sources: the project's own scenarios (`tests/scenarios/gremlin`), in which every step must be supported, and
+//! TinkerPop's features, if `GREMLIN_FEATURES` names a directory that holds them (the `gremlin-test` jar, unpacked). With
+//! `GREMLIN_GRATEFUL` naming `grateful-dead-v1.json` of the same jar the scenarios on that graph run too.
+//!
+//! A scenario of TinkerPop's may be refused as not supported yet. Any other failure must stand in
+//! `expected_failures.txt` with its reason; one that stands there and passes fails the test as well.
+
+mod graphs;
+mod notation;
+mod scenario;
+
+use gherkin::{Feature, GherkinEnv};
+use graphs::Graphs;
+use scenario::Outcome;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Feature files below a directory, sorted.
+fn features(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("a directory of features") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            features(&path, found);
+        } else if path.extension().is_some_and(|e| e == "feature") {
+            found.push(path);
+        }
+    }
+    found.sort();
+}
+
+/// Runs every scenario below a directory: its name (file and title) and what became of it.
+fn run(directory: &Path) -> Vec<(String, Outcome)> {
+    let mut files = vec![];
+    features(directory, &mut files);
+    assert!(!files.is_empty(), "no feature files in {}", directory.display());
+    let only = std::env::var("GREMLIN_SCENARIO").unwrap_or_default();
+    let mut graphs = Graphs::default();
+    let mut outcomes = vec![];
+    for file in files {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&file).expect("a readable file");
+        let feature = Feature::parse(text + "\n", GherkinEnv::default())
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        for scenario in feature.scenarios {
+            let name = format!("{stem}: {}", scenario.name);
+            if name.contains(&only) {
+                outcomes.push((name, scenario::run(&scenario, &mut graphs)));
+            }
+        }
+    }
+    outcomes
+}
+
+#[test]
+fn own_scenarios_hold() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/gremlin");
+    let mut wrong = vec![];
+    for (name, outcome) in run(&directory) {
+        match outcome {
+            Outcome::Passed => {}
+            Outcome::Unsupported(what) => wrong.push(format!("{name}\n    not supported: {what}")),
+            Outcome::LeftOut(why) => wrong.push(format!("{name}\n    left out: {why}")),
+            Outcome::Failed(why) => wrong.push(format!("{name}\n    {why}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{} scenarios fail\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The reviewed list: a line `name | reason` for each scenario that is known to fail.
+fn expected_failures() -> BTreeMap<&'static str, &'static str> {
+    include_str!("expected_failures.txt")
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(|line| line.split_once(" | ").unwrap_or_else(|| panic!("no reason given: {line}")))
+        .collect()
+}
+
+#[test]
+fn tinkerpop_scenarios_hold() {
+    let mut expected = expected_failures();
+    assert!(expected.values().all(|reason| !reason.trim().is_empty()), "a listed failure lacks its reason");
+    // TinkerPop's features are not part of this repository.
+    let Ok(directory) = std::env::var("GREMLIN_FEATURES") else { return };
+    let (mut passed, mut listed, mut wrong) = (0, 0, vec![]);
+    let (mut unsupported, mut left_out) = (BTreeMap::<String, u32>::new(), BTreeMap::<String, u32>::new());
+    let mut seen = BTreeSet::new();
+    for (name, outcome) in run(Path::new(&directory)) {
+        assert!(seen.insert(name.clone()), "two scenarios are named {name}");
+        let known = expected.remove(name.as_str());
+        match (outcome, known) {
+            (Outcome::Passed, None) => passed += 1,
+            (Outcome::Failed(_), Some(_)) => listed += 1,
+            (Outcome::Failed(why), None) => wrong.push(format!("{name}\n    {why}")),
+            (_, Some(_)) => wrong.push(format!("{name}\n    is listed as a failure and does not fail")),
+            (Outcome::Unsupported(what), None) => *unsupported.entry(what).or_default() += 1,
+            (Outcome::LeftOut(why), None) => *left_out.entry(why).or_default() += 1,
+        }
+    }
+    let total = |counts: &BTreeMap<String, u32>| counts.values().sum::<u32>();
+    println!(
+        "{} scenarios: {passed} pass, {} not supported yet, {} left out, {listed} listed failures, {} wrong",
+        seen.len(),
+        total(&unsupported),
+        total(&left_out),
+        wrong.len()
+    );
+    for (title, counts) in [("not supported yet", unsupported), ("left out", left_out)] {
+        println!("{title}:");
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), name.clone()));
+        for (name, count) in counts {
+            println!("{count:5} {name}");
+        }
+    }
+    if std::env::var("GREMLIN_SCENARIO").is_err() {
+        wrong.extend(expected.keys().map(|name| format!("{name}\n    is listed as a failure and does not exist")));
+    }
+    assert!(wrong.is_empty(), "{} scenarios are wrong\n{}", wrong.len(), wrong.join("\n"));
+}

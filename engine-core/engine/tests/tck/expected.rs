@@ -1,0 +1,12 @@
+//! The reviewed list of scenarios that fail: `NAME :: reason`, a line each; lines that begin with `#` are remarks.
+
+use std::collections::BTreeMap;
+
+/// Names and reasons.
+pub fn list() -> BTreeMap<&'static str, &'static str> {
+    let lines = include_str!("expected_failures.txt").lines();
+    lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(|line| line.rsplit_once(" :: ").unwrap_or_else(|| panic!("no reason: {line}")))
+        .collect()
+}

@@ -1,0 +1,203 @@
+//! Runs a scenario, step by step, against a graph of its own.
+
+use crate::compare::{self, Mode};
+use crate::feature::{Scenario, Step};
+use crate::graph::Contents;
+use crate::notation::Expected;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use tidegraph_engine::{Answer, Database, Error, Language, Options, Parameters, Query};
+use tidegraph_types::{ErrorCode, Kind, Value};
+
+/// What became of a scenario.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    Passed,
+    /// It needs something that Tidegraph refuses by name.
+    Unsupported(String),
+    Failed(String),
+}
+
+/// Runs a scenario; `graphs` is where named graphs are.
+pub fn run(scenario: &Scenario, graphs: &Path) -> Outcome {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let mut run = Run::new(graphs);
+        scenario.steps.iter().try_for_each(|step| run.step(step))
+    }));
+    match result {
+        Ok(Ok(())) => Outcome::Passed,
+        Ok(Err(outcome)) => outcome,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
+            Outcome::Failed(format!("panic: {text}"))
+        }
+    }
+}
+
+struct Run<'a> {
+    graphs: &'a Path,
+    database: Arc<Database>,
+    parameters: Parameters,
+    /// The text of the last query, for messages.
+    text: String,
+    /// What the last query gave, and the graph before it.
+    last: Option<(Result<Answer, Error>, Contents)>,
+}
+
+type Done = Result<(), Outcome>;
+
+fn failed(message: impl Into<String>) -> Done {
+    Err(Outcome::Failed(message.into()))
+}
+
+impl From<Error> for Outcome {
+    fn from(error: Error) -> Self {
+        let text = format!("{}: {error}", error.code());
+        if error.code() == ErrorCode::UnsupportedOperation {
+            // Without the place, so that they can be counted.
+            let text = error.to_string();
+            Self::Unsupported(text.rsplit_once(" at ").map_or(&*text, |(name, _)| name).to_owned())
+        } else {
+            Self::Failed(text)
+        }
+    }
+}
+
+impl<'a> Run<'a> {
+    fn new(graphs: &'a Path) -> Self {
+        let options = Options { partitions: 2, query_timeout_ms: 20_000, ..Options::default() };
+        let database = Database::open(options).expect("an empty graph");
+        Self { graphs, database, parameters: Parameters::default(), text: String::new(), last: None }
+    }
+
+    fn ask(&self, text: &str, parameters: &Parameters) -> Result<Answer, Error> {
+        self.database.query(&Query::new(Language::OpenCypher, text, parameters))
+    }
+
+    fn step(&mut self, step: &Step) -> Done {
+        let text = step.text.as_str();
+        match text {
+            "an empty graph" | "any graph" => Ok(()),
+            "having executed:" => {
+                self.ask(&step.doc, &Parameters::default())?;
+                Ok(())
+            }
+            "parameters are:" => {
+                for row in &step.table {
+                    self.parameters.insert(row[0].as_str().into(), self.expected(&row[1])?.to_value());
+                }
+                Ok(())
+            }
+            "executing query:" | "executing control query:" => {
+                let before = Contents::of(&self.database)?;
+                self.text.clone_from(&step.doc);
+                self.last = Some((self.ask(&step.doc, &self.parameters), before));
+                Ok(())
+            }
+            "the result should be empty" => {
+                let answer = self.answer()?;
+                self.explain(compare::rows(&[], &answer.rows, Mode::default()))
+            }
+            "no side effects" => self.side_effects(&BTreeMap::new()),
+            "the side effects should be:" => {
+                let wanted = step.table.iter().map(|row| (row[0].clone(), row[1].parse().expect("a count")));
+                self.side_effects(&wanted.collect())
+            }
+            _ if text.starts_with("the result should be") => self.result(step),
+            _ if text.contains(" should be raised at ") => self.error(text),
+            // Its CALL is refused by name.
+            _ if text.starts_with("there exists a procedure") => Ok(()),
+            _ => match text.strip_prefix("the ").and_then(|text| text.strip_suffix(" graph")) {
+                Some(name) => self.named_graph(name),
+                None => failed(format!("what is this step? {text}")),
+            },
+        }
+    }
+
+    fn expected(&self, cell: &str) -> Result<Expected, Outcome> {
+        Expected::parse(cell).map_err(|e| Outcome::Failed(format!("cell of a table: {e}")))
+    }
+
+    fn named_graph(&self, name: &str) -> Done {
+        let path = self.graphs.join(name).join(format!("{name}.cypher"));
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                self.ask(&text, &Parameters::default())?;
+                Ok(())
+            }
+            Err(error) => failed(format!("{}: {error}", path.display())),
+        }
+    }
+
+    fn last(&self) -> &(Result<Answer, Error>, Contents) {
+        self.last.as_ref().expect("a query before what should be")
+    }
+
+    fn answer(&self) -> Result<&Answer, Outcome> {
+        match &self.last().0 {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(match error.clone().into() {
+                Outcome::Failed(message) => Outcome::Failed(format!("{message}\n{}", self.text)),
+                other => other,
+            }),
+        }
+    }
+
+    fn explain(&self, result: Result<(), String>) -> Done {
+        result.map_err(|message| Outcome::Failed(format!("{message}\n{}", self.text)))
+    }
+
+    fn result(&self, step: &Step) -> Done {
+        let answer = self.answer()?;
+        let mode = Mode {
+            in_order: step.text.contains("in order"),
+            ignore_list_order: step.text.contains("ignoring element order for lists"),
+        };
+        let (header, table) = step.table.split_first().expect("a header");
+        let mut slots = vec![];
+        for column in header {
+            match answer.columns.iter().position(|c| c == column) {
+                Some(at) if header.len() == answer.columns.len() => slots.push(at),
+                _ => return failed(format!("columns {:?}, expected {header:?}\n{}", answer.columns, self.text)),
+            }
+        }
+        let mut expected = vec![];
+        for row in table {
+            expected.push(row.iter().map(|cell| self.expected(cell)).collect::<Result<Vec<_>, _>>()?);
+        }
+        let found: Vec<Vec<Value>> =
+            answer.rows.iter().map(|row| slots.iter().map(|&at| row[at].clone()).collect()).collect();
+        self.explain(compare::rows(&expected, &found, mode))
+    }
+
+    /// `a TypeError should be raised at runtime: InvalidArgumentValue`. Tidegraph's codes are coarser than the TCK's
+    /// names; what is held is that the request is refused as wrong, and before it runs where that is asked.
+    fn error(&self, wanted: &str) -> Done {
+        let error = match &self.last().0 {
+            Ok(answer) => {
+                return failed(format!("no error, {} rows; expected: {wanted}\n{}", answer.rows.len(), self.text));
+            }
+            Err(error) => error,
+        };
+        let early = matches!(error.code(), ErrorCode::MalformedQuery | ErrorCode::MissingParameter);
+        match error.code() {
+            ErrorCode::UnsupportedOperation => Err(error.clone().into()),
+            code if code.kind() != Kind::Invalid || wanted.contains("compile time") && !early => {
+                failed(format!("{code}: {error}; expected: {wanted}\n{}", self.text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn side_effects(&self, wanted: &BTreeMap<String, usize>) -> Done {
+        let changes = Contents::of(&self.database)?.changes_since(&self.last().1);
+        if changes == *wanted {
+            Ok(())
+        } else {
+            failed(format!("side effects {changes:?}, expected {wanted:?}\n{}", self.text))
+        }
+    }
+}
