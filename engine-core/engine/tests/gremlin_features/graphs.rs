@@ -33,7 +33,8 @@ const MODERN: &str = "g.addV('person').property(id, 1).property('name', 'marko')
   addE('created').from('6').to('3').property(id, 12).property('weight', 0.2D)";
 
 /// Without the meta-properties that TinkerPop's has: those are not supported.
-const CREW: &str = "g.addV('person').property(id, 1).property('name', 'marko').property(list, 'location', 'san diego').
+const CREW: &str =
+    "g.addV('person').property(id, 1).property('name', 'marko').property(list, 'location', 'san diego').
     property(list, 'location', 'santa cruz').property(list, 'location', 'brussels').
     property(list, 'location', 'santa fe').as('1').
   addV('person').property(id, 7).property('name', 'stephen').property(list, 'location', 'centreville').
@@ -106,7 +107,8 @@ fn write(database: &Database, language: Language, text: &str, parameters: &Param
 /// Reads a line of GraphSON 1 for each vertex, with its outgoing edges.
 fn grateful(database: &Database, file: &str) {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let (mut vertices, mut edges) = (BTreeMap::<String, Vec<Value>>::new(), BTreeMap::<String, Vec<Value>>::new());
+    let (mut vertices, mut edges) =
+        (BTreeMap::<String, Vec<Value>>::new(), BTreeMap::<String, Vec<Value>>::new());
     for line in text.lines() {
         let vertex: serde_json::Value = serde_json::from_str(line).expect("a vertex");
         let id = vertex["id"].to_string();

@@ -115,7 +115,9 @@ fn tinkerpop_scenarios_hold() {
         }
     }
     if std::env::var("GREMLIN_SCENARIO").is_err() {
-        wrong.extend(expected.keys().map(|name| format!("{name}\n    is listed as a failure and does not exist")));
+        wrong.extend(
+            expected.keys().map(|name| format!("{name}\n    is listed as a failure and does not exist")),
+        );
     }
     assert!(wrong.is_empty(), "{} scenarios are wrong\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -16,7 +16,9 @@ const WORD: char = '\u{1}';
 /// The value of a text, with vertices and edges looked up in the graph.
 pub fn value(text: &str, graph: &Database) -> Result<Value> {
     let inside = |prefix: &str| {
-        text.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('[')).and_then(|rest| rest.strip_suffix(']'))
+        text.strip_prefix(prefix)
+            .and_then(|rest| rest.strip_prefix('['))
+            .and_then(|rest| rest.strip_suffix(']'))
     };
     match text {
         "null" => return Ok(Value::Null),
@@ -73,7 +75,13 @@ pub fn value(text: &str, graph: &Database) -> Result<Value> {
         return symbol(&[Symbol::Id, Symbol::Label, Symbol::Key, Symbol::Value], token);
     }
     if let Some(token) = inside("D") {
-        let token = if token == "from" { "OUT" } else if token == "to" { "IN" } else { token };
+        let token = if token == "from" {
+            "OUT"
+        } else if token == "to" {
+            "IN"
+        } else {
+            token
+        };
         return symbol(&[Symbol::Out, Symbol::In], token);
     }
     if let Some(token) = inside("M") {
@@ -209,8 +217,7 @@ pub fn literal(value: &Value) -> Option<String> {
 
 /// Whether a value of an answer is the expected one. Numbers must be of the same type; maps and sets may have any order.
 pub fn same(expected: &Value, actual: &Value) -> bool {
-    let ordered =
-        |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b));
+    let ordered = |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b));
     match (expected, actual) {
         (Value::VertexData(a), Value::VertexData(b)) => a.id == b.id,
         (Value::EdgeData(a), Value::EdgeData(b)) => a.id == b.id,
@@ -254,7 +261,9 @@ pub fn show(value: &Value) -> String {
         }
         Value::Entry(entry) => format!("{}={}", show(&entry.0), show(&entry.1)),
         Value::VertexData(data) => format!("v[{}]", data.id),
-        Value::EdgeData(data) => format!("e[{}:{}-{}->{}]", data.id, data.source_id, data.label, data.target_id),
+        Value::EdgeData(data) => {
+            format!("e[{}:{}-{}->{}]", data.id, data.source_id, data.label, data.target_id)
+        }
         Value::Property(p) => format!("vp[{}-{}->{}]", show(&p.owner), p.key, show(&p.value)),
         other => format!("{other:?}"),
     }

@@ -28,7 +28,10 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 #[derive(Default)]
 struct World {
     graph: Option<Arc<Database>>,
-    parameters: Vec<(String, String)>,
+    /// With vertices and edges as they were when the parameter was defined.
+    parameters: Vec<(String, Result<Value, String>)>,
+    /// Parameters that stand for a predicate, as text.
+    predicates: Vec<(String, String)>,
     traversal: String,
     result: Vec<Value>,
     error: Option<Error>,
@@ -50,7 +53,8 @@ pub fn run(scenario: &Scenario, graphs: &mut Graphs) -> Outcome {
 
 /// The text between the first and the last quotation mark.
 fn quoted(text: &str) -> String {
-    let inner = text.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"')).map_or("", |(inner, _)| inner);
+    let inner =
+        text.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"')).map_or("", |(inner, _)| inner);
     inner.replace("\\\"", "\"")
 }
 
@@ -66,20 +70,31 @@ impl World {
         let text = step.value.as_str();
         if let Some(name) = text.strip_prefix("the ").and_then(|rest| rest.strip_suffix(" graph")) {
             let graph = graphs.get(name);
-            self.graph = Some(graph.ok_or_else(|| Outcome::LeftOut(format!("data of {name} is not at hand")))?);
+            self.graph =
+                Some(graph.ok_or_else(|| Outcome::LeftOut(format!("data of {name} is not at hand")))?);
         } else if text == "an unsupported test" {
             return Err(Outcome::LeftOut("TinkerPop does not run it either".into()));
         } else if text == "the graph initializer of" {
             let text = step.docstring.clone().unwrap_or_default();
             match self.ask(&text) {
                 Ok(_) => {}
-                Err(Ok(error)) if error.code() == ErrorCode::UnsupportedOperation => return Err(refusal(&error)),
+                Err(Ok(error)) if error.code() == ErrorCode::UnsupportedOperation => {
+                    return Err(refusal(&error));
+                }
                 Err(Ok(error)) => return Err(Outcome::Failed(format!("initializer: {error}\n{text}"))),
                 Err(Err(outcome)) => return Err(outcome),
             }
         } else if let Some(rest) = text.strip_prefix("using the parameter ") {
             let name = rest.split(' ').next().unwrap_or_default();
-            self.parameters.push((name.to_owned(), quoted(rest)));
+            let value = value(&quoted(rest), self.graph()?);
+            match rest.strip_prefix(name).and_then(|of| of.strip_prefix(" of ")).and_then(|of| of.split_once('(')) {
+                Some((predicate, _)) => {
+                    let operand = value.ok().as_ref().and_then(literal);
+                    let operand = operand.ok_or_else(|| Outcome::Failed(format!("no operand: {rest}")))?;
+                    self.predicates.push((name.to_owned(), format!("{predicate}({operand})")));
+                }
+                None => self.parameters.push((name.to_owned(), value)),
+            }
         } else if text == "the traversal of" {
             self.traversal = step.docstring.clone().unwrap_or_default();
         } else if text == "iterated to list" || text == "iterated next" {
@@ -117,12 +132,17 @@ impl World {
     /// written out.
     fn ask(&self, text: &str) -> Result<Vec<Value>, Result<Error, Outcome>> {
         let graph = self.graph().map_err(Err)?;
+        let mut text = text.to_owned();
+        for (name, predicate) in &self.predicates {
+            text = replaced(&text, name, predicate).unwrap_or(text);
+        }
+        let text = text.as_str();
         let mut parameters = Parameters::default();
-        for (name, notation) in &self.parameters {
+        for (name, value) in &self.parameters {
             if replaced(text, name, "").is_none() {
                 continue;
             }
-            let value = value(notation, graph).map_err(|why| {
+            let value = value.clone().map_err(|why| {
                 Err(if why.starts_with("a ") { Outcome::LeftOut(why) } else { Outcome::Failed(why) })
             })?;
             parameters.insert(name.as_str().into(), value);
@@ -130,7 +150,8 @@ impl World {
         let bindable = parameters.values().all(|v| !literal(v).is_some_and(|text| text.contains("Merge.")));
         let first = if bindable { Some(self.query(graph, text, &parameters)) } else { None };
         match first {
-            Some(Err(error)) if error.code() == ErrorCode::UnsupportedOperation && !parameters.is_empty() => {}
+            Some(Err(error)) if error.code() == ErrorCode::UnsupportedOperation && !parameters.is_empty() => {
+            }
             Some(answer) => return answer.map_err(Ok),
             None => {}
         }
@@ -157,7 +178,9 @@ impl World {
             // Messages are the engine's own; that it is an error of the request's is what counts.
             return match &self.error {
                 None => Err(self.wrong("an error was expected")),
-                Some(error) if error.code() == ErrorCode::Internal => Err(self.wrong("a clean error was expected")),
+                Some(error) if error.code() == ErrorCode::Internal => {
+                    Err(self.wrong("a clean error was expected"))
+                }
                 Some(_) => Ok(()),
             };
         }
@@ -165,13 +188,18 @@ impl World {
             return Err(Outcome::Failed(format!("{}: {error}", error.code())));
         }
         if let Some(rest) = text.strip_prefix("the result should have a count of ") {
-            let count: usize = rest.trim().parse().map_err(|_| Outcome::Failed(format!("no count: {rest}")))?;
+            let count: usize =
+                rest.trim().parse().map_err(|_| Outcome::Failed(format!("no count: {rest}")))?;
             // The entries of a map are counted, as TinkerPop's runners do.
             let actual = match self.result.as_slice() {
                 [Value::Map(map)] if count != 1 => map.len(),
                 values => values.len(),
             };
-            return if actual == count { Ok(()) } else { Err(self.wrong(&format!("{count} results expected"))) };
+            return if actual == count {
+                Ok(())
+            } else {
+                Err(self.wrong(&format!("{count} results expected")))
+            };
         }
         if let Some(rest) = text.strip_prefix("the graph should return ") {
             let count: usize = rest.split(' ').next().unwrap_or_default().parse().unwrap_or(usize::MAX);
@@ -188,7 +216,11 @@ impl World {
         }
         match text {
             "the result should be empty" => {
-                if self.result.is_empty() { Ok(()) } else { Err(self.wrong("no result expected")) }
+                if self.result.is_empty() {
+                    Ok(())
+                } else {
+                    Err(self.wrong("no result expected"))
+                }
             }
             "the result should be ordered" => {
                 let expected = self.expected(step)?;
@@ -213,7 +245,8 @@ impl World {
     fn expected(&self, step: &Step) -> Result<Vec<Value>, Outcome> {
         let graph = self.graph()?;
         let rows = step.table.iter().flat_map(|table| table.rows.iter().skip(1));
-        rows.map(|row| value(row.first().map_or("", |cell| cell.trim()), graph).map_err(Outcome::Failed)).collect()
+        rows.map(|row| value(row.first().map_or("", |cell| cell.trim()), graph).map_err(Outcome::Failed))
+            .collect()
     }
 
     fn holds(&self, holds: bool, expected: &[Value]) -> Result<(), Outcome> {
