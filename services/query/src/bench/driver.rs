@@ -5,6 +5,7 @@ use super::report::Figure;
 use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tidegraph_engine::Database;
@@ -16,8 +17,8 @@ pub type Next<'a> = dyn Fn(&mut ChaCha8Rng) -> Vec<Call> + Sync + 'a;
 pub struct Round {
     /// Calls that were answered.
     pub calls: u64,
-    /// Calls that ended in an error.
-    pub errors: u64,
+    /// What went wrong first, if anything did.
+    pub error: Option<String>,
     seconds: f64,
     /// Latencies in nanoseconds.
     latencies: Histogram<u64>,
@@ -41,11 +42,11 @@ fn histogram() -> anyhow::Result<Histogram<u64>> {
 /// A round of calls inside this process, a thread a client.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 pub fn embedded(database: &Database, clients: usize, length: Duration, seed: u64, next: &Next) -> anyhow::Result<Round> {
-    let (calls, errors) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (calls, error) = (AtomicU64::new(0), std::sync::Mutex::new(None));
     let start = Instant::now();
     let latencies = std::thread::scope(|scope| {
         let work = |client: u64| {
-            let (calls, errors) = (&calls, &errors);
+            let (calls, error) = (&calls, &error);
             scope.spawn(move || -> anyhow::Result<Histogram<u64>> {
                 let mut random = ChaCha8Rng::seed_from_u64(seed ^ (client << 32));
                 let mut latencies = histogram()?;
@@ -54,8 +55,11 @@ pub fn embedded(database: &Database, clients: usize, length: Duration, seed: u64
                         let began = Instant::now();
                         let result = call.embedded(database);
                         latencies.saturating_record(began.elapsed().as_nanos() as u64);
-                        let counter = if result.is_ok() { calls } else { errors };
-                        counter.fetch_add(1, Ordering::Relaxed);
+                        calls.fetch_add(1, Ordering::Relaxed);
+                        if let Err(e) = result {
+                            let mut first = error.lock().unwrap_or_else(PoisonError::into_inner);
+                            first.get_or_insert_with(|| format!("{e:#} in {call:?}"));
+                        }
                     }
                 }
                 Ok(latencies)
@@ -69,8 +73,8 @@ pub fn embedded(database: &Database, clients: usize, length: Duration, seed: u64
         }
         anyhow::Ok(all)
     })?;
-    let (calls, errors) = (calls.into_inner(), errors.into_inner());
-    Ok(Round { calls, errors, seconds: start.elapsed().as_secs_f64(), latencies })
+    let error = error.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Round { calls: calls.into_inner(), error, seconds: start.elapsed().as_secs_f64(), latencies })
 }
 
 /// A round of calls over HTTP, a connection a client.
@@ -86,32 +90,36 @@ pub fn network(address: &str, clients: usize, length: Duration, seed: u64, next:
         let work = connections.into_iter().enumerate().map(|(client, mut connection)| async move {
             let mut random = ChaCha8Rng::seed_from_u64(seed ^ ((client as u64) << 32));
             let mut latencies = histogram()?;
-            let (mut calls, mut errors) = (0, 0);
+            let (mut calls, mut error) = (0, None);
             while start.elapsed() < length {
                 for call in next(&mut random) {
                     let began = Instant::now();
                     let result = connection.call(&call).await;
                     latencies.saturating_record(began.elapsed().as_nanos() as u64);
-                    *(if result.is_ok() { &mut calls } else { &mut errors }) += 1;
+                    calls += 1;
+                    if let Err(e) = result {
+                        error.get_or_insert_with(|| format!("{e:#} in {call:?}"));
+                    }
                 }
             }
-            anyhow::Ok((calls, errors, latencies))
+            anyhow::Ok((calls, error, latencies))
         });
         let results = futures_util::future::try_join_all(work).await?;
-        let (mut calls, mut errors, mut all) = (0, 0, histogram()?);
+        let (mut calls, mut error, mut all) = (0, None, histogram()?);
         for (c, e, latencies) in results {
             calls += c;
-            errors += e;
+            error = error.or(e);
             all.add(latencies)?;
         }
-        Ok(Round { calls, errors, seconds: start.elapsed().as_secs_f64(), latencies: all })
+        Ok(Round { calls, error, seconds: start.elapsed().as_secs_f64(), latencies: all })
     })
 }
 
 /// The figure of several rounds: medians of rate and quantiles.
 pub fn figure(metric: impl Into<String>, rounds: &[Round]) -> anyhow::Result<Figure> {
-    let errors: u64 = rounds.iter().map(|r| r.errors).sum();
-    anyhow::ensure!(errors == 0, "{errors} calls ended in an error");
+    if let Some(error) = rounds.iter().find_map(|r| r.error.as_ref()) {
+        anyhow::bail!("a call ended in an error: {error}");
+    }
     let median = |of: &dyn Fn(&Round) -> f64| {
         let mut values: Vec<f64> = rounds.iter().map(of).collect();
         values.sort_by(f64::total_cmp);

@@ -41,7 +41,8 @@ impl Tidegraph {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let filter = tracing_subscriber::EnvFilter::try_from_env("TIDEGRAPH_LOG")
             .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+        let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        tracing_subscriber::fmt().with_ansi(ansi).with_env_filter(filter).with_writer(std::io::stderr).init();
         match self.command {
             Command::Serve(command) => command.run(),
             Command::Load(command) => command.run(),
