@@ -63,7 +63,9 @@ fn matches(expected: &Expected, found: &Value, mode: Mode) -> bool {
         }
         (Expected::Map(a), Value::Map(b)) => {
             a.len() == b.len()
-                && a.iter().all(|(k, v)| b.get(&Value::string(k.as_str())).is_some_and(|found| matches(v, found, mode)))
+                && a.iter().all(|(k, v)| {
+                    b.get(&Value::string(k.as_str())).is_some_and(|found| matches(v, found, mode))
+                })
         }
         (Expected::Node(..), Value::VertexData(data)) => node(expected, data, mode),
         (Expected::Edge(..), Value::EdgeData(data)) => edge(expected, data, mode),
@@ -87,9 +89,9 @@ fn edge(expected: &Expected, found: &EdgeData, mode: Mode) -> bool {
     let Expected::Edge(label, properties) = expected else { return false };
     found.label == **label
         && properties.len() == found.properties.len()
-        && properties.iter().all(|(key, value)| {
-            found.properties.iter().any(|(k, v)| *k == **key && matches(value, v, mode))
-        })
+        && properties
+            .iter()
+            .all(|(key, value)| found.properties.iter().any(|(k, v)| *k == **key && matches(value, v, mode)))
 }
 
 fn path(first: &Expected, rest: &[(Expected, bool, Expected)], found: &Path, mode: Mode) -> bool {

@@ -135,7 +135,10 @@ fn expand(file: &str, background: &[Step], outline: Outline) -> Vec<Scenario> {
         let (header, rows) = table.split_first().expect("a header");
         for row in rows {
             let fill = |text: &String| {
-                header.iter().zip(row).fold(text.clone(), |text, (key, cell)| text.replace(&format!("<{key}>"), cell))
+                header
+                    .iter()
+                    .zip(row)
+                    .fold(text.clone(), |text, (key, cell)| text.replace(&format!("<{key}>"), cell))
             };
             let steps = steps.iter().map(|step| Step {
                 text: fill(&step.text),

@@ -1,6 +1,6 @@
 //! Scenarios in the notation of openCypher's Technology Compatibility Kit, through the whole engine in one process.
 //!
-//! Our own, in `tests/scenarios/`, always run and must pass. The kit itself is not part of this repository: set
+//! Our own, in `tests/scenarios/opencypher/`, always run and must pass. The kit itself is not part of this repository: set
 //! `TCK_FEATURES` to the folder into which `org.opencypher:tck` was unpacked (the one with `features/` and `graphs/`)
 //! to run it. What the language does not have yet is counted. What fails must be listed, with its reason, in
 //! `expected_failures.txt`; what is listed and passes must be taken off the list. `TCK_ONLY` names a part of the
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 #[test]
 fn own_scenarios() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/opencypher");
     let scenarios = feature::read_folder(&folder);
     assert!(scenarios.len() >= 40, "only {} scenarios in {}", scenarios.len(), folder.display());
     let faults: Vec<String> = scenarios
@@ -61,7 +61,10 @@ fn tck() {
             Outcome::Unsupported(name) => {
                 *unsupported.entry(name).or_default() += 1;
                 if reason.is_some() {
-                    faults.push(format!("{}\n  is unsupported, but is listed as an expected failure", scenario.name));
+                    faults.push(format!(
+                        "{}\n  is unsupported, but is listed as an expected failure",
+                        scenario.name
+                    ));
                 }
             }
             Outcome::Failed(message) => {

@@ -37,7 +37,8 @@ impl Expected {
             Self::String(v) => Value::string(v.as_str()),
             Self::List(items) => Value::List(items.iter().map(Self::to_value).collect::<Vec<_>>().into()),
             Self::Map(entries) => {
-                let map: Map = entries.iter().map(|(k, v)| (Value::string(k.as_str()), v.to_value())).collect();
+                let map: Map =
+                    entries.iter().map(|(k, v)| (Value::string(k.as_str()), v.to_value())).collect();
                 Value::Map(map.into())
             }
             Self::Node(..) | Self::Edge(..) | Self::Path(..) => panic!("an element is no parameter"),
@@ -221,8 +222,19 @@ impl Reader<'_> {
 #[test]
 fn cells_are_read() {
     for good in [
-        "null", "-1", "1.5e-3", "'it\\'s'", "[1, [2], 'a']", "{a: 1, b: {}}", "()", "(:A:B {x: 'y'})", "[:T {w: 1}]",
-        "<(:A)-[:T]->(:B)<-[:S {x: 1}]-()>", "[[:T], [:S]]", "NaN", "[]",
+        "null",
+        "-1",
+        "1.5e-3",
+        "'it\\'s'",
+        "[1, [2], 'a']",
+        "{a: 1, b: {}}",
+        "()",
+        "(:A:B {x: 'y'})",
+        "[:T {w: 1}]",
+        "<(:A)-[:T]->(:B)<-[:S {x: 1}]-()>",
+        "[[:T], [:S]]",
+        "NaN",
+        "[]",
     ] {
         assert!(Expected::parse(good).is_ok(), "{good}");
     }

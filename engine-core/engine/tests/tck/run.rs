@@ -161,7 +161,12 @@ impl<'a> Run<'a> {
         for column in header {
             match answer.columns.iter().position(|c| c == column) {
                 Some(at) if header.len() == answer.columns.len() => slots.push(at),
-                _ => return failed(format!("columns {:?}, expected {header:?}\n{}", answer.columns, self.text)),
+                _ => {
+                    return failed(format!(
+                        "columns {:?}, expected {header:?}\n{}",
+                        answer.columns, self.text
+                    ));
+                }
             }
         }
         let mut expected = vec![];
@@ -178,7 +183,11 @@ impl<'a> Run<'a> {
     fn error(&self, wanted: &str) -> Done {
         let error = match &self.last().0 {
             Ok(answer) => {
-                return failed(format!("no error, {} rows; expected: {wanted}\n{}", answer.rows.len(), self.text));
+                return failed(format!(
+                    "no error, {} rows; expected: {wanted}\n{}",
+                    answer.rows.len(),
+                    self.text
+                ));
             }
             Err(error) => error,
         };

@@ -3,6 +3,7 @@
 use super::error::Error;
 use super::text::to_text;
 use jiff::civil;
+use jiff::fmt::temporal::Pieces;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use tidegraph_types::Value;
@@ -78,15 +79,15 @@ pub(crate) fn to_string(name: &'static str, value: &Value) -> Result<Value, Erro
         .ok_or_else(|| Error::of_type(name, "a number, boolean, string or datetime", value))
 }
 
-/// `datetime(value)`: ISO 8601 text (without an offset: UTC; without a time: midnight), epoch milliseconds, or a map
+/// `datetime(value)`: ISO 8601 text (without an offset or zone: UTC; without a time: midnight), epoch milliseconds, or a map
 /// of components.
 pub(crate) fn datetime(name: &'static str, value: &Value) -> Result<Value, Error> {
     let out_of_range = || Error::argument(name, "is out of range", value);
     match value {
         Value::DateTime(_) => Ok(value.clone()),
-        Value::String(text) => parse_datetime(text)
-            .map(Value::DateTime)
-            .ok_or_else(|| Error::argument(name, "takes an ISO 8601 text", value)),
+        Value::String(text) => parse_datetime(text).map(Value::DateTime).ok_or_else(|| {
+            Error::argument(name, "takes an ISO 8601 text such as 2024-02-29T12:30:00+01:00", value)
+        }),
         Value::Map(_) => from_components(name, value),
         other => match other.as_i64() {
             Some(millis) => {
@@ -97,21 +98,21 @@ pub(crate) fn datetime(name: &'static str, value: &Value) -> Result<Value, Error
     }
 }
 
-/// A point in time from ISO 8601 text.
+/// A point in time from ISO 8601 text. An offset says more than the name of a zone behind it.
 fn parse_datetime(text: &str) -> Option<Timestamp> {
     let text = text.trim();
-    if let Ok(timestamp) = text.parse::<Timestamp>() {
-        return Some(timestamp);
-    }
-    // A text with a zone or offset that failed above must not pass as a local time.
-    let local = text.parse::<civil::DateTime>().ok();
-    let date = || text.parse::<civil::Date>().ok().map(|date| date.to_datetime(civil::Time::midnight()));
-    let month = || match text.len() {
-        4 => format!("{text}-01-01").parse::<civil::DateTime>().ok(),
-        7 => format!("{text}-01").parse::<civil::DateTime>().ok(),
-        _ => None,
+    let month = match text.len() {
+        4 => format!("{text}-01-01"),
+        7 => format!("{text}-01"),
+        _ => String::new(),
     };
-    local.or_else(date).or_else(month)?.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+    let pieces = Pieces::parse(if month.is_empty() { text } else { &month }).ok()?;
+    let local = pieces.date().to_datetime(pieces.time().unwrap_or(civil::Time::midnight()));
+    if let Some(offset) = pieces.to_numeric_offset() {
+        return offset.to_timestamp(local).ok();
+    }
+    let zone = pieces.to_time_zone().ok()?.unwrap_or(TimeZone::UTC);
+    local.to_zoned(zone).ok().map(|zoned| zoned.timestamp())
 }
 
 /// `datetime({year: …})` and `datetime({epochMillis: …})`.

@@ -244,8 +244,14 @@ fn points_in_time() {
             map([("year", 2020_i64.into()), ("millisecond", 7_i64.into()), ("hour", 1_i64.into())]),
             "2020-01-01T01:00:00.007Z",
         ),
-        (call(F::DateTime, [s("soon")]), Err("datetime() takes an ISO 8601 text: 'soon'")),
-        (call(F::DateTime, [s("2015-13-01")]), Err("datetime() takes an ISO 8601 text: '2015-13-01'")),
+        (
+            call(F::DateTime, [s("soon")]),
+            Err("datetime() takes an ISO 8601 text such as 2024-02-29T12:30:00+01:00: 'soon'"),
+        ),
+        (
+            call(F::DateTime, [s("2015-13-01")]),
+            Err("datetime() takes an ISO 8601 text such as 2024-02-29T12:30:00+01:00: '2015-13-01'"),
+        ),
         (call(F::DateTime, [l(i64::MAX)]), Err("datetime() is out of range: 9223372036854775807")),
         (call(F::DateTime, [e(true)]), Err("datetime() takes a string, integer or map, not true (boolean)")),
         (

@@ -185,20 +185,7 @@ Feature: Write
       | -relationships | 2 |
       | -labels        | 1 |
 
-  Scenario: [12] What was deleted has no properties to read
-    Given an empty graph
-    And having executed:
-      """
-      CREATE (:A {x: 1})-[:T {y: 2}]->(:B)
-      """
-    When executing query:
-      """
-      MATCH (a:A)-[t]->() DELETE t RETURN t.y
-      """
-    Then a EntityNotFound should be raised at runtime: DeletedEntityAccess
-    And no side effects
-
-  Scenario: [13] FOREACH writes and yields nothing
+  Scenario: [12] FOREACH writes and yields nothing
     Given an empty graph
     When executing query:
       """
@@ -211,7 +198,7 @@ Feature: Write
       | +labels        | 2 |
       | +properties    | 2 |
 
-  Scenario: [14] A request that fails at its end writes nothing
+  Scenario: [13] A request that fails at its end writes nothing
     Given an empty graph
     When executing query:
       """
@@ -220,7 +207,7 @@ Feature: Write
     Then a ArithmeticError should be raised at runtime: DivisionByZero
     And no side effects
 
-  Scenario: [15] A null in the pattern of MERGE
+  Scenario: [14] A null in the pattern of MERGE
     Given an empty graph
     When executing query:
       """
@@ -229,7 +216,7 @@ Feature: Write
     Then a SemanticError should be raised at runtime: MergeReadOwnWrites
     And no side effects
 
-  Scenario: [16] An edge needs a type and a direction to be made
+  Scenario: [15] An edge needs a type and a direction to be made
     Given any graph
     When executing query:
       """

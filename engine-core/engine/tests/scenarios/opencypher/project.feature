@@ -7,10 +7,10 @@ Feature: Project
       """
       UNWIND [{k: 'a', v: 1}, {k: 'b', v: 5}, {k: 'a', v: 3}, {k: 'b', v: null}] AS row
       RETURN row.k AS k, count(*) AS rows, count(row.v) AS values, sum(row.v) AS sum, avg(row.v) AS avg,
-             min(row.v) AS min, max(row.v) AS max, collect(row.v) AS all
+             min(row.v) AS min, max(row.v) AS max, collect(row.v) AS list
       """
     Then the result should be, in any order:
-      | k   | rows | values | sum | avg | min | max | all    |
+      | k   | rows | values | sum | avg | min | max | list   |
       | 'a' | 2    | 2      | 4   | 2.0 | 1   | 3   | [1, 3] |
       | 'b' | 2    | 1      | 5   | 5.0 | 5   | 5   | [5]    |
     And no side effects
@@ -19,11 +19,11 @@ Feature: Project
     Given any graph
     When executing query:
       """
-      UNWIND [] AS x RETURN count(x) AS count, sum(x) AS sum, collect(x) AS all, max(x) AS max
+      UNWIND [] AS x RETURN count(x) AS count, sum(x) AS sum, collect(x) AS list, max(x) AS max
       """
     Then the result should be, in any order:
-      | count | sum | all | max  |
-      | 0     | 0   | []  | null |
+      | count | sum | list | max  |
+      | 0     | 0   | []   | null |
     When executing control query:
       """
       UNWIND [] AS x RETURN x, count(*) AS count
