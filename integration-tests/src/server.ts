@@ -47,6 +47,8 @@ export interface ServerOptions {
   readonly args?: readonly string[];
   /** A line of shell to run before the binary, such as a limit of the process. */
   readonly prelude?: string;
+  /** Further variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A `tidegraph serve`, which can be stopped, killed and started again on the same data. */
@@ -92,7 +94,8 @@ export class Server {
     const [program = "", ...rest] = options.prelude
       ? ["bash", "-c", `${options.prelude}; exec "$@"`, "bash", ...command]
       : command;
-    const child = spawn(program, rest, { stdio: ["ignore", "pipe", "pipe"] });
+    const env = { ...process.env, ...options.env };
+    const child = spawn(program, rest, { stdio: ["ignore", "pipe", "pipe"], env });
     const gather = (chunk: Buffer) => {
       this.output += chunk.toString();
     };
@@ -148,13 +151,25 @@ export class Server {
   }
 }
 
+/** How a command is run. */
+export interface RunOptions {
+  readonly timeoutMs?: number;
+  /** What it reads from standard input. */
+  readonly input?: string;
+  /** Further variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** Runs the binary to its end. */
 export function runBinary(
   args: readonly string[],
-  timeoutMs = 60_000,
+  { timeoutMs = 60_000, input = "", env = {} }: RunOptions = {},
 ): Promise<Exit & { stdout: string; stderr: string }> {
   return new Promise((done, fail) => {
-    const child = spawn(binary(), args, { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(binary(), args, { stdio: "pipe", env: { ...process.env, ...env } });
+    // A command that ends early does not read its input.
+    child.stdin.on("error", () => {});
+    child.stdin.end(input);
     let stdout = "";
     let stderr = "";
     child.stdout.on("data", (chunk) => {
@@ -165,7 +180,7 @@ export function runBinary(
     });
     const timer = setTimeout(() => child.kill("SIGKILL"), timeoutMs);
     child.on("error", fail);
-    child.on("exit", (code, signal) => {
+    child.on("close", (code, signal) => {
       clearTimeout(timer);
       done({ code, signal, stdout, stderr });
     });
