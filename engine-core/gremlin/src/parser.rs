@@ -561,9 +561,9 @@ fn timestamp(text: &str) -> Option<Timestamp> {
         .parse::<jiff::civil::DateTime>()
         .or_else(|_| text.parse::<jiff::civil::Date>().map(|date| date.at(0, 0, 0, 0)))
         .ok()?;
-    // A text with an offset that the first attempt refused must not lose it here.
+    // A text with an offset that the first attempt refused, or with a zone, must not lose it here.
     let after_date = text.get(10..).unwrap_or("");
-    if after_date.contains(['Z', 'z', '+', '-']) {
+    if after_date.contains(['Z', 'z', '+', '-', '[']) {
         return None;
     }
     civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())

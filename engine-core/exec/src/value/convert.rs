@@ -79,8 +79,8 @@ pub(crate) fn to_string(name: &'static str, value: &Value) -> Result<Value, Erro
         .ok_or_else(|| Error::of_type(name, "a number, boolean, string or datetime", value))
 }
 
-/// `datetime(value)`: ISO 8601 text (without an offset or zone: UTC; without a time: midnight), epoch milliseconds, or a map
-/// of components.
+/// `datetime(value)`: ISO 8601 text (without an offset or zone: UTC; without a time: midnight), epoch milliseconds, or
+/// a map of components.
 pub(crate) fn datetime(name: &'static str, value: &Value) -> Result<Value, Error> {
     let out_of_range = || Error::argument(name, "is out of range", value);
     match value {
