@@ -45,6 +45,7 @@ fn syntax() {
         ("g.V()#", "unexpected character '#' at 1:6"),
         ("g.V().toList().out()", "out() follows the end of the traversal at 1:16"),
         ("g.V('ü').é()", "unknown step é() at 1:10"),
+        ("g.mergeV(['~id':'1'])", "a key or label of mergeV() cannot begin with '~' at 1:11"),
     ];
     for (text, message) in cases {
         assert_eq!(error(text), message, "{text}");
@@ -58,6 +59,7 @@ fn not_supported_yet() {
         ("g.V().outE().subgraph('x')", "subgraph()", 14),
         ("g.V().match(__.as('a').out().as('b'))", "match()", 7),
         ("g.V().aggregate('x')", "aggregate()", 7),
+        ("g.with('evaluationTimeout', 1000L).V()", "with('evaluationTimeout')", 3),
         ("g.V().group('x')", "group(side effect)", 7),
         ("g.V().values('age').math('_ + 1')", "math()", 21),
         ("g.withSack(1).V()", "withSack()", 3),

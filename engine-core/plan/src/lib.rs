@@ -26,6 +26,6 @@ pub use error::FrontEndError;
 pub use expr::{AggregateKind, Arithmetic, Comparison, Expr, Function, Quantifier};
 pub use op::{
     AggregateItem, ApplyKind, BindKind, Branch, Column, Op, Plan, PropertyAssignment, RepeatTest, ScanFilter,
-    ScanTest, Slot, SortKey,
+    ScanTest, Slot, SortKey, TotalOrder,
 };
 pub use pattern::{Length, MatchPattern, NamedPath, PatternEdge, PatternNode, Shortest};

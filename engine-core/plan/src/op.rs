@@ -111,11 +111,22 @@ pub enum BindKind {
     Count,
 }
 
+/// The total orders of `types::order`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TotalOrder {
+    /// openCypher's: null last.
+    OpenCypher,
+    /// Gremlin's: null first.
+    Gremlin,
+}
+
 /// Key of a sort.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SortKey {
-    /// What to sort by, in the total order of `types::order`.
+    /// What to sort by.
     pub expr: Expr,
+    /// How values of several types are ordered.
+    pub order: TotalOrder,
     /// Largest first.
     pub descending: bool,
 }

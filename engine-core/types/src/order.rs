@@ -1,11 +1,12 @@
 //! Equality, comparison and ordering of values, as the languages define them.
 //!
-//! Three relations, never to be mixed up:
+//! Three relations, never to be mixed up (the third in two versions):
 //! * [`equals`]: the languages' `=`; null makes the answer unknown.
 //! * [`compare`]: the languages' `<`; unknown between types that cannot be compared.
 //! * [`order`]: a total order for ORDER BY, in which every pair has an answer; `Eq` and `Hash` agree with it.
+//!   [`gremlin_order`] is the one of Gremlin's `order()`, which ranks types otherwise.
 
-use crate::{Path, Value};
+use crate::{Path, PropertyRef, Value};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
@@ -138,18 +139,54 @@ fn rank(v: &Value) -> u8 {
     }
 }
 
+/// Rank of a type in Gremlin's total order: null first, then scalars, elements, collections.
+fn gremlin_rank(v: &Value) -> u8 {
+    match v {
+        Value::Unbound => 0,
+        Value::Null => 1,
+        Value::Bool(_) => 2,
+        Value::DateTime(_) => 4,
+        // A map's tokens are ordered by their names among its other keys.
+        Value::String(_) | Value::Symbol(_) => 5,
+        Value::Vertex(_) | Value::VertexData(_) => 6,
+        Value::Edge(_) | Value::EdgeData(_) => 7,
+        Value::Property(_) => 8,
+        Value::Path(_) => 9,
+        Value::Set(_) => 10,
+        Value::List(_) => 11,
+        Value::Map(_) => 12,
+        Value::Entry(_) => 13,
+        _ => 3,
+    }
+}
+
 /// A total order over all values: ascending, null last.
 #[must_use]
 pub fn order(a: &Value, b: &Value) -> Ordering {
+    total::<false>(a, b)
+}
+
+/// Gremlin's total order: ascending, null first.
+#[must_use]
+pub fn gremlin_order(a: &Value, b: &Value) -> Ordering {
+    total::<true>(a, b)
+}
+
+fn total<const GREMLIN: bool>(a: &Value, b: &Value) -> Ordering {
+    let rank = if GREMLIN { gremlin_rank } else { rank };
     let by_rank = rank(a).cmp(&rank(b));
     if by_rank != Ordering::Equal {
         return by_rank;
     }
+    let order = total::<GREMLIN>;
+    let order_slices = slices::<GREMLIN>;
     match (a, b) {
         (Value::String(x), Value::String(y)) => x.cmp(y),
         (Value::Bool(x), Value::Bool(y)) => x.cmp(y),
         (Value::DateTime(x), Value::DateTime(y)) => x.cmp(y),
         (Value::Symbol(x), Value::Symbol(y)) => x.cmp(y),
+        (Value::String(x), Value::Symbol(y)) => x.as_str().cmp(y.as_str()),
+        (Value::Symbol(x), Value::String(y)) => x.as_str().cmp(y.as_str()),
         (Value::List(x), Value::List(y)) | (Value::Set(x), Value::Set(y)) => order_slices(x, y),
         (Value::Map(x), Value::Map(y)) => {
             if std::sync::Arc::ptr_eq(x, y) {
@@ -172,7 +209,9 @@ pub fn order(a: &Value, b: &Value) -> Ordering {
         }
         (Value::Path(x), Value::Path(y)) => order_slices(&x.objects, &y.objects),
         (Value::Property(x), Value::Property(y)) => {
-            order(&x.owner, &y.owner).then_with(|| x.key.cmp(&y.key)).then_with(|| order(&x.value, &y.value))
+            let by_owner =
+                if is_of_edge(x) && is_of_edge(y) { Ordering::Equal } else { order(&x.owner, &y.owner) };
+            by_owner.then_with(|| x.key.cmp(&y.key)).then_with(|| order(&x.value, &y.value))
         }
         (Value::Entry(x), Value::Entry(y)) => order(&x.0, &y.0).then_with(|| order(&x.1, &y.1)),
         (Value::Null, _) | (Value::Unbound, _) => Ordering::Equal,
@@ -188,9 +227,14 @@ pub fn order(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-fn order_slices(x: &[Value], y: &[Value]) -> Ordering {
+/// Properties of edges have no identity: Gremlin takes those of one key and value for the same.
+fn is_of_edge(property: &PropertyRef) -> bool {
+    property.owner.as_edge().is_some()
+}
+
+fn slices<const GREMLIN: bool>(x: &[Value], y: &[Value]) -> Ordering {
     for (a, b) in x.iter().zip(y) {
-        let o = order(a, b);
+        let o = total::<GREMLIN>(a, b);
         if o != Ordering::Equal {
             return o;
         }
@@ -234,7 +278,9 @@ impl Hash for Value {
             }
             Value::Path(path) => path.hash(state),
             Value::Property(p) => {
-                p.owner.hash(state);
+                if !is_of_edge(p) {
+                    p.owner.hash(state);
+                }
                 p.key.hash(state);
                 p.value.hash(state);
             }

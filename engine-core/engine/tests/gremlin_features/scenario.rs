@@ -87,7 +87,11 @@ impl World {
         } else if let Some(rest) = text.strip_prefix("using the parameter ") {
             let name = rest.split(' ').next().unwrap_or_default();
             let value = value(&quoted(rest), self.graph()?);
-            match rest.strip_prefix(name).and_then(|of| of.strip_prefix(" of ")).and_then(|of| of.split_once('(')) {
+            match rest
+                .strip_prefix(name)
+                .and_then(|of| of.strip_prefix(" of "))
+                .and_then(|of| of.split_once('('))
+            {
                 Some((predicate, _)) => {
                     let operand = value.ok().as_ref().and_then(literal);
                     let operand = operand.ok_or_else(|| Outcome::Failed(format!("no operand: {rest}")))?;

@@ -4,8 +4,8 @@ use super::buffer::{Buffer, Pieces};
 use super::{Boxed, Feed, Operator, Want, compute};
 use crate::{Batch, Column, Context, Result};
 use std::cmp::Ordering;
-use tidegraph_plan::{Expr, SortKey};
-use tidegraph_types::order::order;
+use tidegraph_plan::{Expr, SortKey, TotalOrder};
+use tidegraph_types::order::{gremlin_order, order};
 
 /// Rows beyond what is needed that are kept before they are sorted out.
 const SLACK_ROWS: usize = 4096;
@@ -42,16 +42,16 @@ impl<'p> Sort<'p> {
     /// The order of a batch's rows, cut to the first `most` of each origin.
     fn sorted(&self, batch: &Batch, most: Option<usize>) -> Vec<u32> {
         let mut rows: Vec<u32> = (0..batch.len as u32).collect();
-        let keys: Vec<(&Column, bool)> = (self.keys.iter().zip(&batch.columns))
-            .filter_map(|(key, column)| column.as_deref().map(|column| (column, key.descending)))
+        let keys: Vec<(&Column, &SortKey)> = (self.keys.iter().zip(&batch.columns))
+            .filter_map(|(key, column)| column.as_deref().map(|column| (column, key)))
             .collect();
         rows.sort_by(|a, b| {
             let (a, b) = (*a as usize, *b as usize);
             let by_origin = batch.origin_of(a).cmp(&batch.origin_of(b));
-            keys.iter().fold(by_origin, |ordering, (column, descending)| {
+            keys.iter().fold(by_origin, |ordering, (column, key)| {
                 ordering.then_with(|| {
-                    let ordering = cell_order(column, a, b);
-                    if *descending { ordering.reverse() } else { ordering }
+                    let ordering = cell_order(column, a, b, key.order);
+                    if key.descending { ordering.reverse() } else { ordering }
                 })
             })
         });
@@ -89,9 +89,12 @@ impl<'p> Sort<'p> {
     }
 }
 
-fn cell_order(column: &Column, a: usize, b: usize) -> Ordering {
+fn cell_order(column: &Column, a: usize, b: usize, by: TotalOrder) -> Ordering {
     match column {
-        Column::Values(values) => order(&values[a], &values[b]),
+        Column::Values(values) => match by {
+            TotalOrder::OpenCypher => order(&values[a], &values[b]),
+            TotalOrder::Gremlin => gremlin_order(&values[a], &values[b]),
+        },
         Column::Vertices(guis) => guis[a].cmp(&guis[b]),
         Column::Edges(edges) => edges[a].sid.cmp(&edges[b].sid),
         Column::Constant(..) => Ordering::Equal,

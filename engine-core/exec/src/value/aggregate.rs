@@ -192,7 +192,8 @@ impl Accumulator {
         match self.state {
             State::Count => Value::Long(i64::try_from(self.count).unwrap_or(i64::MAX)),
             State::Sum(Value::Null) => Value::Long(0),
-            State::Sum(sum) => sum,
+            // Both languages sum integers of any width to 64 bits.
+            State::Sum(sum) => sum.as_i64().map_or(sum, Value::Long),
             State::Average(sum) if self.count > 0 => Value::Double(sum / count),
             State::Average(_) => Value::Null,
             State::Extreme(extreme, _) => extreme,

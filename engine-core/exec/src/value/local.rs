@@ -50,9 +50,9 @@ pub(crate) fn reduce(function: Function, name: &'static str, value: &Value) -> R
             _ => None,
         };
         if let Some(wanted) = extreme {
-            if counted == 1 || order::order(item, &result) == wanted {
-                result = item.clone();
-            }
+            let better = counted == 1 || order::order(item, &result) == wanted;
+            let (wider, narrower) = if better { (item, &result) } else { (&result, item) };
+            result = widened(wider, narrower);
             continue;
         }
         if item.as_f64().is_none() {
@@ -66,6 +66,32 @@ pub(crate) fn reduce(function: Function, name: &'static str, value: &Value) -> R
         return Ok(Value::Double(sum / counted as f64));
     }
     Ok(result)
+}
+
+/// A number in the type that holds numbers of its own type and of the other's, as TinkerPop compares them.
+fn widened(value: &Value, other: &Value) -> Value {
+    let bits = |value: &Value| match value {
+        Value::Byte(_) => 8,
+        Value::Short(_) => 16,
+        Value::Int(_) | Value::Float(_) => 32,
+        Value::Long(_) | Value::Double(_) => 64,
+        _ => 0,
+    };
+    if bits(value) == 0 || bits(other) == 0 || value.type_name() == other.type_name() {
+        return value.clone();
+    }
+    let most = bits(value).max(bits(other));
+    let float = |value: &Value| matches!(value, Value::Float(_) | Value::Double(_));
+    if float(value) || float(other) {
+        let number = value.as_f64().unwrap_or(f64::NAN);
+        return if most > 32 { Value::Double(number) } else { Value::Float(number as f32) };
+    }
+    let number = value.as_i64().unwrap_or_default();
+    match most {
+        16 => i16::try_from(number).map_or(Value::Long(number), Value::Short),
+        32 => i32::try_from(number).map_or(Value::Long(number), Value::Int),
+        _ => Value::Long(number),
+    }
 }
 
 /// The distinct items, in order.
@@ -132,7 +158,7 @@ pub(crate) fn sort(name: &'static str, args: &[Value]) -> Result<Value, Error> {
         other => return Err(Error::of_type(name, "a boolean for descending", other)),
     };
     let by = |a: &Value, b: &Value| {
-        let ordering = order::order(a, b);
+        let ordering = order::gremlin_order(a, b);
         if descending { ordering.reverse() } else { ordering }
     };
     Ok(match &args[0] {

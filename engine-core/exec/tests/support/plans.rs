@@ -2,7 +2,7 @@
 
 use tidegraph_plan::{
     AggregateItem, AggregateKind, ApplyKind, BindKind, Branch, Column, Comparison, Expr, Length, Op, Plan,
-    PropertyAssignment, ScanFilter, ScanTest, Shortest, Slot, SortKey,
+    PropertyAssignment, ScanFilter, ScanTest, Shortest, Slot, SortKey, TotalOrder,
 };
 use tidegraph_types::{Cardinality, Direction, Str, Value};
 
@@ -171,7 +171,10 @@ pub trait Chain: Sized {
         Op::Distinct { input: self.boxed(), by }
     }
     fn sort(self, expr: Expr, descending: bool) -> Op {
-        Op::Sort { input: self.boxed(), keys: vec![SortKey { expr, descending }] }
+        Op::Sort {
+            input: self.boxed(),
+            keys: vec![SortKey { expr, order: TotalOrder::OpenCypher, descending }],
+        }
     }
     fn slice(self, skip: Option<i32>, limit: Option<i32>) -> Op {
         Op::Slice { input: self.boxed(), skip: skip.map(lit), limit: limit.map(lit) }

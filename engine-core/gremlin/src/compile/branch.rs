@@ -261,6 +261,8 @@ impl Compiler {
         if step.name == "map" {
             let at = At::cur(flow, step)?;
             let value = self.child_value(flow, steps, at)?;
+            // What a subplan bound is unbound without a result; a null is one.
+            let bound = matches!(value.expr, Expr::Slot(_));
             let out = match (value.expr, dest) {
                 (Expr::Slot(slot), None) => slot,
                 (expr, _) => {
@@ -270,7 +272,8 @@ impl Compiler {
                 }
             };
             if !value.productive {
-                flow.filter(not(super::is_null(Expr::Slot(out))));
+                let null = || not(super::is_null(Expr::Slot(out)));
+                flow.filter(if bound { Expr::IsBound(out) } else { null() });
             }
             flow.goto(out, Kind::Unknown);
             return Ok(());

@@ -136,7 +136,20 @@ impl Compiler {
             Has::Label(operand) => self.label_expr(test, operand, cur, kind)?,
             Has::Id(operand) => {
                 let id = call(Function::Id, vec![cur.clone()]);
-                self.operand_expr(&spread(operand), &id, &mut How::Id)?
+                match spread(operand) {
+                    // A variable may hold an id or a list of them.
+                    Operand::Values(args) if args.iter().any(|a| matches!(a.kind, ArgKind::Variable(_))) => {
+                        let test = |arg: &Arg<'_>| match arg.kind {
+                            ArgKind::Variable(_) => "within",
+                            _ => "eq",
+                        };
+                        let tests = args
+                            .iter()
+                            .map(|a| self.test(test(a), std::slice::from_ref(a), &id, &mut How::Id));
+                        Expr::Or(tests.collect::<Result<_>>()?)
+                    }
+                    operand => self.operand_expr(&operand, &id, &mut How::Id)?,
+                }
             }
             Has::Key(operand) => {
                 let key = call(Function::PropertyKey, vec![cur.clone()]);

@@ -5,7 +5,7 @@ use crate::ast::{Arg, ArgKind, Step};
 use crate::compile::by::{self, By, Order};
 use crate::compile::property::collect_map;
 use crate::error::Failure;
-use tidegraph_plan::{BindKind, Expr, Function, Op, Slot, SortKey};
+use tidegraph_plan::{BindKind, Expr, Function, Op, Slot, SortKey, TotalOrder};
 use tidegraph_types::Value;
 
 impl Compiler {
@@ -145,11 +145,23 @@ impl Compiler {
             let descending = *order == Order::Descending;
             match by {
                 _ if *order == Order::Shuffle => {
-                    sort.push(SortKey { expr: call(Function::Rand, vec![]), descending: false });
+                    sort.push(SortKey {
+                        expr: call(Function::Rand, vec![]),
+                        order: TotalOrder::Gremlin,
+                        descending: false,
+                    });
                 }
                 By::Identity if of_map => {
-                    sort.push(SortKey { expr: entry(Function::MapKeys), descending });
-                    sort.push(SortKey { expr: entry(Function::MapValues), descending });
+                    sort.push(SortKey {
+                        expr: entry(Function::MapKeys),
+                        order: TotalOrder::Gremlin,
+                        descending,
+                    });
+                    sort.push(SortKey {
+                        expr: entry(Function::MapValues),
+                        order: TotalOrder::Gremlin,
+                        descending,
+                    });
                 }
                 by => {
                     let value = self.by_value(&mut child, by, Expr::Slot(item), Kind::Unknown)?;
@@ -157,7 +169,7 @@ impl Compiler {
                     if !value.productive {
                         child.filter(not(is_null(Expr::Slot(slot))));
                     }
-                    sort.push(SortKey { expr: Expr::Slot(slot), descending });
+                    sort.push(SortKey { expr: Expr::Slot(slot), order: TotalOrder::Gremlin, descending });
                 }
             }
         }

@@ -71,7 +71,54 @@ fn maps<'a, 't>(step: &'a Step<'t>, cursor: &mut Cursor<'a, 't>) -> Result<Maps<
             _ => return Err(wrong_arguments(option)),
         }
     }
+    for map in [maps.search, maps.create, maps.update] {
+        refuse_hidden(step, map)?;
+    }
     Ok(maps)
+}
+
+/// Keys and labels that begin with `~` belong to the engine.
+fn refuse_hidden(step: &Step<'_>, map: Entries<'_, '_>) -> Result<()> {
+    let hidden = |text: Option<&Str>| text.is_some_and(|text| text.starts_with('~'));
+    for (key, value) in map {
+        if hidden(key.text()) || (key.constant() == Some("label") && hidden(value.text())) {
+            let at = if hidden(key.text()) { key.at } else { value.at };
+            let message = format!("a key or label of {}() cannot begin with '~'", step.name);
+            return Err(Failure::syntax(at, message));
+        }
+    }
+    Ok(())
+}
+
+/// The row from which the new element is made. What is looked for is also made, and `onCreate` can only add to it: if
+/// it says otherwise that is an error, but as in TinkerPop only when there is something to make.
+fn create_input(maps: &Maps<'_, '_>) -> Box<Op> {
+    let input = Box::new(Op::Argument);
+    if !overrides(maps) {
+        return input;
+    }
+    let message = Expr::literal("option(onCreate) cannot override what is looked for");
+    let raised = call(Function::RequireNotNull, vec![Expr::Literal(Value::Null), message]);
+    Box::new(Op::Filter { input, predicate: raised })
+}
+
+fn overrides(maps: &Maps<'_, '_>) -> bool {
+    let names = |key: &Arg<'_>| match key.constant() {
+        Some("from") => Some("OUT"),
+        Some("to") => Some("IN"),
+        _ => None,
+    };
+    let same_key = |a: &Arg<'_>, b: &Arg<'_>| match (a.constant(), b.constant()) {
+        (Some(x), Some(y)) => names(a).unwrap_or(x) == names(b).unwrap_or(y),
+        _ => a.kind == b.kind,
+    };
+    maps.create.iter().any(|(key, value)| {
+        let looked_for = maps.search.iter().find(|(k, _)| same_key(k, key));
+        looked_for.is_some_and(|(_, looked_for)| match (super::literal(looked_for), super::literal(value)) {
+            (Some(a), Some(b)) => a != b,
+            _ => looked_for.kind != value.kind,
+        })
+    })
 }
 
 fn is_end(key: &Arg<'_>) -> bool {
@@ -153,7 +200,7 @@ impl Compiler {
 
         let label = extra.label.or_else(|| search.label.clone());
         let create = Op::CreateVertex {
-            input: Box::new(Op::Argument),
+            input: create_input(&maps),
             out,
             id: extra.id.or(search.id),
             labels: vertex_labels(label),
@@ -213,16 +260,30 @@ impl Compiler {
                 }
                 None => vec![],
             };
-            matching.op = Op::Expand {
-                input,
-                from,
-                direction: Direction::Out,
-                labels,
-                edge: Some(out),
-                to: Some(to),
-                into: true,
-                loops_once: false,
-                keep: None,
+            // An end that only the new edge needs is no condition.
+            let only_new =
+                |names, option: Option<&Step<'_>>| option.is_none() && end_of(maps.search, names).is_none();
+            let any_from = only_new(["OUT", "from"], maps.out);
+            let any_to = only_new(["IN", "to"], maps.into);
+            matching.op = if any_from && any_to {
+                Op::ScanEdges { input, out, labels }
+            } else {
+                let (from, to, direction) = match any_from {
+                    true => (to, self.fresh(), Direction::In),
+                    false if any_to => (from, self.fresh(), Direction::Out),
+                    false => (from, to, Direction::Out),
+                };
+                Op::Expand {
+                    input,
+                    from,
+                    direction,
+                    labels,
+                    edge: Some(out),
+                    to: Some(to),
+                    into: !any_from && !any_to,
+                    loops_once: false,
+                    keep: None,
+                }
             };
         }
         for property in &search.properties {
@@ -236,7 +297,7 @@ impl Compiler {
         self.write_rest(&mut matching, out, update);
 
         let create = Op::CreateEdge {
-            input: Box::new(Op::Argument),
+            input: create_input(&maps),
             out,
             id: extra.id.or(search.id),
             label: extra.label.or(search.label).unwrap_or_else(|| Expr::literal("edge")),

@@ -248,9 +248,8 @@ pub(crate) fn compile(request: &Request<'_>) -> Result<Plan> {
     Ok(Plan { root: flow.op, slots: compiler.slots, columns })
 }
 
-/// Options of `g.with()` that change nothing about the answer; the service reads what it needs of them itself.
-const HARMLESS: &[&str] =
-    &["evaluationTimeout", "scriptEvaluationTimeout", "batchSize", "requestId", "userAgent", "language"];
+/// Options of `g.with()` that change nothing about the answer. A time limit is none of them: it would be ignored.
+const HARMLESS: &[&str] = &["batchSize", "requestId", "userAgent", "language"];
 
 fn configuration(call: &Step<'_>) -> Result<()> {
     if call.name == "with" {

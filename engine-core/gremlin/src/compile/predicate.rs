@@ -98,6 +98,13 @@ impl Compiler {
         let [arg] = args else {
             return Err(Failure::syntax(args.first().map_or(0, |a| a.at), "expected one value".into()));
         };
+        // A null is neither above nor below another one.
+        if arg.kind == ArgKind::Value(Value::Null)
+            && matches!(with, Comparison::LessOrEqual | Comparison::GreaterOrEqual)
+            && !matches!(how, How::Labels(_))
+        {
+            return Ok(is_null(left.clone()));
+        }
         Ok(Expr::compare(with, left.clone(), self.operand(arg, how)?))
     }
 
@@ -137,7 +144,7 @@ impl Compiler {
                         let variable = self.fresh();
                         Expr::Comprehension {
                             variable,
-                            list: Box::new(all),
+                            list: Box::new(call(Function::Unfold, vec![all])),
                             filter: None,
                             map: Some(Box::new(call(Function::ToText, vec![Expr::Slot(variable)]))),
                         }

@@ -10,8 +10,9 @@ use crate::compile::step::is_local;
 use crate::error::Failure;
 use tidegraph_plan::{
     AggregateItem, AggregateKind, ApplyKind, Arithmetic, BindKind, Comparison, Expr, Function, Op, Slot,
-    SortKey,
+    SortKey, TotalOrder,
 };
+use tidegraph_types::Value;
 
 /// Whether a step keeps state over several traversers.
 pub(super) fn is_stateful(step: &Step<'_>) -> bool {
@@ -122,7 +123,11 @@ impl Compiler {
             };
             let Some(order) = order else { return Err(wrong_arguments(by_step)) };
             if order == Order::Shuffle {
-                keys.push(SortKey { expr: call(Function::Rand, vec![]), descending: false });
+                keys.push(SortKey {
+                    expr: call(Function::Rand, vec![]),
+                    order: TotalOrder::Gremlin,
+                    descending: false,
+                });
                 continue;
             }
             let value = self.by_value(flow, &by, Expr::Slot(cur), flow.scope.kind)?;
@@ -133,10 +138,10 @@ impl Compiler {
                 flow.filter(not(is_null(Expr::Slot(slot))));
                 Expr::Slot(slot)
             };
-            keys.push(SortKey { expr, descending: order == Order::Descending });
+            keys.push(SortKey { expr, order: TotalOrder::Gremlin, descending: order == Order::Descending });
         }
         if keys.is_empty() {
-            keys.push(SortKey { expr: Expr::Slot(cur), descending: false });
+            keys.push(SortKey { expr: Expr::Slot(cur), order: TotalOrder::Gremlin, descending: false });
         }
         flow.wrap(|input| Op::Sort { input, keys });
         Ok(())
@@ -304,8 +309,20 @@ impl Compiler {
                 }
             }
         } else {
+            // The labels' objects go with each object, for what stands after.
+            let labels = flow.scope.labels.clone();
+            let mut parts = vec![object];
+            parts.extend(labels.iter().map(|(_, label)| label.slot));
+            let row = if labels.is_empty() {
+                Expr::Slot(object)
+            } else {
+                Expr::Case {
+                    branches: vec![(is_null(Expr::Slot(object)), Expr::Literal(Value::Null))],
+                    otherwise: Box::new(Expr::List(parts.iter().map(|p| Expr::Slot(*p)).collect())),
+                }
+            };
             let all = self.fresh();
-            self.aggregate_by(flow, key, vec![item(all, AggregateKind::Collect, vec![Expr::Slot(object)])]);
+            self.aggregate_by(flow, key, vec![item(all, AggregateKind::Collect, vec![row])]);
             if !is_reducing(barrier) {
                 let size = call(Function::Size, vec![Expr::Slot(all)]);
                 flow.filter(Expr::compare(Comparison::Greater, size, Expr::literal(0_i64)));
@@ -313,6 +330,17 @@ impl Compiler {
             let mut child = flow.child();
             let each = self.fresh();
             child.op = Op::Unwind { input: Box::new(Op::Argument), list: Expr::Slot(all), out: each };
+            let each = if labels.is_empty() {
+                each
+            } else {
+                let row = each;
+                for (part, index) in parts.iter().zip(0_i64..) {
+                    let item = Expr::Index(Box::new(Expr::Slot(row)), Box::new(Expr::literal(index)));
+                    child.bind(*part, item);
+                }
+                child.scope.labels = labels;
+                object
+            };
             child.scope.cur = Some(each);
             child.scope.kind = Kind::Unknown;
             child.scope.near = None;

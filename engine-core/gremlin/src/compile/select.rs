@@ -120,9 +120,12 @@ impl Compiler {
         let mut entries = Vec::with_capacity(names.len() * 2);
         for (index, name) in names.iter().enumerate() {
             let (object, certain, kind) = self.popped(flow, pop, name);
+            // Entries of maps may be null and are selected.
+            let entry = matches!(object, Expr::Call(Function::MapGet, _));
             let slot = self.slot_of(flow, object);
             if !certain {
-                flow.filter(not(is_null(Expr::Slot(slot))));
+                let null = || not(is_null(Expr::Slot(slot)));
+                flow.filter(if entry { Expr::IsBound(slot) } else { null() });
             }
             let value = match bys.get(index % bys.len().max(1)) {
                 None | Some(By::Identity) => Expr::Slot(slot),

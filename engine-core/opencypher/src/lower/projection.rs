@@ -4,7 +4,7 @@ use super::types::Types;
 use super::{Lowering, Origin, Projected, Replacement, Typed, Variable, aggregate};
 use crate::ast::{Expr as Tree, ExprKind, Projection};
 use crate::fault::{Fault, Result};
-use tidegraph_plan::{AggregateItem, AggregateKind, Expr, Op, Slot, SortKey};
+use tidegraph_plan::{AggregateItem, AggregateKind, Expr, Op, Slot, SortKey, TotalOrder};
 use tidegraph_types::Value;
 
 /// An item with its name; without a tree it is a variable that `*` stands for.
@@ -58,7 +58,7 @@ impl<'a> Lowering<'a> {
             let mut keys = Vec::with_capacity(projection.order.len());
             for item in &projection.order {
                 let expr = self.sort_key(&item.expr)?;
-                keys.push(SortKey { expr, descending: item.descending });
+                keys.push(SortKey { expr, order: TotalOrder::OpenCypher, descending: item.descending });
             }
             op = self.bind_pending(op)?;
             op = self.op(Op::Sort { input: Box::new(op), keys })?;

@@ -1,6 +1,6 @@
 Feature: steps that walk
 
-  Scenario: from a vertex along edges of one label
+  Scenario: out with a label
     Given the modern graph
     And using the parameter vid1 defined as "v[marko].id"
     And the traversal of
@@ -12,3 +12,138 @@ Feature: steps that walk
       | result |
       | v[vadas] |
       | v[josh] |
+
+  Scenario: both counts a loop twice
+    Given the sink graph
+    And the traversal of
+      """
+      g.V().hasLabel("loops").both().values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | loop |
+      | loop |
+
+  Scenario: an edge step and its other end
+    Given the modern graph
+    And using the parameter vid1 defined as "v[josh].id"
+    And the traversal of
+      """
+      g.V(vid1).bothE().otherV().values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | ripple |
+      | lop |
+      | marko |
+
+  Scenario: E by id
+    Given the modern graph
+    And using the parameter eid1 defined as "e[josh-created->lop].id"
+    And the traversal of
+      """
+      g.E(eid1).outV()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | v[josh] |
+
+  Scenario: several ids in a list
+    Given the modern graph
+    And using the parameter ids defined as "l[v[marko].id,v[lop].id]"
+    And the traversal of
+      """
+      g.V(ids).values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | marko |
+      | lop |
+
+  Scenario: an id that nobody has
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("nobody").out()
+      """
+    When iterated to list
+    Then the result should be empty
+
+  Scenario: V in the middle
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name","marko").V().hasLabel("software").values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | lop |
+      | ripple |
+
+  Scenario: path by name
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name","marko").out("knows").out("created").path().by("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | p[marko,josh,ripple] |
+      | p[marko,josh,lop] |
+
+  Scenario: simplePath
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name","marko").out("created").in("created").simplePath().values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | josh |
+      | peter |
+
+  Scenario: repeat until, named and counted
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name","marko").repeat(out()).until(loops().is(2)).values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | ripple |
+      | lop |
+
+  Scenario: repeat with emit before
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name","marko").emit().repeat(out()).values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | marko |
+      | vadas |
+      | josh |
+      | lop |
+      | ripple |
+      | lop |
+
+  Scenario: times of zero rounds
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("name","marko").times(0).repeat(out()).values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | marko |

@@ -1,0 +1,150 @@
+Feature: steps that write
+
+  Scenario: addV and property
+    Given the empty graph
+    And the traversal of
+      """
+      g.addV("x").property(id,"7").property(single,"n",1).property(single,"n",2)
+      """
+    When iterated to list
+    Then the result should have a count of 1
+    And the graph should return 1 for count of "g.V(\"7\").has(\"n\",2)"
+    And the graph should return 0 for count of "g.V().has(\"n\",1)"
+
+  Scenario: a set is the default
+    Given the empty graph
+    And the traversal of
+      """
+      g.addV("x").property("n",1).property("n",2)
+      """
+    When iterated to list
+    Then the result should have a count of 1
+    And the graph should return 1 for count of "g.V().has(\"n\",1)"
+    And the graph should return 1 for count of "g.V().has(\"n\",2)"
+
+  Scenario: addE between labels
+    Given the empty graph
+    And the graph initializer of
+      """
+      g.addV("person").property("name","a").as("a").addV("person").property("name","b").as("b").addE("knows").from("a").to("b").property("since",1)
+      """
+    And the traversal of
+      """
+      g.V().has("name","a").as("x").V().has("name","b").addE("likes").from("x")
+      """
+    When iterated to list
+    Then the result should have a count of 1
+    And the graph should return 1 for count of "g.V().has(\"name\",\"a\").out(\"likes\").has(\"name\",\"b\")"
+
+  Scenario: an edge without an end
+    Given the empty graph
+    And the graph initializer of
+      """
+      g.addV("person").property("name","a").as("a").addV("person").property("name","b").as("b").addE("knows").from("a").to("b").property("since",1)
+      """
+    And the traversal of
+      """
+      g.addE("likes").from(__.V().has("name","nobody")).to(__.V().has("name","a"))
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: drop takes the edges too
+    Given the empty graph
+    And the graph initializer of
+      """
+      g.addV("person").property("name","a").as("a").addV("person").property("name","b").as("b").addE("knows").from("a").to("b").property("since",1)
+      """
+    And the traversal of
+      """
+      g.V().has("name","b").drop()
+      """
+    When iterated to list
+    Then the result should be empty
+    And the graph should return 1 for count of "g.V()"
+    And the graph should return 0 for count of "g.E()"
+
+  Scenario: drop of a property
+    Given the empty graph
+    And the graph initializer of
+      """
+      g.addV("person").property("name","a").as("a").addV("person").property("name","b").as("b").addE("knows").from("a").to("b").property("since",1)
+      """
+    And the traversal of
+      """
+      g.E().properties("since").drop()
+      """
+    When iterated to list
+    Then the result should be empty
+    And the graph should return 1 for count of "g.E()"
+    And the graph should return 0 for count of "g.E().has(\"since\")"
+
+  Scenario: mergeV finds or makes
+    Given the empty graph
+    And the graph initializer of
+      """
+      g.addV("person").property("name","a").as("a").addV("person").property("name","b").as("b").addE("knows").from("a").to("b").property("since",1)
+      """
+    And the traversal of
+      """
+      g.mergeV([(T.label):"person","name":"a"]).option(onMatch,["seen":true])
+      """
+    When iterated to list
+    Then the result should have a count of 1
+    And the graph should return 2 for count of "g.V()"
+    And the graph should return 1 for count of "g.V().has(\"seen\",true)"
+
+  Scenario: mergeV cannot override
+    Given the empty graph
+    And the graph initializer of
+      """
+      g.addV("person").property("name","a").as("a").addV("person").property("name","b").as("b").addE("knows").from("a").to("b").property("since",1)
+      """
+    And the traversal of
+      """
+      g.mergeV([(T.label):"cat"]).option(onCreate,[(T.label):"dog"])
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: mergeV of a hidden key
+    Given the empty graph
+    And the traversal of
+      """
+      g.mergeV(["~id":"1"])
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: mergeE looks for what it was told only
+    Given the empty graph
+    And the graph initializer of
+      """
+      g.addV("person").property("name","a").as("a").addV("person").property("name","b").as("b").addE("knows").from("a").to("b").property("since",1)
+      """
+    And using the parameter a defined as "v[a].id"
+    And using the parameter b defined as "v[b].id"
+    And the traversal of
+      """
+      g.mergeE([(T.label):"knows",(Direction.OUT):a]).option(onCreate,[(Direction.IN):b]).option(onMatch,["since":2])
+      """
+    When iterated to list
+    Then the result should have a count of 1
+    And the graph should return 1 for count of "g.E()"
+    And the graph should return 1 for count of "g.E().has(\"since\",2)"
+
+  Scenario: sideEffect writes
+    Given the empty graph
+    And the graph initializer of
+      """
+      g.addV("person").property("name","a").as("a").addV("person").property("name","b").as("b").addE("knows").from("a").to("b").property("since",1)
+      """
+    And the traversal of
+      """
+      g.V().sideEffect(property(single,"seen",1)).count()
+      """
+    When iterated to list
+    Then the result should be ordered
+      | result |
+      | d[2].l |
+    And the graph should return 2 for count of "g.V().has(\"seen\",1)"
