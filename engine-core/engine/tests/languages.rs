@@ -50,7 +50,10 @@ fn gremlin_moves_and_filters() {
         ("g.V().and(out('knows'), out('created')).id()", &["1"]),
         ("g.V().or(has('age', 27), hasLabel('software')).id()", &["2", "3", "5"]),
         ("g.V().values('age').is(lt(30))", &["29", "27"]),
-        ("g.V().as('a').out('created').in('created').where(neq('a')).dedup().values('name')", &["marko", "josh", "peter"]),
+        (
+            "g.V().as('a').out('created').in('created').where(neq('a')).dedup().values('name')",
+            &["marko", "josh", "peter"],
+        ),
         ("g.E().has('weight', 1.0).count()", &["2"]),
     ]);
 }
@@ -69,13 +72,22 @@ fn gremlin_maps_and_reduces() {
         ("g.V().values('nothing').fold()", &["[]"]),
         ("g.V().groupCount().by(label)", &["{person: 4, software: 2}"]),
         ("g.V().group().by(label).by(count())", &["{person: 4, software: 2}"]),
-        ("g.V().hasLabel('person').group().by('name').by(out('created').count())", &["{josh: 2, marko: 1, peter: 1, vadas: 0}"]),
+        (
+            "g.V().hasLabel('person').group().by('name').by(out('created').count())",
+            &["{josh: 2, marko: 1, peter: 1, vadas: 0}"],
+        ),
         ("g.V('1').project('name', 'out').by('name').by(out().count())", &["{name: marko, out: 3}"]),
-        ("g.V().as('a').out('knows').as('b').select('a', 'b').by('name')", &["{a: marko, b: vadas}", "{a: marko, b: josh}"]),
+        (
+            "g.V().as('a').out('knows').as('b').select('a', 'b').by('name')",
+            &["{a: marko, b: vadas}", "{a: marko, b: josh}"],
+        ),
         ("g.V('1').out().path().by('name')", &["<marko, vadas>", "<marko, josh>", "<marko, lop>"]),
         ("g.V('1').union(out('knows'), out('created')).values('name')", &["vadas", "josh", "lop"]),
         ("g.V('1', '2').coalesce(out('created'), constant('none'))", &["v[3]", "none"]),
-        ("g.V().choose(hasLabel('person'), values('age'), values('lang')).dedup()", &["29", "27", "32", "35", "java"]),
+        (
+            "g.V().choose(hasLabel('person'), values('age'), values('lang')).dedup()",
+            &["29", "27", "32", "35", "java"],
+        ),
         ("g.V('1', '2').optional(out('created')).values('name')", &["lop", "vadas"]),
         ("g.V('1').repeat(out()).times(2).values('name')", &["ripple", "lop"]),
         ("g.V('1').repeat(out()).emit().values('name')", &["vadas", "josh", "lop", "ripple", "lop"]),
@@ -91,8 +103,14 @@ fn gremlin_maps_and_reduces() {
 fn gremlin_orders() {
     check_ordered(&[
         ("g.V().values('name').order()", &["josh", "lop", "marko", "peter", "ripple", "vadas"]),
-        ("g.V().hasLabel('person').order().by('age', desc).values('name')", &["peter", "josh", "marko", "vadas"]),
-        ("g.V().hasLabel('person').order().by(out().count(), desc).by('name').values('name').limit(2)", &["marko", "josh"]),
+        (
+            "g.V().hasLabel('person').order().by('age', desc).values('name')",
+            &["peter", "josh", "marko", "vadas"],
+        ),
+        (
+            "g.V().hasLabel('person').order().by(out().count(), desc).by('name').values('name').limit(2)",
+            &["marko", "josh"],
+        ),
         ("g.V().values('name').order().range(1, 3)", &["lop", "marko"]),
         ("g.V().values('name').order().tail(2)", &["ripple", "vadas"]),
         ("g.V().values('name').order().skip(4)", &["ripple", "vadas"]),
@@ -108,17 +126,35 @@ fn opencypher_matches() {
         ("MATCH (n) WHERE id(n) = '4' RETURN n.name", &["josh"]),
         ("MATCH (n) WHERE id(n) IN ['1', 'x', '3'] RETURN n.name", &["marko", "lop"]),
         ("MATCH (n:person) WHERE n.age > 28 AND n.age < 33 RETURN n.name", &["marko", "josh"]),
-        ("MATCH (a)-[r:created|knows]->(b) WHERE a.name = 'marko' RETURN type(r), b.name", &["knows | vadas", "knows | josh", "created | lop"]),
+        (
+            "MATCH (a)-[r:created|knows]->(b) WHERE a.name = 'marko' RETURN type(r), b.name",
+            &["knows | vadas", "knows | josh", "created | lop"],
+        ),
         ("MATCH (a {name: 'marko'})--(b)--(c) RETURN DISTINCT c.name", &["lop", "ripple", "josh", "peter"]),
         ("MATCH (a {name: 'marko'})-[*1..2]->(b) RETURN b.name", &["vadas", "josh", "lop", "ripple", "lop"]),
         ("MATCH (a {name: 'marko'})-[*0..1]->(b) RETURN b.name", &["marko", "vadas", "josh", "lop"]),
-        ("MATCH p = (a {name: 'marko'})-[:knows]->()-[:created]->(b) RETURN length(p), [n IN nodes(p) | n.name]", &["2 | [marko, josh, ripple]", "2 | [marko, josh, lop]"]),
-        ("MATCH (a:person) OPTIONAL MATCH (a)-[:knows]->(b) RETURN a.name, b.name", &["marko | vadas", "marko | josh", "vadas | null", "josh | null", "peter | null"]),
+        (
+            "MATCH p = (a {name: 'marko'})-[:knows]->()-[:created]->(b) RETURN length(p), [n IN nodes(p) | n.name]",
+            &["2 | [marko, josh, ripple]", "2 | [marko, josh, lop]"],
+        ),
+        (
+            "MATCH (a:person) OPTIONAL MATCH (a)-[:knows]->(b) RETURN a.name, b.name",
+            &["marko | vadas", "marko | josh", "vadas | null", "josh | null", "peter | null"],
+        ),
         ("MATCH (n:person) WHERE (n)-[:created]->() RETURN n.name", &["marko", "josh", "peter"]),
         ("MATCH (n:person) WHERE NOT (n)-->() RETURN n.name", &["vadas"]),
-        ("MATCH (n) WHERE EXISTS { MATCH (n)-[:created]->(m) WHERE m.name = 'ripple' } RETURN n.name", &["josh"]),
-        ("MATCH (a {name: 'vadas'}), (b {name: 'ripple'}) MATCH p = shortestPath((a)-[*]-(b)) RETURN [n IN nodes(p) | n.name]", &["[vadas, marko, josh, ripple]"]),
-        ("MATCH (a)-[:created]->(x)<-[:created]-(b) WHERE a.name < b.name RETURN a.name, b.name", &["josh | marko", "josh | peter", "marko | peter"]),
+        (
+            "MATCH (n) WHERE EXISTS { MATCH (n)-[:created]->(m) WHERE m.name = 'ripple' } RETURN n.name",
+            &["josh"],
+        ),
+        (
+            "MATCH (a {name: 'vadas'}), (b {name: 'ripple'}) MATCH p = shortestPath((a)-[*]-(b)) RETURN [n IN nodes(p) | n.name]",
+            &["[vadas, marko, josh, ripple]"],
+        ),
+        (
+            "MATCH (a)-[:created]->(x)<-[:created]-(b) WHERE a.name < b.name RETURN a.name, b.name",
+            &["josh | marko", "josh | peter", "marko | peter"],
+        ),
         ("MATCH (n) WHERE n:software RETURN n.name", &["lop", "ripple"]),
         ("MATCH ()-[r]->() WHERE r.weight >= 1.0 RETURN count(r)", &["2"]),
         ("MATCH (n:nothing) RETURN n", &[]),
@@ -132,14 +168,40 @@ fn opencypher_computes() {
         ("RETURN [1, 2, 3][1], [1, 2, 3][-1], [1, 2, 3][0..2], {a: 1}.a", &["2 | 3 | [1, 2] | 1"]),
         ("RETURN null = null, null IS NULL, NOT null, 1 IN [2, null]", &["null | true | null | null"]),
         ("UNWIND [3, 1, 2] AS x RETURN x ORDER BY x DESC", &["3", "2", "1"]),
-        ("UNWIND range(1, 10) AS x WITH x WHERE x % 2 = 0 RETURN sum(x), avg(x), min(x), max(x), count(*), collect(x)", &["30 | 6.0 | 2 | 10 | 5 | [2, 4, 6, 8, 10]"]),
+        (
+            "UNWIND range(1, 10) AS x WITH x WHERE x % 2 = 0 RETURN sum(x), avg(x), min(x), max(x), count(*), collect(x)",
+            &["30 | 6.0 | 2 | 10 | 5 | [2, 4, 6, 8, 10]"],
+        ),
         ("MATCH (n:person) RETURN n.name ORDER BY n.age SKIP 1 LIMIT 2", &["marko", "josh"]),
-        ("MATCH (n) RETURN labels(n)[0] AS label, count(*) AS n ORDER BY label", &["person | 4", "software | 2"]),
-        ("MATCH (n:person) RETURN CASE WHEN n.age > 30 THEN 'old' ELSE 'young' END AS c, count(*) ORDER BY c", &["old | 2", "young | 2"]),
-        ("MATCH (n:person) WITH n.name AS name ORDER BY name RETURN collect(name)", &["[josh, marko, peter, vadas]"]),
+        (
+            "MATCH (n) RETURN labels(n)[0] AS label, count(*) AS n ORDER BY label",
+            &["person | 4", "software | 2"],
+        ),
+        (
+            "MATCH (n:person) RETURN CASE WHEN n.age > 30 THEN 'old' ELSE 'young' END AS c, count(*) ORDER BY c",
+            &["old | 2", "young | 2"],
+        ),
+        (
+            "MATCH (n:person) WITH n.name AS name ORDER BY name RETURN collect(name)",
+            &["[josh, marko, peter, vadas]"],
+        ),
         ("RETURN [x IN range(1, 5) WHERE x > 2 | x * 10]", &["[30, 40, 50]"]),
-        ("RETURN all(x IN [1, 2] WHERE x > 0), any(x IN [] WHERE true), reduce(s = 0, x IN [1, 2, 3] | s + x)", &["true | false | 6"]),
-        ("RETURN toUpper('a') + 'b', substring('hello', 1, 3), split('a,b', ','), size('abc')", &["Ab | ell | [a, b] | 3"]),
+        (
+            "RETURN all(x IN [1, 2] WHERE x > 0), any(x IN [] WHERE true), reduce(s = 0, x IN [1, 2, 3] | s + x)",
+            &["true | false | 6"],
+        ),
+        (
+            "RETURN toUpper('a') + 'b', substring('hello', 1, 3), split('a,b', ','), size('abc')",
+            &["Ab | ell | [a, b] | 3"],
+        ),
+        ("UNWIND range(5, 1, -2) AS x RETURN x", &["5", "3", "1"]),
+        ("UNWIND range(3, 1) AS x RETURN x", &[]),
+        ("UNWIND [2, 0, 1] AS n UNWIND range(1, n) AS x RETURN n, x", &["2 | 1", "2 | 2", "1 | 1"]),
+        (
+            "UNWIND range(9223372036854775806, 9223372036854775807) AS x RETURN x",
+            &["9223372036854775806", "9223372036854775807"],
+        ),
+        ("UNWIND range(1, 1000000000) AS x UNWIND range(1, 1000000000) AS y RETURN y LIMIT 1", &["1"]),
         ("RETURN 1 AS x UNION RETURN 1 AS x", &["1"]),
         ("RETURN 1 AS x UNION ALL RETURN 1 AS x", &["1", "1"]),
         ("MATCH (n:nothing) RETURN count(n), sum(n.x), collect(n.x)", &["0 | 0 | []"]),
@@ -151,7 +213,10 @@ fn opencypher_computes() {
 fn opencypher_writes() {
     let db = modern();
     assert_eq!(run(&db, "CREATE (n:city {name: 'Oslo'}) RETURN n.name, labels(n)"), ["Oslo | [city]"]);
-    assert_eq!(run(&db, "MATCH (n:city) SET n.size = 7, n:big RETURN n.size, labels(n)"), ["7 | [city, big]"]);
+    assert_eq!(
+        run(&db, "MATCH (n:city) SET n.size = 7, n:big RETURN n.size, labels(n)"),
+        ["7 | [city, big]"]
+    );
     assert_eq!(run(&db, "MATCH (n:city) REMOVE n.size, n:big RETURN n.size, labels(n)"), ["null | [city]"]);
     assert_eq!(run(&db, "MATCH (n:city) SET n += {a: 1, b: 2} RETURN n.a + n.b, n.name"), ["3 | Oslo"]);
     assert_eq!(run(&db, "MATCH (n:city) SET n = {c: 3} RETURN n.a, n.c, n.name"), ["null | 3 | null"]);
@@ -171,16 +236,29 @@ fn opencypher_writes() {
     assert_eq!(run(&db, "MATCH ()-[r]->() RETURN count(r)"), ["0"]);
     // A clause sees the graph as the clause before it left it.
     run(&db, "MATCH (n) CREATE (:copy)");
-    assert_eq!(run(&db, "MATCH (n:copy) RETURN count(n)"), run(&db, "MATCH (n) WHERE NOT n:copy RETURN count(n)"));
+    assert_eq!(
+        run(&db, "MATCH (n:copy) RETURN count(n)"),
+        run(&db, "MATCH (n) WHERE NOT n:copy RETURN count(n)")
+    );
 }
 
 #[test]
 fn gremlin_writes() {
     let db = modern();
-    assert_eq!(run(&db, "g.addV('city').property(id, 'c1').property('name', 'Oslo').values('name')"), ["Oslo"]);
-    assert_eq!(run(&db, "g.V('c1').property('name', 'Bergen').values('name')").len(), 2, "the default cardinality is set");
+    assert_eq!(
+        run(&db, "g.addV('city').property(id, 'c1').property('name', 'Oslo').values('name')"),
+        ["Oslo"]
+    );
+    assert_eq!(
+        run(&db, "g.V('c1').property('name', 'Bergen').values('name')").len(),
+        2,
+        "the default cardinality is set"
+    );
     assert_eq!(run(&db, "g.V('c1').property(single, 'name', 'Bergen').values('name')"), ["Bergen"]);
-    assert_eq!(run(&db, "g.V('1').addE('visits').to(__.V('c1')).property('year', 2020).values('year')"), ["2020"]);
+    assert_eq!(
+        run(&db, "g.V('1').addE('visits').to(__.V('c1')).property('year', 2020).values('year')"),
+        ["2020"]
+    );
     assert_eq!(run(&db, "g.V('c1').in('visits').id()"), ["1"]);
     assert_eq!(run(&db, "g.V('2').as('a').V('c1').addE('visits').from('a').outV().id()"), ["2"]);
     run(&db, "g.V('1').outE('visits').drop()");

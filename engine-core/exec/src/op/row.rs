@@ -5,7 +5,7 @@ use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Result};
 use std::ops::Range;
 use std::sync::Arc;
-use tidegraph_plan::{Expr, Slot};
+use tidegraph_plan::{Expr, Function, Slot};
 use tidegraph_types::Value;
 
 /// Rows for which a predicate is true.
@@ -124,9 +124,53 @@ pub(super) struct Unwind<'p> {
 /// A batch whose lists are being taken apart.
 struct Unwinding {
     batch: Batch,
-    lists: Arc<Column>,
+    lists: Lists,
     row: usize,
     item: usize,
+}
+
+/// The lists of a batch.
+enum Lists {
+    Made(Arc<Column>),
+    /// `range(…)` of each row, never made: a batch of long ranges would not fit into memory.
+    Ranges(Vec<Steps>),
+}
+
+/// The numbers of a range.
+#[derive(Clone, Copy)]
+struct Steps {
+    start: i64,
+    step: i64,
+    len: usize,
+}
+
+impl Steps {
+    /// `None` for what `range` refuses; the caller lets it say why.
+    fn of(args: &[Value]) -> Option<Self> {
+        if args.iter().any(Value::is_null) {
+            return Some(Self { start: 0, step: 1, len: 0 });
+        }
+        let (start, end) = (args.first()?.as_i64()?, args.get(1)?.as_i64()?);
+        let step = args.get(2).map_or(Some(1), Value::as_i64)?;
+        let steps = i128::from(end).checked_sub(i128::from(start))?.checked_div(i128::from(step))?;
+        let is_empty = if step > 0 { end < start } else { end > start };
+        let len = if is_empty { 0 } else { usize::try_from(steps + 1).ok()? };
+        Some(Self { start, step, len })
+    }
+}
+
+impl Lists {
+    fn of(list: &Expr, batch: &Batch, ctx: &Context<'_>) -> Result<Self> {
+        if let Expr::Call(Function::Range, args) = list {
+            let columns =
+                args.iter().map(|arg| compute::column(arg, batch, ctx)).collect::<Result<Vec<_>>>()?;
+            let steps = |row| Steps::of(&columns.iter().map(|column| column.get(row)).collect::<Vec<_>>());
+            if let Some(ranges) = (0..batch.len).map(steps).collect() {
+                return Ok(Self::Ranges(ranges));
+            }
+        }
+        Ok(Self::Made(compute::column(list, batch, ctx)?))
+    }
 }
 
 impl<'p> Unwind<'p> {
@@ -140,8 +184,29 @@ impl Unwinding {
     fn take(&mut self, limit: usize, want: Want<'_>) -> (Vec<u32>, Vec<Value>) {
         let (mut rows, mut values) = (vec![], vec![]);
         while self.row < self.batch.len && rows.len() < limit {
-            let value = self.lists.get(self.row);
             let wanted = want.wants(self.batch.origin_of(self.row));
+            let lists = match &self.lists {
+                Lists::Made(lists) => lists,
+                Lists::Ranges(ranges) => {
+                    let Steps { start, step, len } = ranges[self.row];
+                    let end = if wanted { len.min(self.item + limit - rows.len()) } else { len };
+                    if wanted {
+                        // No overflow: both ends of the range are 64-bit numbers.
+                        let number =
+                            |item: usize| Value::Long(start.wrapping_add((item as i64).wrapping_mul(step)));
+                        values.extend((self.item..end).map(number));
+                        rows.resize(values.len(), self.row as u32);
+                    }
+                    self.item = end;
+                    if end < len {
+                        return (rows, values);
+                    }
+                    self.row += 1;
+                    self.item = 0;
+                    continue;
+                }
+            };
+            let value = lists.get(self.row);
             match value.as_slice() {
                 Some(items) if wanted => {
                     let end = items.len().min(self.item + limit - rows.len());
@@ -179,7 +244,7 @@ impl Operator for Unwind<'_> {
                 self.current = None;
             }
             let Some(batch) = self.input.next(ctx, want)? else { return Ok(None) };
-            let lists = compute::column(self.list, &batch, ctx)?;
+            let lists = Lists::of(self.list, &batch, ctx)?;
             self.current = Some(Unwinding { batch, lists, row: 0, item: 0 });
         }
     }

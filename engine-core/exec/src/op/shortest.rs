@@ -4,8 +4,9 @@
 //! vertex) and j (from the last) meet for the first time, every shortest walk has i + j edges and passes exactly one
 //! vertex of both. Each side remembers by which edges a vertex was first reached; walks are put together from these.
 //!
-//! Walks from a vertex to itself, and least lengths above 1, are no matter of first meetings: there all walks are
-//! prolonged level by level until one ends where it must.
+//! Walks from a vertex to itself along directed edges are searched breadth first from one end. Undirected ones, and least
+//! lengths above 1, are no matter of first meetings: there all walks are prolonged level by level until one ends where
+//! it must.
 
 use super::walk::{EdgeFilter, Follow};
 use super::{Boxed, Feed, Operator, Want};
@@ -174,6 +175,8 @@ impl Search<'_> {
             Ok(vec![vec![]])
         } else if self.length.max == Some(0) {
             Ok(vec![])
+        } else if from == to && self.length.min <= 1 && self.forward.is_directed() {
+            self.circle(batch, row, from, ctx)
         } else if from == to || self.length.min > 1 {
             self.walk_by_walk(batch, row, from, to, ctx)
         } else {
@@ -293,6 +296,51 @@ impl Search<'_> {
             }
         }
         walks
+    }
+
+    /// Shortest walks from a vertex back to it along directed edges. Such a walk passes no vertex twice, so breadth first
+    /// finds it; the start counts as not reached until an edge ends there.
+    fn circle(&mut self, batch: &Batch, row: u32, start: Gui, ctx: &Context<'_>) -> Result<Vec<Vec<Edge>>> {
+        let mut side = Side { reached: FxHashMap::default(), level: vec![start], depth: 0 };
+        let most = self.length.max.unwrap_or(u32::MAX);
+        while !side.level.is_empty() && side.depth < most {
+            let level = std::mem::take(&mut side.level);
+            side.depth += 1;
+            let (depth, all) = (side.depth, self.all);
+            let mut closing: Vec<(Gui, Edge)> = vec![];
+            let (reached, next) = (&mut side.reached, &mut side.level);
+            self.edges_of(false, batch, row, &level, ctx, |index, edge, neighbour| {
+                let before = (level[index as usize], edge);
+                if neighbour == start {
+                    closing.push(before);
+                    return all;
+                }
+                match reached.entry(neighbour) {
+                    Entry::Vacant(entry) => {
+                        entry.insert((depth, SmallVec::from_iter([before])));
+                        next.push(neighbour);
+                    }
+                    Entry::Occupied(mut entry) if all && entry.get().0 == depth => {
+                        entry.get_mut().1.push(before)
+                    }
+                    Entry::Occupied(_) => {}
+                }
+                true
+            })?;
+            let mut walks = vec![];
+            for (previous, edge) in closing {
+                for mut walk in side.ways(previous, if all { usize::MAX } else { 1 }) {
+                    walk.reverse();
+                    walk.push(edge);
+                    walks.push(walk);
+                }
+            }
+            if !walks.is_empty() {
+                return Ok(walks);
+            }
+            self.charge(side.level.len() * 96, ctx)?;
+        }
+        Ok(vec![])
     }
 
     fn walk_by_walk(

@@ -39,6 +39,11 @@ impl<'p> Follow<'p> {
         &self.request
     }
 
+    /// Whether edges are followed one way only.
+    pub(super) fn is_directed(&self) -> bool {
+        self.request.direction != Direction::Both
+    }
+
     /// The same edges from their other ends.
     pub(super) fn reversed(&self) -> Self {
         let request = Expand { direction: self.request.direction.reversed(), ..self.request.clone() };
