@@ -1,0 +1,66 @@
+/** The memory of a load does not grow with the rows that it refuses, however many there are. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createWriteStream, readFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { finished } from "node:stream/promises";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { cypherValue, finishedLoad, loadStatus, startLoad } from "../src/client.ts";
+import { Server } from "../src/server.ts";
+
+const MIB = 1 << 20;
+/** What a load nine times as large may take more: noise of the allocator, far less than its file. */
+const MOST_GROWTH = 64 * MIB;
+const GOOD = 1_000;
+const MOST_ERRORS = 10_000;
+
+/** The most memory that the process has had resident so far, in bytes. */
+function peak(server: Server): number {
+  const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
+  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
+}
+
+/** Writes some good rows, and then rows whose number is none until the file has so many bytes. Returns how many. */
+async function refused(path: string, bytes: number): Promise<number> {
+  const filler = "x".repeat(200);
+  const file = createWriteStream(path);
+  file.write("~id,~label,number:Int(single),text:String(single)\n");
+  for (let id = 0; id < GOOD; id += 1) file.write(`v${id},Row,${id},${filler}\n`);
+  const block = Array.from({ length: 1_000 }, (_, id) => `r${id},Row,none,${filler}\n`).join("");
+  let rows = 0;
+  for (let written = 0; written < bytes; written += block.length) {
+    if (!file.write(block)) await once(file, "drain");
+    rows += 1_000;
+  }
+  file.end();
+  await finished(file);
+  return rows;
+}
+
+test("a large file of rows that are refused", { skip: process.platform !== "linux" }, async (t) => {
+  const server = await Server.start(t);
+  await mkdir(join(server.home, "in"));
+  const run = async (name: string, bytes: number) => {
+    const path = join(server.home, "in", name);
+    const rows = await refused(path, bytes);
+    const before = peak(server);
+    const source = pathToFileURL(path).href;
+    const id = await startLoad(server, { source, format: "csv", failOnError: "FALSE" });
+    const { overallStatus } = await finishedLoad(server, id);
+    assert.equal(overallStatus.status, "LOAD_COMPLETED", JSON.stringify(overallStatus));
+    assert.equal(overallStatus.parsingErrors + overallStatus.datatypeMismatchErrors, rows);
+    assert.equal(await cypherValue(server, "MATCH (n) RETURN count(n)"), GOOD);
+    const grown = peak(server) - before;
+    const past = `?errors=true&errorsPerPage=1&page=${MOST_ERRORS + 1}`;
+    assert.deepEqual((await loadStatus(server, id, past)).errors?.errorLogs, [], "more errors are kept");
+    return grown;
+  };
+  const small = await run("small.csv", 16 * MIB);
+  const large = await run("large.csv", 150 * MIB);
+  t.diagnostic(
+    `16 MiB: ${Math.round(small / MIB)} MiB, 150 MiB: ${Math.round(large / MIB)} MiB more at the peak`,
+  );
+  assert.ok(large < MOST_GROWTH, `${Math.round(large / MIB)} MiB`);
+});
