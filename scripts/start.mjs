@@ -131,6 +131,8 @@ Tidegraph answers at ${endpoint}; the graph has ${count} vertices. Try:
   curl ${endpoint}/gremlin -H 'content-type: application/json' \\
        -d '{"gremlin": "g.V(\\"${id}\\").out(\\"HAS_PARTNER\\").elementMap(\\"type\\")"}'
 
+  ${binary} query      (a prompt; --help says more)
+
 Load your own: copy CSV files (Gremlin's or openCypher's headers) into ${drop}/NAME/,
 then say that they are complete: touch ${drop}/NAME/_SUCCESS
 Stop with Ctrl-C; what is in the graph stays in ${data}.

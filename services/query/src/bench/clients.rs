@@ -37,13 +37,17 @@ impl Call {
 
     /// Runs it in this process; the rows.
     pub fn embedded(&self, database: &Database) -> anyhow::Result<Vec<Vec<Value>>> {
-        let parameters: Parameters = self.parameters.iter().map(|(k, v)| (Str::from(*k), v.clone())).collect();
+        let parameters: Parameters =
+            self.parameters.iter().map(|(k, v)| (Str::from(*k), v.clone())).collect();
         Ok(database.query(&Query::new(self.language, self.text, &parameters))?.rows)
     }
 
     fn body(&self) -> Vec<u8> {
-        let parameters: serde_json::Map<String, Json> =
-            self.parameters.iter().map(|(k, v)| ((*k).to_owned(), json!(crate::json::plain::Plain(v)))).collect();
+        let parameters: serde_json::Map<String, Json> = self
+            .parameters
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), json!(crate::json::plain::Plain(v))))
+            .collect();
         let body = match self.language {
             Language::Gremlin => json!({"gremlin": self.text, "bindings": parameters}),
             Language::OpenCypher => json!({"query": self.text, "parameters": parameters}),

@@ -41,7 +41,13 @@ fn histogram() -> anyhow::Result<Histogram<u64>> {
 
 /// A round of calls inside this process, a thread a client.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
-pub fn embedded(database: &Database, clients: usize, length: Duration, seed: u64, next: &Next) -> anyhow::Result<Round> {
+pub fn embedded(
+    database: &Database,
+    clients: usize,
+    length: Duration,
+    seed: u64,
+    next: &Next,
+) -> anyhow::Result<Round> {
     let (calls, error) = (AtomicU64::new(0), std::sync::Mutex::new(None));
     let start = Instant::now();
     let latencies = std::thread::scope(|scope| {
@@ -79,7 +85,13 @@ pub fn embedded(database: &Database, clients: usize, length: Duration, seed: u64
 
 /// A round of calls over HTTP, a connection a client.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
-pub fn network(address: &str, clients: usize, length: Duration, seed: u64, next: &Next) -> anyhow::Result<Round> {
+pub fn network(
+    address: &str,
+    clients: usize,
+    length: Duration,
+    seed: u64,
+    next: &Next,
+) -> anyhow::Result<Round> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut connections = vec![];

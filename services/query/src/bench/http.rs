@@ -1,10 +1,10 @@
 //! What the HTTP layer itself can do: `/status`, a constant in both languages, and a point read, beside embedded calls.
 
+use super::Bench;
 use super::clients::{Call, Connection, ServiceProcess};
 use super::driver;
 use super::identity::Graph;
 use super::report::{Figure, Report};
-use super::Bench;
 use std::time::Instant;
 
 /// Runs the workload.

@@ -190,10 +190,19 @@ impl Kind {
             Start::Device => vec![("dev", device(random))],
             Start::TwoGes => vec![("ge1", ge(random)), ("ge2", ge(random))],
             Start::DeviceAndType => vec![("dev", device(random)), ("T1", Graph::random_type(random))],
-            Start::Partner => vec![("partner", Graph::pick(&graph.partners, random)), ("rnd", number(random))],
-            Start::GeWrite => vec![("ge", ge(random)), ("rnd", Value::from(format!("x{:x}", random.random::<u32>()).as_str()))],
+            Start::Partner => {
+                vec![("partner", Graph::pick(&graph.partners, random)), ("rnd", number(random))]
+            }
+            Start::GeWrite => vec![
+                ("ge", ge(random)),
+                ("rnd", Value::from(format!("x{:x}", random.random::<u32>()).as_str())),
+            ],
             Start::GeTypeScore => {
-                vec![("ge", ge(random)), ("T1", Graph::random_type(random)), ("rnd", Value::Double(random.random()))]
+                vec![
+                    ("ge", ge(random)),
+                    ("T1", Graph::random_type(random)),
+                    ("rnd", Value::Double(random.random())),
+                ]
             }
         };
         Call::gremlin(self.gremlin, parameters)
@@ -232,7 +241,8 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
             rounds.2.sort_by(f64::total_cmp);
             let peer_rate = rounds.2.get(rounds.2.len() / 2).copied();
             for (place, rounds) in [("embedded", &rounds.0), ("network", &rounds.1)] {
-                let mut figure = driver::figure(format!("{}, {clients} clients, {place}", kind.name), rounds)?;
+                let mut figure =
+                    driver::figure(format!("{}, {clients} clients, {place}", kind.name), rounds)?;
                 if let Some(rate) = peer_rate {
                     figure = figure.beside("PostgreSQL 15, pgbench, prepared", rate);
                 }
@@ -246,7 +256,8 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
             let rounds = (0..bench.rounds())
                 .map(|r| driver::network(&service.address, clients, bench.round(), 100 + r as u64, &next))
                 .collect::<anyhow::Result<Vec<_>>>()?;
-            report.add(driver::figure(format!("{}, {clients} clients, network, durable", kind.name), &rounds)?);
+            report
+                .add(driver::figure(format!("{}, {clients} clients, network, durable", kind.name), &rounds)?);
         }
     }
     let mixed: Box<driver::Next> = Box::new(|random| {
@@ -272,7 +283,11 @@ fn compare_languages(graph: &Graph, seed: u64) -> anyhow::Result<()> {
             let query = Call::cypher(kind.cypher, traversal.parameters.clone());
             let (a, b) = (traversal.embedded(&graph.database)?.len(), query.embedded(&graph.database)?.len());
             if a != b {
-                bail!("{}: the traversal answers {a} rows, openCypher {b}, for {:?}", kind.name, traversal.parameters);
+                bail!(
+                    "{}: the traversal answers {a} rows, openCypher {b}, for {:?}",
+                    kind.name,
+                    traversal.parameters
+                );
             }
         }
     }
@@ -287,7 +302,8 @@ pub fn wait_for_load(address: &str, source: &str) -> anyhow::Result<Duration> {
     runtime.block_on(async {
         let mut connection = Connection::open(address).await?;
         let body = json!({"source": source, "format": "csv", "mode": "NEW"});
-        let answer: serde_json::Value = serde_json::from_slice(&connection.post_json("/loader", &body).await?)?;
+        let answer: serde_json::Value =
+            serde_json::from_slice(&connection.post_json("/loader", &body).await?)?;
         let id = answer["payload"]["loadId"].as_str().context("no load id")?.to_owned();
         loop {
             let bytes = connection.get(&format!("/loader/{id}")).await?;

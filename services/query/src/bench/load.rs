@@ -1,18 +1,26 @@
 //! The load workload: files to a graph that can be queried, embedded and through a service.
 
+use super::Bench;
 use super::identity::{Graph, source_of, wait_for_load};
 use super::report::{Figure, Report};
-use super::Bench;
 use std::path::Path;
 use std::time::Instant;
 use tidegraph_engine::loads::{Format, LoadSpec};
 use tidegraph_engine::{Database, Options};
 
 /// Loads a folder into an embedded database and waits.
-pub fn load_embedded(database: &Database, folder: &Path) -> anyhow::Result<tidegraph_engine::loads::LoadStatus> {
+pub fn load_embedded(
+    database: &Database,
+    folder: &Path,
+) -> anyhow::Result<tidegraph_engine::loads::LoadStatus> {
     let id = database.loads().submit(LoadSpec::new(vec![source_of(folder)], Format::GremlinCsv))?;
     let status = database.loads().wait(&id)?;
-    anyhow::ensure!(status.state.as_str() == "LOAD_COMPLETED", "the load ended as {}: {:?}", status.state.as_str(), status.message);
+    anyhow::ensure!(
+        status.state.as_str() == "LOAD_COMPLETED",
+        "the load ended as {}: {:?}",
+        status.state.as_str(),
+        status.message
+    );
     Ok(status)
 }
 
@@ -25,7 +33,8 @@ pub fn load_service(address: &str, folder: &Path) -> anyhow::Result<f64> {
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let graph = Graph::load(bench.scale(26_000, 500), bench.seed, report)?;
-    let bytes: u64 = std::fs::read_dir(graph.files.path())?.filter_map(|e| Some(e.ok()?.metadata().ok()?.len())).sum();
+    let bytes: u64 =
+        std::fs::read_dir(graph.files.path())?.filter_map(|e| Some(e.ok()?.metadata().ok()?.len())).sum();
     report.parameter("file_bytes", bytes);
     let mut rates = (vec![], vec![], vec![]);
     for _ in 0..bench.rounds() {
@@ -48,7 +57,10 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     report.add(Figure::rate("CSV to queryable, durable, embedded", "elements/s", middle(&rates.0)));
     report.add(Figure::rate("CSV to queryable, durable, embedded", "property values/s", middle(&rates.1)));
     let copy = report.machine().copy_gbps * 1e3;
-    report.add(Figure::rate("CSV to queryable, durable, embedded", "MB/s", middle(&rates.2)).beside("memory copy", copy));
+    report.add(
+        Figure::rate("CSV to queryable, durable, embedded", "MB/s", middle(&rates.2))
+            .beside("memory copy", copy),
+    );
     let directory = tempfile::tempdir()?;
     let service = super::clients::ServiceProcess::start(directory.path())?;
     let seconds = load_service(&service.address, graph.files.path())?;

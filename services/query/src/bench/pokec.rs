@@ -31,7 +31,11 @@ impl Social {
         let status = database.status();
         report.parameter("vertices", status.vertices);
         report.parameter("edges", status.edges);
-        report.add(Figure::cost("memory for each edge, profiles included", "bytes", database.memory_bytes() as f64 / status.edges.max(1) as f64));
+        report.add(Figure::cost(
+            "memory for each edge, profiles included",
+            "bytes",
+            database.memory_bytes() as f64 / status.edges.max(1) as f64,
+        ));
         let rows = Call::cypher("MATCH (n) RETURN id(n)", vec![]).embedded(&database)?;
         let mut ids: Vec<Value> = rows.into_iter().flatten().collect();
         ids.sort_by(tidegraph_types::order::order);
@@ -73,8 +77,14 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     load_service(&service.address, social.files.path())?;
     let reads: [(&str, Box<driver::Next>); 4] = [
         ("single read", Box::new(|r| vec![Call::cypher(READ, vec![("id", social.any(r))])])),
-        ("neighbours of neighbours, ids", Box::new(|r| vec![Call::gremlin(TWO_HOPS_GREMLIN, vec![("id0", social.any(r))])])),
-        ("neighbours of neighbours, profiles", Box::new(|r| vec![Call::gremlin(TWO_HOP_PROFILES, vec![("id0", social.any(r))])])),
+        (
+            "neighbours of neighbours, ids",
+            Box::new(|r| vec![Call::gremlin(TWO_HOPS_GREMLIN, vec![("id0", social.any(r))])]),
+        ),
+        (
+            "neighbours of neighbours, profiles",
+            Box::new(|r| vec![Call::gremlin(TWO_HOP_PROFILES, vec![("id0", social.any(r))])]),
+        ),
         (
             "shortest path",
             Box::new(|r| vec![Call::cypher(SHORTEST, vec![("a", social.any(r)), ("b", social.any(r))])]),

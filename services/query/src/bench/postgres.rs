@@ -29,14 +29,27 @@ const INDEXES: &str = "
 CREATE INDEX ON e (src, label); CREATE INDEX ON e (dst, label); VACUUM ANALYZE v; VACUUM ANALYZE e;";
 
 /// SQL of the identity reads; `:s` is a random start, `:t` a partner type.
-fn identity_scripts(ges: i64, devices: &str, first_device: i64, vertices: i64) -> Vec<(&'static str, String)> {
+fn identity_scripts(
+    ges: i64,
+    devices: &str,
+    first_device: i64,
+    vertices: i64,
+) -> Vec<(&'static str, String)> {
     let _ = (vertices, devices);
     let ge = format!("\\set s random(1, {ges})\n");
-    let dev = format!("\\set d random({first_device}, {})\n", first_device + devices.parse::<i64>().unwrap_or(1) - 1);
+    let dev = format!(
+        "\\set d random({first_device}, {})\n",
+        first_device + devices.parse::<i64>().unwrap_or(1) - 1
+    );
     let types = super::identity::PARTNER_TYPES.map(|t| format!("'{t}'")).join(",");
     let ge_type = format!("{ge}\\set t random(1, 17)\n");
     vec![
-        ("SR1", format!("{ge}SELECT v.id, v.label, v.type FROM e JOIN v ON v.id = e.dst WHERE e.src = :s AND e.label = 'HAS_PARTNER';\n")),
+        (
+            "SR1",
+            format!(
+                "{ge}SELECT v.id, v.label, v.type FROM e JOIN v ON v.id = e.dst WHERE e.src = :s AND e.label = 'HAS_PARTNER';\n"
+            ),
+        ),
         (
             "SR2",
             format!(
@@ -86,7 +99,10 @@ fn social_scripts(vertices: i64) -> Vec<(&'static str, String)> {
     vec![
         ("single read", format!("{start}SELECT * FROM v WHERE id = :s;\n")),
         ("neighbours of neighbours, ids", format!("{start}{hops};\n")),
-        ("neighbours of neighbours, profiles", format!("{start}SELECT v.* FROM ({hops}) x JOIN v ON v.id = x.dst;\n")),
+        (
+            "neighbours of neighbours, profiles",
+            format!("{start}SELECT v.* FROM ({hops}) x JOIN v ON v.id = x.dst;\n"),
+        ),
         ("ages of all", "SELECT age, count(*) FROM v GROUP BY age;\n".to_owned()),
     ]
 }
@@ -102,7 +118,8 @@ impl Postgres {
             "MATCH (n) WHERE NOT (n:GoldenEntity OR n:Device) RETURN id(n) AS id, n",
         ];
         let counts = this.fill(database, &groups)?;
-        this.scripts = identity_scripts(counts[0], &counts[1].to_string(), counts[0] + 1, counts.iter().sum());
+        this.scripts =
+            identity_scripts(counts[0], &counts[1].to_string(), counts[0] + 1, counts.iter().sum());
         Ok(this)
     }
 
@@ -133,8 +150,23 @@ impl Postgres {
         }
         let data = this.directory.path().join("data");
         this.run("initdb", &["-A", "trust", "--no-sync", "-D", path(&data)])?;
-        let socket = format!("-k {} -c listen_addresses='' -c shared_buffers=1GB -c synchronous_commit=on", path(this.directory.path()));
-        this.run("pg_ctl", &["-D", path(&data), "-w", "-l", path(&this.directory.path().join("server.log")), "-o", &socket, "start"])?;
+        let socket = format!(
+            "-k {} -c listen_addresses='' -c shared_buffers=1GB -c synchronous_commit=on",
+            path(this.directory.path())
+        );
+        this.run(
+            "pg_ctl",
+            &[
+                "-D",
+                path(&data),
+                "-w",
+                "-l",
+                path(&this.directory.path().join("server.log")),
+                "-o",
+                &socket,
+                "start",
+            ],
+        )?;
         Ok(this)
     }
 
@@ -174,7 +206,10 @@ impl Postgres {
         let file = self.directory.path().join("script.sql");
         std::fs::write(&file, text)?;
         let socket = path(self.directory.path()).to_owned();
-        self.run("psql", &["-q", "-v", "ON_ERROR_STOP=1", "-h", &socket, "-d", "postgres", "-f", path(&file)])?;
+        self.run(
+            "psql",
+            &["-q", "-v", "ON_ERROR_STOP=1", "-h", &socket, "-d", "postgres", "-f", path(&file)],
+        )?;
         Ok(())
     }
 
@@ -191,30 +226,48 @@ impl Postgres {
                 let number = numbers.len() + 1;
                 let Value::VertexData(data) = &row[1] else { bail!("no vertex: {:?}", row[1]) };
                 numbers.insert(row[0].clone(), number);
-                let one = |key: &str| data.properties.iter().find(|p| p.key == key).map(|p| p.values[0].clone());
+                let one =
+                    |key: &str| data.properties.iter().find(|p| p.key == key).map(|p| p.values[0].clone());
                 let null = || "\\N".to_owned();
                 let kind = one("type").and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_else(null);
                 let age = one("age").and_then(|v| v.as_i64()).map_or_else(null, |v| v.to_string());
-                let json = serde_json::to_value(crate::json::plain::Plain(&row[1]))?["~properties"].to_string();
+                let json =
+                    serde_json::to_value(crate::json::plain::Plain(&row[1]))?["~properties"].to_string();
                 let json = json.replace('\\', "\\\\");
-                writeln!(vertices, "{number}\t{}\t{kind}\t{age}\t{json}", data.labels.first().map_or("", |l| l.as_str()))?;
+                writeln!(
+                    vertices,
+                    "{number}\t{}\t{kind}\t{age}\t{json}",
+                    data.labels.first().map_or("", |l| l.as_str())
+                )?;
             }
         }
-        let rows = Call::cypher("MATCH (a)-[e]->(b) RETURN id(a), id(b), type(e)", vec![]).embedded(database)?;
+        let rows =
+            Call::cypher("MATCH (a)-[e]->(b) RETURN id(a), id(b), type(e)", vec![]).embedded(database)?;
         let mut edges = String::new();
         for row in rows {
-            writeln!(edges, "{}\t{}\t{}\t{{}}", numbers[&row[0]], numbers[&row[1]], row[2].as_str().unwrap_or_default())?;
+            writeln!(
+                edges,
+                "{}\t{}\t{}\t{{}}",
+                numbers[&row[0]],
+                numbers[&row[1]],
+                row[2].as_str().unwrap_or_default()
+            )?;
         }
         let (v, e) = (self.directory.path().join("v.tsv"), self.directory.path().join("e.tsv"));
         std::fs::write(&v, vertices)?;
         std::fs::write(&e, edges)?;
-        self.sql(&format!("{SCHEMA}\n\\copy v from '{}'\n\\copy e from '{}'\n{INDEXES}", path(&v), path(&e)))?;
+        self.sql(&format!(
+            "{SCHEMA}\n\\copy v from '{}'\n\\copy e from '{}'\n{INDEXES}",
+            path(&v),
+            path(&e)
+        ))?;
         Ok(counts)
     }
 
     /// Answers a second.
     pub fn rate(&self, name: &str, clients: usize) -> anyhow::Result<f64> {
-        let (_, script) = self.scripts.iter().find(|(n, _)| *n == name).with_context(|| format!("no SQL for {name}"))?;
+        let (_, script) =
+            self.scripts.iter().find(|(n, _)| *n == name).with_context(|| format!("no SQL for {name}"))?;
         let file = self.directory.path().join("bench.sql");
         std::fs::write(&file, script)?;
         let (clients, seconds) = (clients.to_string(), self.round.as_secs().max(1).to_string());
@@ -222,9 +275,27 @@ impl Postgres {
         let socket = path(self.directory.path()).to_owned();
         let output = self.run(
             "pgbench",
-            &["-n", "-M", "prepared", "-c", &clients, "-j", &threads, "-T", &seconds, "-f", path(&file), "-h", &socket, "postgres"],
+            &[
+                "-n",
+                "-M",
+                "prepared",
+                "-c",
+                &clients,
+                "-j",
+                &threads,
+                "-T",
+                &seconds,
+                "-f",
+                path(&file),
+                "-h",
+                &socket,
+                "postgres",
+            ],
         )?;
-        let line = output.lines().find(|l| l.starts_with("tps = ")).with_context(|| format!("no rate in {output}"))?;
+        let line = output
+            .lines()
+            .find(|l| l.starts_with("tps = "))
+            .with_context(|| format!("no rate in {output}"))?;
         Ok(line.split(' ').nth(2).context("no rate")?.parse()?)
     }
 }

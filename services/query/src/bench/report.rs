@@ -119,7 +119,12 @@ impl Report {
         let machine = Machine::measure(bench.quick);
         eprintln!(
             "machine: {} ({} cores, {} GiB); {:.1} M random reads/s, copy {:.1} GB/s, fdatasync {:.0} us",
-            machine.cpu, machine.cores, machine.memory, machine.gather_mops, machine.copy_gbps, machine.fdatasync_us
+            machine.cpu,
+            machine.cores,
+            machine.memory,
+            machine.gather_mops,
+            machine.copy_gbps,
+            machine.fdatasync_us
         );
         Self {
             name: bench.name(),

@@ -33,7 +33,8 @@ impl Endpoint {
         let token = match &self.token_file {
             None => None,
             Some(path) => {
-                let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("cannot read {}", path.display()))?;
                 Some(text.lines().next().unwrap_or_default().trim().to_owned())
             }
         };

@@ -65,7 +65,8 @@ impl Generate {
         let spec = Spec { graph, scale: self.scale, seed: self.seed };
         let bar = ProgressBar::new(spec.steps());
         bar.set_style(ProgressStyle::with_template("{bar:30} {percent}% {per_sec} {eta} left")?);
-        let files = generate::files::write(&spec, dialect, self.gzip, &self.out, |done, _| bar.set_position(done))?;
+        let files =
+            generate::files::write(&spec, dialect, self.gzip, &self.out, |done, _| bar.set_position(done))?;
         bar.finish_and_clear();
         for file in files {
             println!("{} {} rows", file.path.display(), file.rows);

@@ -112,18 +112,23 @@ fn follow(client: &Client, id: &str) -> anyhow::Result<ExitCode> {
         let number = |value: &Value| value.as_u64().unwrap_or(0);
         bar.set_length(number(&own["bytesTotal"]));
         bar.set_position(number(&own["bytesRead"]));
-        bar.set_message(format!("{} rows", number(&overall["totalRecords"])));
+        bar.set_message(format!("{} records", number(&overall["totalRecords"])));
         let state = overall["status"].as_str().unwrap_or_default();
-        if matches!(state, "LOAD_NOT_STARTED" | "LOAD_IN_QUEUE" | "LOAD_IN_PROGRESS" | "LOAD_CANCEL_IN_PROGRESS") {
-            #[allow(clippy::disallowed_methods, reason = "a command that waits for a service; nothing to simulate")]
+        if matches!(
+            state,
+            "LOAD_NOT_STARTED" | "LOAD_IN_QUEUE" | "LOAD_IN_PROGRESS" | "LOAD_CANCEL_IN_PROGRESS"
+        ) {
+            #[allow(
+                clippy::disallowed_methods,
+                reason = "a command that waits for a service; nothing to simulate"
+            )]
             std::thread::sleep(Duration::from_millis(100));
             continue;
         }
         bar.finish_and_clear();
         println!(
-            "{state} {id}: {} rows, {} property values, {} duplicates, {} rejected, {} s",
+            "{state} {id}: {} records (labels and property values), {} duplicates, {} rejected, {} s",
             number(&overall["totalRecords"]),
-            number(&own["propertyValues"]),
             number(&overall["totalDuplicates"]),
             number(&overall["parsingErrors"])
                 + number(&overall["datatypeMismatchErrors"])

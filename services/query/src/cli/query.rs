@@ -82,15 +82,26 @@ impl Query {
     fn ask(&self, client: &Client, text: &str) -> anyhow::Result<(Vec<String>, Vec<Vec<Value>>)> {
         let text = text.trim().trim_end_matches(';');
         let parameters: Map<String, Value> = self.parameters.iter().cloned().collect();
-        let language = self.language.unwrap_or(if text.starts_with("g.") { Language::Gremlin } else { Language::Cypher });
+        let language = self.language.unwrap_or(if text.starts_with("g.") {
+            Language::Gremlin
+        } else {
+            Language::Cypher
+        });
         match language {
             Language::Cypher => {
-                let answer =
-                    client.post("/openCypher", &json!({"query": text, "parameters": parameters}), "application/json")?;
+                let answer = client.post(
+                    "/openCypher",
+                    &json!({"query": text, "parameters": parameters}),
+                    "application/json",
+                )?;
                 let rows = answer["results"].as_array().cloned().unwrap_or_default();
-                let columns: Vec<String> =
-                    rows.first().and_then(Value::as_object).map(|r| r.keys().cloned().collect()).unwrap_or_default();
-                let cells = |row: Value| columns.iter().map(|c| row.get(c).cloned().unwrap_or(Value::Null)).collect();
+                let columns: Vec<String> = rows
+                    .first()
+                    .and_then(Value::as_object)
+                    .map(|r| r.keys().cloned().collect())
+                    .unwrap_or_default();
+                let cells =
+                    |row: Value| columns.iter().map(|c| row.get(c).cloned().unwrap_or(Value::Null)).collect();
                 let rows = rows.into_iter().map(cells).collect();
                 Ok((columns, rows))
             }
@@ -105,7 +116,8 @@ impl Query {
 
     fn session(&mut self, client: &Client) -> anyhow::Result<()> {
         let mut editor = rustyline::DefaultEditor::new()?;
-        let history = std::env::var_os("HOME").map(|home| std::path::Path::new(&home).join(".tidegraph_history"));
+        let history =
+            std::env::var_os("HOME").map(|home| std::path::Path::new(&home).join(".tidegraph_history"));
         if let Some(path) = &history
             && path.exists()
             && let Err(error) = editor.load_history(path)
@@ -163,7 +175,8 @@ impl Query {
             ":json" => self.format = Format::Json,
             ":csv" => self.format = Format::Csv,
             _ => {
-                let set = word.strip_prefix(":param ").and_then(|rest| rest.trim().split_once(char::is_whitespace));
+                let set =
+                    word.strip_prefix(":param ").and_then(|rest| rest.trim().split_once(char::is_whitespace));
                 match set.map(|(name, value)| parameter(&format!("{name}={}", value.trim()))) {
                     Some(Ok((name, value))) => {
                         self.parameters.retain(|(other, _)| *other != name);
@@ -196,7 +209,10 @@ fn print(format: Format, columns: &[String], rows: &[Vec<Value>]) -> anyhow::Res
         }
         Format::Csv => {
             let mut writer = csv::Writer::from_writer(out);
-            writer.write_record(columns)?;
+            // An answer without rows does not name its columns; a record of none would be written as `""`.
+            if !columns.is_empty() {
+                writer.write_record(columns)?;
+            }
             for row in rows {
                 writer.write_record(row.iter().map(cell))?;
             }

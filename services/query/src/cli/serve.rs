@@ -61,9 +61,14 @@ impl Serve {
         let token = match &self.token_file {
             None => None,
             Some(path) => {
-                let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("cannot read {}", path.display()))?;
                 let token = text.lines().next().unwrap_or_default().trim().to_owned();
-                anyhow::ensure!(token.len() >= 16, "the token in {} has fewer than 16 characters", path.display());
+                anyhow::ensure!(
+                    token.len() >= 16,
+                    "the token in {} has fewer than 16 characters",
+                    path.display()
+                );
                 Some(token)
             }
         };
@@ -81,7 +86,8 @@ impl Serve {
             checkpoint_log_bytes: self.checkpoint_log_bytes,
             ..Options::default()
         };
-        let database = Database::open(options).map_err(|e| anyhow::anyhow!("the database cannot be opened: {e}"))?;
+        let database =
+            Database::open(options).map_err(|e| anyhow::anyhow!("the database cannot be opened: {e}"))?;
         if let Some(folder) = &self.drop {
             database.loads().watch(folder)?;
         }
@@ -103,7 +109,12 @@ impl Serve {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn listen(&self, database: Arc<Database>, limits: Limits, token: Option<String>) -> anyhow::Result<()> {
+    async fn listen(
+        &self,
+        database: Arc<Database>,
+        limits: Limits,
+        token: Option<String>,
+    ) -> anyhow::Result<()> {
         let address = (self.host, self.port);
         let listener = tokio::net::TcpListener::bind(address)
             .await
@@ -118,7 +129,8 @@ impl Serve {
         let router = crate::http::with_token(Service::new(database, limits).router(), token);
         // Scripts wait for this line and read the port from it.
         println!("Tidegraph listens on http://{local}");
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let (mut terminate, mut interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let (stopping, stopped) = tokio::sync::oneshot::channel();
         let ended = async move {
             tokio::select! {

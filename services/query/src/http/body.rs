@@ -54,6 +54,14 @@ impl Fields {
         }
     }
 
+    /// Whether a switch is on: by its value, or by its bare name (`?cancelQuery&queryId=…`).
+    pub fn is_set(&self, name: &str) -> Result<bool, Failure> {
+        match self.json(name) {
+            Value::String(text) if text.is_empty() => Ok(true),
+            _ => Ok(self.flag(name)?.unwrap_or(false)),
+        }
+    }
+
     /// A field as a whole number that is not negative.
     pub fn number(&self, name: &str) -> Result<Option<u64>, Failure> {
         match self.text(name)? {
@@ -85,7 +93,9 @@ async fn read_all(body: Body, limit_bytes: usize) -> Result<bytes::Bytes, Failur
     match Limited::new(body, limit_bytes).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(errors::too_large(limit_bytes)),
-        Err(error) => Err(Failure::new(ErrorCode::BadRequest, format!("the request body could not be read: {error}"))),
+        Err(error) => {
+            Err(Failure::new(ErrorCode::BadRequest, format!("the request body could not be read: {error}")))
+        }
     }
 }
 
@@ -101,7 +111,10 @@ fn add_body(fields: &mut Map<String, Value>, headers: &HeaderMap, bytes: &[u8]) 
                 Ok(())
             }
             Ok(_) => Err(Failure::new(ErrorCode::BadRequest, "the request body must be a JSON object")),
-            Err(error) => Err(Failure::new(ErrorCode::BadRequest, format!("the request body is not valid JSON: {error}"))),
+            Err(error) => Err(Failure::new(
+                ErrorCode::BadRequest,
+                format!("the request body is not valid JSON: {error}"),
+            )),
         };
     }
     match kind.as_str() {
@@ -111,7 +124,9 @@ fn add_body(fields: &mut Map<String, Value>, headers: &HeaderMap, bytes: &[u8]) 
         }
         _ => Err(Failure::new(
             ErrorCode::BadRequest,
-            format!("content type {content_type:?} is not one of application/json and application/x-www-form-urlencoded"),
+            format!(
+                "content type {content_type:?} is not one of application/json and application/x-www-form-urlencoded"
+            ),
         )),
     }
 }

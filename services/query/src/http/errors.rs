@@ -51,7 +51,10 @@ impl From<tidegraph_engine::Error> for Failure {
 
 /// A body over the limit.
 pub(super) fn too_large(limit_bytes: usize) -> Failure {
-    Failure::new(ErrorCode::RequestTooLarge, format!("the request body is larger than the limit of {limit_bytes} bytes"))
+    Failure::new(
+        ErrorCode::RequestTooLarge,
+        format!("the request body is larger than the limit of {limit_bytes} bytes"),
+    )
 }
 
 impl IntoResponse for Failure {
@@ -60,9 +63,14 @@ impl IntoResponse for Failure {
         if matches!(self.code.kind(), Kind::Internal | Kind::Corrupt) {
             tracing::error!(request = %id, code = %self.code, message = %self.message, "request failed");
         }
-        let status = StatusCode::from_u16(self.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let body =
-            Body { request_id: &id, code: self.code.as_str(), detailed_message: &self.message, message: &self.message };
+        let status =
+            StatusCode::from_u16(self.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = Body {
+            request_id: &id,
+            code: self.code.as_str(),
+            detailed_message: &self.message,
+            message: &self.message,
+        };
         let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
         (status, headers, serde_json::to_vec(&body).unwrap_or_default()).into_response()
     }

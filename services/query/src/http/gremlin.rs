@@ -28,10 +28,13 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
     if let Some(language) = fields.text("language")?
         && !matches!(language.as_str(), "gremlin-lang" | "gremlin-groovy")
     {
-        return Err(Failure::new(ErrorCode::InvalidParameter, format!("language {language:?} is not gremlin-lang")));
+        return Err(Failure::new(
+            ErrorCode::InvalidParameter,
+            format!("language {language:?} is not gremlin-lang"),
+        ));
     }
-    let bindings =
-        input::parameters(fields.json("bindings")).map_err(|e| Failure::new(ErrorCode::InvalidParameter, e))?;
+    let bindings = input::parameters(fields.json("bindings"))
+        .map_err(|e| Failure::new(ErrorCode::InvalidParameter, e))?;
     let id = fields.text("queryId")?.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let typed = wants_types(&headers)?;
     let asked = Asked {
@@ -47,7 +50,8 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
 
 /// Which GraphSON the client takes. Version 3 with types unless it says otherwise; other forms are refused.
 fn wants_types(headers: &HeaderMap) -> Result<bool, Failure> {
-    let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("*/*").to_ascii_lowercase();
+    let accept =
+        headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("*/*").to_ascii_lowercase();
     for kind in accept.split(',').map(str::trim) {
         if kind.contains("types=false") || kind.starts_with("application/vnd.gremlin-v1.0+json") {
             return Ok(false);
@@ -80,7 +84,8 @@ fn message(id: &str, answer: &Answer, typed: bool) -> Result<Vec<u8>, serde_json
         data: T,
         meta: serde_json::Value,
     }
-    let empty = || if typed { serde_json::json!({"@type": "g:Map", "@value": []}) } else { serde_json::json!({}) };
+    let empty =
+        || if typed { serde_json::json!({"@type": "g:Map", "@value": []}) } else { serde_json::json!({}) };
     let values: Vec<Value> = answer.rows.iter().filter_map(|row| row.first().cloned()).collect();
     let status = Status { message: "", code: 200, attributes: empty() };
     if typed {

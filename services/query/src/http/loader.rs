@@ -77,11 +77,11 @@ fn choice<T: Copy>(fields: &Fields, name: &str, choices: &[(&str, T)], default: 
 
 fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
     let sources = match fields.json("source") {
-        Value::Array(items) => items
-            .iter()
-            .map(|item| item.as_str().map(str::to_owned))
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| Failure::new(ErrorCode::InvalidParameter, "parameter \"source\" must be a list of texts"))?,
+        Value::Array(items) => {
+            items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().ok_or_else(
+                || Failure::new(ErrorCode::InvalidParameter, "parameter \"source\" must be a list of texts"),
+            )?
+        }
         _ => vec![fields.required("source")?],
     };
     let format = fields.required("format")?;
@@ -89,7 +89,10 @@ fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
         "csv" => Format::GremlinCsv,
         "opencypher" => Format::OpenCypherCsv,
         "ntriples" | "nquads" | "rdfxml" | "turtle" | "parquet" => {
-            return Err(Failure::new(ErrorCode::UnsupportedOperation, format!("not supported yet: format {format:?}")));
+            return Err(Failure::new(
+                ErrorCode::UnsupportedOperation,
+                format!("not supported yet: format {format:?}"),
+            ));
         }
         _ => {
             let message = format!("parameter \"format\" must be one of csv, opencypher, not {format:?}");
@@ -98,6 +101,10 @@ fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
     };
     let dependencies = match fields.json("dependencies") {
         Value::Null => vec![],
+        // A form has texts only.
+        Value::String(text) => serde_json::from_str(if text.is_empty() { "[]" } else { text }).map_err(|e| {
+            Failure::new(ErrorCode::InvalidParameter, format!("\"dependencies\" is not a list of load ids: {e}"))
+        })?,
         Value::Array(items) if items.iter().all(Value::is_string) => {
             items.iter().filter_map(|i| i.as_str().map(str::to_owned)).collect()
         }
@@ -137,7 +144,9 @@ fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
         fail_on_error: fields.flag("failOnError")?.unwrap_or(true),
         parallelism: choice(fields, "parallelism", &parallelism, Parallelism::High)?,
         allow_empty_strings,
-        update_single_cardinality_properties: fields.flag("updateSingleCardinalityProperties")?.unwrap_or(false),
+        update_single_cardinality_properties: fields
+            .flag("updateSingleCardinalityProperties")?
+            .unwrap_or(false),
         queue_request: fields.flag("queueRequest")?.unwrap_or(false),
         dependencies,
         user_provided_edge_ids: fields.flag("userProvidedEdgeIds")?.unwrap_or(true),

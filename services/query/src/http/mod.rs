@@ -91,7 +91,10 @@ impl Service {
             .route("/opencypher/{feature}", any(not_yet))
             .route("/gremlin/{feature}", any(not_yet))
             .route("/status", get(status::get))
-            .route("/loader", post(loader::submit).get(loader::list_or_status).delete(loader::cancel_by_query))
+            .route(
+                "/loader",
+                post(loader::submit).get(loader::list_or_status).delete(loader::cancel_by_query),
+            )
             .route("/loader/{id}", get(loader::status).delete(loader::cancel))
             .fallback(unknown_path)
             .method_not_allowed_fallback(wrong_method)
@@ -103,7 +106,8 @@ impl Service {
 
 /// Refuses a body that says it is too large before any of it is read. `body` counts those that don't say.
 async fn refuse_large_bodies(State(service): State<Service>, request: Request, next: Next) -> Response {
-    let says = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    let says =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if says.is_some_and(|bytes| bytes > service.limits.body_bytes as u64) {
         return errors::too_large(service.limits.body_bytes).into_response();
     }

@@ -23,8 +23,8 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
     if fields.text("explain")?.is_some() {
         return Err(Failure::new(ErrorCode::UnsupportedOperation, "not supported yet: explain"));
     }
-    let parameters =
-        input::parameters(fields.json("parameters")).map_err(|e| Failure::new(ErrorCode::InvalidParameter, e))?;
+    let parameters = input::parameters(fields.json("parameters"))
+        .map_err(|e| Failure::new(ErrorCode::InvalidParameter, e))?;
     let asked = Asked {
         id: fields.text("queryId")?.unwrap_or_else(|| uuid::Uuid::new_v4().to_string()),
         language: Language::OpenCypher,

@@ -119,10 +119,16 @@ pub async fn run(
     let timeout = asked.timeout.map_or(service.limits.query_timeout, |t| t.min(service.limits.query_timeout));
     let (language, text, parameters) = (asked.language, asked.text.clone(), asked.parameters);
     let task = tokio::task::spawn_blocking(move || {
-        let query =
-            Query { language, text: &text, parameters: &parameters, timeout: Some(timeout), cancel: Some(&cancel) };
+        let query = Query {
+            language,
+            text: &text,
+            parameters: &parameters,
+            timeout: Some(timeout),
+            cancel: Some(&cancel),
+        };
         let answer = database.query(&query)?;
-        write(&answer).map_err(|e| Failure::new(ErrorCode::Internal, format!("the answer could not be written: {e}")))
+        write(&answer)
+            .map_err(|e| Failure::new(ErrorCode::Internal, format!("the answer could not be written: {e}")))
     });
     let result = task.await.unwrap_or_else(|e| {
         Err(Failure::new(ErrorCode::Internal, format!("the query ended by a defect: {e}")))
@@ -133,12 +139,16 @@ pub async fn run(
 }
 
 /// `GET /{language}/status`: the list, or with `cancelQuery` and `queryId` the end of one.
-pub async fn status(State(service): State<Service>, request: Request) -> Result<Json<serde_json::Value>, Failure> {
-    let language = if request.uri().path().starts_with("/gremlin") { Language::Gremlin } else { Language::OpenCypher };
+pub async fn status(
+    State(service): State<Service>,
+    request: Request,
+) -> Result<Json<serde_json::Value>, Failure> {
+    let language =
+        if request.uri().path().starts_with("/gremlin") { Language::Gremlin } else { Language::OpenCypher };
     let (fields, _) = Fields::read(&service, request).await?;
-    if fields.flag("cancelQuery")? == Some(true) || fields.json("cancelQuery").as_str() == Some("") {
+    if fields.is_set("cancelQuery")? {
         let id = fields.required("queryId")?;
-        return cancel_one(&service, &id, fields.flag("silent")?.unwrap_or(false));
+        return cancel_one(&service, &id, fields.is_set("silent")?);
     }
     let entries = service.running.entries();
     let now = service.database.now();

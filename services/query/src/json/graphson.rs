@@ -110,7 +110,9 @@ impl Serialize for Typed<'_> {
             // Handles never leave the engine; should one, its number says which.
             Value::Vertex(gui) => Tagged("g:Int64", gui.0 as i64).serialize(serializer),
             Value::Edge(edge) => Tagged("g:Int64", edge.sid.0 as i64).serialize(serializer),
-            Value::VertexData(data) => Tagged("g:Vertex", VertexBody { data, typed: true }).serialize(serializer),
+            Value::VertexData(data) => {
+                Tagged("g:Vertex", VertexBody { data, typed: true }).serialize(serializer)
+            }
             Value::EdgeData(data) => Tagged("g:Edge", EdgeBody { data, typed: true }).serialize(serializer),
         }
     }
@@ -326,8 +328,9 @@ impl Serialize for Untyped<'_> {
                 out.end()
             }
             Value::Path(path) => {
-                let labels: Vec<&[Str]> =
-                    (0..path.objects.len()).map(|i| path.labels.get(i).map_or(&[][..], Vec::as_slice)).collect();
+                let labels: Vec<&[Str]> = (0..path.objects.len())
+                    .map(|i| path.labels.get(i).map_or(&[][..], Vec::as_slice))
+                    .collect();
                 let mut out = serializer.serialize_map(Some(2))?;
                 out.serialize_entry("labels", &labels)?;
                 out.serialize_entry("objects", &path.objects.iter().map(Untyped).collect::<Vec<_>>())?;
@@ -360,7 +363,13 @@ mod tests {
 
     #[test]
     fn numbers_carry_their_width() {
-        let list = Value::list(vec![Value::Byte(1), Value::Short(2), Value::Int(3), Value::Long(4), Value::Double(0.5)]);
+        let list = Value::list(vec![
+            Value::Byte(1),
+            Value::Short(2),
+            Value::Int(3),
+            Value::Long(4),
+            Value::Double(0.5),
+        ]);
         assert_eq!(
             typed(&list),
             r#"{"@type":"g:List","@value":[{"@type":"gx:Byte","@value":1},{"@type":"gx:Int16","@value":2},{"@type":"g:Int32","@value":3},{"@type":"g:Int64","@value":4},{"@type":"g:Double","@value":0.5}]}"#
@@ -370,7 +379,9 @@ mod tests {
 
     #[test]
     fn maps_are_lists_of_keys_and_values() {
-        let map = Value::map([(Value::Symbol(Symbol::Id), "a".into()), ("n".into(), 1.into())].into_iter().collect());
+        let map = Value::map(
+            [(Value::Symbol(Symbol::Id), "a".into()), ("n".into(), 1.into())].into_iter().collect(),
+        );
         assert_eq!(
             typed(&map),
             r#"{"@type":"g:Map","@value":[{"@type":"g:T","@value":"id"},"a","n",{"@type":"g:Int32","@value":1}]}"#

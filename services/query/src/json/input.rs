@@ -16,7 +16,10 @@ pub fn value(json: &serde_json::Value) -> Result<Value, String> {
         serde_json::Value::String(text) => Value::string(text.as_str()),
         serde_json::Value::Array(items) => Value::list(items.iter().map(value).collect::<Result<_, _>>()?),
         serde_json::Value::Object(entries) => Value::map(
-            entries.iter().map(|(k, v)| Ok((Value::string(k.as_str()), value(v)?))).collect::<Result<_, String>>()?,
+            entries
+                .iter()
+                .map(|(k, v)| Ok((Value::string(k.as_str()), value(v)?)))
+                .collect::<Result<_, String>>()?,
         ),
     })
 }

@@ -78,7 +78,11 @@ impl Serialize for Plain<'_> {
 }
 
 /// JSON has no NaN or infinity: they are written as text, as Neptune does.
-fn float<S: Serializer, F: Serialize>(value: f64, finite: Option<F>, serializer: S) -> Result<S::Ok, S::Error> {
+fn float<S: Serializer, F: Serialize>(
+    value: f64,
+    finite: Option<F>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match finite {
         Some(v) => v.serialize(serializer),
         None if value.is_nan() => serializer.serialize_str("NaN"),
