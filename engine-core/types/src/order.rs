@@ -184,7 +184,7 @@ fn total<const GREMLIN: bool>(a: &Value, b: &Value) -> Ordering {
         (Value::String(x), Value::String(y)) => x.cmp(y),
         (Value::Bool(x), Value::Bool(y)) => x.cmp(y),
         (Value::DateTime(x), Value::DateTime(y)) => x.cmp(y),
-        (Value::Symbol(x), Value::Symbol(y)) => x.cmp(y),
+        (Value::Symbol(x), Value::Symbol(y)) => x.as_str().cmp(y.as_str()),
         (Value::String(x), Value::Symbol(y)) => x.as_str().cmp(y.as_str()),
         (Value::Symbol(x), Value::String(y)) => x.as_str().cmp(y.as_str()),
         (Value::List(x), Value::List(y)) | (Value::Set(x), Value::Set(y)) => order_slices(x, y),

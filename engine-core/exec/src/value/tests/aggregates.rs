@@ -64,7 +64,7 @@ fn counts_sums_and_means() {
         (K::CountRows, false, n(), Ok(Value::Long(4))),
         (K::Sum, false, n(), Ok(Value::Long(4))),
         (K::Sum, true, n(), Ok(Value::Long(3))),
-        (K::Sum, false, vec![1.into(), 2.into()], Ok(Value::Int(3))),
+        (K::Sum, false, vec![1.into(), 2.into()], Ok(Value::Long(3))),
         (K::Sum, false, vec![i32::MAX.into(), 1.into()], Ok(Value::Long(2_147_483_648))),
         (K::Sum, false, vec![1_i64.into(), 0.5.into()], Ok(1.5.into())),
         (K::Sum, false, vec![Value::Float(0.5), Value::Float(1.0)], Ok(Value::Float(1.5))),
