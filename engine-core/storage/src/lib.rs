@@ -13,8 +13,8 @@
 //! Flow of a read: the partitions of a piece of the frontier are locked for reading, the version is checked, slots are
 //! looked up with prefetch, rows are appended to the caller's columns, the locks go. A cursor leads on.
 //!
-//! What must never happen: an answer that holds anything of a version above the one asked for; a version dropped while
-//! it is pinned; a lock held between two calls.
+//! What must never happen: a read at a version that sees anything of another (STO-1); the two copies of an edge parting
+//! at any version (STO-2); a version dropped while it is pinned; a lock held between two calls.
 
 mod adjacency;
 pub mod checkpoint;
