@@ -1,12 +1,12 @@
 //! What goes on beside queries: a checkpoint after so many bytes of log and one at the end, the log below them trimmed,
 //! old versions forgotten while nobody writes.
 
+use crate::loads::Loads;
 use crate::{Error, Options};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
-use crate::loads::Loads;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_platform::Objects;
@@ -60,7 +60,8 @@ impl Checkpoints {
         let durable = options.data_dir.is_some();
         let (stop, stopped) = bounded(1);
         let (every, of) = (if durable { options.checkpoint_log_bytes } else { u64::MAX }, writer.clone());
-        let spawned = std::thread::Builder::new().name("upkeep".into()).spawn(move || of.watch(every, &stopped));
+        let spawned =
+            std::thread::Builder::new().name("upkeep".into()).spawn(move || of.watch(every, &stopped));
         let thread = match spawned {
             Ok(handle) => Some((stop, handle)),
             Err(error) => {
@@ -98,7 +99,8 @@ impl Checkpoints {
         if handle.join().is_err() {
             tracing::error!("the checkpoint thread ended by a defect");
         }
-        if self.durable && self.writer.sequencer.version() > self.newest()
+        if self.durable
+            && self.writer.sequencer.version() > self.newest()
             && let Err(error) = self.writer.write()
         {
             // The log has everything: the next start is slower, nothing is lost.

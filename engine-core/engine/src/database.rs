@@ -79,8 +79,11 @@ pub(crate) struct Outside {
 impl Database {
     /// Opens the directory of `options`, or an empty graph in memory.
     pub fn open(options: Options) -> Result<Arc<Self>, Error> {
-        let outside =
-            Outside { clock: Arc::new(RealClock::new()), random: Arc::new(RealRandom), disk: Arc::new(RealDisk) };
+        let outside = Outside {
+            clock: Arc::new(RealClock::new()),
+            random: Arc::new(RealRandom),
+            disk: Arc::new(RealDisk),
+        };
         Self::open_with(options, outside)
     }
 
@@ -225,7 +228,8 @@ fn graph_file(options: &Options, objects: &Objects) -> Result<GraphFile, Error> 
     let partitions =
         PartitionCount::new(options.partitions).map_err(|e| Error::new(ErrorCode::InvalidParameter, e))?;
     let graph = GraphFile { format: GRAPH_FORMAT, partitions, hash_bits: options.hash_bits };
-    let bytes = serde_json::to_vec_pretty(&graph).map_err(|e| Error::new(ErrorCode::Internal, e.to_string()))?;
+    let bytes =
+        serde_json::to_vec_pretty(&graph).map_err(|e| Error::new(ErrorCode::Internal, e.to_string()))?;
     objects.put(NAME, bytes)?;
     Ok(graph)
 }
@@ -240,7 +244,9 @@ fn restore(config: StoreConfig, objects: &Objects) -> Result<(Store, Option<Mani
 fn open_log(options: &Options, disk: &Arc<dyn Disk>) -> Result<Box<dyn LogStore>, Error> {
     Ok(match &options.data_dir {
         None => Box::new(MemoryLog::new(ShardId(0))),
-        Some(dir) => Box::new(FileLog::open(disk.clone(), &dir.join("log"), ShardId(0), FileLogOptions::default())?),
+        Some(dir) => {
+            Box::new(FileLog::open(disk.clone(), &dir.join("log"), ShardId(0), FileLogOptions::default())?)
+        }
     })
 }
 

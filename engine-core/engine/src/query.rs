@@ -154,7 +154,8 @@ impl Database {
         let pin = self.store.pin_published();
         let at = At { version: pin.version(), epoch: Epoch::default() };
         let view = View::new(&*self.store, &self.catalog, at, planned.writes);
-        let limits = Limits { memory_bytes: self.options.query_memory_bytes, result_rows: self.options.query_rows };
+        let limits =
+            Limits { memory_bytes: self.options.query_memory_bytes, result_rows: self.options.query_rows };
         let dice = Dice(&*self.random);
         let context = Context::new(view, query.parameters, limits, watch, &dice, self.clock.wall());
         let mut execution = Execution::new(&planned.plan, context)?;

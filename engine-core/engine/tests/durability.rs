@@ -36,7 +36,9 @@ fn what_was_acknowledged_is_found_after_a_crash() {
     copy(&live, &crashed);
     let after = open(&crashed);
     assert_eq!(run(&after, "MATCH (a:T)-[r:R]->(b:T) WHERE a.n = r.n AND r.n = b.n RETURN count(*)"), ["50"]);
-    assert!(after.status().epoch > database.status().epoch || after.status().version >= database.status().version);
+    assert!(
+        after.status().epoch > database.status().epoch || after.status().version >= database.status().version
+    );
     // New elements get names of their own.
     run(&after, "CREATE (:T)-[:R]->(:T)");
     assert_eq!(run(&after, "MATCH ()-[r]->() RETURN count(DISTINCT id(r))"), ["51"]);
@@ -76,7 +78,9 @@ fn a_damaged_checkpoint_is_refused_and_the_one_before_it_is_used() {
         for entry in std::fs::read_dir(&folder).expect("read").map(|e| e.expect("entry").path()) {
             if entry.is_dir() {
                 folders.push(entry);
-            } else if entry.display().to_string().contains(&name) && entry.display().to_string().contains("data") {
+            } else if entry.display().to_string().contains(&name)
+                && entry.display().to_string().contains("data")
+            {
                 let mut bytes = std::fs::read(&entry).expect("read");
                 let middle = bytes.len() / 2;
                 bytes[middle] ^= 0x10;
@@ -180,7 +184,10 @@ fn readers_see_whole_transactions_while_a_writer_goes_on() {
             for n in 0..200 {
                 let (a, b) = (n % 20 + 1, (n * 7 + 3) % 20 + 1);
                 if a != b {
-                    run(&database, &format!("MATCH (a:A {{i: {a}}}), (b:A {{i: {b}}}) SET a.v = a.v - 1, b.v = b.v + 1"));
+                    run(
+                        &database,
+                        &format!("MATCH (a:A {{i: {a}}}), (b:A {{i: {b}}}) SET a.v = a.v - 1, b.v = b.v + 1"),
+                    );
                 }
             }
         });

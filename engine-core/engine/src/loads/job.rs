@@ -309,8 +309,11 @@ impl Job {
             FileState::Failed => "LOAD_FAILED",
             FileState::NotDone => "LOAD_NOT_STARTED",
         };
-        inner.feeds =
-            outcome.files.iter().map(|f| (f.name.to_string(), state(f.state).to_owned(), counts(&f.counts))).collect();
+        inner.feeds = outcome
+            .files
+            .iter()
+            .map(|f| (f.name.to_string(), state(f.state).to_owned(), counts(&f.counts)))
+            .collect();
         inner.errors = outcome
             .errors
             .iter()

@@ -93,7 +93,9 @@ impl Loads {
             match Job::parse(&bytes) {
                 Ok(job) => jobs.push(Arc::new(job)),
                 // A job is only a report: the graph does not need it.
-                Err(error) => tracing::warn!(object = %object.path, %error, "a job's file is damaged and left out"),
+                Err(error) => {
+                    tracing::warn!(object = %object.path, %error, "a job's file is damaged and left out")
+                }
             }
         }
         jobs.sort_by_key(|job| job.number());
@@ -116,7 +118,8 @@ impl Loads {
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
-        let thread = thread.map_err(|e| Error::new(ErrorCode::Internal, format!("no thread for {name}: {e}")))?;
+        let thread =
+            thread.map_err(|e| Error::new(ErrorCode::Internal, format!("no thread for {name}: {e}")))?;
         self.threads.lock().push(thread);
         Ok(())
     }
@@ -129,7 +132,10 @@ impl Loads {
     /// Loads what is dropped into a folder from now on, and what was dropped before.
     pub fn watch(&self, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|e| {
-            Error::new(ErrorCode::Unavailable, format!("the drop folder {} cannot be made: {e}", folder.display()))
+            Error::new(
+                ErrorCode::Unavailable,
+                format!("the drop folder {} cannot be made: {e}", folder.display()),
+            )
         })?;
         let (shared, folder) = (self.shared.clone(), folder.to_owned());
         self.spawn("drop folder", move || watch::watch(&shared, &folder))
@@ -201,7 +207,8 @@ impl Shared {
     fn find(&self, id: &str) -> Result<Arc<Job>, Error> {
         let state = self.state.lock();
         let job = state.jobs.iter().find(|job| job.id() == id);
-        job.cloned().ok_or_else(|| Error::new(ErrorCode::BulkLoadIdNotFound, format!("no load has the id {id:?}")))
+        job.cloned()
+            .ok_or_else(|| Error::new(ErrorCode::BulkLoadIdNotFound, format!("no load has the id {id:?}")))
     }
 
     /// Makes a job of a request and puts it in the queue.
@@ -260,7 +267,10 @@ impl Shared {
     /// Drops the oldest ended jobs beyond what is kept.
     fn forget(&self, state: &mut State) {
         while state.jobs.len() > KEPT_JOBS {
-            let Some(at) = state.jobs.iter().position(|job| job.state().is_final() && !job.has_segments()) else { return };
+            let Some(at) = state.jobs.iter().position(|job| job.state().is_final() && !job.has_segments())
+            else {
+                return;
+            };
             if let Some(job) = state.jobs.remove(at)
                 && let Err(error) = self.objects.delete(&job_path(job.id()))
             {
@@ -270,7 +280,9 @@ impl Shared {
     }
 
     fn save(&self, job: &Job) {
-        if let Err(error) = job.to_bytes().and_then(|bytes| Ok(self.objects.put(&job_path(job.id()), bytes)?)) {
+        if let Err(error) =
+            job.to_bytes().and_then(|bytes| Ok(self.objects.put(&job_path(job.id()), bytes)?))
+        {
             tracing::error!(job = job.id(), %error, "what became of a load cannot be kept over a restart");
         }
     }
@@ -287,7 +299,11 @@ impl Shared {
                     self.save(job);
                 }
                 None if !job.state().is_final() => {
-                    job.end(LoadState::Failed, Some("the service stopped before the load was complete".into()), now);
+                    job.end(
+                        LoadState::Failed,
+                        Some("the service stopped before the load was complete".into()),
+                        now,
+                    );
                     self.save(job);
                 }
                 _ => {}

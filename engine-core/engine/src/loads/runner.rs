@@ -41,8 +41,12 @@ impl Shared {
         tracing::info!(load = job.id(), source = %job.spec().sources.join(","), "a load begins");
         let (state, message) = match self.load(job) {
             Ok(Status::Completed) => (LoadState::Completed, None),
-            Ok(Status::Failed) => (LoadState::Failed, Some("a row was refused and failOnError is TRUE".to_owned())),
-            Err(_) if job.is_cancelled() && !self.stopping.load(Ordering::Relaxed) => (LoadState::Cancelled, None),
+            Ok(Status::Failed) => {
+                (LoadState::Failed, Some("a row was refused and failOnError is TRUE".to_owned()))
+            }
+            Err(_) if job.is_cancelled() && !self.stopping.load(Ordering::Relaxed) => {
+                (LoadState::Cancelled, None)
+            }
             Err(error) => {
                 let state = match error.code() {
                     ErrorCode::AccessDenied => LoadState::AccessDenied,
@@ -66,9 +70,10 @@ impl Shared {
     }
 
     fn remove_segments(&self, id: &str) {
-        let removed = self.objects.list(&format!("{}/{id}/", super::SEGMENTS)).and_then(|objects| {
-            objects.iter().try_for_each(|object| self.objects.delete(&object.path))
-        });
+        let removed = self
+            .objects
+            .list(&format!("{}/{id}/", super::SEGMENTS))
+            .and_then(|objects| objects.iter().try_for_each(|object| self.objects.delete(&object.path)));
         if let Err(error) = removed {
             tracing::warn!(load = id, %error, "segments of a load that did not complete are left until the next start");
         }
@@ -110,7 +115,11 @@ impl Shared {
             match self.commit(job, &outcome, pin.version()) {
                 Err(error) if error.code() == ErrorCode::ConcurrentModification && checks < MOST_CHECKS => {
                     checks += 1;
-                    tracing::info!(load = job.id(), checks, "a transaction went over what the load had checked: again");
+                    tracing::info!(
+                        load = job.id(),
+                        checks,
+                        "a transaction went over what the load had checked: again"
+                    );
                     self.remove_segments(job.id());
                 }
                 Err(error) => return Err(error),
@@ -119,7 +128,12 @@ impl Shared {
         }
     }
 
-    fn commit(&self, job: &Job, outcome: &Outcome, read_version: tidegraph_types::Version) -> Result<(), Error> {
+    fn commit(
+        &self,
+        job: &Job,
+        outcome: &Outcome,
+        read_version: tidegraph_types::Version,
+    ) -> Result<(), Error> {
         let _together = self.commit.lock();
         if !outcome.segments.is_empty() {
             let segments = outcome.segments.iter().map(|s| s.object.clone()).collect();

@@ -23,8 +23,10 @@ pub(super) fn watch(shared: &Shared, drop_folder: &Path) {
 }
 
 fn look(shared: &Shared, drop_folder: &Path) -> std::io::Result<()> {
-    let mut folders: Vec<_> =
-        std::fs::read_dir(drop_folder)?.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.is_dir()).collect();
+    let mut folders: Vec<_> = std::fs::read_dir(drop_folder)?
+        .filter_map(|e| e.ok().map(|e| e.path()))
+        .filter(|p| p.is_dir())
+        .collect();
     folders.sort();
     for folder in folders {
         if !folder.join(COMPLETE).exists() || folder.join(REPORT).exists() {

@@ -57,7 +57,8 @@ pub fn show(value: &Value) -> String {
         Value::List(items) => format!("[{}]", list(items)),
         Value::Set(items) => format!("{{{}}}", list(items)),
         Value::Map(map) => {
-            let mut entries: Vec<String> = map.iter().map(|(k, v)| format!("{}: {}", show(k), show(v))).collect();
+            let mut entries: Vec<String> =
+                map.iter().map(|(k, v)| format!("{}: {}", show(k), show(v))).collect();
             entries.sort();
             format!("{{{}}}", entries.join(", "))
         }
