@@ -30,6 +30,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// The object store refused to list the source: the credentials are wrong, or may not.
+    #[error("source {source_uri}: access denied: {reason}")]
+    Denied {
+        /// The source as given.
+        source_uri: String,
+        /// What the store said.
+        reason: String,
+    },
     /// A parameter is wrong.
     #[error("{name} {value:?}: {reason}")]
     Parameter {
@@ -86,6 +94,7 @@ impl Error {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Header(_) | Self::File { .. } | Self::Source { .. } => ErrorCode::BadRequest,
+            Self::Denied { .. } => ErrorCode::AccessDenied,
             Self::Parameter { .. } => ErrorCode::InvalidParameter,
             Self::Segment { source, .. } => source.code(),
             Self::Objects(source) => source.code(),

@@ -80,7 +80,13 @@ impl Source {
     /// The objects under a prefix of a store that is open already; `base` is the URI of the store.
     pub fn objects(objects: Objects, base: &str, prefix: &str) -> Result<Self, Error> {
         let base = base.trim_end_matches('/');
-        let found = objects.list(prefix)?.into_iter();
+        let found = match objects.list(prefix) {
+            Ok(found) => found.into_iter(),
+            Err(e) if is_denied(&e) => {
+                return Err(Error::Denied { source_uri: format!("{base}/{prefix}"), reason: e.to_string() });
+            }
+            Err(e) => return Err(e.into()),
+        };
         // Consoles make empty objects as folders.
         let is_data = |path: &str| !path.ends_with('/') && !path.rsplit('/').next().is_some_and(is_mark);
         let files = found.filter(|o| is_data(&o.path) && o.bytes > 0).map(|object| File {
@@ -150,7 +156,7 @@ impl Source {
         match &self.objects {
             Some(objects) => match objects.reader(&file.path) {
                 Ok(reader) => Ok(Box::new(reader)),
-                Err(e) => Err(failed(e.to_string(), e.to_string().contains("AccessDenied"))),
+                Err(e) => Err(failed(e.to_string(), is_denied(&e))),
             },
             None => match std::fs::File::open(&file.path) {
                 Ok(reader) => Ok(Box::new(reader)),
@@ -162,6 +168,13 @@ impl Source {
 
 fn refuse(uri: &str, reason: impl Into<String>) -> Error {
     Error::Source { source_uri: uri.to_owned(), reason: reason.into() }
+}
+
+/// Whether a store refused who asks. A listing tells it in its text only: `object_store` gives the refusal of a listing
+/// no kind of its own.
+fn is_denied(error: &tidegraph_platform::objects::Error) -> bool {
+    let text = error.to_string();
+    ["403 Forbidden", "401 Unauthorized", "AccessDenied"].iter().any(|word| text.contains(word))
 }
 
 /// Hidden files, and marks such as `_SUCCESS` that tools leave beside data.
