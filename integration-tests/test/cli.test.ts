@@ -1,0 +1,273 @@
+/** The command line: what each command prints, and how it ends. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { cypherValue, load } from "../src/client.ts";
+import { dataPath, dataUri, LIBRARY } from "../src/data.ts";
+import { binary, freePort, type RunOptions, runBinary, Server } from "../src/server.ts";
+
+const python = process.env.TIDEGRAPH_PYTHON;
+
+/** A folder that is gone when the test ends. */
+async function folder(t: TestContext): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), "tidegraph-cli-"));
+  t.after(() => rm(path, { recursive: true, force: true }));
+  return path;
+}
+
+test("query", async (t) => {
+  const server = await Server.start(t);
+  await load(server, { source: dataUri("gremlin/"), format: "csv" });
+  const query = (args: readonly string[], options: RunOptions = {}) =>
+    runBinary(["query", "--endpoint", server.endpoint, ...args], options);
+  const printed = async (args: readonly string[], options: RunOptions = {}) => {
+    const ended = await query(args, options);
+    assert.equal(ended.code, 0, ended.stderr);
+    return ended.stdout;
+  };
+  const books = "MATCH (b:Book) WHERE b.pages > $least RETURN b.pages AS z, b.name AS a ORDER BY z DESC";
+
+  await t.test("a table, JSON and CSV keep the order of rows and columns", async () => {
+    const least = ["--param", "least=500", books];
+    const table = await printed(least);
+    assert.match(table, /z\s+┆ a[\s\S]*548\s+┆ Glasshafen[\s\S]*530\s+┆ A Harbour of Glass[\s\S]*2 row\(s\)/);
+    const json = await printed(["--format", "json", ...least]);
+    assert.deepEqual(JSON.parse(json), [
+      { z: 548, a: "Glasshafen" },
+      { z: 530, a: "A Harbour of Glass" },
+    ]);
+    assert.equal(
+      await printed(["--format", "csv", ...least]),
+      "z,a\n548,Glasshafen\n530,A Harbour of Glass\n",
+    );
+  });
+
+  await t.test("Gremlin, with parameters too", async () => {
+    const traversal = "g.V().has('name', wanted).values('pages')";
+    const wanted = ["--param", "wanted=Ebb"];
+    assert.equal(await printed(["--format", "csv", ...wanted, traversal]), "result\n201\n");
+    assert.deepEqual(JSON.parse(await printed(["--format", "json", ...wanted, traversal])), [
+      { result: 201 },
+    ]);
+    assert.match(await printed([...wanted, traversal]), /201[\s\S]*1 row\(s\)/);
+  });
+
+  await t.test("from standard input, in both languages", async () => {
+    const csv = ["--format", "csv"];
+    const input = "MATCH (b:Book)\nRETURN count(b) AS n;\n";
+    assert.equal(await printed(csv, { input }), "n\n9\n");
+    assert.equal(await printed(csv, { input: "g.V().hasLabel('Book').count()\n" }), "result\n9\n");
+  });
+
+  await t.test("values that CSV must quote", async () => {
+    const names = "MATCH (b:Book) WHERE id(b) = 'b7' RETURN b.name AS name, null AS none, [1, 'x'] AS list";
+    const expected = 'name,none,list\n"The ""Quiet"" Engine",,"[1,""x""]"\n';
+    assert.equal(await printed(["--format", "csv", names]), expected);
+  });
+
+  await t.test("no rows", async () => {
+    const nothing = "MATCH (n:Nothing) RETURN n.a AS a";
+    assert.equal(await printed([nothing]), "0 row(s)\n");
+    assert.equal(await printed(["--format", "json", nothing]), "[]\n");
+    assert.equal(await printed(["--format", "csv", nothing]), "");
+  });
+
+  await t.test("errors go to standard error, and the command fails", async () => {
+    for (const [args, expected] of [
+      [["MATCH (n RETURN n"], /MalformedQueryException: .* at 1:10/],
+      [["g.V().flyAway()"], /flyAway/],
+      [["RETURN $missing"], /missing/],
+      [["--param", "nonsense", "RETURN 1"], /NAME=JSON/],
+    ] as const) {
+      const ended = await query(args);
+      assert.notEqual(ended.code, 0);
+      assert.equal(ended.stdout, "");
+      assert.match(ended.stderr, expected);
+    }
+    const nobody = `http://127.0.0.1:${await freePort()}`;
+    for (const command of [
+      ["query", "--endpoint", nobody, "RETURN 1"],
+      ["status", "--endpoint", nobody],
+    ]) {
+      const ended = await runBinary(command);
+      assert.equal(ended.code, 1);
+      assert.ok(ended.stderr.includes(`no answer from ${nobody}`), ended.stderr);
+    }
+  });
+
+  await t.test("a session on a terminal", { skip: python ? false : "there is no Python" }, async (t) => {
+    const home = await folder(t);
+    const session = (lines: readonly string[]) =>
+      new Promise<{ code: number | null; shown: string }>((done) => {
+        const script = fileURLToPath(new URL("../python/session.py", import.meta.url));
+        const child = spawn(python ?? "", [script, binary(), server.endpoint], {
+          stdio: ["pipe", "pipe", "inherit"],
+          env: { ...process.env, HOME: home },
+        });
+        let shown = "";
+        child.stdout.on("data", (chunk) => {
+          shown += chunk;
+        });
+        child.on("close", (code) => done({ code, shown }));
+        child.stdin.end(`${lines.join("\n")}\n`);
+      });
+    const first = await session([
+      ":help",
+      ":csv",
+      ":param least 500",
+      "MATCH (b:Book) WHERE b.pages > $least",
+      "RETURN count(b) AS many;",
+      "g.V('b8').values('name')",
+      "",
+      "MATCH (n RETURN n;",
+      ":json",
+      "RETURN 1 AS still;",
+      ":quit",
+    ]);
+    assert.equal(first.code, 0, first.shown);
+    assert.match(first.shown, /:param NAME JSON/);
+    assert.match(first.shown, /many\n2\n/);
+    assert.match(first.shown, /result\nEbb\n/);
+    assert.match(first.shown, /MalformedQueryException/, "an error does not end the session");
+    assert.match(first.shown, /"still": 1/);
+    const history = await readFile(join(home, ".tidegraph_history"), "utf8");
+    assert.match(history, /RETURN count\(b\) AS many/);
+    assert.match(history, /g\.V\('b8'\)/);
+    const second = await session(["RETURN 2 AS again;", ":quit"]);
+    assert.equal(second.code, 0, second.shown);
+    const longer = await readFile(join(home, ".tidegraph_history"), "utf8");
+    assert.match(longer, /still[\s\S]*again/, "the history of both sessions is kept");
+  });
+});
+
+test("load and status", async (t) => {
+  const server = await Server.start(t);
+  const loads = (...args: string[]) => runBinary(["load", "--endpoint", server.endpoint, ...args]);
+  const vertices = () => cypherValue(server, "MATCH (n) RETURN count(n)");
+
+  await t.test("several files of a dialect that is seen from the files, in one load", async () => {
+    for (const files of [
+      ["gremlin/vertices.csv", "gremlin/edges.csv"],
+      ["opencypher/relationships.csv", "opencypher/nodes.csv"],
+    ]) {
+      const ended = await loads(...files.map(dataPath));
+      assert.equal(ended.code, 0, ended.stderr);
+      assert.match(ended.stdout, /^LOAD_COMPLETED [0-9a-f-]{36}: \d+ records/);
+      assert.match(ended.stdout, / 0 rejected/);
+      assert.equal(await vertices(), LIBRARY.vertices);
+    }
+    assert.equal(await cypherValue(server, "MATCH ()-[r]->() RETURN count(r)"), LIBRARY.edges);
+  });
+
+  await t.test("a bad row fails the load; --keep-going reports it and goes on", async () => {
+    const strict = await loads(dataPath("bad/rows.csv"));
+    assert.equal(strict.code, 1);
+    assert.match(strict.stdout, /^LOAD_FAILED/);
+    assert.match(strict.stderr, /rows\.csv, line 3, column pages:Int, value \\"many\\"/);
+    assert.equal(await vertices(), LIBRARY.vertices);
+    const going = await loads("--keep-going", dataPath("bad/rows.csv"));
+    assert.equal(going.code, 0, going.stderr);
+    assert.match(going.stdout, / 3 rejected/);
+    assert.match(going.stderr, /2001-02-31/);
+    assert.equal(await vertices(), LIBRARY.vertices + 3);
+  });
+
+  await t.test("what cannot be loaded is said before anything is sent", async () => {
+    for (const [args, expected] of [
+      [["/nowhere/at-all.csv"], /cannot find \/nowhere\/at-all\.csv/],
+      [[dataPath("gremlin"), dataPath("opencypher")], /one after the other/],
+      [["s3://bucket/prefix"], /--format/],
+      [[], /required|FILES/],
+    ] as const) {
+      const ended = await loads(...args);
+      assert.notEqual(ended.code, 0);
+      assert.match(ended.stderr, expected);
+    }
+  });
+
+  await t.test("status", async () => {
+    const shown = await runBinary(["status", "--endpoint", server.endpoint]);
+    assert.equal(shown.code, 0, shown.stderr);
+    assert.match(shown.stdout, /status\s+healthy/);
+    assert.match(shown.stdout, new RegExp(`edges\\s+${LIBRARY.edges}`));
+    const json = await runBinary(["status", "--endpoint", server.endpoint, "--json"]);
+    assert.equal(JSON.parse(json.stdout).tidegraph.edges, LIBRARY.edges);
+  });
+});
+
+test("generate writes the same bytes for the same seed, and others for another", async (t) => {
+  const home = await folder(t);
+  const generate = async (name: string, ...args: string[]) => {
+    const out = join(home, name);
+    const ended = await runBinary(["generate", ...args, "--out", out]);
+    assert.equal(ended.code, 0, ended.stderr);
+    const names = (await readdir(out)).sort();
+    return Promise.all(names.map(async (file) => [file, await readFile(join(out, file), "utf8")] as const));
+  };
+  for (const [kind, scale] of [
+    ["identity", "20"],
+    ["social", "6"],
+  ] as const) {
+    for (const format of ["gremlin-csv", "opencypher-csv"]) {
+      const args = [kind, "--scale", scale, "--format", format];
+      const name = `${kind}-${format}`;
+      const first = await generate(`${name}-1`, ...args, "--seed", "3");
+      assert.deepEqual(await generate(`${name}-2`, ...args, "--seed", "3"), first);
+      assert.notDeepEqual(await generate(`${name}-3`, ...args, "--seed", "4"), first);
+      assert.match(first[0]?.[1] ?? "", format === "gremlin-csv" ? /^~id/ : /^:(START_)?ID/);
+    }
+  }
+  const large = await runBinary(["generate", "social", "--scale", "31", "--out", home]);
+  assert.equal(large.code, 1);
+  assert.match(large.stderr, /between 1 and 30, not 31/);
+});
+
+test("serve refuses what cannot be, and says why", async (t) => {
+  const home = await folder(t);
+  const token = join(home, "token");
+  await writeFile(token, "short\n");
+  const port = ["--port", "0"];
+  const cases: [readonly string[], RegExp][] = [
+    [[...port, "--partitions", "3"], /3 is not a power of two/],
+    [[...port, "--data", "/proc/nowhere"], /\/proc\/nowhere/],
+    [[...port, "--token-file", token], /fewer than 16 characters/],
+    [[...port, "--token-file", join(home, "none")], /none/],
+    [["--port", "70000"], /70000/],
+    [[...port, "--nonsense"], /--nonsense/],
+  ];
+  for (const [args, expected] of cases) {
+    const ended = await runBinary(["serve", ...args], { timeoutMs: 10_000 });
+    assert.notEqual(ended.code, 0, args.join(" "));
+    assert.equal(ended.signal, null, args.join(" "));
+    assert.match(ended.stderr, expected);
+    assert.doesNotMatch(ended.stderr, /panicked/);
+  }
+});
+
+test("bench writes what was measured as JSON", async (t) => {
+  const file = join(await folder(t), "bench.json");
+  const ended = await runBinary(["bench", "http", "--quick", "--round-ms", "100", "--json", file]);
+  assert.equal(ended.code, 0, ended.stderr);
+  const report = JSON.parse(await readFile(file, "utf8"));
+  assert.equal(report.name, "http");
+  assert.equal(typeof report.commit, "string");
+  assert.equal(typeof report.machine.cpu, "string");
+  for (const name of ["cores", "memory", "gather_mops", "copy_gbps", "fdatasync_us"]) {
+    assert.ok(report.machine[name] > 0, `machine.${name}`);
+  }
+  assert.equal(typeof report.parameters, "object");
+  assert.ok(report.results.length > 0);
+  for (const result of report.results) {
+    assert.equal(typeof result.metric, "string");
+    assert.equal(typeof result.unit, "string");
+    assert.ok(result.value > 0, JSON.stringify(result));
+    assert.match(result.better, /^(higher|lower)$/);
+    for (const name of ["p50", "p99", "p999"]) {
+      if (name in result) assert.ok(result[name] > 0, JSON.stringify(result));
+    }
+  }
+});

@@ -1,0 +1,127 @@
+/** The shapes in which clients ask over plain HTTP: graph-notebook, graph-explorer, awswrangler. */
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { parseAs } from "@tidegraph/contracts";
+import { cypherValue, finishedLoad, post, refusal, rowsOf } from "../src/client.ts";
+import { dataUri, LIBRARY } from "../src/data.ts";
+import { eventually, Server } from "../src/server.ts";
+
+/** Takes far longer than any test. */
+const ENDLESS = {
+  openCypher:
+    "UNWIND range(1, 1000000) AS x UNWIND range(1, 1000) AS y WITH x, y WHERE x + y < 0 RETURN count(*)",
+  gremlin: "g.inject(1).repeat(identity()).until(is(2))",
+};
+
+const form = (fields: Record<string, string>) => ({ method: "POST", body: new URLSearchParams(fields) });
+
+/** Starts an endless query under an id and waits until it is listed. */
+async function endless(server: Server, language: "openCypher" | "gremlin", queryId: string) {
+  const text = ENDLESS[language];
+  const asked =
+    language === "gremlin"
+      ? post(server, "/gremlin", { gremlin: text, queryId })
+      : fetch(`${server.endpoint}/openCypher`, form({ query: text, queryId }));
+  await eventually("the query is listed", async () => {
+    const list = await (await fetch(`${server.endpoint}/${language}/status`)).json();
+    const { queries } = list as { queries: { queryId: string; queryString: string }[] };
+    return queries.some((query) => query.queryId === queryId && query.queryString === text);
+  });
+  return asked;
+}
+
+async function cancels(
+  t: TestContext,
+  language: "openCypher" | "gremlin",
+  cancel: (address: string, id: string) => Promise<Response>,
+) {
+  const server = await Server.start(t);
+  const address = `${server.endpoint}/${language}/status`;
+  const waiting = (async () => {
+    const asked = endless(server, language, "long-one");
+    return refusal(await asked, "CancelledByUserException");
+  })();
+  await eventually("the query runs", async () => {
+    const list = (await (await fetch(address)).json()) as { runningQueryCount: number };
+    return list.runningQueryCount === 1;
+  });
+  const answer = await cancel(address, "long-one");
+  assert.equal(answer.status, 200, await answer.text());
+  await waiting;
+  const after = (await (await fetch(address)).json()) as { runningQueryCount: number; queries: unknown[] };
+  assert.deepEqual([after.runningQueryCount, after.queries], [0, []]);
+}
+
+test("graph-notebook cancels with a form", (t) =>
+  cancels(t, "openCypher", (address, queryId) =>
+    fetch(address, form({ cancelQuery: "True", queryId, silent: "False" })),
+  ));
+
+test("graph-explorer cancels with a bare name in the address", (t) =>
+  cancels(t, "gremlin", (address, queryId) => fetch(`${address}?cancelQuery&queryId=${queryId}`)));
+
+test("the SDK cancels with DELETE", (t) =>
+  cancels(t, "openCypher", (address, queryId) => fetch(`${address}/${queryId}`, { method: "DELETE" })));
+
+test("what cannot be cancelled", async (t) => {
+  const { endpoint } = await Server.start(t);
+  for (const language of ["openCypher", "opencypher", "gremlin"]) {
+    const address = `${endpoint}/${language}/status`;
+    const gone = { cancelQuery: "true", queryId: "gone" };
+    assert.match(await refusal(await fetch(address, form(gone)), "InvalidParameterException"), /gone/);
+    const silent = await fetch(address, form({ ...gone, silent: "true" }));
+    assert.equal(silent.status, 200, await silent.text());
+    await refusal(await fetch(`${address}?cancelQuery`), "MissingParameterException");
+    await refusal(await fetch(`${address}?cancelQuery=perhaps&queryId=x`), "InvalidParameterException");
+  }
+});
+
+test("awswrangler loads and asks", async (t) => {
+  const server = await Server.start(t);
+  const { endpoint } = server;
+  const request = {
+    source: dataUri("gremlin/"),
+    format: "csv",
+    iamRoleArn: "arn:aws:iam::000000000000:role/none",
+    mode: "AUTO",
+    region: "eu-central-1",
+    failOnError: "TRUE",
+    parallelism: "HIGH",
+    updateSingleCardinalityProperties: "FALSE",
+    queueRequest: "FALSE",
+  };
+  const json = await post(server, "/loader", {
+    ...request,
+    parserConfiguration: { namedGraphUri: "http://aws.amazon.com/neptune/vocab/v01/DefaultNamedGraph" },
+    dependencies: [],
+  });
+  const first = parseAs("LoaderStarted", await json.json()).payload.loadId;
+  assert.equal((await finishedLoad(server, first)).overallStatus.status, "LOAD_COMPLETED");
+  const dependencies = JSON.stringify([first]);
+  const asForm = await fetch(`${endpoint}/loader`, form({ ...request, mode: "NEW", dependencies }));
+  const second = parseAs("LoaderStarted", await asForm.json()).payload.loadId;
+  assert.equal((await finishedLoad(server, second)).overallStatus.status, "LOAD_COMPLETED");
+  const byQuery = await fetch(`${endpoint}/loader?loadId=${second}&details=true&errors=TRUE`);
+  assert.equal(parseAs("LoaderStatus", await byQuery.json()).payload.overallStatus.fullUri, request.source);
+  const ended = await fetch(`${endpoint}/loader?loadId=${second}`, { method: "DELETE" });
+  assert.match(await refusal(ended, "BadRequestException"), /LOAD_COMPLETED/);
+
+  const asked = await fetch(`${endpoint}/openCypher`, form({ query: "MATCH (n) RETURN count(n) AS n" }));
+  assert.deepEqual(await rowsOf(asked), [{ n: LIBRARY.vertices }]);
+  assert.equal(await cypherValue(server, "MATCH ()-[r]->() RETURN count(r)"), LIBRARY.edges);
+  const status = parseAs("Status", await (await fetch(`${endpoint}/status`)).json());
+  assert.equal(status.status, "healthy");
+});
+
+test("graph-explorer asks in Gremlin with an id and its type", async (t) => {
+  const server = await Server.start(t);
+  const accept = "application/vnd.gremlin-v3.0+json";
+  const answer = await fetch(`${server.endpoint}/gremlin`, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept },
+    body: JSON.stringify({ gremlin: "g.inject(1)", queryId: "00000000-0000-4000-8000-00000000000a" }),
+  });
+  assert.equal(answer.headers.get("content-type"), accept);
+  const message = parseAs("GremlinAnswer", await answer.json());
+  assert.equal(message.requestId, "00000000-0000-4000-8000-00000000000a");
+});
