@@ -24,14 +24,18 @@ async function dropped(server: Server, name: string, files: Record<string, Uint8
 
 test("through the loader", async (t) => {
   const server = await Server.start(t);
-  const bz2 = await load(server, { source: dataUri("compressed/vertices.csv.bz2"), format: "csv" });
+  const bz2 = await load(server, {
+    source: dataUri("compressed/vertices.csv.bz2"),
+    format: "csv",
+    queueRequest: true,
+  });
   assert.equal(bz2.overallStatus.status, "LOAD_COMPLETED", JSON.stringify(bz2));
   assert.equal(await vertices(server), LIBRARY.vertices);
 
   const half = gzipSync(manyVertices("m", 10));
   const members = Buffer.concat([half, gzipSync("m10,Row,10\nm11,Row,11\n")]);
   const source = await writeSource(server.home, "in/members.csv.gz", members);
-  const gzip = await load(server, { source, format: "csv" });
+  const gzip = await load(server, { source, format: "csv", queueRequest: true });
   assert.equal(gzip.overallStatus.status, "LOAD_COMPLETED", JSON.stringify(gzip));
   assert.equal(await cypherValue(server, "MATCH (n:Row) RETURN count(n)"), 12, "members are one file");
 
@@ -46,6 +50,7 @@ test("through the loader", async (t) => {
       source: await writeSource(server.home, `in/${name}`, bytes),
       format: "csv",
       mode: "NEW",
+      queueRequest: true,
     });
     assert.equal(bad.overallStatus.status, "LOAD_FAILED", `${name}: ${JSON.stringify(bad)}`);
     assert.ok(JSON.stringify(bad).includes(name));

@@ -49,7 +49,7 @@ test("a large file of rows that are refused", { skip: process.platform !== "linu
     const rows = await refused(path, bytes);
     const before = peak(server);
     const source = pathToFileURL(path).href;
-    const id = await startLoad(server, { source, format: "csv", failOnError: "FALSE" });
+    const id = await startLoad(server, { source, format: "csv", failOnError: "FALSE", queueRequest: true });
     const { overallStatus } = await finishedLoad(server, id);
     assert.equal(overallStatus.status, "LOAD_COMPLETED", JSON.stringify(overallStatus));
     assert.equal(overallStatus.parsingErrors + overallStatus.datatypeMismatchErrors, rows);

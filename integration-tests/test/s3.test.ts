@@ -51,7 +51,7 @@ test("loads from S3", { skip }, async (t) => {
     },
   });
   const from = (source: string, format: "csv" | "opencypher" = "csv") =>
-    load(server, { source, format, region: "eu-central-1", mode: "NEW" });
+    load(server, { source, format, region: "eu-central-1", mode: "NEW", queueRequest: true });
   const vertices = () => cypherValue(server, "MATCH (n) RETURN count(n)");
 
   await t.test("a prefix, in each dialect", async () => {

@@ -88,7 +88,7 @@ test("awswrangler loads and asks", async (t) => {
     failOnError: "TRUE",
     parallelism: "HIGH",
     updateSingleCardinalityProperties: "FALSE",
-    queueRequest: "FALSE",
+    queueRequest: "TRUE",
   };
   const json = await post(server, "/loader", {
     ...request,
