@@ -220,7 +220,9 @@ impl Shared {
         if self.stopping.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorCode::Unavailable, "the service is going down"));
         }
-        let busy = state.running.is_some() || !state.queue.is_empty();
+        // A load that is visible already keeps nobody waiting, though its thread may still be tidying up.
+        let runs = state.running.as_ref().is_some_and(|job| !job.state().is_final());
+        let busy = runs || !state.queue.is_empty();
         if busy && !spec.queue_request {
             let message = "a load runs already, and the request does not ask to wait (queueRequest)";
             return Err(Error::new(ErrorCode::LoadQueueFull, message));
