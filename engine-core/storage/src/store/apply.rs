@@ -3,7 +3,7 @@
 use super::Store;
 use super::locked::GROUP;
 use crate::partition::{EdgeIdEntry, Tally, Writer};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 use tidegraph_types::{Edge, Gui, Mutation, Str, Token, Value, Version};
 
 /// Mutations of a load that are applied together, partition by partition.
@@ -206,27 +206,17 @@ impl Store {
 
     fn load_edges(&self, w: &mut Writer<'_>, run: &[Mutation], outcome: &mut LoadOutcome) {
         let mut new: Vec<NewEdge<'_>> = Vec::with_capacity(run.len());
-        let mut merged: Vec<NewEdge<'_>> = Vec::new();
+        // Those whose id is taken, or comes a second time in the run, wait until the rest is there.
+        let mut again: Vec<NewEdge<'_>> = Vec::new();
         let known = self.known_edge_ids(run);
-        let mut in_run: FxHashMap<&Str, Edge> = FxHashMap::default();
+        let mut in_run: FxHashSet<&Str> = FxHashSet::default();
         for (mutation, known) in run.iter().zip(known) {
             let Mutation::CreateEdge { edge, id, properties } = mutation else { continue };
             let item = NewEdge { edge, id: id.as_ref(), properties, done: false };
-            let there = known.or_else(|| id.as_ref().and_then(|id| in_run.get(id).copied()));
-            match there {
-                Some(there)
-                    if (there.source, there.target, there.label)
-                        != (edge.source, edge.target, edge.label) =>
-                {
-                    outcome.edges_refused += 1;
-                }
-                Some(_) => merged.push(item),
-                None => {
-                    if let Some(id) = item.id {
-                        in_run.insert(id, *edge);
-                    }
-                    new.push(item);
-                }
+            if known || item.id.is_some_and(|id| !in_run.insert(id)) {
+                again.push(item);
+            } else {
+                new.push(item);
             }
         }
         self.by_partition(
@@ -264,22 +254,29 @@ impl Store {
                 outcome.edges_refused += 1;
             }
         }
-        for item in &merged {
-            let Some(edge) = item.id.and_then(|id| self.live_edge_with_id(id)) else {
-                // The first of its id found no place either.
-                outcome.edges_refused += 1;
-                continue;
-            };
-            outcome.edges_merged += 1;
-            for (key, value) in item.properties {
-                self.partitions[self.number(edge.source)].write().set_edge_property(w, &edge, *key, value);
+        for item in &again {
+            let ends = |edge: &Edge| (edge.source, edge.target, edge.label);
+            match item.id.and_then(|id| self.live_edge_with_id(id)) {
+                Some(there) if ends(&there) == ends(item.edge) => {
+                    outcome.edges_merged += 1;
+                    let mut source = self.partitions[self.number(there.source)].write();
+                    for (key, value) in item.properties {
+                        source.set_edge_property(w, &there, *key, value);
+                    }
+                }
+                Some(_) => outcome.edges_refused += 1,
+                // The first of its id had no place.
+                None if self.create_edge(w, item.edge, item.id, item.properties) => {
+                    outcome.edges_created += 1
+                }
+                None => outcome.edges_refused += 1,
             }
         }
     }
 
-    /// For each edge of a run, the live edge that has its user-chosen id already.
-    fn known_edge_ids(&self, run: &[Mutation]) -> Vec<Option<Edge>> {
-        let mut known = vec![None; run.len()];
+    /// For each edge of a run, whether a live edge has its user-chosen id already.
+    fn known_edge_ids(&self, run: &[Mutation]) -> Vec<bool> {
+        let mut known = vec![false; run.len()];
         let mut candidates: Vec<(usize, Gui)> = Vec::new();
         for (index, mutation) in run.iter().enumerate() {
             if let Mutation::CreateEdge { id: Some(id), .. } = mutation {
@@ -302,7 +299,7 @@ impl Store {
             drop(partition);
             for index in hits {
                 if let Mutation::CreateEdge { id: Some(id), .. } = &run[index] {
-                    known[index] = self.live_edge_with_id(id);
+                    known[index] = self.live_edge_with_id(id).is_some();
                 }
             }
         }
