@@ -5,6 +5,7 @@ use tidegraph_load::segments::SegmentReader;
 use tidegraph_log::{Body, Record};
 use tidegraph_platform::Objects;
 use tidegraph_storage::Store;
+use tidegraph_types::{Mutation, PartitionId};
 
 /// Applies records to a store and publishes their versions.
 #[derive(Clone)]
@@ -23,7 +24,9 @@ impl StoreApplier {
             Body::Load { segments, .. } => {
                 for segment in segments {
                     let mut reader = SegmentReader::open(&self.objects, segment)?;
-                    while let Some(block) = reader.next_block()? {
+                    let partition = reader.header().partition;
+                    while let Some(mut block) = reader.next_block()? {
+                        block.retain(|mutation| self.is_here(mutation, partition));
                         self.store.apply_load_block(record.version, &block);
                     }
                 }
@@ -32,6 +35,17 @@ impl StoreApplier {
         }
         self.store.publish(record.version);
         Ok(())
+    }
+}
+
+impl StoreApplier {
+    /// An edge stands in the segments of its source, its target and its id, for stores that hold one partition each. This
+    /// one holds all and takes it once, from its source's.
+    fn is_here(&self, mutation: &Mutation, partition: PartitionId) -> bool {
+        match mutation {
+            Mutation::CreateEdge { edge, .. } => self.store.config().partitions.of(edge.source) == partition,
+            _ => true,
+        }
     }
 }
 

@@ -102,9 +102,14 @@ fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
     let dependencies = match fields.json("dependencies") {
         Value::Null => vec![],
         // A form has texts only.
-        Value::String(text) => serde_json::from_str(if text.is_empty() { "[]" } else { text }).map_err(|e| {
-            Failure::new(ErrorCode::InvalidParameter, format!("\"dependencies\" is not a list of load ids: {e}"))
-        })?,
+        Value::String(text) => {
+            serde_json::from_str(if text.is_empty() { "[]" } else { text }).map_err(|e| {
+                Failure::new(
+                    ErrorCode::InvalidParameter,
+                    format!("\"dependencies\" is not a list of load ids: {e}"),
+                )
+            })?
+        }
         Value::Array(items) if items.iter().all(Value::is_string) => {
             items.iter().filter_map(|i| i.as_str().map(str::to_owned)).collect()
         }
