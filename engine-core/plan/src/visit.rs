@@ -3,64 +3,11 @@
 use crate::op::ScanTest;
 use crate::{Expr, Op, ScanFilter};
 
-impl Op {
-    /// The operator that feeds this one; `None` for `Argument`.
-    #[must_use]
-    pub fn input(&self) -> Option<&Op> {
-        self.parts().0
-    }
-
-    /// The subplans of this operator.
-    #[must_use]
-    pub fn subplans(&self) -> Vec<&Op> {
-        self.parts().1
-    }
-
-    fn parts(&self) -> (Option<&Op>, Vec<&Op>) {
-        match self {
-            Op::Argument => (None, vec![]),
-            Op::ScanVertices { input, .. }
-            | Op::ScanEdges { input, .. }
-            | Op::LookupVertices { input, .. }
-            | Op::LookupEdges { input, .. }
-            | Op::Expand { input, .. }
-            | Op::VarExpand { input, .. }
-            | Op::ShortestPath { input, .. }
-            | Op::Match { input, .. }
-            | Op::Filter { input, .. }
-            | Op::Let { input, .. }
-            | Op::Keep { input, .. }
-            | Op::Unwind { input, .. }
-            | Op::Aggregate { input, .. }
-            | Op::Distinct { input, .. }
-            | Op::Sort { input, .. }
-            | Op::Slice { input, .. }
-            | Op::Tail { input, .. }
-            | Op::Eager { input }
-            | Op::CreateVertex { input, .. }
-            | Op::CreateEdge { input, .. }
-            | Op::SetProperties { input, .. }
-            | Op::SetPropertyMap { input, .. }
-            | Op::SetLabels { input, .. }
-            | Op::Delete { input, .. } => (Some(input), vec![]),
-            Op::Apply { input, plan, .. } | Op::Bind { input, plan, .. } => (Some(input), vec![plan]),
-            Op::Union { input, branches } | Op::Coalesce { input, branches } => {
-                (Some(input), branches.iter().collect())
-            }
-            Op::Choose { input, branches, otherwise } => {
-                (Some(input), branches.iter().map(|b| &b.plan).chain(otherwise.as_deref()).collect())
-            }
-            Op::Repeat { input, body, until, emit, .. } => {
-                let tests = until.iter().chain(emit).map(|t| &*t.plan);
-                (Some(input), std::iter::once(&**body).chain(tests).collect())
-            }
-            Op::Merge { input, matching, create } => (Some(input), vec![matching, create]),
-        }
-    }
-
-    /// Input (if any) and subplans, for rewriting in place.
-    pub fn children_mut(&mut self) -> Vec<&mut Op> {
-        match self {
+/// Input (if any) and subplans of an operator, in this order. One list for both walks: the shared one names `iter` and
+/// `as_deref`, the mutable one their mutable forms and `mut`.
+macro_rules! children {
+    ($op:expr, $iter:ident, $as_deref:ident $(, $mut:ident)?) => {
+        match $op {
             Op::Argument => vec![],
             Op::ScanVertices { input, .. }
             | Op::ScanEdges { input, .. }
@@ -85,21 +32,50 @@ impl Op {
             | Op::SetProperties { input, .. }
             | Op::SetPropertyMap { input, .. }
             | Op::SetLabels { input, .. }
-            | Op::Delete { input, .. } => vec![input],
-            Op::Apply { input, plan, .. } | Op::Bind { input, plan, .. } => vec![input, plan],
-            Op::Union { input, branches } | Op::Coalesce { input, branches } => {
-                std::iter::once(&mut **input).chain(branches.iter_mut()).collect()
+            | Op::Delete { input, .. } => vec![&$($mut)? **input],
+            Op::Apply { input, plan, .. } | Op::Bind { input, plan, .. } => {
+                vec![&$($mut)? **input, &$($mut)? **plan]
             }
-            Op::Choose { input, branches, otherwise } => std::iter::once(&mut **input)
-                .chain(branches.iter_mut().map(|b| &mut b.plan))
-                .chain(otherwise.as_deref_mut())
+            Op::Union { input, branches } | Op::Coalesce { input, branches } => {
+                std::iter::once(&$($mut)? **input).chain(branches.$iter()).collect()
+            }
+            Op::Choose { input, branches, otherwise } => std::iter::once(&$($mut)? **input)
+                .chain(branches.$iter().map(|b| &$($mut)? b.plan))
+                .chain(otherwise.$as_deref())
                 .collect(),
-            Op::Repeat { input, body, until, emit, .. } => [&mut **input, &mut **body]
+            Op::Repeat { input, body, until, emit, .. } => [&$($mut)? **input, &$($mut)? **body]
                 .into_iter()
-                .chain(until.iter_mut().chain(emit).map(|t| &mut *t.plan))
+                .chain(until.$iter().chain(emit.$iter()).map(|t| &$($mut)? *t.plan))
                 .collect(),
-            Op::Merge { input, matching, create } => vec![input, matching, create],
+            Op::Merge { input, matching, create } => {
+                vec![&$($mut)? **input, &$($mut)? **matching, &$($mut)? **create]
+            }
         }
+    };
+}
+
+impl Op {
+    /// The operator that feeds this one; `None` for `Argument`.
+    #[must_use]
+    pub fn input(&self) -> Option<&Op> {
+        self.children().into_iter().next()
+    }
+
+    /// The subplans of this operator.
+    #[must_use]
+    pub fn subplans(&self) -> Vec<&Op> {
+        self.children().into_iter().skip(1).collect()
+    }
+
+    /// Input (if any) and subplans.
+    #[must_use]
+    pub fn children(&self) -> Vec<&Op> {
+        children!(self, iter, as_deref)
+    }
+
+    /// Input (if any) and subplans, for rewriting in place.
+    pub fn children_mut(&mut self) -> Vec<&mut Op> {
+        children!(self, iter_mut, as_deref_mut, mut)
     }
 
     /// The expressions of this operator itself, not of its children.
@@ -165,9 +141,7 @@ impl Op {
     /// Whether this operator or one below it (subplans included) changes the graph.
     #[must_use]
     pub fn writes(&self) -> bool {
-        self.writes_itself()
-            || self.input().is_some_and(Op::writes)
-            || self.subplans().into_iter().any(Op::writes)
+        self.writes_itself() || self.children().into_iter().any(Op::writes)
     }
 
     /// Whether this operator itself changes the graph.

@@ -198,8 +198,9 @@ pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
             Box::new(branch::Choose::new(build(input)?, branches, otherwise.as_deref())?)
         }
         Op::Repeat { input, .. } => Box::new(repeat::Repeat::new(build(input)?, op)?),
-        Op::CreateVertex { input, .. } => Box::new(write::CreateVertex::new(build(input)?, op)?),
-        Op::CreateEdge { input, .. } => Box::new(write::CreateEdge::new(build(input)?, op)?),
+        Op::CreateVertex { input, .. } | Op::CreateEdge { input, .. } => {
+            Box::new(write::Create::new(build(input)?, op)?)
+        }
         Op::SetProperties { input, element, properties } => {
             Box::new(write_properties::SetProperties::new(build(input)?, element, properties))
         }

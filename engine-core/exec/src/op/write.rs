@@ -6,6 +6,7 @@ use super::{Boxed, Feed, Operator, Want, compute};
 use crate::view::{NewEdge, NewVertex};
 use crate::{Batch, Column, Context, Error, Result};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use tidegraph_apl::{EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
 use tidegraph_plan::{Expr, Op, PropertyAssignment, Slot};
@@ -147,59 +148,117 @@ fn chosen_id(place: &'static str, column: Option<&Arc<Column>>, row: usize) -> R
     }
 }
 
-/// Makes a vertex for each row.
-pub(super) struct CreateVertex<'p> {
+/// What is made for each row.
+enum Shape<'p> {
+    /// A vertex with these labels.
+    Vertex(&'p [Expr]),
+    /// An edge: label, source, target.
+    Edge([&'p Expr; 3]),
+}
+
+/// A new element, before its names have tokens. An edge has one label and its ends.
+struct Draft {
+    id: Option<Str>,
+    labels: SmallVec<[Str; 1]>,
+    ends: Option<(Gui, Gui)>,
+    properties: Vec<Named>,
+}
+
+/// Makes a vertex or an edge for each row.
+pub(super) struct Create<'p> {
     input: Boxed<'p>,
     out: Slot,
     id: Option<&'p Expr>,
-    labels: &'p [Expr],
+    shape: Shape<'p>,
     properties: Properties<'p>,
     tokens: Tokens,
 }
 
-impl<'p> CreateVertex<'p> {
+impl<'p> Create<'p> {
     pub(super) fn new(input: Boxed<'p>, op: &'p Op) -> Result<Self> {
-        let Op::CreateVertex { out, id, labels, properties, properties_from, .. } = op else {
-            return Err(Error::Plan("not a vertex creation".to_owned()));
+        let (out, id, shape, assignments, from) = match op {
+            Op::CreateVertex { out, id, labels, properties, properties_from, .. } => {
+                (out, id, Shape::Vertex(labels), properties, properties_from)
+            }
+            Op::CreateEdge { out, id, label, from, to, properties, properties_from, .. } => {
+                (out, id, Shape::Edge([label, from, to]), properties, properties_from)
+            }
+            _ => return Err(Error::Plan("not a creation".to_owned())),
         };
-        let properties = Properties { assignments: properties, from: properties_from.as_ref() };
-        let (id, tokens) = (id.as_ref(), Tokens::default());
-        Ok(Self { input, out: *out, id, labels, properties, tokens })
+        let properties = Properties { assignments, from: from.as_ref() };
+        Ok(Self { input, out: *out, id: id.as_ref(), shape, properties, tokens: Tokens::default() })
     }
 
-    fn create(&mut self, batch: &Batch, ctx: &Context<'_>) -> Result<Vec<Gui>> {
-        const PLACE: &str = "creating a vertex";
-        let exprs = self.id.into_iter().chain(self.labels).chain(self.properties.exprs());
+    fn place(&self) -> &'static str {
+        match self.shape {
+            Shape::Vertex(_) => "creating a vertex",
+            Shape::Edge(_) => "creating an edge",
+        }
+    }
+
+    fn drafts(&self, batch: &Batch, ctx: &Context<'_>) -> Result<Vec<Draft>> {
+        let place = self.place();
+        let own: SmallVec<[&Expr; 3]> = match &self.shape {
+            Shape::Vertex(labels) => labels.iter().collect(),
+            Shape::Edge(parts) => parts.iter().copied().collect(),
+        };
+        let count = own.len();
+        let exprs = self.id.into_iter().chain(own).chain(self.properties.exprs());
         let columns = compute::columns(exprs, batch, ctx)?;
         let (id, rest) = columns.split_at(usize::from(self.id.is_some()));
-        let (labels, properties) = rest.split_at(self.labels.len());
-        let mut rows = Vec::with_capacity(batch.len);
-        for row in 0..batch.len {
-            let id = chosen_id(PLACE, id.first(), row)?;
-            let mut names: Vec<Str> = vec![];
-            for column in labels {
-                add_labels(&column.get(row), &mut names)?;
-            }
-            rows.push((id, names, self.properties.row(PLACE, properties, row, ctx)?));
-        }
-        let names = rows.iter().flat_map(|(_, labels, p)| labels.iter().chain(p.iter().map(|(k, _, _)| k)));
+        let (own, properties) = rest.split_at(count);
+        let draft = |row| {
+            let mut labels = SmallVec::new();
+            let ends = match &self.shape {
+                Shape::Vertex(_) => {
+                    own.iter().try_for_each(|column| add_labels(&column.get(row), &mut labels))?;
+                    None
+                }
+                Shape::Edge(_) => {
+                    match own[0].get(row) {
+                        Value::String(label) => labels.push(label),
+                        other => return Err(Error::of_type(place, "a string as label", &other)),
+                    }
+                    Some((end(&own[1], row)?, end(&own[2], row)?))
+                }
+            };
+            let id = chosen_id(place, id.first(), row)?;
+            Ok(Draft { id, labels, ends, properties: self.properties.row(place, properties, row, ctx)? })
+        };
+        (0..batch.len).map(draft).collect()
+    }
+
+    fn create(&mut self, batch: &Batch, ctx: &Context<'_>) -> Result<Column> {
+        let drafts = self.drafts(batch, ctx)?;
+        let names = drafts.iter().flat_map(|d| d.labels.iter().chain(d.properties.iter().map(|(k, _, _)| k)));
         self.tokens.intern(names, ctx)?;
-        let mut new = Vec::with_capacity(rows.len());
-        for (id, labels, properties) in rows {
-            let labels = labels.iter().map(|name| self.tokens.of(name)).collect::<Result<_>>()?;
-            let properties = properties
-                .into_iter()
-                .map(|(key, cardinality, value)| {
-                    Ok(PropertyWrite { key: self.tokens.of(&key)?, cardinality, value })
-                })
-                .collect::<Result<_>>()?;
-            new.push(NewVertex { id, labels, properties });
+        let (mut vertices, mut edges) = (vec![], vec![]);
+        for Draft { id, labels, ends, properties } in drafts {
+            let mut labels = labels.iter().map(|name| self.tokens.of(name));
+            let properties = properties.into_iter().map(|(key, cardinality, value)| {
+                Ok(PropertyWrite { key: self.tokens.of(&key)?, cardinality, value })
+            });
+            match (ends, labels.next()) {
+                (Some((source, target)), Some(label)) => {
+                    let properties = properties.map(|p: Result<_>| p.map(|p| (p.key, p.value)));
+                    let properties = properties.collect::<Result<_>>()?;
+                    edges.push(NewEdge { id, source, target, label: label?, properties });
+                }
+                (_, first) => vertices.push(NewVertex {
+                    id,
+                    labels: first.into_iter().chain(labels).collect::<Result<_>>()?,
+                    properties: properties.collect::<Result<_>>()?,
+                }),
+            }
         }
-        ctx.view.create_vertices(new, ctx.entropy)
+        match self.shape {
+            Shape::Vertex(_) => Ok(Column::Vertices(ctx.view.create_vertices(vertices, ctx.entropy)?)),
+            Shape::Edge(_) => Ok(Column::Edges(ctx.view.create_edges(edges)?)),
+        }
     }
 }
 
-fn add_labels(value: &Value, out: &mut Vec<Str>) -> Result<()> {
+fn add_labels(value: &Value, out: &mut SmallVec<[Str; 1]>) -> Result<()> {
     match value {
         Value::String(label) => out.push(label.clone()),
         Value::List(items) | Value::Set(items) => {
@@ -210,86 +269,22 @@ fn add_labels(value: &Value, out: &mut Vec<Str>) -> Result<()> {
     Ok(())
 }
 
-impl Operator for CreateVertex<'_> {
+/// A vertex at an end of a new edge.
+fn end(column: &Column, row: usize) -> Result<Gui> {
+    match column.vertex(row) {
+        Some(gui) => Ok(gui),
+        None => Err(Error::of_type("creating an edge", "a vertex at both ends", &column.get(row))),
+    }
+}
+
+impl Operator for Create<'_> {
     fn next(&mut self, ctx: &Context<'_>, _: Want<'_>) -> Result<Option<Batch>> {
         let Some(mut batch) = self.input.next(ctx, Want::ALL)? else { return Ok(None) };
         ctx.check()?;
         let before = ctx.view.pending_bytes();
         let made = self.create(&batch, ctx)?;
         charge_pending(before, ctx)?;
-        batch.set(self.out, Column::Vertices(made));
-        Ok(Some(batch))
-    }
-
-    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
-        self.input.feed(ctx, feed);
-    }
-}
-
-/// Makes an edge for each row.
-pub(super) struct CreateEdge<'p> {
-    input: Boxed<'p>,
-    out: Slot,
-    id: Option<&'p Expr>,
-    ends: [&'p Expr; 3],
-    properties: Properties<'p>,
-    tokens: Tokens,
-}
-
-impl<'p> CreateEdge<'p> {
-    pub(super) fn new(input: Boxed<'p>, op: &'p Op) -> Result<Self> {
-        let Op::CreateEdge { out, id, label, from, to, properties, properties_from, .. } = op else {
-            return Err(Error::Plan("not an edge creation".to_owned()));
-        };
-        let properties = Properties { assignments: properties, from: properties_from.as_ref() };
-        let (id, ends, tokens) = (id.as_ref(), [label, from, to], Tokens::default());
-        Ok(Self { input, out: *out, id, ends, properties, tokens })
-    }
-
-    fn create(&mut self, batch: &Batch, ctx: &Context<'_>) -> Result<Vec<Edge>> {
-        const PLACE: &str = "creating an edge";
-        let exprs = self.id.into_iter().chain(self.ends).chain(self.properties.exprs());
-        let columns = compute::columns(exprs, batch, ctx)?;
-        let (id, rest) = columns.split_at(usize::from(self.id.is_some()));
-        let (ends, properties) = rest.split_at(self.ends.len());
-        let vertex = |column: &Column, row| match column.vertex(row) {
-            Some(gui) => Ok(gui),
-            None => Err(Error::of_type(PLACE, "a vertex at both ends", &column.get(row))),
-        };
-        let mut rows = Vec::with_capacity(batch.len);
-        for row in 0..batch.len {
-            let label = match ends[0].get(row) {
-                Value::String(label) => label,
-                other => return Err(Error::of_type(PLACE, "a string as label", &other)),
-            };
-            let (source, target) = (vertex(&ends[1], row)?, vertex(&ends[2], row)?);
-            let id = chosen_id(PLACE, id.first(), row)?;
-            rows.push((id, label, source, target, self.properties.row(PLACE, properties, row, ctx)?));
-        }
-        let names = rows.iter().flat_map(|(_, label, _, _, properties)| {
-            std::iter::once(label).chain(properties.iter().map(|(key, _, _)| key))
-        });
-        self.tokens.intern(names, ctx)?;
-        let mut new = Vec::with_capacity(rows.len());
-        for (id, label, source, target, properties) in rows {
-            let properties = properties
-                .into_iter()
-                .map(|(key, _, value)| Ok((self.tokens.of(&key)?, value)))
-                .collect::<Result<_>>()?;
-            new.push(NewEdge { id, source, target, label: self.tokens.of(&label)?, properties });
-        }
-        ctx.view.create_edges(new)
-    }
-}
-
-impl Operator for CreateEdge<'_> {
-    fn next(&mut self, ctx: &Context<'_>, _: Want<'_>) -> Result<Option<Batch>> {
-        let Some(mut batch) = self.input.next(ctx, Want::ALL)? else { return Ok(None) };
-        ctx.check()?;
-        let before = ctx.view.pending_bytes();
-        let made = self.create(&batch, ctx)?;
-        charge_pending(before, ctx)?;
-        batch.set(self.out, Column::Edges(made));
+        batch.set(self.out, made);
         Ok(Some(batch))
     }
 

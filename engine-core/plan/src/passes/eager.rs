@@ -57,7 +57,7 @@ fn insert(op: &mut Op) -> Since {
 }
 
 fn subplan_reads(op: &Op) -> bool {
-    reads(op) || op.input().is_some_and(subplan_reads) || op.subplans().into_iter().any(subplan_reads)
+    reads(op) || op.children().into_iter().any(subplan_reads)
 }
 
 fn reads(op: &Op) -> bool {
