@@ -154,3 +154,28 @@ fn a_condition_on_edges_prunes_walks() {
     *edge_filter = not_the_third();
     assert_eq!(sorted(&g, &plan(op, &[1])), ["[a-E->b, b-E->c]"]);
 }
+
+/// Two dozen vertices, each joined to each, and a vertex that hangs on one of them by one edge: there are very many walks
+/// and no way back.
+#[test]
+fn a_walk_back_that_does_not_exist_is_not_searched_walk_by_walk() {
+    let mut g = Graph::new();
+    let ids: Vec<String> = (0..24).map(|i| format!("k{i}")).collect();
+    g.vertex("a", &["V"], &[]);
+    for id in &ids {
+        g.vertex(id, &["V"], &[]);
+    }
+    g.edge("a", "E", "k0");
+    for (at, from) in ids.iter().enumerate() {
+        for to in &ids[at + 1..] {
+            g.edge(from, "E", to);
+        }
+    }
+    for which in [Shortest::One, Shortest::All] {
+        let op = start().look_up(lit("a"), 0).shortest(0, 0, Direction::Both, 1, None, which, 1);
+        assert!(sorted(&g, &plan(op, &[1])).is_empty());
+    }
+    // Each of the two searches looks at each edge from both of its ends, and no more often.
+    let edges = 1 + 24 * 23 / 2;
+    assert!(g.rows_read.load(std::sync::atomic::Ordering::Relaxed) <= 2 * 2 * edges);
+}

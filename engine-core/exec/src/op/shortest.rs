@@ -4,9 +4,9 @@
 //! vertex) and j (from the last) meet for the first time, every shortest walk has i + j edges and passes exactly one
 //! vertex of both. Each side remembers by which edges a vertex was first reached; walks are put together from these.
 //!
-//! Walks from a vertex to itself along directed edges are searched breadth first from one end. Undirected ones, and least
-//! lengths above 1, are no matter of first meetings: there all walks are prolonged level by level until one ends where
-//! it must.
+//! Walks from a vertex to itself are searched breadth first from one end (`circle` along directed edges, `loop_back` along
+//! undirected ones). Least lengths above 1 are no matter of first meetings: there all walks are prolonged level by level
+//! until one ends where it must.
 
 use super::walk::{EdgeFilter, Follow};
 use super::{Boxed, Feed, Operator, Want};
@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
 use tidegraph_apl::{Cursor, Expansion};
 use tidegraph_plan::{Length, Op, Shortest, Slot};
-use tidegraph_types::{Edge, Gui, Value};
+use tidegraph_types::{Edge, Gui, Sid, Value};
 
 /// A row for each shortest walk.
 pub(super) struct ShortestPath<'p> {
@@ -175,10 +175,12 @@ impl Search<'_> {
             Ok(vec![vec![]])
         } else if self.length.max == Some(0) {
             Ok(vec![])
-        } else if from == to && self.length.min <= 1 && self.forward.is_directed() {
-            self.circle(batch, row, from, ctx)
-        } else if from == to || self.length.min > 1 {
+        } else if self.length.min > 1 {
             self.walk_by_walk(batch, row, from, to, ctx)
+        } else if from == to && self.forward.is_directed() {
+            self.circle(batch, row, from, ctx)
+        } else if from == to {
+            self.loop_back(batch, row, from, ctx)
         } else {
             self.meet_in_the_middle(batch, row, from, to, ctx)
         };
@@ -343,6 +345,93 @@ impl Search<'_> {
         Ok(vec![])
     }
 
+    /// Shortest walks from a vertex back to it along edges in both directions, no edge twice: the smallest cycles through
+    /// it, each in both directions.
+    ///
+    /// Both halves of such a cycle are shortest ways from the start, and they begin with different edges. So breadth
+    /// first, with the first edge of each vertex's ways (its branch), finds it where two branches touch: by an edge
+    /// within a level, or at a vertex of the next one. Before that all ways to a vertex are of one branch; else there
+    /// was a smaller cycle.
+    fn loop_back(
+        &mut self,
+        batch: &Batch,
+        row: u32,
+        start: Gui,
+        ctx: &Context<'_>,
+    ) -> Result<Vec<Vec<Edge>>> {
+        let mut side = Side::new(start);
+        let mut branches: FxHashMap<Gui, Sid> = FxHashMap::default();
+        let (most, all) = (self.length.max.unwrap_or(u32::MAX), self.all);
+        // A cycle is put together from two ways from the start: ends of the ways, and the edges between them.
+        while !side.level.is_empty() && 2 * side.depth < most {
+            let level = std::mem::take(&mut side.level);
+            let depth = side.depth;
+            side.depth += 1;
+            let mut within: Vec<(Gui, Edge, Gui)> = vec![];
+            let (reached, next, branches_now) = (&mut side.reached, &mut side.level, &mut branches);
+            let taken = self.edges_of(false, batch, row, &level, ctx, |index, edge, neighbour| {
+                let from = level[index as usize];
+                let branch = branches_now.get(&from).copied().unwrap_or(edge.sid);
+                match reached.entry(neighbour) {
+                    Entry::Vacant(entry) => {
+                        entry.insert((depth + 1, SmallVec::from_iter([(from, edge)])));
+                        branches_now.insert(neighbour, branch);
+                        next.push(neighbour);
+                    }
+                    Entry::Occupied(mut entry) => {
+                        let known = branches_now.get(&neighbour).copied();
+                        if entry.get().0 == depth {
+                            // At the start itself only a loop ends.
+                            if known != Some(branch) && (from != neighbour || from == start) {
+                                within.push((from, edge, neighbour));
+                                return all;
+                            }
+                        } else if entry.get().0 == depth + 1 && (all || known != Some(branch)) {
+                            entry.get_mut().1.push((from, edge));
+                        }
+                    }
+                }
+                true
+            })?;
+            let mut walks = vec![];
+            for (from, edge, to) in within {
+                self.close(&side, from, &[edge], to, &mut walks);
+            }
+            if walks.is_empty() && 2 * side.depth <= most {
+                for meeting in &side.level {
+                    let Some((_, before)) = side.reached.get(meeting) else { continue };
+                    let branch = |(from, edge): &(Gui, Edge)| branches.get(from).copied().unwrap_or(edge.sid);
+                    for first in before {
+                        for last in before.iter().filter(|last| branch(last) != branch(first)) {
+                            self.close(&side, first.0, &[first.1, last.1], last.0, &mut walks);
+                        }
+                    }
+                }
+            }
+            if !walks.is_empty() {
+                return Ok(walks);
+            }
+            let extra = if all { taken * size_of::<(Gui, Edge)>() } else { 0 };
+            self.charge(side.level.len() * 128 + extra, ctx)?;
+        }
+        Ok(vec![])
+    }
+
+    /// Adds the walks from the start to a vertex, by some edges, and from another vertex back to the start.
+    fn close(&self, side: &Side, from: Gui, by: &[Edge], to: Gui, walks: &mut Vec<Vec<Edge>>) {
+        let most = if self.all { usize::MAX } else { 1 };
+        if walks.len() >= most {
+            return;
+        }
+        let backs = side.ways(to, most);
+        for mut way in side.ways(from, most) {
+            way.reverse();
+            way.extend_from_slice(by);
+            walks.extend(backs.iter().map(|back| way.iter().chain(back).copied().collect()));
+        }
+    }
+
+    /// Shortest walks of at least so many edges that first meetings do not find them: all walks are prolonged.
     fn walk_by_walk(
         &mut self,
         batch: &Batch,
