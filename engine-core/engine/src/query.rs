@@ -157,7 +157,8 @@ impl Database {
         let limits =
             Limits { memory_bytes: self.options.query_memory_bytes, result_rows: self.options.query_rows };
         let dice = Dice(&*self.random);
-        let context = Context::new(view, query.parameters, limits, watch, &dice, self.clock.wall());
+        let mut context = Context::new(view, query.parameters, limits, watch, &dice, self.clock.wall());
+        context.deleted_is_error = query.language == Language::OpenCypher;
         let mut execution = Execution::new(&planned.plan, context)?;
         let mut rows = vec![];
         while let Some(more) = execution.next_rows()? {

@@ -145,12 +145,15 @@ pub struct Context<'a> {
     pub entropy: &'a dyn Entropy,
     /// Start of the request.
     pub now: Timestamp,
+    /// Whether it is an error to read labels or properties of an element that the request deleted (openCypher). Else
+    /// there are none (Gremlin).
+    pub deleted_is_error: bool,
     /// Regular expressions of the request, compiled.
     pub patterns: crate::value::Patterns,
 }
 
 impl<'a> Context<'a> {
-    /// A context; the memory account starts empty.
+    /// A context; the memory account starts empty, and what was deleted reads as empty.
     #[must_use]
     pub fn new(
         view: View<'a>,
@@ -162,7 +165,8 @@ impl<'a> Context<'a> {
     ) -> Self {
         let memory = Memory::new(limits.memory_bytes);
         let patterns = crate::value::Patterns::default();
-        Self { view, parameters, limits, memory, interrupt, entropy, now, patterns }
+        let deleted_is_error = false;
+        Self { view, parameters, limits, memory, interrupt, entropy, now, deleted_is_error, patterns }
     }
 
     /// Error when the caller wants the request to stop. To be called in every loop that may be long.

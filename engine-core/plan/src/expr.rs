@@ -290,7 +290,7 @@ pub enum Function {
     DateTime,
 }
 
-/// Aggregates. Null and Unbound inputs are skipped, except by `CountRows`.
+/// Aggregates. Null and Unbound inputs are skipped, except where it says otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AggregateKind {
     /// `count(*)`: rows.
@@ -307,6 +307,8 @@ pub enum AggregateKind {
     Max,
     /// A list.
     Collect,
+    /// A list with the nulls in it; only Unbound is skipped (Gremlin `fold`).
+    CollectAll,
     /// One map of all pairs; args are a key and a value expression (the end of Gremlin `group`: first grouping by keys,
     /// then this).
     CollectMap,

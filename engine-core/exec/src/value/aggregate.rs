@@ -1,6 +1,7 @@
 //! Aggregates: one [`Accumulator`] for each aggregate of each group.
 //!
-//! Null and unbound inputs are skipped (`count(*)` has no input to skip; of the pairs of a map only unbound ones are).
+//! Null and unbound inputs are skipped (`count(*)` has no input to skip; of the pairs of a map and of the list that keeps
+//! nulls only unbound ones are).
 //! What an accumulator keeps is charged to the request's memory as it grows and given back by `finish`.
 
 use super::arithmetic;
@@ -49,7 +50,7 @@ impl Accumulator {
             AggregateKind::Average => State::Average(0.0),
             AggregateKind::Min => State::Extreme(Value::Null, Ordering::Less),
             AggregateKind::Max => State::Extreme(Value::Null, Ordering::Greater),
-            AggregateKind::Collect => State::List(vec![]),
+            AggregateKind::Collect | AggregateKind::CollectAll => State::List(vec![]),
             AggregateKind::CollectSet => State::Set(FxHashSet::default(), vec![]),
             AggregateKind::CollectMap => State::Map(Map::new()),
             AggregateKind::StdDev | AggregateKind::StdDevP => State::Deviation(0.0, 0.0),
@@ -135,7 +136,11 @@ impl Accumulator {
 
     /// Adds the argument of one row.
     pub fn add_value(&mut self, value: &Value, ctx: &Context<'_>) -> Result<()> {
-        if value.is_null() {
+        let skipped = match self.kind {
+            AggregateKind::CollectAll => matches!(value, Value::Unbound),
+            _ => value.is_null(),
+        };
+        if skipped {
             return Ok(());
         }
         if let Some(seen) = &mut self.distinct {

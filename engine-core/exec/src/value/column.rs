@@ -164,7 +164,7 @@ impl Prepared<'_, '_> {
                 if let Some(value) = token.and_then(|token| record.single(token)) {
                     return Ok(compare(comparison, value, constant) == Some(true));
                 }
-                Ok(compare(comparison, &record.property(token), constant) == Some(true))
+                Ok(compare(comparison, &record.read(self.ctx, key, token)?, constant) == Some(true))
             })?;
         } else {
             each(&mut |row| match expr {
@@ -212,7 +212,7 @@ impl Prepared<'_, '_> {
         let mut values = Vec::with_capacity(self.batch.len);
         for row in 0..self.batch.len {
             let Some(record) = self.elements.in_slot(self.batch, slot, row) else { return Ok(None) };
-            values.push(record.property(token));
+            values.push(record.read(self.ctx, key, token)?);
         }
         Ok(Some(values))
     }

@@ -39,6 +39,14 @@ pub enum Error {
     /// A null where none may be; the text says where.
     #[error("{0}")]
     NullValue(Str),
+    /// A read of an element that the request deleted.
+    #[error("cannot read {what} of a {element} that was deleted in this request")]
+    Deleted {
+        /// What was read: a property key or a function.
+        what: String,
+        /// Vertex or edge.
+        element: &'static str,
+    },
     /// A function was called with too few or too many arguments.
     #[error("{operation} takes {expected}, not {given}")]
     ArgumentCount {

@@ -91,7 +91,7 @@ impl Prepared<'_, '_> {
                     let token = self.elements.token(key);
                     return Ok(match token.and_then(|token| record.single(token)) {
                         Some(value) => Cow::Borrowed(value),
-                        None => Cow::Owned(record.property(token)),
+                        None => Cow::Owned(record.read(self.ctx, key, token)?),
                     });
                 }
                 Cow::Owned(self.property(base, key, row, scope)?)
@@ -120,6 +120,7 @@ impl Prepared<'_, '_> {
             Expr::HasLabels(base, labels) => {
                 Cow::Owned(self.with_element(base, row, scope, |subject| match subject {
                     Subject::Element(record) => {
+                        record.check(self.ctx, "labels")?;
                         Ok(Value::Bool(record.has_labels(&self.elements, labels, false)))
                     }
                     Subject::Other(value) if value.is_null() => Ok(Value::Null),
@@ -290,7 +291,7 @@ impl Prepared<'_, '_> {
         scope: Scope<'s>,
     ) -> Result<Value> {
         self.with_element(base, row, scope, |subject| match subject {
-            Subject::Element(record) => Ok(record.property(self.elements.token(key))),
+            Subject::Element(record) => record.read(self.ctx, key, self.elements.token(key)),
             Subject::Other(Value::Map(map)) => {
                 Ok(map.get(&Value::String(key.clone())).cloned().unwrap_or(Value::Null))
             }
@@ -305,7 +306,9 @@ impl Prepared<'_, '_> {
         let index = self.value(index, row, scope)?;
         self.with_element(base, row, scope, |subject| match (subject, &*index) {
             (Subject::Element(_), index) if index.is_null() => Ok(Value::Null),
-            (Subject::Element(record), Value::String(key)) => Ok(record.property(self.elements.token(key))),
+            (Subject::Element(record), Value::String(key)) => {
+                record.read(self.ctx, key, self.elements.token(key))
+            }
             (Subject::Element(_), other) => {
                 Err(Error::of_type("the index of an element", "a string", other).into())
             }
@@ -454,7 +457,13 @@ impl Prepared<'_, '_> {
                 keys.push(self.owned(arg, row, scope)?);
             }
             return self.with_element(base, row, scope, |subject| match subject {
-                Subject::Element(record) => record.call(&self.elements, function, name, &keys),
+                Subject::Element(record) => {
+                    // Id and type are part of the handle, which stays.
+                    if !matches!(function, Function::Id | Function::Type) {
+                        record.check(self.ctx, name)?;
+                    }
+                    record.call(&self.elements, function, name, &keys)
+                }
                 Subject::Other(value) => record::call_other(&self.elements, function, name, value, &keys),
             });
         }

@@ -2,7 +2,7 @@
 
 use super::elements::Elements;
 use super::error::Error;
-use crate::Result;
+use crate::{Context, Result};
 use std::sync::Arc;
 use tidegraph_apl::{EdgeRows, PropertyCell, VertexRows};
 use tidegraph_plan::Function;
@@ -21,6 +21,8 @@ pub(crate) struct Record<'e> {
     handle: Handle<'e>,
     id: Option<&'e Str>,
     cells: &'e [PropertyCell],
+    /// It exists as far as the request sees.
+    present: bool,
 }
 
 impl<'e> Record<'e> {
@@ -30,17 +32,23 @@ impl<'e> Record<'e> {
             handle: Handle::Vertex(gui, rows.labels_of(row)),
             id: rows.ids.get(row),
             cells: rows.cells_of(row),
+            present: rows.present.get(row).copied().unwrap_or(true),
         }
     }
 
     /// A row of an answer about edges.
     pub fn edge(edge: Edge, rows: &'e EdgeRows, row: usize) -> Self {
-        Self { handle: Handle::Edge(edge), id: rows.ids.get(row), cells: rows.cells_of(row) }
+        Self {
+            handle: Handle::Edge(edge),
+            id: rows.ids.get(row),
+            cells: rows.cells_of(row),
+            present: rows.present.get(row).copied().unwrap_or(true),
+        }
     }
 
     /// An edge of which only the handle is needed.
     pub fn handle(edge: Edge) -> Self {
-        Self { handle: Handle::Edge(edge), id: None, cells: &[] }
+        Self { handle: Handle::Edge(edge), id: None, cells: &[], present: true }
     }
 
     /// The element as a value.
@@ -51,6 +59,18 @@ impl<'e> Record<'e> {
         }
     }
 
+    /// An error if it is gone and the request's language forbids to look into it then.
+    pub fn check(&self, ctx: &Context<'_>, what: &str) -> Result<()> {
+        if self.present || !ctx.deleted_is_error {
+            return Ok(());
+        }
+        let element = match self.handle {
+            Handle::Vertex(..) => "vertex",
+            Handle::Edge(_) => "edge",
+        };
+        Err(Error::Deleted { what: what.to_owned(), element }.into())
+    }
+
     /// The only value of a key, without a copy; `None` if there is none or there are several.
     pub fn single(&self, token: Token) -> Option<&'e Value> {
         let mut values = self.cells.iter().filter(|cell| cell.key == token).map(|cell| &cell.value);
@@ -58,8 +78,14 @@ impl<'e> Record<'e> {
         if values.next().is_some() { None } else { first }
     }
 
+    /// The property of a key for an expression: as `property`, but an element that is gone may be an error.
+    pub fn read(&self, ctx: &Context<'_>, key: &str, token: Option<Token>) -> Result<Value> {
+        self.check(ctx, key)?;
+        Ok(self.property(token))
+    }
+
     /// The property of a key: null if absent, its value, or a list if it has several.
-    pub fn property(&self, token: Option<Token>) -> Value {
+    fn property(&self, token: Option<Token>) -> Value {
         let Some(token) = token else { return Value::Null };
         let mut values = self.cells.iter().filter(|cell| cell.key == token).map(|cell| &cell.value);
         match (values.next(), values.next()) {

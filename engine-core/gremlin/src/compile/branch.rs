@@ -4,13 +4,14 @@
 //! The branches of `union` and `choose` are part of the stream in TinkerPop: a `count()` in one of them counts what all
 //! traversers send there. A subplan works for each outer row, so rows are gathered into one before such a branch.
 
-use super::{Compiler, Cursor, Flow, Kind, Result, Scope, not, wrong_arguments};
+use super::{Compiler, Cursor, Flow, Kind, Label, Result, Scope, not, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Step};
 use crate::compile::filter::At;
 use crate::compile::predicate::How;
 use crate::compile::reduce::{is_reducing, is_stateful};
 use crate::error::Failure;
 use tidegraph_plan::{AggregateItem, AggregateKind, ApplyKind, BindKind, Branch, Comparison, Expr, Op, Slot};
+use tidegraph_types::Str;
 
 /// Rows collected in one list, and the slots that its items restore.
 struct Gathered {
@@ -218,12 +219,16 @@ impl Compiler {
     pub(super) fn coalesce(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
         flow.cur(step)?;
         let out = self.or_fresh(dest);
-        let saved = self.save_path(flow);
+        let children = child_steps(step)?;
+        let saved = self.save(flow, &children);
         let (mut branches, mut ends) = (vec![], vec![]);
-        for steps in child_steps(step)? {
+        for steps in children {
             let mut child = flow.child();
             child.scope.alias = false;
             self.steps(&mut child, steps, Some(out))?;
+            if reduces(steps) {
+                self.keep_outer(flow, &mut child, out);
+            }
             ends.push(child.scope);
             branches.push(child.op);
         }
@@ -233,7 +238,7 @@ impl Compiler {
         }
         flow.wrap(|input| Op::Coalesce { input, branches });
         meet(flow, &ends, out);
-        self.restore_path(flow, saved);
+        restore(flow, saved);
         flow.moved = true;
         Ok(())
     }
@@ -278,20 +283,29 @@ impl Compiler {
             flow.goto(out, Kind::Unknown);
             return Ok(());
         }
-        let saved = if step.name == "flatMap" { self.save_path(flow) } else { None };
+        let forgets = step.name == "flatMap";
+        let saved = forgets.then(|| self.save(flow, &[steps]));
         if stateful(steps) {
-            let reducing = steps.iter().any(is_reducing);
             let out = self.or_fresh(dest);
             let mut child = flow.child();
             child.scope.alias = false;
             self.steps(&mut child, steps, Some(out))?;
-            if child.scope.single && (self.path.is_none() || reducing) {
+            if forgets && reduces(steps) {
+                self.keep_outer(flow, &mut child, out);
+                let kind = child.scope.kind;
+                flow.wrap(|input| Op::Apply { input, plan: Box::new(child.op), kind: ApplyKind::Cross });
+                flow.scope.single &= child.scope.single;
+                flow.goto(out, kind);
+            } else if child.scope.single && (self.path.is_none() || reduces(steps)) && !gives_labels(steps) {
                 let plan = Box::new(child.op);
                 let kind = child.scope.kind;
                 flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(out) });
                 flow.filter(Expr::IsBound(out));
                 flow.goto(out, kind);
-                flow.scope.cut = saved.is_none();
+                if !forgets && reduces(steps) {
+                    flow.scope.labels.clear();
+                    flow.scope.cut = true;
+                }
             } else {
                 let plan = Box::new(child.op);
                 flow.wrap(|input| Op::Apply { input, plan, kind: ApplyKind::Cross });
@@ -302,24 +316,46 @@ impl Compiler {
             self.steps(flow, steps, dest)?;
             flow.scope.alias = alias;
         }
-        if step.name == "flatMap" {
-            self.restore_path(flow, saved);
+        if let Some(saved) = saved {
+            restore(flow, saved);
             flow.moved = flow.scope.cur != Some(cur) || !steps.is_empty();
         }
         Ok(())
     }
 
-    fn save_path(&mut self, flow: &mut Flow) -> Option<Slot> {
-        let path = self.path?;
-        let saved = self.fresh();
-        flow.bind(saved, Expr::Slot(path));
-        Some(saved)
+    /// Remembers the path and the labels before children whose own ones are forgotten after them: what they may
+    /// overwrite goes to slots of its own.
+    fn save(&mut self, flow: &mut Flow, children: &[&[Step<'_>]]) -> Saved {
+        let mut given = vec![];
+        children.iter().for_each(|steps| given_labels(steps, &mut given));
+        let labels = flow.scope.labels.clone();
+        let overwritten =
+            labels.iter().filter(|(name, _)| given.contains(&name)).map(|(_, label)| label.slot);
+        let mut slots: Vec<(Slot, Slot)> =
+            self.path.into_iter().chain(overwritten).map(|slot| (slot, self.fresh())).collect();
+        slots.dedup_by_key(|(slot, _)| *slot);
+        for (slot, copy) in &slots {
+            flow.bind(*copy, Expr::Slot(*slot));
+        }
+        Saved { slots, labels }
     }
 
-    fn restore_path(&self, flow: &mut Flow, saved: Option<Slot>) {
-        if let (Some(path), Some(saved)) = (self.path, saved) {
-            flow.bind(path, Expr::Slot(saved));
+    /// A reducing child leaves nothing of the outer row; this makes a subplan of it that only adds its result.
+    fn keep_outer(&mut self, flow: &Flow, child: &mut Flow, out: Slot) {
+        let mut kept = flow.child();
+        kept.scope.kind = child.scope.kind;
+        kept.scope.cur = Some(out);
+        kept.scope.single = child.scope.single;
+        let plan = Box::new(std::mem::replace(&mut child.op, Op::Argument));
+        if child.scope.single {
+            kept.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(out) });
+            kept.filter(Expr::IsBound(out));
+        } else {
+            let list = self.fresh();
+            kept.wrap(|input| Op::Bind { input, plan, out: list, kind: BindKind::Collect(out) });
+            kept.wrap(|input| Op::Unwind { input, list: Expr::Slot(list), out });
         }
+        *child = kept;
     }
 
     pub(super) fn side_effect(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {
@@ -336,13 +372,52 @@ impl Compiler {
     }
 }
 
+/// What stood where before children that forget their labels and path.
+struct Saved {
+    /// A slot and its copy.
+    slots: Vec<(Slot, Slot)>,
+    labels: Vec<(Str, Label)>,
+}
+
+fn restore(flow: &mut Flow, saved: Saved) {
+    for (slot, copy) in saved.slots {
+        flow.bind(slot, Expr::Slot(copy));
+    }
+    flow.scope.labels = saved.labels;
+}
+
+/// The labels that steps give, at any depth.
+fn given_labels<'a>(steps: &'a [Step<'_>], names: &mut Vec<&'a Str>) {
+    for step in steps {
+        if step.name == "as" {
+            names.extend(step.args.iter().filter_map(Arg::text));
+        }
+        step.args.iter().filter_map(Arg::steps).for_each(|steps| given_labels(steps, names));
+    }
+}
+
+fn gives_labels(steps: &[Step<'_>]) -> bool {
+    let mut names = vec![];
+    given_labels(steps, &mut names);
+    !names.is_empty()
+}
+
+/// Whether steps make one object of all, which leaves nothing of the rows that came.
+fn reduces(steps: &[Step<'_>]) -> bool {
+    steps.iter().any(|step| {
+        is_reducing(step)
+            || (matches!(step.name, "union" | "choose" | "option" | "optional" | "local" | "repeat")
+                && step.args.iter().filter_map(Arg::steps).any(reduces))
+    })
+}
+
 /// What holds after branches that end in these scopes with their objects in `out`.
 fn meet(flow: &mut Flow, ends: &[Scope], out: Slot) {
     let kind = ends.iter().map(|s| s.kind).reduce(Kind::join).unwrap_or(Kind::Unknown);
     let near = ends.first().and_then(|s| s.near).filter(|near| {
         ends.iter().all(|s| s.near.is_some_and(|n| n.from == near.from)) && kind == Kind::Edge
     });
-    let mut labels: Vec<(tidegraph_types::Str, super::Label)> = vec![];
+    let mut labels: Vec<(Str, Label)> = vec![];
     for (name, label) in ends.iter().flat_map(|s| &s.labels) {
         if labels.iter().any(|(n, _)| n == name) {
             continue;

@@ -6,7 +6,7 @@ use super::{
 use crate::ast::{Arg, ArgKind, Predicate, Step};
 use crate::compile::by::By;
 use crate::compile::has::{has_tests, is_has};
-use crate::compile::predicate::{How, label_names};
+use crate::compile::predicate::{How, label_names, may_lack_answer, never};
 use crate::error::Failure;
 use tidegraph_plan::{ApplyKind, BindKind, Expr, Function, Op};
 use tidegraph_types::{Str, Value};
@@ -62,7 +62,10 @@ impl Compiler {
                     flow.filter(if step.name == "not" { never(condition) } else { condition });
                     return Ok(());
                 }
-                let plan = self.rows(flow, steps, wherein)?;
+                let plan = match step.name {
+                    "not" => self.rows_or_unknown(flow, steps, wherein)?,
+                    _ => self.rows(flow, steps, wherein)?,
+                };
                 let kind = if step.name == "not" { ApplyKind::Anti } else { ApplyKind::Semi };
                 flow.wrap(|input| Op::Apply { input, plan: Box::new(plan), kind });
                 Ok(())
@@ -130,6 +133,10 @@ impl Compiler {
 
     /// The rows of a child, as a subplan. In `where()` a first `as(label)` selects it, and a last one compares with it.
     pub(super) fn rows(&mut self, flow: &Flow, steps: &[Step<'_>], wherein: bool) -> Result<Op> {
+        Ok(self.rows_flow(flow, steps, wherein)?.op)
+    }
+
+    fn rows_flow(&mut self, flow: &Flow, steps: &[Step<'_>], wherein: bool) -> Result<Flow> {
         let mut child = flow.child();
         let mut steps = steps;
         let mut end = None;
@@ -163,6 +170,31 @@ impl Compiler {
         if let (Some(end), Some(cur)) = (end, child.scope.cur) {
             child.filter(Expr::compare(tidegraph_plan::Comparison::Equal, Expr::Slot(cur), end));
         }
+        Ok(child)
+    }
+
+    /// The rows of a child of `not()`. The tests at its end also pass what they have no answer for: then `not()` has none.
+    fn rows_or_unknown(&mut self, flow: &Flow, steps: &[Step<'_>], wherein: bool) -> Result<Op> {
+        let tests = steps.iter().rev().take_while(|s| is_has(s.name) || s.name == "is").count();
+        let (head, tail) = steps.split_at(steps.len() - tests);
+        if tail.is_empty() || head.is_empty() || head.last().is_some_and(|s| s.name == "as") {
+            return self.rows(flow, steps, wherein);
+        }
+        let mut child = self.rows_flow(flow, head, wherein)?;
+        let at = At::cur(&child, &tail[0])?;
+        let mut tests = vec![];
+        for step in tail {
+            match self.step_test(step, &at, &child)? {
+                Some(test) => tests.push(test),
+                None => return self.rows(flow, steps, wherein),
+            }
+        }
+        let test = conjunction(tests);
+        child.filter(if may_lack_answer(&test) {
+            not(call(Function::Coalesce, vec![never(test), Expr::literal(false)]))
+        } else {
+            test
+        });
         Ok(child.op)
     }
 
@@ -393,25 +425,5 @@ fn conjunction(mut all: Vec<Expr>) -> Expr {
         0 => Expr::literal(true),
         1 => all.remove(0),
         _ => all.into_iter().reduce(Expr::and).unwrap_or(Expr::And(vec![])),
-    }
-}
-
-/// True unless the test is true: an unknown test passes its negation.
-pub(super) fn never(test: Expr) -> Expr {
-    if is_known(&test) {
-        return not(test);
-    }
-    not(call(Function::Coalesce, vec![test, Expr::literal(false)]))
-}
-
-/// Whether a test is never null.
-fn is_known(test: &Expr) -> bool {
-    match test {
-        Expr::HasAnyLabel(..) | Expr::IsNull(_) | Expr::IsBound(_) => true,
-        Expr::Literal(value) => !value.is_null(),
-        Expr::Call(function, _) => *function == Function::HasProperty,
-        Expr::Not(inner) => is_known(inner),
-        Expr::And(all) | Expr::Or(all) => all.iter().all(is_known),
-        _ => false,
     }
 }

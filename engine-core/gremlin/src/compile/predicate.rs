@@ -3,12 +3,12 @@
 //! Expressions are three-valued and a filter passes what is true, so that a comparison of types that do not compare drops
 //! the traverser, negated or not, as TinkerPop's does.
 
-use super::{Compiler, Result, call, is_null, literal, not};
+use super::{Compiler, Result, call, is_null, literal, not, text};
 use crate::ast::{Arg, ArgKind, Predicate};
 use crate::compile::start::list;
 use crate::error::Failure;
 use std::collections::VecDeque;
-use tidegraph_plan::{Comparison, Expr, Function};
+use tidegraph_plan::{Comparison, Expr, Function, Quantifier};
 use tidegraph_types::{Str, Value};
 
 /// What the operands of a predicate stand for.
@@ -38,7 +38,7 @@ impl Compiler {
                 let a = self.predicate_expr(a, left, how)?;
                 Expr::Or(vec![a, self.predicate_expr(b, left, how)?])
             }
-            Predicate::Not(a) => not(self.predicate_expr(a, left, how)?),
+            Predicate::Not(a) => never(self.predicate_expr(a, left, how)?),
         })
     }
 
@@ -61,8 +61,15 @@ impl Compiler {
                     let null = is_null(left.clone());
                     return Ok(if equal { null } else { not(null) });
                 }
-                let comparison = if equal { Comparison::Equal } else { Comparison::NotEqual };
-                Expr::compare(comparison, left.clone(), self.operand(arg, how)?)
+                let operand = self.operand(arg, how)?;
+                if equal {
+                    Expr::compare(Comparison::Equal, left.clone(), operand)
+                } else if matches!(how, How::Value) && !matches!(left, Expr::Property(..)) {
+                    // Another value is not equal to a null, nor a null to it.
+                    never(Expr::compare(Comparison::Equal, left.clone(), operand))
+                } else {
+                    Expr::compare(Comparison::NotEqual, left.clone(), operand)
+                }
             }
             "lt" => self.compare(Less, args, left, how)?,
             "lte" => self.compare(LessOrEqual, args, left, how)?,
@@ -98,12 +105,13 @@ impl Compiler {
         let [arg] = args else {
             return Err(Failure::syntax(args.first().map_or(0, |a| a.at), "expected one value".into()));
         };
-        // A null is neither above nor below another one.
+        // A null is neither above nor below another one, and with anything else it does not compare.
         if arg.kind == ArgKind::Value(Value::Null)
             && matches!(with, Comparison::LessOrEqual | Comparison::GreaterOrEqual)
             && !matches!(how, How::Labels(_))
         {
-            return Ok(is_null(left.clone()));
+            let null = Expr::Literal(Value::Null);
+            return Ok(Expr::Or(vec![is_null(left.clone()), Expr::compare(with, left.clone(), null)]));
         }
         Ok(Expr::compare(with, left.clone(), self.operand(arg, how)?))
     }
@@ -127,7 +135,12 @@ impl Compiler {
     /// `within` and `without`; a null among the items is found by a null.
     fn within(&mut self, args: &[Arg<'_>], left: &Expr, how: &mut How, negated: bool) -> Result<Expr> {
         let left = || Box::new(left.clone());
-        let sign = |found: Expr| if negated { not(found) } else { found };
+        let labels = matches!(how, How::Labels(_));
+        let sign = |found: Expr| match negated {
+            false => found,
+            true if labels => not(found),
+            true => never(found),
+        };
         match (how, args) {
             (How::Labels(labels), [_]) => {
                 let object = labels.pop_front().unwrap_or(Expr::Literal(Value::Null));
@@ -192,6 +205,85 @@ impl Compiler {
                 }
             }
         }
+    }
+}
+
+/// Not so: true where a test is false, and where it has no answer neither true nor false, as TinkerPop's ternary logic
+/// has it. So the negation goes inwards, down to the comparisons: what cannot be ordered (two types, NaN) is neither
+/// above nor below nor not above. Only orders have no answer; what does not compare is not equal.
+pub(super) fn never(test: Expr) -> Expr {
+    match test {
+        Expr::And(all) => Expr::Or(all.into_iter().map(never).collect()),
+        Expr::Or(all) => all.into_iter().map(never).reduce(Expr::and).unwrap_or(Expr::literal(true)),
+        Expr::Compare(comparison, a, b) if opposite(comparison).is_some() => {
+            let opposite = opposite(comparison).unwrap_or(comparison);
+            let missing = [missing(&a), missing(&b)];
+            or_missing(missing, Expr::Compare(opposite, a, b))
+        }
+        Expr::Call(
+            function @ (Function::StartsWith | Function::EndsWith | Function::Contains | Function::Regex),
+            args,
+        ) => {
+            let missing = args.iter().map(missing).collect::<Vec<_>>();
+            or_missing(missing, not(Expr::Call(function, args)))
+        }
+        Expr::Quantified { quantifier: Quantifier::Any, variable, list, predicate } => Expr::Quantified {
+            quantifier: Quantifier::All,
+            variable,
+            list: Box::new(call(Function::Coalesce, vec![*list, Expr::List(vec![])])),
+            predicate: Box::new(never(*predicate)),
+        },
+        test if is_known(&test) => not(test),
+        test => not(call(Function::Coalesce, vec![test, Expr::literal(false)])),
+    }
+}
+
+/// The order that holds when another one does not, between values that compare.
+fn opposite(comparison: Comparison) -> Option<Comparison> {
+    match comparison {
+        Comparison::Less => Some(Comparison::GreaterOrEqual),
+        Comparison::LessOrEqual => Some(Comparison::Greater),
+        Comparison::Greater => Some(Comparison::LessOrEqual),
+        Comparison::GreaterOrEqual => Some(Comparison::Less),
+        Comparison::Equal | Comparison::NotEqual => None,
+    }
+}
+
+/// Whether a test orders values, which has no answer for some.
+pub(super) fn may_lack_answer(test: &Expr) -> bool {
+    matches!(test, Expr::Compare(comparison, ..) if opposite(*comparison).is_some())
+        || test.children().into_iter().any(may_lack_answer)
+}
+
+/// That there is no such property: there is nothing to compare then, and the test is false.
+fn missing(operand: &Expr) -> Option<Expr> {
+    match operand {
+        Expr::Property(base, key) => {
+            Some(not(call(Function::HasProperty, vec![(**base).clone(), text(key)])))
+        }
+        _ => None,
+    }
+}
+
+fn or_missing(missing: impl IntoIterator<Item = Option<Expr>>, test: Expr) -> Expr {
+    let mut all: Vec<Expr> = missing.into_iter().flatten().collect();
+    if all.is_empty() {
+        return test;
+    }
+    all.push(test);
+    Expr::Or(all)
+}
+
+/// Whether a test is never null.
+fn is_known(test: &Expr) -> bool {
+    match test {
+        Expr::HasAnyLabel(..) | Expr::IsNull(_) | Expr::IsBound(_) => true,
+        Expr::Literal(value) => !value.is_null(),
+        Expr::Call(Function::HasProperty, _) => true,
+        Expr::Call(Function::Coalesce, args) => args.last().is_some_and(is_known),
+        Expr::Not(inner) => is_known(inner),
+        Expr::And(all) | Expr::Or(all) => all.iter().all(is_known),
+        _ => false,
     }
 }
 

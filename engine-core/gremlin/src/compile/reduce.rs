@@ -53,7 +53,7 @@ impl Compiler {
         let out = self.or_fresh(dest);
         let (kind, result) = match step.name {
             "count" => (AggregateKind::CountRows, Kind::Scalar),
-            "fold" => (AggregateKind::Collect, Kind::List),
+            "fold" => (AggregateKind::CollectAll, Kind::List),
             name => (aggregate(name), Kind::Scalar),
         };
         let args = if step.name == "count" { vec![] } else { vec![Expr::Slot(cur)] };
@@ -229,12 +229,12 @@ impl Compiler {
                 By::Traversal(steps) => self.group_value(flow, steps, key_slot, cur, kind)?,
                 by => {
                     let value = self.by_value(flow, by, Expr::Slot(cur), kind)?;
+                    let kind = match by {
+                        By::Identity => AggregateKind::CollectAll,
+                        _ => AggregateKind::Collect,
+                    };
                     let all = self.fresh();
-                    self.aggregate_by(
-                        flow,
-                        key_slot,
-                        vec![item(all, AggregateKind::Collect, vec![value.expr])],
-                    );
+                    self.aggregate_by(flow, key_slot, vec![item(all, kind, vec![value.expr])]);
                     Expr::Slot(all)
                 }
             }
@@ -271,17 +271,26 @@ impl Compiler {
             return Ok(Expr::Slot(last));
         };
         let (before, barrier, rest) = (&steps[..index], &steps[index], &steps[index + 1..]);
-        // One row for each object that reaches the barrier; an element without any keeps a row with nothing in it.
-        let object = if before.is_empty() {
-            cur
+        // One row for each object that reaches the barrier; an element without any keeps a row without the mark.
+        let (object, mark) = if before.is_empty() {
+            (cur, None)
         } else {
-            let object = self.fresh();
+            let (object, mark) = (self.fresh(), self.fresh());
             let mut child = flow.child();
             child.scope.alias = false;
             self.steps(&mut child, before, Some(object))?;
+            child.bind(mark, Expr::literal(true));
             let plan = Box::new(child.op);
-            flow.wrap(|input| Op::Apply { input, plan, kind: ApplyKind::Optional(vec![object]) });
-            object
+            flow.wrap(|input| Op::Apply { input, plan, kind: ApplyKind::Optional(vec![object, mark]) });
+            (object, Some(mark))
+        };
+        // Unbound, which is left out, where there is no object; a null is one.
+        let present = |value: Expr| match mark {
+            None => value,
+            Some(mark) => Expr::Case {
+                branches: vec![(is_null(Expr::Slot(mark)), Expr::Literal(Value::Unbound))],
+                otherwise: Box::new(value),
+            },
         };
         let simple = global(barrier).is_empty()
             && matches!(barrier.name, "count" | "sum" | "min" | "max" | "mean" | "fold");
@@ -290,11 +299,16 @@ impl Compiler {
             let value = vec![Expr::Slot(object)];
             match barrier.name {
                 "count" => {
-                    self.aggregate_by(flow, key, vec![item(out, AggregateKind::Count, value)]);
+                    let count = match mark {
+                        Some(mark) => item(out, AggregateKind::Count, vec![Expr::Slot(mark)]),
+                        None => item(out, AggregateKind::CountRows, vec![]),
+                    };
+                    self.aggregate_by(flow, key, vec![count]);
                     (out, Kind::Scalar)
                 }
                 "fold" => {
-                    self.aggregate_by(flow, key, vec![item(out, AggregateKind::Collect, value)]);
+                    let all = item(out, AggregateKind::CollectAll, vec![present(Expr::Slot(object))]);
+                    self.aggregate_by(flow, key, vec![all]);
                     (out, Kind::List)
                 }
                 name => {
@@ -313,16 +327,13 @@ impl Compiler {
             let labels = flow.scope.labels.clone();
             let mut parts = vec![object];
             parts.extend(labels.iter().map(|(_, label)| label.slot));
-            let row = if labels.is_empty() {
+            let row = present(if labels.is_empty() {
                 Expr::Slot(object)
             } else {
-                Expr::Case {
-                    branches: vec![(is_null(Expr::Slot(object)), Expr::Literal(Value::Null))],
-                    otherwise: Box::new(Expr::List(parts.iter().map(|p| Expr::Slot(*p)).collect())),
-                }
-            };
+                Expr::List(parts.iter().map(|p| Expr::Slot(*p)).collect())
+            });
             let all = self.fresh();
-            self.aggregate_by(flow, key, vec![item(all, AggregateKind::Collect, vec![row])]);
+            self.aggregate_by(flow, key, vec![item(all, AggregateKind::CollectAll, vec![row])]);
             if !is_reducing(barrier) {
                 let size = call(Function::Size, vec![Expr::Slot(all)]);
                 flow.filter(Expr::compare(Comparison::Greater, size, Expr::literal(0_i64)));

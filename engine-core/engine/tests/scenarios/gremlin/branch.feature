@@ -72,3 +72,103 @@ Feature: steps that branch
     Then the result should be ordered
       | result |
       | d[3].l |
+
+  Scenario: labels of a coalesce are forgotten after it
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().coalesce(out().as("b"), constant(1)).select("b")
+      """
+    When iterated to list
+    Then the result should be empty
+
+  Scenario: a label given again inside a coalesce names what it named before
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("4").as("a").coalesce(out().as("a"), constant(1)).select("a").values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | josh |
+      | josh |
+
+  Scenario: a label given again inside a flatMap names what it named before
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("4").as("a").flatMap(out().as("a")).select("a").values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | josh |
+      | josh |
+
+  Scenario: a label of a repeat given again inside a flatMap
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").as("a").repeat(flatMap(out().as("a"))).times(2).select("a").values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | marko |
+      | marko |
+
+  Scenario: labels of a local are kept
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("4").local(out().as("b").order().by("name").limit(1)).select("b").values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | lop |
+
+  Scenario: a coalesce that counts keeps the labels before it
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1","2").as("a").coalesce(out().count(), constant(1)).select("a").values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | marko |
+      | vadas |
+
+  Scenario: a coalesce that folds and unfolds keeps the labels before it
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("4").as("a").coalesce(out().fold().unfold(), constant(1)).as("b").select("a", "b").by("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"a":"josh","b":"ripple"}] |
+      | m[{"a":"josh","b":"lop"}] |
+
+  Scenario: a local that counts forgets the labels before it
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").as("a").local(out().count()).select("a")
+      """
+    When iterated to list
+    Then the result should be empty
+
+  Scenario: a flatMap that counts adds its result to the path
+    Given the modern graph
+    And the traversal of
+      """
+      g.V("1").flatMap(out().count()).path()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | p[v[marko],d[3].l] |

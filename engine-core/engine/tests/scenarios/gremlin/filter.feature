@@ -131,3 +131,105 @@ Feature: steps that filter
       """
     When iterated to list
     Then the traversal will raise an error
+
+  Scenario: what cannot be ordered is neither above nor below, also under not
+    Given the modern graph
+    And the traversal of
+      """
+      g.inject(1, "a", null).not(is(gt(0)))
+      """
+    When iterated to list
+    Then the result should be empty
+
+  Scenario: a comparison with NaN has no answer under not
+    Given the modern graph
+    And the traversal of
+      """
+      g.inject(1, 2).not(is(gt(1).and(lt(NaN))))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1].i |
+
+  Scenario: a negated predicate on another type drops the traverser
+    Given the modern graph
+    And the traversal of
+      """
+      g.inject("a", 0).is(not(gt(1)))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[0].i |
+
+  Scenario: what has no such property passes not, what has one of another type does not
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().not(has("age", gt("x"))).values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | lop |
+      | ripple |
+
+  Scenario: an edge with a property of another type does not pass not
+    Given the modern graph
+    And the traversal of
+      """
+      g.E().not(has("weight", gt("x")))
+      """
+    When iterated to list
+    Then the result should be empty
+
+  Scenario: not of a walk whose last test has no answer
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().not(out().values("age").is(gt("x"))).values("name")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | vadas |
+      | lop |
+      | josh |
+      | ripple |
+      | peter |
+
+  Scenario: a null is not equal to a value
+    Given the modern graph
+    And the traversal of
+      """
+      g.inject(null, 1, 2).is(neq(1))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | null |
+      | d[2].i |
+
+  Scenario: a null is not within values
+    Given the modern graph
+    And the traversal of
+      """
+      g.inject(null, 1, 2).is(without(1))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | null |
+      | d[2].i |
+
+  Scenario: not equal holds for what does not compare
+    Given the modern graph
+    And the traversal of
+      """
+      g.inject(null, 1).not(is(eq(1)))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | null |

@@ -208,3 +208,36 @@ Feature: steps that map and reduce
       """
     When iterated to list
     Then the traversal will raise an error
+
+  Scenario: fold keeps nulls
+    Given the modern graph
+    And the traversal of
+      """
+      g.inject(null, 1, null).fold()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | l[null,d[1].i,null] |
+
+  Scenario: groups keep nulls
+    Given the modern graph
+    And the traversal of
+      """
+      g.inject(null, 1, null).group().by(constant("k")).by(identity().fold())
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"k":[null,"d[1].i",null]}] |
+
+  Scenario: groups without a second by keep nulls
+    Given the modern graph
+    And the traversal of
+      """
+      g.inject(null, 1, null).group().by(constant("k"))
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | m[{"k":[null,"d[1].i",null]}] |

@@ -223,3 +223,53 @@ Feature: Write
       CREATE (:A)-[:T]-(:B)
       """
     Then a SyntaxError should be raised at compile time: RequiresDirectedRelationship
+
+  Scenario: [16] A property of a deleted node cannot be read, not even in a condition
+    Given an empty graph
+    And having executed:
+      """
+      CREATE (:N {x: 1})-[:T {y: 2}]->(:N {x: 3})
+      """
+    When executing query:
+      """
+      MATCH (n:N {x: 1}) DETACH DELETE n WITH n WHERE n.x = 1 RETURN 1 AS one
+      """
+    Then a EntityNotFound should be raised at runtime: DeletedEntityAccess
+
+  Scenario: [17] A property of a relationship that went with its node cannot be read
+    Given an empty graph
+    And having executed:
+      """
+      CREATE (:N {x: 1})-[:T {y: 2}]->(:N {x: 3})
+      """
+    When executing query:
+      """
+      MATCH (n:N {x: 1})-[r]->() DETACH DELETE n RETURN r['y']
+      """
+    Then a EntityNotFound should be raised at runtime: DeletedEntityAccess
+
+  Scenario: [18] Keys and label tests of a deleted node cannot be read
+    Given an empty graph
+    And having executed:
+      """
+      CREATE (:N {x: 1})-[:T {y: 2}]->(:N {x: 3})
+      """
+    When executing query:
+      """
+      MATCH (n:N {x: 1}) DETACH DELETE n RETURN n:N
+      """
+    Then a EntityNotFound should be raised at runtime: DeletedEntityAccess
+
+  Scenario: [19] What is not deleted can be read, and the type of what is
+    Given an empty graph
+    And having executed:
+      """
+      CREATE (:N {x: 1})-[:T {y: 2}]->(:N {x: 3})
+      """
+    When executing query:
+      """
+      MATCH (n {x: 1})-[r]->(m) DELETE r RETURN n.x AS x, m.x AS y, type(r) AS t
+      """
+    Then the result should be, in any order:
+      | x | y | t   |
+      | 1 | 3 | 'T' |

@@ -106,6 +106,12 @@ fn collections() {
     check_all(vec![
         (K::Collect, false, longs_of([1, 2, 1]), Ok(longs([1, 2, 1]))),
         (K::Collect, true, longs_of([1, 2, 1]), Ok(longs([1, 2]))),
+        (
+            K::CollectAll,
+            false,
+            vec![1.into(), Value::Null, Value::Unbound],
+            Ok(values([1.into(), Value::Null])),
+        ),
         (K::Collect, true, vec![1.into(), 1.0.into()], Ok(values([1.into()]))),
         (K::CollectSet, false, longs_of([1, 2, 1]), Ok(set([1_i64.into(), 2_i64.into()]))),
     ]);
