@@ -29,6 +29,7 @@ mod slab;
 mod slot_index;
 mod stamps;
 mod store;
+mod turn;
 mod versions;
 
 pub use checkpoint::{CheckpointMeta, Manifest};

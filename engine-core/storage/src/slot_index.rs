@@ -1,53 +1,122 @@
-//! Hash index from a 64-bit hash to slot numbers: open addressing, eight bytes an entry.
+//! Hash index from a 64-bit hash to slot numbers: open addressing, eight bytes an entry, one writer, readers that
+//! never wait.
 //!
 //! Why not a general hash map: a look-up here touches exactly one cache line of the table whose address is known from
 //! the hash alone, so that a whole frontier can be prefetched; growing needs no access to the indexed records, so it
 //! is one sequential pass. Several slots may stand under one hash; the caller compares the record itself.
 //!
-//! It must never be asked to hold more than 2³¹ entries (a partition stays far below).
+//! Roles: the writer changes entries in place with single stores, and replaces the table when it is full of entries and
+//! graves; readers hold an epoch guard, so that the table they look at outlives their look.
+//!
+//! What a reader may rely on: an entry that was there when its guard began, and that nobody removes, is found. Entries of
+//! versions that it may not read can appear or not; it decides by the record. What must never happen: an entry moved
+//! inside a live table (a reader could pass it by), a table freed under a reader, more than 2³¹ entries.
 
-/// Open-addressing table. An entry is `low 32 bits of the hash << 32 | slot + 1`; zero is empty.
-#[derive(Default)]
-pub(crate) struct SlotIndex {
-    entries: Vec<u64>,
-    len: usize,
-}
+use crate::turn::Turn;
+use crossbeam_epoch::{Atomic, Guard, Owned, Shared};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+/// An entry is `low 32 bits of the hash << 32 | slot + 1`.
+const EMPTY: u64 = 0;
+/// What stands where an entry was: look-ups go on behind it. No entry has slot `u32::MAX`.
+const GRAVE: u64 = u32::MAX as u64;
 const SMALLEST: usize = 16;
 
-impl SlotIndex {
-    fn mask(&self) -> usize {
-        self.entries.len().wrapping_sub(1)
+/// Open-addressing table. See the module.
+pub(crate) struct SlotIndex {
+    table: Atomic<Table>,
+    /// Entries; only the writer changes this and the next two.
+    len: AtomicUsize,
+    /// Places that are not `EMPTY`.
+    filled: AtomicUsize,
+    size: AtomicUsize,
+}
+
+struct Table {
+    entries: Vec<AtomicU64>,
+}
+
+impl Table {
+    fn with_size(size: usize) -> Self {
+        let mut entries: Vec<AtomicU64> = Vec::with_capacity(size);
+        crate::prefetch::huge_pages(&entries);
+        entries.resize_with(size, || AtomicU64::new(EMPTY));
+        Self { entries }
     }
 
+    #[inline]
+    fn mask(&self) -> usize {
+        self.entries.len() - 1
+    }
+
+    /// Puts an entry at the first free place and says whether that was a grave.
+    fn place(&self, entry: u64, order: Ordering) -> bool {
+        let mask = self.mask();
+        let mut at = (entry >> 32) as usize & mask;
+        loop {
+            let there = self.entries[at].load(Ordering::Relaxed);
+            if there == EMPTY || there == GRAVE {
+                self.entries[at].store(entry, order);
+                return there == GRAVE;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+}
+
+impl Default for SlotIndex {
+    fn default() -> Self {
+        Self {
+            table: Atomic::null(),
+            len: AtomicUsize::new(0),
+            filled: AtomicUsize::new(0),
+            size: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Drop for SlotIndex {
+    fn drop(&mut self) {
+        let table = std::mem::replace(&mut self.table, Atomic::null());
+        // SAFETY: `&mut self` says that no reader is left, and the table belongs to nobody else.
+        drop(unsafe { table.try_into_owned() });
+    }
+}
+
+impl SlotIndex {
     /// Bytes on the heap.
     pub fn bytes(&self) -> usize {
-        self.entries.capacity() * 8
+        self.size.load(Ordering::Relaxed) * 8
+    }
+
+    #[inline]
+    fn table<'g>(&self, guard: &'g Guard) -> Option<&'g Table> {
+        // SAFETY: a table is published whole and retired through the epoch, so the guard keeps it alive.
+        unsafe { self.table.load(Ordering::Acquire, guard).as_ref() }
     }
 
     /// Asks the processor to fetch the line where the hash is.
     #[inline]
-    pub fn prefetch(&self, hash: u64) {
-        if let Some(entry) = self.entries.get(hash as u32 as usize & self.mask()) {
-            crate::prefetch::line(entry);
+    pub fn prefetch(&self, hash: u64, guard: &Guard) {
+        if let Some(table) = self.table(guard) {
+            crate::prefetch::line(&table.entries[hash as u32 as usize & table.mask()]);
         }
     }
 
     /// The first slot under the hash that the caller accepts.
     #[inline]
-    pub fn find(&self, hash: u64, mut accept: impl FnMut(u32) -> bool) -> Option<u32> {
-        if self.entries.is_empty() {
-            return None;
-        }
-        let (mask, tag) = (self.mask(), hash as u32);
+    pub fn find(&self, hash: u64, guard: &Guard, mut accept: impl FnMut(u32) -> bool) -> Option<u32> {
+        let table = self.table(guard)?;
+        let (mask, tag) = (table.mask(), hash as u32);
         let mut at = tag as usize & mask;
         loop {
-            let entry = self.entries[at];
-            if entry == 0 {
+            // Acquire: who sees the entry sees the record that was written before it.
+            let entry = table.entries[at].load(Ordering::Acquire);
+            if entry == EMPTY {
                 return None;
             }
-            if (entry >> 32) as u32 == tag {
-                let slot = entry as u32 - 1;
+            if (entry >> 32) as u32 == tag && entry != GRAVE {
+                let slot = (entry as u32).wrapping_sub(1);
                 if accept(slot) {
                     return Some(slot);
                 }
@@ -56,116 +125,165 @@ impl SlotIndex {
         }
     }
 
-    /// Adds an entry; does not look whether it is there already.
-    pub fn insert(&mut self, hash: u64, slot: u32) {
-        if (self.len + 1) * 4 > self.entries.len() * 3 {
-            self.resize((self.entries.len() * 2).max(SMALLEST));
+    /// Adds an entry; does not look whether it is there already. The record must be readable already.
+    pub fn insert(&self, turn: &mut Turn, hash: u64, slot: u32) {
+        debug_assert!(slot < u32::MAX - 1, "slot {slot} cannot be indexed");
+        let (len, filled) = (self.len.load(Ordering::Relaxed), self.filled.load(Ordering::Relaxed));
+        if (filled + 1) * 4 > self.size.load(Ordering::Relaxed) * 3 {
+            // Mostly graves: the same size will do.
+            self.resize(turn, ((len + 1) * 2).next_power_of_two().max(SMALLEST));
         }
-        self.place((hash << 32) | (u64::from(slot) + 1));
-        self.len += 1;
+        let guard = crossbeam_epoch::pin();
+        if let Some(table) = self.table(&guard)
+            && !table.place((hash << 32) | (u64::from(slot) + 1), Ordering::Release)
+        {
+            self.filled.fetch_add(1, Ordering::Relaxed);
+        }
+        self.len.store(len + 1, Ordering::Relaxed);
     }
 
     /// Makes room for this many more entries.
-    pub fn reserve(&mut self, more: usize) {
-        let wanted = ((self.len + more) * 4 / 3 + 1).next_power_of_two();
-        if wanted > self.entries.len() {
-            self.resize(wanted.max(SMALLEST));
+    pub fn reserve(&self, turn: &mut Turn, more: usize) {
+        let wanted = ((self.len.load(Ordering::Relaxed) + more) * 4 / 3 + 1).next_power_of_two();
+        if wanted > self.size.load(Ordering::Relaxed) {
+            self.resize(turn, wanted.max(SMALLEST));
         }
     }
 
     /// Removes the entry of a slot; false if it is not there.
-    pub fn remove(&mut self, hash: u64, slot: u32) -> bool {
-        if self.entries.is_empty() {
-            return false;
-        }
-        let mask = self.mask();
+    pub fn remove(&self, _turn: &mut Turn, hash: u64, slot: u32) -> bool {
+        let guard = crossbeam_epoch::pin();
+        let Some(table) = self.table(&guard) else { return false };
+        let mask = table.mask();
         let wanted = (hash << 32) | (u64::from(slot) + 1);
+        let load = |at: usize| table.entries[at].load(Ordering::Relaxed);
         let mut at = hash as u32 as usize & mask;
-        while self.entries[at] != wanted {
-            if self.entries[at] == 0 {
+        while load(at) != wanted {
+            if load(at) == EMPTY {
                 return false;
             }
             at = (at + 1) & mask;
         }
-        // Backward shift: no tombstones, so that look-ups stay short after any number of removals.
-        let mut hole = at;
-        loop {
-            at = (at + 1) & mask;
-            let entry = self.entries[at];
-            if entry == 0 {
-                break;
+        self.len.fetch_sub(1, Ordering::Relaxed);
+        if load((at + 1) & mask) == EMPTY {
+            // Nothing stands behind it: it and the graves before it need not be passed any more.
+            while load(at) == wanted || load(at) == GRAVE {
+                table.entries[at].store(EMPTY, Ordering::Release);
+                self.filled.fetch_sub(1, Ordering::Relaxed);
+                at = at.wrapping_sub(1) & mask;
             }
-            let home = (entry >> 32) as usize & mask;
-            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
-                self.entries[hole] = entry;
-                hole = at;
-            }
+        } else {
+            table.entries[at].store(GRAVE, Ordering::Release);
         }
-        self.entries[hole] = 0;
-        self.len -= 1;
         true
     }
 
-    fn place(&mut self, entry: u64) {
-        let mask = self.mask();
-        let mut at = (entry >> 32) as usize & mask;
-        while self.entries[at] != 0 {
-            at = (at + 1) & mask;
-        }
-        self.entries[at] = entry;
-    }
-
-    fn resize(&mut self, size: usize) {
-        let old = std::mem::replace(&mut self.entries, vec![0; size]);
-        crate::prefetch::huge_pages(&self.entries);
-        for entry in old {
-            if entry != 0 {
-                self.place(entry);
+    fn resize(&self, _turn: &mut Turn, size: usize) {
+        let guard = crossbeam_epoch::pin();
+        let table = Table::with_size(size);
+        let old = self.table.load(Ordering::Relaxed, &guard);
+        // SAFETY: only the holder of the turn retires tables, and this one is still the current one.
+        if let Some(old) = unsafe { old.as_ref() } {
+            for entry in &old.entries {
+                let entry = entry.load(Ordering::Relaxed);
+                if entry != EMPTY && entry != GRAVE {
+                    table.place(entry, Ordering::Relaxed);
+                }
             }
         }
+        self.table.store(Owned::new(table), Ordering::Release);
+        if old != Shared::null() {
+            // SAFETY: the old table was just replaced: no new reader can find it, and nobody else retires it.
+            unsafe { guard.defer_destroy(old) };
+        }
+        self.filled.store(self.len.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.size.store(size, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crossbeam_epoch::pin;
     use std::collections::HashMap;
+
+    const STEPS: u32 = if cfg!(miri) { 600 } else { 20_000 };
 
     #[test]
     fn behaves_like_a_map_under_inserts_and_removals() {
-        let mut index = SlotIndex::default();
+        let (index, mut turn) = (SlotIndex::default(), Turn::new());
         let mut model: HashMap<u32, u64> = HashMap::new();
         let mut state = 1_u64;
-        for step in 0..20_000_u32 {
+        for step in 0..STEPS {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             // Few different hashes in the high part of the run, so that runs of collisions form.
             let hash = (state >> 33) % 700;
             if state >> 62 != 0 || model.is_empty() {
-                index.insert(hash, step);
+                index.insert(&mut turn, hash, step);
                 model.insert(step, hash);
             } else {
                 let (&slot, &hash) = model.iter().next().unwrap();
-                assert!(index.remove(hash, slot));
-                assert!(!index.remove(hash, slot));
+                assert!(index.remove(&mut turn, hash, slot));
+                assert!(!index.remove(&mut turn, hash, slot));
                 model.remove(&slot);
             }
             if step % 500 == 0 {
                 for (&slot, &hash) in &model {
-                    assert_eq!(index.find(hash, |s| s == slot), Some(slot));
+                    assert_eq!(index.find(hash, &pin(), |s| s == slot), Some(slot));
                 }
             }
         }
-        assert_eq!(index.len, model.len());
-        assert_eq!(index.find(5_000, |_| true), None);
+        assert_eq!(index.len.load(Ordering::Relaxed), model.len());
+        assert_eq!(index.find(5_000, &pin(), |_| true), None);
     }
 
     #[test]
     fn empty_index_finds_nothing() {
-        let mut index = SlotIndex::default();
-        assert_eq!(index.find(1, |_| true), None);
-        assert!(!index.remove(1, 1));
-        index.prefetch(1);
-        index.reserve(100);
-        assert_eq!(index.entries.len(), 256);
+        let (index, mut turn) = (SlotIndex::default(), Turn::new());
+        assert_eq!(index.find(1, &pin(), |_| true), None);
+        assert!(!index.remove(&mut turn, 1, 1));
+        index.prefetch(1, &pin());
+        index.reserve(&mut turn, 100);
+        assert_eq!(index.bytes(), 256 * 8);
+    }
+
+    #[test]
+    fn a_table_that_is_only_emptied_and_filled_does_not_grow() {
+        let (index, mut turn) = (SlotIndex::default(), Turn::new());
+        for round in 0..STEPS {
+            let hash = u64::from(round).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            index.insert(&mut turn, hash, round);
+            if round >= 8 {
+                let gone = round - 8;
+                assert!(index.remove(&mut turn, u64::from(gone).wrapping_mul(0x9e37_79b9_7f4a_7c15), gone));
+            }
+        }
+        assert!(index.bytes() <= 64 * 8, "{} bytes for 8 entries", index.bytes());
+    }
+
+    /// Readers find every entry that stays, whatever the writer adds, removes and grows meanwhile.
+    #[test]
+    fn readers_find_what_stays_while_the_writer_works() {
+        use std::sync::atomic::AtomicBool;
+        let (stays, more, rounds) = if cfg!(miri) { (20, 40, 2) } else { (1_000, 5_000, 40) };
+        let hash = |n: u32| u64::from(n % 97) * 3 + u64::from(n);
+        let (index, mut turn, done) = (SlotIndex::default(), Turn::new(), AtomicBool::new(false));
+        (0..stays).for_each(|n| index.insert(&mut turn, hash(n), n));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        for n in 0..stays {
+                            assert_eq!(index.find(hash(n), &pin(), |s| s == n), Some(n));
+                        }
+                    }
+                });
+            }
+            for _ in 0..rounds {
+                (stays..stays + more).for_each(|n| index.insert(&mut turn, hash(n), n));
+                (stays..stays + more).for_each(|n| assert!(index.remove(&mut turn, hash(n), n)));
+            }
+            done.store(true, Ordering::Relaxed);
+        });
     }
 }

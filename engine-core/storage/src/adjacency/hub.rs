@@ -11,6 +11,7 @@
 use super::{Ended, Entry, Link};
 use crate::slot_index::SlotIndex;
 use crate::stamps::{HIGHEST, SETTLED, Stamps};
+use crate::turn::Turn;
 use std::collections::VecDeque;
 use tidegraph_types::{Gui, Sid, Token, Version};
 
@@ -48,6 +49,7 @@ struct Pending {
 pub(crate) struct Hub {
     groups: Vec<Group>,
     by_sid: SlotIndex,
+    turn: Turn,
     pending: VecDeque<Pending>,
     next_sequence: u32,
 }
@@ -125,6 +127,7 @@ impl Hub {
         let mut hub = Self {
             groups: Vec::new(),
             by_sid: SlotIndex::default(),
+            turn: Turn::new(),
             pending: VecDeque::new(),
             next_sequence: 0,
         };
@@ -174,7 +177,7 @@ impl Hub {
             index
         });
         self.groups[index].entries.push(HubEntry { neighbour, sid, sequence, stamp });
-        self.by_sid.insert(mix(sid), sequence);
+        self.by_sid.insert(&mut self.turn, mix(sid), sequence);
         sequence
     }
 
@@ -207,7 +210,7 @@ impl Hub {
 
     fn locate(&self, sid: Sid) -> Option<(usize, usize)> {
         let mut found = None;
-        self.by_sid.find(mix(sid), |sequence| {
+        self.by_sid.find(mix(sid), &crossbeam_epoch::pin(), |sequence| {
             found = self.groups.iter().enumerate().find_map(|(index, group)| {
                 let position = group.position(sequence);
                 group
@@ -252,7 +255,7 @@ impl Hub {
 
     /// Accounts for an entry whose stamp was just set to `DEAD`.
     fn bury(&mut self, group: usize, sid: Sid, sequence: u32) {
-        self.by_sid.remove(mix(sid), sequence);
+        self.by_sid.remove(&mut self.turn, mix(sid), sequence);
         let group = &mut self.groups[group];
         group.dead += 1;
         group.compact_if_worth_it();
@@ -346,7 +349,7 @@ impl Hub {
             for entry in &mut group.entries {
                 new_of_old.insert(entry.sequence, next);
                 entry.sequence = next;
-                self.by_sid.insert(mix(entry.sid), next);
+                self.by_sid.insert(&mut self.turn, mix(entry.sid), next);
                 next += 1;
             }
         }

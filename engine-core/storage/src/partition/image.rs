@@ -166,7 +166,7 @@ impl Partition {
             state: SETTLED,
         });
         self.bodies.insert(Body { id: Some(id), cells });
-        self.by_gui.insert(gui.0, slot);
+        self.by_gui.insert(&mut self.turn, gui.0, slot);
         tally.vertices += 1;
         for &label in labels {
             self.members.insert(label, slot);
@@ -188,7 +188,7 @@ impl Partition {
         self.nodes.get_mut(slot).out.push(link, Version(0), &self.stamps);
         if id.is_some() || !cells.is_empty() {
             let record = self.edges.insert(EdgeRecord { sid: edge.sid, state: SETTLED, id, cells });
-            self.by_sid.insert(super::sid_hash(edge.sid), record);
+            self.by_sid.insert(&mut self.turn, super::sid_hash(edge.sid), record);
         }
         tally.edges += 1;
         *tally.edges_by_label.entry(edge.label).or_default() += 1;

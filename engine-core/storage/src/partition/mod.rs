@@ -39,6 +39,8 @@ use crate::scalar::Cell;
 use crate::slab::Slab;
 use crate::slot_index::SlotIndex;
 use crate::stamps::Stamps;
+use crate::turn::Turn;
+use crossbeam_epoch::pin;
 use reclaim::{Sweep, Touch};
 use std::collections::VecDeque;
 use thin_vec::ThinVec;
@@ -84,6 +86,7 @@ pub(crate) struct EdgeIdEntry {
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Partition {
+    turn: Turn,
     by_gui: SlotIndex,
     nodes: Slab<Node>,
     bodies: Slab<Body>,
@@ -117,19 +120,19 @@ impl Partition {
     /// Slot of a vertex, present or not.
     #[inline]
     pub fn slot(&self, gui: Gui) -> Option<u32> {
-        self.by_gui.find(gui.0, |slot| self.nodes.get(slot).gui == gui)
+        self.by_gui.find(gui.0, &pin(), |slot| self.nodes.get(slot).gui == gui)
     }
 
     /// Asks for the index line of a vertex.
     #[inline]
     pub fn prefetch_index(&self, gui: Gui) {
-        self.by_gui.prefetch(gui.0);
+        self.by_gui.prefetch(gui.0, &pin());
     }
 
     /// Asks for the node that a vertex probably has.
     #[inline]
     pub fn prefetch_node(&self, gui: Gui) {
-        self.by_gui.find(gui.0, |slot| {
+        self.by_gui.find(gui.0, &pin(), |slot| {
             self.nodes.prefetch(slot);
             true
         });
@@ -174,19 +177,19 @@ impl Partition {
     }
 
     fn edge_slot(&self, sid: Sid) -> Option<u32> {
-        self.by_sid.find(sid_hash(sid), |slot| self.edges.get(slot).sid == sid)
+        self.by_sid.find(sid_hash(sid), &pin(), |slot| self.edges.get(slot).sid == sid)
     }
 
     /// Asks for the index line of an edge record.
     #[inline]
     pub fn prefetch_edge_index(&self, sid: Sid) {
-        self.by_sid.prefetch(sid_hash(sid));
+        self.by_sid.prefetch(sid_hash(sid), &pin());
     }
 
     /// Asks for the record that an edge probably has.
     #[inline]
     pub fn prefetch_edge(&self, sid: Sid) {
-        self.by_sid.find(sid_hash(sid), |slot| {
+        self.by_sid.find(sid_hash(sid), &pin(), |slot| {
             self.edges.prefetch(slot);
             true
         });
@@ -221,7 +224,7 @@ impl Partition {
 
     /// Candidates for a user-chosen edge id with this hash.
     pub fn edge_id_candidates(&self, hash: u64, out: &mut Vec<EdgeIdEntry>) {
-        self.by_edge_id.find(hash, |slot| {
+        self.by_edge_id.find(hash, &pin(), |slot| {
             let entry = self.edge_ids.get(slot);
             if entry.hash == hash {
                 out.push(*entry);

@@ -68,7 +68,7 @@ impl Partition {
 
     /// Makes room for this many more vertices in the index.
     pub fn reserve(&mut self, vertices: usize) {
-        self.by_gui.reserve(vertices);
+        self.by_gui.reserve(&mut self.turn, vertices);
     }
 
     /// Makes a vertex or merges into the one that is there; true if it was made.
@@ -117,7 +117,7 @@ impl Partition {
                 });
                 let same = self.bodies.insert(body);
                 debug_assert_eq!(slot, same, "nodes and bodies share their slots");
-                self.by_gui.insert(gui.0, slot);
+                self.by_gui.insert(&mut self.turn, gui.0, slot);
                 slot
             }
         };
@@ -283,7 +283,7 @@ impl Partition {
     fn insert_record(&mut self, record: EdgeRecord) -> u32 {
         let sid = record.sid;
         let slot = self.edges.insert(record);
-        self.by_sid.insert(sid_hash(sid), slot);
+        self.by_sid.insert(&mut self.turn, sid_hash(sid), slot);
         slot
     }
 
@@ -390,12 +390,12 @@ impl Partition {
 
     pub fn add_edge_id(&mut self, hash: u64, source: Gui, sid: Sid) {
         let slot = self.edge_ids.insert(EdgeIdEntry { hash, source, sid });
-        self.by_edge_id.insert(hash, slot);
+        self.by_edge_id.insert(&mut self.turn, hash, slot);
     }
 
     /// Lets the entry of an edge that ended go once no version needs it.
     pub fn remove_edge_id(&mut self, w: &Writer<'_>, hash: u64, sid: Sid) {
-        let slot = self.by_edge_id.find(hash, |slot| {
+        let slot = self.by_edge_id.find(hash, &crossbeam_epoch::pin(), |slot| {
             let entry = self.edge_ids.get(slot);
             entry.hash == hash && entry.sid == sid
         });
@@ -407,7 +407,7 @@ impl Partition {
 
     pub(super) fn free_node(&mut self, slot: u32) {
         let gui = self.nodes.get(slot).gui;
-        self.by_gui.remove(gui.0, slot);
+        self.by_gui.remove(&mut self.turn, gui.0, slot);
         let empty =
             Node { gui: Gui(0), out: Adjacency::Empty, inward: Adjacency::Empty, labels: 0, state: FREE };
         self.nodes.release(slot, empty);
@@ -416,14 +416,14 @@ impl Partition {
 
     pub(super) fn free_edge(&mut self, slot: u32) {
         let sid = self.edges.get(slot).sid;
-        self.by_sid.remove(sid_hash(sid), slot);
+        self.by_sid.remove(&mut self.turn, sid_hash(sid), slot);
         let empty = EdgeRecord { sid: Sid(0), state: FREE, id: None, cells: ThinVec::new() };
         self.edges.release(slot, empty);
     }
 
     pub(super) fn free_edge_id(&mut self, slot: u32) {
         let hash = self.edge_ids.get(slot).hash;
-        self.by_edge_id.remove(hash, slot);
+        self.by_edge_id.remove(&mut self.turn, hash, slot);
         self.edge_ids.release(slot, EdgeIdEntry { hash: 0, source: Gui(0), sid: Sid(0) });
     }
 }
