@@ -31,6 +31,8 @@ mod stamps;
 mod store;
 mod turn;
 mod versions;
+#[allow(dead_code, reason = "the records move into arrays one kind after the other")]
+mod virtual_array;
 
 pub use checkpoint::{CheckpointMeta, Manifest};
 pub use error::Error;

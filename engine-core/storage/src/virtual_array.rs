@@ -1,0 +1,297 @@
+//! Virtual array: a reserved range of addresses that memory comes to as it is used.
+//!
+//! Reserving costs no memory and no directory: an index is an address, growing copies nothing, an element never moves.
+//! So readers reach elements by plain arithmetic while the one writer adds more. Fresh elements are all zero bits,
+//! which has to be a valid value ([`ZeroValid`]); change happens through the elements' own atomics.
+//!
+//! Roles: the writer calls [`VirtualArray::reserve`] before it uses an array for the first time (a store of a few
+//! vertices then has few mappings) and [`VirtualArray::release`] for what nobody needs any more; readers call
+//! [`VirtualArray::get`] with indexes that the writer published.
+//!
+//! What must never happen: a range given back while a reader may still look at it; an element that needs `Drop`.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Types of which all zero bits are a valid value.
+///
+/// # Safety
+///
+/// Zeroed memory must be a valid value of the type, at any time, also while another thread holds a reference.
+pub(crate) unsafe trait ZeroValid {}
+
+// SAFETY: every bit pattern is a number.
+unsafe impl ZeroValid for std::sync::atomic::AtomicU8 {}
+// SAFETY: every bit pattern is a number.
+unsafe impl ZeroValid for std::sync::atomic::AtomicU16 {}
+// SAFETY: every bit pattern is a number.
+unsafe impl ZeroValid for std::sync::atomic::AtomicU32 {}
+// SAFETY: every bit pattern is a number.
+unsafe impl ZeroValid for std::sync::atomic::AtomicU64 {}
+// SAFETY: an array of zeros is valid where each of them is.
+unsafe impl<T: ZeroValid, const N: usize> ZeroValid for [T; N] {}
+
+/// The machine has no room for an array.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot reserve {bytes} bytes of address space: {source}")]
+pub(crate) struct ReserveError {
+    bytes: usize,
+    source: std::io::Error,
+}
+
+/// Up to here an array is on small pages, so that a small graph does not pay for huge ones.
+#[cfg(not(miri))]
+const SMALL_PAGES: usize = 2 << 20;
+/// Less than this is not worth having where the machine refuses more.
+const LEAST_BYTES: usize = 64 << 20;
+
+/// See the module.
+pub(crate) struct VirtualArray<T> {
+    /// Elements that are asked for.
+    most: usize,
+    region: OnceLock<Region>,
+    elements: PhantomData<T>,
+}
+
+// SAFETY: the array owns its elements and hands out nothing but shared references to them.
+unsafe impl<T: Send> Send for VirtualArray<T> {}
+// SAFETY: as for `Send`; elements are shared between threads as in a slice.
+unsafe impl<T: Sync> Sync for VirtualArray<T> {}
+
+impl<T> std::fmt::Debug for VirtualArray<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VirtualArray").field("most", &self.most).finish_non_exhaustive()
+    }
+}
+
+impl<T: ZeroValid> VirtualArray<T> {
+    /// An array of at most so many elements. Nothing is reserved yet.
+    pub const fn new(most: usize) -> Self {
+        assert!(size_of::<T>() > 0 && align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>());
+        Self { most, region: OnceLock::new(), elements: PhantomData }
+    }
+
+    /// Reserves the addresses, if that was not done before. Where the machine refuses so many, fewer are taken:
+    /// see [`Self::capacity`].
+    pub fn reserve(&self) -> Result<(), ReserveError> {
+        if self.region.get().is_some() {
+            return Ok(());
+        }
+        let wanted = (self.most * size_of::<T>()).max(1);
+        let mut bytes = wanted;
+        let region = loop {
+            match Region::reserve(bytes) {
+                Ok(region) => break region,
+                Err(_) if bytes / 2 >= LEAST_BYTES => bytes /= 2,
+                Err(source) => return Err(ReserveError { bytes: wanted, source }),
+            }
+        };
+        // One writer: nobody else can have come first; if somebody did, theirs is as good.
+        let _ = self.region.set(region);
+        Ok(())
+    }
+
+    /// Elements that there is room for: none before [`Self::reserve`].
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.region.get().map_or(0, |region| (region.bytes / size_of::<T>()).min(self.most))
+    }
+
+    /// The address of the first element, for those that do their own arithmetic; null before [`Self::reserve`].
+    #[inline]
+    pub fn base(&self) -> *mut T {
+        self.region.get().map_or(std::ptr::null_mut(), |region| region.start.cast())
+    }
+
+    /// An element. Panics outside of the capacity.
+    #[inline]
+    pub fn get(&self, index: usize) -> &T {
+        let capacity = self.capacity();
+        assert!(index < capacity, "element {index} of an array of {capacity}");
+        // SAFETY: the element lies inside the mapping, which lives as long as `self`; its bits are valid from the
+        // start (`ZeroValid`), and nothing hands out exclusive references.
+        unsafe { &*self.base().add(index) }
+    }
+
+    /// Some elements in a row. Panics outside of the capacity.
+    #[inline]
+    pub fn slice(&self, range: Range<usize>) -> &[T] {
+        let capacity = self.capacity();
+        assert!(range.start <= range.end && range.end <= capacity, "{range:?} of an array of {capacity}");
+        if range.is_empty() {
+            return &[];
+        }
+        // SAFETY: as in `get`, for each element of the range.
+        unsafe { std::slice::from_raw_parts(self.base().add(range.start), range.len()) }
+    }
+
+    /// Asks the processor to fetch the first line of an element, which need not exist.
+    #[inline]
+    pub fn prefetch(&self, index: usize) {
+        crate::prefetch::address(self.base().wrapping_add(index));
+    }
+
+    /// Gives the memory of some elements back to the machine; they are zero afterwards. Only whole pages go, the
+    /// rest is left as it is.
+    ///
+    /// # Safety
+    ///
+    /// Nobody looks at these elements, neither now nor later, until the writer has filled them anew; whoever fills
+    /// them may not rely on zeros.
+    pub unsafe fn release(&self, range: Range<usize>) {
+        let Some(region) = self.region.get() else { return };
+        let size = size_of::<T>();
+        let bytes = range.start.min(self.most) * size..range.end.min(self.most) * size;
+        // SAFETY: the caller's promise.
+        unsafe { region.release(bytes) };
+    }
+}
+
+/// The mapping behind an array.
+#[cfg(not(miri))]
+struct Region {
+    map: memmap2::MmapRaw,
+    start: *mut u8,
+    bytes: usize,
+}
+
+#[cfg(not(miri))]
+impl Region {
+    fn reserve(bytes: usize) -> std::io::Result<Self> {
+        let map =
+            memmap2::MmapRaw::from(memmap2::MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?);
+        let start = map.as_mut_ptr();
+        #[cfg(target_os = "linux")]
+        {
+            // A random read misses the TLB far less often on huge pages. A hint: without it all works the same.
+            const HUGE: usize = 2 << 20;
+            let first = (start as usize + SMALL_PAGES).next_multiple_of(HUGE) - start as usize;
+            if first < bytes {
+                let _ = map.advise_range(memmap2::Advice::HugePage, first, bytes - first);
+            }
+        }
+        Ok(Self { map, start, bytes })
+    }
+
+    /// # Safety
+    ///
+    /// As [`VirtualArray::release`].
+    unsafe fn release(&self, range: Range<usize>) {
+        #[cfg(target_os = "linux")]
+        {
+            const PAGE: usize = 4096;
+            let (first, last) = (range.start.next_multiple_of(PAGE), range.end.min(self.bytes) / PAGE * PAGE);
+            if first < last {
+                // SAFETY: the range lies inside the private anonymous mapping, and nobody looks at it (the caller's
+                // promise), so that its turning to zeros is seen by none. A failure leaves the memory in place.
+                let _ = unsafe {
+                    self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, last - first)
+                };
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (range, &self.map);
+    }
+}
+
+/// Miri knows no mappings: plain memory, and little of it.
+#[cfg(miri)]
+struct Region {
+    start: *mut u8,
+    bytes: usize,
+}
+
+#[cfg(miri)]
+impl Region {
+    const ALIGN: usize = 4096;
+
+    fn reserve(bytes: usize) -> std::io::Result<Self> {
+        let bytes = bytes.min(1 << 20);
+        let layout =
+            std::alloc::Layout::from_size_align(bytes, Self::ALIGN).map_err(std::io::Error::other)?;
+        // SAFETY: the size is not zero (`reserve` asks for one byte at least).
+        let start = unsafe { std::alloc::alloc_zeroed(layout) };
+        Ok(Self { start, bytes })
+    }
+
+    unsafe fn release(&self, _: Range<usize>) {}
+}
+
+#[cfg(miri)]
+impl Drop for Region {
+    fn drop(&mut self) {
+        if let Ok(layout) = std::alloc::Layout::from_size_align(self.bytes, Self::ALIGN) {
+            // SAFETY: allocated by `reserve` with the same layout.
+            unsafe { std::alloc::dealloc(self.start, layout) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn elements_begin_as_zero_and_stay_where_they_are() {
+        let array: VirtualArray<AtomicU64> = VirtualArray::new(if cfg!(miri) { 1 << 14 } else { 1 << 30 });
+        assert_eq!(array.capacity(), 0);
+        assert!(array.base().is_null());
+        array.reserve().unwrap();
+        array.reserve().unwrap();
+        let last = array.capacity() - 1;
+        for index in [0, 1, last / 2, last] {
+            let address = std::ptr::from_ref(array.get(index));
+            assert_eq!(array.get(index).swap(index as u64 + 1, Ordering::Relaxed), 0);
+            assert_eq!(std::ptr::from_ref(array.get(index)), address);
+            array.prefetch(index);
+        }
+        assert_eq!(array.slice(0..2)[1].load(Ordering::Relaxed), 2);
+        assert!(array.slice(last..last).is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "element 16 of an array of 16")]
+    fn what_lies_outside_is_refused() {
+        let array: VirtualArray<AtomicU64> = VirtualArray::new(16);
+        array.reserve().unwrap();
+        array.get(16);
+    }
+
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn released_pages_are_zero_again_and_the_rest_is_not() {
+        let array: VirtualArray<AtomicU64> = VirtualArray::new(1 << 20);
+        array.reserve().unwrap();
+        for index in 0..4096 {
+            array.get(index).store(7, Ordering::Relaxed);
+        }
+        // SAFETY: nobody else knows the array.
+        unsafe { array.release(100..3000) };
+        assert_eq!(array.get(511).load(Ordering::Relaxed), 7, "the page has elements that stay");
+        assert_eq!(array.get(512).load(Ordering::Relaxed), 0);
+        assert_eq!(array.get(2559).load(Ordering::Relaxed), 0);
+        assert_eq!(array.get(2560).load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    #[cfg(not(miri))]
+    fn more_than_the_machine_has_gets_less_or_a_named_error() {
+        let array: VirtualArray<AtomicU64> = VirtualArray::new(1 << 55);
+        match array.reserve() {
+            Ok(()) => assert!((1..1 << 55).contains(&array.capacity())),
+            Err(error) => assert!(error.to_string().contains(&(1_u64 << 58).to_string()), "{error}"),
+        }
+    }
+
+    #[test]
+    #[cfg(not(miri))]
+    fn many_arrays_fit_beside_each_other() {
+        let arrays: Vec<VirtualArray<AtomicU64>> = (0..1000).map(|_| VirtualArray::new(1 << 30)).collect();
+        for array in &arrays {
+            array.reserve().unwrap();
+            array.get(5).store(1, Ordering::Relaxed);
+        }
+    }
+}
