@@ -6,8 +6,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SequencerConfig {
-    /// How many requests may wait; more callers wait for room.
-    pub queued_requests: usize,
     /// A group takes no further request when its records have about this many bytes.
     pub group_bytes: usize,
     /// How many recently written keys are remembered. With fewer, transactions that run long are refused more often.
@@ -21,7 +19,6 @@ pub struct SequencerConfig {
 impl Default for SequencerConfig {
     fn default() -> Self {
         Self {
-            queued_requests: 1024,
             group_bytes: 8 << 20,
             remembered_keys: 1_000_000,
             transaction_mutations: 1_000_000,

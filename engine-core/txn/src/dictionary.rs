@@ -1,4 +1,4 @@
-//! The token dictionary. Only the owner thread adds; any thread reads.
+//! The token dictionary. Only the owner adds; any thread reads.
 //!
 //! `name` is asked for each label and key of each row of an answer, so it takes no lock; `lookup` is asked when a
 //! query is planned. An entry is added to `names` before `by_name`, so whoever finds a token finds its name.

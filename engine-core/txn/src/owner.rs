@@ -1,10 +1,9 @@
-//! The one thread that has the log. See the crate's documentation for the flow.
+//! Who has the log. One caller at a time leads it. See the crate's documentation for the flow.
 
 use crate::keys::Keys;
-use crate::request::{LoadCommit, Request, is_checked_by_loads};
+use crate::request::{LoadCommit, Reply, Request, is_checked_by_loads};
 use crate::sequencer::{Applier, GOING_DOWN, Shared};
 use crate::{Error, SequencerConfig};
-use crossbeam_channel::{Receiver, Sender};
 use rustc_hash::FxHashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,7 +21,15 @@ pub(crate) struct Owner {
     epoch: Epoch,
     /// Whether the log says that the epoch began.
     epoch_started: bool,
-    group_bytes: usize,
+}
+
+impl std::fmt::Debug for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Owner")
+            .field("version", &self.version)
+            .field("epoch", &self.epoch)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Requests that share one append. Everything in here is forgotten when the log refuses it.
@@ -41,17 +48,17 @@ enum Waiting {
         record: usize,
         request: CommitRequest,
         bytes: usize,
-        reply: Sender<Result<Version, Error>>,
+        reply: Reply<Version>,
     },
     Load {
         record: usize,
         load: LoadCommit,
-        reply: Sender<Result<Version, Error>>,
+        reply: Reply<Version>,
     },
     Intern {
         tokens: Vec<Token>,
         names: Vec<Str>,
-        reply: Sender<Result<Vec<Token>, Error>>,
+        reply: Reply<Vec<Token>>,
     },
 }
 
@@ -65,39 +72,39 @@ impl Owner {
         epoch: Epoch,
     ) -> Self {
         let keys = Keys::new(config.remembered_keys, version);
-        let group_bytes = config.group_bytes;
-        Self { shared, log, applier, keys, version, epoch, epoch_started: false, group_bytes }
+        Self { shared, log, applier, keys, version, epoch, epoch_started: false }
     }
 
-    /// Serves requests until it is told to stop.
-    pub fn run(&mut self, queue: &Receiver<Request>) {
-        while let Ok(first) = queue.recv() {
-            let mut requests = Vec::new();
-            let mut bytes = 0;
-            let mut trims = Vec::new();
-            let mut stop = false;
-            let mut next = Some(first);
-            while let Some(request) = next {
-                bytes += request.bytes();
-                match request {
-                    Request::Stop => stop = true,
-                    Request::Trim { below, reply } => trims.push((below, reply)),
-                    request => requests.push(request),
-                }
-                next = if stop || bytes >= self.group_bytes { None } else { queue.try_recv().ok() };
-            }
-            if !requests.is_empty() {
-                self.serve(requests);
-            }
-            for (below, reply) in trims {
-                let _ = reply.send(self.log.trim(below).map_err(Error::unavailable));
-            }
-            if stop {
-                let error = Error::unavailable(GOING_DOWN);
-                queue.try_iter().for_each(|request| request.refuse(error.clone()));
-                return;
+    /// Serves what was taken from the queue together; false when it is told to stop.
+    pub fn take(&mut self, taken: Vec<Request>) -> bool {
+        let mut requests = Vec::with_capacity(taken.len());
+        let mut trims = Vec::new();
+        let mut stop = None;
+        for request in taken {
+            match request {
+                Request::Stop { reply } => stop = Some(reply),
+                Request::Trim { below, reply } => trims.push((below, reply)),
+                request => requests.push(request),
             }
         }
+        if !requests.is_empty() {
+            self.serve(requests);
+        }
+        for (below, reply) in trims {
+            reply.send(self.log.trim(below).map_err(Error::unavailable));
+        }
+        match stop {
+            Some(reply) => {
+                self.stop_quietly();
+                reply.send(Ok(()));
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn stop_quietly(&self) {
+        self.shared.stopped.lock().get_or_insert_with(|| GOING_DOWN.into());
     }
 
     /// Serves requests as one group or, when the log does not take that, each by itself: one that is too large for
@@ -139,7 +146,7 @@ impl Owner {
                 }
                 Request::Load { load, reply } => self.form_load(&mut group, load, reply),
                 Request::Intern { names, reply } => self.form_intern(&mut group, names, reply),
-                Request::Trim { .. } | Request::Stop => {}
+                Request::Trim { .. } | Request::Stop { .. } => {}
             }
         }
         if group.waiting.is_empty() { None } else { Some(group) }
@@ -150,15 +157,15 @@ impl Owner {
         group: &mut Group,
         mut request: CommitRequest,
         bytes: usize,
-        reply: Sender<Result<Version, Error>>,
+        reply: Reply<Version>,
     ) {
         if let Err(error) = self.check_version(request.read_version) {
-            let _ = reply.send(Err(error));
+            reply.send(Err(error));
             return;
         }
         let read_version = request.read_version;
         if let Some(written) = self.keys.conflict(&request.read_keys, read_version) {
-            let _ = reply.send(Err(Error::Conflict { read_version, written }));
+            reply.send(Err(Error::Conflict { read_version, written }));
             return;
         }
         let mutations = std::mem::take(&mut request.mutations);
@@ -169,7 +176,7 @@ impl Owner {
         group.waiting.push(Waiting::Commit { record, request, bytes, reply });
     }
 
-    fn form_load(&mut self, group: &mut Group, load: LoadCommit, reply: Sender<Result<Version, Error>>) {
+    fn form_load(&mut self, group: &mut Group, load: LoadCommit, reply: Reply<Version>) {
         let read_version = load.read_version;
         let checked =
             self.check_version(read_version).and_then(|()| match self.keys.load_conflict(read_version) {
@@ -177,7 +184,7 @@ impl Owner {
                 None => Ok(()),
             });
         if let Err(error) = checked {
-            let _ = reply.send(Err(error));
+            reply.send(Err(error));
             return;
         }
         let (load_id, segments) = (load.load_id.clone(), load.segments.clone());
@@ -186,7 +193,7 @@ impl Owner {
         group.waiting.push(Waiting::Load { record, load, reply });
     }
 
-    fn form_intern(&mut self, group: &mut Group, names: Vec<Str>, reply: Sender<Result<Vec<Token>, Error>>) {
+    fn form_intern(&mut self, group: &mut Group, names: Vec<Str>, reply: Reply<Vec<Token>>) {
         let dictionary = &self.shared.dictionary;
         let mut tokens = Vec::with_capacity(names.len());
         let before = group.new_tokens.len();
@@ -200,7 +207,7 @@ impl Owner {
                         for (_, name) in group.new_tokens.drain(before..) {
                             group.by_name.remove(&name);
                         }
-                        let _ = reply.send(Err(Error::DictionaryFull { count: dictionary.len() }));
+                        reply.send(Err(Error::DictionaryFull { count: dictionary.len() }));
                         return;
                     };
                     group.by_name.insert(name.clone(), token);
@@ -215,7 +222,7 @@ impl Owner {
             self.push(group, Body::Tokens { assigned });
         } else if tokens.iter().all(|token| dictionary.name(*token).is_some()) {
             // Another request was faster; nothing is to be written.
-            let _ = reply.send(Ok(tokens));
+            reply.send(Ok(tokens));
             return;
         }
         group.waiting.push(Waiting::Intern { tokens, names, reply });
@@ -271,10 +278,10 @@ impl Owner {
             match waiting {
                 Waiting::Commit { record, reply, .. } | Waiting::Load { record, reply, .. } => {
                     let version = group.records[record].version;
-                    let _ = reply.send(if record < applied { Ok(version) } else { Err(self.stopped()) });
+                    reply.send(if record < applied { Ok(version) } else { Err(self.stopped()) });
                 }
                 Waiting::Intern { tokens, reply, .. } => {
-                    let _ = reply.send(Ok(tokens));
+                    reply.send(Ok(tokens));
                 }
             }
         }

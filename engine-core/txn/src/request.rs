@@ -1,4 +1,4 @@
-//! What callers ask the owner thread, and what can be checked before it is asked.
+//! What callers ask the owner, and what can be checked before it is asked.
 
 use crate::{Error, SequencerConfig};
 use crossbeam_channel::Sender;
@@ -15,17 +15,38 @@ pub struct LoadCommit {
     pub read_version: Version,
 }
 
-/// Where the answer goes. A caller that is gone does not matter.
-pub(crate) type Reply<T> = Sender<Result<T, Error>>;
+/// What a caller who waits is told.
+#[derive(Debug)]
+pub(crate) enum Word<T> {
+    /// Its answer.
+    Answer(Result<T, Error>),
+    /// It is its turn to serve what waits, its own request too.
+    Lead,
+}
 
-/// One request to the owner thread.
+/// Where a caller hears. One that is gone does not matter.
+#[derive(Debug)]
+pub(crate) struct Reply<T>(pub Sender<Word<T>>);
+
+impl<T> Reply<T> {
+    /// Answers.
+    pub fn send(self, answer: Result<T, Error>) {
+        let _ = self.0.send(Word::Answer(answer));
+    }
+
+    fn lead(&self) -> bool {
+        self.0.send(Word::Lead).is_ok()
+    }
+}
+
+/// One request to the owner.
 #[derive(Debug)]
 pub(crate) enum Request {
     Commit { request: CommitRequest, bytes: usize, reply: Reply<Version> },
     Load { load: LoadCommit, reply: Reply<Version> },
     Intern { names: Vec<Str>, reply: Reply<Vec<Token>> },
     Trim { below: Version, reply: Reply<()> },
-    Stop,
+    Stop { reply: Reply<()> },
 }
 
 impl Request {
@@ -35,18 +56,26 @@ impl Request {
             Self::Commit { bytes, .. } => *bytes,
             Self::Load { load, .. } => load.segments.iter().map(|s| s.len() + 8).sum(),
             Self::Intern { names, .. } => names.iter().map(|n| n.len() + 16).sum(),
-            Self::Trim { .. } | Self::Stop => 0,
+            Self::Trim { .. } | Self::Stop { .. } => 0,
         }
     }
 
     /// Answers with an error.
     pub fn refuse(self, error: Error) {
-        let _ = match self {
-            Self::Commit { reply, .. } | Self::Load { reply, .. } => reply.send(Err(error)).is_ok(),
-            Self::Intern { reply, .. } => reply.send(Err(error)).is_ok(),
-            Self::Trim { reply, .. } => reply.send(Err(error)).is_ok(),
-            Self::Stop => true,
-        };
+        match self {
+            Self::Commit { reply, .. } | Self::Load { reply, .. } => reply.send(Err(error)),
+            Self::Intern { reply, .. } => reply.send(Err(error)),
+            Self::Trim { reply, .. } | Self::Stop { reply } => reply.send(Err(error)),
+        }
+    }
+
+    /// Tells the caller to serve what waits; false when it is gone.
+    pub fn lead(&self) -> bool {
+        match self {
+            Self::Commit { reply, .. } | Self::Load { reply, .. } => reply.lead(),
+            Self::Intern { reply, .. } => reply.lead(),
+            Self::Trim { reply, .. } | Self::Stop { reply } => reply.lead(),
+        }
     }
 }
 

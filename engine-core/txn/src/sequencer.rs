@@ -2,18 +2,18 @@
 
 use crate::dictionary::Dictionary;
 use crate::owner::Owner;
-use crate::request::{self, LoadCommit, Reply, Request};
+use crate::request::{self, LoadCommit, Reply, Request, Word};
 use crate::{Error, SequencerConfig};
-use crossbeam_channel::Sender;
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use tidegraph_log::{LogStore, Record};
 use tidegraph_types::{CommitRequest, Epoch, Sid, Str, Token, Version};
 
-/// Carries committed records into storage. Called on the owner thread, in order of version, once for each record.
+/// Carries committed records into storage. Called by one thread at a time, in order of version, once for each record.
 pub trait Applier: Send {
     /// Applies a record, all of it, so that it can be read when this returns. It is durable and cannot be refused: a
     /// panic stops the sequencer.
@@ -33,7 +33,7 @@ pub struct Recovered {
     pub tokens: Vec<(Token, Str)>,
 }
 
-/// What the handle and the owner thread share.
+/// What the handle and the owner share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub version: AtomicU64,
@@ -50,13 +50,21 @@ pub struct Sequencer {
     shared: Arc<Shared>,
     config: SequencerConfig,
     epoch: Epoch,
-    requests: Sender<Request>,
-    owner: Mutex<Option<JoinHandle<()>>>,
+    door: Mutex<Door>,
+    /// Locked by whoever leads; `None` after the end.
+    owner: Mutex<Option<Owner>>,
+}
+
+/// Who waits, in order of coming.
+#[derive(Debug, Default)]
+struct Door {
+    queue: VecDeque<Request>,
+    /// Whether one of the callers leads. It passes that on, or ends it when the queue is empty.
+    led: bool,
 }
 
 impl Sequencer {
-    /// Starts the owner thread. Nothing is written before the first request: then the first record says that the next
-    /// epoch began. If the graph and the log do not agree, every write is refused with the reason.
+    /// Takes over. Nothing is written before the first request: then the first record says that the next epoch began. If the graph and the log do not agree, every write is refused with the reason.
     pub fn start(
         config: SequencerConfig,
         log: Box<dyn LogStore>,
@@ -85,14 +93,8 @@ impl Sequencer {
             dictionary,
             stopped: Mutex::new(stopped),
         });
-        let (requests, queue) = crossbeam_channel::bounded(config.queued_requests.max(1));
-        let mut owner = Owner::new(shared.clone(), &config, log, applier, recovered.version, epoch);
-        let owner = std::thread::Builder::new().name("sequencer".into()).spawn(move || owner.run(&queue));
-        let owner = owner.inspect_err(|error| {
-            // The queue went with the closure, so every request is refused.
-            tracing::error!(%error, "the sequencer's thread could not be started");
-        });
-        Arc::new(Self { shared, config, epoch, requests, owner: Mutex::new(owner.ok()) })
+        let owner = Owner::new(shared.clone(), &config, log, applier, recovered.version, epoch);
+        Arc::new(Self { shared, config, epoch, door: Mutex::default(), owner: Mutex::new(Some(owner)) })
     }
 
     /// Commits a transaction; answers its version, which can be read from then on. Waits for the log.
@@ -188,27 +190,82 @@ impl Sequencer {
         self.ask(|reply| Request::Trim { below, reply })
     }
 
-    /// Finishes what was asked before and ends the owner thread; later requests are refused. Does nothing when
-    /// called again.
+    /// Finishes what was asked before and closes the log; later requests are refused. Does nothing when called again.
     pub fn shutdown(&self) {
-        let Some(owner) = self.owner.lock().take() else { return };
-        // Fails only when the thread is gone already.
-        let _ = self.requests.send(Request::Stop);
-        if owner.join().is_err() {
-            tracing::error!("the sequencer's thread ended by a defect");
+        if self.owner.lock().is_none() {
+            return;
         }
-        self.shared.stopped.lock().get_or_insert_with(|| GOING_DOWN.into());
+        // Refused only when the log cannot be used any more; it is closed all the same.
+        let _ = self.enter(|reply| Request::Stop { reply });
+        self.owner.lock().take();
     }
 
     fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Error> {
         if let Some(reason) = self.stopped() {
             return Err(Error::Unavailable { reason });
         }
-        let (reply, answer) = crossbeam_channel::bounded(1);
-        if self.requests.send(request(reply)).is_err() {
-            return Err(self.gone());
+        self.enter(request)
+    }
+
+    /// Queues a request and waits for its answer; leads when nobody does, or when told to.
+    fn enter<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Error> {
+        let (reply, words) = crossbeam_channel::bounded(1);
+        let mut lead = {
+            let mut door = self.door.lock();
+            door.queue.push_back(request(Reply(reply)));
+            !std::mem::replace(&mut door.led, true)
+        };
+        loop {
+            if std::mem::take(&mut lead) {
+                self.lead();
+            }
+            match words.recv() {
+                Ok(Word::Answer(answer)) => return answer,
+                Ok(Word::Lead) => lead = true,
+                Err(_) => return Err(self.gone()),
+            }
         }
-        answer.recv().unwrap_or_else(|_| Err(self.gone()))
+    }
+
+    /// Serves one group and passes the lead on.
+    fn lead(&self) {
+        let mut taken = Vec::new();
+        {
+            let mut door = self.door.lock();
+            let mut bytes = 0;
+            while bytes < self.config.group_bytes
+                && let Some(request) = door.queue.pop_front()
+            {
+                bytes += request.bytes();
+                taken.push(request);
+            }
+        }
+        let mut owner = self.owner.lock();
+        let served = match &mut *owner {
+            Some(owner) => catch_unwind(AssertUnwindSafe(|| owner.take(taken))),
+            None => {
+                taken.into_iter().for_each(|request| request.refuse(self.gone()));
+                Ok(true)
+            }
+        };
+        if served.is_err() {
+            // What the log and the graph hold now is not known. Callers of this group hear that their request is gone.
+            tracing::error!("the sequencer stops because of a defect");
+            self.shared.stopped.lock().get_or_insert_with(|| DEFECT.into());
+        }
+        drop(owner);
+        let mut door = self.door.lock();
+        loop {
+            match door.queue.front() {
+                None => {
+                    door.led = false;
+                    return;
+                }
+                Some(next) if next.lead() => return,
+                // Its caller is gone, and with it the wish.
+                Some(_) => door.queue.pop_front(),
+            };
+        }
     }
 
     fn gone(&self) -> Error {
@@ -217,6 +274,7 @@ impl Sequencer {
 }
 
 pub(crate) const GOING_DOWN: &str = "the service is going down";
+const DEFECT: &str = "a defect stopped the sequencer; restart the service";
 
 impl Drop for Sequencer {
     fn drop(&mut self) {

@@ -329,9 +329,12 @@ fn concurrent_transactions_are_serializable() {
     let (sequencer, numbers) = in_memory();
     let raised: Vec<AtomicU64> = (0..5).map(|_| AtomicU64::new(0)).collect();
     let conflicts = AtomicU64::new(0);
+    // In each round all have read before the first commits, so that some are bound to be refused.
+    let barrier = std::sync::Barrier::new(4);
     std::thread::scope(|scope| {
         for seed in 0..4 {
             let (sequencer, numbers, raised, conflicts) = (&sequencer, &numbers, &raised, &conflicts);
+            let barrier = &barrier;
             scope.spawn(move || {
                 let random = SeededRandom::new(seed);
                 for _ in 0..300 {
@@ -343,6 +346,7 @@ fn concurrent_transactions_are_serializable() {
                     let change = if sum > 0 { -1 } else { 1 };
                     let writes =
                         [(counter, numbers.read(counter, at) + 1), (pair, numbers.read(pair, at) + change)];
+                    barrier.wait();
                     match sequencer.commit(request(at, &[counter, 10, 11], &writes)) {
                         Ok(version) => {
                             raised[counter as usize].fetch_add(1, Ordering::Relaxed);
