@@ -58,9 +58,16 @@ fn not_supported_yet() {
     let cases = [
         ("g.V().outE().subgraph('x')", "subgraph()", 14),
         ("g.V().match(__.as('a').out().as('b'))", "match()", 7),
-        ("g.V().aggregate('x')", "aggregate()", 7),
+        ("g.V().local(aggregate('x'))", "aggregate() inside another traversal", 13),
+        ("g.V().store('x').limit(1).cap('x')", "store() that is read before cap()", 7),
+        ("g.V().groupCount('x').out().where(within('x'))", "groupCount() that is read before cap()", 7),
+        (
+            "g.V().aggregate('x').map(out().count().select('x'))",
+            "the side effect 'x' after a reducing step",
+            40,
+        ),
+        ("g.withSideEffect('x', 1, sum).V()", "withSideEffect() with an operator", 3),
         ("g.with('evaluationTimeout', 1000L).V()", "with('evaluationTimeout')", 3),
-        ("g.V().group('x')", "group(side effect)", 7),
         ("g.V().values('age').math('_ + 1')", "math()", 21),
         ("g.withSack(1).V()", "withSack()", 3),
         ("g.withStrategies(new ReadOnlyStrategy(a: 1), X).V()", "withStrategies()", 3),
@@ -114,4 +121,6 @@ fn the_number_of_steps_is_limited() {
     assert!(compile(&format!("g.V(){}", ".out()".repeat(MAX_STEPS - 1))).is_ok());
     let message = error(&format!("g.V(){}", ".out()".repeat(100_000)));
     assert!(message.starts_with(&format!("more than {MAX_STEPS} steps at 1:")), "{message}");
+    let message = error(&format!("g.V(){}", ".aggregate('x')".repeat(65)));
+    assert!(message.starts_with("more than 64 steps that collect side effects"), "{message}");
 }

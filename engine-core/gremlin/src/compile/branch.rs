@@ -79,15 +79,22 @@ impl Compiler {
         Some(self.gather(flow, &[]))
     }
 
-    fn gather(&mut self, flow: &mut Flow, more: &[Slot]) -> Gathered {
+    /// The slots that a row must bring along so that the steps after can go on from it, and `more`.
+    pub(super) fn carried(&self, flow: &Flow, more: &[Slot]) -> Vec<Slot> {
         let mut slots: Vec<Slot> = flow.scope.cur.into_iter().collect();
         slots.extend(flow.scope.labels.iter().map(|(_, l)| l.slot));
         slots.extend(flow.scope.loops.iter().map(|(_, slot)| *slot));
+        slots.extend(flow.side_slots());
         slots.extend(self.path);
         slots.extend(flow.scope.near.iter().flat_map(|n| [Some(n.from), n.far]).flatten());
         slots.extend(more);
         slots.sort_unstable();
         slots.dedup();
+        slots
+    }
+
+    fn gather(&mut self, flow: &mut Flow, more: &[Slot]) -> Gathered {
+        let slots = self.carried(flow, more);
         let list = self.fresh();
         let row = Expr::List(slots.iter().map(|s| Expr::Slot(*s)).collect());
         let item = AggregateItem {
@@ -313,8 +320,10 @@ impl Compiler {
             }
         } else {
             let alias = std::mem::replace(&mut flow.scope.alias, false);
+            let root = std::mem::replace(&mut flow.scope.root, false);
             self.steps(flow, steps, dest)?;
             flow.scope.alias = alias;
+            flow.scope.root = root;
         }
         if let Some(saved) = saved {
             restore(flow, saved);
@@ -363,8 +372,8 @@ impl Compiler {
         let [steps] = child_steps(step)?[..] else { return Err(wrong_arguments(step)) };
         let mut child = flow.child();
         self.steps(&mut child, steps, None)?;
-        // Without side-effect keys, only a write can be seen from outside.
-        if child.op.writes() {
+        // Without side-effect keys, only a write or a failure can be seen from outside.
+        if child.op.writes() || self.fails {
             let plan = Box::new(child.op);
             flow.wrap(|input| Op::Apply { input, plan, kind: ApplyKind::Discard });
         }
@@ -436,6 +445,7 @@ fn meet(flow: &mut Flow, ends: &[Scope], out: Slot) {
     }
     flow.goto(out, kind);
     flow.moved = false;
+    flow.lose_sides_of(ends.iter().map(|end| end.sides.as_slice()));
     flow.scope.labels = labels;
     flow.scope.near = near.map(|n| super::Near { from: n.from, far: None, across: "otherV" });
     flow.scope.single &= ends.iter().all(|s| s.single);

@@ -145,7 +145,7 @@ impl Compiler {
                 && first.name == "as"
                 && let [Arg { kind: ArgKind::Text(label), .. }] = first.args.as_slice()
             {
-                let (object, certain, kind) = self.labelled(flow, label);
+                let (object, certain, kind) = self.labelled(flow, label, first.at)?;
                 let slot = self.slot_of(&mut child, object);
                 if !certain {
                     child.filter(not(is_null(Expr::Slot(slot))));
@@ -159,7 +159,7 @@ impl Compiler {
                 && last.name == "as"
                 && let [Arg { kind: ArgKind::Text(label), .. }] = last.args.as_slice()
             {
-                let (object, ..) = self.labelled(flow, label);
+                let (object, ..) = self.labelled(flow, label, last.at)?;
                 end = Some(object);
                 steps = rest;
             }
@@ -217,7 +217,7 @@ impl Compiler {
             let (object, kind) = match name {
                 None => (Expr::Slot(flow.cur(step)?), flow.scope.kind),
                 Some(Arg { kind: ArgKind::Text(label), .. }) => {
-                    let (object, _, kind) = self.labelled(flow, label);
+                    let (object, _, kind) = self.labelled(flow, label, step.at)?;
                     (object, kind)
                 }
                 Some(arg) => {
@@ -241,9 +241,10 @@ impl Compiler {
         Ok(())
     }
 
-    /// The object of a label: a map's entry first, then the object that `as()` named. Null or unbound where there is
+    /// The object of a label: a map's entry first, then a side effect, then the object that `as()` named. Null or unbound where there is
     /// none; the flag says that there always is one.
-    pub(super) fn labelled(&mut self, flow: &Flow, name: &Str) -> (Expr, bool, Kind) {
+    pub(super) fn labelled(&self, flow: &Flow, name: &Str, at: usize) -> Result<(Expr, bool, Kind)> {
+        let side = flow.side(name, at)?;
         let label = flow.label(name);
         let entry = match flow.scope.cur {
             Some(cur) if flow.scope.kind.may_be_map() => {
@@ -251,7 +252,13 @@ impl Compiler {
             }
             _ => None,
         };
-        match (entry, label) {
+        if let Some((value, kind)) = side {
+            return Ok(match entry {
+                Some(entry) => (call(Function::Coalesce, vec![entry, value]), true, Kind::Unknown),
+                None => (value, true, kind),
+            });
+        }
+        Ok(match (entry, label) {
             (None, Some(label)) => (Expr::Slot(label.slot), label.certain, label.kind),
             (Some(entry), Some(label)) => {
                 let either = call(Function::Coalesce, vec![entry, Expr::Slot(label.slot)]);
@@ -260,7 +267,7 @@ impl Compiler {
             }
             (Some(entry), None) => (entry, false, Kind::Unknown),
             (None, None) => (Expr::Literal(Value::Unbound), false, Kind::Unknown),
-        }
+        })
     }
 
     // ---- filters as expressions
@@ -382,7 +389,9 @@ impl Compiler {
                 ("count", [Arg { kind: ArgKind::Constant("local"), .. }]) => {
                     (call(Function::CountLocal, vec![expr()]), Kind::Scalar)
                 }
-                ("select", [Arg { kind: ArgKind::Text(label), .. }]) if !at.kind.may_be_map() => {
+                ("select", [Arg { kind: ArgKind::Text(label), at: place }])
+                    if !at.kind.may_be_map() && flow.side(label, *place)?.is_none() =>
+                {
                     match flow.label(label) {
                         Some(label) => {
                             productive &= label.certain;

@@ -27,6 +27,7 @@ mod property;
 mod reduce;
 mod repeat;
 mod select;
+mod side_effect;
 mod start;
 mod step;
 mod walk;
@@ -89,6 +90,10 @@ struct Scope {
     cur: Option<Slot>,
     kind: Kind,
     labels: Vec<(Str, Label)>,
+    /// Side effects by key.
+    sides: Vec<(Str, side_effect::Side)>,
+    /// The request's own traversal, not one inside it.
+    root: bool,
     near: Option<Near>,
     /// Enclosing repeats, innermost last: name and slot of the round's number.
     loops: Vec<(Option<Str>, Slot)>,
@@ -116,6 +121,8 @@ impl Flow {
             cur: None,
             kind: Kind::Unknown,
             labels: vec![],
+            sides: vec![],
+            root: true,
             near: None,
             loops: vec![],
             single: true,
@@ -128,7 +135,7 @@ impl Flow {
 
     /// The start of a subplan for each row of this flow.
     fn child(&self) -> Self {
-        let scope = Scope { single: true, alias: true, wherein: false, ..self.scope.clone() };
+        let scope = Scope { single: true, alias: true, wherein: false, root: false, ..self.scope.clone() };
         Self { op: Op::Argument, scope, moved: false }
     }
 
@@ -222,20 +229,29 @@ struct Compiler {
     path: Option<Slot>,
     /// How often each label is given, and its slot if it cannot be an alias.
     labels: HashMap<Str, (u32, Option<Slot>)>,
+    /// Where the plan of the request's own traversal was cut last: the slot of the operator that unwinds.
+    last_cut: Option<Slot>,
+    cuts: u32,
+    /// A step was met that refuses traversers.
+    fails: bool,
 }
 
 /// Translates a request.
 pub(crate) fn compile(request: &Request<'_>) -> Result<Plan> {
+    let mut compiler =
+        Compiler { slots: 0, path: None, labels: HashMap::new(), last_cut: None, cuts: 0, fails: false };
+    let mut flow = Flow::new();
     for call in &request.configuration {
-        configuration(call)?;
+        match call.name {
+            "withSideEffect" => compiler.with_side_effect(&mut flow, call)?,
+            _ => configuration(call)?,
+        }
     }
-    let mut compiler = Compiler { slots: 0, path: None, labels: HashMap::new() };
     let mut needs_path = false;
     compiler.survey(&request.steps, &mut needs_path);
     if needs_path {
         compiler.path = Some(compiler.fresh());
     }
-    let mut flow = Flow::new();
     compiler.steps(&mut flow, &request.steps, None)?;
     let answers = match &request.terminal {
         Some(step) => compiler.terminal(&mut flow, step)?,
@@ -323,7 +339,11 @@ impl Compiler {
         while let Some(step) = cursor.peek() {
             let index = cursor.next;
             cursor.next += 1;
-            self.step(flow, &mut cursor, step, index)?;
+            if side_effect::parts_from_sides(flow, step) {
+                self.reduced_beside(flow, &mut cursor, step, index)?;
+            } else {
+                self.step(flow, &mut cursor, step, index)?;
+            }
             if std::mem::take(&mut flow.moved) {
                 self.extend_path(flow, &mut cursor);
             }

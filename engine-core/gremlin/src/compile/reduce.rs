@@ -24,7 +24,8 @@ pub(super) fn is_stateful(step: &Step<'_>) -> bool {
 /// Whether a step makes one object of all.
 pub(super) fn is_reducing(step: &Step<'_>) -> bool {
     !is_local(step)
-        && matches!(step.name, "count" | "sum" | "min" | "max" | "mean" | "fold" | "group" | "groupCount")
+        && (matches!(step.name, "count" | "sum" | "min" | "max" | "mean" | "fold")
+            || (matches!(step.name, "group" | "groupCount") && step.args.is_empty()))
 }
 
 fn item(out: Slot, kind: AggregateKind, args: Vec<Expr>) -> AggregateItem {
@@ -36,6 +37,7 @@ impl Flow {
     pub(super) fn reduced(&mut self, out: Slot, kind: Kind) {
         self.goto(out, kind);
         self.scope.labels.clear();
+        self.lose_sides();
         self.scope.single = true;
         self.scope.cut = true;
     }
@@ -80,7 +82,7 @@ impl Compiler {
         };
         let mut objects = vec![];
         for name in &names {
-            objects.push(self.labelled(flow, name));
+            objects.push(self.labelled(flow, name, step.at)?);
         }
         if names.is_empty() {
             objects.push((Expr::Slot(cur), true, flow.scope.kind));
@@ -203,9 +205,6 @@ impl Compiler {
         step: &Step<'_>,
         dest: Option<Slot>,
     ) -> Result<()> {
-        if !step.args.is_empty() {
-            return Err(Failure::unsupported(step.at, format!("{}(side effect)", step.name)));
-        }
         let cur = flow.cur(step)?;
         let kind = flow.scope.kind;
         let bys = self.bys(cursor.take_all("by"))?;
@@ -249,6 +248,7 @@ impl Compiler {
         flow.wrap(|input| Op::Aggregate { input, keys: vec![(key, Expr::Slot(key))], items });
         flow.scope.labels.clear();
         flow.scope.near = None;
+        flow.lose_sides();
     }
 
     /// The value of each group. What stands before the first step that looks at several objects runs for each element,

@@ -54,9 +54,9 @@ impl Compiler {
                 }
                 let bys = self.bys(cursor.take_all("by"))?;
                 if let [name] = names.as_slice() {
-                    self.select_one(flow, pop, name, bys.first(), dest)
+                    self.select_one(flow, pop, (name, step.at), bys.first(), dest)
                 } else {
-                    self.select_many(flow, pop, &names, &bys, dest)
+                    self.select_many(flow, pop, (&names, step.at), &bys, dest)
                 }
             }
             [] => Err(wrong_arguments(step)),
@@ -67,11 +67,11 @@ impl Compiler {
         &mut self,
         flow: &mut Flow,
         pop: &str,
-        name: &Str,
+        (name, place): (&Str, usize),
         by: Option<&By<'_, '_>>,
         dest: Option<Slot>,
     ) -> Result<()> {
-        let (object, certain, kind) = self.popped(flow, pop, name);
+        let (object, certain, kind) = self.popped(flow, pop, name, place)?;
         let plain = matches!(by, None | Some(By::Identity));
         if plain
             && certain
@@ -113,13 +113,13 @@ impl Compiler {
         &mut self,
         flow: &mut Flow,
         pop: &str,
-        names: &[Str],
+        (names, place): (&[Str], usize),
         bys: &[By<'_, '_>],
         dest: Option<Slot>,
     ) -> Result<()> {
         let mut entries = Vec::with_capacity(names.len() * 2);
         for (index, name) in names.iter().enumerate() {
-            let (object, certain, kind) = self.popped(flow, pop, name);
+            let (object, certain, kind) = self.popped(flow, pop, name, place)?;
             // Entries of maps may be null and are selected.
             let entry = matches!(object, Expr::Call(Function::MapGet, _));
             let slot = self.slot_of(flow, object);
@@ -150,9 +150,11 @@ impl Compiler {
     }
 
     /// The object of a label for a `Pop`, whether there always is one, and its kind.
-    fn popped(&mut self, flow: &mut Flow, pop: &str, name: &Str) -> (Expr, bool, Kind) {
-        let Some(path) = self.path.filter(|_| pop != "last") else {
-            return self.labelled(flow, name);
+    fn popped(&mut self, flow: &mut Flow, pop: &str, name: &Str, place: usize) -> Result<(Expr, bool, Kind)> {
+        // A side effect is one value, whatever is popped.
+        let from_path = pop != "last" && flow.side(name, place)?.is_none();
+        let Some(path) = self.path.filter(|_| from_path) else {
+            return self.labelled(flow, name, place);
         };
         let all = self.fresh();
         flow.bind(all, call(Function::PathSelectAll, vec![Expr::Slot(path), text(name)]));
@@ -172,13 +174,13 @@ impl Compiler {
                 (Expr::Case { branches: vec![one, more], otherwise: null() }, Kind::Unknown)
             }
         };
-        match flow.scope.cur {
+        Ok(match flow.scope.cur {
             Some(cur) if flow.scope.kind.may_be_map() => {
                 let entry = call(Function::MapGet, vec![Expr::Slot(cur), text(name)]);
                 (call(Function::Coalesce, vec![entry, value]), false, Kind::Unknown)
             }
             _ => (value, false, kind),
-        }
+        })
     }
 
     pub(super) fn project(

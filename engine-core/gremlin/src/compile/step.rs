@@ -4,6 +4,7 @@ use super::{Compiler, Cursor, Flow, Kind, Label, Result, call, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Step};
 use crate::error::Failure;
 use tidegraph_plan::{Expr, Function, Op, Slot};
+use tidegraph_types::Value;
 
 /// Whether the first argument says `local`.
 pub(super) fn is_local(step: &Step<'_>) -> bool {
@@ -14,13 +15,14 @@ pub(super) fn is_local(step: &Step<'_>) -> bool {
 pub(super) fn moves(step: &Step<'_>) -> bool {
     match step.name {
         "dedup" | "order" | "limit" | "range" | "skip" | "tail" => is_local(step),
+        "group" | "groupCount" => step.args.is_empty(),
         "to" => matches!(step.args.first().and_then(Arg::constant), Some("IN" | "OUT" | "BOTH")),
         "V" | "E" | "addE" | "addV" | "both" | "bothE" | "bothV" | "choose" | "coalesce" | "constant"
-        | "count" | "elementMap" | "flatMap" | "fold" | "group" | "groupCount" | "id" | "in" | "inE"
-        | "inV" | "inject" | "key" | "label" | "local" | "loops" | "map" | "max" | "mean" | "mergeE"
-        | "mergeV" | "min" | "optional" | "otherV" | "out" | "outE" | "outV" | "path" | "project"
-        | "properties" | "propertyMap" | "repeat" | "select" | "sum" | "toE" | "toV" | "unfold" | "union"
-        | "value" | "valueMap" | "values" => true,
+        | "cap" | "count" | "elementMap" | "flatMap" | "fold" | "id" | "in" | "inE" | "inV" | "inject"
+        | "key" | "label" | "local" | "loops" | "map" | "max" | "mean" | "mergeE" | "mergeV" | "min"
+        | "optional" | "otherV" | "out" | "outE" | "outV" | "path" | "project" | "properties"
+        | "propertyMap" | "repeat" | "select" | "sum" | "toE" | "toV" | "unfold" | "union" | "value"
+        | "valueMap" | "values" => true,
         _ => false,
     }
 }
@@ -68,7 +70,11 @@ impl Compiler {
                 self.local_scope(flow, cursor, step, dest)
             }
             "count" | "sum" | "min" | "max" | "mean" | "fold" => self.reduce(flow, step, dest),
+            "group" | "groupCount" if !step.args.is_empty() => self.group_side(flow, cursor, step),
             "group" | "groupCount" => self.group(flow, cursor, step, dest),
+            "aggregate" | "store" => self.aggregate(flow, cursor, step),
+            "cap" => self.cap(flow, step),
+            "fail" => self.fail(flow, step),
             "unfold" => self.unfold(flow, step, dest),
             "union" => self.union(flow, step, dest),
             "choose" => self.choose(flow, cursor, step, dest),
@@ -136,6 +142,19 @@ impl Compiler {
         let out = self.or_fresh(dest);
         flow.bind(out, value);
         flow.goto(out, Kind::Unknown);
+        Ok(())
+    }
+
+    /// `fail(message)`: a traverser that comes here ends the request.
+    fn fail(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {
+        let message = match step.args.as_slice() {
+            [] => Expr::literal("fail() step triggered"),
+            [Arg { kind: ArgKind::Text(message), .. }] => super::text(message),
+            _ => return Err(wrong_arguments(step)),
+        };
+        flow.cur(step)?;
+        self.fails = true;
+        flow.filter(call(Function::RequireNotNull, vec![Expr::Literal(Value::Null), message]));
         Ok(())
     }
 

@@ -112,7 +112,7 @@ impl Compiler {
         let [arg] = step.args.as_slice() else { return Err(wrong_arguments(step)) };
         match &arg.kind {
             ArgKind::Text(label) => {
-                let (object, _, _) = self.labelled(flow, label);
+                let (object, _, _) = self.labelled(flow, label, arg.at)?;
                 if object == Expr::Literal(Value::Unbound) {
                     return Err(Failure::syntax(arg.at, format!("no step has the label '{label}'")));
                 }

@@ -1,0 +1,343 @@
+//! Side effects: `aggregate`, `store`, `cap`, `withSideEffect`, and `group` and `groupCount` with a key.
+//!
+//! What is collected must be there when no traverser is left, and every traverser that goes on must see all of it. So
+//! the plan is cut where something is collected: what came so far becomes a subplan of one row, which binds its rows as
+//! a list; the list of the side effect is made of that, and the rows are unwound again. `cap` takes the one row and
+//! leaves the rows.
+//!
+//! What must never happen: a reader that sees less than TinkerPop's would. Only the request's own traversal collects;
+//! inside another one `aggregate` is refused, and so is reading where a reducing step has left nothing of the rows.
+
+use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, text, wrong_arguments};
+use crate::ast::{Arg, ArgKind, Predicate, Step};
+use crate::compile::by::By;
+use crate::compile::reduce::is_reducing;
+use crate::error::Failure;
+use tidegraph_plan::{ApplyKind, Arithmetic, BindKind, Expr, Function, Op, Slot};
+use tidegraph_types::Str;
+
+/// How often the plan of a request is cut: each time it becomes several operators deeper.
+const MAX_CUTS: u32 = 64;
+
+/// A side effect as a row knows it.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Side {
+    /// Its value; `None` where a reducing step has left nothing of the rows.
+    value: Option<Expr>,
+    kind: Kind,
+    /// Given by the request, not collected.
+    given: bool,
+}
+
+impl Flow {
+    /// A reducing step leaves no slots: what stood in one cannot be read any more.
+    pub(super) fn lose_sides(&mut self) {
+        for (_, side) in self.scope.sides.iter_mut().filter(|(_, side)| !side.given) {
+            side.value = None;
+        }
+    }
+
+    /// What was lost in one of these branches.
+    pub(super) fn lose_sides_of<'a>(&mut self, ends: impl Iterator<Item = &'a [(Str, Side)]>) {
+        for end in ends {
+            for (name, _) in end.iter().filter(|(_, side)| side.value.is_none()) {
+                for (_, side) in self.scope.sides.iter_mut().filter(|(n, _)| n == name) {
+                    side.value = None;
+                }
+            }
+        }
+    }
+
+    /// The slots of what was collected.
+    pub(super) fn side_slots(&self) -> impl Iterator<Item = Slot> {
+        self.scope.sides.iter().filter_map(|(_, side)| match side.value {
+            Some(Expr::Slot(slot)) => Some(slot),
+            _ => None,
+        })
+    }
+
+    /// The value and kind of a side effect, if there is one of this name.
+    pub(super) fn side(&self, name: &str, at: usize) -> Result<Option<(Expr, Kind)>> {
+        let Some((_, side)) = self.scope.sides.iter().find(|(n, _)| n == name) else { return Ok(None) };
+        match &side.value {
+            Some(value) => Ok(Some((value.clone(), side.kind))),
+            None => Err(Failure::unsupported(at, format!("the side effect '{name}' after a reducing step"))),
+        }
+    }
+}
+
+/// Cuts a plan at the operator that unwinds to a slot: gives what comes before it, and leaves the rest.
+fn cut(op: &mut Op, item: Slot) -> Option<Op> {
+    if let Op::Unwind { input, out, .. } = op
+        && *out == item
+    {
+        return Some(std::mem::replace(&mut **input, Op::Argument));
+    }
+    op.children_mut().into_iter().next().and_then(|input| cut(input, item))
+}
+
+/// Whether a text stands anywhere in these steps.
+fn mentions(steps: &[Step<'_>], name: &str) -> bool {
+    fn in_predicate(predicate: &Predicate<'_>, name: &str) -> bool {
+        match predicate {
+            Predicate::Test(_, args) => args.iter().any(|a| in_arg(a, name)),
+            Predicate::And(a, b) | Predicate::Or(a, b) => in_predicate(a, name) || in_predicate(b, name),
+            Predicate::Not(a) => in_predicate(a, name),
+        }
+    }
+    fn in_arg(arg: &Arg<'_>, name: &str) -> bool {
+        match &arg.kind {
+            ArgKind::Text(text) => text == name,
+            ArgKind::List(items) | ArgKind::Set(items) => items.iter().any(|a| in_arg(a, name)),
+            ArgKind::Map(entries) => entries.iter().any(|(k, v)| in_arg(k, name) || in_arg(v, name)),
+            ArgKind::Predicate(predicate) => in_predicate(predicate, name),
+            ArgKind::Traversal(steps) => mentions(steps, name),
+            _ => false,
+        }
+    }
+    steps.iter().any(|step| step.args.iter().any(|arg| in_arg(arg, name)))
+}
+
+impl Compiler {
+    /// `g.withSideEffect(key, value)`
+    pub(super) fn with_side_effect(&mut self, flow: &mut Flow, call: &Step<'_>) -> Result<()> {
+        match call.args.as_slice() {
+            [Arg { kind: ArgKind::Text(name), .. }, value] => {
+                let value = self.expr(value)?;
+                flow.scope.sides.retain(|(n, _)| n != name);
+                let side = Side { value: Some(value), kind: Kind::Unknown, given: true };
+                flow.scope.sides.push((name.clone(), side));
+                Ok(())
+            }
+            [_, _, _] => Err(Failure::unsupported(call.at, "withSideEffect() with an operator")),
+            _ => Err(wrong_arguments(call)),
+        }
+    }
+
+    /// The plan so far as what comes before the last cut, and what comes after it.
+    fn split(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<(Box<Op>, Box<Op>)> {
+        self.cuts += 1;
+        if self.cuts > MAX_CUTS {
+            let message =
+                format!("more than {MAX_CUTS} steps that collect side effects or reduce beside them");
+            return Err(Failure::syntax(step.at, message));
+        }
+        let mut whole = std::mem::replace(&mut flow.op, Op::Argument);
+        let base = self.last_cut.and_then(|item| cut(&mut whole, item)).unwrap_or(Op::Argument);
+        Ok((Box::new(base), Box::new(whole)))
+    }
+
+    /// The key of a step that collects.
+    fn side_key(flow: &Flow, cursor: &Cursor<'_, '_>, step: &Step<'_>) -> Result<Str> {
+        let (local, args) = match step.args.split_first() {
+            Some((Arg { kind: ArgKind::Constant(scope @ ("global" | "local")), .. }, rest))
+                if step.name == "aggregate" =>
+            {
+                (*scope == "local", rest)
+            }
+            _ => (step.name == "store", step.args.as_slice()),
+        };
+        let [Arg { kind: ArgKind::Text(key), .. }] = args else { return Err(wrong_arguments(step)) };
+        if !flow.scope.root {
+            return Err(Failure::unsupported(step.at, format!("{}() inside another traversal", step.name)));
+        }
+        if flow.scope.sides.iter().any(|(name, side)| name == key && side.given) {
+            return Err(Failure::unsupported(step.at, format!("{}() into withSideEffect()", step.name)));
+        }
+        // What is collected one by one is complete only at the end: it must not be looked at before, and all
+        // traversers must be asked for.
+        let lazy = local || matches!(step.name, "group" | "groupCount");
+        let rest = &cursor.steps[cursor.next..];
+        let until = rest.iter().position(|s| s.name == "cap" && mentions(std::slice::from_ref(s), key));
+        let before = &rest[..until.unwrap_or(rest.len())];
+        if lazy && (mentions(before, key) || before.iter().any(|s| matches!(s.name, "limit" | "range"))) {
+            let what = format!("{}() that is read before cap()", step.name);
+            return Err(Failure::unsupported(step.at, what));
+        }
+        Ok(key.clone())
+    }
+
+    /// Makes a list of the rows so far in a single row, and unwinds it again. Between the two `collect` binds what is
+    /// made of the list; its items are lists of `more` after the slots that are restored.
+    fn collected(
+        &mut self,
+        flow: &mut Flow,
+        step: &Step<'_>,
+        more: Vec<Expr>,
+        collect: impl FnOnce(&mut Self, &mut Flow, Slot, &[Slot]) -> Result<()>,
+    ) -> Result<()> {
+        let slots = self.carried(flow, &[]);
+        let row = self.fresh();
+        let parts = slots.iter().map(|slot| Expr::Slot(*slot)).chain(more).collect();
+        flow.bind(row, Expr::List(parts));
+        let (input, plan) = self.split(flow, step)?;
+        let rows = self.fresh();
+        flow.op = Op::Bind { input, plan, out: rows, kind: BindKind::Collect(row) };
+        collect(self, flow, rows, &slots)?;
+        let item = self.fresh();
+        flow.wrap(|input| Op::Unwind { input, list: Expr::Slot(rows), out: item });
+        restore(flow, &slots, item);
+        self.last_cut = Some(item);
+        Ok(())
+    }
+
+    /// `aggregate`, `store`
+    pub(super) fn aggregate(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        step: &Step<'_>,
+    ) -> Result<()> {
+        let key = Self::side_key(flow, cursor, step)?;
+        let cur = flow.cur(step)?;
+        let bys = self.bys(cursor.take_all("by"))?;
+        let by = match bys.as_slice() {
+            [] => &By::Identity,
+            [by] => by,
+            _ => return Err(Failure::syntax(step.at, format!("{}() takes one by()", step.name))),
+        };
+        let value = self.by_value(flow, by, Expr::Slot(cur), flow.scope.kind)?;
+        let (value, present) = if value.productive {
+            (value.expr, Expr::literal(true))
+        } else {
+            let slot = self.slot_of(flow, value.expr);
+            (Expr::Slot(slot), not(is_null(Expr::Slot(slot))))
+        };
+        let before = flow.side(&key, step.at)?;
+        let out = self.fresh();
+        self.collected(flow, step, vec![value, present], |this, flow, rows, slots| {
+            let variable = this.fresh();
+            let part = |at: usize| {
+                let at = Expr::literal(i64::try_from(at).unwrap_or(i64::MAX));
+                Box::new(Expr::Index(Box::new(Expr::Slot(variable)), Box::new(at)))
+            };
+            let mut list = Expr::Comprehension {
+                variable,
+                list: Box::new(Expr::Slot(rows)),
+                filter: Some(part(slots.len() + 1)),
+                map: Some(part(slots.len())),
+            };
+            if let Some((before, _)) = before {
+                list = Expr::Arithmetic(Arithmetic::Add, Box::new(before), Box::new(list));
+            }
+            flow.bind(out, list);
+            Ok(())
+        })?;
+        Self::put(flow, key, out, Kind::List);
+        Ok(())
+    }
+
+    /// `group(key)`, `groupCount(key)`
+    pub(super) fn group_side<'a, 't>(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'a, 't>,
+        step: &'a Step<'t>,
+    ) -> Result<()> {
+        let key = Self::side_key(flow, cursor, step)?;
+        flow.cur(step)?;
+        if flow.side(&key, step.at)?.is_some() {
+            return Err(Failure::unsupported(step.at, format!("{}() twice into one key", step.name)));
+        }
+        let out = self.fresh();
+        let mut scope = flow.scope.clone();
+        self.collected(flow, step, vec![], |this, flow, rows, slots| {
+            let item = this.fresh();
+            let mut child = flow.child();
+            scope.root = false;
+            scope.single = false;
+            child.scope = scope;
+            child.wrap(|input| Op::Unwind { input, list: Expr::Slot(rows), out: item });
+            restore(&mut child, slots, item);
+            let plain = Step { at: step.at, name: step.name, args: vec![] };
+            this.group(&mut child, cursor, &plain, Some(out))?;
+            let plan = Box::new(child.op);
+            flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(out) });
+            Ok(())
+        })?;
+        Self::put(flow, key, out, Kind::Map);
+        Ok(())
+    }
+
+    fn put(flow: &mut Flow, key: Str, slot: Slot, kind: Kind) {
+        flow.scope.sides.retain(|(name, _)| *name != key);
+        flow.scope.sides.push((key, Side { value: Some(Expr::Slot(slot)), kind, given: false }));
+    }
+
+    /// `cap(key…)`
+    pub(super) fn cap(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {
+        let names = self.texts(&step.args)?;
+        if names.is_empty() || names.len() != step.args.len() {
+            return Err(wrong_arguments(step));
+        }
+        if !flow.scope.root {
+            return Err(Failure::unsupported(step.at, "cap() inside another traversal"));
+        }
+        flow.cur(step)?;
+        let mut sides = vec![];
+        for name in &names {
+            let side = flow.side(name, step.at)?;
+            sides.push(side.ok_or_else(|| {
+                Failure::syntax(step.at, format!("no step before cap() collects '{name}'"))
+            })?);
+        }
+        let (value, kind) = if sides.len() == 1 {
+            sides.remove(0)
+        } else {
+            let entries = names.iter().zip(sides).flat_map(|(name, (value, _))| [text(name), value]);
+            (call(Function::MakeMap, entries.collect()), Kind::Map)
+        };
+        let (input, plan) = self.split(flow, step)?;
+        // The traversers end here, but what they write or refuse does happen.
+        flow.op = if plan.writes() || self.fails {
+            Op::Apply { input, plan, kind: ApplyKind::Discard }
+        } else {
+            *input
+        };
+        self.again(flow, Expr::List(vec![value]), kind);
+        flow.scope.labels.clear();
+        flow.scope.single = true;
+        flow.scope.cut = true;
+        Ok(())
+    }
+
+    /// Goes on with the items of a list of the single row.
+    fn again(&mut self, flow: &mut Flow, list: Expr, kind: Kind) {
+        let item = self.fresh();
+        flow.wrap(|input| Op::Unwind { input, list, out: item });
+        self.last_cut = Some(item);
+        flow.goto(item, kind);
+    }
+
+    /// Translates a step of the request's own traversal that reduces, and keeps what was collected before it.
+    pub(super) fn reduced_beside<'a, 't>(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'a, 't>,
+        step: &'a Step<'t>,
+        index: usize,
+    ) -> Result<()> {
+        let sides = flow.scope.sides.clone();
+        self.step(flow, cursor, step, index)?;
+        let Some(cur) = flow.scope.cur else { return Ok(()) };
+        let (input, plan) = self.split(flow, step)?;
+        let list = self.fresh();
+        flow.op = Op::Bind { input, plan, out: list, kind: BindKind::Collect(cur) };
+        let kind = flow.scope.kind;
+        self.again(flow, Expr::Slot(list), kind);
+        flow.scope.sides = sides;
+        Ok(())
+    }
+}
+
+/// Whether a step takes from the rows what was collected.
+pub(super) fn parts_from_sides(flow: &Flow, step: &Step<'_>) -> bool {
+    flow.scope.root && is_reducing(step) && flow.side_slots().next().is_some()
+}
+
+/// Binds the slots of a row to the items of a list.
+fn restore(flow: &mut Flow, slots: &[Slot], item: Slot) {
+    for (slot, index) in slots.iter().zip(0_i64..) {
+        flow.bind(*slot, Expr::Index(Box::new(Expr::Slot(item)), Box::new(Expr::literal(index))));
+    }
+}
