@@ -42,12 +42,14 @@ impl Call {
         Ok(database.query(&Query::new(self.language, self.text, &parameters))?.rows)
     }
 
+    /// The parameters as JSON.
+    pub fn json_parameters(&self) -> serde_json::Map<String, Json> {
+        let one = |(k, v): &(&str, Value)| ((*k).to_owned(), json!(crate::json::plain::Plain(v)));
+        self.parameters.iter().map(one).collect()
+    }
+
     fn body(&self) -> Vec<u8> {
-        let parameters: serde_json::Map<String, Json> = self
-            .parameters
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), json!(crate::json::plain::Plain(v))))
-            .collect();
+        let parameters = self.json_parameters();
         let body = match self.language {
             Language::Gremlin => json!({"gremlin": self.text, "bindings": parameters}),
             Language::OpenCypher => json!({"query": self.text, "parameters": parameters}),
@@ -136,6 +138,11 @@ impl ServiceProcess {
             bail!("the service did not start: {line:?}");
         };
         Ok(Self { child, address })
+    }
+
+    /// Seconds of processor time that it used so far.
+    pub fn cpu_seconds(&self) -> Option<f64> {
+        super::machine::cpu_seconds(self.child.id())
     }
 }
 

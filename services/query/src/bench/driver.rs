@@ -35,6 +35,24 @@ impl Round {
     }
 }
 
+/// What one round of a peer gave.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// Calls a second.
+    pub rate: f64,
+    /// p50, p99 and p99.9 in microseconds, where the client tells them.
+    pub quantiles_us: Option<[f64; 3]>,
+    /// Processor time of the server for each call, in microseconds, where there is a server.
+    pub server_cpu_us: Option<f64>,
+}
+
+/// The middle one; `None` of none.
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
 fn histogram() -> anyhow::Result<Histogram<u64>> {
     Ok(Histogram::new_with_bounds(1, 600_000_000_000, 3)?)
 }

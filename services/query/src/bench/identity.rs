@@ -1,9 +1,11 @@
 //! The identity workload: five short reads and five short writes on a graph of many small trees.
 
+use super::Bench;
 use super::clients::{Call, Connection, ServiceProcess};
-use super::driver::{self, Round};
+use super::driver;
+use super::peers::{Data, Peers, Question};
 use super::report::Report;
-use super::{Bench, Peer, postgres};
+use super::versus::Ring;
 use anyhow::{Context, bail};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -180,6 +182,10 @@ const WRITES: [Kind; 5] = [
 ];
 
 impl Kind {
+    fn question<'a>(&self, next: &'a driver::Next<'a>, writes: bool) -> Question<'a> {
+        Question { name: self.name, next, compared: None, writes }
+    }
+
     fn call(&self, graph: &Graph, random: &mut ChaCha8Rng) -> Call {
         let ge = |random: &mut ChaCha8Rng| graph.random_ge(random);
         let device = |random: &mut ChaCha8Rng| Graph::pick(&graph.devices, random);
@@ -213,51 +219,41 @@ impl Kind {
 pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let graph = Graph::load(bench.scale(26_000, 500), bench.seed, report)?;
     compare_languages(&graph, bench.seed)?;
-    let peer = if bench.with_peer(Peer::Postgres) {
-        match postgres::Postgres::start(&graph.database, bench.round()) {
-            Ok(peer) => Some(peer),
-            Err(error) => {
-                eprintln!("PostgreSQL is left out: {error:#}");
-                None
-            }
-        }
-    } else {
-        None
-    };
+    let mut peers = Peers::start(bench, report, Data::Identity, &graph.database, graph.files.path())?;
     let (service, _directory) = graph.serve()?;
+    let calls = |kinds: &'static [Kind; 5]| -> Vec<Box<driver::Next>> {
+        let next = |kind: &'static Kind| {
+            let graph = &graph;
+            Box::new(move |random: &mut ChaCha8Rng| vec![kind.call(graph, random)]) as Box<driver::Next>
+        };
+        kinds.iter().map(next).collect()
+    };
+    let (reads, writes) = (calls(&READS), calls(&WRITES));
+    let reads: Vec<Question> =
+        READS.iter().zip(&reads).map(|(kind, next)| kind.question(next, false)).collect();
+    let writes: Vec<Question> =
+        WRITES.iter().zip(&writes).map(|(kind, next)| kind.question(next, true)).collect();
+    for question in &reads {
+        peers.check(report, &graph.database, bench.seed, question)?;
+    }
+    peers.warm(bench, report, 16, &reads)?;
     let all_clients: &[usize] = if bench.quick { &[1, 16] } else { &[1, 16, 32] };
-    for kind in &READS {
+    let database = Some(&*graph.database);
+    let mut ring = Ring { bench, database, service: &service, peers: &mut peers };
+    for question in &reads {
         for &clients in all_clients {
-            let mut rounds: (Vec<Round>, Vec<Round>, Vec<f64>) = Default::default();
-            // In turn, so that all meet the same weather.
-            for r in 0..bench.rounds() {
-                let next: Box<driver::Next> = Box::new(|random| vec![kind.call(&graph, random)]);
-                rounds.0.push(driver::embedded(&graph.database, clients, bench.round(), r as u64, &next)?);
-                rounds.1.push(driver::network(&service.address, clients, bench.round(), r as u64, &next)?);
-                if let Some(peer) = &peer {
-                    rounds.2.push(peer.rate(kind.name, clients)?);
-                }
-            }
-            rounds.2.sort_by(f64::total_cmp);
-            let peer_rate = rounds.2.get(rounds.2.len() / 2).copied();
-            for (place, rounds) in [("embedded", &rounds.0), ("network", &rounds.1)] {
-                let mut figure =
-                    driver::figure(format!("{}, {clients} clients, {place}", kind.name), rounds)?;
-                if let Some(rate) = peer_rate {
-                    figure = figure.beside("PostgreSQL 15, pgbench, prepared", rate);
-                }
-                report.add(figure);
-            }
+            ring.ask(report, question.name, question, clients, 0)?;
         }
     }
-    for kind in &WRITES {
+    // From here on the graphs grow apart. The embedded one lives in memory: what it writes is not durable, so it is not timed.
+    ring.database = None;
+    for question in &writes {
+        ring.peers.check(report, &graph.database, bench.seed, question)?;
+    }
+    ring.peers.warm(bench, report, 1, &writes)?;
+    for question in &writes {
         for clients in [1, 16] {
-            let next: Box<driver::Next> = Box::new(|random| vec![kind.call(&graph, random)]);
-            let rounds = (0..bench.rounds())
-                .map(|r| driver::network(&service.address, clients, bench.round(), 100 + r as u64, &next))
-                .collect::<anyhow::Result<Vec<_>>>()?;
-            report
-                .add(driver::figure(format!("{}, {clients} clients, network, durable", kind.name), &rounds)?);
+            ring.ask(report, &format!("{}, durable", question.name), question, clients, 100)?;
         }
     }
     let mixed: Box<driver::Next> = Box::new(|random| {

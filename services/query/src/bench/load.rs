@@ -1,8 +1,12 @@
 //! The load workload: files to a graph that can be queried, embedded and through a service.
 
 use super::Bench;
+use super::driver::median;
 use super::identity::{Graph, source_of, wait_for_load};
+use super::peers::program::Program;
+use super::peers::{Kind, missing, wanted};
 use super::report::{Figure, Report};
+use anyhow::Context;
 use std::path::Path;
 use std::time::Instant;
 use tidegraph_engine::loads::{Format, LoadSpec};
@@ -54,18 +58,78 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
         values.sort_by(f64::total_cmp);
     }
     let middle = |values: &[f64]| values[values.len() / 2];
-    report.add(Figure::rate("CSV to queryable, durable, embedded", "elements/s", middle(&rates.0)));
     report.add(Figure::rate("CSV to queryable, durable, embedded", "property values/s", middle(&rates.1)));
     let copy = report.machine().copy_gbps * 1e3;
     report.add(
         Figure::rate("CSV to queryable, durable, embedded", "MB/s", middle(&rates.2))
             .beside("memory copy", copy),
     );
+    let elements = (graph.database.status().vertices + graph.database.status().edges) as f64;
+    let ours = Figure::rate("CSV to queryable, durable, embedded", "elements/s", middle(&rates.0));
+    report.add(ours.clone());
+    for (label, rate) in peers(bench, report, &graph, elements)? {
+        report.add(ours.clone().beside(&label, rate));
+    }
     let directory = tempfile::tempdir()?;
     let service = super::clients::ServiceProcess::start(directory.path())?;
     let seconds = load_service(&service.address, graph.files.path())?;
-    let counts = graph.database.status();
-    let elements = (counts.vertices + counts.edges) as f64;
     report.add(Figure::rate("CSV to queryable, durable, /loader", "elements/s", elements / seconds));
     Ok(())
+}
+
+/// Elements a second of each peer, by the ways that it offers. A fresh peer for each round.
+fn peers(
+    bench: &Bench,
+    report: &mut Report,
+    graph: &Graph,
+    elements: f64,
+) -> anyhow::Result<Vec<(String, f64)>> {
+    let (kinds, named) = wanted(bench, &[Kind::Gremlin, Kind::Neo4j, Kind::Kuzu])?;
+    let files = graph.files.path();
+    let status = graph.database.status();
+    let mut figures = vec![];
+    for kind in kinds {
+        let ways: &[(&str, bool)] = match kind {
+            Kind::Neo4j => &[("UNWIND batches", false), ("neo4j-admin import and constraints", true)],
+            Kind::Kuzu => &[("COPY", false)],
+            _ => &[("script batches", false)],
+        };
+        for (way, offline) in ways {
+            match rounds(bench, kind, *offline, files, (status.vertices, status.edges)) {
+                Ok((label, description, seconds)) => {
+                    report.parameter(&format!("peer {}", kind.name()), description);
+                    figures.push((format!("{label}, {way}"), elements / seconds));
+                }
+                Err(error) => missing(report, kind, &error, named)?,
+            }
+        }
+    }
+    Ok(figures)
+}
+
+/// Name, description and the median of the seconds.
+fn rounds(
+    bench: &Bench,
+    kind: Kind,
+    offline: bool,
+    files: &Path,
+    expected: (u64, u64),
+) -> anyhow::Result<(String, String, f64)> {
+    let mut all = vec![];
+    let mut about = (String::new(), String::new());
+    for _ in 0..bench.rounds() {
+        let (program, loaded) = if offline {
+            Program::import(kind, files)?
+        } else {
+            let mut program = Program::start(kind)?;
+            let loaded = program.load(files)?;
+            (program, loaded)
+        };
+        let found = (loaded.vertices, loaded.edges);
+        anyhow::ensure!(found == expected, "it loaded {found:?} vertices and edges, not {expected:?}");
+        all.push(loaded.seconds);
+        about = (program.name().to_owned(), program.description());
+    }
+    let seconds = median(all).context("no round")?;
+    Ok((about.0, about.1, seconds))
 }

@@ -2,7 +2,7 @@
 //!
 //! Every run first measures the machine (`machine`), so that figures can be read as ratios to what it can do. `driver`
 //! keeps a number of clients busy against a `Target`, embedded or over the network; `report` prints a table and writes
-//! JSON. Times are read from the real clock: this is the one part of the service that measures the world.
+//! JSON; `peers` are other databases and `versus` asks us and them in turn. Times are read from the real clock: this is the one part of the service that measures the world.
 
 mod clients;
 mod driver;
@@ -10,9 +10,10 @@ mod http;
 mod identity;
 mod load;
 mod machine;
+mod peers;
 mod pokec;
-mod postgres;
 mod report;
+mod versus;
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -29,14 +30,6 @@ enum Workload {
     Load,
     /// What the HTTP layer itself can do.
     Http,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Peer {
-    /// PostgreSQL on this machine, prepared SQL under pgbench.
-    Postgres,
-    /// None.
-    None,
 }
 
 /// Flags of `bench`.
@@ -57,9 +50,9 @@ pub struct Bench {
     /// A small graph and short rounds: to see that it runs, not for figures.
     #[arg(long)]
     quick: bool,
-    /// What to measure beside.
+    /// What to measure beside, with commas between; without it, what can be had.
     #[arg(long, value_enum, value_delimiter = ',')]
-    peers: Option<Vec<Peer>>,
+    peers: Option<Vec<peers::Kind>>,
     /// Rounds; medians are reported.
     #[arg(long)]
     rounds: Option<usize>,
@@ -76,7 +69,10 @@ impl Bench {
             Workload::Identity => identity::run(&self, &mut report)?,
             Workload::Pokec => pokec::run(&self, &mut report)?,
             Workload::Load => load::run(&self, &mut report)?,
-            Workload::Http => http::run(&self, &mut report)?,
+            Workload::Http => {
+                peers::wanted(&self, &[])?;
+                http::run(&self, &mut report)?;
+            }
         }
         report.end(self.json.as_deref())?;
         Ok(ExitCode::SUCCESS)
@@ -101,9 +97,5 @@ impl Bench {
 
     fn round(&self) -> Duration {
         Duration::from_millis(self.round_ms.unwrap_or(if self.quick { 300 } else { 3_000 }))
-    }
-
-    fn with_peer(&self, peer: Peer) -> bool {
-        self.peers.as_ref().is_none_or(|peers| peers.contains(&peer))
     }
 }

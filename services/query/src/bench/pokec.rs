@@ -1,10 +1,12 @@
 //! The social workload: an R-MAT graph with profiles; six tests of one connection, as seed papers of the field run them.
 
+use super::Bench;
 use super::clients::{Call, ServiceProcess};
-use super::driver::{self, Round};
+use super::driver;
 use super::load::{load_embedded, load_service};
+use super::peers::{Data, Peers, Question};
 use super::report::{Figure, Report};
-use super::{Bench, Peer, postgres};
+use super::versus::Ring;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
@@ -42,6 +44,16 @@ impl Social {
         Ok(Self { database, files, ids })
     }
 
+    /// Two that are not the same: a peer refuses to look for the path from a vertex to itself.
+    fn two(&self, random: &mut ChaCha8Rng) -> (Value, Value) {
+        loop {
+            let (a, b) = (self.any(random), self.any(random));
+            if a != b {
+                return (a, b);
+            }
+        }
+    }
+
     fn any(&self, random: &mut ChaCha8Rng) -> Value {
         self.ids[random.random_range(0..self.ids.len())].clone()
     }
@@ -54,6 +66,7 @@ const TWO_HOPS: &str = "MATCH (n)-[:FRIEND]->(a) WHERE id(n) = $id OPTIONAL MATC
                         WITH collect(a) + collect(b) AS both UNWIND both AS x RETURN DISTINCT id(x)";
 const TWO_HOPS_GREMLIN: &str = "g.V(id0).out('FRIEND').union(identity(), out('FRIEND')).dedup().id()";
 const TWO_HOP_PROFILES: &str = "g.V(id0).out('FRIEND').union(identity(), out('FRIEND')).dedup().valueMap()";
+const TWO_HOP_VERTICES: &str = "g.V(id0).out('FRIEND').union(identity(), out('FRIEND')).dedup()";
 const SHORTEST: &str = "MATCH (a), (b) WHERE id(a) = $a AND id(b) = $b \
                         MATCH p = shortestPath((a)-[:FRIEND*..15]->(b)) RETURN length(p)";
 
@@ -61,77 +74,55 @@ const SHORTEST: &str = "MATCH (a), (b) WHERE id(a) = $a AND id(b) = $b \
 pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let social = Social::load(bench, report)?;
     same_two_hops(&social)?;
-    let peer = if bench.with_peer(Peer::Postgres) {
-        match postgres::Postgres::start_social(&social.database, bench.round()) {
-            Ok(peer) => Some(peer),
-            Err(error) => {
-                eprintln!("PostgreSQL is left out: {error:#}");
-                None
-            }
-        }
-    } else {
-        None
-    };
+    let mut peers = Peers::start(bench, report, Data::Social, &social.database, social.files.path())?;
     let directory = tempfile::tempdir()?;
     let service = ServiceProcess::start(directory.path())?;
     load_service(&service.address, social.files.path())?;
-    let reads: [(&str, Box<driver::Next>); 4] = [
-        ("single read", Box::new(|r| vec![Call::cypher(READ, vec![("id", social.any(r))])])),
-        (
-            "neighbours of neighbours, ids",
-            Box::new(|r| vec![Call::gremlin(TWO_HOPS_GREMLIN, vec![("id0", social.any(r))])]),
-        ),
+    let single = |text: &'static str, name: &'static str| -> Box<driver::Next> {
+        let social = &social;
+        Box::new(move |random| {
+            let parameters = vec![(name, social.any(random))];
+            vec![if name == "id0" { Call::gremlin(text, parameters) } else { Call::cypher(text, parameters) }]
+        })
+    };
+    let calls: [(&'static str, Box<driver::Next>, Option<Call>); 5] = [
+        ("single read", single(READ, "id"), None),
+        ("neighbours of neighbours, ids", single(TWO_HOPS_GREMLIN, "id0"), None),
+        // The timed one answers maps without ids.
         (
             "neighbours of neighbours, profiles",
-            Box::new(|r| vec![Call::gremlin(TWO_HOP_PROFILES, vec![("id0", social.any(r))])]),
+            single(TWO_HOP_PROFILES, "id0"),
+            Some(Call::gremlin(TWO_HOP_VERTICES, vec![])),
         ),
         (
             "shortest path",
-            Box::new(|r| vec![Call::cypher(SHORTEST, vec![("a", social.any(r)), ("b", social.any(r))])]),
+            Box::new(|random| {
+                let (a, b) = social.two(random);
+                vec![Call::cypher(SHORTEST, vec![("a", a), ("b", b)])]
+            }),
+            None,
         ),
+        ("ages of all", Box::new(|_| vec![Call::cypher(AGES, vec![])]), None),
     ];
-    for (name, next) in &reads {
-        both(bench, report, &social, &service, name, next, peer.as_ref())?;
+    let reads: Vec<Question> = calls
+        .iter()
+        .map(|(name, next, compared)| Question { name, next, compared: compared.clone(), writes: false })
+        .collect();
+    for question in &reads {
+        peers.check(report, &social.database, bench.seed, question)?;
     }
-    let ages: Box<driver::Next> = Box::new(|_| vec![Call::cypher(AGES, vec![])]);
-    both(bench, report, &social, &service, "ages of all", &ages, peer.as_ref())?;
+    peers.warm(bench, report, 1, &reads)?;
+    let mut ring = Ring { bench, database: Some(&social.database), service: &service, peers: &mut peers };
+    for question in &reads {
+        ring.ask(report, question.name, question, 1, 0)?;
+    }
+    ring.database = None;
     let write: Box<driver::Next> =
         Box::new(|r| vec![Call::cypher(WRITE, vec![("age", Value::Long(r.random_range(0..112)))])]);
-    let rounds = rounds(bench, |r| driver::network(&service.address, 1, bench.round(), r, &write))?;
-    report.add(driver::figure("single write, synced, network", &rounds)?);
-    Ok(())
-}
-
-fn rounds(bench: &Bench, mut one: impl FnMut(u64) -> anyhow::Result<Round>) -> anyhow::Result<Vec<Round>> {
-    (0..bench.rounds() as u64).map(&mut one).collect()
-}
-
-fn both(
-    bench: &Bench,
-    report: &mut Report,
-    social: &Social,
-    service: &ServiceProcess,
-    name: &'static str,
-    next: &driver::Next,
-    peer: Option<&postgres::Postgres>,
-) -> anyhow::Result<()> {
-    let (mut embedded, mut network, mut peers) = (vec![], vec![], vec![]);
-    for r in 0..bench.rounds() as u64 {
-        embedded.push(driver::embedded(&social.database, 1, bench.round(), r, next)?);
-        network.push(driver::network(&service.address, 1, bench.round(), r, next)?);
-        if let Some(peer) = peer.filter(|p| p.has(name)) {
-            peers.push(peer.rate(name, 1)?);
-        }
-    }
-    peers.sort_by(f64::total_cmp);
-    let peer_rate = peers.get(peers.len() / 2).copied();
-    for (place, rounds) in [("embedded", &embedded), ("network", &network)] {
-        let mut figure = driver::figure(format!("{name}, 1 client, {place}"), rounds)?;
-        if let Some(rate) = peer_rate {
-            figure = figure.beside("PostgreSQL 15, pgbench, prepared", rate);
-        }
-        report.add(figure);
-    }
+    let write = Question { name: "single write", next: &write, compared: None, writes: true };
+    ring.peers.check(report, &social.database, bench.seed, &write)?;
+    ring.peers.warm(bench, report, 1, std::slice::from_ref(&write))?;
+    ring.ask(report, "single write, synced", &write, 1, 0)?;
     Ok(())
 }
 

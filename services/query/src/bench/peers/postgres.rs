@@ -3,8 +3,9 @@
 //! Uses the server that the machine has (`initdb`, `pg_ctl`, `psql`, `pgbench`). It refuses to run as root, so it runs
 //! as the `postgres` user then. The cluster lives in a temporary directory and ends with this value.
 
-use super::clients::Call;
+use crate::bench::clients::Call;
 use anyhow::{Context, bail};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,6 +21,8 @@ pub struct Postgres {
     as_user: Option<&'static str>,
     round: Duration,
     scripts: Vec<(&'static str, String)>,
+    /// Our ids, to the numbers in the tables.
+    numbers: HashMap<Value, usize>,
 }
 
 const SCHEMA: &str = "
@@ -41,7 +44,7 @@ fn identity_scripts(
         "\\set d random({first_device}, {})\n",
         first_device + devices.parse::<i64>().unwrap_or(1) - 1
     );
-    let types = super::identity::PARTNER_TYPES.map(|t| format!("'{t}'")).join(",");
+    let types = crate::bench::identity::PARTNER_TYPES.map(|t| format!("'{t}'")).join(",");
     let ge_type = format!("{ge}\\set t random(1, 17)\n");
     vec![
         (
@@ -143,7 +146,14 @@ impl Postgres {
             .context("there is no /usr/lib/postgresql: install the server")?;
         let root = Command::new("id").arg("-u").output()?.stdout.starts_with(b"0\n");
         let directory = tempfile::Builder::new().prefix("tidegraph-pg").tempdir()?;
-        let this = Self { directory, bin, as_user: root.then_some("postgres"), round, scripts: vec![] };
+        let this = Self {
+            directory,
+            bin,
+            as_user: root.then_some("postgres"),
+            round,
+            scripts: vec![],
+            numbers: HashMap::new(),
+        };
         if let Some(user) = this.as_user {
             let status = Command::new("chown").arg(user).arg(this.directory.path()).status()?;
             anyhow::ensure!(status.success(), "the user {user} does not exist");
@@ -202,20 +212,19 @@ impl Postgres {
         Ok(output)
     }
 
-    fn sql(&self, text: &str) -> anyhow::Result<()> {
+    fn sql(&self, text: &str) -> anyhow::Result<String> {
         let file = self.directory.path().join("script.sql");
         std::fs::write(&file, text)?;
         let socket = path(self.directory.path()).to_owned();
         self.run(
             "psql",
-            &["-q", "-v", "ON_ERROR_STOP=1", "-h", &socket, "-d", "postgres", "-f", path(&file)],
-        )?;
-        Ok(())
+            &["-qAt", "-v", "ON_ERROR_STOP=1", "-h", &socket, "-d", "postgres", "-f", path(&file)],
+        )
     }
 
     /// Copies the graph; answers how many vertices each group has.
-    fn fill(&self, database: &Database, groups: &[&'static str]) -> anyhow::Result<Vec<i64>> {
-        let mut numbers = std::collections::HashMap::new();
+    fn fill(&mut self, database: &Database, groups: &[&'static str]) -> anyhow::Result<Vec<i64>> {
+        let mut numbers = HashMap::new();
         let mut vertices = String::new();
         let mut counts = vec![];
         for group in groups {
@@ -261,7 +270,38 @@ impl Postgres {
             path(&v),
             path(&e)
         ))?;
+        self.numbers = numbers;
         Ok(counts)
+    }
+
+    /// How many rows it answers for the starts of our calls.
+    pub fn counts(&self, name: &str, calls: &[Call]) -> anyhow::Result<Vec<usize>> {
+        let (_, script) =
+            self.scripts.iter().find(|(n, _)| *n == name).with_context(|| format!("no SQL for {name}"))?;
+        let sql: String = script.lines().filter(|l| !l.starts_with("\\set")).collect();
+        let mut text = String::new();
+        for call in calls {
+            for (parameter, value) in &call.parameters {
+                let (variable, number) = match *parameter {
+                    "dev" => ("d", self.numbers.get(value).copied()),
+                    "T1" => {
+                        let at = crate::bench::identity::PARTNER_TYPES
+                            .iter()
+                            .position(|t| Some(*t) == value.as_str());
+                        ("t", at.map(|at| at + 1))
+                    }
+                    _ => ("s", self.numbers.get(value).copied()),
+                };
+                writeln!(
+                    text,
+                    "\\set {variable} {}",
+                    number.with_context(|| format!("no number for {value:?}"))?
+                )?;
+            }
+            writeln!(text, "SELECT count(*) FROM ({}) AS answer;", sql.trim_end_matches(';'))?;
+        }
+        let output = self.sql(&text)?;
+        output.split_whitespace().map(|n| Ok(n.parse()?)).collect()
     }
 
     /// Answers a second.

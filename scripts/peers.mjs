@@ -1,0 +1,145 @@
+/**
+ * Installs the databases that benchmarks are run beside, and says how to run them.
+ *
+ * What `scripts/peers/` pins is resolved from its package registry once, and again when a pinned list or a source changes,
+ * into the cache: Maven artefacts and compiled drivers for those on the JVM, a virtual environment for Python. A peer
+ * that cannot be installed is noted with the reason; the benchmark decides whether that is an error.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { cache, root, run } from "./run.mjs";
+
+const folder = join(root, "scripts", "peers");
+
+/** The most memory that the heap of a server may have. */
+const heap = process.env.TIDEGRAPH_PEER_HEAP ?? "2g";
+
+/** Which of these peers a workload knows. PostgreSQL is not among them: it is the machine's own. */
+const workloads = { identity: ["gremlin", "neo4j"], pokec: ["neo4j", "kuzu"], load: ["gremlin", "neo4j", "kuzu"] };
+
+/**
+ * Installs into a folder named after what goes in, or finds it complete.
+ *
+ * @param {string} name
+ * @param {readonly string[]} files
+ * @param {(into: string) => Promise<void>} fill
+ * @returns {Promise<string>}
+ */
+async function installed(name, files, fill) {
+  const hash = createHash("sha256");
+  for (const file of files) hash.update(readFileSync(file));
+  const into = join(cache, "peers", `${name}-${hash.digest("hex").slice(0, 16)}`);
+  const done = join(into, "complete");
+  if (existsSync(done)) return into;
+  console.error(`installing ${name} to run beside`);
+  rmSync(into, { recursive: true, force: true });
+  mkdirSync(into, { recursive: true });
+  await fill(into);
+  writeFileSync(`${done}.unfinished`, "");
+  renameSync(`${done}.unfinished`, done);
+  return into;
+}
+
+/**
+ * Jars and compiled drivers of a peer on the JVM.
+ *
+ * @param {"gremlin" | "neo4j"} name
+ * @returns {Promise<string>} The class path.
+ */
+async function jvm(name) {
+  const pom = join(folder, name, "pom.xml");
+  const sources = ["common", name].flatMap((part) => {
+    const of = join(folder, "java", part);
+    return readdirSync(of)
+      .filter((file) => file.endsWith(".java"))
+      .map((file) => join(of, file));
+  });
+  const into = await installed(name, [pom, ...sources], async (into) => {
+    const [lib, classes] = [join(into, "lib"), join(into, "classes")];
+    const copy = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies";
+    await run("mvn", ["-q", "-B", "-f", pom, copy, `-DoutputDirectory=${lib}`, "-DincludeScope=runtime"]);
+    await run("javac", ["-cp", join(lib, "*"), "-d", classes, ...sources]);
+  });
+  return [join(into, "classes"), join(into, "lib", "*")].join(delimiter);
+}
+
+/** @type {Record<string, () => Promise<Record<string, string[]>>>} */
+const peers = {
+  gremlin: async () => {
+    const classpath = await jvm("gremlin");
+    const files = join(folder, "gremlin");
+    const java = (/** @type {string} */ memory) => [
+      "java",
+      `-Xmx${memory}`,
+      `-Dlogback.configurationFile=${join(files, "logback.xml")}`,
+      "-cp",
+      classpath,
+      "GremlinPeer",
+    ];
+    return { server: [...java(heap), "server", files], client: [...java("512m"), "client"] };
+  },
+  neo4j: async () => {
+    const classpath = await jvm("neo4j");
+    const java = (/** @type {string} */ memory, /** @type {string} */ command) => [
+      "java",
+      `-Xmx${memory}`,
+      "-cp",
+      classpath,
+      "Neo4jPeer",
+      command,
+    ];
+    return {
+      server: java(heap, "server"),
+      client: java("512m", "client"),
+      prepare: java("256m", "prepare"),
+      import: java(heap, "import"),
+    };
+  },
+  kuzu: async () => {
+    const requirements = join(folder, "kuzu", "requirements.txt");
+    const into = await installed("kuzu", [requirements], async (into) => {
+      await run("python3", ["-m", "venv", into]);
+      const pip = ["-m", "pip", "install", "--quiet", "--no-deps", "-r", requirements];
+      await run(join(into, "bin", "python"), pip);
+    });
+    return { client: [join(into, "bin", "python"), join(folder, "kuzu", "kuzu_peer.py")] };
+  },
+};
+
+/**
+ * Which peers a run of the benchmarks wants of us.
+ *
+ * @param {readonly string[]} args What stands behind `npm run bench --`.
+ * @returns {string[]}
+ */
+export function wanted(args) {
+  const known = workloads[/** @type {keyof typeof workloads} */ (args.find((arg) => arg in workloads))] ?? [];
+  if (args.includes("--help")) return [];
+  const at = args.findIndex((arg) => arg === "--peers" || arg.startsWith("--peers="));
+  if (at < 0) return known;
+  const named = (args[at].includes("=") ? args[at].slice("--peers=".length) : (args[at + 1] ?? "")).split(",");
+  return known.filter((peer) => named.includes(peer));
+}
+
+/**
+ * Installs peers and writes the file that the benchmark reads.
+ *
+ * @param {readonly string[]} names
+ * @returns {Promise<string>} Its path.
+ */
+export async function installPeers(names) {
+  /** @type {Record<string, object>} */
+  const commands = {};
+  for (const name of names) {
+    try {
+      commands[name] = await peers[name]();
+    } catch (error) {
+      commands[name] = { missing: error instanceof Error ? error.message : String(error) };
+    }
+  }
+  mkdirSync(join(cache, "peers"), { recursive: true });
+  const file = join(cache, "peers", `commands-${process.pid}.json`);
+  writeFileSync(file, JSON.stringify(commands, null, 2));
+  return file;
+}

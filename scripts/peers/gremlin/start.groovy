@@ -1,0 +1,2 @@
+def globals = [:]
+globals << [g : traversal().withEmbedded(graph)]

@@ -1,0 +1,107 @@
+//! The questions in the languages of the peers. Parameters have the names that our own texts use.
+
+use super::Kind;
+
+const NEO4J: &[(&str, &str)] = &[
+    (
+        "SR1",
+        "MATCH (:GoldenEntity {id: $ge})-[:HAS_PARTNER]->(p) RETURN {id: p.id, label: labels(p)[0], type: p.type}",
+    ),
+    (
+        "SR2",
+        "MATCH (:GoldenEntity {id: $ge})-[:HAS_PARTNER]->(p) WHERE p.type = $T1 MATCH (p)-->(s) RETURN s",
+    ),
+    (
+        "SR3",
+        "MATCH (:GoldenEntity {id: $ge})--(n) OPTIONAL MATCH (n)-->(s) WHERE n:Partner \
+         WITH CASE WHEN n:Partner THEN s ELSE n END AS r WHERE r IS NOT NULL RETURN DISTINCT r",
+    ),
+    (
+        "SR4",
+        "MATCH (:Device {id: $dev})<-[:HAS_DEVICE|PROVIDED_DEVICE]-(o) \
+         CALL { WITH o WITH o WHERE o:GoldenEntity RETURN o AS g \
+         UNION ALL WITH o WITH o WHERE NOT o:GoldenEntity MATCH (o)--(m) RETURN m AS g } \
+         CALL { WITH g WITH g WHERE NOT g:GoldenEntity RETURN g AS r \
+         UNION ALL WITH g WITH g WHERE g:GoldenEntity MATCH (g)-->(n) WHERE NOT n:Partner RETURN n AS r \
+         UNION ALL WITH g WITH g WHERE g:GoldenEntity MATCH (g)-->(n:Partner) MATCH (n)-->(s) RETURN s AS r } \
+         WITH r WHERE NOT r:Household RETURN r",
+    ),
+    (
+        "SR5",
+        "MATCH (:Device {id: $dev})<-[:HAS_DEVICE|PROVIDED_DEVICE]-(o) \
+         MATCH (o)-[:HAS_PARTNER|HAS_DEVICE|PROVIDED_DEVICE]-(b) \
+         CALL { WITH b WITH b WHERE NOT (b:Partner OR b:GoldenEntity) RETURN b AS c \
+         UNION ALL WITH b WITH b WHERE b:Partner OR b:GoldenEntity \
+         MATCH (b)-[:PROVIDED_DEVICE|HAS_DEVICE|HAS_PARTNER]->(x) RETURN x AS c } \
+         CALL { WITH c WITH c WHERE NOT c:Partner RETURN c AS r \
+         UNION ALL WITH c WITH c WHERE c:Partner MATCH (c)-[:PROVIDED_DEVICE]->(x) RETURN x AS r } \
+         RETURN DISTINCT r",
+    ),
+    (
+        "SW1",
+        "MATCH (:GoldenEntity {id: $ge1})-[:HAS_HOUSEHOLD]->(h) WITH h LIMIT 1 \
+         MATCH (b:GoldenEntity {id: $ge2}) CREATE (b)-[e:HAS_HOUSEHOLD]->(h) RETURN e",
+    ),
+    (
+        "SW2",
+        "MATCH (d:Device {id: $dev}) CREATE (p:Partner {type: $T1})-[:PROVIDED_COOKIE]->(:Cookie), \
+         (p)-[:PROVIDED_IP_ADDR]->(:IpAddress), (p)-[:PROVIDED_DEVICE]->(d) \
+         WITH d, p MATCH (g)-[:HAS_DEVICE]->(d) WITH g, p LIMIT 1 CREATE (g)-[e:HAS_PARTNER]->(p) RETURN e",
+    ),
+    ("SW3", "MATCH (:Partner {id: $partner})-->(s) SET s.last_updated_ts = $rnd RETURN s"),
+    (
+        "SW4",
+        "MATCH (g:GoldenEntity {id: $ge}) SET g += {first_name: $rnd, last_name: $rnd, email_hash: $rnd, \
+         date_of_birth_day: 1, date_of_birth_month: 2, date_of_birth_year: 1990, demonym: $rnd, \
+         educationalAttainment: $rnd, maritalStatus: $rnd, race: $rnd, sex: $rnd} RETURN g",
+    ),
+    (
+        "SW5",
+        "MATCH (:GoldenEntity {id: $ge})-[e:HAS_PARTNER]->(p) WHERE p.type = $T1 SET e.score = $rnd RETURN e",
+    ),
+    ("single read", "MATCH (n:Profile {id: $id}) RETURN n"),
+    ("neighbours of neighbours, ids", "MATCH (:Profile {id: $id0})-[:FRIEND*1..2]->(x) RETURN DISTINCT x.id"),
+    (
+        "neighbours of neighbours, profiles",
+        "MATCH (:Profile {id: $id0})-[:FRIEND*1..2]->(x) RETURN DISTINCT x",
+    ),
+    (
+        "shortest path",
+        "MATCH (a:Profile {id: $a}), (b:Profile {id: $b}) \
+         MATCH p = shortestPath((a)-[:FRIEND*..15]->(b)) RETURN length(p)",
+    ),
+    ("ages of all", "MATCH (n:Profile) RETURN n.age AS age, count(*) AS profiles"),
+    ("single write", "CREATE (n:Written {age: $age, region: 'bench', completion: 50}) RETURN elementId(n)"),
+];
+
+// Of `*1..2` and the union of one and two hops, the union is the faster one in this version.
+const KUZU: &[(&str, &str)] = &[
+    ("single read", "MATCH (n:`Profile` {id: $id}) RETURN n"),
+    (
+        "neighbours of neighbours, ids",
+        "MATCH (:`Profile` {id: $id0})-[:FRIEND]->(x) RETURN x.id AS id \
+         UNION MATCH (:`Profile` {id: $id0})-[:FRIEND]->()-[:FRIEND]->(y) RETURN y.id AS id",
+    ),
+    (
+        "neighbours of neighbours, profiles",
+        "MATCH (:`Profile` {id: $id0})-[:FRIEND]->(x) RETURN x AS x \
+         UNION MATCH (:`Profile` {id: $id0})-[:FRIEND]->()-[:FRIEND]->(x) RETURN x AS x",
+    ),
+    (
+        "shortest path",
+        "MATCH p = (a:`Profile` {id: $a})-[:FRIEND* SHORTEST 1..15]->(b:`Profile` {id: $b}) RETURN length(p)",
+    ),
+    ("ages of all", "MATCH (n:`Profile`) RETURN n.age AS age, count(*) AS profiles"),
+    ("single write", "CREATE (n:Written {age: $age, region: 'bench', completion: 50}) RETURN id(n)"),
+];
+
+/// The text of a question for a peer; `ours` is what we ask ourselves. `None` when the peer cannot be asked.
+pub fn text(kind: Kind, name: &str, ours: &'static str) -> Option<&'static str> {
+    let table = match kind {
+        Kind::Gremlin => return Some(ours),
+        Kind::Neo4j => NEO4J,
+        Kind::Kuzu => KUZU,
+        Kind::Postgres | Kind::None => return None,
+    };
+    table.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+}
