@@ -16,7 +16,11 @@ const folder = join(root, "scripts", "peers");
 const heap = process.env.TIDEGRAPH_PEER_HEAP ?? "2g";
 
 /** Which of these peers a workload knows. PostgreSQL is not among them: it is the machine's own. */
-const workloads = { identity: ["gremlin", "neo4j"], pokec: ["neo4j", "kuzu"], load: ["gremlin", "neo4j", "kuzu"] };
+const workloads = {
+  identity: ["gremlin", "neo4j"],
+  pokec: ["neo4j", "kuzu"],
+  load: ["gremlin", "neo4j", "kuzu"],
+};
 
 /**
  * Installs into a folder named after what goes in, or finds it complete.
@@ -116,9 +120,11 @@ const peers = {
 export function wanted(args) {
   const known = workloads[/** @type {keyof typeof workloads} */ (args.find((arg) => arg in workloads))] ?? [];
   if (args.includes("--help")) return [];
-  const at = args.findIndex((arg) => arg === "--peers" || arg.startsWith("--peers="));
+  const flag = "--peers";
+  const at = args.findIndex((arg) => arg === flag || arg.startsWith(`${flag}=`));
   if (at < 0) return known;
-  const named = (args[at].includes("=") ? args[at].slice("--peers=".length) : (args[at + 1] ?? "")).split(",");
+  const list = args[at] === flag ? args[at + 1] : args[at]?.slice(flag.length + 1);
+  const named = (list ?? "").split(",");
   return known.filter((peer) => named.includes(peer));
 }
 
@@ -133,7 +139,7 @@ export async function installPeers(names) {
   const commands = {};
   for (const name of names) {
     try {
-      commands[name] = await peers[name]();
+      commands[name] = (await peers[name]?.()) ?? {};
     } catch (error) {
       commands[name] = { missing: error instanceof Error ? error.message : String(error) };
     }

@@ -264,14 +264,7 @@ impl Peer {
                     (program, loaded)
                 };
                 let status = database.status();
-                anyhow::ensure!(
-                    (loaded.vertices, loaded.edges) == (status.vertices, status.edges),
-                    "it loaded {} vertices and {} edges, not {} and {}",
-                    loaded.vertices,
-                    loaded.edges,
-                    status.vertices,
-                    status.edges
-                );
+                loaded.expect(status.vertices, status.edges)?;
                 eprintln!("{}: loaded in {:.1} s", program.name(), loaded.seconds);
                 (program.name().to_owned(), Server::Program(Box::new(program)))
             }
@@ -365,5 +358,28 @@ impl Peer {
     /// Whether several clients may write at once.
     pub fn writes_together(&self) -> bool {
         self.kind == Kind::Neo4j
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegraph_types::Value;
+
+    #[test]
+    fn a_different_number_of_rows_is_told_with_its_start() {
+        let calls = ["a", "b"].map(|id| Call::gremlin("g.V(id)", vec![("id", Value::from(id))]));
+        let ours = [vec!["x".to_owned()], vec![]];
+        assert_eq!(different_counts(&[1, 0], &calls, &ours), None);
+        let told = different_counts(&[1, 2], &calls, &ours).unwrap();
+        assert!(told.starts_with("2 rows, ours are 0") && told.contains("\"b\""), "{told}");
+    }
+
+    #[test]
+    fn every_question_of_the_identity_graph_has_a_text_for_neo4j() {
+        for name in ["SR1", "SR2", "SR3", "SR4", "SR5", "SW1", "SW2", "SW3", "SW4", "SW5"] {
+            assert!(texts::text(Kind::Neo4j, name, "").is_some(), "{name}");
+        }
+        assert_eq!(texts::text(Kind::Kuzu, "SR1", ""), None);
     }
 }

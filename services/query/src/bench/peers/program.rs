@@ -114,6 +114,19 @@ pub struct Loaded {
     pub edges: u64,
 }
 
+impl Loaded {
+    /// Refuses a load that lost or made elements.
+    pub fn expect(&self, vertices: u64, edges: u64) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            (self.vertices, self.edges) == (vertices, edges),
+            "it loaded {} vertices and {} edges, not {vertices} and {edges}",
+            self.vertices,
+            self.edges
+        );
+        Ok(())
+    }
+}
+
 #[derive(Deserialize)]
 struct Ran {
     calls: u64,
