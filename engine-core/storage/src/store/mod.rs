@@ -183,6 +183,13 @@ impl Store {
         }
     }
 
+    /// Vertices and edges, exactly as many as were applied.
+    #[must_use]
+    pub fn totals(&self) -> (u64, u64) {
+        let counts = self.counts.lock();
+        (counts.vertices.unsigned_abs(), counts.edges.unsigned_abs())
+    }
+
     /// Exact counts of what was applied.
     #[must_use]
     pub fn counts(&self) -> Statistics {

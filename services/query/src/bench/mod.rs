@@ -5,6 +5,7 @@
 //! JSON; `peers` are other databases and `versus` asks us and them in turn. Times are read from the real clock: this is the one part of the service that measures the world.
 
 mod clients;
+mod commit;
 mod driver;
 mod http;
 mod identity;
@@ -12,6 +13,7 @@ mod load;
 mod machine;
 mod peers;
 mod pokec;
+mod recover;
 mod report;
 mod versus;
 
@@ -30,6 +32,10 @@ enum Workload {
     Load,
     /// What the HTTP layer itself can do.
     Http,
+    /// What a transaction costs, without a language in front of it.
+    Commit,
+    /// Checkpoint, restore, and starting from the log.
+    Recover,
 }
 
 /// Flags of `bench`.
@@ -73,6 +79,14 @@ impl Bench {
                 peers::wanted(&self, &[])?;
                 http::run(&self, &mut report)?;
             }
+            Workload::Commit => {
+                peers::wanted(&self, &[])?;
+                commit::run(&self, &mut report)?;
+            }
+            Workload::Recover => {
+                peers::wanted(&self, &[])?;
+                recover::run(&self, &mut report)?;
+            }
         }
         report.end(self.json.as_deref())?;
         Ok(ExitCode::SUCCESS)
@@ -84,6 +98,8 @@ impl Bench {
             Workload::Pokec => "pokec",
             Workload::Load => "load",
             Workload::Http => "http",
+            Workload::Commit => "commit",
+            Workload::Recover => "recover",
         }
     }
 

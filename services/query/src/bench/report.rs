@@ -87,6 +87,17 @@ impl Figure {
         self
     }
 
+    /// With what it should reach.
+    #[must_use]
+    pub fn target(mut self, target: f64) -> Self {
+        self.target = Some(target);
+        self.met = Some(match self.better {
+            Better::Higher => self.value >= target,
+            Better::Lower => self.value <= target,
+        });
+        self
+    }
+
     /// Beside a peer's figure.
     #[must_use]
     pub fn beside(mut self, peer: &str, value: f64) -> Self {
@@ -155,7 +166,13 @@ impl Report {
             (Some(p50), Some(p99), Some(p999)) => format!("  p50 {p50:.0} p99 {p99:.0} p99.9 {p999:.0} us"),
             _ => String::new(),
         };
-        eprintln!("{:44} {:>12} {}{latency}{peer}", figure.metric, short(figure.value), figure.unit);
+        let target = match (figure.target, figure.met) {
+            (Some(target), Some(met)) => {
+                format!("  target {} {}", short(target), if met { "met" } else { "missed" })
+            }
+            _ => String::new(),
+        };
+        eprintln!("{:44} {:>12} {}{latency}{peer}{target}", figure.metric, short(figure.value), figure.unit);
         self.results.push(figure);
     }
 

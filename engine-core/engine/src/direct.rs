@@ -1,0 +1,42 @@
+//! The graph without a query language: for programs that embed the engine and speak its own terms.
+//!
+//! Reads go through the APL at a pinned version, as the executor's do; writes are commit requests, checked and logged
+//! as any. What a query language would refuse is not refused here: a request must keep the rules that
+//! [`tidegraph_types::Mutation`] states.
+
+use crate::{Database, Error};
+use tidegraph_apl::{Apl, At, Catalog};
+use tidegraph_storage::Pin;
+use tidegraph_types::{CommitRequest, Epoch, Gui, Str, Version};
+
+impl Database {
+    /// The graph's data. Read it at a version of [`Database::snapshot`].
+    #[must_use]
+    pub fn apl(&self) -> &dyn Apl {
+        &*self.store
+    }
+
+    /// The graph's dictionary and its source of SIDs.
+    #[must_use]
+    pub fn catalog(&self) -> &dyn Catalog {
+        &self.catalog
+    }
+
+    /// Where in time to read now, and what keeps that readable for as long as it lives.
+    #[must_use]
+    pub fn snapshot(&self) -> (At, Pin) {
+        let pin = self.store.pin_published();
+        (At { version: pin.version(), epoch: Epoch::default() }, pin)
+    }
+
+    /// The GUI of an id that collided with none.
+    #[must_use]
+    pub fn plain_gui(&self, id: &Str) -> Gui {
+        self.store.config().hasher.gui(id)
+    }
+
+    /// Commits changes; answers the version from which they can be read. They are durable then.
+    pub fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
+        Ok(self.sequencer.commit(request)?)
+    }
+}
