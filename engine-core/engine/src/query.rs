@@ -98,9 +98,27 @@ impl Entropy for Dice<'_> {
 /// Texts longer than this are not kept in the plan cache: they are bulk writes that come once.
 const LONGEST_CACHED_TEXT_BYTES: usize = 4_096;
 
+/// A text of at most this many bytes cannot make a plan that is too deep for the smallest stack of a thread.
+const SHALLOW_TEXT_BYTES: usize = 512;
+/// What the deepest plan that the languages let through needs, twice over.
+const DEEP_STACK_BYTES: usize = 24 << 20;
+
+/// Plans are walked by recursion, by the languages, the passes and the executor: one of thousands of steps needs more
+/// stack than a thread has by default, and what overflows takes the whole process with it.
+fn with_room_for<T>(text: &str, work: impl FnOnce() -> T) -> T {
+    if text.len() <= SHALLOW_TEXT_BYTES {
+        return work();
+    }
+    stacker::maybe_grow(DEEP_STACK_BYTES, DEEP_STACK_BYTES + (8 << 20), work)
+}
+
 impl Database {
-    /// Runs a request to its end.
+    /// Runs a request to its end, on the caller's thread, whatever the size of its stack.
     pub fn query(&self, query: &Query<'_>) -> Result<Answer, Error> {
+        with_room_for(query.text, || self.query_here(query))
+    }
+
+    fn query_here(&self, query: &Query<'_>) -> Result<Answer, Error> {
         let limit = Duration::from_millis(self.options.query_timeout_ms);
         let limit = query.timeout.map_or(limit, |asked| asked.min(limit));
         let clock = &*self.clock;
@@ -127,7 +145,7 @@ impl Database {
 
     /// The plan of a text, as text.
     pub fn explain(&self, language: Language, text: &str) -> Result<String, Error> {
-        Ok(self.plan(language, text)?.plan.to_string())
+        with_room_for(text, || Ok(self.plan(language, text)?.plan.to_string()))
     }
 
     fn plan(&self, language: Language, text: &str) -> Result<Arc<CachedPlan>, Error> {

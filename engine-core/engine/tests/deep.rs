@@ -1,0 +1,40 @@
+//! The longest queries that the languages let through run on a thread with a small stack: none may end the process.
+
+use tidegraph_engine::{Database, Language, Options, Parameters, Query};
+use tidegraph_types::ErrorCode;
+
+fn on_a_small_stack(language: Language, text: String) -> Result<usize, ErrorCode> {
+    let database = Database::open(Options::default()).unwrap();
+    let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(move || {
+        let answer = database.query(&Query::new(language, &text, &Parameters::default()));
+        answer.map(|answer| answer.rows.len()).map_err(|error| error.code())
+    });
+    thread.unwrap().join().unwrap()
+}
+
+#[test]
+fn a_chain_of_as_many_steps_as_are_allowed() {
+    let chain = |steps: usize| format!("g.V(){}", ".out()".repeat(steps));
+    assert_eq!(on_a_small_stack(Language::Gremlin, chain(1_990)), Ok(0));
+    assert!(on_a_small_stack(Language::Gremlin, chain(5_000)).is_err());
+}
+
+#[test]
+fn nested_traversals() {
+    let nested = |depth: usize| format!("g.V().{}out(){}", "not(".repeat(depth), ")".repeat(depth));
+    assert_eq!(on_a_small_stack(Language::Gremlin, nested(40)), Ok(0));
+    assert!(on_a_small_stack(Language::Gremlin, nested(20_000)).is_err());
+}
+
+#[test]
+fn many_clauses_and_deep_expressions() {
+    let clauses = |count: usize| {
+        let with: String = (0..count).map(|n| format!("WITH x + {n} AS x ")).collect();
+        format!("WITH 1 AS x {with}RETURN x")
+    };
+    assert_eq!(on_a_small_stack(Language::OpenCypher, clauses(480)), Ok(1));
+    let matches: String = (0..240).map(|n| format!("MATCH (a{n})-[r{n}]->(b{n}) ")).collect();
+    assert_eq!(on_a_small_stack(Language::OpenCypher, format!("{matches}RETURN 1")), Ok(0));
+    let sum = format!("RETURN 0{}", " + 1".repeat(5_000));
+    assert!(matches!(on_a_small_stack(Language::OpenCypher, sum), Ok(1) | Err(ErrorCode::MalformedQuery)));
+}
