@@ -1,6 +1,5 @@
 //! The recover workload: writing a checkpoint, starting from one, and applying a log without one.
 
-use super::identity::source_of;
 use super::report::{Figure, Report};
 use super::{Bench, load::load_embedded};
 use std::io::Write;
@@ -17,7 +16,6 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     report.parameter("seed", bench.seed);
     let files = tempfile::tempdir()?;
     crate::cli::write_identity(scale, bench.seed, files.path())?;
-    report.parameter("source", source_of(files.path()));
     let disk = disk_rate(bench)?;
     report.parameter("disk_write_mbps", disk);
     let (mut written, mut restored, mut replayed) = (vec![], vec![], vec![]);
