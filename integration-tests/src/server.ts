@@ -4,7 +4,6 @@
  * `TIDEGRAPH_BINARY` names the binary. Only processes that were started here are ever signalled.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -135,14 +134,6 @@ export class Server {
   /** kill -9: what the process held in memory is gone. */
   kill(): Promise<Exit> {
     return this.stop("SIGKILL");
-  }
-
-  /** Processor time that it used so far. */
-  cpuSeconds(): number {
-    const fields = readFileSync(`/proc/${this.pid}/stat`, "utf8")
-      .replace(/^.*\) /, "")
-      .split(" ");
-    return (Number(fields[11]) + Number(fields[12])) / 100;
   }
 
   private async remove(): Promise<void> {

@@ -22,6 +22,6 @@ mod query;
 pub use database::{Database, Status};
 pub use error::Error;
 pub use options::Options;
-pub use query::{Answer, Language, Query};
+pub use query::{Answer, Brief, Language, Query};
 pub use tidegraph_apl as apl;
 pub use tidegraph_exec::Parameters;

@@ -2,10 +2,13 @@
 //!
 //! A request is one transaction. It reads at one version, which it pins; what it writes is handed to the sequencer at
 //! its end, all or nothing. When another transaction wrote what it read, it is run again from the start.
+//!
+//! [`Database::query`] may take its time and may wait for the disk. [`Database::query_briefly`] is for a thread that
+//! serves others too: it gives up soon, without having changed anything, and the request goes to `query` then.
 
 use crate::{Database, Error};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tidegraph_apl::At;
 use tidegraph_exec::{Context, Entropy, Execution, Interrupt, Limits, Parameters, Stop, View};
@@ -50,29 +53,80 @@ impl<'a> Query<'a> {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
     /// Names of the columns; one named `result` for Gremlin.
-    pub columns: Vec<Str>,
+    pub columns: Arc<[Str]>,
     /// Rows, as long as `columns`; elements with their data.
     pub rows: Vec<Vec<Value>>,
     /// The version that was read, or for a write the one that it made.
     pub version: Version,
 }
 
+/// How far a request may go on a thread that serves others too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Brief {
+    /// Longest time.
+    pub time: Duration,
+    /// Most memory.
+    pub memory_bytes: u64,
+    /// Most rows of the answer.
+    pub rows: u64,
+}
+
 /// A plan, and what it was made for.
 pub(crate) struct CachedPlan {
     plan: Plan,
+    columns: Arc<[Str]>,
     writes: bool,
-    /// Vertices and edges then.
+    /// Vertices and edges of the graph then.
     planned_for: (u64, u64),
+    /// What speaks against another brief try: grows by each that was not brief, falls by each request.
+    doubts: AtomicU32,
+}
+
+impl CachedPlan {
+    /// Whether it is worth a try to run it briefly.
+    fn may_be_brief(&self) -> bool {
+        if self.writes {
+            return false;
+        }
+        // Read first: most plans have no doubts, and threads that share one should not write to it.
+        let doubts = self.doubts.load(Ordering::Relaxed);
+        if doubts > 0 {
+            self.doubts.store(doubts - 1, Ordering::Relaxed);
+        }
+        doubts < TOO_MANY_DOUBTS
+    }
+
+    fn was_not_brief(&self) {
+        let more = |doubts: u32| Some((doubts + DOUBTS_OF_A_TRY).min(MOST_DOUBTS));
+        let _ = self.doubts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
 }
 
 /// Key of the plan cache.
 pub(crate) type PlanKey = (Language, Box<str>);
+
+/// A key that borrows its text. Hashes as [`PlanKey`] does: both field by field.
+#[derive(Hash)]
+struct PlanLookup<'a>(Language, &'a str);
+
+impl quick_cache::Equivalent<PlanKey> for PlanLookup<'_> {
+    fn equivalent(&self, key: &PlanKey) -> bool {
+        self.0 == key.0 && *self.1 == *key.1
+    }
+}
 
 struct Watch<'a> {
     clock: &'a dyn Clock,
     deadline: Duration,
     limit_ms: u64,
     cancel: Option<&'a AtomicBool>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(clock: &'a dyn Clock, limit: Duration, cancel: Option<&'a AtomicBool>) -> Self {
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        Self { clock, deadline: clock.now() + limit, limit_ms, cancel }
+    }
 }
 
 impl Interrupt for Watch<'_> {
@@ -98,6 +152,13 @@ impl Entropy for Dice<'_> {
 /// Texts longer than this are not kept in the plan cache: they are bulk writes that come once.
 const LONGEST_CACHED_TEXT_BYTES: usize = 4_096;
 
+/// A try that was not brief. One alone tells little, for its thread may have waited for the processor meanwhile.
+const DOUBTS_OF_A_TRY: u32 = 32;
+/// From here on requests go without a try.
+const TOO_MANY_DOUBTS: u32 = 64;
+/// Bounds how many do so in a row.
+const MOST_DOUBTS: u32 = 128;
+
 /// A text of at most this many bytes cannot make a plan that is too deep for the smallest stack of a thread.
 const SHALLOW_TEXT_BYTES: usize = 512;
 /// What the deepest plan that the languages let through needs, twice over.
@@ -122,12 +183,11 @@ impl Database {
         let limit = Duration::from_millis(self.options.query_timeout_ms);
         let limit = query.timeout.map_or(limit, |asked| asked.min(limit));
         let clock = &*self.clock;
-        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        let watch = Watch { clock, deadline: clock.now() + limit, limit_ms, cancel: query.cancel };
+        let watch = Watch::new(clock, limit, query.cancel);
         let planned = self.plan(query.language, query.text)?;
         let mut attempt = 0;
         loop {
-            match self.run(&planned, query, &watch) {
+            match self.run(&planned, query, &watch, self.limits()) {
                 Err(error) if error.code() == ErrorCode::ConcurrentModification => {
                     if attempt >= self.options.conflict_retries {
                         return Err(error);
@@ -143,16 +203,54 @@ impl Database {
         }
     }
 
+    /// Runs a request if it is soon over: one that only reads, of a text that was planned before, within the bounds.
+    /// `None`: it is not, nothing came of it, and [`Database::query`] is to be asked. Never waits for the disk.
+    pub fn query_briefly(&self, query: &Query<'_>, brief: Brief) -> Option<Result<Answer, Error>> {
+        let planned = self.cached(query.language, query.text).filter(|planned| planned.may_be_brief())?;
+        let allowed = query.timeout.unwrap_or(Duration::MAX);
+        let own = Duration::from_millis(self.options.query_timeout_ms);
+        if allowed.min(own) <= brief.time {
+            // Its own limit comes first, and the error has to name that.
+            return None;
+        }
+        let most = self.limits();
+        let limits = Limits {
+            memory_bytes: most.memory_bytes.min(brief.memory_bytes),
+            result_rows: most.result_rows.min(brief.rows),
+        };
+        let watch = Watch::new(&*self.clock, brief.time, query.cancel);
+        let result = with_room_for(query.text, || self.run(&planned, query, &watch, limits));
+        let code = result.as_ref().err().map(Error::code);
+        if matches!(code, Some(ErrorCode::TimeLimitExceeded | ErrorCode::QueryLimitExceeded)) {
+            planned.was_not_brief();
+            return None;
+        }
+        Some(result)
+    }
+
+    /// A new id for a request.
+    #[must_use]
+    pub fn request_id(&self) -> Str {
+        Dice(&*self.random).uuid()
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { memory_bytes: self.options.query_memory_bytes, result_rows: self.options.query_rows }
+    }
+
     /// The plan of a text, as text.
     pub fn explain(&self, language: Language, text: &str) -> Result<String, Error> {
         with_room_for(text, || Ok(self.plan(language, text)?.plan.to_string()))
     }
 
+    /// The plan of a text that was planned before, while the graph is much as it was then.
+    fn cached(&self, language: Language, text: &str) -> Option<Arc<CachedPlan>> {
+        let cached = self.plans.get(&PlanLookup(language, text))?;
+        (!has_drifted(cached.planned_for, self.store.totals())).then_some(cached)
+    }
+
     fn plan(&self, language: Language, text: &str) -> Result<Arc<CachedPlan>, Error> {
-        let key: PlanKey = (language, text.into());
-        if let Some(cached) = self.plans.get(&key)
-            && !has_drifted(cached.planned_for, self.store.totals())
-        {
+        if let Some(cached) = self.cached(language, text) {
             return Ok(cached);
         }
         let plan = match language {
@@ -162,20 +260,29 @@ impl Database {
         let statistics = self.store.counts();
         let plan = optimize(plan, &Knowledge { statistics: &statistics, catalog: &self.catalog });
         tracing::debug!(%plan, "planned");
-        let planned_for = (statistics.vertices, statistics.edges);
-        let cached = Arc::new(CachedPlan { writes: plan.root.writes(), plan, planned_for });
+        let cached = Arc::new(CachedPlan {
+            columns: plan.columns.iter().map(|column| column.name.clone()).collect(),
+            writes: plan.root.writes(),
+            plan,
+            planned_for: (statistics.vertices, statistics.edges),
+            doubts: AtomicU32::new(0),
+        });
         if text.len() <= LONGEST_CACHED_TEXT_BYTES {
-            self.plans.insert(key, cached.clone());
+            self.plans.insert((language, text.into()), cached.clone());
         }
         Ok(cached)
     }
 
-    fn run(&self, planned: &CachedPlan, query: &Query<'_>, watch: &Watch<'_>) -> Result<Answer, Error> {
+    fn run(
+        &self,
+        planned: &CachedPlan,
+        query: &Query<'_>,
+        watch: &Watch<'_>,
+        limits: Limits,
+    ) -> Result<Answer, Error> {
         let pin = self.store.pin_published();
         let at = At { version: pin.version(), epoch: Epoch::default() };
         let view = View::new(&*self.store, &self.catalog, at, planned.writes);
-        let limits =
-            Limits { memory_bytes: self.options.query_memory_bytes, result_rows: self.options.query_rows };
         let dice = Dice(&*self.random);
         let mut context = Context::new(view, query.parameters, limits, watch, &dice, self.clock.wall());
         context.deleted_is_error = query.language == Language::OpenCypher;
@@ -194,7 +301,7 @@ impl Database {
             None => at.version,
         };
         drop(pin);
-        Ok(Answer { columns: planned.plan.columns.iter().map(|c| c.name.clone()).collect(), rows, version })
+        Ok(Answer { columns: planned.columns.clone(), rows, version })
     }
 }
 

@@ -1,17 +1,16 @@
 //! Clients of a graph: embedded calls, and HTTP over loopback to a service in a process of its own.
 
+use crate::json::plain::Plain;
 use anyhow::{Context, bail};
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::Request;
-use hyper::client::conn::http1::SendRequest;
-use hyper_util::rt::TokioIo;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value as Json, json};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tidegraph_engine::{Database, Language, Parameters, Query};
 use tidegraph_types::{Str, Value};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 /// One request of a workload.
 #[derive(Clone, Debug)]
@@ -44,73 +43,119 @@ impl Call {
 
     /// The parameters as JSON.
     pub fn json_parameters(&self) -> serde_json::Map<String, Json> {
-        let one = |(k, v): &(&str, Value)| ((*k).to_owned(), json!(crate::json::plain::Plain(v)));
+        let one = |(k, v): &(&str, Value)| ((*k).to_owned(), json!(Plain(v)));
         self.parameters.iter().map(one).collect()
     }
 
-    fn body(&self) -> Vec<u8> {
-        let parameters = self.json_parameters();
-        let body = match self.language {
-            Language::Gremlin => json!({"gremlin": self.text, "bindings": parameters}),
-            Language::OpenCypher => json!({"query": self.text, "parameters": parameters}),
-        };
-        body.to_string().into_bytes()
+    fn write_body(&self, body: &mut Vec<u8>) -> serde_json::Result<()> {
+        struct Named<'a>(&'a [(&'static str, Value)]);
+        impl Serialize for Named<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_map(self.0.iter().map(|(name, value)| (name, Plain(value))))
+            }
+        }
+        struct Body<'a>(&'a Call);
+        impl Serialize for Body<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let (text, parameters) = match self.0.language {
+                    Language::Gremlin => ("gremlin", "bindings"),
+                    Language::OpenCypher => ("query", "parameters"),
+                };
+                let mut map = serializer.serialize_map(Some(2))?;
+                map.serialize_entry(text, self.0.text)?;
+                map.serialize_entry(parameters, &Named(&self.0.parameters))?;
+                map.end()
+            }
+        }
+        serde_json::to_writer(body, &Body(self))
     }
 }
 
-/// A connection that stays open.
+/// A connection that stays open. It does as little as it can, for client and service share the processor: one write
+/// for a request, and of the answer only the head is looked at.
 pub struct Connection {
-    sender: SendRequest<Full<Bytes>>,
+    stream: TcpStream,
     host: String,
+    body: Vec<u8>,
+    request: Vec<u8>,
+    answer: Vec<u8>,
 }
 
 impl Connection {
     /// Connects to a service.
     pub async fn open(address: &str) -> anyhow::Result<Self> {
-        let stream = tokio::net::TcpStream::connect(address).await?;
+        let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
-        Ok(Self { sender, host: address.to_owned() })
+        Ok(Self { stream, host: address.to_owned(), body: vec![], request: vec![], answer: vec![] })
     }
 
     /// Sends a call and reads the whole answer.
-    pub async fn call(&mut self, call: &Call) -> anyhow::Result<Bytes> {
+    pub async fn call(&mut self, call: &Call) -> anyhow::Result<&[u8]> {
         let path = match call.language {
             Language::Gremlin => "/gremlin",
             Language::OpenCypher => "/openCypher",
         };
-        self.post(path, call.body()).await
+        self.body.clear();
+        call.write_body(&mut self.body)?;
+        self.exchange("POST", path).await
     }
 
     /// GET.
-    pub async fn get(&mut self, path: &str) -> anyhow::Result<Bytes> {
-        let request = Request::get(path).header("host", &self.host).body(Full::default())?;
-        self.send(request).await
+    pub async fn get(&mut self, path: &str) -> anyhow::Result<&[u8]> {
+        self.body.clear();
+        self.exchange("GET", path).await
     }
 
     /// POST of JSON.
-    pub async fn post_json(&mut self, path: &str, body: &Json) -> anyhow::Result<Bytes> {
-        self.post(path, body.to_string().into_bytes()).await
+    pub async fn post_json(&mut self, path: &str, body: &Json) -> anyhow::Result<&[u8]> {
+        self.body.clear();
+        serde_json::to_writer(&mut self.body, body)?;
+        self.exchange("POST", path).await
     }
 
-    async fn post(&mut self, path: &str, body: Vec<u8>) -> anyhow::Result<Bytes> {
-        let request = Request::post(path)
-            .header("host", &self.host)
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(body)))?;
-        self.send(request).await
-    }
-
-    async fn send(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<Bytes> {
-        let response = self.sender.send_request(request).await?;
-        let status = response.status();
-        let bytes = response.into_body().collect().await?.to_bytes();
-        if !status.is_success() {
-            bail!("{status}: {}", String::from_utf8_lossy(&bytes));
+    async fn exchange(&mut self, method: &str, path: &str) -> anyhow::Result<&[u8]> {
+        self.request.clear();
+        let (host, length) = (&self.host, self.body.len());
+        write!(
+            self.request,
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        )?;
+        self.request.extend_from_slice(&self.body);
+        self.stream.write_all(&self.request).await?;
+        self.answer.clear();
+        let (status, start, length) = loop {
+            self.read_more().await?;
+            if let Some(head) = head(&self.answer)? {
+                break head;
+            }
+        };
+        while self.answer.len() < start + length {
+            self.read_more().await?;
         }
-        Ok(bytes)
+        let body = &self.answer[start..start + length];
+        if status != 200 {
+            bail!("{status}: {}", String::from_utf8_lossy(body));
+        }
+        Ok(body)
     }
+
+    async fn read_more(&mut self) -> anyhow::Result<()> {
+        self.answer.reserve(16 << 10);
+        if self.stream.read_buf(&mut self.answer).await? == 0 {
+            bail!("the service closed the connection");
+        }
+        Ok(())
+    }
+}
+
+/// Status, start and length of the body; `None` while the head is not whole.
+fn head(answer: &[u8]) -> anyhow::Result<Option<(u16, usize, usize)>> {
+    let mut headers = [httparse::EMPTY_HEADER; 16];
+    let mut head = httparse::Response::new(&mut headers);
+    let httparse::Status::Complete(start) = head.parse(answer)? else { return Ok(None) };
+    let length = head.headers.iter().find(|h| h.name.eq_ignore_ascii_case("content-length"));
+    let length = length.context("the answer does not say how long it is")?.value;
+    Ok(Some((head.code.unwrap_or_default(), start, std::str::from_utf8(length)?.parse()?)))
 }
 
 /// A service in a process of its own, ended with this value.

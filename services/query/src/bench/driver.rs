@@ -101,8 +101,7 @@ pub fn embedded(
     Ok(Round { calls: calls.into_inner(), error, seconds: start.elapsed().as_secs_f64(), latencies })
 }
 
-/// A round of calls over HTTP, a connection a client.
-#[allow(clippy::disallowed_methods, reason = "this measures the world")]
+/// A round of calls over HTTP, a connection a client, on at most two threads as with pgbench.
 pub fn network(
     address: &str,
     clients: usize,
@@ -110,14 +109,45 @@ pub fn network(
     seed: u64,
     next: &Next,
 ) -> anyhow::Result<Round> {
+    let threads = clients.clamp(1, 2);
+    let rounds = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| {
+                let clients = (thread..clients).step_by(threads);
+                scope.spawn(move || network_thread(address, clients, length, seed, next))
+            })
+            .collect();
+        let join = |handle: std::thread::ScopedJoinHandle<'_, anyhow::Result<Round>>| {
+            handle.join().map_err(|_| anyhow::anyhow!("a client panicked"))?
+        };
+        handles.into_iter().map(join).collect::<anyhow::Result<Vec<_>>>()
+    })?;
+    let mut all = Round { calls: 0, error: None, seconds: 0.0, latencies: histogram()? };
+    for round in rounds {
+        all.calls += round.calls;
+        all.error = all.error.or(round.error);
+        all.seconds = all.seconds.max(round.seconds);
+        all.latencies.add(round.latencies)?;
+    }
+    Ok(all)
+}
+
+#[allow(clippy::disallowed_methods, reason = "this measures the world")]
+fn network_thread(
+    address: &str,
+    clients: impl Iterator<Item = usize>,
+    length: Duration,
+    seed: u64,
+    next: &Next,
+) -> anyhow::Result<Round> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut connections = vec![];
-        for _ in 0..clients {
-            connections.push(Connection::open(address).await?);
+        for client in clients {
+            connections.push((client, Connection::open(address).await?));
         }
         let start = Instant::now();
-        let work = connections.into_iter().enumerate().map(|(client, mut connection)| async move {
+        let work = connections.into_iter().map(|(client, mut connection)| async move {
             let mut random = ChaCha8Rng::seed_from_u64(seed ^ ((client as u64) << 32));
             let mut latencies = histogram()?;
             let (mut calls, mut error) = (0, None);

@@ -229,10 +229,18 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
         kinds.iter().map(next).collect()
     };
     let (reads, writes) = (calls(&READS), calls(&WRITES));
-    let reads: Vec<Question> =
-        READS.iter().zip(&reads).map(|(kind, next)| kind.question(next, false)).collect();
-    let writes: Vec<Question> =
-        WRITES.iter().zip(&writes).map(|(kind, next)| kind.question(next, true)).collect();
+    let reads: Vec<Question> = READS
+        .iter()
+        .zip(&reads)
+        .filter(|(kind, _)| bench.wants(kind.name))
+        .map(|(kind, next)| kind.question(next, false))
+        .collect();
+    let writes: Vec<Question> = WRITES
+        .iter()
+        .zip(&writes)
+        .filter(|(kind, _)| bench.wants(kind.name))
+        .map(|(kind, next)| kind.question(next, true))
+        .collect();
     for question in &reads {
         peers.check(report, &graph.database, bench.seed, question)?;
     }
@@ -255,6 +263,9 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
         for clients in [1, 16] {
             ring.ask(report, &format!("{}, durable", question.name), question, clients, 100)?;
         }
+    }
+    if !bench.wants("mixed") {
+        return Ok(());
     }
     let mixed: Box<driver::Next> = Box::new(|random| {
         let kinds = if random.random_range(0..100) < 80 { &READS } else { &WRITES };
@@ -299,11 +310,11 @@ pub fn wait_for_load(address: &str, source: &str) -> anyhow::Result<Duration> {
         let mut connection = Connection::open(address).await?;
         let body = json!({"source": source, "format": "csv", "mode": "NEW"});
         let answer: serde_json::Value =
-            serde_json::from_slice(&connection.post_json("/loader", &body).await?)?;
+            serde_json::from_slice(connection.post_json("/loader", &body).await?)?;
         let id = answer["payload"]["loadId"].as_str().context("no load id")?.to_owned();
         loop {
             let bytes = connection.get(&format!("/loader/{id}")).await?;
-            let status: serde_json::Value = serde_json::from_slice(&bytes)?;
+            let status: serde_json::Value = serde_json::from_slice(bytes)?;
             match status["payload"]["overallStatus"]["status"].as_str().unwrap_or_default() {
                 "LOAD_COMPLETED" => return Ok(start.elapsed()),
                 "LOAD_NOT_STARTED" | "LOAD_IN_QUEUE" | "LOAD_IN_PROGRESS" => {

@@ -62,6 +62,9 @@ pub struct Bench {
     /// Rounds; medians are reported.
     #[arg(long)]
     rounds: Option<usize>,
+    /// Only these parts of the identity workload: SR1 to SR5, SW1 to SW5, mixed.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
     /// Length of a round, in milliseconds.
     #[arg(long)]
     round_ms: Option<u64>,
@@ -113,5 +116,9 @@ impl Bench {
 
     fn round(&self) -> Duration {
         Duration::from_millis(self.round_ms.unwrap_or(if self.quick { 300 } else { 3_000 }))
+    }
+
+    fn wants(&self, part: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name.eq_ignore_ascii_case(part))
     }
 }

@@ -16,6 +16,7 @@ impl Fields {
     /// Reads them all. `Err` for a body over the limit, of an unknown type, or that does not parse.
     pub async fn read(service: &Service, request: Request) -> Result<(Self, HeaderMap), Failure> {
         let (parts, body) = request.into_parts();
+        refuse_large(&parts.headers, service.limits.body_bytes)?;
         let mut fields = Map::new();
         add_form(&mut fields, parts.uri.query().unwrap_or_default().as_bytes());
         let bytes = read_all(body, service.limits.body_bytes).await?;
@@ -87,6 +88,15 @@ fn add_form(fields: &mut Map<String, Value>, bytes: &[u8]) {
     for (name, value) in form_urlencoded::parse(bytes) {
         fields.insert(name.into_owned(), Value::String(value.into_owned()));
     }
+}
+
+/// Refuses a body that says it is too large before any of it is read. `read_all` counts those that don't say.
+fn refuse_large(headers: &HeaderMap, limit_bytes: usize) -> Result<(), Failure> {
+    let says = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    if says.is_some_and(|bytes| bytes > limit_bytes as u64) {
+        return Err(errors::too_large(limit_bytes));
+    }
+    Ok(())
 }
 
 async fn read_all(body: Body, limit_bytes: usize) -> Result<bytes::Bytes, Failure> {

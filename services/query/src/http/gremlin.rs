@@ -1,17 +1,18 @@
 //! `/gremlin`: `gremlin` in, a GraphSON response message out.
 
 use super::body::Fields;
-use super::queries::{self, Asked};
+use super::queries::{self, Asked, Output};
 use super::{Failure, Service, json};
-use crate::json::graphson::{TypedList, Untyped};
+use crate::json::graphson::{TypedColumn, UntypedColumn};
 use crate::json::input;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use std::time::Duration;
 use tidegraph_engine::{Answer, Language};
-use tidegraph_types::{ErrorCode, Value};
+use tidegraph_types::ErrorCode;
 
 const TYPED: &str = "application/vnd.gremlin-v3.0+json";
 const UNTYPED: &str = "application/json";
@@ -35,16 +36,18 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
     }
     let bindings = input::parameters(fields.json("bindings"))
         .map_err(|e| Failure::new(ErrorCode::InvalidParameter, e))?;
-    let id = fields.text("queryId")?.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    let id = fields.text("queryId")?.unwrap_or_else(|| service.database.request_id().to_string());
     let typed = wants_types(&headers)?;
     let asked = Asked {
-        id: id.clone(),
+        id,
         language: Language::Gremlin,
         text,
         parameters: bindings,
         timeout: fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis),
     };
-    let body = queries::run(&service, asked, move |answer| message(&id, answer, typed)).await?;
+    let body =
+        queries::run(&service, asked, move |asked, answer, output| message(&asked.id, answer, typed, output))
+            .await?;
     Ok(json(StatusCode::OK, if typed { TYPED } else { UNTYPED }, body))
 }
 
@@ -65,7 +68,7 @@ fn wants_types(headers: &HeaderMap) -> Result<bool, Failure> {
     Err(Failure::new(ErrorCode::UnsupportedOperation, message))
 }
 
-fn message(id: &str, answer: &Answer, typed: bool) -> Result<Vec<u8>, serde_json::Error> {
+fn message(id: &str, answer: &Answer, typed: bool, output: &mut Output) -> serde_json::Result<()> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Message<'a, T: Serialize> {
@@ -77,22 +80,36 @@ fn message(id: &str, answer: &Answer, typed: bool) -> Result<Vec<u8>, serde_json
     struct Status {
         message: &'static str,
         code: u16,
-        attributes: serde_json::Value,
+        attributes: Nothing,
     }
     #[derive(Serialize)]
     struct Result<T: Serialize> {
         data: T,
-        meta: serde_json::Value,
+        meta: Nothing,
     }
-    let empty =
-        || if typed { serde_json::json!({"@type": "g:Map", "@value": []}) } else { serde_json::json!({}) };
-    let values: Vec<Value> = answer.rows.iter().filter_map(|row| row.first().cloned()).collect();
-    let status = Status { message: "", code: 200, attributes: empty() };
+    /// A map with no entries.
+    #[derive(Clone, Copy)]
+    struct Nothing {
+        typed: bool,
+    }
+    impl Serialize for Nothing {
+        fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+            let mut map = serializer.serialize_map(None)?;
+            if self.typed {
+                map.serialize_entry("@type", "g:Map")?;
+                map.serialize_entry::<_, [(); 0]>("@value", &[])?;
+            }
+            map.end()
+        }
+    }
+    let meta = Nothing { typed };
+    let status = Status { message: "", code: 200, attributes: meta };
+    let request_id = id;
     if typed {
-        let result = Result { data: TypedList(&values), meta: empty() };
-        serde_json::to_vec(&Message { request_id: id, status, result })
+        let result = Result { data: TypedColumn(&answer.rows), meta };
+        serde_json::to_writer(output, &Message { request_id, status, result })
     } else {
-        let data: Vec<_> = values.iter().map(Untyped).collect();
-        serde_json::to_vec(&Message { request_id: id, status, result: Result { data, meta: empty() } })
+        let result = Result { data: UntypedColumn(&answer.rows), meta };
+        serde_json::to_writer(output, &Message { request_id, status, result })
     }
 }

@@ -1,10 +1,11 @@
 //! The HTTP service: one port, shaped like Neptune's.
 //!
-//! Flow of a query: route → `body` (parameters from query string, form or JSON) → `queries` (a slot, a cancel flag, a
-//! thread of the blocking pool) → the engine → JSON. A client that goes away drops its handler, which sets the cancel
-//! flag. On shutdown the listener closes, what runs is finished, and then the process ends.
+//! Flow of a query: route → `body` (parameters from query string, form or JSON) → `queries` (a brief try at once, or a
+//! slot, a cancel flag and a thread of the blocking pool) → the engine → JSON. A client that goes away drops its
+//! handler, which sets the cancel flag. On shutdown the listener closes, what runs is finished, and then the process
+//! ends.
 //!
-//! What must never happen: a query on a thread that serves sockets; an answer of 500 for a client's mistake.
+//! What must never happen: a long query on a thread that serves sockets; an answer of 500 for a client's mistake.
 
 mod body;
 mod errors;
@@ -20,9 +21,8 @@ pub use queries::Running;
 pub use token::with_token;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use std::sync::Arc;
@@ -98,20 +98,8 @@ impl Service {
             .route("/loader/{id}", get(loader::status).delete(loader::cancel))
             .fallback(unknown_path)
             .method_not_allowed_fallback(wrong_method)
-            .layer(middleware::from_fn_with_state(self.clone(), refuse_large_bodies))
-            .layer(DefaultBodyLimit::disable())
             .with_state(self)
     }
-}
-
-/// Refuses a body that says it is too large before any of it is read. `body` counts those that don't say.
-async fn refuse_large_bodies(State(service): State<Service>, request: Request, next: Next) -> Response {
-    let says =
-        request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
-    if says.is_some_and(|bytes| bytes > service.limits.body_bytes as u64) {
-        return errors::too_large(service.limits.body_bytes).into_response();
-    }
-    next.run(request).await
 }
 
 async fn unknown_path(request: Request) -> Failure {

@@ -26,14 +26,14 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
     let parameters = input::parameters(fields.json("parameters"))
         .map_err(|e| Failure::new(ErrorCode::InvalidParameter, e))?;
     let asked = Asked {
-        id: fields.text("queryId")?.unwrap_or_else(|| uuid::Uuid::new_v4().to_string()),
+        id: fields.text("queryId")?.unwrap_or_else(|| service.database.request_id().to_string()),
         language: Language::OpenCypher,
         text,
         parameters,
         timeout: fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis),
     };
-    let body = queries::run(&service, asked, |answer| {
-        serde_json::to_vec(&plain::Results { columns: &answer.columns, rows: &answer.rows })
+    let body = queries::run(&service, asked, |_, answer, output| {
+        serde_json::to_writer(output, &plain::Results { columns: &answer.columns, rows: &answer.rows })
     })
     .await?;
     Ok(json(StatusCode::OK, "application/json", body))

@@ -1,4 +1,11 @@
-//! Queries that run: a slot for each, a flag to cancel it, and the list that clients can ask for.
+//! Queries that run: a brief try where they arrive, or else a slot, a flag to cancel and a place in the list.
+//!
+//! Most requests are over in some microseconds, which is less than handing them to another thread costs. So each is
+//! tried on the thread that read it, within [`BRIEF`]; the engine gives up a try that is not brief, a write, or a text
+//! that it has not planned yet. Such a query gets a slot, stands in the list that clients can ask for, and runs on a
+//! thread of the blocking pool.
+//!
+//! What must never happen: a try that holds up the other connections of its thread for longer than `BRIEF` allows.
 
 use super::body::Fields;
 use super::{Failure, Limits, Service};
@@ -6,16 +13,18 @@ use axum::Json;
 use axum::extract::{Path, Request, State};
 use serde_json::json;
 use std::collections::HashMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegraph_engine::{Answer, Language, Parameters, Query};
+use tidegraph_engine::{Answer, Brief, Language, Parameters, Query};
 use tidegraph_types::ErrorCode;
 use tokio::sync::Semaphore;
 
 /// The running and waiting queries.
 pub struct Running {
-    slots: Semaphore,
+    slots: Arc<Semaphore>,
     waiting: AtomicUsize,
     most_waiting: usize,
     entries: Mutex<HashMap<String, Entry>>,
@@ -32,7 +41,7 @@ struct Entry {
 impl Running {
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
-            slots: Semaphore::new(limits.concurrent_queries),
+            slots: Arc::new(Semaphore::new(limits.concurrent_queries)),
             waiting: AtomicUsize::new(0),
             most_waiting: limits.queued_queries,
             entries: Mutex::default(),
@@ -45,17 +54,24 @@ impl Running {
     }
 }
 
-/// Takes a query off the list, and cancels it if it still runs: its handler was dropped, so its client is gone.
-struct Listed<'a> {
-    running: &'a Running,
-    id: &'a str,
-    cancel: Arc<AtomicBool>,
+/// Takes a query off the list. Goes with the query to its thread: what is on the list waits or runs.
+struct Listed {
+    running: Arc<Running>,
+    id: String,
 }
 
-impl Drop for Listed<'_> {
+impl Drop for Listed {
     fn drop(&mut self) {
-        self.cancel.store(true, Ordering::Relaxed);
-        self.running.entries().remove(self.id);
+        self.running.entries().remove(&self.id);
+    }
+}
+
+/// Cancels a query that still runs when its handler is dropped, for then its client is gone.
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -81,61 +97,182 @@ pub struct Asked {
     pub timeout: Option<Duration>,
 }
 
-/// Runs a query on a thread of its own and turns its answer into bytes there.
+impl Asked {
+    fn query<'a>(&'a self, service: &Service, cancel: Option<&'a AtomicBool>) -> Query<'a> {
+        let longest = service.limits.query_timeout;
+        Query {
+            language: self.language,
+            text: &self.text,
+            parameters: &self.parameters,
+            timeout: Some(self.timeout.map_or(longest, |asked| asked.min(longest))),
+            cancel,
+        }
+    }
+}
+
+/// What a query may use on a thread that serves sockets.
+const BRIEF: Brief = Brief { time: Duration::from_micros(500), memory_bytes: 256 << 10, rows: 1_024 };
+
+/// Answers up to this size are written on a thread that serves sockets; writing that much takes about as long as
+/// [`BRIEF`] allows.
+const BRIEF_ANSWER_BYTES: usize = 512 << 10;
+
+/// Where an answer is written to: bytes, up to a limit.
+pub struct Output {
+    bytes: Vec<u8>,
+    most: usize,
+}
+
+impl Output {
+    fn up_to(most: usize) -> Self {
+        Self { bytes: Vec::with_capacity(1_024), most }
+    }
+}
+
+impl io::Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() > self.most - self.bytes.len() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs a query and writes its answer. `write` is called again from the start where its output was too small.
 pub async fn run(
     service: &Service,
     asked: Asked,
-    write: impl FnOnce(&Answer) -> Result<Vec<u8>, serde_json::Error> + Send + 'static,
+    write: impl Fn(&Asked, &Answer, &mut Output) -> serde_json::Result<()> + Send + 'static,
+) -> Result<Vec<u8>, Failure> {
+    match try_briefly(service, &asked, &write) {
+        Tried::Done(result) => result.map_err(|failure| failure.of_request(&asked.id)),
+        Tried::Answered(answer) => {
+            let id = asked.id.clone();
+            on_a_thread_of_its_own(move || written(&asked, &answer, write))
+                .await
+                .map_err(|failure| failure.of_request(&id))
+        }
+        Tried::NotBrief => run_in_line(service, asked, write).await,
+    }
+}
+
+/// What came of a brief try.
+enum Tried {
+    /// The end.
+    Done(Result<Vec<u8>, Failure>),
+    /// An answer that is too large to be written here.
+    Answered(Answer),
+    /// Nothing; it is to be run in line.
+    NotBrief,
+}
+
+fn try_briefly(
+    service: &Service,
+    asked: &Asked,
+    write: impl Fn(&Asked, &Answer, &mut Output) -> serde_json::Result<()>,
+) -> Tried {
+    // The id of another query that runs is refused in line.
+    if service.running.entries().contains_key(&asked.id) {
+        return Tried::NotBrief;
+    }
+    let attempt = || match service.database.query_briefly(&asked.query(service, None), BRIEF) {
+        None => Tried::NotBrief,
+        Some(Err(error)) => Tried::Done(Err(error.into())),
+        Some(Ok(answer)) => {
+            let mut output = Output::up_to(BRIEF_ANSWER_BYTES);
+            match write(asked, &answer, &mut output) {
+                Ok(()) => Tried::Done(Ok(output.bytes)),
+                Err(_) => Tried::Answered(answer),
+            }
+        }
+    };
+    let tried = catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
+        let what = panic.downcast_ref::<String>().map(String::as_str);
+        let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+        Tried::Done(Err(defect(what)))
+    });
+    if !matches!(tried, Tried::NotBrief) {
+        service.running.accepted.fetch_add(1, Ordering::Relaxed);
+    }
+    tried
+}
+
+fn defect(what: impl std::fmt::Display) -> Failure {
+    Failure::new(ErrorCode::Internal, format!("the query ended by a defect: {what}"))
+}
+
+fn written(
+    asked: &Asked,
+    answer: &Answer,
+    write: impl Fn(&Asked, &Answer, &mut Output) -> serde_json::Result<()>,
+) -> Result<Vec<u8>, Failure> {
+    let mut output = Output::up_to(usize::MAX);
+    write(asked, answer, &mut output)
+        .map_err(|e| Failure::new(ErrorCode::Internal, format!("the answer could not be written: {e}")))?;
+    Ok(output.bytes)
+}
+
+async fn on_a_thread_of_its_own(
+    work: impl FnOnce() -> Result<Vec<u8>, Failure> + Send + 'static,
+) -> Result<Vec<u8>, Failure> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(defect(e)))
+}
+
+/// Puts a query on the list, waits for a slot, and runs it on a thread of its own.
+async fn run_in_line(
+    service: &Service,
+    asked: Asked,
+    write: impl Fn(&Asked, &Answer, &mut Output) -> serde_json::Result<()> + Send + 'static,
 ) -> Result<Vec<u8>, Failure> {
     let running = &service.running;
     let cancel = Arc::new(AtomicBool::new(false));
+    let id = asked.id.clone();
     let entry = Entry {
         language: asked.language,
         text: asked.text.clone(),
         cancel: cancel.clone(),
         started: service.database.now(),
     };
-    match running.entries().entry(asked.id.clone()) {
+    match running.entries().entry(id.clone()) {
         std::collections::hash_map::Entry::Occupied(_) => {
-            let message = format!("a query with id {:?} runs already", asked.id);
+            let message = format!("a query with id {id:?} runs already");
             return Err(Failure::new(ErrorCode::InvalidParameter, message));
         }
         std::collections::hash_map::Entry::Vacant(place) => {
             place.insert(entry);
         }
     }
-    let listed = Listed { running, id: &asked.id, cancel: cancel.clone() };
+    let listed = Listed { running: running.clone(), id: id.clone() };
+    let _leaving = CancelOnDrop(cancel.clone());
     let waiting = running.waiting.fetch_add(1, Ordering::Relaxed);
     let in_line = Waiting(&running.waiting);
     if waiting >= running.most_waiting {
         let message = format!("{waiting} queries wait already");
-        return Err(Failure::new(ErrorCode::TooManyRequests, message).of_request(&asked.id));
+        return Err(Failure::new(ErrorCode::TooManyRequests, message).of_request(&id));
     }
     // The time in line does not count against the query's limit: it starts when the query does.
-    let slot = running.slots.acquire().await;
+    let slot = running.slots.clone().acquire_owned().await.map_err(defect)?;
     drop(in_line);
     running.accepted.fetch_add(1, Ordering::Relaxed);
-    let database = service.database.clone();
-    let timeout = asked.timeout.map_or(service.limits.query_timeout, |t| t.min(service.limits.query_timeout));
-    let (language, text, parameters) = (asked.language, asked.text.clone(), asked.parameters);
-    let task = tokio::task::spawn_blocking(move || {
-        let query = Query {
-            language,
-            text: &text,
-            parameters: &parameters,
-            timeout: Some(timeout),
-            cancel: Some(&cancel),
-        };
-        let answer = database.query(&query)?;
-        write(&answer)
-            .map_err(|e| Failure::new(ErrorCode::Internal, format!("the answer could not be written: {e}")))
-    });
-    let result = task.await.unwrap_or_else(|e| {
-        Err(Failure::new(ErrorCode::Internal, format!("the query ended by a defect: {e}")))
-    });
-    drop(slot);
-    drop(listed);
-    result.map_err(|failure| failure.of_request(&asked.id))
+    let whole = service.clone();
+    let result = on_a_thread_of_its_own(move || {
+        // Held until the thread is done, which may be after the client has gone.
+        let _held = (slot, listed);
+        let answer = whole.database.query(&asked.query(&whole, Some(&cancel)))?;
+        written(&asked, &answer, write)
+    })
+    .await;
+    result.map_err(|failure| failure.of_request(&id))
 }
 
 /// `GET /{language}/status`: the list, or with `cancelQuery` and `queryId` the end of one.

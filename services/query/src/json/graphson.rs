@@ -1,6 +1,7 @@
 //! GraphSON, TinkerPop's JSON: version 3 with types, and the untyped form that versions 1 and 2 share.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use smallvec::SmallVec;
 use tidegraph_types::{EdgeData, Path, PropertyRef, Str, Value, VertexData};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -28,6 +29,30 @@ pub struct TypedList<'a>(pub &'a [Value]);
 impl Serialize for TypedList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Tagged("g:List", Items(self.0)).serialize(serializer)
+    }
+}
+
+/// The first value of each row as a list, typed.
+pub struct TypedColumn<'a>(pub &'a [Vec<Value>]);
+
+impl Serialize for TypedColumn<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct Firsts<'a>(&'a [Vec<Value>]);
+        impl Serialize for Firsts<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_seq(self.0.iter().filter_map(|row| row.first().map(Typed)))
+            }
+        }
+        Tagged("g:List", Firsts(self.0)).serialize(serializer)
+    }
+}
+
+/// The first value of each row as a list, untyped.
+pub struct UntypedColumn<'a>(pub &'a [Vec<Value>]);
+
+impl Serialize for UntypedColumn<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().filter_map(|row| row.first().map(Untyped)))
     }
 }
 
@@ -70,7 +95,21 @@ impl Serialize for Float {
 
 /// Vertex properties have ids in TinkerPop. Ours are a hash of owner, key and value: stable, and nothing is stored.
 fn property_id(owner: &str, key: &str, value: &Value) -> i32 {
-    xxh3_64(format!("{owner}\0{key}\0{value:?}").as_bytes()) as i32
+    let mut bytes: SmallVec<[u8; 128]> = SmallVec::new();
+    for part in [owner, key] {
+        bytes.extend_from_slice(part.as_bytes());
+        bytes.push(0);
+    }
+    bytes.extend_from_slice(value.type_name().as_bytes());
+    bytes.push(0);
+    match value {
+        Value::String(text) => bytes.extend_from_slice(text.as_bytes()),
+        other => match other.as_i64() {
+            Some(int) => bytes.extend_from_slice(&int.to_le_bytes()),
+            None => bytes.extend_from_slice(format!("{other:?}").as_bytes()),
+        },
+    }
+    xxh3_64(&bytes) as i32
 }
 
 fn vertex_label(data: &VertexData) -> String {
