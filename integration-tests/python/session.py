@@ -1,25 +1,29 @@
-"""Types into the interactive session of `tidegraph query` on a pseudo terminal, and prints all that it shows.
+"""Runs a command on a pseudo terminal, types into it where it prompts, and prints all that it shows.
 
-Usage: session.py BINARY ENDPOINT < what is typed, a line each
+Usage: session.py COMMAND... < what is typed, a line each
 """
 
+import fcntl
 import os
 import pty
 import select
+import struct
 import sys
+import termios
 import time
 
 PROMPTS = ("tidegraph> ", "         > ")
-LONGEST_S = 30
+LONGEST_S = 120
+SIZE = struct.pack("HHHH", 40, 120, 0, 0)
 
 
 def main():
-    binary, endpoint = sys.argv[1:]
+    command = sys.argv[1:]
     lines = sys.stdin.read().splitlines()
     child, terminal = pty.fork()
     if child == 0:
-        os.environ["TERM"] = "dumb"
-        os.execv(binary, [binary, "query", "--endpoint", endpoint])
+        fcntl.ioctl(0, termios.TIOCSWINSZ, SIZE)
+        os.execv(command[0], command)
     shown, seen, deadline = "", 0, time.monotonic() + LONGEST_S
     while time.monotonic() < deadline:
         ready, _, _ = select.select([terminal], [], [], 0.2)

@@ -11,12 +11,30 @@ import { dataPath, dataUri, LIBRARY } from "../src/data.ts";
 import { binary, freePort, type RunOptions, runBinary, Server } from "../src/server.ts";
 
 const python = process.env.TIDEGRAPH_PYTHON;
+const noPython = { skip: python ? false : "there is no Python" };
 
 /** A folder that is gone when the test ends. */
 async function folder(t: TestContext): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "tidegraph-cli-"));
   t.after(() => rm(path, { recursive: true, force: true }));
   return path;
+}
+
+/** Runs the binary on a pseudo terminal, typing a line at each prompt. */
+function onTerminal(args: readonly string[], lines: readonly string[], env: Record<string, string>) {
+  return new Promise<{ code: number | null; shown: string }>((done) => {
+    const script = fileURLToPath(new URL("../python/session.py", import.meta.url));
+    const child = spawn(python ?? "", [script, binary(), ...args], {
+      stdio: ["pipe", "pipe", "inherit"],
+      env: { ...process.env, ...env },
+    });
+    let shown = "";
+    child.stdout.on("data", (chunk) => {
+      shown += chunk;
+    });
+    child.on("close", (code) => done({ code, shown }));
+    child.stdin.end(lines.map((line) => `${line}\n`).join(""));
+  });
 }
 
 test("query", async (t) => {
@@ -99,22 +117,10 @@ test("query", async (t) => {
     }
   });
 
-  await t.test("a session on a terminal", { skip: python ? false : "there is no Python" }, async (t) => {
+  await t.test("a session on a terminal", noPython, async (t) => {
     const home = await folder(t);
-    const session = (lines: readonly string[]) =>
-      new Promise<{ code: number | null; shown: string }>((done) => {
-        const script = fileURLToPath(new URL("../python/session.py", import.meta.url));
-        const child = spawn(python ?? "", [script, binary(), server.endpoint], {
-          stdio: ["pipe", "pipe", "inherit"],
-          env: { ...process.env, HOME: home },
-        });
-        let shown = "";
-        child.stdout.on("data", (chunk) => {
-          shown += chunk;
-        });
-        child.on("close", (code) => done({ code, shown }));
-        child.stdin.end(`${lines.join("\n")}\n`);
-      });
+    const command = ["query", "--endpoint", server.endpoint];
+    const session = (lines: readonly string[]) => onTerminal(command, lines, { HOME: home, TERM: "dumb" });
     const first = await session([
       ":help",
       ":csv",
@@ -196,6 +202,23 @@ test("load and status", async (t) => {
     assert.match(shown.stdout, new RegExp(`edges\\s+${LIBRARY.edges}`));
     const json = await runBinary(["status", "--endpoint", server.endpoint, "--json"]);
     assert.equal(JSON.parse(json.stdout).tidegraph.edges, LIBRARY.edges);
+  });
+
+  await t.test("on a terminal, how far it is, how fast, and the time left", noPython, async (t) => {
+    // Larger and larger, until it takes long enough to be seen in the middle.
+    const middle = /([\d.]+ [KMG]iB)\/([\d.]+ [KMG]iB) [\d.]+ [KMG]iB\/s [1-9]\d* records \d+\w* left/;
+    for (let scale = 1_000; ; scale *= 4) {
+      const out = await folder(t);
+      const generated = await runBinary(["generate", "identity", "--scale", String(scale), "--out", out]);
+      assert.equal(generated.code, 0, generated.stderr);
+      const command = ["load", "--endpoint", server.endpoint, out];
+      const { code, shown } = await onTerminal(command, [], { TERM: "xterm" });
+      assert.equal(code, 0, shown);
+      assert.match(shown, /LOAD_COMPLETED [0-9a-f-]{36}: \d+ records/);
+      const [, read, total] = middle.exec(shown) ?? [];
+      if (read !== undefined && read !== total) break;
+      assert.ok(scale < 50_000, `no progress in ${JSON.stringify(shown)}`);
+    }
   });
 });
 

@@ -97,6 +97,18 @@ test("bad requests", async (t) => {
       "MethodNotAllowedException",
     );
     await refusal(await fetch(`${endpoint}/status`, { method: "DELETE" }), "MethodNotAllowedException");
+    for (const [method, path, allowed] of [
+      ["PUT", "/openCypher", ["GET", "HEAD", "POST"]],
+      ["DELETE", "/gremlin", ["GET", "HEAD", "POST"]],
+      ["POST", "/status", ["GET", "HEAD"]],
+      ["PUT", "/loader", ["DELETE", "GET", "HEAD", "POST"]],
+      ["PUT", "/gremlin/status/some-query", ["DELETE", "GET", "HEAD"]],
+    ] as const) {
+      const answer = await fetch(`${endpoint}${path}`, { method });
+      const named = answer.headers.get("allow")?.split(/, */).sort();
+      assert.deepEqual(named, allowed, `${method} ${path}`);
+      assert.match(await refusal(answer, "MethodNotAllowedException"), new RegExp(method));
+    }
   });
 
   await t.test("a body over the limit is refused before it is read, and while it is", async () => {
