@@ -29,7 +29,8 @@ let interrupted = false;
  *
  * @param {string} program
  * @param {readonly string[]} args
- * @param {{ env?: Record<string, string | undefined>, cwd?: string }} [options]
+ * @param {{ env?: Record<string, string | undefined>, cwd?: string, quiet?: boolean }} [options] `quiet` drops what it prints,
+ *   but not its errors
  * @returns {Promise<void>}
  */
 export function run(program, args, options = {}) {
@@ -37,7 +38,7 @@ export function run(program, args, options = {}) {
     const child = spawn(program, args, {
       cwd: options.cwd ?? root,
       env: { ...environment, ...options.env },
-      stdio: "inherit",
+      stdio: options.quiet ? ["inherit", "ignore", "inherit"] : "inherit",
     });
     /** @param {NodeJS.Signals} signal */
     const passOn = (signal) => {

@@ -65,8 +65,9 @@ async function generateSample() {
   const unfinished = `${sample}.unfinished`;
   rmSync(unfinished, { recursive: true, force: true });
   const args = ["--scale", "200", "--seed", "7", "--format", "gremlin-csv", "--out", unfinished];
-  await run(binary, ["generate", "identity", ...args]);
+  await run(binary, ["generate", "identity", ...args], { quiet: true });
   renameSync(unfinished, sample);
+  console.log(`a small identity graph is in ${sample}`);
 }
 
 async function ready() {
@@ -123,6 +124,7 @@ async function sayWhatToTry() {
     query: "MATCH (g:GoldenEntity) RETURN g.first_name AS name, id(g) AS id ORDER BY id LIMIT 1",
   });
   const id = results[0]?.id ?? "ID";
+  const elsewhere = port === "8182" ? "" : ` --endpoint ${endpoint}`;
   console.log(`
 Tidegraph answers at ${endpoint}; the graph has ${count} vertices. Try:
 
@@ -131,7 +133,7 @@ Tidegraph answers at ${endpoint}; the graph has ${count} vertices. Try:
   curl ${endpoint}/gremlin -H 'content-type: application/json' \\
        -d '{"gremlin": "g.V(\\"${id}\\").out(\\"HAS_PARTNER\\").elementMap(\\"type\\")"}'
 
-  ${binary} query      (a prompt; --help says more)
+  ${binary} query${elsewhere}      (a prompt; --help says more)
 
 Load your own: copy CSV files (Gremlin's or openCypher's headers) into ${drop}/NAME/,
 then say that they are complete: touch ${drop}/NAME/_SUCCESS
