@@ -18,13 +18,11 @@
 
 mod adjacency;
 pub mod checkpoint;
-mod content;
 mod error;
-mod labels;
 mod memory;
 mod partition;
 mod prefetch;
-mod scalar;
+mod properties;
 mod slab;
 mod slot_index;
 mod stamps;

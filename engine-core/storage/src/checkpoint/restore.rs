@@ -2,7 +2,7 @@
 
 use super::manifest::{damaged, numbered, numbers, object_error};
 use super::{FORMAT, Manifest, ManifestPartition, PARTITION_MAGIC};
-use crate::partition::{Partition, Tally, cells_of, edge_cells_of};
+use crate::partition::{Partition, Tally, content_of, edge_content_of};
 use crate::{Error, Store, StoreConfig};
 use std::io::{BufReader, Read};
 use tidegraph_platform::Objects;
@@ -203,16 +203,16 @@ impl Reader<'_> {
         self.belongs_here(gui)?;
         if !image.continued {
             let labels: Vec<Token> = image.labels.into_iter().map(Token).collect();
-            let cells = cells_of(image.properties).map_err(|e| e.to_string())?;
-            if !self.partition.restore_vertex(self.tally, gui, Str::from(image.id), &labels, cells) {
+            let content = content_of(image.properties).map_err(|e| e.to_string())?;
+            if !self.partition.restore_vertex(self.tally, gui, Str::from(image.id), &labels, &content) {
                 return Err(format!("vertex {gui} stands there twice"));
             }
         }
         for out in image.out_edges {
             let edge =
                 Edge { sid: Sid(out.sid), source: gui, target: Gui(out.target), label: Token(out.label) };
-            let cells = edge_cells_of(out.properties).map_err(|e| e.to_string())?;
-            if !self.partition.restore_out(self.tally, &edge, out.id.map(Str::from), cells) {
+            let content = edge_content_of(out.properties).map_err(|e| e.to_string())?;
+            if !self.partition.restore_out(self.tally, &edge, out.id.map(Str::from), &content) {
                 return Err(format!("edge {} comes before its vertex {gui}", edge.sid));
             }
         }

@@ -3,13 +3,13 @@
 //! Writing goes on slot by slot from a [`Progress`]; between two blocks the lock is free and the partition may change:
 //! what a pinned version sees keeps its slot and its order. Restoring fills an empty partition with settled records.
 
-use super::{Body, EdgeIdEntry, EdgeRecord, Filter, Node, Partition, Place, Tally, Want};
-use crate::adjacency::{Adjacency, Link};
-use crate::scalar::{Cell, Scalar};
+use super::{EdgeIdEntry, Filter, Partition, Place, Tally, Want};
+use crate::adjacency::Link;
+use crate::properties::{self, Content, Entry, Owner, Row, Scalar, Values};
 use crate::stamps::SETTLED;
-use thin_vec::ThinVec;
+use crossbeam_epoch::pin;
 use tidegraph_apl::Expansion;
-use tidegraph_types::{Cardinality, Direction, Edge, Gui, Str, Token, Value, Version};
+use tidegraph_types::{Cardinality, Direction, Edge, Gui, Str, Token, Version};
 use tidegraph_wire::proto::{
     CheckpointBlock, EdgeImage, EdgeProperty, InEdgeImage, PropertyImage, VertexImage,
 };
@@ -30,17 +30,27 @@ pub(crate) struct Progress {
     pub edges: u64,
 }
 
-fn property_images(cells: &[Cell]) -> Result<Vec<PropertyImage>, Error> {
+fn property_images(row: &Row<'_>) -> Result<Vec<PropertyImage>, Error> {
     let mut images: Vec<PropertyImage> = Vec::new();
-    for run in cells.chunk_by(|a, b| a.key == b.key) {
-        let values = run.iter().map(|cell| value::encode(&Value::from(&cell.value)));
-        images.push(PropertyImage {
-            key: run[0].key.0,
-            cardinality: value::encode_cardinality(run[0].cardinality).into(),
-            values: values.collect::<Result<_, _>>()?,
-        });
-    }
-    Ok(images)
+    let mut result = Ok(());
+    row.for_each(properties::Want::ALL, |key, cardinality, stored| {
+        let stored = match value::encode(&stored) {
+            Ok(stored) => stored,
+            Err(error) => {
+                result = Err(error);
+                return;
+            }
+        };
+        match images.last_mut() {
+            Some(last) if last.key == key.0 => last.values.push(stored),
+            _ => images.push(PropertyImage {
+                key: key.0,
+                cardinality: value::encode_cardinality(cardinality).into(),
+                values: vec![stored],
+            }),
+        }
+    });
+    result.map(|()| images)
 }
 
 impl Partition {
@@ -63,16 +73,17 @@ impl Partition {
             let image = if continued {
                 Some(VertexImage { gui: self.node(slot).gui.0, continued, ..VertexImage::default() })
             } else {
-                self.read_vertex(slot, at, |id, labels, cells| {
-                    Ok::<_, Error>(VertexImage {
-                        gui: self.node(slot).gui.0,
-                        id: id.as_ref().map_or_else(String::new, Str::to_string),
-                        labels: self.label_sets.get(labels).iter().map(|label| label.0).collect(),
-                        properties: property_images(cells)?,
-                        ..VertexImage::default()
+                self.read_vertex(slot, at, properties::Want::ALL, &pin())
+                    .map(|row| {
+                        Ok::<_, Error>(VertexImage {
+                            gui: self.node(slot).gui.0,
+                            id: row.id().map_or_else(String::new, |id| id.to_string()),
+                            labels: row.labels().iter().map(|label| label.0).collect(),
+                            properties: property_images(&row)?,
+                            ..VertexImage::default()
+                        })
                     })
-                })
-                .transpose()?
+                    .transpose()?
             };
             let Some(mut image) = image else {
                 progress.slot += 1;
@@ -110,21 +121,17 @@ impl Partition {
                 });
                 continue;
             }
-            let content = self.read_edge(&edge, at, |id, cells| {
-                let property = |cell: &Cell| {
-                    let value = value::encode(&Value::from(&cell.value))?;
-                    Ok(EdgeProperty { key: cell.key.0, value: Some(value) })
-                };
-                let properties: Result<Vec<_>, Error> = cells.iter().map(property).collect();
-                (id.map(Str::to_string), properties)
-            });
-            let (id, properties) = content.unwrap_or((None, Ok(Vec::new())));
+            let guard = pin();
+            let row = self.read_edge(&edge, at, properties::Want::ALL, &guard).flatten();
+            let images = row.as_ref().map(property_images).transpose()?.unwrap_or_default();
+            let property =
+                |mut image: PropertyImage| EdgeProperty { key: image.key, value: image.values.pop() };
             image.out_edges.push(EdgeImage {
                 sid: edge.sid.0,
                 target: edge.target.0,
                 label: edge.label.0,
-                id,
-                properties: properties?,
+                id: row.as_ref().and_then(Row::id).map(|id| id.to_string()),
+                properties: images.into_iter().map(property).collect(),
             });
         }
         Ok(())
@@ -141,7 +148,8 @@ impl Partition {
     /// The user-chosen id of an edge at a version, with the edge.
     pub fn edge_with_its_id(&self, entry: &EdgeIdEntry, at: Version) -> Option<(Edge, Str)> {
         let edge = self.find_edge(entry.source, entry.sid, at)?;
-        let id = self.read_edge(&edge, at, |id, _| id.cloned())??;
+        let guard = pin();
+        let id = self.read_edge(&edge, at, properties::Want::ID, &guard)??.id()?;
         Some((edge, id))
     }
 
@@ -152,24 +160,17 @@ impl Partition {
         gui: Gui,
         id: Str,
         labels: &[Token],
-        cells: ThinVec<Cell>,
+        content: &Content,
     ) -> bool {
         if self.slot(gui).is_some() {
             return false;
         }
-        let set = self.label_sets.intern(labels);
-        let slot = self.nodes.insert(Node {
-            gui,
-            out: Adjacency::Empty,
-            inward: Adjacency::Empty,
-            labels: set,
-            state: SETTLED,
-        });
-        self.bodies.insert(Body { id: Some(id), cells });
-        self.by_gui.insert(&mut self.turn, gui.0, slot);
+        let guard = pin();
+        let (keeper, desk) = self.desk(&guard);
+        let place = keeper.insert(desk, None, Owner::Vertex(gui), Some(&id), labels, content, None);
+        self.insert_node(gui, place);
         tally.vertices += 1;
         for &label in labels {
-            self.members.insert(label, slot);
             *tally.vertices_by_label.entry(label).or_default() += 1;
         }
         true
@@ -181,14 +182,13 @@ impl Partition {
         tally: &mut Tally,
         edge: &Edge,
         id: Option<Str>,
-        cells: ThinVec<Cell>,
+        content: &Content,
     ) -> bool {
         let Some(slot) = self.slot(edge.source) else { return false };
         let link = Link { neighbour: edge.target, sid: edge.sid, label: edge.label, stamp: SETTLED };
         self.nodes.get_mut(slot).out.push(link, Version(0), &self.stamps);
-        if id.is_some() || !cells.is_empty() {
-            let record = self.edges.insert(EdgeRecord { sid: edge.sid, state: SETTLED, id, cells });
-            self.by_sid.insert(&mut self.turn, super::sid_hash(edge.sid), record);
+        if id.is_some() || !content.entries.is_empty() {
+            self.insert_edge(&pin(), None, edge.sid, id.as_ref(), content);
         }
         tally.edges += 1;
         *tally.edges_by_label.entry(edge.label).or_default() += 1;
@@ -204,26 +204,27 @@ impl Partition {
     }
 }
 
-/// The cells of property images.
-pub(crate) fn cells_of(images: Vec<PropertyImage>) -> Result<ThinVec<Cell>, Error> {
-    let mut cells = ThinVec::with_capacity(images.iter().map(|image| image.values.len()).sum());
+/// The content of property images.
+pub(crate) fn content_of(images: Vec<PropertyImage>) -> Result<Content, Error> {
+    let mut entries = Vec::with_capacity(images.len());
     for image in images {
         let cardinality = value::decode_cardinality(image.cardinality)?;
-        for one in image.values {
-            let value = Scalar::from(&value::decode(one)?);
-            cells.push(Cell { value, key: Token(image.key), cardinality });
+        let values: Result<Vec<Scalar>, Error> =
+            image.values.into_iter().map(|one| Ok(Scalar::from(&value::decode(one)?))).collect();
+        if let Some(values) = Values::of(values?) {
+            entries.push(Entry { key: Token(image.key), cardinality, values });
         }
     }
-    Ok(cells)
+    Ok(Content { entries })
 }
 
-/// The cells of edge properties.
-pub(crate) fn edge_cells_of(properties: Vec<EdgeProperty>) -> Result<ThinVec<Cell>, Error> {
-    let mut cells = ThinVec::with_capacity(properties.len());
+/// The content of edge properties.
+pub(crate) fn edge_content_of(properties: Vec<EdgeProperty>) -> Result<Content, Error> {
+    let mut entries = Vec::with_capacity(properties.len());
     for property in properties {
         let value = property.value.ok_or(Error::Missing { message: "EdgeProperty", field: "value" })?;
-        let value = Scalar::from(&value::decode(value)?);
-        cells.push(Cell { value, key: Token(property.key), cardinality: Cardinality::Single });
+        let values = Values::One(Scalar::from(&value::decode(value)?));
+        entries.push(Entry { key: Token(property.key), cardinality: Cardinality::Single, values });
     }
-    Ok(cells)
+    Ok(Content { entries })
 }

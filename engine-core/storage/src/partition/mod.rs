@@ -5,15 +5,14 @@
 //!
 //! | what | bytes |
 //! |---|---|
-//! | vertex: node, one cache line (GUI, both adjacency lists, label set, state) | 64 |
-//! | vertex: body (id, pointer to properties) | 32 |
+//! | vertex: node, one cache line (GUI, both adjacency lists, place of its row) | 64 |
+//! | vertex: row (GUI, id of up to 12 bytes) | 24 |
 //! | vertex: entry of the GUI index (8, at a load of 3/8 to 3/4) | 11–21 |
-//! | vertex: membership of a label (bitmap) | 0.1–2 a label |
 //! | edge: an entry at each end, inline for the first of a list | 0 or 24, twice |
-//! | edge with an id or properties: record and index entry | 48 + 11–21 |
+//! | edge with an id or properties: row (SID, and id if it has one) and index entry | 8 or 24, + 11–21 |
 //! | edge id that the user chose: index entry | 24 + 11–21 |
-//! | property value | 32, and 16 for each element that has any |
-//! | string longer than 23 bytes | length + 16 |
+//! | property value | 1, 2, 4, 8 or 16 by its type (see [`crate::properties`]); labels and keys: nothing a row |
+//! | string longer than 12 bytes | length, above 23 bytes 16 more |
 //! | entry of a hub (more than 64 edges one way) | 24 + 11–21 |
 //!
 //! Roles: this file holds the records and finds them; `write` applies changes, `read` answers at a version,
@@ -28,23 +27,21 @@ mod read;
 mod reclaim;
 mod write;
 
-pub(crate) use image::{Progress, cells_of, edge_cells_of};
-pub(crate) use read::{Filter, Place, Want, pass_all};
+pub(crate) use image::{Progress, content_of, edge_content_of};
+pub(crate) use read::{Filter, Place, Want};
 pub(crate) use write::{Tally, Writer};
 
 use crate::adjacency::Adjacency;
-use crate::content::{self, Content, Histories, Seen};
-use crate::labels::{LabelSets, Members};
-use crate::scalar::Cell;
+use crate::properties::{self, Desk, Keeper, Owner, PageTable};
 use crate::slab::Slab;
 use crate::slot_index::SlotIndex;
 use crate::stamps::Stamps;
 use crate::turn::Turn;
-use crossbeam_epoch::pin;
+use crossbeam_epoch::{Guard, pin};
 use reclaim::{Sweep, Touch};
 use std::collections::VecDeque;
-use thin_vec::ThinVec;
-use tidegraph_types::{Gui, Sid, Str, Version};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tidegraph_types::{Gui, Sid, Version};
 
 /// What a traversal needs of a vertex: one cache line.
 #[repr(align(64))]
@@ -52,27 +49,41 @@ pub(crate) struct Node {
     pub gui: Gui,
     pub out: Adjacency,
     pub inward: Adjacency,
-    /// Number of the newest label set.
-    pub labels: u32,
-    /// See [`crate::content`].
-    pub state: u32,
+    /// Place of the newest row.
+    pub row: RowRef,
 }
 
 const _: () = assert!(size_of::<Node>() == 64);
 
-/// The rest of a vertex, under the same slot.
-#[derive(Default)]
-pub(crate) struct Body {
-    pub id: Option<Str>,
-    pub cells: ThinVec<Cell>,
-}
+/// Where a vertex's row is: nothing, a place and one, or a mark that the node itself is free.
+pub(crate) struct RowRef(AtomicU64);
 
-/// An edge that has an id or properties, or had some.
-pub(crate) struct EdgeRecord {
-    pub sid: Sid,
-    pub state: u32,
-    pub id: Option<Str>,
-    pub cells: ThinVec<Cell>,
+impl RowRef {
+    const FREE: u64 = u64::MAX;
+
+    pub fn none() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    fn free() -> Self {
+        Self(AtomicU64::new(Self::FREE))
+    }
+
+    #[inline]
+    pub fn get(&self) -> Option<properties::Place> {
+        match self.0.load(Ordering::Acquire) {
+            0 | Self::FREE => None,
+            place => Some(properties::Place((place - 1) as u32)),
+        }
+    }
+
+    fn set(&self, place: Option<properties::Place>) {
+        self.0.store(place.map_or(0, |place| u64::from(place.0) + 1), Ordering::Release);
+    }
+
+    fn is_free(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::FREE
+    }
 }
 
 /// Where the edge of a user-chosen id may be: the record there has the last word.
@@ -89,13 +100,11 @@ pub(crate) struct Partition {
     turn: Turn,
     by_gui: SlotIndex,
     nodes: Slab<Node>,
-    bodies: Slab<Body>,
-    histories: Histories,
-    label_sets: LabelSets,
-    members: Members,
+    /// Rows of vertices, and of edges that have ids or properties.
+    rows: PageTable,
+    keeper: Keeper,
+    /// Places of the rows of edges.
     by_sid: SlotIndex,
-    edges: Slab<EdgeRecord>,
-    edge_histories: Histories,
     by_edge_id: SlotIndex,
     edge_ids: Slab<EdgeIdEntry>,
     stamps: Stamps,
@@ -153,14 +162,12 @@ impl Partition {
         self.nodes.get(slot)
     }
 
+    /// Asks for what is read of a vertex.
     #[inline]
-    pub fn prefetch_body(&self, slot: u32) {
-        self.bodies.prefetch(slot);
-    }
-
-    #[inline]
-    pub fn prefetch_cells(&self, slot: u32) {
-        crate::prefetch::address(self.bodies.get(slot).cells.as_ptr());
+    pub fn prefetch_row(&self, slot: u32, want: properties::Want<'_>, guard: &Guard) {
+        if let Some(place) = self.nodes.get(slot).row.get() {
+            self.rows.prefetch(place, want, guard);
+        }
     }
 
     /// One more than the highest vertex slot.
@@ -168,16 +175,13 @@ impl Partition {
         self.nodes.end()
     }
 
-    pub fn label_sets(&self) -> &LabelSets {
-        &self.label_sets
+    pub fn rows(&self) -> &PageTable {
+        &self.rows
     }
 
-    pub fn members(&self) -> &Members {
-        &self.members
-    }
-
-    fn edge_slot(&self, sid: Sid) -> Option<u32> {
-        self.by_sid.find(sid_hash(sid), &pin(), |slot| self.edges.get(slot).sid == sid)
+    fn edge_place(&self, sid: Sid, guard: &Guard) -> Option<properties::Place> {
+        let is_of = |place| self.rows.is_of(Owner::Edge(sid), properties::Place(place), guard);
+        self.by_sid.find(sid_hash(sid), guard, is_of).map(properties::Place)
     }
 
     /// Asks for the index line of an edge record.
@@ -186,40 +190,26 @@ impl Partition {
         self.by_sid.prefetch(sid_hash(sid), &pin());
     }
 
-    /// Asks for the record that an edge probably has.
+    /// Asks for the row that an edge probably has.
     #[inline]
-    pub fn prefetch_edge(&self, sid: Sid) {
-        self.by_sid.find(sid_hash(sid), &pin(), |slot| {
-            self.edges.prefetch(slot);
+    pub fn prefetch_edge(&self, sid: Sid, want: properties::Want<'_>, guard: &Guard) {
+        self.by_sid.find(sid_hash(sid), guard, |place| {
+            self.rows.prefetch(properties::Place(place), want, guard);
             true
         });
     }
 
-    fn see_vertex(&self, slot: u32, at: Version) -> Seen {
-        let node = self.nodes.get(slot);
-        content::see(node.state, slot, &self.histories, &self.stamps, at, || {
-            let body = self.bodies.get(slot);
-            Content { id: body.id.clone(), cells: body.cells.clone(), labels: node.labels }
-        })
+    /// The page table and its writer, to change it.
+    fn desk<'g>(&'g mut self, guard: &'g Guard) -> (&'g mut Keeper, Desk<'g>) {
+        (&mut self.keeper, Desk { table: &self.rows, guard })
     }
 
-    fn see_edge(&self, slot: u32, at: Version) -> Seen {
-        let record = self.edges.get(slot);
-        content::see(record.state, slot, &self.edge_histories, &self.stamps, at, || Content {
-            id: record.id.clone(),
-            cells: record.cells.clone(),
-            labels: 0,
-        })
-    }
-
-    /// Whether the newest content of a vertex is present.
-    fn present(&self, slot: u32) -> bool {
-        content::present(self.nodes.get(slot).state, slot, &self.histories)
-    }
-
-    /// Slot of a vertex that is present now.
-    fn present_slot(&self, gui: Gui) -> Option<u32> {
-        self.slot(gui).filter(|&slot| self.present(slot))
+    /// Slot of a vertex that is present now, and the place of its row.
+    fn present_slot(&self, gui: Gui, guard: &Guard) -> Option<(u32, properties::Place)> {
+        let slot = self.slot(gui)?;
+        let place = self.nodes.get(slot).row.get()?;
+        let desk = Desk { table: &self.rows, guard };
+        self.keeper.is_present(desk, place).then_some((slot, place))
     }
 
     /// Candidates for a user-chosen edge id with this hash.
@@ -236,32 +226,19 @@ impl Partition {
     /// Adds up what the partition takes. Walks all of it: for people, not for each request.
     pub fn add_memory(&self, memory: &mut crate::Memory) {
         memory.indexes += self.by_gui.bytes() + self.by_sid.bytes() + self.by_edge_id.bytes();
-        memory.vertices += self.nodes.bytes() + self.bodies.bytes();
-        memory.edges += self.edges.bytes();
         memory.edge_ids += self.edge_ids.bytes();
-        memory.labels += self.label_sets.bytes() + self.members.bytes();
+        let guard = pin();
+        let rows = self.keeper.bytes(Desk { table: &self.rows, guard: &guard });
+        memory.vertices += self.nodes.bytes() + rows.vertices;
+        memory.edges += rows.edges;
+        memory.properties += rows.properties;
+        memory.ids += rows.ids;
+        memory.labels += rows.sets;
         for slot in 0..self.nodes.end() {
-            let (node, body) = (self.nodes.get(slot), self.bodies.get(slot));
+            let node = self.nodes.get(slot);
             memory.adjacency += node.out.bytes() + node.inward.bytes();
-            memory.properties += content::cells_bytes(&body.cells);
-            memory.ids += body.id.as_ref().map_or(0, heap_bytes);
         }
-        for slot in 0..self.edges.end() {
-            let record = self.edges.get(slot);
-            memory.properties += content::cells_bytes(&record.cells);
-            memory.ids += record.id.as_ref().map_or(0, heap_bytes);
-        }
-        memory.versions += self.stamps.bytes()
-            + self.touched.capacity() * size_of::<(Version, Touch)>()
-            + self
-                .histories
-                .values()
-                .chain(self.edge_histories.values())
-                .map(|history| 64 + history.bytes())
-                .sum::<usize>();
+        memory.versions +=
+            self.stamps.bytes() + self.touched.capacity() * size_of::<(Version, Touch)>() + rows.versions;
     }
-}
-
-fn heap_bytes(text: &Str) -> usize {
-    if text.is_heap_allocated() { text.len() + 16 } else { 0 }
 }

@@ -2,10 +2,10 @@
 
 use super::Partition;
 use crate::adjacency::{Adjacency, Entry, Hub, visible};
-use crate::content::Seen;
-use crate::scalar::Cell;
-use tidegraph_apl::{Expansion, PropertyPredicate};
-use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token, Value, Version};
+use crate::properties::{self, Owner, Row};
+use crossbeam_epoch::{Guard, pin};
+use tidegraph_apl::{Expansion, Projection, PropertyPredicate};
+use tidegraph_types::{Direction, Edge, Gui, Sid, Token, Version};
 
 /// Which edge labels are followed.
 #[derive(Clone, Copy)]
@@ -230,64 +230,54 @@ impl Partition {
         loops
     }
 
-    /// Calls `read` with id, label set and cells of a vertex; `None` if it is not there at the version.
+    /// What is wanted of a vertex; `None` if it is not there at the version.
     #[inline]
-    pub fn read_vertex<R>(
+    pub fn read_vertex<'g>(
         &self,
         slot: u32,
         at: Version,
-        read: impl FnOnce(&Option<Str>, u32, &[Cell]) -> R,
-    ) -> Option<R> {
-        match self.see_vertex(slot, at) {
-            Seen::Newest => {
-                let body = self.bodies.get(slot);
-                Some(read(&body.id, self.node(slot).labels, &body.cells))
+        want: properties::Want<'_>,
+        guard: &'g Guard,
+    ) -> Option<Row<'g>> {
+        let node = self.node(slot);
+        loop {
+            let place = node.row.get()?;
+            if let Ok(row) = self.rows.read(Owner::Vertex(node.gui), place, at, want, guard) {
+                return row;
             }
-            Seen::Older(content) => Some(read(&content.id, content.labels, &content.cells)),
-            Seen::Absent => None,
-        }
-    }
-
-    /// Label set of a vertex; `None` if it is not there at the version. Touches the node only, if it is settled.
-    #[inline]
-    pub fn read_labels(&self, slot: u32, at: Version) -> Option<u32> {
-        match self.see_vertex(slot, at) {
-            Seen::Newest => Some(self.node(slot).labels),
-            Seen::Older(content) => Some(content.labels),
-            Seen::Absent => None,
         }
     }
 
     /// Slot of a vertex that has this id at the version.
-    pub fn slot_with_id(&self, gui: Gui, id: &str, at: Version) -> Option<u32> {
+    pub fn slot_with_id(&self, gui: Gui, id: &str, at: Version, guard: &Guard) -> Option<u32> {
         let slot = self.slot(gui)?;
-        let same = self.read_vertex(slot, at, |stored, _, _| stored.as_deref() == Some(id));
-        (same == Some(true)).then_some(slot)
+        self.read_vertex(slot, at, properties::Want::ID, guard).filter(|row| row.has_id(id)).map(|_| slot)
     }
 
     /// Whether a GUI is free for an id: no vertex there at the version, or that id's.
-    pub fn is_free_for(&self, gui: Gui, id: &str, at: Version) -> bool {
+    pub fn is_free_for(&self, gui: Gui, id: &str, at: Version, guard: &Guard) -> bool {
         let Some(slot) = self.slot(gui) else { return true };
-        self.read_vertex(slot, at, |stored, _, _| stored.as_deref() == Some(id)).unwrap_or(true)
+        self.read_vertex(slot, at, properties::Want::ID, guard).is_none_or(|row| row.has_id(id))
     }
 
-    /// Calls `read` with id and cells of an edge; `None` if it is not there at the version.
-    pub fn read_edge<R>(
+    /// What is wanted of an edge; `None` if it is not there at the version, `Some(None)` if it is there with neither
+    /// id nor properties.
+    pub fn read_edge<'g>(
         &self,
         edge: &Edge,
         at: Version,
-        read: impl FnOnce(Option<&Str>, &[Cell]) -> R,
-    ) -> Option<R> {
-        match self.edge_slot(edge.sid).map(|slot| (slot, self.see_edge(slot, at))) {
-            Some((slot, Seen::Newest)) => {
-                let record = self.edges.get(slot);
-                Some(read(record.id.as_ref(), &record.cells))
+        want: properties::Want<'_>,
+        guard: &'g Guard,
+    ) -> Option<Option<Row<'g>>> {
+        while let Some(place) = self.edge_place(edge.sid, guard) {
+            match self.rows.read(Owner::Edge(edge.sid), place, at, want, guard) {
+                Ok(Some(row)) => return Some(Some(row)),
+                Ok(None) => break,
+                Err(properties::Stale) => {}
             }
-            Some((_, Seen::Older(content))) => Some(read(content.id.as_ref(), &content.cells)),
-            Some((_, Seen::Absent)) => None,
-            // Neither id nor properties at any version: only the adjacency knows it.
-            None => self.find_edge(edge.source, edge.sid, at).map(|_| read(None, &[])),
         }
+        // Only the adjacency knows it then.
+        self.find_edge(edge.source, edge.sid, at).map(|_| None)
     }
 
     /// The edge of a SID at its source, if it is there at the version.
@@ -304,7 +294,12 @@ impl Partition {
     /// The edge of a user-chosen or generated id, given where it would be.
     pub fn find_edge_with_id(&self, source: Gui, sid: Sid, id: Option<&str>, at: Version) -> Option<Edge> {
         let edge = self.find_edge(source, sid, at)?;
-        let same = self.read_edge(&edge, at, |stored, _| stored.map(Str::as_str) == id)?;
+        let guard = pin();
+        let row = self.read_edge(&edge, at, properties::Want::ID, &guard)?;
+        let same = match id {
+            Some(id) => row.is_some_and(|row| row.has_id(id)),
+            None => row.and_then(|row| row.id()).is_none(),
+        };
         same.then_some(edge)
     }
 
@@ -321,9 +316,15 @@ impl Partition {
         out: &mut Vec<Edge>,
     ) -> Option<u32> {
         let node = self.node(slot);
+        let guard = pin();
+        let keys = Projection::Keys(predicates.iter().map(|predicate| predicate.key).collect());
+        let wanted = properties::Want { id: false, properties: &keys };
         let passes = |edge: &Edge| {
             predicates.is_empty()
-                || self.read_edge(edge, at, |_, cells| pass_all(predicates, cells)).unwrap_or(false)
+                || self
+                    .read_edge(edge, at, wanted, &guard)
+                    .flatten()
+                    .is_some_and(|row| row.passes(predicates))
         };
         match &node.out {
             Adjacency::Hub(hub) => {
@@ -361,14 +362,4 @@ impl Partition {
         }
         None
     }
-}
-
-/// Whether every predicate has a value that passes.
-pub(crate) fn pass_all(predicates: &[PropertyPredicate], cells: &[Cell]) -> bool {
-    predicates.iter().all(|predicate| {
-        cells
-            .iter()
-            .filter(|cell| cell.key == predicate.key)
-            .any(|cell| predicate.test.passes(&Value::from(&cell.value)))
-    })
 }

@@ -6,20 +6,22 @@
 //! Stamps go when the notes of their version are done.
 
 use super::Partition;
-use crate::content::{ABSENT, FREE, HISTORY};
-use crate::stamps::SETTLED;
+use crate::properties::{Freed, Owner, Place};
+use crossbeam_epoch::pin;
 use tidegraph_types::Version;
 
 /// What a change touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Touch {
-    /// A vertex or its adjacency.
+    /// The adjacency of a vertex.
     Node(u32),
-    /// An edge record.
-    Edge(u32),
+    /// A row of properties.
+    Row(Place),
+    /// All rows of a page.
+    Page(u32),
     /// An entry of the edge id index, whose edge ended.
     EdgeId(u32),
-    /// Anything: look at all.
+    /// The adjacency of any vertex: look at all.
     Sweep,
 }
 
@@ -27,8 +29,10 @@ pub(crate) enum Touch {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sweep {
     node: u32,
-    edge: u32,
 }
+
+/// What settling a page counts for: most of its rows have nothing to settle.
+const PAGE_COST: usize = 64;
 
 impl Partition {
     /// Whether there are notes up to a version.
@@ -49,7 +53,11 @@ impl Partition {
             }
             match touch {
                 Touch::Node(slot) => self.settle_node(slot, oldest),
-                Touch::Edge(slot) => self.settle_edge(slot, oldest),
+                Touch::Row(place) => self.settle_row(place, oldest),
+                Touch::Page(number) => {
+                    self.settle_page(number, oldest);
+                    done += PAGE_COST;
+                }
                 Touch::EdgeId(slot) => self.free_edge_id(slot),
                 Touch::Sweep => {
                     let (looked, finished) = self.sweep_some(oldest, budget - done);
@@ -75,72 +83,60 @@ impl Partition {
     }
 
     fn sweep_some(&mut self, oldest: Version, budget: usize) -> (usize, bool) {
-        let mut sweep = self.sweep.unwrap_or(Sweep { node: 0, edge: 0 });
+        let mut sweep = self.sweep.unwrap_or(Sweep { node: 0 });
         let mut looked = 0;
         while looked < budget && sweep.node < self.nodes.end() {
             self.settle_node(sweep.node, oldest);
             sweep.node += 1;
             looked += 1;
         }
-        while looked < budget && sweep.node >= self.nodes.end() && sweep.edge < self.edges.end() {
-            self.settle_edge(sweep.edge, oldest);
-            sweep.edge += 1;
-            looked += 1;
-        }
         self.sweep = Some(sweep);
-        (looked, sweep.node >= self.nodes.end() && sweep.edge >= self.edges.end())
+        (looked, sweep.node >= self.nodes.end())
     }
 
     fn settle_node(&mut self, slot: u32, oldest: Version) {
         let node = self.nodes.get_mut(slot);
         node.out.settle(oldest, &self.stamps);
         node.inward.settle(oldest, &self.stamps);
-        match node.state {
-            SETTLED | FREE | ABSENT => {}
-            HISTORY => {
-                let Some(history) = self.histories.get_mut(&slot) else { return };
-                if history.forget(oldest)
-                    && let Some(history) = self.histories.remove(&slot)
-                {
-                    let now = if history.present { self.label_sets.get(node.labels) } else { &[] };
-                    for label in history.stale_labels {
-                        if !now.contains(&label) {
-                            self.members.remove(label, slot);
-                        }
-                    }
-                    node.state = if history.present { SETTLED } else { ABSENT };
-                }
-            }
-            stamp => {
-                if self.stamps.get(stamp).begin <= oldest {
-                    node.state = SETTLED;
-                }
-            }
-        }
-        if node.state == ABSENT && node.out.is_empty() && node.inward.is_empty() {
+        self.free_if_empty(slot);
+    }
+
+    fn free_if_empty(&mut self, slot: u32) {
+        let node = self.nodes.get(slot);
+        if !node.row.is_free() && node.row.get().is_none() && node.out.is_empty() && node.inward.is_empty() {
             self.free_node(slot);
         }
     }
 
-    fn settle_edge(&mut self, slot: u32, oldest: Version) {
-        let record = self.edges.get_mut(slot);
-        match record.state {
-            SETTLED | FREE | ABSENT => {}
-            HISTORY => {
-                let Some(history) = self.edge_histories.get_mut(&slot) else { return };
-                if history.forget(oldest)
-                    && let Some(history) = self.edge_histories.remove(&slot)
-                {
-                    record.state = SETTLED;
-                    if !history.present {
-                        self.free_edge(slot);
-                    }
+    fn settle_row(&mut self, place: Place, oldest: Version) {
+        let guard = pin();
+        let (keeper, desk) = self.desk(&guard);
+        if let Some(freed) = keeper.settle(desk, place, oldest) {
+            self.forget_row(freed);
+        }
+    }
+
+    fn settle_page(&mut self, number: u32, oldest: Version) {
+        let guard = pin();
+        let mut freed = Vec::new();
+        let (keeper, desk) = self.desk(&guard);
+        keeper.settle_page(desk, number, oldest, &mut freed);
+        freed.into_iter().for_each(|freed| self.forget_row(freed));
+    }
+
+    /// Lets go of a row that no version sees any more. If the owner moved, it has another one.
+    fn forget_row(&mut self, Freed { owner, place }: Freed) {
+        match owner {
+            Owner::Vertex(gui) => {
+                let Some(slot) = self.slot(gui) else { return };
+                let row = &self.nodes.get(slot).row;
+                if row.get() == Some(place) {
+                    row.set(None);
+                    self.free_if_empty(slot);
                 }
             }
-            stamp => {
-                if self.stamps.get(stamp).begin <= oldest {
-                    record.state = SETTLED;
-                }
+            Owner::Edge(sid) => {
+                self.by_sid.remove(&mut self.turn, super::sid_hash(sid), place.0);
             }
         }
     }

@@ -1,13 +1,13 @@
 //! Changes of one partition. Nothing here fails: a change of what is not there has no effect.
 
 use super::reclaim::Touch;
-use super::{Body, EdgeIdEntry, EdgeRecord, Node, Partition, sid_hash};
-use crate::adjacency::{Adjacency, Ended, Link};
-use crate::content::{self, ABSENT, Content, FREE, HISTORY, History, Undo};
+use super::{EdgeIdEntry, Node, Partition, RowRef, sid_hash};
+use crate::adjacency::{Adjacency, Link};
+use crate::properties::{Changed, Content, Desk, Keeper, Owner, Place, Previous};
 use crate::stamps::SETTLED;
+use crossbeam_epoch::{Guard, pin};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use thin_vec::ThinVec;
 use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Sid, Str, Token, Value, Version};
 
 /// A load that leaves fewer notes than this gets no sweep.
@@ -53,7 +53,10 @@ impl Partition {
                 Some(notes) if notes > FEWEST_FOR_SWEEP && notes > self.nodes.end() / 2 => {
                     let first = self.touched.partition_point(|(version, _)| *version < w.version);
                     let rest = self.touched.split_off(first);
-                    self.touched.extend(rest.into_iter().filter(|(_, t)| matches!(t, Touch::EdgeId(_))));
+                    self.touched.extend(
+                        rest.into_iter()
+                            .filter(|(_, t)| matches!(t, Touch::EdgeId(_) | Touch::Row(_) | Touch::Page(_))),
+                    );
                     self.touched.push_back((w.version, Touch::Sweep));
                     self.load_notes = (w.version, None);
                     return;
@@ -63,6 +66,15 @@ impl Partition {
         }
         if self.touched.back() != Some(&(w.version, touch)) {
             self.touched.push_back((w.version, touch));
+        }
+    }
+
+    /// Notes that a row has something to settle.
+    fn touch_row(&mut self, w: &Writer<'_>, place: Place) {
+        if !w.bulk {
+            self.touched.push_back((w.version, Touch::Row(place)));
+        } else if self.keeper.note(place.page(), w.version) {
+            self.touched.push_back((w.version, Touch::Page(place.page())));
         }
     }
 
@@ -80,54 +92,39 @@ impl Partition {
         labels: &[Token],
         properties: &[PropertyWrite],
     ) -> bool {
+        let guard = pin();
         let known = self.slot(gui);
-        if let Some(slot) = known
-            && self.present(slot)
-        {
+        let before = known.and_then(|slot| self.nodes.get(slot).row.get());
+        let (keeper, desk) = self.desk(&guard);
+        if before.is_some_and(|place| keeper.is_present(desk, place)) {
             self.add_labels(w, gui, labels);
             for write in properties {
                 self.set_property(w, gui, write);
             }
             return false;
         }
+        // Older versions may still see what the vertex was before it was removed.
+        let previous =
+            before.and_then(|place| keeper.removed_at(desk, place).map(|ended| Previous { place, ended }));
         let distinct: SmallVec<[Token; 4]> = distinct(&[], labels);
-        let body = Body { id: Some(id.clone()), cells: content::first_cells(properties) };
-        let set = self.label_sets.intern(&distinct);
-        let slot = match known {
-            Some(slot) => {
-                *self.bodies.get_mut(slot) = body;
-                let node = self.nodes.get_mut(slot);
-                node.labels = set;
-                // Older versions may still see what the vertex was before it was removed.
-                if node.state == ABSENT {
-                    node.state = HISTORY;
-                }
-                let history = self.histories.entry(slot).or_default();
-                history.recreate(w.version);
-                slot
-            }
-            None => {
-                let state = self.stamps.created(w.version);
-                let slot = self.nodes.insert(Node {
-                    gui,
-                    out: Adjacency::Empty,
-                    inward: Adjacency::Empty,
-                    labels: set,
-                    state,
-                });
-                let same = self.bodies.insert(body);
-                debug_assert_eq!(slot, same, "nodes and bodies share their slots");
-                self.by_gui.insert(&mut self.turn, gui.0, slot);
-                slot
-            }
-        };
-        for &label in &distinct {
-            self.members.insert(label, slot);
+        let content = Content::of_writes(properties);
+        let owner = Owner::Vertex(gui);
+        let place = keeper.insert(desk, Some(w.version), owner, Some(id), &distinct, &content, previous);
+        match known {
+            Some(slot) => self.nodes.get(slot).row.set(Some(place)),
+            None => self.insert_node(gui, place),
         }
-        self.touch(w, Touch::Node(slot));
+        self.touch_row(w, place);
         w.tally.vertices += 1;
         w.vertex_labels(&distinct, 1);
         true
+    }
+
+    pub(super) fn insert_node(&mut self, gui: Gui, place: Place) {
+        let row = RowRef::none();
+        row.set(Some(place));
+        let slot = self.nodes.insert(Node { gui, out: Adjacency::Empty, inward: Adjacency::Empty, row });
+        self.by_gui.insert(&mut self.turn, gui.0, slot);
     }
 
     /// Edges that a vertex still has, self-loops once.
@@ -155,98 +152,87 @@ impl Partition {
     }
 
     pub fn delete_vertex(&mut self, w: &mut Writer<'_>, gui: Gui) {
-        let Some(slot) = self.present_slot(gui) else { return };
-        let node = self.nodes.get_mut(slot);
-        let labels = self.label_sets.get(node.labels);
+        let guard = pin();
+        let Some((slot, place)) = self.present_slot(gui, &guard) else { return };
+        let (keeper, desk) = self.desk(&guard);
         w.tally.vertices -= 1;
-        w.vertex_labels(labels, -1);
-        let body = std::mem::take(self.bodies.get_mut(slot));
-        let content = Content { id: body.id, cells: body.cells, labels: node.labels };
-        if let Some(history) =
-            content::history_for(&mut node.state, slot, &mut self.histories, &self.stamps, w.version)
-        {
-            history.record(w.version, Undo::Deleted(Box::new(content)));
-        }
-        node.state = HISTORY;
-        let history = self.histories.entry(slot).or_default();
-        history.present = false;
-        history.stale_labels.extend(labels.iter().copied());
+        w.vertex_labels(keeper.labels(desk, place), -1);
+        keeper.remove(desk, w.version, place);
+        self.touch_row(w, place);
+        // For the adjacency that outlives the row, or to free the node with it.
         self.touch(w, Touch::Node(slot));
     }
 
     pub fn add_labels(&mut self, w: &mut Writer<'_>, gui: Gui, labels: &[Token]) {
-        let Some(slot) = self.present_slot(gui) else { return };
-        let old = self.nodes.get(slot).labels;
-        let before = self.label_sets.get(old);
+        let guard = pin();
+        let Some((slot, place)) = self.present_slot(gui, &guard) else { return };
+        let (keeper, desk) = self.desk(&guard);
+        let before = keeper.labels(desk, place);
         let new: SmallVec<[Token; 4]> = distinct(before, labels);
         if new.is_empty() {
             return;
         }
         let all: SmallVec<[Token; 4]> = before.iter().chain(&new).copied().collect();
-        for &label in &new {
-            self.members.insert(label, slot);
-        }
         w.vertex_labels(&new, 1);
-        self.set_labels(w, slot, &all);
+        let changed = keeper.relabel(desk, w.version, place, &all);
+        self.moved_vertex(w, slot, place, changed);
     }
 
     pub fn remove_labels(&mut self, w: &mut Writer<'_>, gui: Gui, labels: &[Token]) {
-        let Some(slot) = self.present_slot(gui) else { return };
-        let old = self.nodes.get(slot).labels;
-        let before = self.label_sets.get(old);
+        let guard = pin();
+        let Some((slot, place)) = self.present_slot(gui, &guard) else { return };
+        let (keeper, desk) = self.desk(&guard);
+        let before = keeper.labels(desk, place);
         let (gone, kept): (SmallVec<[Token; 4]>, SmallVec<[Token; 4]>) =
             before.iter().copied().partition(|label| labels.contains(label));
         if gone.is_empty() {
             return;
         }
         w.vertex_labels(&gone, -1);
-        self.set_labels(w, slot, &kept);
-        match self.histories.get_mut(&slot) {
-            Some(history) => history.stale_labels.extend(gone),
-            // Made at this very version: nobody can have seen the label.
-            None => gone.iter().for_each(|&label| self.members.remove(label, slot)),
-        }
-    }
-
-    fn set_labels(&mut self, w: &mut Writer<'_>, slot: u32, labels: &[Token]) {
-        let set = self.label_sets.intern(labels);
-        let node = self.nodes.get_mut(slot);
-        if let Some(history) =
-            content::history_for(&mut node.state, slot, &mut self.histories, &self.stamps, w.version)
-        {
-            history.record(w.version, Undo::Labels(node.labels));
-        }
-        node.labels = set;
-        self.touch(w, Touch::Node(slot));
+        let changed = keeper.relabel(desk, w.version, place, &kept);
+        self.moved_vertex(w, slot, place, changed);
     }
 
     pub fn set_property(&mut self, w: &mut Writer<'_>, gui: Gui, write: &PropertyWrite) {
-        self.change_cells(w, gui, |cells| content::write(cells, write.key, write.cardinality, &write.value));
+        self.change_vertex(w, gui, |keeper, desk, version, place| {
+            keeper.write(desk, version, place, write.key, write.cardinality, &write.value)
+        });
     }
 
     pub fn remove_property(&mut self, w: &mut Writer<'_>, gui: Gui, key: Token, value: Option<&Value>) {
-        self.change_cells(w, gui, |cells| content::remove(cells, key, value));
+        self.change_vertex(w, gui, |keeper, desk, version, place| {
+            keeper.erase(desk, version, place, key, value)
+        });
     }
 
-    fn change_cells(
+    fn change_vertex(
         &mut self,
         w: &mut Writer<'_>,
         gui: Gui,
-        change: impl FnOnce(&mut ThinVec<crate::scalar::Cell>) -> Option<Undo>,
+        change: impl FnOnce(&mut Keeper, Desk<'_>, Version, Place) -> Changed,
     ) {
-        let Some(slot) = self.present_slot(gui) else { return };
-        let Some(undo) = change(&mut self.bodies.get_mut(slot).cells) else { return };
-        let state = &mut self.nodes.get_mut(slot).state;
-        if let Some(history) = content::history_for(state, slot, &mut self.histories, &self.stamps, w.version)
-        {
-            history.record(w.version, undo);
+        let guard = pin();
+        let Some((slot, place)) = self.present_slot(gui, &guard) else { return };
+        let (keeper, desk) = self.desk(&guard);
+        let changed = change(keeper, desk, w.version, place);
+        self.moved_vertex(w, slot, place, changed);
+    }
+
+    /// Notes what became of a vertex's row.
+    fn moved_vertex(&mut self, w: &Writer<'_>, slot: u32, place: Place, changed: Changed) {
+        if changed == Changed::No {
+            return;
         }
-        self.touch(w, Touch::Node(slot));
+        self.touch_row(w, place);
+        if let Changed::Moved(new) = changed {
+            self.nodes.get(slot).row.set(Some(new));
+            self.touch_row(w, new);
+        }
     }
 
     /// Adds the copy of an edge at its target; false if the target is not there.
     pub fn add_in(&mut self, w: &mut Writer<'_>, edge: &Edge) -> bool {
-        let Some(slot) = self.present_slot(edge.target) else { return false };
+        let Some((slot, _)) = self.present_slot(edge.target, &pin()) else { return false };
         let stamp = self.stamps.created(w.version);
         let link = Link { neighbour: edge.source, sid: edge.sid, label: edge.label, stamp };
         self.nodes.get_mut(slot).inward.push(link, w.version, &self.stamps);
@@ -262,29 +248,33 @@ impl Partition {
         id: Option<&Str>,
         properties: &[(Token, Value)],
     ) -> bool {
-        let Some(slot) = self.present_slot(edge.source) else { return false };
+        let guard = pin();
+        let Some((slot, _)) = self.present_slot(edge.source, &guard) else { return false };
         let stamp = self.stamps.created(w.version);
         let link = Link { neighbour: edge.target, sid: edge.sid, label: edge.label, stamp };
         self.nodes.get_mut(slot).out.push(link, w.version, &self.stamps);
         self.touch(w, Touch::Node(slot));
         if id.is_some() || !properties.is_empty() {
-            let record = self.insert_record(EdgeRecord {
-                sid: edge.sid,
-                state: stamp,
-                id: id.cloned(),
-                cells: content::first_edge_cells(properties),
-            });
-            self.touch(w, Touch::Edge(record));
+            let content = Content::of_properties(properties);
+            let place = self.insert_edge(&guard, Some(w.version), edge.sid, id, &content);
+            self.touch_row(w, place);
         }
         w.edge(edge.label, 1);
         true
     }
 
-    fn insert_record(&mut self, record: EdgeRecord) -> u32 {
-        let sid = record.sid;
-        let slot = self.edges.insert(record);
-        self.by_sid.insert(&mut self.turn, sid_hash(sid), slot);
-        slot
+    pub(super) fn insert_edge(
+        &mut self,
+        guard: &Guard,
+        version: Option<Version>,
+        sid: Sid,
+        id: Option<&Str>,
+        content: &Content,
+    ) -> Place {
+        let (keeper, desk) = self.desk(guard);
+        let place = keeper.insert(desk, version, Owner::Edge(sid), id, &[], content, None);
+        self.by_sid.insert(&mut self.turn, sid_hash(sid), place.0);
+        place
     }
 
     /// Ends the copy of an edge at its target.
@@ -299,81 +289,74 @@ impl Partition {
     pub fn remove_out(&mut self, w: &mut Writer<'_>, edge: &Edge) -> Option<Option<Str>> {
         let slot = self.slot(edge.source)?;
         let label = self.nodes.get(slot).out.find(edge.sid)?.label;
-        let ended: Ended = self.nodes.get_mut(slot).out.end(edge.sid, w.version, &mut self.stamps)?;
+        self.nodes.get_mut(slot).out.end(edge.sid, w.version, &mut self.stamps)?;
         self.touch(w, Touch::Node(slot));
         w.edge(label, -1);
-        let Some(slot) = self.edge_slot(edge.sid) else { return Some(None) };
-        let record = self.edges.get_mut(slot);
-        let id = record.id.take();
-        let content = Content { id: id.clone(), cells: std::mem::take(&mut record.cells), labels: 0 };
-        if ended == Ended::Kept
-            && let Some(history) = content::history_for(
-                &mut record.state,
-                slot,
-                &mut self.edge_histories,
-                &self.stamps,
-                w.version,
-            )
-        {
-            history.record(w.version, Undo::Deleted(Box::new(content)));
+        let guard = pin();
+        let Some(place) = self.edge_place(edge.sid, &guard) else { return Some(None) };
+        let (keeper, desk) = self.desk(&guard);
+        if !keeper.is_present(desk, place) {
+            return Some(None);
         }
-        record.state = HISTORY;
-        self.edge_histories.entry(slot).or_default().present = false;
-        self.touch(w, Touch::Edge(slot));
+        let id = keeper.id(desk, place);
+        keeper.remove(desk, w.version, place);
+        self.touch_row(w, place);
         Some(id)
     }
 
     pub fn set_edge_property(&mut self, w: &mut Writer<'_>, edge: &Edge, key: Token, value: &Value) {
-        self.change_edge(w, edge, true, |cells| content::write(cells, key, Cardinality::Single, value));
+        let guard = pin();
+        if self.edge_place(edge.sid, &guard).is_some() {
+            return self.change_edge(w, edge.sid, |keeper, desk, version, place| {
+                keeper.write(desk, version, place, key, Cardinality::Single, value)
+            });
+        }
+        // The edge had nothing so far; that it was there before its row is known to the adjacency.
+        if self.live_edge(edge.source, edge.sid).is_some() {
+            let content = Content::of_properties(&[(key, value.clone())]);
+            let place = self.insert_edge(&guard, Some(w.version), edge.sid, None, &content);
+            self.touch_row(w, place);
+        }
     }
 
     pub fn remove_edge_property(&mut self, w: &mut Writer<'_>, edge: &Edge, key: Token) {
-        self.change_edge(w, edge, false, |cells| content::remove(cells, key, None));
+        self.change_edge(w, edge.sid, |keeper, desk, version, place| {
+            keeper.erase(desk, version, place, key, None)
+        });
     }
 
     fn change_edge(
         &mut self,
         w: &mut Writer<'_>,
-        edge: &Edge,
-        make: bool,
-        change: impl FnOnce(&mut ThinVec<crate::scalar::Cell>) -> Option<Undo>,
+        sid: Sid,
+        change: impl FnOnce(&mut Keeper, Desk<'_>, Version, Place) -> Changed,
     ) {
-        let slot = match self.edge_slot(edge.sid) {
-            Some(slot) => slot,
-            None if make => {
-                // The edge had nothing so far: it gets a record that has been there as long as the edge.
-                let link = self
-                    .slot(edge.source)
-                    .and_then(|slot| self.nodes.get(slot).out.find(edge.sid))
-                    .filter(|link| link.stamp == SETTLED || self.stamps.get(link.stamp).live());
-                let Some(link) = link else { return };
-                self.insert_record(EdgeRecord {
-                    sid: edge.sid,
-                    state: link.stamp,
-                    id: None,
-                    cells: ThinVec::new(),
-                })
-            }
-            None => return,
-        };
-        let record = self.edges.get_mut(slot);
-        if !content::present(record.state, slot, &self.edge_histories) {
+        let guard = pin();
+        let Some(place) = self.edge_place(sid, &guard) else { return };
+        let (keeper, desk) = self.desk(&guard);
+        if !keeper.is_present(desk, place) {
             return;
         }
-        let Some(undo) = change(&mut record.cells) else { return };
-        if let Some(history) =
-            content::history_for(&mut record.state, slot, &mut self.edge_histories, &self.stamps, w.version)
-        {
-            history.record(w.version, undo);
+        let changed = change(keeper, desk, w.version, place);
+        if changed == Changed::No {
+            return;
         }
-        self.touch(w, Touch::Edge(slot));
+        self.touch_row(w, place);
+        if let Changed::Moved(new) = changed {
+            // The new one first: whoever looks meanwhile finds one of them.
+            self.by_sid.insert(&mut self.turn, sid_hash(sid), new.0);
+            self.by_sid.remove(&mut self.turn, sid_hash(sid), place.0);
+            self.touch_row(w, new);
+        }
     }
 
     /// Whether an edge is there now, and whether its user-chosen id is this one.
     pub fn has_edge_with_id(&self, sid: Sid, id: &str) -> bool {
-        self.edge_slot(sid).is_some_and(|slot| {
-            content::present(self.edges.get(slot).state, slot, &self.edge_histories)
-                && self.edges.get(slot).id.as_deref() == Some(id)
+        let guard = pin();
+        let desk = Desk { table: &self.rows, guard: &guard };
+        self.edge_place(sid, &guard).is_some_and(|place| {
+            self.keeper.is_present(desk, place)
+                && self.keeper.id(desk, place).is_some_and(|stored| stored == id)
         })
     }
 
@@ -408,31 +391,15 @@ impl Partition {
     pub(super) fn free_node(&mut self, slot: u32) {
         let gui = self.nodes.get(slot).gui;
         self.by_gui.remove(&mut self.turn, gui.0, slot);
-        let empty =
-            Node { gui: Gui(0), out: Adjacency::Empty, inward: Adjacency::Empty, labels: 0, state: FREE };
+        let row = RowRef::free();
+        let empty = Node { gui: Gui(0), out: Adjacency::Empty, inward: Adjacency::Empty, row };
         self.nodes.release(slot, empty);
-        self.bodies.release(slot, Body::default());
-    }
-
-    pub(super) fn free_edge(&mut self, slot: u32) {
-        let sid = self.edges.get(slot).sid;
-        self.by_sid.remove(&mut self.turn, sid_hash(sid), slot);
-        let empty = EdgeRecord { sid: Sid(0), state: FREE, id: None, cells: ThinVec::new() };
-        self.edges.release(slot, empty);
     }
 
     pub(super) fn free_edge_id(&mut self, slot: u32) {
         let hash = self.edge_ids.get(slot).hash;
         self.by_edge_id.remove(&mut self.turn, hash, slot);
         self.edge_ids.release(slot, EdgeIdEntry { hash: 0, source: Gui(0), sid: Sid(0) });
-    }
-}
-
-impl History {
-    /// The element comes back at `version`.
-    fn recreate(&mut self, version: Version) {
-        self.present = true;
-        self.record(version, Undo::Created);
     }
 }
 

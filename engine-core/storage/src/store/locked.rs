@@ -2,6 +2,7 @@
 
 use super::Store;
 use crate::partition::Partition;
+use crossbeam_epoch::{Guard, pin};
 use parking_lot::RwLockReadGuard;
 use smallvec::{SmallVec, smallvec};
 use tidegraph_apl::{At, Error};
@@ -15,6 +16,8 @@ pub(super) const GROUP: usize = 16;
 pub(super) struct Locked<'s> {
     guards: SmallVec<[Option<RwLockReadGuard<'s, Partition>>; 16]>,
     count: PartitionCount,
+    /// What the partitions retire is kept for as long as this lives.
+    pub epoch: Guard,
 }
 
 impl Store {
@@ -36,7 +39,7 @@ impl Store {
         for (partition, wanted) in self.partitions.iter().zip(wanted) {
             guards.push(if wanted { Some(read_at(partition.read(), at)?) } else { None });
         }
-        Ok(Locked { guards, count })
+        Ok(Locked { guards, count, epoch: pin() })
     }
 
     /// Locks one partition.

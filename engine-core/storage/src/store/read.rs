@@ -4,14 +4,15 @@ use super::Store;
 use super::locked::{GROUP, Locked, PIECE};
 use crate::adjacency::Adjacency;
 use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
-use crate::scalar::Cell;
+use crate::properties::{self, Row};
+use crossbeam_epoch::{Guard, pin};
 use smallvec::SmallVec;
 use tidegraph_apl::{
     Apl, At, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection, PropertyCell,
     ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
-use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Value};
+use tidegraph_types::{Direction, Edge, Gui, Sid, Str};
 
 /// Rows that an expansion appends under one taking of locks.
 const PIECE_ROWS: usize = 1 << 16;
@@ -20,19 +21,8 @@ const MOST_SALTS: u64 = 1024;
 /// A vertex that the partition does not know.
 const NO_SLOT: u32 = u32::MAX;
 
-fn push_cells(projection: &Projection, cells: &[Cell], out: &mut Vec<PropertyCell>) {
-    let show = |cell: &Cell| PropertyCell {
-        key: cell.key,
-        cardinality: cell.cardinality,
-        value: Value::from(&cell.value),
-    };
-    match projection {
-        Projection::None => {}
-        Projection::All => out.extend(cells.iter().map(show)),
-        Projection::Keys(keys) => {
-            out.extend(cells.iter().filter(|cell| keys.contains(&cell.key)).map(show));
-        }
-    }
+fn push_cells(want: properties::Want<'_>, row: &Row<'_>, out: &mut Vec<PropertyCell>) {
+    row.for_each(want, |key, cardinality, value| out.push(PropertyCell { key, cardinality, value }));
 }
 
 /// A group of rows with where they are: partition and slot of each.
@@ -65,12 +55,8 @@ impl<'l> Group<'l> {
         self.at.iter().copied().filter(move |(_, slot)| worth_it && *slot != NO_SLOT)
     }
 
-    fn prefetch_bodies(&self) {
-        self.known().for_each(|(partition, slot)| partition.prefetch_body(slot));
-    }
-
-    fn prefetch_cells(&self) {
-        self.known().for_each(|(partition, slot)| partition.prefetch_cells(slot));
+    fn prefetch_rows(&self, want: properties::Want<'_>, guard: &Guard) {
+        self.known().for_each(|(partition, slot)| partition.prefetch_row(slot, want, guard));
     }
 
     fn prefetch_adjacency(&self, direction: Direction) {
@@ -112,7 +98,7 @@ impl Store {
         let exception = self.exceptions.read().get(id).copied();
         if let Some(salted) = exception {
             let plain = hasher.gui(id);
-            if least == 0 && lock(plain)?.slot_with_id(plain, id, at.version).is_some() {
+            if least == 0 && lock(plain)?.slot_with_id(plain, id, at.version, &pin()).is_some() {
                 return Ok((plain, 0));
             }
             salt = (salt..salt + MOST_SALTS)
@@ -121,7 +107,7 @@ impl Store {
         }
         loop {
             let gui = hasher.salted(id, salt);
-            if lock(gui)?.is_free_for(gui, id, at.version) {
+            if lock(gui)?.is_free_for(gui, id, at.version, &pin()) {
                 return Ok((gui, salt));
             }
             salt += 1;
@@ -144,11 +130,13 @@ impl Apl for Store {
             drop(exceptions);
             let locked = self.lock(at, plain.iter().copied().chain(salted.iter().flatten().copied()))?;
             for (index, guis) in plain.chunks(GROUP).enumerate() {
-                Group::find(&locked, guis).prefetch_bodies();
+                Group::find(&locked, guis).prefetch_rows(properties::Want::ID, &locked.epoch);
                 for (row, &gui) in (index * GROUP..).zip(guis) {
                     let id = &piece[row];
                     let salted = salted.get(row).copied().flatten();
-                    let is_there = |gui: &Gui| locked.of(*gui).slot_with_id(*gui, id, at.version).is_some();
+                    let is_there = |gui: &Gui| {
+                        locked.of(*gui).slot_with_id(*gui, id, at.version, &locked.epoch).is_some()
+                    };
                     out.push(salted.into_iter().chain([gui]).find(is_there));
                 }
             }
@@ -205,9 +193,10 @@ impl Apl for Store {
             let first = out.len();
             let locked = self.lock(at, plain.iter().copied())?;
             for (index, guis) in plain.chunks(GROUP).enumerate() {
-                Group::find(&locked, guis).prefetch_bodies();
+                Group::find(&locked, guis).prefetch_rows(properties::Want::ID, &locked.epoch);
                 for (row, &gui) in (index * GROUP..).zip(guis) {
-                    let free = !known[row] && locked.of(gui).is_free_for(gui, &piece[row].0, at.version);
+                    let id = &piece[row].0;
+                    let free = !known[row] && locked.of(gui).is_free_for(gui, id, at.version, &locked.epoch);
                     // What stays at this salt is looked at below.
                     out.push((gui, if free { 0 } else { u64::MAX }));
                 }
@@ -230,48 +219,28 @@ impl Apl for Store {
         out: &mut VertexRows,
     ) -> Result<(), Error> {
         self.versions.check(at.version)?;
-        let properties = read.properties != Projection::None;
+        let want = properties::Want { id: read.ids, properties: &read.properties };
         for piece in frontier.chunks(PIECE) {
             let locked = self.lock(at, piece.iter().copied())?;
             for group in piece.chunks(GROUP) {
                 let group = Group::find(&locked, group);
-                if read.ids || properties {
-                    group.prefetch_bodies();
-                }
-                if properties {
-                    group.prefetch_cells();
-                }
+                group.prefetch_rows(want, &locked.epoch);
                 for (partition, slot) in group.at {
-                    let present = slot != NO_SLOT
-                        && if read.ids || properties {
-                            partition
-                                .read_vertex(slot, at.version, |id, labels, cells| {
-                                    if read.ids {
-                                        out.ids.push(id.clone().unwrap_or_default());
-                                    }
-                                    if read.labels {
-                                        out.labels.extend_from_slice(partition.label_sets().get(labels));
-                                    }
-                                    push_cells(&read.properties, cells, &mut out.cells);
-                                })
-                                .is_some()
-                        } else {
-                            match partition.read_labels(slot, at.version) {
-                                Some(labels) if read.labels => {
-                                    out.labels.extend_from_slice(partition.label_sets().get(labels));
-                                    true
-                                }
-                                labels => labels.is_some(),
-                            }
-                        };
-                    out.present.push(present);
-                    if read.ids && !present {
-                        out.ids.push(Str::default());
+                    let row = (slot != NO_SLOT)
+                        .then(|| partition.read_vertex(slot, at.version, want, &locked.epoch))
+                        .flatten();
+                    out.present.push(row.is_some());
+                    if read.ids {
+                        out.ids.push(row.as_ref().and_then(Row::id).unwrap_or_default());
+                    }
+                    if let Some(row) = &row {
+                        push_cells(want, row, &mut out.cells);
                     }
                     if read.labels {
+                        out.labels.extend_from_slice(row.as_ref().map_or(&[][..], Row::labels));
                         out.label_ends.push(out.labels.len() as u32);
                     }
-                    if properties {
+                    if read.properties != Projection::None {
                         out.cell_ends.push(out.cells.len() as u32);
                     }
                 }
@@ -282,7 +251,7 @@ impl Apl for Store {
 
     fn edges(&self, at: At, read: &EdgeRead, frontier: &[Edge], out: &mut EdgeRows) -> Result<(), Error> {
         self.versions.check(at.version)?;
-        let properties = read.properties != Projection::None;
+        let want = properties::Want { id: read.ids, properties: &read.properties };
         for piece in frontier.chunks(PIECE) {
             let locked = self.lock(at, piece.iter().map(|edge| edge.source))?;
             for group in piece.chunks(GROUP) {
@@ -291,23 +260,25 @@ impl Apl for Store {
                         locked.of(edge.source).prefetch_edge_index(edge.sid);
                     }
                     for edge in group {
-                        locked.of(edge.source).prefetch_edge(edge.sid);
+                        locked.of(edge.source).prefetch_edge(edge.sid, want, &locked.epoch);
                     }
                 }
                 for edge in group {
-                    let present = locked.of(edge.source).read_edge(edge, at.version, |id, cells| {
-                        if read.ids {
-                            out.ids.push(
-                                id.cloned().unwrap_or_else(|| generated_edge_id(edge.source, edge.sid)),
-                            );
-                        }
-                        push_cells(&read.properties, cells, &mut out.cells);
-                    });
-                    out.present.push(present.is_some());
-                    if read.ids && present.is_none() {
-                        out.ids.push(Str::default());
+                    let row = locked.of(edge.source).read_edge(edge, at.version, want, &locked.epoch);
+                    out.present.push(row.is_some());
+                    if read.ids {
+                        out.ids.push(match &row {
+                            Some(row) => row
+                                .as_ref()
+                                .and_then(Row::id)
+                                .unwrap_or_else(|| generated_edge_id(edge.source, edge.sid)),
+                            None => Str::default(),
+                        });
                     }
-                    if properties {
+                    if let Some(row) = row.flatten() {
+                        push_cells(want, &row, &mut out.cells);
+                    }
+                    if read.properties != Projection::None {
                         out.cell_ends.push(out.cells.len() as u32);
                     }
                 }

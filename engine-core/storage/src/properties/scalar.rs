@@ -1,7 +1,7 @@
 //! Stored values: 24 bytes instead of the 40 of a [`Value`], because only scalars are stored.
 
 use jiff::Timestamp;
-use tidegraph_types::{Cardinality, Str, Token, Value};
+use tidegraph_types::{Str, Value};
 
 /// A stored value. Strings of up to 23 bytes are inline.
 #[derive(Clone, Debug)]
@@ -56,6 +56,17 @@ impl From<&Scalar> for Value {
     }
 }
 
+impl From<Scalar> for Value {
+    #[inline]
+    fn from(scalar: Scalar) -> Self {
+        match scalar {
+            Scalar::String(v) => Self::String(v),
+            Scalar::Other(v) => *v,
+            other => Self::from(&other),
+        }
+    }
+}
+
 impl Scalar {
     /// Equivalence, as sets use it: numbers by value whatever their width, NaN equal to itself.
     pub fn equivalent(&self, value: &Value) -> bool {
@@ -66,29 +77,12 @@ impl Scalar {
         }
     }
 
-    fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         match self {
             Self::String(text) if text.is_heap_allocated() => text.len() + 16,
             Self::Other(value) => size_of::<Value>() + value.heap_bytes(),
             _ => 0,
         }
-    }
-}
-
-/// One property value of an element: 32 bytes.
-#[derive(Clone, Debug)]
-pub(crate) struct Cell {
-    pub value: Scalar,
-    pub key: Token,
-    pub cardinality: Cardinality,
-}
-
-const _: () = assert!(size_of::<Cell>() == 32);
-
-impl Cell {
-    /// Bytes on the heap.
-    pub fn bytes(&self) -> usize {
-        self.value.heap_bytes()
     }
 }
 

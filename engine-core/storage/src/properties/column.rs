@@ -1,0 +1,329 @@
+//! Columns: which types have one, and how a value becomes the one or two words of its cell.
+//!
+//! A cell of a number is the number. A cell of a string is two words: its length with the first four bytes, then
+//! either the next eight bytes (up to 12 in all), or the address of the text: an allocation of its own up to 23 bytes,
+//! above that one that is shared with the answers that hold it.
+//!
+//! What must never happen: words that own a text being dropped twice, or read as a text after that. So words are plain
+//! numbers here, and the functions that follow an address are unsafe.
+
+use super::scalar::Scalar;
+use std::sync::Arc;
+use tidegraph_types::Str;
+
+/// Content of a cell. Narrow types use the low bits of the first word.
+pub(crate) type Words = [u64; 2];
+
+/// Longest text that needs no allocation.
+const INLINE: usize = 12;
+/// Longest text that is copied into answers (a [`Str`] holds it inline); longer ones are shared with them.
+const COPIED: usize = 23;
+
+/// What a column holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub(crate) enum ColumnType {
+    Bool,
+    Byte,
+    Short,
+    Int,
+    Long,
+    Float,
+    Double,
+    DateTime,
+    String,
+    /// Nothing: the values of the key stand in the row's overflow.
+    Elsewhere,
+}
+
+impl ColumnType {
+    pub const ALL: [Self; 10] = [
+        Self::Bool,
+        Self::Byte,
+        Self::Short,
+        Self::Int,
+        Self::Long,
+        Self::Float,
+        Self::Double,
+        Self::DateTime,
+        Self::String,
+        Self::Elsewhere,
+    ];
+
+    /// The column that holds such a value; `Elsewhere` if none does.
+    pub fn of(value: &Scalar) -> Self {
+        match value {
+            Scalar::Bool(_) => Self::Bool,
+            Scalar::Byte(_) => Self::Byte,
+            Scalar::Short(_) => Self::Short,
+            Scalar::Int(_) => Self::Int,
+            Scalar::Long(_) => Self::Long,
+            Scalar::Float(_) => Self::Float,
+            Scalar::Double(_) => Self::Double,
+            Scalar::DateTime(_) => Self::DateTime,
+            Scalar::String(_) => Self::String,
+            Scalar::Other(_) => Self::Elsewhere,
+        }
+    }
+
+    /// Bytes of a cell.
+    pub fn width(self) -> u32 {
+        match self {
+            Self::Bool | Self::Byte => 1,
+            Self::Short => 2,
+            Self::Int | Self::Float => 4,
+            Self::Long | Self::Double => 8,
+            Self::DateTime | Self::String => 16,
+            Self::Elsewhere => 0,
+        }
+    }
+
+    /// Whether cells may own memory.
+    pub fn owns(self) -> bool {
+        self == Self::String
+    }
+}
+
+/// The cell of a value. The words own what they point to.
+pub(crate) fn encode(value: &Scalar) -> Words {
+    match value {
+        Scalar::Bool(v) => [u64::from(*v), 0],
+        Scalar::Byte(v) => [u64::from(*v as u8), 0],
+        Scalar::Short(v) => [u64::from(*v as u16), 0],
+        Scalar::Int(v) => [u64::from(*v as u32), 0],
+        Scalar::Long(v) => [*v as u64, 0],
+        Scalar::Float(v) => [u64::from(v.to_bits()), 0],
+        Scalar::Double(v) => [v.to_bits(), 0],
+        Scalar::DateTime(v) => {
+            // Whole seconds downwards and nanoseconds upwards, so that the words compare as the points in time do.
+            let (mut seconds, mut nanos) = (v.as_second(), i64::from(v.subsec_nanosecond()));
+            if nanos < 0 {
+                (seconds, nanos) = (seconds - 1, nanos + 1_000_000_000);
+            }
+            [seconds as u64, nanos as u64]
+        }
+        Scalar::String(text) => encode_text(text),
+        // Has no column.
+        Scalar::Other(_) => [0; 2],
+    }
+}
+
+/// The value of a cell.
+///
+/// # Safety
+///
+/// The words are a cell of that type, and what they point to is alive.
+pub(crate) unsafe fn decode(column: ColumnType, words: Words) -> Scalar {
+    let word = words[0];
+    match column {
+        ColumnType::Bool => Scalar::Bool(word != 0),
+        ColumnType::Byte => Scalar::Byte(word as i8),
+        ColumnType::Short => Scalar::Short(word as i16),
+        ColumnType::Int => Scalar::Int(word as i32),
+        ColumnType::Long => Scalar::Long(word as i64),
+        ColumnType::Float => Scalar::Float(f32::from_bits(word as u32)),
+        ColumnType::Double => Scalar::Double(f64::from_bits(word)),
+        ColumnType::DateTime => {
+            let nanos = i128::from(word as i64) * 1_000_000_000 + i128::from(words[1]);
+            Scalar::DateTime(jiff::Timestamp::from_nanosecond(nanos).unwrap_or_default())
+        }
+        // SAFETY: the caller's promise.
+        ColumnType::String => Scalar::String(unsafe { share_text(words) }),
+        ColumnType::Elsewhere => Scalar::Bool(false),
+    }
+}
+
+fn length(words: Words) -> usize {
+    words[0] as u32 as usize
+}
+
+fn inline_bytes(words: Words) -> [u8; INLINE] {
+    let mut bytes = [0; INLINE];
+    bytes[..4].copy_from_slice(&words[0].to_le_bytes()[4..]);
+    bytes[4..].copy_from_slice(&words[1].to_le_bytes());
+    bytes
+}
+
+fn address(words: Words) -> *const u8 {
+    std::ptr::with_exposed_provenance(words[1] as usize)
+}
+
+/// Length and first four bytes of a text: equal for equal texts.
+pub(crate) fn text_head(text: &str) -> u64 {
+    let mut head = [0; 4];
+    let first = text.len().min(4);
+    head[..first].copy_from_slice(&text.as_bytes()[..first]);
+    u64::from(text.len() as u32) | u64::from(u32::from_le_bytes(head)) << 32
+}
+
+/// Both words of a text that needs no allocation.
+pub(crate) fn inline_text(text: &str) -> Option<Words> {
+    if text.len() > INLINE {
+        return None;
+    }
+    let mut tail = [0; 8];
+    let rest = text.as_bytes().get(4..).unwrap_or_default();
+    tail[..rest.len()].copy_from_slice(rest);
+    Some([text_head(text), u64::from_le_bytes(tail)])
+}
+
+/// The words of a text; they own it.
+pub(crate) fn encode_text(text: &Str) -> Words {
+    if let Some(words) = inline_text(text) {
+        return words;
+    }
+    assert!(u32::try_from(text.len()).is_ok(), "a string of {} bytes cannot be stored", text.len());
+    let address = if text.len() <= COPIED {
+        Box::into_raw(Box::<[u8]>::from(text.as_bytes())).cast::<u8>().expose_provenance()
+    } else {
+        Arc::into_raw(Arc::<str>::from(text.clone())).cast::<u8>().expose_provenance()
+    };
+    [text_head(text), address as u64]
+}
+
+/// # Safety
+///
+/// The words are of a text longer than `COPIED` that is alive.
+unsafe fn shared(words: Words) -> *const str {
+    std::ptr::slice_from_raw_parts(address(words), length(words)) as *const str
+}
+
+/// Calls `look` with the text of a cell.
+///
+/// # Safety
+///
+/// The words are of a text, which is alive.
+#[inline]
+pub(crate) unsafe fn with_text<R>(words: Words, look: impl FnOnce(&str) -> R) -> R {
+    let length = length(words);
+    let bytes = inline_bytes(words);
+    let bytes = if length <= INLINE {
+        &bytes[..length]
+    } else {
+        // SAFETY: an allocation of that length (`encode_text`), alive by the caller's promise and never written to.
+        unsafe { std::slice::from_raw_parts(address(words), length) }
+    };
+    // SAFETY: the bytes were those of a `str`.
+    look(unsafe { std::str::from_utf8_unchecked(bytes) })
+}
+
+/// The text of a cell, shared if it is long.
+///
+/// # Safety
+///
+/// The words are of a text, which is alive.
+#[inline]
+pub(crate) unsafe fn share_text(words: Words) -> Str {
+    if length(words) <= COPIED {
+        // SAFETY: the caller's promise.
+        return unsafe { with_text(words, |text| Str::new(text)) };
+    }
+    // SAFETY: made by `Arc::into_raw` (`encode_text`) and alive, so that its count is at least one.
+    unsafe {
+        let text = shared(words);
+        Arc::increment_strong_count(text);
+        Str::from(Arc::from_raw(text))
+    }
+}
+
+/// Words that own the same text once more.
+///
+/// # Safety
+///
+/// The words are of a text, which is alive.
+pub(crate) unsafe fn clone_text(words: Words) -> Words {
+    let length = length(words);
+    if length <= INLINE {
+        return words;
+    }
+    // SAFETY: the caller's promise; which kind of allocation it is follows from the length.
+    unsafe {
+        if length > COPIED {
+            Arc::increment_strong_count(shared(words));
+            return words;
+        }
+        with_text(words, |text| encode_text(&Str::new(text)))
+    }
+}
+
+/// Gives back what the words own.
+///
+/// # Safety
+///
+/// The words are of a text; nobody uses these words after this.
+pub(crate) unsafe fn drop_text(words: Words) {
+    let length = length(words);
+    if length <= INLINE {
+        return;
+    }
+    // SAFETY: the allocation was made by `encode_text` or `clone_text` and is owned by these words alone.
+    unsafe {
+        if length > COPIED {
+            drop(Arc::from_raw(shared(words)));
+        } else {
+            let bytes = std::ptr::slice_from_raw_parts_mut(address(words).cast_mut(), length);
+            drop(Box::from_raw(bytes));
+        }
+    }
+}
+
+/// Bytes on the heap that a cell owns.
+pub(crate) fn text_heap_bytes(words: Words) -> usize {
+    match length(words) {
+        0..=INLINE => 0,
+        length if length <= COPIED => length,
+        length => length + 16,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+    use tidegraph_types::Value;
+
+    #[test]
+    fn values_come_back_from_their_words() {
+        let long = "x".repeat(100);
+        let texts = ["", "a", "four", "five!", "twelve bytes", "thirteen byte", "äöü€äöü€äöü", &long];
+        let mut values: Vec<Value> = texts.iter().map(|text| Value::string(*text)).collect();
+        values.extend([
+            Value::Bool(true),
+            Value::Byte(-1),
+            Value::Short(-300),
+            Value::Int(i32::MIN),
+            Value::Long(i64::MIN),
+            Value::Float(-0.0),
+            Value::Double(f64::NAN),
+            Value::DateTime(Timestamp::MIN),
+            Value::DateTime(Timestamp::MAX),
+            Value::DateTime(Timestamp::from_nanosecond(-1).unwrap()),
+        ]);
+        for value in values {
+            let scalar = Scalar::from(&value);
+            let column = ColumnType::of(&scalar);
+            let words = encode(&scalar);
+            // SAFETY: the words are alive until they are dropped at the end, once.
+            unsafe {
+                let back = Value::from(&decode(column, words));
+                assert_eq!(format!("{back:?}"), format!("{value:?}"));
+                if column == ColumnType::String {
+                    let copy = clone_text(words);
+                    drop_text(words);
+                    with_text(copy, |text| assert_eq!(Some(text), value.as_str()));
+                    drop_text(copy);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn times_compare_by_their_words() {
+        let words = |nanos: i128| {
+            let [seconds, nanos] = encode(&Scalar::DateTime(Timestamp::from_nanosecond(nanos).unwrap()));
+            (seconds as i64, nanos)
+        };
+        let times = [-3_000_000_001, -3_000_000_000, -1, 0, 1, 999_999_999, 1_000_000_000];
+        assert!(times.windows(2).all(|pair| words(pair[0]) < words(pair[1])));
+    }
+}

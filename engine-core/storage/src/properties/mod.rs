@@ -1,0 +1,37 @@
+//! Properties, labels and ids: rows in pages of their characteristic set.
+//!
+//! Roles: `sets` says which labels and keys rows have, `page` where they are, `column` what a cell holds, `overflow`
+//! what has no cell, `undo` what was before, `read` answers for one row at a version, `scan` and `predicate` for whole
+//! pages, `write` is the one writer, `bytes` turns a page into bytes and back.
+//!
+//! A vertex has one row, and so has an edge with an id or properties; who owns the row knows its place, and the row
+//! names its owner. A write that changes labels, keys or the type of a value moves the row to a page of another set,
+//! and the new row's undo record leads older versions to the old place.
+//!
+//! Readers take no lock: they need a pinned epoch, and a version that nobody settles away meanwhile.
+//!
+//! What must never happen: a row that two versions read differently; a reader that follows an address before its
+//! version was decided; a pointer into a page kept beyond the guard.
+
+#[cfg_attr(not(test), expect(dead_code, reason = "checkpoints and eviction will write pages"))]
+mod bytes;
+mod column;
+mod overflow;
+mod page;
+mod predicate;
+mod read;
+mod scalar;
+mod scan;
+mod sets;
+#[cfg(test)]
+mod tests;
+mod undo;
+mod write;
+
+pub(crate) use overflow::{Content, Entry, Values};
+pub(crate) use page::{PageTable, Place, ROWS};
+pub(crate) use read::{Owner, Row, Stale, Want};
+pub(crate) use scalar::Scalar;
+pub(crate) use scan::Scan;
+pub(crate) use undo::Previous;
+pub(crate) use write::{Changed, Desk, Freed, Keeper};

@@ -1,0 +1,285 @@
+//! What has no column: several values of one key, rare types, rare keys. And the logical content of an element.
+//!
+//! An [`Overflow`] is immutable and shared; a change makes a new one, in which the values of all other keys are shared
+//! with the old. Many values of one key are appended in place: a reader knows how many of them are its own, so that a
+//! list of a million values does not cost a million for each append, nor for each version.
+//!
+//! [`Content`] is what a write works on when more than one cell changes: keys in order of first writing, the values of
+//! each together in order of writing.
+
+use super::scalar::Scalar;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use tidegraph_types::{Cardinality, PropertyWrite, Token, Value};
+
+/// Up to so many values are copied for an append.
+const FEW: usize = 8;
+/// From here on a look-up by key is worth a table.
+const MANY_KEYS: usize = 32;
+
+/// Values of one key, at least one.
+#[derive(Clone, Debug)]
+pub(crate) enum Values {
+    One(Scalar),
+    Few(Arc<[Scalar]>),
+    /// The first `len` of a list that newer versions may have appended to.
+    Many {
+        list: Arc<boxcar::Vec<Scalar>>,
+        len: usize,
+    },
+}
+
+impl Values {
+    pub fn iter(&self) -> impl Iterator<Item = &Scalar> {
+        let (few, many): (&[Scalar], _) = match self {
+            Self::One(one) => (std::slice::from_ref(one), None),
+            Self::Few(few) => (few, None),
+            Self::Many { list, len } => (&[], Some((list, *len))),
+        };
+        let many = many.into_iter().flat_map(|(list, len)| list.iter().take(len).map(|(_, value)| value));
+        few.iter().chain(many)
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Few(few) => few.len(),
+            Self::Many { len, .. } => *len,
+        }
+    }
+
+    /// One of several, or a list of them; `None` of nothing.
+    pub fn of(mut values: Vec<Scalar>) -> Option<Self> {
+        Some(match values.len() {
+            0 => return None,
+            1 => Self::One(values.pop()?),
+            2..=FEW => Self::Few(values.into()),
+            len => Self::Many { list: Arc::new(values.into_iter().collect()), len },
+        })
+    }
+
+    fn push(&self, value: Scalar) -> Option<Self> {
+        if let Self::Many { list, len } = self
+            && list.count() == *len
+        {
+            list.push(value);
+            return Some(Self::Many { list: list.clone(), len: len + 1 });
+        }
+        Self::of(self.iter().cloned().chain([value]).collect())
+    }
+
+    fn has(&self, value: &Value) -> bool {
+        self.iter().any(|other| other.equivalent(value))
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let own = match self {
+            Self::One(_) => 0,
+            Self::Few(few) => 16 + few.len() * size_of::<Scalar>(),
+            Self::Many { len, .. } => 64 + len.next_power_of_two() * (size_of::<Scalar>() + 8),
+        };
+        own + self.iter().map(Scalar::heap_bytes).sum::<usize>()
+    }
+}
+
+/// A key with its values.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub key: Token,
+    pub cardinality: Cardinality,
+    pub values: Values,
+}
+
+impl Entry {
+    /// The same key after a write; `None` if the write changes nothing.
+    fn written(&self, cardinality: Cardinality, value: &Value) -> Option<Self> {
+        let key = self.key;
+        if cardinality == Cardinality::Single {
+            return Some(Self { key, cardinality, values: Values::One(Scalar::from(value)) });
+        }
+        let there = cardinality == Cardinality::Set && self.values.has(value);
+        if self.cardinality == cardinality {
+            if there {
+                return None;
+            }
+            return Some(Self { key, cardinality, values: self.values.push(Scalar::from(value))? });
+        }
+        // The newest write's cardinality holds for the key; its values stay, but a set has no value twice.
+        let mut values: Vec<Scalar> = Vec::with_capacity(self.values.len() + 1);
+        for old in self.values.iter() {
+            let twice = cardinality == Cardinality::Set && {
+                let value = Value::from(old);
+                values.iter().any(|other| other.equivalent(&value))
+            };
+            if !twice {
+                values.push(old.clone());
+            }
+        }
+        if !there {
+            values.push(Scalar::from(value));
+        }
+        Some(Self { key, cardinality, values: Values::of(values)? })
+    }
+}
+
+/// What a row has beyond its columns. Keys that its set knows, and others.
+#[derive(Debug, Default)]
+pub(crate) struct Overflow {
+    pub entries: Box<[Entry]>,
+}
+
+impl Overflow {
+    pub fn find(&self, key: Token) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        16 + size_of_val(&*self.entries) + self.entries.iter().map(|e| e.values.heap_bytes()).sum::<usize>()
+    }
+}
+
+/// All properties of an element.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Content {
+    pub entries: Vec<Entry>,
+}
+
+impl Content {
+    /// Those of a new vertex.
+    pub fn of_writes(writes: &[PropertyWrite]) -> Self {
+        Self::of(writes.iter().map(|write| (write.key, write.cardinality, &write.value)))
+    }
+
+    /// Those of a new edge.
+    pub fn of_properties(properties: &[(Token, Value)]) -> Self {
+        Self::of(properties.iter().map(|(key, value)| (*key, Cardinality::Single, value)))
+    }
+
+    fn of<'v>(writes: impl ExactSizeIterator<Item = (Token, Cardinality, &'v Value)>) -> Self {
+        let mut content = Self { entries: Vec::with_capacity(writes.len()) };
+        if writes.len() < MANY_KEYS {
+            for (key, cardinality, value) in writes {
+                content.write(key, cardinality, value);
+            }
+            return content;
+        }
+        let mut places: FxHashMap<Token, usize> = FxHashMap::default();
+        for (key, cardinality, value) in writes {
+            let place = places.get(&key).copied();
+            if place.is_none() {
+                places.insert(key, content.entries.len());
+            }
+            content.write_at(place, key, cardinality, value);
+        }
+        content
+    }
+
+    fn place(&self, key: Token) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.key == key)
+    }
+
+    /// Writes one value; false if that changes nothing.
+    pub fn write(&mut self, key: Token, cardinality: Cardinality, value: &Value) -> bool {
+        self.write_at(self.place(key), key, cardinality, value)
+    }
+
+    fn write_at(&mut self, at: Option<usize>, key: Token, cardinality: Cardinality, value: &Value) -> bool {
+        let Some(at) = at else {
+            self.entries.push(Entry { key, cardinality, values: Values::One(Scalar::from(value)) });
+            return true;
+        };
+        match self.entries[at].written(cardinality, value) {
+            Some(entry) => {
+                self.entries[at] = entry;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Removes one value (any equivalent one) or all values of a key; false if there is none.
+    pub fn remove(&mut self, key: Token, value: Option<&Value>) -> bool {
+        let Some(at) = self.place(key) else { return false };
+        let Some(value) = value else {
+            self.entries.remove(at);
+            return true;
+        };
+        let values = &self.entries[at].values;
+        let Some(hit) = values.iter().position(|other| other.equivalent(value)) else { return false };
+        let rest = values.iter().enumerate().filter(|(index, _)| *index != hit);
+        match Values::of(rest.map(|(_, value)| value.clone()).collect()) {
+            Some(values) => self.entries[at].values = values,
+            None => drop(self.entries.remove(at)),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Cardinality::{List, Set, Single};
+
+    fn put(content: &mut Content, key: u32, cardinality: Cardinality, value: i64) -> bool {
+        content.write(Token(key), cardinality, &Value::Long(value))
+    }
+
+    fn shown(content: &Content) -> Vec<(u32, i64)> {
+        let all =
+            content.entries.iter().flat_map(|entry| entry.values.iter().map(|value| (entry.key.0, value)));
+        all.map(|(key, value)| (key, Value::from(value).as_i64().unwrap())).collect()
+    }
+
+    #[test]
+    fn cardinalities_replace_add_and_append() {
+        let mut content = Content::default();
+        put(&mut content, 1, Single, 1);
+        put(&mut content, 2, Single, 9);
+        put(&mut content, 1, Single, 2);
+        assert_eq!(shown(&content), [(1, 2), (2, 9)]);
+        put(&mut content, 1, Set, 3);
+        assert!(!put(&mut content, 1, Set, 2));
+        assert_eq!(shown(&content), [(1, 2), (1, 3), (2, 9)]);
+        put(&mut content, 1, List, 2);
+        assert_eq!(shown(&content), [(1, 2), (1, 3), (1, 2), (2, 9)]);
+        assert_eq!(content.entries[0].cardinality, List);
+        put(&mut content, 1, Set, 5);
+        assert_eq!(shown(&content), [(1, 2), (1, 3), (1, 5), (2, 9)]);
+        put(&mut content, 1, Single, 7);
+        assert_eq!(shown(&content), [(1, 7), (2, 9)]);
+        assert!(content.remove(Token(1), Some(&Value::Int(7))));
+        assert!(!content.remove(Token(1), None));
+        put(&mut content, 1, List, 4);
+        assert_eq!(shown(&content), [(2, 9), (1, 4)], "a key that was gone comes last");
+    }
+
+    #[test]
+    fn long_lists_are_shared_by_their_versions() {
+        let mut content = Content::default();
+        let mut versions = Vec::new();
+        for value in 0..100 {
+            put(&mut content, 1, List, value);
+            versions.push(content.clone());
+        }
+        assert!(content.remove(Token(1), Some(&Value::Long(50))));
+        put(&mut content, 1, List, -1);
+        for (index, version) in versions.iter().enumerate() {
+            assert_eq!(version.entries[0].values.len(), index + 1);
+            assert!(shown(version).iter().map(|(_, value)| *value).eq(0..=index as i64));
+        }
+        let expected = (0..100).filter(|value| *value != 50).chain([-1]);
+        assert!(shown(&content).iter().map(|(_, value)| *value).eq(expected));
+        let Values::Many { list, .. } = &versions[99].entries[0].values else { panic!() };
+        assert_eq!(list.count(), 100, "what was removed from is no longer appended to");
+    }
+
+    #[test]
+    fn many_keys_of_a_new_element_keep_their_order() {
+        let writes: Vec<(Token, Value)> =
+            (0..500).map(|i| (Token(i * 7 % 250), Value::Long(i64::from(i)))).collect();
+        let content = Content::of_properties(&writes);
+        assert_eq!(content.entries.len(), 250);
+        assert!(content.entries.iter().map(|entry| entry.key.0).eq((0..250).map(|i| i * 7 % 250)));
+        assert_eq!(shown(&content)[3], (21, 253));
+    }
+}

@@ -1,0 +1,287 @@
+//! Reading one row at a version, without a lock.
+//!
+//! Flow: load the words that are wanted; fence; see whose row it is and what its undo chain says; follow the addresses
+//! in the words only then. The writer links undo before it stores words, so a word that is too new comes with the
+//! record that takes it back. A page without versions costs one look for that, not one for each cell.
+
+use super::column::{ColumnType, Words, decode, share_text, with_text};
+use super::overflow::Overflow;
+use super::page::{PageTable, Place, load_pair};
+use super::scalar::Scalar;
+use super::sets::{Kind, Set};
+use super::undo::{OVERFLOW, Seen, overflow_at, walk};
+use crossbeam_epoch::Guard;
+use smallvec::SmallVec;
+use std::sync::atomic::{Ordering, fence};
+use tidegraph_apl::{Projection, PropertyPredicate};
+use tidegraph_types::{Cardinality, Gui, Sid, Str, Token, Value, Version};
+
+/// Whose row is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owner {
+    Vertex(Gui),
+    Edge(Sid),
+}
+
+impl Owner {
+    pub fn word(self) -> u64 {
+        match self {
+            Self::Vertex(gui) => gui.0,
+            Self::Edge(sid) => sid.0,
+        }
+    }
+
+    pub fn of(kind: Kind, word: u64) -> Self {
+        match kind {
+            Kind::Vertex => Self::Vertex(Gui(word)),
+            Kind::Edge { .. } => Self::Edge(Sid(word)),
+        }
+    }
+
+    fn has(self, kind: Kind) -> bool {
+        matches!(self, Self::Vertex(_)) == (kind == Kind::Vertex)
+    }
+}
+
+/// What is wanted of a row.
+#[derive(Clone, Copy)]
+pub(crate) struct Want<'r> {
+    pub id: bool,
+    pub properties: &'r Projection,
+}
+
+impl Want<'_> {
+    pub const ID: Want<'static> = Want { id: true, properties: &Projection::None };
+    pub const ALL: Want<'static> = Want { id: true, properties: &Projection::All };
+}
+
+/// The row is somebody else's by now: ask again where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stale;
+
+enum Look<'g> {
+    Row(Row<'g>),
+    Absent,
+    /// It came from there, after the version.
+    Before(Place),
+}
+
+/// A row as one version sees it.
+pub(crate) struct Row<'g> {
+    set: &'g Set,
+    id: Words,
+    /// Those wanted, in order of the set.
+    cells: SmallVec<[(u16, Words); 8]>,
+    /// Address of the overflow, if it was wanted.
+    overflow: u64,
+}
+
+impl PageTable {
+    /// The row of an owner at a version; `None` if it is not there then.
+    #[inline]
+    pub fn read<'g>(
+        &self,
+        owner: Owner,
+        mut place: Place,
+        at: Version,
+        want: Want<'_>,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, Stale> {
+        loop {
+            match self.look(owner, place, at, want, guard)? {
+                Look::Row(row) => return Ok(Some(row)),
+                Look::Absent => return Ok(None),
+                Look::Before(before) => place = before,
+            }
+        }
+    }
+
+    /// As `read`, but a row that was elsewhere at the version is not followed there.
+    pub fn read_here<'g>(
+        &self,
+        owner: Owner,
+        place: Place,
+        at: Version,
+        want: Want<'_>,
+        guard: &'g Guard,
+    ) -> Result<Option<Row<'g>>, Stale> {
+        Ok(match self.look(owner, place, at, want, guard)? {
+            Look::Row(row) => Some(row),
+            Look::Absent | Look::Before(_) => None,
+        })
+    }
+
+    #[inline]
+    fn look<'g>(
+        &self,
+        owner: Owner,
+        place: Place,
+        at: Version,
+        want: Want<'_>,
+        guard: &'g Guard,
+    ) -> Result<Look<'g>, Stale> {
+        let page = self.get(place.page(), guard).ok_or(Stale)?;
+        let (set, row): (&Set, _) = (page.set(), place.row());
+        if row >= page.capacity() || !owner.has(set.kind) {
+            return Err(Stale);
+        }
+        let mut found = Row { set, id: [0; 2], cells: SmallVec::new(), overflow: 0 };
+        if want.id
+            && let Some(ids) = page.ids()
+        {
+            found.id = load_pair(&ids[row]);
+        }
+        let mut beyond = false;
+        match want.properties {
+            Projection::None => {}
+            Projection::All => {
+                found.cells.extend((0..set.columns.len() as u16).map(|at| (at, page.load(at, row))));
+                beyond = true;
+            }
+            Projection::Keys(keys) => {
+                for key in keys {
+                    match set.find(*key) {
+                        Some(at) if found.cells.iter().all(|(there, _)| *there != at) => {
+                            beyond |= set.columns[usize::from(at)].shape.column == ColumnType::Elsewhere;
+                            found.cells.push((at, page.load(at, row)));
+                        }
+                        Some(_) => {}
+                        None => beyond |= set.irregular,
+                    }
+                }
+                found.cells.sort_unstable_by_key(|(at, _)| *at);
+            }
+        }
+        if beyond && let Some(overflows) = page.overflows() {
+            found.overflow = overflows[row].load(Ordering::Relaxed);
+        }
+        let present = page.is_present(row);
+        fence(Ordering::Acquire);
+        if page.owners()[row].load(Ordering::Relaxed) != owner.word() {
+            return Err(Stale);
+        }
+        let Some(heads) = page.undo() else {
+            return Ok(if present { Look::Row(found) } else { Look::Absent });
+        };
+        let head = heads[row].load(Ordering::Acquire);
+        let older = |column: u16, old: Words| {
+            if column == OVERFLOW {
+                found.overflow = if beyond { old[0] } else { 0 };
+            } else if let Some(cell) = found.cells.iter_mut().find(|(at, _)| *at == column) {
+                cell.1 = old;
+            }
+        };
+        // SAFETY: loaded under the guard.
+        Ok(match unsafe { walk(head, present, at, older) } {
+            Seen::Here => Look::Row(found),
+            Seen::Absent => Look::Absent,
+            Seen::Before(before) => Look::Before(before),
+        })
+    }
+
+    /// Whose row a place is.
+    #[inline]
+    pub fn is_of(&self, owner: Owner, place: Place, guard: &Guard) -> bool {
+        self.get(place.page(), guard).is_some_and(|page| {
+            place.row() < page.capacity()
+                && owner.has(page.set().kind)
+                && page.owners()[place.row()].load(Ordering::Acquire) == owner.word()
+        })
+    }
+
+    /// Asks for the lines of a row that a read needs.
+    #[inline]
+    pub fn prefetch(&self, place: Place, want: Want<'_>, guard: &Guard) {
+        /// More than that do not fit into what a processor fetches at a time.
+        const LINES: usize = 8;
+        let Some(page) = self.get(place.page(), guard) else { return };
+        let (set, row): (&Set, _) = (page.set(), place.row());
+        page.prefetch(0, 8, row);
+        if want.id && set.kind.with_id() {
+            page.prefetch(8, 16, row);
+        }
+        let column =
+            |at: usize| page.prefetch(set.columns[at].before, set.columns[at].shape.column.width(), row);
+        match want.properties {
+            Projection::None => {}
+            Projection::All => (0..set.columns.len().min(LINES)).for_each(column),
+            Projection::Keys(keys) => {
+                keys.iter()
+                    .take(LINES)
+                    .filter_map(|key| set.find(*key))
+                    .for_each(|at| column(usize::from(at)));
+            }
+        }
+    }
+}
+
+impl<'g> Row<'g> {
+    pub fn labels(&self) -> &'g [Token] {
+        &self.set.labels
+    }
+
+    /// The id, if it was wanted and the row has one.
+    pub fn id(&self) -> Option<Str> {
+        // SAFETY: what the words point to is the row's at this version, and the writer retires it through the epoch.
+        self.set.kind.with_id().then(|| unsafe { share_text(self.id) })
+    }
+
+    /// Whether the id, which was wanted, is this one.
+    pub fn has_id(&self, id: &str) -> bool {
+        // SAFETY: as in `id`.
+        self.set.kind.with_id() && unsafe { with_text(self.id, |own| own == id) }
+    }
+
+    fn overflow(&self) -> Option<&'g Overflow> {
+        // SAFETY: as in `id`.
+        unsafe { overflow_at(self.overflow) }
+    }
+
+    /// Calls `each` with every value that was wanted: those of one key together, keys in order of first writing.
+    pub fn for_each(&self, want: Want<'_>, mut each: impl FnMut(Token, Cardinality, Value)) {
+        if *want.properties == Projection::None {
+            return;
+        }
+        for (at, words) in &self.cells {
+            let shape = &self.set.columns[usize::from(*at)].shape;
+            if shape.column != ColumnType::Elsewhere {
+                // SAFETY: the words are of this column; alive as in `id`.
+                let value = unsafe { decode(shape.column, *words) };
+                each(shape.key, shape.cardinality, value.into());
+            } else if let Some(entry) = self.overflow().and_then(|overflow| overflow.find(shape.key)) {
+                entry.values.iter().for_each(|value| each(shape.key, entry.cardinality, Value::from(value)));
+            }
+        }
+        if !self.set.irregular {
+            return;
+        }
+        for entry in self.overflow().into_iter().flat_map(|overflow| &overflow.entries) {
+            let wanted = match want.properties {
+                Projection::Keys(keys) => keys.contains(&entry.key),
+                _ => true,
+            };
+            if wanted && self.set.find(entry.key).is_none() {
+                entry.values.iter().for_each(|value| each(entry.key, entry.cardinality, Value::from(value)));
+            }
+        }
+    }
+
+    fn any(&self, key: Token, mut test: impl FnMut(&Value) -> bool) -> bool {
+        let column = self.set.find(key).and_then(|at| self.cells.iter().find(|(there, _)| *there == at));
+        if let Some((at, words)) = column {
+            let shape = &self.set.columns[usize::from(*at)].shape;
+            if shape.column != ColumnType::Elsewhere {
+                // SAFETY: the words are of this column; alive as in `id`.
+                let value: Scalar = unsafe { decode(shape.column, *words) };
+                return test(&value.into());
+            }
+        }
+        let entry = self.overflow().and_then(|overflow| overflow.find(key));
+        entry.is_some_and(|entry| entry.values.iter().any(|value| test(&Value::from(value))))
+    }
+
+    /// Whether every predicate has a value that passes; all of their keys were wanted.
+    pub fn passes(&self, predicates: &[PropertyPredicate]) -> bool {
+        predicates.iter().all(|predicate| self.any(predicate.key, |value| predicate.test.passes(value)))
+    }
+}

@@ -1,0 +1,179 @@
+//! Scans, page by page: labels by set, predicates column by column into a bit for each row.
+//!
+//! A page without versions is read at full speed: the kernels run over whole columns, one look says that no row has
+//! undo records, and the owners of the remaining bits are the answer. Rows with records are looked at one by one.
+//! A vertex that moved stands in two pages; each version sees it in exactly one of them.
+
+use super::page::{Page, PageTable, Place, ROWS};
+use super::predicate::Kernel;
+use super::read::{Owner, Want};
+use super::sets::{Kind, Set};
+use crossbeam_epoch::Guard;
+use std::sync::atomic::{Ordering, fence};
+use tidegraph_apl::{Projection, PropertyPredicate};
+use tidegraph_types::{Gui, Token, Version};
+
+/// How the rows of one set are tested.
+enum Plan {
+    /// None passes.
+    Skip,
+    /// Those that pass all kernels, each on a column. `look`: and then a look at each.
+    Run { kernels: Vec<(u16, Kernel)>, look: bool },
+}
+
+/// One scan over the vertices of a partition.
+pub(crate) struct Scan<'r> {
+    groups: &'r [Vec<Token>],
+    predicates: &'r [PropertyPredicate],
+    keys: Projection,
+    /// By set number, made when a set is met first.
+    plans: Vec<Option<Plan>>,
+}
+
+type Bits = [u64; ROWS / 64];
+
+impl<'r> Scan<'r> {
+    pub fn new(groups: &'r [Vec<Token>], predicates: &'r [PropertyPredicate]) -> Self {
+        let keys = Projection::Keys(predicates.iter().map(|predicate| predicate.key).collect());
+        Self { groups, predicates, keys, plans: Vec::new() }
+    }
+
+    fn plan(&mut self, set: &Set) -> &Plan {
+        let number = set.number as usize;
+        if self.plans.len() <= number {
+            self.plans.resize_with(number + 1, || None);
+        }
+        let (groups, predicates) = (self.groups, self.predicates);
+        self.plans[number].get_or_insert_with(|| Self::make(groups, predicates, set))
+    }
+
+    fn make(groups: &[Vec<Token>], predicates: &[PropertyPredicate], set: &Set) -> Plan {
+        let labelled = groups.iter().all(|group| group.iter().any(|label| set.labels.contains(label)));
+        if set.kind != Kind::Vertex || !labelled {
+            return Plan::Skip;
+        }
+        let (mut kernels, mut look) = (Vec::new(), false);
+        for predicate in predicates {
+            let Some(at) = set.find(predicate.key) else {
+                if !set.irregular {
+                    return Plan::Skip;
+                }
+                look = true;
+                continue;
+            };
+            let kernel = Kernel::of(&predicate.test, set.columns[usize::from(at)].shape.column);
+            look |= kernel.looks();
+            match kernel {
+                Kernel::Never => return Plan::Skip,
+                Kernel::Always | Kernel::Look => {}
+                kernel => kernels.push((at, kernel)),
+            }
+        }
+        Plan::Run { kernels, look }
+    }
+
+    /// Appends the vertices of a page from a row on, as a version sees them. Answers the row to go on with, if the
+    /// answer reached its limit first.
+    pub fn page(
+        &mut self,
+        table: &PageTable,
+        number: u32,
+        first: usize,
+        at: Version,
+        guard: &Guard,
+        limit: usize,
+        out: &mut Vec<Gui>,
+    ) -> Option<usize> {
+        let page = table.get(number, guard)?;
+        let keys = std::mem::take(&mut self.keys);
+        let predicates = self.predicates;
+        let bits = match self.plan(page.set()) {
+            Plan::Skip => None,
+            Plan::Run { kernels, look } => {
+                let scanned = Scanned { table, number, page, at, guard, keys: &keys, predicates };
+                Some(scanned.bits(kernels, *look, first))
+            }
+        };
+        self.keys = keys;
+        let owners = page.owners();
+        for (index, mut word) in bits?.into_iter().enumerate().skip(first / 64) {
+            while word != 0 {
+                let row = index * 64 + word.trailing_zeros() as usize;
+                if out.len() >= limit {
+                    return Some(row);
+                }
+                out.push(Gui(owners[row].load(Ordering::Relaxed)));
+                word &= word - 1;
+            }
+        }
+        None
+    }
+
+    /// Asks for what the scan of a page begins with.
+    pub fn prefetch(&mut self, table: &PageTable, number: u32, guard: &Guard) {
+        let Some(page) = table.get(number, guard) else { return };
+        crate::prefetch::line(page.header());
+    }
+}
+
+/// A page in the course of a scan.
+struct Scanned<'s> {
+    table: &'s PageTable,
+    number: u32,
+    page: Page<'s>,
+    at: Version,
+    guard: &'s Guard,
+    keys: &'s Projection,
+    predicates: &'s [PropertyPredicate],
+}
+
+impl Scanned<'_> {
+    fn bits(&self, kernels: &[(u16, Kernel)], look: bool, first: usize) -> Bits {
+        let (page, set) = (self.page, self.page.set());
+        let used = page.header().used.load(Ordering::Acquire) as usize;
+        let mut bits: Bits = [0; ROWS / 64];
+        for (bits, present) in bits.iter_mut().zip(page.present()) {
+            *bits = present.load(Ordering::Relaxed);
+        }
+        clear_below(&mut bits, first);
+        let words = used.div_ceil(64);
+        for (at, kernel) in kernels {
+            let column = set.columns[usize::from(*at)].shape.column;
+            kernel.narrow(page.column(*at), column, &mut bits[..words]);
+        }
+        fence(Ordering::Acquire);
+        let mut dirty: Bits = [0; ROWS / 64];
+        if let Some(heads) = page.undo() {
+            for (row, head) in heads.iter().enumerate().take(used).skip(first) {
+                dirty[row / 64] |= u64::from(!head.load(Ordering::Acquire).is_null()) << (row % 64);
+            }
+        }
+        for (index, (bits, dirty)) in bits.iter_mut().zip(dirty).enumerate() {
+            let mut doubtful = dirty | if look { *bits } else { 0 };
+            *bits &= !doubtful;
+            while doubtful != 0 {
+                let bit = doubtful.trailing_zeros() as usize;
+                *bits |= u64::from(self.passes(index * 64 + bit)) << bit;
+                doubtful &= doubtful - 1;
+            }
+        }
+        bits
+    }
+
+    /// Whether a row is here at the version and passes everything.
+    fn passes(&self, row: usize) -> bool {
+        let owner = Owner::Vertex(Gui(self.page.owners()[row].load(Ordering::Acquire)));
+        let want = Want { id: false, properties: self.keys };
+        let place = Place::new(self.number, row);
+        // Gone to somebody else meanwhile: then no version that can be read has it here.
+        let seen = self.table.read_here(owner, place, self.at, want, self.guard);
+        seen.is_ok_and(|row| row.is_some_and(|row| row.passes(self.predicates)))
+    }
+}
+
+fn clear_below(bits: &mut Bits, row: usize) {
+    bits[..row / 64].fill(0);
+    if let Some(word) = bits.get_mut(row / 64) {
+        *word &= u64::MAX << (row % 64);
+    }
+}
