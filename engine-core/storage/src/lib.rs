@@ -3,8 +3,8 @@
 //! Roles: [`Store`] is the whole face. The engine's apply thread calls [`Store::apply`] with the mutations of each log
 //! record, in order, and then [`Store::publish`]; queries [`Store::pin`] a version and read it through
 //! [`tidegraph_apl::Apl`]; [`Store::checkpoint`] and [`checkpoint::restore_newest`] write and read images in object
-//! storage. Inside, `partition` holds the records, `adjacency` the edges, `content` ids, labels and properties with
-//! their undo steps, `stamps` what adjacency entries need to know about versions.
+//! storage. Inside, `partition` holds the records, `adjacency` the edges, `properties` ids, labels and properties in
+//! pages with their undo records, `stamps` what adjacency entries need to know about versions.
 //!
 //! Flow of a write: the store finds the partitions that a mutation concerns (an edge: source, target, and the hash of
 //! its id if the user chose one) and locks each for that change alone; records get the version of the log record.

@@ -5,19 +5,19 @@
 pub struct Memory {
     /// Hash indexes of vertices, edges and edge ids.
     pub indexes: usize,
-    /// Nodes and bodies of vertices: 96 each.
+    /// Nodes of vertices, 64 each, and their rows without properties, 24 each.
     pub vertices: usize,
     /// Adjacency lists beyond the first entry, 24 an entry.
     pub adjacency: usize,
-    /// Records of edges that have ids or properties: 48 each.
+    /// Rows of edges that have ids or properties, without them: 8 each, 24 with an id.
     pub edges: usize,
     /// Entries of edge ids that users chose: 24 each.
     pub edge_ids: usize,
-    /// Property values, 32 each, with long strings.
+    /// Property values, 1 to 16 each by type, with longer strings, and the unused rows of pages.
     pub properties: usize,
-    /// Ids longer than 23 bytes.
+    /// Ids longer than 12 bytes.
     pub ids: usize,
-    /// Label sets and members of labels.
+    /// Characteristic sets.
     pub labels: usize,
     /// Older versions, and notes of what is to be forgotten.
     pub versions: usize,

@@ -59,6 +59,7 @@ impl Want<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stale;
 
+#[expect(clippy::large_enum_variant, reason = "lives for one read, on the stack")]
 enum Look<'g> {
     Row(Row<'g>),
     Absent,
