@@ -211,7 +211,10 @@ fn writes(store: &Store, clock: &RealClock, guis: &[Gui], random: &mut Random) {
         let mutations = [0, 1].map(|key| {
             let number = random.below(1_000_000);
             let value = if key == 0 { Value::Int(number as i32) } else { Value::Long(number as i64) };
-            Mutation::SetVertexProperty { gui: guis[random.below(guis.len())], write: write(KEYS[key].0, value) }
+            Mutation::SetVertexProperty {
+                gui: guis[random.below(guis.len())],
+                write: write(KEYS[key].0, value),
+            }
         });
         version = version.next();
         let before = clock.now();
@@ -227,11 +230,14 @@ fn writes(store: &Store, clock: &RealClock, guis: &[Gui], random: &mut Random) {
         nanos[READS / 2],
         nanos[READS * 99 / 100]
     );
-    let (mut found, scan) = (Vec::new(), VertexScan {
-        labels: vec![],
-        predicates: vec![PropertyPredicate { key: KEYS[0].0, test: Test::Equals(Value::Long(7)) }],
-        max_rows: u32::MAX,
-    });
+    let (mut found, scan) = (
+        Vec::new(),
+        VertexScan {
+            labels: vec![],
+            predicates: vec![PropertyPredicate { key: KEYS[0].0, test: Test::Equals(Value::Long(7)) }],
+            max_rows: u32::MAX,
+        },
+    );
     let dirty = time(clock, || {
         found.clear();
         let at = At { version, epoch: Epoch(0) };

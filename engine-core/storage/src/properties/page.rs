@@ -294,6 +294,8 @@ pub(crate) struct PageEntry {
     block: AtomicPtr<Block>,
     /// Version of the newest write.
     modified: AtomicU64,
+    /// Number of its set: where a scan has nothing to look for, it does not touch the page.
+    set: AtomicU32,
 }
 
 // SAFETY: a null pointer and the number zero.
@@ -330,6 +332,12 @@ impl PageTable {
         unsafe { Page::from_raw(block) }
     }
 
+    /// Number of the set that a page has, or had before it was given back.
+    #[inline]
+    pub fn set_of(&self, number: u32) -> u32 {
+        self.entries.get(number as usize).set.load(Ordering::Relaxed)
+    }
+
     /// Makes room for one more page.
     pub fn extend(&self) -> u32 {
         let number = self.end.load(Ordering::Relaxed);
@@ -345,6 +353,9 @@ impl PageTable {
         let new = page.map_or(std::ptr::null_mut(), Page::as_raw);
         let entry = self.entries.get(number as usize);
         let old = entry.block.load(Ordering::Relaxed);
+        if let Some(page) = page {
+            entry.set.store(page.set().number, Ordering::Relaxed);
+        }
         entry.block.store(new, Ordering::Release);
         // SAFETY: it was in the table, and the caller decides what becomes of it.
         unsafe { Page::from_raw(old) }

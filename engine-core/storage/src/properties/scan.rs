@@ -84,6 +84,9 @@ impl<'r> Scan<'r> {
         limit: usize,
         out: &mut Vec<Gui>,
     ) -> Option<usize> {
+        if self.skips(table, number) {
+            return None;
+        }
         let page = table.get(number, guard)?;
         let keys = std::mem::take(&mut self.keys);
         let predicates = self.predicates;
@@ -109,10 +112,21 @@ impl<'r> Scan<'r> {
         None
     }
 
+    /// Whether a page is known to hold nothing. If its number went to another set meanwhile, no version that can be read
+    /// has a row there.
+    fn skips(&self, table: &PageTable, number: u32) -> bool {
+        number >= table.end()
+            || matches!(self.plans.get(table.set_of(number) as usize), Some(Some(Plan::Skip)))
+    }
+
     /// Asks for what the scan of a page begins with.
     pub fn prefetch(&mut self, table: &PageTable, number: u32, guard: &Guard) {
-        let Some(page) = table.get(number, guard) else { return };
-        crate::prefetch::line(page.header());
+        if self.skips(table, number) {
+            return;
+        }
+        if let Some(page) = table.get(number, guard) {
+            crate::prefetch::line(page.header());
+        }
     }
 }
 
