@@ -180,7 +180,7 @@ impl Drop for Loaded {
     fn drop(&mut self) {
         // SAFETY: nobody else knows the page; rows that are not there own nothing.
         unsafe {
-            super::write::drop_rows(self.page);
+            super::settle::drop_rows(self.page);
             self.page.free();
         }
     }

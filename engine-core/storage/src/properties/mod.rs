@@ -2,7 +2,7 @@
 //!
 //! Roles: `sets` says which labels and keys rows have, `page` where they are, `column` what a cell holds, `overflow`
 //! what has no cell, `undo` what was before, `read` answers for one row at a version, `scan` and `predicate` for whole
-//! pages, `write` is the one writer, `bytes` turns a page into bytes and back.
+//! pages, `keeper`, `write` and `settle` are the one writer, `bytes` turns a page into bytes and back.
 //!
 //! A vertex has one row, and so has an edge with an id or properties; who owns the row knows its place, and the row
 //! names its owner. A write that changes labels, keys or the type of a value moves the row to a page of another set,
@@ -16,6 +16,7 @@
 #[cfg_attr(not(test), expect(dead_code, reason = "checkpoints and eviction will write pages"))]
 mod bytes;
 mod column;
+mod keeper;
 mod overflow;
 mod page;
 mod predicate;
@@ -23,15 +24,16 @@ mod read;
 mod scalar;
 mod scan;
 mod sets;
+mod settle;
 #[cfg(test)]
 mod tests;
 mod undo;
 mod write;
 
+pub(crate) use keeper::{Changed, Desk, Freed, Keeper};
 pub(crate) use overflow::{Content, Entry, Values};
 pub(crate) use page::{PageTable, Place, ROWS};
 pub(crate) use read::{Owner, Row, Stale, Want};
 pub(crate) use scalar::Scalar;
 pub(crate) use scan::Scan;
 pub(crate) use undo::Previous;
-pub(crate) use write::{Changed, Desk, Freed, Keeper};

@@ -327,7 +327,7 @@ impl PageTable {
             return None;
         }
         let block = self.entries.get(number as usize).block.load(Ordering::Acquire);
-        // SAFETY: a page lives until the epoch has moved on after it was replaced (`super::write`), and the guard
+        // SAFETY: a page lives until the epoch has moved on after it was replaced (`super::keeper`), and the guard
         // was pinned when it was still there.
         unsafe { Page::from_raw(block) }
     }

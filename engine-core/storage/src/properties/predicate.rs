@@ -166,8 +166,9 @@ impl Kernel {
                 mask(cells, bits, load, |v| (v >= *low) & (v <= *high));
             }
             (Self::ShortText(words), Cells::Pairs(cells)) => {
-                let load = |pair: &[AtomicU64; 2]| (longs(&pair[0]), longs(&pair[1]));
-                mask(cells, bits, load, |v| (v.0 == words[0]) & (v.1 == words[1]));
+                let differs =
+                    |pair: &[AtomicU64; 2]| (longs(&pair[0]) ^ words[0]) | (longs(&pair[1]) ^ words[1]);
+                mask(cells, bits, differs, |v| v == 0);
             }
             (Self::LongText(head), Cells::Pairs(cells)) => {
                 mask(cells, bits, |pair| longs(&pair[0]), |v| v == *head);
