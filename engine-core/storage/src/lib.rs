@@ -3,8 +3,8 @@
 //! Roles: [`Store`] is the whole face. The engine's apply thread calls [`Store::apply`] with the mutations of each log
 //! record, in order, and then [`Store::publish`]; queries [`Store::pin`] a version and read it through
 //! [`tidegraph_apl::Apl`]; [`Store::checkpoint`] and [`checkpoint::restore_newest`] write and read images in object
-//! storage. Inside, `partition` holds the records, `adjacency` the edges, `properties` ids, labels and properties in
-//! pages with their undo records, `stamps` what adjacency entries need to know about versions.
+//! storage. Inside, `partition` holds the records, `adjacency` the edges in blocks of an `arena`, `properties` ids, labels
+//! and properties in pages with their undo records.
 //!
 //! Flow of a write: the store finds the partitions that a mutation concerns (an edge: source, target, and the hash of
 //! its id if the user chose one) and locks each for that change alone; records get the version of the log record.
@@ -17,6 +17,7 @@
 //! at any version (STO-2); a version dropped while it is pinned; a lock held between two calls.
 
 mod adjacency;
+mod arena;
 pub mod checkpoint;
 mod error;
 mod memory;
@@ -25,11 +26,9 @@ mod prefetch;
 mod properties;
 mod slab;
 mod slot_index;
-mod stamps;
 mod store;
 mod turn;
 mod versions;
-#[allow(dead_code, reason = "the records move into arrays one kind after the other")]
 mod virtual_array;
 
 pub use checkpoint::{CheckpointMeta, Manifest};

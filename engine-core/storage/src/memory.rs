@@ -7,7 +7,7 @@ pub struct Memory {
     pub indexes: usize,
     /// Nodes of vertices, 64 each, and their rows without properties, 24 each.
     pub vertices: usize,
-    /// Adjacency lists beyond the first entry, 24 an entry.
+    /// Blocks of adjacency, free ones among them: 12 bytes an entry, 32 until it is settled.
     pub adjacency: usize,
     /// Rows of edges that have ids or properties, without them: 8 each, 24 with an id.
     pub edges: usize,

@@ -1,377 +1,504 @@
-//! Adjacency of a vertex with many edges: one group of entries for each label, an index by SID, a queue of what is to
-//! be settled.
+//! Adjacency of a vertex with many edges: a directory of chunks in order of label and SID, each of them a block.
 //!
-//! Every entry has a *sequence number* from one counter of the hub; entries of a group stand in its order and never
-//! change it, so that a reader can go on after the last entry that it saw whatever was added or dropped in between.
-//! Appending, ending and finding an edge take constant time (finding: a binary search at worst); settling takes time
-//! for what changed, not for the degree. Counting at a version looks only at what is not settled.
+//! A chunk holds the entries from its key up to the key of the next. SIDs grow, so that new entries go to the last
+//! chunk of their label; a full one is left as it is and a new one begun, or it is cut in two if the entry belongs into
+//! its middle. One label is read without the chunks of others. What has to be settled is queued by key.
 //!
-//! What must never happen: two live entries with one SID; an entry that changes its place relative to another.
+//! A chunk has a number, by which a reader that stopped behind it goes on. The right part of a chunk that is cut keeps
+//! the number: then all that was in the chunk stands before what follows it. Begun behind a full chunk, a new one holds
+//! only what that reader's version does not see.
+//!
+//! What must never happen: a chunk taken out while a version that can be read sees an entry of it.
 
-use super::{Ended, Entry, Link};
-use crate::slot_index::SlotIndex;
-use crate::stamps::{HIGHEST, SETTLED, Stamps};
-use crate::turn::Turn;
+use super::block::{Block, Found, Op};
+use super::draft::{Draft, Key};
+use super::{Ended, Labels, Link, Links, Sink};
+use crate::arena::Arena;
+use crossbeam_epoch::{Atomic, Guard, Owned};
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use tidegraph_types::{Gui, Sid, Token, Version};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use tidegraph_types::{Sid, Token, Version};
 
-/// Stamp of an entry that nobody can see, before compaction drops it.
-const DEAD: u32 = HIGHEST + 1;
-/// Past this sequence number the entries are numbered anew (a scan cursor has 32 bits for it).
-const LAST_SEQUENCE: u32 = u32::MAX - 1;
+/// Least room for operations in a chunk that grows.
+const CHUNK_SLACK: usize = 64;
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HubEntry {
-    pub neighbour: Gui,
-    pub sid: Sid,
-    pub sequence: u32,
-    pub stamp: u32,
+/// A chunk as the directory names it. All fields are atomics because the last places are filled while readers hold the
+/// directory; they look only below its length.
+#[derive(Default)]
+struct Slot {
+    sid: AtomicU64,
+    label: AtomicU32,
+    number: AtomicU32,
+    chunk: AtomicU32,
+    /// Version of the newest note for this chunk; only the writer looks.
+    noted: AtomicU64,
 }
 
-#[derive(Debug)]
-pub(crate) struct Group {
-    pub label: Token,
-    entries: Vec<HubEntry>,
-    dead: u32,
+#[derive(Clone, Copy)]
+struct Entry {
+    key: Key,
+    number: u32,
+    chunk: u32,
+    noted: u64,
 }
 
-/// A run of entries of one group that one version made, or one entry that it ended.
-#[derive(Debug)]
-struct Pending {
-    version: Version,
-    label: Token,
-    from: u32,
-    to: u32,
-    ended: bool,
+impl Slot {
+    fn key(&self) -> Key {
+        (Token(self.label.load(Ordering::Relaxed)), Sid(self.sid.load(Ordering::Relaxed)))
+    }
+
+    fn set(&self, entry: Entry) {
+        self.sid.store(entry.key.1.0, Ordering::Relaxed);
+        self.label.store(entry.key.0.0, Ordering::Relaxed);
+        self.number.store(entry.number, Ordering::Relaxed);
+        self.noted.store(entry.noted, Ordering::Relaxed);
+        self.chunk.store(entry.chunk, Ordering::Release);
+    }
+
+    fn get(&self) -> Entry {
+        Entry {
+            key: self.key(),
+            number: self.number.load(Ordering::Relaxed),
+            chunk: self.chunk.load(Ordering::Acquire),
+            noted: self.noted.load(Ordering::Relaxed),
+        }
+    }
+
+    fn block<'g>(&self, arena: &'g Arena, _: &'g Guard) -> Block<'g> {
+        let chunk = self.chunk.load(Ordering::Acquire);
+        // SAFETY: a chunk is filled before the slot names it and retired after the slot, or the whole directory, was
+        // replaced; the guard was there before the directory was loaded, so that the block outlives it.
+        unsafe { Block::at(arena.address(chunk)) }
+    }
+}
+
+struct Directory {
+    slots: Box<[Slot]>,
+    len: AtomicUsize,
+    /// All labels that ever had an entry here, in order.
+    labels: Vec<Token>,
+}
+
+impl Directory {
+    fn new(entries: &[Entry], labels: Vec<Token>) -> Self {
+        let room = entries.len() + entries.len() / 2 + 4;
+        let mut slots = Vec::new();
+        slots.resize_with(room, Slot::default);
+        for (slot, entry) in slots.iter().zip(entries) {
+            slot.set(*entry);
+        }
+        Self { slots: slots.into_boxed_slice(), len: AtomicUsize::new(entries.len()), labels }
+    }
+
+    fn slots(&self) -> &[Slot] {
+        &self.slots[..self.len.load(Ordering::Acquire)]
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        self.slots().iter().map(Slot::get).collect()
+    }
+
+    /// Place of the chunk that a key belongs to. The first chunk takes all that is before it, too.
+    fn place(&self, key: Key) -> usize {
+        self.slots().partition_point(|slot| slot.key() <= key).saturating_sub(1)
+    }
+
+    fn has_label(&self, label: Token) -> bool {
+        self.labels.binary_search(&label).is_ok()
+    }
 }
 
 /// See the module.
-pub(crate) struct Hub {
-    groups: Vec<Group>,
-    by_sid: SlotIndex,
-    turn: Turn,
-    pending: VecDeque<Pending>,
-    next_sequence: u32,
+pub(super) struct Hub {
+    directory: Atomic<Directory>,
+    book: Mutex<Book>,
 }
 
-impl std::fmt::Debug for Hub {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hub").field("groups", &self.groups).finish_non_exhaustive()
-    }
+/// What only the writer needs.
+struct Book {
+    next_number: u32,
+    /// Chunks to be settled, by a key of theirs, in order of versions.
+    pending: VecDeque<(Version, Key)>,
 }
 
-fn mix(sid: Sid) -> u64 {
-    sid.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
-}
-
-impl Group {
-    fn new(label: Token) -> Self {
-        Self { label, entries: Vec::new(), dead: 0 }
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let directory = std::mem::replace(&mut self.directory, Atomic::null());
+        // SAFETY: `&mut self` says that no reader is left, and the directory belongs to nobody else.
+        drop(unsafe { directory.try_into_owned() });
     }
-
-    /// Index of the first entry whose sequence number is not below the given one.
-    fn position(&self, sequence: u32) -> usize {
-        // Groups that were never mixed with others are dense: the guess is right then.
-        let Some(first) = self.entries.first() else { return 0 };
-        if sequence <= first.sequence {
-            return 0;
-        }
-        let guess = (sequence - first.sequence) as usize;
-        if self.entries.get(guess).is_some_and(|entry| entry.sequence == sequence) {
-            return guess;
-        }
-        let end = self.entries.len().min(guess + 1);
-        self.entries[..end].partition_point(|entry| entry.sequence < sequence)
-    }
-
-    fn get_mut(&mut self, sequence: u32) -> Option<&mut HubEntry> {
-        let position = self.position(sequence);
-        self.entries.get_mut(position).filter(|entry| entry.sequence == sequence)
-    }
-
-    /// Entries from a sequence number on, dead ones among them.
-    fn from(&self, sequence: u32) -> &[HubEntry] {
-        &self.entries[self.position(sequence)..]
-    }
-
-    /// Entries from a position on, dead ones among them.
-    #[inline]
-    pub fn tail(&self, position: usize) -> &[HubEntry] {
-        self.entries.get(position..).unwrap_or(&[])
-    }
-
-    fn live(&self) -> usize {
-        self.entries.len() - self.dead as usize
-    }
-
-    fn compact_if_worth_it(&mut self) {
-        if self.dead as usize * 2 > self.entries.len() {
-            self.entries.retain(|entry| entry.stamp != DEAD);
-            self.dead = 0;
-            if self.entries.capacity() > 4 * self.entries.len().max(16) {
-                self.entries.shrink_to(2 * self.entries.len());
-            }
-        }
-    }
-}
-
-/// Whether an entry is visible. Kept out of [`Stamps`], which knows nothing of dead entries.
-#[inline]
-pub(crate) fn visible(stamp: u32, at: Version, stamps: &Stamps) -> bool {
-    stamp == SETTLED || (stamp != DEAD && stamps.get(stamp).visible(at))
 }
 
 impl Hub {
-    /// Takes over the entries of a small list.
-    pub fn from_entries(entries: &[Entry], stamps: &Stamps) -> Self {
-        let mut hub = Self {
-            groups: Vec::new(),
-            by_sid: SlotIndex::default(),
-            turn: Turn::new(),
-            pending: VecDeque::new(),
-            next_sequence: 0,
+    /// A hub of what a draft holds, which was folded.
+    pub fn new(links: &Links, mut draft: Draft) -> Self {
+        let mut pending: Vec<(Version, Key)> = Vec::new();
+        pending.extend(draft.adds.iter().map(|(link, version)| (*version, link.key())));
+        pending.extend(draft.ends.iter().map(|(key, version)| (*version, *key)));
+        pending.sort_unstable();
+        let mut labels: Vec<Token> =
+            draft.settled.iter().chain(draft.adds.iter().map(|(link, _)| link)).map(|l| l.label).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        let mut book = Book { next_number: 1, pending: pending.into() };
+        let mut entries = Vec::new();
+        write_pieces(links, &mut draft, (Token(0), Sid(0)), &mut book, &mut entries);
+        Self { directory: Atomic::new(Directory::new(&entries, labels)), book: Mutex::new(book) }
+    }
+
+    fn directory<'g>(&self, guard: &'g Guard) -> &'g Directory {
+        // SAFETY: there always is one, it is published whole, and retired through the epoch.
+        unsafe { self.directory.load(Ordering::Acquire, guard).deref() }
+    }
+
+    fn replace(&self, entries: &[Entry], labels: Vec<Token>, guard: &Guard) {
+        let old = self.directory.swap(Owned::new(Directory::new(entries, labels)), Ordering::AcqRel, guard);
+        // SAFETY: no new reader can find the old one.
+        unsafe { guard.defer_destroy(old) };
+    }
+
+    /// Hands out what is visible at a version and has one of the labels, from behind a chunk on (0: from the start).
+    /// Answers the number of the chunk that it stopped behind because the sink is full.
+    pub fn read(
+        &self,
+        arena: &Arena,
+        at: Version,
+        labels: Labels<'_>,
+        after: u32,
+        guard: &Guard,
+        sink: &mut impl Sink,
+    ) -> Option<u32> {
+        let directory = self.directory(guard);
+        let slots = directory.slots();
+        let mut place = match after {
+            0 => 0,
+            number => 1 + slots.iter().position(|s| s.number.load(Ordering::Relaxed) == number)?,
         };
-        // The queue has to be in order of versions.
-        let mut unsettled = Vec::new();
-        for entry in entries {
-            let link = entry.link();
-            let sequence = hub.append(link);
-            if link.stamp != SETTLED {
-                let stamp = stamps.get(link.stamp);
-                unsettled.push((stamp.begin, link.label, sequence, false));
-                if !stamp.live() {
-                    unsettled.push((stamp.end, link.label, sequence, true));
+        while place < slots.len() {
+            if let Labels::These(wanted) = labels {
+                let first = if place == 0 { Token(0) } else { slots[place].key().0 };
+                let next = slots.get(place + 1).map(|slot| slot.key());
+                // The last label that the chunk can hold: the next one's, unless that begins with it.
+                let reaches = |label: Token| {
+                    next.is_none_or(|(next, sid)| label < next || (label == next && sid > Sid(0)))
+                };
+                if !wanted.iter().any(|&label| label >= first && reaches(label)) {
+                    let later = wanted.iter().copied().filter(|&label| label >= first).min()?;
+                    place = directory.place((later, Sid(0))).max(place + 1);
+                    continue;
                 }
             }
+            let slot = &slots[place];
+            if let Some(ahead) = slots.get(place + 1) {
+                crate::prefetch::address(arena.address(ahead.chunk.load(Ordering::Relaxed)));
+            }
+            let before = sink.len();
+            slot.block(arena, guard).read(at, |label| labels.pass(label), |run| sink.take(run));
+            place += 1;
+            // Not behind a chunk that this version sees nothing of: it might be gone by the next call.
+            if sink.full() && sink.len() > before && place < slots.len() {
+                return Some(slot.number.load(Ordering::Relaxed));
+            }
         }
-        unsettled.sort_unstable();
-        for (version, label, sequence, ended) in unsettled {
-            hub.pending.push_back(Pending { version, label, from: sequence, to: sequence, ended });
+        None
+    }
+
+    /// The entry of a SID, ended or not, with its place in the directory.
+    fn locate(&self, arena: &Arena, sid: Sid, label: Option<Token>, guard: &Guard) -> Option<(usize, Found)> {
+        let directory = self.directory(guard);
+        let look = |label: Token| {
+            let place = directory.place((label, sid));
+            let found = directory.slots()[place].block(arena, guard).find(sid)?;
+            (found.link.label == label).then_some((place, found))
+        };
+        // Most probably the caller knows the label.
+        label
+            .filter(|label| directory.has_label(*label))
+            .and_then(look)
+            .or_else(|| directory.labels.iter().copied().find_map(look))
+    }
+
+    pub fn find(&self, arena: &Arena, sid: Sid, label: Option<Token>, guard: &Guard) -> Option<Found> {
+        self.locate(arena, sid, label, guard).map(|(_, found)| found)
+    }
+
+    fn note(&self, slot: &Slot, version: Version, key: Key) {
+        if slot.noted.swap(version.0, Ordering::Relaxed) != version.0 {
+            self.book.lock().pending.push_back((version, key));
         }
-        hub
     }
 
-    fn group_index(&self, label: Token) -> Result<usize, usize> {
-        self.groups.binary_search_by_key(&label, |group| group.label)
+    /// Puts another block in the place of a chunk's.
+    fn exchange(&self, links: &Links, slot: &Slot, old: &Block<'_>, new: u32, guard: &Guard) {
+        let before = slot.chunk.swap(new, Ordering::AcqRel);
+        links.arena.retire(before, old.shape.granules(), guard);
     }
 
-    /// The group of a label.
-    pub fn group(&self, label: Token) -> Option<&Group> {
-        self.group_index(label).ok().map(|index| &self.groups[index])
-    }
-
-    /// All groups in order of their labels.
-    pub fn groups(&self) -> &[Group] {
-        &self.groups
-    }
-
-    fn append(&mut self, link: Link) -> u32 {
-        let Link { neighbour, sid, label, stamp } = link;
-        if self.next_sequence == LAST_SEQUENCE {
-            self.renumber();
-        }
-        let sequence = self.next_sequence;
-        self.next_sequence += 1;
-        let index = self.group_index(label).unwrap_or_else(|index| {
-            self.groups.insert(index, Group::new(label));
-            index
-        });
-        self.groups[index].entries.push(HubEntry { neighbour, sid, sequence, stamp });
-        self.by_sid.insert(&mut self.turn, mix(sid), sequence);
-        sequence
-    }
-
-    /// Group and position of the entry after the one with sequence number `after - 1`; the start for 0. `None` if
-    /// there is no such entry, which no cursor that came from here names.
-    pub fn after(&self, after: u32) -> Option<(usize, usize)> {
-        let Some(last) = after.checked_sub(1) else { return Some((0, 0)) };
-        self.groups.iter().enumerate().find_map(|(index, group)| {
-            let position = group.position(last);
-            let there = group.entries.get(position).is_some_and(|entry| entry.sequence == last);
-            there.then_some((index, position + 1))
-        })
-    }
-
-    /// Adds an entry with a stamp made at `version`.
-    pub fn push(&mut self, link: Link, version: Version) {
-        let Link { label, stamp, .. } = link;
-        let sequence = self.append(link);
-        if stamp == SETTLED {
-            return;
-        }
-        if let Some(last) = self.pending.back_mut()
-            && (last.version, last.label, last.to + 1, last.ended) == (version, label, sequence, false)
+    pub fn push(&self, links: &Links, link: Link, version: Version, oldest: Version, guard: &Guard) {
+        let directory = self.directory(guard);
+        let key = link.key();
+        let place = directory.place(key);
+        let slot = &directory.slots()[place];
+        let block = slot.block(&links.arena, guard);
+        let used = block.tail.map_or(0, |tail| tail.ops().len());
+        let fits = block.neighbours.len() + used < links.chunk;
+        if fits
+            && directory.has_label(link.label)
+            && block.tail.is_some_and(|t| t.push(Op::add(link, version)))
         {
-            last.to = sequence;
+            self.note(slot, version, key);
             return;
         }
-        self.pending.push_back(Pending { version, label, from: sequence, to: sequence, ended: false });
-    }
-
-    fn locate(&self, sid: Sid) -> Option<(usize, usize)> {
-        let mut found = None;
-        self.by_sid.find(mix(sid), &crossbeam_epoch::pin(), |sequence| {
-            found = self.groups.iter().enumerate().find_map(|(index, group)| {
-                let position = group.position(sequence);
-                group
-                    .entries
-                    .get(position)
-                    .is_some_and(|entry| entry.sequence == sequence && entry.sid == sid)
-                    .then_some((index, position))
-            });
-            found.is_some()
-        });
-        found
-    }
-
-    pub fn find(&self, sid: Sid) -> Option<Link> {
-        let (group, position) = self.locate(sid)?;
-        let group = &self.groups[group];
-        let entry = group.entries[position];
-        Some(Link { neighbour: entry.neighbour, sid, label: group.label, stamp: entry.stamp })
-    }
-
-    pub fn end(&mut self, sid: Sid, version: Version, stamps: &mut Stamps) -> Option<Ended> {
-        let (index, position) = self.locate(sid)?;
-        let group = &mut self.groups[index];
-        let label = group.label;
-        let entry = &mut group.entries[position];
-        let sequence = entry.sequence;
-        if entry.stamp != SETTLED {
-            let stamp = stamps.get(entry.stamp);
-            if !stamp.live() {
-                return None;
-            }
-            if stamp.begin == version {
-                entry.stamp = DEAD;
-                self.bury(index, sid, sequence);
-                return Some(Ended::Gone);
-            }
+        if !directory.has_label(link.label) {
+            let mut labels = directory.labels.clone();
+            labels.insert(labels.partition_point(|label| *label < link.label), link.label);
+            self.replace(&directory.entries(), labels, guard);
+            return self.push(links, link, version, oldest, guard);
         }
-        entry.stamp = stamps.ended(entry.stamp, version);
-        self.pending.push_back(Pending { version, label, from: sequence, to: sequence, ended: true });
-        Some(Ended::Kept)
-    }
-
-    /// Accounts for an entry whose stamp was just set to `DEAD`.
-    fn bury(&mut self, group: usize, sid: Sid, sequence: u32) {
-        self.by_sid.remove(&mut self.turn, mix(sid), sequence);
-        let group = &mut self.groups[group];
-        group.dead += 1;
-        group.compact_if_worth_it();
-    }
-
-    pub fn settle(&mut self, oldest: Version, stamps: &Stamps) {
-        while let Some(next) = self.pending.front().filter(|next| next.version <= oldest) {
-            let (label, from, to, ended) = (next.label, next.from, next.to, next.ended);
-            self.pending.pop_front();
-            let Ok(index) = self.group_index(label) else { continue };
-            let group = &mut self.groups[index];
-            if ended {
-                let Some(entry) = group.get_mut(from) else { continue };
-                entry.stamp = DEAD;
-                let sid = entry.sid;
-                self.bury(index, sid, from);
+        let mut draft = Draft::default();
+        draft.take(&block);
+        let last = draft.settled.last().map(Link::key).max(draft.adds.iter().map(|(l, _)| l.key()).max());
+        if draft.len() >= links.chunk && last < Some(key) {
+            let mut right = Draft { adds: vec![(link, version)], ..Draft::default() };
+            right.fold(oldest);
+            let mut book = self.book.lock();
+            let chunk = right.write(&links.arena, CHUNK_SLACK);
+            let entry = Entry { key, number: book.number(), chunk, noted: version.0 };
+            book.pending.push_back((version, key));
+            drop(book);
+            let used = directory.slots().len();
+            if place + 1 == used && used < directory.slots.len() {
+                directory.slots[used].set(entry);
+                directory.len.store(used + 1, Ordering::Release);
             } else {
-                let start = group.position(from);
-                for entry in &mut group.entries[start..] {
-                    if entry.sequence > to {
-                        break;
-                    }
-                    // One that ended later keeps its stamp until that is settled.
-                    if entry.stamp != DEAD && entry.stamp != SETTLED && stamps.get(entry.stamp).live() {
-                        entry.stamp = SETTLED;
-                    }
-                }
+                let mut entries = directory.entries();
+                entries.insert(place + 1, entry);
+                self.replace(&entries, directory.labels.clone(), guard);
+            }
+            return;
+        }
+        draft.adds.push((link, version));
+        draft.fold(oldest);
+        if draft.len() <= links.chunk {
+            let more = CHUNK_SLACK.max(draft.len() / 4);
+            self.exchange(links, slot, &block, draft.write(&links.arena, more), guard);
+            self.note(slot, version, key);
+        } else {
+            self.cut(links, directory, place, &mut draft, version, guard);
+        }
+    }
+
+    /// Replaces a chunk by the pieces of a draft.
+    fn cut(
+        &self,
+        links: &Links,
+        directory: &Directory,
+        place: usize,
+        draft: &mut Draft,
+        version: Version,
+        guard: &Guard,
+    ) {
+        let old = directory.slots()[place].get();
+        let granules = directory.slots()[place].block(&links.arena, guard).shape.granules();
+        let mut entries = directory.entries();
+        let mut pieces = Vec::new();
+        let mut book = self.book.lock();
+        write_pieces(links, draft, old.key, &mut book, &mut pieces);
+        // The notes of before name one of them only: each gets one that comes after all of its operations.
+        for piece in &mut pieces {
+            book.pending.push_back((version, piece.key));
+            piece.noted = version.0;
+        }
+        drop(book);
+        if let Some(last) = pieces.last_mut() {
+            last.number = old.number;
+        }
+        entries.splice(place..=place, pieces);
+        self.replace(&entries, directory.labels.clone(), guard);
+        links.arena.retire(old.chunk, granules, guard);
+    }
+
+    /// Adds many entries, in order of their keys.
+    pub fn push_all(&self, links: &Links, new: &[Link], version: Version, oldest: Version, guard: &Guard) {
+        let directory = self.directory(guard);
+        let mut labels = directory.labels.clone();
+        for run in new.chunk_by(|a, b| a.label == b.label) {
+            if let Err(at) = labels.binary_search(&run[0].label) {
+                labels.insert(at, run[0].label);
             }
         }
-        if self.pending.is_empty() && self.pending.capacity() > 64 {
-            self.pending.shrink_to(16);
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.pending.is_empty() && self.groups.iter().all(|group| group.live() == 0)
-    }
-
-    /// Calls `visit` for every entry that is visible at a version.
-    pub fn for_each_visible(&self, at: Version, stamps: &Stamps, mut visit: impl FnMut(Link)) {
-        for group in &self.groups {
-            for entry in &group.entries {
-                if visible(entry.stamp, at, stamps) {
-                    visit(Link {
-                        neighbour: entry.neighbour,
-                        sid: entry.sid,
-                        label: group.label,
-                        stamp: entry.stamp,
-                    });
-                }
-            }
-        }
-    }
-
-    /// Number of entries that are visible at a version, of these labels or of all.
-    pub fn degree(&self, at: Version, labels: Option<&[Token]>) -> u64 {
-        let wanted = |label: Token| labels.is_none_or(|labels| labels.contains(&label));
-        let mut count: u64 =
-            self.groups.iter().filter(|group| wanted(group.label)).map(|group| group.live() as u64).sum();
-        for pending in &self.pending {
-            if !wanted(pending.label) {
+        let slots = directory.slots();
+        let (mut entries, mut retired) = (Vec::with_capacity(slots.len()), Vec::new());
+        let mut rest = new;
+        let mut book = self.book.lock();
+        for (place, slot) in slots.iter().enumerate() {
+            let entry = slot.get();
+            let here = match slots.get(place + 1) {
+                Some(next) => rest.partition_point(|link| link.key() < next.key()),
+                None => rest.len(),
+            };
+            let (some, after) = rest.split_at(here);
+            rest = after;
+            if some.is_empty() {
+                entries.push(entry);
                 continue;
             }
-            let Some(group) = self.group(pending.label) else { continue };
-            let entries = group
-                .from(pending.from)
-                .iter()
-                .take_while(|entry| entry.sequence <= pending.to)
-                .filter(|entry| entry.stamp != DEAD);
-            if pending.ended {
-                // Made and ended by now: not visible. Made later: the run that made it counts it.
-                if pending.version <= at {
-                    count -= entries.count() as u64;
-                }
-            } else if pending.version > at {
-                count -= entries.count() as u64;
+            let block = slot.block(&links.arena, guard);
+            let mut draft = Draft::default();
+            draft.take(&block);
+            draft.adds.extend(some.iter().map(|link| (*link, version)));
+            draft.fold(oldest);
+            retired.push((entry.chunk, block.shape.granules()));
+            let start = entries.len();
+            write_pieces(links, &mut draft, entry.key, &mut book, &mut entries);
+            // Each piece has to be looked at when the version is old.
+            for piece in &mut entries[start..] {
+                book.pending.push_back((version, piece.key));
+                piece.noted = version.0;
+            }
+            if let Some(last) = entries.last_mut() {
+                last.number = entry.number;
             }
         }
-        count
-    }
-
-    /// Gives every entry a new sequence number. A cursor of before may then miss or repeat rows; it happens once in
-    /// four billion appends to one vertex.
-    fn renumber(&mut self) {
-        let mut new_of_old = rustc_hash::FxHashMap::default();
-        let mut next = 0;
-        self.by_sid = SlotIndex::default();
-        for group in &mut self.groups {
-            group.entries.retain(|entry| entry.stamp != DEAD);
-            group.dead = 0;
-            for entry in &mut group.entries {
-                new_of_old.insert(entry.sequence, next);
-                entry.sequence = next;
-                self.by_sid.insert(&mut self.turn, mix(entry.sid), next);
-                next += 1;
-            }
-        }
-        self.next_sequence = next;
-        let runs = std::mem::take(&mut self.pending);
-        for run in runs {
-            // Runs fall apart into single entries: neighbours in number need no longer be neighbours in time.
-            for old in run.from..=run.to {
-                if let Some(&new) = new_of_old.get(&old) {
-                    self.pending.push_back(Pending { from: new, to: new, ..run });
-                }
-            }
+        drop(book);
+        self.replace(&entries, labels, guard);
+        for (chunk, granules) in retired {
+            links.arena.retire(chunk, granules, guard);
         }
     }
 
-    /// Bytes on the heap.
-    pub fn bytes(&self) -> usize {
-        self.groups
-            .iter()
-            .map(|group| size_of::<Group>() + group.entries.capacity() * size_of::<HubEntry>())
-            .sum::<usize>()
-            + self.by_sid.bytes()
-            + self.pending.capacity() * size_of::<Pending>()
+    pub fn end(
+        &self,
+        links: &Links,
+        sid: Sid,
+        label: Token,
+        version: Version,
+        oldest: Version,
+        guard: &Guard,
+    ) -> Option<Ended> {
+        let (place, found) = self.locate(&links.arena, sid, Some(label), guard)?;
+        if !found.live() {
+            return None;
+        }
+        let key = found.link.key();
+        let slot = &self.directory(guard).slots()[place];
+        let block = slot.block(&links.arena, guard);
+        if !block.tail.is_some_and(|tail| tail.push(Op::end(found.place, key.0, sid, version))) {
+            let mut draft = Draft::default();
+            draft.take(&block);
+            draft.ends.push((key, version));
+            draft.fold(oldest);
+            let more = CHUNK_SLACK.max((draft.adds.len() + draft.ends.len()) / 2);
+            self.exchange(links, slot, &block, draft.write(&links.arena, more), guard);
+        }
+        self.note(slot, version, key);
+        Some(if found.begin == version { Ended::Gone } else { Ended::Kept })
+    }
+
+    /// Settles chunks with notes of versions up to `oldest`; true if no entry is left.
+    pub fn settle(&self, links: &Links, oldest: Version, exact: bool, guard: &Guard) -> bool {
+        let mut due: Vec<Key> = Vec::new();
+        let mut book = self.book.lock();
+        while let Some((_, key)) = book.pending.front().copied().filter(|(version, _)| *version <= oldest) {
+            book.pending.pop_front();
+            due.push(key);
+        }
+        let waits = !book.pending.is_empty();
+        if !waits {
+            book.pending.shrink_to(16);
+        }
+        drop(book);
+        let directory = self.directory(guard);
+        due.sort_unstable();
+        let mut places: Vec<usize> = due.iter().map(|key| directory.place(*key)).collect();
+        places.dedup();
+        let mut empty = Vec::new();
+        for place in places {
+            let slot = &directory.slots()[place];
+            let block = slot.block(&links.arena, guard);
+            let mut draft = Draft::default();
+            if !links.to_be_settled(&block, oldest, exact, &mut draft) {
+                continue;
+            }
+            if draft.len() == 0 {
+                empty.push(place);
+                continue;
+            }
+            let more = if draft.adds.len() + draft.ends.len() > 0 { CHUNK_SLACK } else { 0 };
+            self.exchange(links, slot, &block, draft.write(&links.arena, more), guard);
+        }
+        if empty.is_empty() {
+            return false;
+        }
+        if empty.len() == directory.slots().len() {
+            return true;
+        }
+        let mut entries = directory.entries();
+        let mut gone = Vec::new();
+        let mut place = 0;
+        entries.retain(|entry| {
+            let goes = empty.binary_search(&place).is_ok();
+            if goes {
+                gone.push((
+                    entry.chunk,
+                    directory.slots()[place].block(&links.arena, guard).shape.granules(),
+                ));
+            }
+            place += 1;
+            !goes
+        });
+        self.replace(&entries, directory.labels.clone(), guard);
+        for (chunk, granules) in gone {
+            links.arena.retire(chunk, granules, guard);
+        }
+        false
+    }
+
+    /// Gives back all chunks of a hub that nobody finds any more.
+    pub fn retire_chunks(&self, links: &Links, guard: &Guard) {
+        for slot in self.directory(guard).slots() {
+            let granules = slot.block(&links.arena, guard).shape.granules();
+            links.arena.retire(slot.chunk.load(Ordering::Relaxed), granules, guard);
+        }
+    }
+
+    pub fn bytes(&self, guard: &Guard) -> usize {
+        let directory = self.directory(guard);
+        size_of::<Self>()
+            + directory.slots.len() * size_of::<Slot>()
+            + directory.labels.capacity() * 4
+            + self.book.lock().pending.capacity() * size_of::<(Version, Key)>()
+    }
+
+    #[cfg(test)]
+    pub fn chunks(&self, guard: &Guard) -> usize {
+        self.directory(guard).slots().len()
+    }
+}
+
+impl Book {
+    fn number(&mut self) -> u32 {
+        let number = self.next_number;
+        // After four billion cuts of one hub a reader could go on behind the wrong chunk.
+        self.next_number = self.next_number.checked_add(1).unwrap_or(1);
+        number
+    }
+}
+
+/// Writes a draft as chunks; the first of them begins at `first`.
+fn write_pieces(links: &Links, draft: &mut Draft, first: Key, book: &mut Book, entries: &mut Vec<Entry>) {
+    let cuts = draft.cuts(links.chunk);
+    let mut pieces: Vec<(Key, Draft)> = Vec::with_capacity(cuts.len());
+    for cut in cuts.iter().rev() {
+        pieces.push((*cut, draft.split_off(*cut)));
+    }
+    let mut write = |key: Key, draft: &mut Draft| {
+        let chunk = draft.write(&links.arena, 0);
+        entries.push(Entry { key, number: book.number(), chunk, noted: 0 });
+    };
+    write(first, draft);
+    for (key, piece) in pieces.iter_mut().rev() {
+        write(*key, piece);
     }
 }

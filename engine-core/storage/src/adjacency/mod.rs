@@ -1,92 +1,69 @@
-//! Adjacency: the edges of one vertex in one direction, contiguous.
+//! Adjacency: the edges of one vertex in one direction, readable at any kept version while one writer changes them.
 //!
-//! A list takes 24 bytes inside the vertex's node: empty, one entry inline (no allocation, no further cache miss), a
-//! few entries in one allocation, or a [`Hub`] with entries grouped by label. Entries carry a version stamp
-//! ([`crate::stamps`]); settled ones cost readers one comparison with zero.
+//! A [`List`] takes 24 bytes inside the vertex's node: nothing, one entry inline (no further cache miss), a block in the
+//! partition's arena ([`block`]), or, from some hundreds of entries on, the number of a [`hub`]. A block is settled
+//! entries in order of label and SID, and a tail of operations with versions. The settled part is never changed: when
+//! the tail is full, or all of it is old enough, the list is taken apart, folded and written anew ([`draft`]), and the
+//! old block is retired.
 //!
-//! Small lists are always read whole, so their order may change; hubs are read in pages and keep theirs.
+//! Readers take no lock: they hold an epoch guard, load the list's word and read what it names. Half of a change belongs
+//! to a version that nobody may read yet.
 //!
-//! What must never happen: an entry that a kept version can see is moved past a reader's cursor or removed.
+//! A list that is no hub is always read whole; a hub is read in chunks and can be left between two.
+//!
+//! What must never happen: the inline words changed while somebody may read them (they are written once); an entry that
+//! a readable version sees left out when a list is folded; two live entries with one SID.
 
+mod block;
+mod draft;
 mod hub;
+mod hubs;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use hub::{Hub, visible};
+pub(crate) use block::{Found, NEVER, Run};
 
-use crate::stamps::{SETTLED, Stamps};
-use thin_vec::ThinVec;
+use crate::arena::Arena;
+use crate::turn::Turn;
+use block::{Block, Op, Sids};
+use crossbeam_epoch::{Guard, pin};
+use draft::Draft;
+use hub::Hub;
+use hubs::Hubs;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_types::{Gui, Sid, Token, Version};
 
-/// Number of entries past which a list becomes a hub. Readers note which entries pass in one word of 64 bits.
-pub(crate) const HUB_DEGREE: usize = 64;
+/// Number of entries past which a list becomes a hub.
+const HUB_DEGREE: usize = 1024;
+/// Most entries of a chunk of a hub.
+const CHUNK: usize = 2048;
+/// Lists of fewer entries are always settled to their exact size.
+const SMALL: usize = 64;
+/// Most spare room for operations.
+const MOST_SLACK: usize = 256;
 
-/// A byte that is always zero: tells the compiler that the other 255 values are free to mark the other variants of
-/// [`Adjacency`], so that the inline entry costs nothing.
-#[derive(Clone, Copy, Debug)]
-#[repr(u8)]
-enum Zero {
-    Zero = 0,
-}
+/// Where a list's entries are, in the low bits of its word.
+const INLINE: u64 = 1;
+const BLOCK: u64 = 2;
+const HUB: u64 = 3;
+const TAG_BITS: u32 = 2;
+/// An inline entry has a SID of 40 bits and a label of 24.
+const INLINE_SID_BITS: u32 = 40;
 
-/// One edge seen from one end. SIDs take 56 bits here: ten million a second for two hundred years.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct Entry {
-    neighbour: u64,
-    sid_low: u32,
-    sid_mid: u16,
-    sid_high: u8,
-    zero: Zero,
-    label: Token,
-    stamp: u32,
-}
-
-impl Entry {
-    pub fn new(neighbour: Gui, sid: Sid, label: Token, stamp: u32) -> Self {
-        debug_assert!(sid.0 >> 56 == 0, "sid {sid} needs more than 56 bits");
-        Self {
-            neighbour: neighbour.0,
-            sid_low: sid.0 as u32,
-            sid_mid: (sid.0 >> 32) as u16,
-            sid_high: (sid.0 >> 48) as u8,
-            zero: Zero::Zero,
-            label,
-            stamp,
-        }
-    }
-
-    #[inline]
-    pub fn sid(&self) -> Sid {
-        Sid(u64::from(self.sid_low) | u64::from(self.sid_mid) << 32 | u64::from(self.sid_high) << 48)
-    }
-
-    #[inline]
-    pub fn neighbour(&self) -> Gui {
-        Gui(self.neighbour)
-    }
-
-    #[inline]
-    pub fn label(&self) -> Token {
-        self.label
-    }
-
-    #[inline]
-    pub fn stamp(&self) -> u32 {
-        self.stamp
-    }
-
-    #[inline]
-    pub fn link(&self) -> Link {
-        Link { neighbour: self.neighbour(), sid: self.sid(), label: self.label, stamp: self.stamp }
-    }
-}
-
-/// One edge seen from one end, as it is handed out.
+/// One edge seen from one end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
     pub neighbour: Gui,
     pub sid: Sid,
     pub label: Token,
-    pub stamp: u32,
+}
+
+impl Link {
+    /// SID and label in one word, if they fit. Never zero, which stands for none.
+    fn packed(&self) -> Option<u64> {
+        let fits = self.sid.0 >> INLINE_SID_BITS == 0 && self.label.0 >> 24 == 0 && self.sid.0 > 0;
+        fits.then_some(self.sid.0 | u64::from(self.label.0) << INLINE_SID_BITS)
+    }
 }
 
 /// What became of an entry that was to end.
@@ -94,180 +71,429 @@ pub(crate) struct Link {
 pub(crate) enum Ended {
     /// It is kept for older versions and has to be settled later.
     Kept,
-    /// Nobody could see it yet: it is gone.
+    /// Nobody could see it yet.
     Gone,
+}
+
+/// Which labels are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Labels<'r> {
+    All,
+    These(&'r [Token]),
+}
+
+impl Labels<'_> {
+    #[inline]
+    fn pass(self, label: Token) -> bool {
+        match self {
+            Self::All => true,
+            Self::These([one]) => *one == label,
+            Self::These(several) => several.contains(&label),
+        }
+    }
+}
+
+/// Takes what is read.
+pub(crate) trait Sink {
+    /// Some visible entries of one label.
+    fn take(&mut self, run: Run<'_>);
+    /// Rows so far.
+    fn len(&self) -> usize;
+    /// Whether a hub may stop.
+    fn full(&self) -> bool;
+}
+
+/// A sink that never stops.
+pub(crate) struct Each<F>(pub F);
+
+impl<F: FnMut(Run<'_>)> Sink for Each<F> {
+    #[inline]
+    fn take(&mut self, run: Run<'_>) {
+        (self.0)(run);
+    }
+
+    fn len(&self) -> usize {
+        0
+    }
+
+    fn full(&self) -> bool {
+        false
+    }
 }
 
 /// The list. See the module.
 #[derive(Debug, Default)]
-pub(crate) enum Adjacency {
-    #[default]
-    Empty,
-    One(Entry),
-    Few(ThinVec<Entry>),
-    Hub(Box<Hub>),
+pub(crate) struct List {
+    word: AtomicU64,
+    neighbour: AtomicU64,
+    sid_label: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Adjacency>() == 24);
+const _: () = assert!(size_of::<List>() == 24);
 
-impl Adjacency {
-    pub fn is_empty(&self) -> bool {
-        matches!(self, Self::Empty)
-    }
+#[derive(Clone, Copy)]
+enum Place {
+    Empty,
+    /// One entry, begun at a version.
+    Inline(Version),
+    Block(u32),
+    Hub(u32),
+}
 
-    /// The entries of a list that is not a hub.
+impl List {
     #[inline]
-    pub fn entries(&self) -> &[Entry] {
-        match self {
-            Self::One(entry) => std::slice::from_ref(entry),
-            Self::Few(entries) => entries,
-            Self::Empty | Self::Hub(_) => &[],
+    fn place(&self) -> Place {
+        let word = self.word.load(Ordering::Acquire);
+        let rest = word >> TAG_BITS;
+        match word & ((1 << TAG_BITS) - 1) {
+            INLINE => Place::Inline(Version(rest)),
+            BLOCK => Place::Block(rest as u32),
+            HUB => Place::Hub(rest as u32),
+            _ => Place::Empty,
         }
     }
 
-    /// Asks the processor to fetch what lies outside the node.
+    fn set(&self, tag: u64, rest: u64) {
+        self.word.store(rest << TAG_BITS | tag, Ordering::Release);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        matches!(self.place(), Place::Empty)
+    }
+
     #[inline]
-    pub fn prefetch(&self) {
-        match self {
-            // The address alone: reading the length would be the very miss that this is to hide.
-            Self::Few(entries) => crate::prefetch::address(entries.as_ptr()),
-            Self::Hub(hub) => crate::prefetch::line(&**hub),
-            Self::Empty | Self::One(_) => {}
+    fn inline(&self) -> Link {
+        let packed = self.sid_label.load(Ordering::Relaxed);
+        Link {
+            neighbour: Gui(self.neighbour.load(Ordering::Relaxed)),
+            sid: Sid(packed & ((1 << INLINE_SID_BITS) - 1)),
+            label: Token((packed >> INLINE_SID_BITS) as u32),
+        }
+    }
+
+    /// Puts the only entry inline; false if it does not fit, or if another one was ever there: a reader might just be
+    /// looking at it.
+    fn set_inline(&self, link: Link, begin: Version) -> bool {
+        let Some(packed) = link.packed() else { return false };
+        let there = self.sid_label.load(Ordering::Relaxed);
+        if there != 0 && (there != packed || self.neighbour.load(Ordering::Relaxed) != link.neighbour.0) {
+            return false;
+        }
+        self.neighbour.store(link.neighbour.0, Ordering::Relaxed);
+        self.sid_label.store(packed, Ordering::Relaxed);
+        self.set(INLINE, begin.0);
+        true
+    }
+}
+
+/// What the lists of a partition lie in.
+pub(crate) struct Links {
+    arena: Arena,
+    hubs: Hubs,
+    hub_degree: usize,
+    chunk: usize,
+}
+
+impl Default for Links {
+    fn default() -> Self {
+        Self { arena: Arena::default(), hubs: Hubs::default(), hub_degree: HUB_DEGREE, chunk: CHUNK }
+    }
+}
+
+impl Links {
+    #[inline]
+    fn block<'g>(&'g self, number: u32, _: &'g Guard) -> Block<'g> {
+        // SAFETY: a block is filled before a list names it and retired after the list was changed; the guard was
+        // there before the list's word was loaded, so that the block outlives it.
+        unsafe { Block::at(self.arena.address(number)) }
+    }
+
+    /// Asks the processor for what lies outside of the node.
+    #[inline]
+    pub fn prefetch(&self, list: &List) {
+        if let Place::Block(number) = list.place() {
+            crate::prefetch::address(self.arena.address(number));
         }
     }
 
     /// Asks for the rest of a list whose first line is there already.
     #[inline]
-    pub fn prefetch_rest(&self) {
-        if let Self::Few(entries) = self {
-            const LINE: usize = 64;
-            let first: *const u8 = entries.as_ptr().cast();
-            for offset in (LINE..entries.len() * size_of::<Entry>()).step_by(LINE) {
-                crate::prefetch::address(first.wrapping_add(offset));
-            }
+    pub fn prefetch_rest(&self, list: &List, _: &Guard) {
+        if let Place::Block(number) = list.place() {
+            block::prefetch_rest(self.arena.address(number));
         }
     }
 
-    /// Adds an entry with a stamp made at `version`.
-    pub fn push(&mut self, link: Link, version: Version, stamps: &Stamps) {
-        let Link { neighbour, sid, label, stamp } = link;
-        let entry = Entry::new(neighbour, sid, label, stamp);
-        match self {
-            Self::Empty => *self = Self::One(entry),
-            Self::One(first) => {
-                let mut entries = ThinVec::with_capacity(3);
-                entries.push(*first);
-                entries.push(entry);
-                *self = Self::Few(entries);
-            }
-            Self::Few(entries) if entries.len() < HUB_DEGREE => entries.push(entry),
-            Self::Few(entries) => {
-                let mut hub = Hub::from_entries(entries, stamps);
-                hub.push(link, version);
-                *self = Self::Hub(Box::new(hub));
-            }
-            Self::Hub(hub) => hub.push(link, version),
-        }
-    }
-
-    /// The entry of an edge, dead ones left out.
-    pub fn find(&self, sid: Sid) -> Option<Link> {
-        match self {
-            Self::Hub(hub) => hub.find(sid),
-            list => list.entries().iter().find(|entry| entry.sid() == sid).map(Entry::link),
-        }
-    }
-
-    /// Ends the entry of an edge at `version`; `None` if there is no live one.
-    pub fn end(&mut self, sid: Sid, version: Version, stamps: &mut Stamps) -> Option<Ended> {
-        if let Self::Hub(hub) = self {
-            return hub.end(sid, version, stamps);
-        }
-        let entry = match self {
-            Self::One(entry) => Some(entry),
-            Self::Few(entries) => entries.iter_mut().find(|entry| entry.sid() == sid),
-            Self::Empty | Self::Hub(_) => None,
-        }?;
-        if entry.sid() != sid {
-            return None;
-        }
-        if entry.stamp != SETTLED {
-            let stamp = stamps.get(entry.stamp);
-            if !stamp.live() {
-                return None;
-            }
-            if stamp.begin == version {
-                self.retain(|entry| entry.sid() != sid);
-                return Some(Ended::Gone);
-            }
-        }
-        entry.stamp = stamps.ended(entry.stamp, version);
-        Some(Ended::Kept)
-    }
-
-    /// Settles what no version below `oldest` is needed for any more: drops ended entries, frees live ones of stamps.
-    pub fn settle(&mut self, oldest: Version, stamps: &Stamps) {
-        match self {
-            Self::Hub(hub) => {
-                hub.settle(oldest, stamps);
-                if hub.is_empty() {
-                    *self = Self::Empty;
+    /// Hands out what is visible at a version and has one of the labels. In a hub: from behind a chunk on (0: from the
+    /// start); answers the number of the chunk behind which it stopped because the sink is full.
+    #[inline]
+    pub fn read(
+        &self,
+        list: &List,
+        at: Version,
+        labels: Labels<'_>,
+        after: u32,
+        guard: &Guard,
+        sink: &mut impl Sink,
+    ) -> Option<u32> {
+        match list.place() {
+            Place::Empty => {}
+            Place::Inline(begin) => {
+                let link = list.inline();
+                if begin <= at && labels.pass(link.label) {
+                    sink.take(Run {
+                        label: link.label,
+                        neighbours: &[link.neighbour.0],
+                        sids: Sids::Wide(&[link.sid.0]),
+                    });
                 }
             }
-            _ => self.retain(|entry| {
-                if entry.stamp == SETTLED {
-                    return true;
-                }
-                let stamp = stamps.get(entry.stamp);
-                if stamp.live() && stamp.begin <= oldest {
-                    entry.stamp = SETTLED;
-                }
-                stamp.end > oldest
-            }),
-        }
-    }
-
-    fn retain(&mut self, mut keep: impl FnMut(&mut Entry) -> bool) {
-        match self {
-            Self::One(entry) => {
-                if !keep(entry) {
-                    *self = Self::Empty;
-                }
+            Place::Block(number) => {
+                self.block(number, guard).read(at, |label| labels.pass(label), |run| sink.take(run));
             }
-            Self::Few(entries) => {
-                let before = entries.len();
-                entries.retain_mut(keep);
-                match entries.len() {
-                    0 => *self = Self::Empty,
-                    1 => *self = Self::One(entries[0]),
-                    now if now < before && now * 4 < entries.capacity() => entries.shrink_to_fit(),
-                    _ => {}
-                }
+            Place::Hub(number) => {
+                return self.hubs.get(number, guard).read(&self.arena, at, labels, after, guard, sink);
             }
-            Self::Empty | Self::Hub(_) => {}
         }
+        None
     }
 
     /// Calls `visit` for every entry that is visible at a version.
-    pub fn for_each_visible(&self, at: Version, stamps: &Stamps, mut visit: impl FnMut(Link)) {
-        match self {
-            Self::Hub(hub) => hub.for_each_visible(at, stamps, visit),
-            list => {
-                for entry in list.entries() {
-                    if stamps.visible(entry.stamp, at) {
-                        visit(entry.link());
-                    }
+    pub fn for_each_visible(&self, list: &List, at: Version, guard: &Guard, mut visit: impl FnMut(Link)) {
+        self.read(
+            list,
+            at,
+            Labels::All,
+            0,
+            guard,
+            &mut Each(|run: Run<'_>| run.links().for_each(&mut visit)),
+        );
+    }
+
+    /// Number of entries that are visible at a version and have one of the labels.
+    pub fn degree(&self, list: &List, at: Version, labels: Labels<'_>, guard: &Guard) -> u64 {
+        let mut count = 0;
+        self.read(list, at, labels, 0, guard, &mut Each(|run: Run<'_>| count += run.neighbours.len() as u64));
+        count
+    }
+
+    pub fn is_hub(&self, list: &List) -> bool {
+        matches!(list.place(), Place::Hub(_))
+    }
+
+    /// The entry of an edge, ended or not. The label makes it faster if it is known.
+    pub fn find(&self, list: &List, sid: Sid, label: Option<Token>, guard: &Guard) -> Option<Found> {
+        match list.place() {
+            Place::Empty => None,
+            Place::Inline(begin) => {
+                let link = list.inline();
+                (link.sid == sid).then_some(Found { link, begin, end: NEVER, place: 0 })
+            }
+            Place::Block(number) => self.block(number, guard).find(sid),
+            Place::Hub(number) => self.hubs.get(number, guard).find(&self.arena, sid, label, guard),
+        }
+    }
+
+    /// Takes a list that is no hub apart.
+    fn draft(&self, list: &List, guard: &Guard) -> Draft {
+        let mut draft = Draft::default();
+        match list.place() {
+            Place::Inline(begin) => {
+                draft.settled.push(list.inline());
+                draft.begin = begin;
+            }
+            Place::Block(number) => draft.take(&self.block(number, guard)),
+            Place::Empty | Place::Hub(_) => {}
+        }
+        draft
+    }
+
+    /// Puts a draft in the place of a list that is no hub, with room for more operations.
+    fn put(&self, list: &List, mut draft: Draft, more: usize, guard: &Guard) {
+        let old = match list.place() {
+            Place::Block(number) => Some((number, self.block(number, guard).shape.granules())),
+            _ => None,
+        };
+        let settled = draft.adds.is_empty() && draft.ends.is_empty();
+        if draft.len() == 0 {
+            list.word.store(0, Ordering::Release);
+        } else if draft.len() > self.hub_degree {
+            let hub = self.hubs.insert(Hub::new(self, draft));
+            list.set(HUB, u64::from(hub));
+        } else if !(settled
+            && more == 0
+            && draft.len() == 1
+            && list.set_inline(draft.settled[0], draft.begin))
+        {
+            let block = draft.write(&self.arena, more);
+            list.set(BLOCK, u64::from(block));
+        }
+        if let Some((number, granules)) = old {
+            self.arena.retire(number, granules, guard);
+        }
+    }
+
+    /// Adds an entry at a version; `oldest` is the oldest that can be read.
+    pub fn push(&self, _: &mut Turn, list: &List, link: Link, version: Version, oldest: Version) {
+        let guard = &pin();
+        match list.place() {
+            Place::Hub(number) => {
+                return self.hubs.get(number, guard).push(self, link, version, oldest, guard);
+            }
+            Place::Empty if list.set_inline(link, version) => return,
+            Place::Block(number) => {
+                let tail = self.block(number, guard).tail;
+                if tail.is_some_and(|tail| tail.push(Op::add(link, version))) {
+                    return;
+                }
+            }
+            Place::Empty | Place::Inline(_) => {}
+        }
+        let mut draft = self.draft(list, guard);
+        let more = if draft.len() == 0 { 0 } else { slack(draft.len()) };
+        draft.adds.push((link, version));
+        draft.fold(oldest);
+        self.put(list, draft, more, guard);
+    }
+
+    /// Adds many entries at a version. Sorts them.
+    pub fn push_all(
+        &self,
+        turn: &mut Turn,
+        list: &List,
+        new: &mut [Link],
+        version: Version,
+        oldest: Version,
+    ) {
+        /// A directory is not copied for fewer.
+        const FEW: usize = 8;
+        let guard = &pin();
+        let one_by_one = match list.place() {
+            Place::Hub(_) => new.len() < FEW,
+            Place::Block(number) => {
+                let tail = self.block(number, guard).tail;
+                tail.is_some_and(|tail| tail.room - tail.ops().len() >= new.len())
+            }
+            Place::Empty => new.len() == 1,
+            Place::Inline(_) => false,
+        };
+        if one_by_one {
+            for link in new {
+                self.push(turn, list, *link, version, oldest);
+            }
+            return;
+        }
+        new.sort_unstable_by_key(Link::key);
+        if let Place::Hub(number) = list.place() {
+            return self.hubs.get(number, guard).push_all(self, new, version, oldest, guard);
+        }
+        let mut draft = self.draft(list, guard);
+        // A list that gets more a second time will get more again.
+        let more = if draft.len() == 0 { 0 } else { slack(draft.len() + new.len()) };
+        draft.adds.extend(new.iter().map(|link| (*link, version)));
+        draft.fold(oldest);
+        self.put(list, draft, more, guard);
+    }
+
+    /// Ends the entry of an edge at a version; `None` if there is no live one.
+    pub fn end(
+        &self,
+        _: &mut Turn,
+        list: &List,
+        sid: Sid,
+        label: Token,
+        version: Version,
+        oldest: Version,
+    ) -> Option<Ended> {
+        let guard = &pin();
+        if let Place::Hub(number) = list.place() {
+            return self.hubs.get(number, guard).end(self, sid, label, version, oldest, guard);
+        }
+        let found = self.find(list, sid, Some(label), guard).filter(Found::live)?;
+        let ended = if found.begin == version { Ended::Gone } else { Ended::Kept };
+        if let Place::Block(number) = list.place() {
+            let tail = self.block(number, guard).tail;
+            let op = Op::end(found.place, found.link.label, sid, version);
+            if tail.is_some_and(|tail| tail.push(op)) {
+                return Some(ended);
+            }
+        }
+        let mut draft = self.draft(list, guard);
+        draft.ends.push((found.link.key(), version));
+        draft.fold(oldest);
+        let ops = draft.adds.len() + draft.ends.len();
+        let more = if ops == 0 { 0 } else { ops };
+        self.put(list, draft, more, guard);
+        Some(ended)
+    }
+
+    /// Settles what no version below `oldest` is needed for any more. `exact` leaves no spare room.
+    pub fn settle(&self, _: &mut Turn, list: &List, oldest: Version, exact: bool) {
+        let guard = &pin();
+        match list.place() {
+            Place::Empty | Place::Inline(_) => {}
+            Place::Block(number) => {
+                let block = self.block(number, guard);
+                let mut draft = Draft::default();
+                if self.to_be_settled(&block, oldest, exact, &mut draft) {
+                    let ops = draft.adds.len() + draft.ends.len();
+                    let more = if ops == 0 { 0 } else { slack(draft.len()) };
+                    self.put(list, draft, more, guard);
+                }
+            }
+            Place::Hub(number) => {
+                let hub = self.hubs.get(number, guard);
+                if hub.settle(self, oldest, exact, guard) {
+                    list.word.store(0, Ordering::Release);
+                    hub.retire_chunks(self, guard);
+                    self.hubs.retire(number, guard);
                 }
             }
         }
     }
 
-    /// Bytes on the heap.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Empty | Self::One(_) => 0,
-            Self::Few(entries) => 16 + entries.capacity() * size_of::<Entry>(),
-            Self::Hub(hub) => size_of::<Hub>() + hub.bytes(),
+    /// Whether a block is worth to be written anew; then the draft holds it, folded.
+    fn to_be_settled(&self, block: &Block<'_>, oldest: Version, exact: bool, draft: &mut Draft) -> bool {
+        let Some(tail) = block.tail else { return block.neighbours.is_empty() };
+        let ops = tail.ops();
+        let old = ops.iter().filter(|op| op.version <= oldest.0).count();
+        // Something that is written to all the time pays for it once for half a tail.
+        if old * 2 < ops.len() {
+            return false;
         }
+        let more_to_come = !exact
+            && block.neighbours.len() >= SMALL
+            && ops.len() * 2 < tail.room
+            && !ops.iter().any(Op::ends);
+        if more_to_come {
+            return false;
+        }
+        draft.take(block);
+        draft.fold(oldest);
+        true
     }
+
+    /// Lets go of blocks that nobody looks at any more.
+    pub fn collect(&self) {
+        let guard = &pin();
+        self.arena.collect(guard);
+        self.hubs.collect(guard);
+        guard.flush();
+    }
+
+    /// Bytes that were ever needed, free blocks among them.
+    pub fn bytes(&self) -> usize {
+        self.arena.bytes() + self.hubs.bytes(&pin())
+    }
+
+    /// Bytes in use.
+    #[cfg(test)]
+    fn live_bytes(&self) -> usize {
+        self.arena.live_bytes() + self.hubs.bytes(&pin())
+    }
+}
+
+/// Room for operations in a list that grows: a part of its length, so that appending takes constant time.
+fn slack(entries: usize) -> usize {
+    (entries / 4).clamp(2, MOST_SLACK)
 }

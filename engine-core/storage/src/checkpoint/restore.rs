@@ -2,6 +2,7 @@
 
 use super::manifest::{damaged, numbered, numbers, object_error};
 use super::{FORMAT, Manifest, ManifestPartition, PARTITION_MAGIC};
+use crate::adjacency::Link;
 use crate::partition::{Partition, Tally, content_of, edge_content_of};
 use crate::{Error, Store, StoreConfig};
 use std::io::{BufReader, Read};
@@ -208,24 +209,21 @@ impl Reader<'_> {
                 return Err(format!("vertex {gui} stands there twice"));
             }
         }
+        let mut out_links = Vec::with_capacity(image.out_edges.len());
         for out in image.out_edges {
             let edge =
                 Edge { sid: Sid(out.sid), source: gui, target: Gui(out.target), label: Token(out.label) };
             let content = edge_content_of(out.properties).map_err(|e| e.to_string())?;
-            if !self.partition.restore_out(self.tally, &edge, out.id.map(Str::from), &content) {
-                return Err(format!("edge {} comes before its vertex {gui}", edge.sid));
-            }
+            self.partition.restore_content(self.tally, &edge, out.id.map(Str::from), &content);
+            out_links.push(Link { neighbour: edge.target, sid: edge.sid, label: edge.label });
         }
-        for inward in image.in_edges {
-            let edge = Edge {
-                sid: Sid(inward.sid),
-                source: Gui(inward.source),
-                target: gui,
-                label: Token(inward.label),
-            };
-            if !self.partition.restore_in(&edge) {
-                return Err(format!("edge {} comes before its vertex {gui}", edge.sid));
-            }
+        let mut in_links: Vec<Link> = image
+            .in_edges
+            .iter()
+            .map(|edge| Link { neighbour: Gui(edge.source), sid: Sid(edge.sid), label: Token(edge.label) })
+            .collect();
+        if !self.partition.restore_links(gui, &mut out_links, &mut in_links) {
+            return Err(format!("edges come before their vertex {gui}"));
         }
         Ok(())
     }

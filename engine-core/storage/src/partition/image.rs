@@ -6,7 +6,6 @@
 use super::{EdgeIdEntry, Filter, Partition, Place, Tally, Want};
 use crate::adjacency::Link;
 use crate::properties::{self, Content, Entry, Owner, Row, Scalar, Values};
-use crate::stamps::SETTLED;
 use crossbeam_epoch::pin;
 use tidegraph_apl::Expansion;
 use tidegraph_types::{Cardinality, Direction, Edge, Gui, Str, Token, Version};
@@ -97,7 +96,7 @@ impl Partition {
                 at,
                 limit: BLOCK_ITEMS,
             };
-            let next = self.expand(slot, 0, &want, progress.place, edges);
+            let next = self.expand(slot, 0, &want, progress.place, &pin(), edges);
             self.add_edges(at, &mut image, edges)?;
             items += 1 + edges.len();
             progress.vertices += u64::from(!continued);
@@ -176,30 +175,24 @@ impl Partition {
         true
     }
 
-    /// Adds a restored edge at its source; false if the vertex is not there.
-    pub fn restore_out(
-        &mut self,
-        tally: &mut Tally,
-        edge: &Edge,
-        id: Option<Str>,
-        content: &Content,
-    ) -> bool {
-        let Some(slot) = self.slot(edge.source) else { return false };
-        let link = Link { neighbour: edge.target, sid: edge.sid, label: edge.label, stamp: SETTLED };
-        self.nodes.get_mut(slot).out.push(link, Version(0), &self.stamps);
+    /// Counts a restored edge and adds what it holds.
+    pub fn restore_content(&mut self, tally: &mut Tally, edge: &Edge, id: Option<Str>, content: &Content) {
         if id.is_some() || !content.entries.is_empty() {
             self.insert_edge(&pin(), None, edge.sid, id.as_ref(), content);
         }
         tally.edges += 1;
         *tally.edges_by_label.entry(edge.label).or_default() += 1;
-        true
     }
 
-    /// Adds the restored copy of an edge at its target; false if the vertex is not there.
-    pub fn restore_in(&mut self, edge: &Edge) -> bool {
-        let Some(slot) = self.slot(edge.target) else { return false };
-        let link = Link { neighbour: edge.source, sid: edge.sid, label: edge.label, stamp: SETTLED };
-        self.nodes.get_mut(slot).inward.push(link, Version(0), &self.stamps);
+    /// Adds restored edges of a vertex; false if the vertex is not there.
+    pub fn restore_links(&mut self, gui: Gui, out: &mut [Link], inward: &mut [Link]) -> bool {
+        let Some(slot) = self.slot(gui) else { return false };
+        let node = self.nodes.get(slot);
+        for (list, links) in [(&node.out, out), (&node.inward, inward)] {
+            if !links.is_empty() {
+                self.links.push_all(&mut self.turn, list, links, Version(0), self.reclaimed);
+            }
+        }
         true
     }
 }

@@ -8,19 +8,18 @@
 //! | vertex: node, one cache line (GUI, both adjacency lists, place of its row) | 64 |
 //! | vertex: row (GUI, id of up to 12 bytes) | 24 |
 //! | vertex: entry of the GUI index (8, at a load of 3/8 to 3/4) | 11–21 |
-//! | edge: an entry at each end, inline for the first of a list | 0 or 24, twice |
+//! | edge: an entry at each end, inline for the only one of a list | 0 or 12, twice; 32 until it is settled |
+//! | adjacency block (2 to 1,024 edges one way, or a chunk of a hub) | 16 or 24 |
 //! | edge with an id or properties: row (SID, and id if it has one) and index entry | 8 or 24, + 11–21 |
 //! | edge id that the user chose: index entry | 24 + 11–21 |
 //! | property value | 1, 2, 4, 8 or 16 by its type (see [`crate::properties`]); labels and keys: nothing a row |
 //! | string longer than 12 bytes | length, above 23 bytes 16 more |
-//! | entry of a hub (more than 64 edges one way) | 24 + 11–21 |
 //!
 //! Roles: this file holds the records and finds them; `write` applies changes, `read` answers at a version,
 //! `reclaim` drops what no version needs. The store guards a partition by a lock that readers hold for one batch and
 //! the writer for one change or one piece of a load.
 //!
-//! What must never happen: a change that does not say when it may be forgotten (`touch`); a stamp that outlives the
-//! settling of its record.
+//! What must never happen: a change that does not say when it may be forgotten (`touch`).
 
 mod image;
 mod read;
@@ -31,11 +30,10 @@ pub(crate) use image::{Progress, content_of, edge_content_of};
 pub(crate) use read::{Filter, Place, Want};
 pub(crate) use write::{Tally, Writer};
 
-use crate::adjacency::Adjacency;
+use crate::adjacency::{Links, List};
 use crate::properties::{self, Desk, Keeper, Owner, PageTable};
 use crate::slab::Slab;
 use crate::slot_index::SlotIndex;
-use crate::stamps::Stamps;
 use crate::turn::Turn;
 use crossbeam_epoch::{Guard, pin};
 use reclaim::{Sweep, Touch};
@@ -47,8 +45,8 @@ use tidegraph_types::{Gui, Sid, Version};
 #[repr(align(64))]
 pub(crate) struct Node {
     pub gui: Gui,
-    pub out: Adjacency,
-    pub inward: Adjacency,
+    pub out: List,
+    pub inward: List,
     /// Place of the newest row.
     pub row: RowRef,
 }
@@ -107,7 +105,7 @@ pub(crate) struct Partition {
     by_sid: SlotIndex,
     by_edge_id: SlotIndex,
     edge_ids: Slab<EdgeIdEntry>,
-    stamps: Stamps,
+    links: Links,
     touched: VecDeque<(Version, Touch)>,
     sweep: Option<Sweep>,
     /// Version of the newest load and how many notes it left so far; none once a sweep stands for them.
@@ -152,9 +150,13 @@ impl Partition {
     pub fn prefetch_adjacency(&self, gui: Gui) {
         if let Some(slot) = self.slot(gui) {
             let node = self.nodes.get(slot);
-            node.out.prefetch();
-            node.inward.prefetch();
+            self.links.prefetch(&node.out);
+            self.links.prefetch(&node.inward);
         }
+    }
+
+    pub fn links(&self) -> &Links {
+        &self.links
     }
 
     #[inline]
@@ -234,11 +236,7 @@ impl Partition {
         memory.properties += rows.properties;
         memory.ids += rows.ids;
         memory.labels += rows.sets;
-        for slot in 0..self.nodes.end() {
-            let node = self.nodes.get(slot);
-            memory.adjacency += node.out.bytes() + node.inward.bytes();
-        }
-        memory.versions +=
-            self.stamps.bytes() + self.touched.capacity() * size_of::<(Version, Touch)>() + rows.versions;
+        memory.adjacency += self.links.bytes();
+        memory.versions += self.touched.capacity() * size_of::<(Version, Touch)>() + rows.versions;
     }
 }

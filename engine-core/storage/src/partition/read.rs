@@ -1,7 +1,7 @@
 //! Reading one partition at a version. The caller holds the lock and has checked the version.
 
 use super::Partition;
-use crate::adjacency::{Adjacency, Entry, Hub, visible};
+use crate::adjacency::{Each, Labels, Link, Run, Sink};
 use crate::properties::{self, Owner, Row};
 use crossbeam_epoch::{Guard, pin};
 use tidegraph_apl::{Expansion, Projection, PropertyPredicate};
@@ -24,26 +24,17 @@ impl<'r> Filter<'r> {
         }
     }
 
-    #[inline]
-    pub fn passes(self, label: Token) -> bool {
+    fn labels(&self) -> Labels<'_> {
         match self {
-            Self::Any => true,
-            Self::One(one) => label == one,
-            Self::Several(labels) => labels.contains(&label),
-        }
-    }
-
-    fn labels(&self) -> Option<&[Token]> {
-        match self {
-            Self::Any => None,
-            Self::One(one) => Some(std::slice::from_ref(one)),
-            Self::Several(labels) => Some(labels),
+            Self::Any => Labels::All,
+            Self::One(one) => Labels::These(std::slice::from_ref(one)),
+            Self::Several(labels) => Labels::These(labels),
         }
     }
 }
 
-/// Where the edges of one vertex go on: a direction, and one more than the sequence number of the last entry handed
-/// out of its hub (0: the start).
+/// Where the edges of one vertex go on: a direction, and the number of the last chunk of its hub that was read (0: the
+/// start).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Place {
     pub inward: bool,
@@ -71,163 +62,127 @@ pub(crate) struct Want<'r> {
 }
 
 impl Want<'_> {
-    /// Whether an in-edge from this vertex to itself was answered as an out-edge already.
-    fn skips_loop(&self, owner: Gui, neighbour: Gui) -> bool {
-        self.loops_once && self.direction == Direction::Both && owner == neighbour
+    /// The neighbour whose edges are left out on the way in, because they were answered on the way out: the vertex
+    /// itself.
+    fn skipped(&self, owner: Gui) -> Option<u64> {
+        (self.loops_once && self.direction == Direction::Both).then_some(owner.0)
+    }
+}
+
+/// Appends what is read to the columns of an expansion.
+struct Rows<'o> {
+    out: &'o mut Expansion,
+    row: u32,
+    outgoing: bool,
+    skipped: Option<u64>,
+    limit: usize,
+}
+
+impl Sink for Rows<'_> {
+    #[inline]
+    fn take(&mut self, run: Run<'_>) {
+        let out = &mut *self.out;
+        if let Some(skipped) = self.skipped {
+            for link in run.links().filter(|link| link.neighbour.0 != skipped) {
+                out.push(self.row, link.neighbour, link.sid, link.label, self.outgoing);
+            }
+            return;
+        }
+        let count = run.neighbours.len();
+        out.row.extend(std::iter::repeat_n(self.row, count));
+        out.neighbour.extend(run.neighbours.iter().map(|&neighbour| Gui(neighbour)));
+        run.sids.append_to(&mut out.sid);
+        out.label.extend(std::iter::repeat_n(run.label, count));
+        out.outgoing.extend(std::iter::repeat_n(self.outgoing, count));
+    }
+
+    fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    fn full(&self) -> bool {
+        self.out.len() >= self.limit
+    }
+}
+
+/// Appends what is read to a list of edges, as far as its properties pass.
+struct ScannedEdges<'o, P> {
+    out: &'o mut Vec<Edge>,
+    source: Gui,
+    passes: P,
+    limit: usize,
+}
+
+impl<P: Fn(&Edge) -> bool> Sink for ScannedEdges<'_, P> {
+    fn take(&mut self, run: Run<'_>) {
+        let source = self.source;
+        let edge = |link: Link| Edge { sid: link.sid, source, target: link.neighbour, label: link.label };
+        self.out.extend(run.links().map(edge).filter(&self.passes));
+    }
+
+    fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    fn full(&self) -> bool {
+        self.out.len() >= self.limit
     }
 }
 
 impl Partition {
-    /// Appends the edges of a vertex. Stops inside a hub when the answer has reached its limit, and answers where to
-    /// go on.
+    /// Appends the edges of a vertex. Stops inside a hub, behind a chunk of it, when the answer has reached its limit,
+    /// and answers where to go on.
+    #[inline]
     pub fn expand(
         &self,
         slot: u32,
         row: u32,
         want: &Want<'_>,
         from: Place,
+        guard: &Guard,
         out: &mut Expansion,
     ) -> Option<Place> {
         let node = self.node(slot);
+        let labels = want.filter.labels();
         if want.direction != Direction::In && !from.inward {
-            match &node.out {
-                Adjacency::Hub(hub) => {
-                    if let Some(after) = self.expand_hub(hub, row, node.gui, true, want, from.after, out) {
-                        return Some(Place { inward: false, after });
-                    }
-                }
-                list => self.expand_list(list, row, node.gui, true, want, out),
+            let mut rows = Rows { out, row, outgoing: true, skipped: None, limit: want.limit };
+            if let Some(after) = self.links.read(&node.out, want.at, labels, from.after, guard, &mut rows) {
+                return Some(Place { inward: false, after });
             }
         }
         if want.direction != Direction::Out {
-            match &node.inward {
-                Adjacency::Hub(hub) => {
-                    let after = if from.inward { from.after } else { 0 };
-                    if let Some(after) = self.expand_hub(hub, row, node.gui, false, want, after, out) {
-                        return Some(Place { inward: true, after });
-                    }
-                }
-                list => self.expand_list(list, row, node.gui, false, want, out),
-            }
-        }
-        None
-    }
-
-    #[inline]
-    fn expand_list(
-        &self,
-        list: &Adjacency,
-        row: u32,
-        owner: Gui,
-        outgoing: bool,
-        want: &Want<'_>,
-        out: &mut Expansion,
-    ) {
-        let entries = list.entries();
-        // Which entries pass, a bit each: a list that is no hub has at most as many as the word has bits.
-        let mut passing = 0_u64;
-        for (bit, entry) in entries.iter().enumerate() {
-            let passes = want.filter.passes(entry.label())
-                && self.stamps.visible(entry.stamp(), want.at)
-                && (outgoing || !want.skips_loop(owner, entry.neighbour()));
-            passing |= u64::from(passes) << bit;
-        }
-        if passing.count_ones() as usize == entries.len() {
-            // All of them, the common case: column by column.
-            out.row.extend(std::iter::repeat_n(row, entries.len()));
-            out.neighbour.extend(entries.iter().map(Entry::neighbour));
-            out.sid.extend(entries.iter().map(Entry::sid));
-            out.label.extend(entries.iter().map(Entry::label));
-            out.outgoing.extend(std::iter::repeat_n(outgoing, entries.len()));
-            return;
-        }
-        while passing != 0 {
-            let entry = &entries[passing.trailing_zeros() as usize];
-            out.push(row, entry.neighbour(), entry.sid(), entry.label(), outgoing);
-            passing &= passing - 1;
-        }
-    }
-
-    fn expand_hub(
-        &self,
-        hub: &Hub,
-        row: u32,
-        owner: Gui,
-        outgoing: bool,
-        want: &Want<'_>,
-        after: u32,
-        out: &mut Expansion,
-    ) -> Option<u32> {
-        let (first, mut start) = hub.after(after)?;
-        let groups = match want.filter {
-            // One label: straight to its group.
-            Filter::One(label) if after == 0 => {
-                let index = hub.groups().binary_search_by_key(&label, |group| group.label).ok()?;
-                &hub.groups()[index..=index]
-            }
-            _ => &hub.groups()[first..],
-        };
-        for group in groups {
-            let entries = group.tail(std::mem::take(&mut start));
-            if !want.filter.passes(group.label) {
-                continue;
-            }
-            for entry in entries {
-                if !visible(entry.stamp, want.at, &self.stamps)
-                    || (!outgoing && want.skips_loop(owner, entry.neighbour))
-                {
-                    continue;
-                }
-                out.push(row, entry.neighbour, entry.sid, group.label, outgoing);
-                if out.len() >= want.limit {
-                    return Some(entry.sequence + 1);
-                }
+            let after = if from.inward { from.after } else { 0 };
+            let skipped = want.skipped(node.gui);
+            let mut rows = Rows { out, row, outgoing: false, skipped, limit: want.limit };
+            if let Some(after) = self.links.read(&node.inward, want.at, labels, after, guard, &mut rows) {
+                return Some(Place { inward: true, after });
             }
         }
         None
     }
 
     /// Number of edges that `expand` would append.
-    pub fn degree(&self, slot: u32, want: &Want<'_>) -> u64 {
+    pub fn degree(&self, slot: u32, want: &Want<'_>, guard: &Guard) -> u64 {
         let node = self.node(slot);
+        let labels = want.filter.labels();
         let mut count = 0;
-        let side = |list: &Adjacency, outgoing: bool| match list {
-            Adjacency::Hub(hub) => {
-                let mut count = hub.degree(want.at, want.filter.labels());
-                if !outgoing && want.loops_once && want.direction == Direction::Both {
-                    // Every loop stands in both lists; the ones to take off are found in the shorter.
-                    count -= self.loops(slot, want);
-                }
-                count
-            }
-            list => list
-                .entries()
-                .iter()
-                .map(Entry::link)
-                .filter(|link| {
-                    want.filter.passes(link.label)
-                        && self.stamps.visible(link.stamp, want.at)
-                        && (outgoing || !want.skips_loop(node.gui, link.neighbour))
-                })
-                .count() as u64,
-        };
         if want.direction != Direction::In {
-            count += side(&node.out, true);
+            count += self.links.degree(&node.out, want.at, labels, guard);
         }
         if want.direction != Direction::Out {
-            count += side(&node.inward, false);
+            count += self.links.degree(&node.inward, want.at, labels, guard);
+        }
+        if let Some(itself) = want.skipped(node.gui) {
+            // Every loop stands in both lists; find them in the one that is not a hub, if there is one.
+            let list = if self.links.is_hub(&node.out) { &node.inward } else { &node.out };
+            let mut loops = 0;
+            let mut look = Each(|run: Run<'_>| {
+                loops += run.neighbours.iter().filter(|neighbour| **neighbour == itself).count() as u64;
+            });
+            self.links.read(list, want.at, labels, 0, guard, &mut look);
+            count -= loops;
         }
         count
-    }
-
-    fn loops(&self, slot: u32, want: &Want<'_>) -> u64 {
-        let node = self.node(slot);
-        let list = if matches!(node.out, Adjacency::Hub(_)) { &node.inward } else { &node.out };
-        let mut loops = 0;
-        list.for_each_visible(want.at, &self.stamps, |link| {
-            loops += u64::from(link.neighbour == node.gui && want.filter.passes(link.label));
-        });
-        loops
     }
 
     /// What is wanted of a vertex; `None` if it is not there at the version.
@@ -282,13 +237,9 @@ impl Partition {
 
     /// The edge of a SID at its source, if it is there at the version.
     pub fn find_edge(&self, source: Gui, sid: Sid, at: Version) -> Option<Edge> {
-        let link = self.node(self.slot(source)?).out.find(sid)?;
-        self.stamps.visible(link.stamp, at).then_some(Edge {
-            sid,
-            source,
-            target: link.neighbour,
-            label: link.label,
-        })
+        let list = &self.node(self.slot(source)?).out;
+        let found = self.links.find(list, sid, None, &pin()).filter(|found| found.visible(at))?;
+        Some(Edge { sid, source, target: found.link.neighbour, label: found.link.label })
     }
 
     /// The edge of a user-chosen or generated id, given where it would be.
@@ -303,7 +254,7 @@ impl Partition {
         same.then_some(edge)
     }
 
-    /// Appends the out-edges of a vertex that pass, from a place in its hub on. Answers where to go on when the
+    /// Appends the out-edges of a vertex that pass, from behind a chunk of its hub on. Answers where to go on when the
     /// answer has reached `limit` inside a hub.
     pub fn scan_out_edges(
         &self,
@@ -313,53 +264,17 @@ impl Partition {
         at: Version,
         after: u32,
         limit: usize,
+        guard: &Guard,
         out: &mut Vec<Edge>,
     ) -> Option<u32> {
         let node = self.node(slot);
-        let guard = pin();
         let keys = Projection::Keys(predicates.iter().map(|predicate| predicate.key).collect());
         let wanted = properties::Want { id: false, properties: &keys };
         let passes = |edge: &Edge| {
             predicates.is_empty()
-                || self
-                    .read_edge(edge, at, wanted, &guard)
-                    .flatten()
-                    .is_some_and(|row| row.passes(predicates))
+                || self.read_edge(edge, at, wanted, guard).flatten().is_some_and(|row| row.passes(predicates))
         };
-        match &node.out {
-            Adjacency::Hub(hub) => {
-                let (first, mut start) = hub.after(after)?;
-                for group in &hub.groups()[first..] {
-                    let entries = group.tail(std::mem::take(&mut start));
-                    if !filter.passes(group.label) {
-                        continue;
-                    }
-                    for entry in entries {
-                        let (sid, target) = (entry.sid, entry.neighbour);
-                        let edge = Edge { sid, source: node.gui, target, label: group.label };
-                        if visible(entry.stamp, at, &self.stamps) && passes(&edge) {
-                            out.push(edge);
-                            if out.len() >= limit {
-                                return Some(entry.sequence + 1);
-                            }
-                        }
-                    }
-                }
-            }
-            list => {
-                for entry in list.entries() {
-                    let link = entry.link();
-                    if !filter.passes(link.label) || !self.stamps.visible(link.stamp, at) {
-                        continue;
-                    }
-                    let edge =
-                        Edge { sid: link.sid, source: node.gui, target: link.neighbour, label: link.label };
-                    if passes(&edge) {
-                        out.push(edge);
-                    }
-                }
-            }
-        }
-        None
+        let mut edges = ScannedEdges { out, source: node.gui, passes, limit };
+        self.links.read(&node.out, at, filter.labels(), after, guard, &mut edges)
     }
 }

@@ -1,9 +1,8 @@
 //! Forgetting versions that nobody can read, a little at a time.
 //!
 //! Every change leaves a note of what it touched. Once all readers are at or past a version, the notes up to it are
-//! worked off in order: undo steps are dropped, ended entries removed, stamps cleared, empty slots freed. A load that
+//! worked off in order: undo steps are dropped, ended entries removed, empty slots freed. A load that
 //! touches a good part of the partition leaves one note for all of it, which is worked off by a sweep over the slots.
-//! Stamps go when the notes of their version are done.
 
 use super::Partition;
 use crate::properties::{Freed, Owner, Place};
@@ -52,7 +51,7 @@ impl Partition {
                 break;
             }
             match touch {
-                Touch::Node(slot) => self.settle_node(slot, oldest),
+                Touch::Node(slot) => self.settle_node(slot, oldest, false),
                 Touch::Row(place) => self.settle_row(place, oldest),
                 Touch::Page(number) => {
                     self.settle_page(number, oldest);
@@ -71,11 +70,9 @@ impl Partition {
             done += 1;
             self.touched.pop_front();
         }
-        let settled = match self.touched.front() {
-            Some(&(version, _)) if version <= oldest => Version(version.0.saturating_sub(1)),
-            _ => oldest,
-        };
-        self.stamps.drop_through(settled);
+        if done > 0 {
+            self.links.collect();
+        }
         if self.touched.is_empty() && self.touched.capacity() > 1024 {
             self.touched.shrink_to(256);
         }
@@ -86,7 +83,7 @@ impl Partition {
         let mut sweep = self.sweep.unwrap_or(Sweep { node: 0 });
         let mut looked = 0;
         while looked < budget && sweep.node < self.nodes.end() {
-            self.settle_node(sweep.node, oldest);
+            self.settle_node(sweep.node, oldest, true);
             sweep.node += 1;
             looked += 1;
         }
@@ -94,10 +91,11 @@ impl Partition {
         (looked, sweep.node >= self.nodes.end())
     }
 
-    fn settle_node(&mut self, slot: u32, oldest: Version) {
-        let node = self.nodes.get_mut(slot);
-        node.out.settle(oldest, &self.stamps);
-        node.inward.settle(oldest, &self.stamps);
+    /// Settles the adjacency of a vertex; `exact` leaves no spare room in it.
+    fn settle_node(&mut self, slot: u32, oldest: Version, exact: bool) {
+        let node = self.nodes.get(slot);
+        self.links.settle(&mut self.turn, &node.out, oldest, exact);
+        self.links.settle(&mut self.turn, &node.inward, oldest, exact);
         self.free_if_empty(slot);
     }
 

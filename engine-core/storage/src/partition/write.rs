@@ -2,9 +2,8 @@
 
 use super::reclaim::Touch;
 use super::{EdgeIdEntry, Node, Partition, RowRef, sid_hash};
-use crate::adjacency::{Adjacency, Link};
+use crate::adjacency::{Found, Link, List};
 use crate::properties::{Changed, Content, Desk, Keeper, Owner, Place, Previous};
-use crate::stamps::SETTLED;
 use crossbeam_epoch::{Guard, pin};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -123,7 +122,7 @@ impl Partition {
     pub(super) fn insert_node(&mut self, gui: Gui, place: Place) {
         let row = RowRef::none();
         row.set(Some(place));
-        let slot = self.nodes.insert(Node { gui, out: Adjacency::Empty, inward: Adjacency::Empty, row });
+        let slot = self.nodes.insert(Node { gui, out: List::default(), inward: List::default(), row });
         self.by_gui.insert(&mut self.turn, gui.0, slot);
     }
 
@@ -134,10 +133,11 @@ impl Partition {
             let node = self.nodes.get(slot);
             // Nothing has ended at the highest version but what has ended at all.
             let newest = Version(u64::MAX - 1);
-            node.out.for_each_visible(newest, &self.stamps, |link| {
+            let guard = &pin();
+            self.links.for_each_visible(&node.out, newest, guard, |link| {
                 edges.push(Edge { sid: link.sid, source: gui, target: link.neighbour, label: link.label });
             });
-            node.inward.for_each_visible(newest, &self.stamps, |link| {
+            self.links.for_each_visible(&node.inward, newest, guard, |link| {
                 if link.neighbour != gui {
                     edges.push(Edge {
                         sid: link.sid,
@@ -233,9 +233,9 @@ impl Partition {
     /// Adds the copy of an edge at its target; false if the target is not there.
     pub fn add_in(&mut self, w: &mut Writer<'_>, edge: &Edge) -> bool {
         let Some((slot, _)) = self.present_slot(edge.target, &pin()) else { return false };
-        let stamp = self.stamps.created(w.version);
-        let link = Link { neighbour: edge.source, sid: edge.sid, label: edge.label, stamp };
-        self.nodes.get_mut(slot).inward.push(link, w.version, &self.stamps);
+        let link = Link { neighbour: edge.source, sid: edge.sid, label: edge.label };
+        let list = &self.nodes.get(slot).inward;
+        self.links.push(&mut self.turn, list, link, w.version, self.reclaimed);
         self.touch(w, Touch::Node(slot));
         true
     }
@@ -248,19 +248,48 @@ impl Partition {
         id: Option<&Str>,
         properties: &[(Token, Value)],
     ) -> bool {
-        let guard = pin();
-        let Some((slot, _)) = self.present_slot(edge.source, &guard) else { return false };
-        let stamp = self.stamps.created(w.version);
-        let link = Link { neighbour: edge.target, sid: edge.sid, label: edge.label, stamp };
-        self.nodes.get_mut(slot).out.push(link, w.version, &self.stamps);
+        let Some((slot, _)) = self.present_slot(edge.source, &pin()) else { return false };
+        let link = Link { neighbour: edge.target, sid: edge.sid, label: edge.label };
+        let list = &self.nodes.get(slot).out;
+        self.links.push(&mut self.turn, list, link, w.version, self.reclaimed);
         self.touch(w, Touch::Node(slot));
+        self.add_content(w, edge, id, properties);
+        true
+    }
+
+    /// Adds copies of edges of a load at a target that they share; false if it is not there.
+    pub fn load_in(&mut self, w: &mut Writer<'_>, target: Gui, links: &mut [Link]) -> bool {
+        let Some((slot, _)) = self.present_slot(target, &pin()) else { return false };
+        let list = &self.nodes.get(slot).inward;
+        self.links.push_all(&mut self.turn, list, links, w.version, self.reclaimed);
+        self.touch(w, Touch::Node(slot));
+        true
+    }
+
+    /// Adds edges of a load at a source that they share; false if it is not there. What they hold is added by
+    /// [`Self::add_content`].
+    pub fn load_out(&mut self, w: &mut Writer<'_>, source: Gui, links: &mut [Link]) -> bool {
+        let Some((slot, _)) = self.present_slot(source, &pin()) else { return false };
+        let list = &self.nodes.get(slot).out;
+        self.links.push_all(&mut self.turn, list, links, w.version, self.reclaimed);
+        self.touch(w, Touch::Node(slot));
+        true
+    }
+
+    /// Counts a new edge and adds what it holds.
+    pub fn add_content(
+        &mut self,
+        w: &mut Writer<'_>,
+        edge: &Edge,
+        id: Option<&Str>,
+        properties: &[(Token, Value)],
+    ) {
         if id.is_some() || !properties.is_empty() {
             let content = Content::of_properties(properties);
-            let place = self.insert_edge(&guard, Some(w.version), edge.sid, id, &content);
+            let place = self.insert_edge(&pin(), Some(w.version), edge.sid, id, &content);
             self.touch_row(w, place);
         }
         w.edge(edge.label, 1);
-        true
     }
 
     pub(super) fn insert_edge(
@@ -280,7 +309,9 @@ impl Partition {
     /// Ends the copy of an edge at its target.
     pub fn remove_in(&mut self, w: &mut Writer<'_>, edge: &Edge) {
         let Some(slot) = self.slot(edge.target) else { return };
-        if self.nodes.get_mut(slot).inward.end(edge.sid, w.version, &mut self.stamps).is_some() {
+        let list = &self.nodes.get(slot).inward;
+        let turn = &mut self.turn;
+        if self.links.end(turn, list, edge.sid, edge.label, w.version, self.reclaimed).is_some() {
             self.touch(w, Touch::Node(slot));
         }
     }
@@ -288,10 +319,10 @@ impl Partition {
     /// Ends an edge at its source. `None` if it was not there, else the id that the user chose, if any.
     pub fn remove_out(&mut self, w: &mut Writer<'_>, edge: &Edge) -> Option<Option<Str>> {
         let slot = self.slot(edge.source)?;
-        let label = self.nodes.get(slot).out.find(edge.sid)?.label;
-        self.nodes.get_mut(slot).out.end(edge.sid, w.version, &mut self.stamps)?;
+        let list = &self.nodes.get(slot).out;
+        self.links.end(&mut self.turn, list, edge.sid, edge.label, w.version, self.reclaimed)?;
         self.touch(w, Touch::Node(slot));
-        w.edge(label, -1);
+        w.edge(edge.label, -1);
         let guard = pin();
         let Some(place) = self.edge_place(edge.sid, &guard) else { return Some(None) };
         let (keeper, desk) = self.desk(&guard);
@@ -362,13 +393,9 @@ impl Partition {
 
     /// The edge of a SID if it is there now.
     pub fn live_edge(&self, source: Gui, sid: Sid) -> Option<Edge> {
-        let link = self.nodes.get(self.slot(source)?).out.find(sid)?;
-        (link.stamp == SETTLED || self.stamps.get(link.stamp).live()).then_some(Edge {
-            sid,
-            source,
-            target: link.neighbour,
-            label: link.label,
-        })
+        let list = &self.nodes.get(self.slot(source)?).out;
+        let link = self.links.find(list, sid, None, &pin()).filter(Found::live)?.link;
+        Some(Edge { sid, source, target: link.neighbour, label: link.label })
     }
 
     pub fn add_edge_id(&mut self, hash: u64, source: Gui, sid: Sid) {
@@ -392,7 +419,7 @@ impl Partition {
         let gui = self.nodes.get(slot).gui;
         self.by_gui.remove(&mut self.turn, gui.0, slot);
         let row = RowRef::free();
-        let empty = Node { gui: Gui(0), out: Adjacency::Empty, inward: Adjacency::Empty, row };
+        let empty = Node { gui: Gui(0), out: List::default(), inward: List::default(), row };
         self.nodes.release(slot, empty);
     }
 

@@ -2,7 +2,8 @@
 
 use super::Store;
 use super::locked::GROUP;
-use crate::partition::{EdgeIdEntry, Tally, Writer};
+use crate::adjacency::Link;
+use crate::partition::{EdgeIdEntry, Partition, Tally, Writer};
 use rustc_hash::FxHashSet;
 use tidegraph_types::{Edge, Gui, Mutation, Str, Token, Value, Version};
 
@@ -164,7 +165,7 @@ impl Store {
         &self,
         items: &mut [T],
         gui: impl Fn(&T) -> Option<Gui>,
-        mut each: impl FnMut(&mut crate::partition::Partition, &mut T),
+        mut each: impl FnMut(&mut Partition, &mut T),
     ) {
         let mut order: Vec<(u16, u32)> = (0..)
             .zip(items.iter())
@@ -182,6 +183,39 @@ impl Store {
                 guis().for_each(|gui| partition.prefetch_adjacency(gui));
                 for (_, index) in some {
                     each(&mut partition, &mut items[*index as usize]);
+                }
+            }
+        }
+    }
+
+    /// Calls `each` for every vertex that items belong to, with their indexes; the partition is locked once for all of
+    /// its vertices.
+    fn by_vertex<T>(
+        &self,
+        items: &mut [T],
+        gui: impl Fn(&T) -> Option<Gui>,
+        mut each: impl FnMut(&mut Partition, Gui, &mut [T], &[u32]),
+    ) {
+        let mut order: Vec<(u16, Gui, u32)> = (0..)
+            .zip(items.iter())
+            .filter_map(|(index, item)| gui(item).map(|gui| (self.config.partitions.of(gui).0, gui, index)))
+            .collect();
+        order.sort_unstable();
+        let indexes: Vec<u32> = order.iter().map(|(_, _, index)| *index).collect();
+        let mut vertices: Vec<(u16, Gui, usize, usize)> = Vec::new();
+        let mut start = 0;
+        for some in order.chunk_by(|a, b| a.1 == b.1) {
+            vertices.push((some[0].0, some[0].1, start, start + some.len()));
+            start += some.len();
+        }
+        for group in vertices.chunk_by(|a, b| a.0 == b.0) {
+            let mut partition = self.partitions[usize::from(group[0].0)].write();
+            for some in group.chunks(GROUP) {
+                some.iter().for_each(|(_, gui, _, _)| partition.prefetch_index(*gui));
+                some.iter().for_each(|(_, gui, _, _)| partition.prefetch_node(*gui));
+                some.iter().for_each(|(_, gui, _, _)| partition.prefetch_adjacency(*gui));
+                for &(_, gui, from, to) in some {
+                    each(&mut partition, gui, items, &indexes[from..to]);
                 }
             }
         }
@@ -219,21 +253,39 @@ impl Store {
                 new.push(item);
             }
         }
-        self.by_partition(
+        let mut links: Vec<Link> = Vec::new();
+        self.by_vertex(
             &mut new,
             |item| Some(item.edge.target),
-            |partition, item| {
-                item.done = partition.add_in(w, item.edge);
+            |partition, target, items, some| {
+                links.clear();
+                links.extend(some.iter().map(|&index| {
+                    let edge = items[index as usize].edge;
+                    Link { neighbour: edge.source, sid: edge.sid, label: edge.label }
+                }));
+                let done = partition.load_in(w, target, &mut links);
+                some.iter().for_each(|&index| items[index as usize].done = done);
             },
         );
         let mut orphans = Vec::new();
-        self.by_partition(
+        self.by_vertex(
             &mut new,
             |item| item.done.then_some(item.edge.source),
-            |partition, item| {
-                item.done = partition.add_out(w, item.edge, item.id, item.properties);
-                if !item.done {
-                    orphans.push(*item.edge);
+            |partition, source, items, some| {
+                links.clear();
+                links.extend(some.iter().map(|&index| {
+                    let edge = items[index as usize].edge;
+                    Link { neighbour: edge.target, sid: edge.sid, label: edge.label }
+                }));
+                let done = partition.load_out(w, source, &mut links);
+                for &index in some {
+                    let item = &mut items[index as usize];
+                    item.done = done;
+                    if done {
+                        partition.add_content(w, item.edge, item.id, item.properties);
+                    } else {
+                        orphans.push(*item.edge);
+                    }
                 }
             },
         );

@@ -2,7 +2,7 @@
 
 use super::Store;
 use super::locked::{GROUP, Locked, PIECE};
-use crate::adjacency::Adjacency;
+use crate::adjacency::{Links, List};
 use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
 use crate::properties::{self, Row};
 use crossbeam_epoch::{Guard, pin};
@@ -59,21 +59,21 @@ impl<'l> Group<'l> {
         self.known().for_each(|(partition, slot)| partition.prefetch_row(slot, want, guard));
     }
 
-    fn prefetch_adjacency(&self, direction: Direction) {
-        let each = |prefetch: fn(&Adjacency)| {
+    fn prefetch_adjacency(&self, direction: Direction, guard: &Guard) {
+        let each = |prefetch: fn(&Links, &List, &Guard)| {
             for (partition, slot) in self.known() {
                 let node = partition.node(slot);
                 if direction != Direction::In {
-                    prefetch(&node.out);
+                    prefetch(partition.links(), &node.out, guard);
                 }
                 if direction != Direction::Out {
-                    prefetch(&node.inward);
+                    prefetch(partition.links(), &node.inward, guard);
                 }
             }
         };
-        each(Adjacency::prefetch);
+        each(|links, list, _| links.prefetch(list));
         // How long a list is stands in its first line.
-        each(Adjacency::prefetch_rest);
+        each(Links::prefetch_rest);
     }
 }
 
@@ -302,13 +302,14 @@ impl Apl for Store {
         while row < frontier.len() {
             let piece = &frontier[row..frontier.len().min(row + PIECE)];
             let locked = self.lock(at, piece.iter().copied())?;
+            let guard = &pin();
             let want = want(at, request, limit.min(out.len() + PIECE_ROWS));
             'piece: for group in piece.chunks(GROUP) {
                 let group = Group::find(&locked, group);
-                group.prefetch_adjacency(request.direction);
+                group.prefetch_adjacency(request.direction, guard);
                 for (partition, slot) in group.at {
                     let next = (slot != NO_SLOT)
-                        .then(|| partition.expand(slot, row as u32, &want, place, out))
+                        .then(|| partition.expand(slot, row as u32, &want, place, guard, out))
                         .flatten();
                     place = next.unwrap_or_default();
                     row += usize::from(next.is_none());
@@ -330,11 +331,12 @@ impl Apl for Store {
         let want = want(at, request, usize::MAX);
         for piece in frontier.chunks(PIECE) {
             let locked = self.lock(at, piece.iter().copied())?;
+            let guard = &pin();
             for group in piece.chunks(GROUP) {
                 let group = Group::find(&locked, group);
-                group.prefetch_adjacency(request.direction);
+                group.prefetch_adjacency(request.direction, guard);
                 let degree = |(partition, slot): &(&Partition, u32)| {
-                    if *slot == NO_SLOT { 0 } else { partition.degree(*slot, &want) }
+                    if *slot == NO_SLOT { 0 } else { partition.degree(*slot, &want, guard) }
                 };
                 out.extend(group.at.iter().map(degree));
             }

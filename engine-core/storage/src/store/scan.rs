@@ -62,11 +62,12 @@ impl Store {
         self.versions.check(at.version)?;
         let limit = out.len().saturating_add(scan.max_rows.max(1) as usize);
         let filter = Filter::of(scan.labels.as_deref());
-        // Slot in the high half, place in its hub in the low one.
+        // Slot in the high half, the chunk of its hub that was read last in the low one.
         let (mut slot, mut after) = ((from.position >> 32) as u32, from.position as u32);
         for number in usize::from(from.partition)..self.partitions.len() {
             loop {
                 let partition = self.lock_one(at, number)?;
+                let guard = &crossbeam_epoch::pin();
                 let pause = limit.min(out.len().saturating_add(PIECE_EDGES));
                 let end = slot.saturating_add(PIECE_SLOTS).min(partition.end());
                 while slot < end && out.len() < pause {
@@ -77,6 +78,7 @@ impl Store {
                         at.version,
                         after,
                         pause,
+                        guard,
                         out,
                     );
                     after = place.unwrap_or(0);

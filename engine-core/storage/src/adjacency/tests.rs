@@ -1,0 +1,339 @@
+//! Lists against a plain model at every readable version, hubs, memory, and readers beside a writer.
+
+use super::*;
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+fn link(sid: u64, label: u32) -> Link {
+    Link { neighbour: Gui(sid.wrapping_mul(0x9e37_79b9_7f4a_7c15)), sid: Sid(sid), label: Token(label) }
+}
+
+/// Small limits, so that few entries make a hub of many chunks.
+fn small() -> Links {
+    Links { hub_degree: 12, chunk: 8, ..Links::default() }
+}
+
+fn all(links: &Links, list: &List, at: Version, labels: Labels<'_>) -> Vec<Link> {
+    let (mut found, guard) = (Vec::new(), pin());
+    links.read(list, at, labels, 0, &guard, &mut Each(|run: Run<'_>| found.extend(run.links())));
+    found.sort_unstable_by_key(Link::key);
+    found
+}
+
+/// Counts what it is given and is full from some number of rows on.
+struct Some<'f> {
+    found: &'f mut Vec<Link>,
+    limit: usize,
+}
+
+impl Sink for Some<'_> {
+    fn take(&mut self, run: Run<'_>) {
+        self.found.extend(run.links());
+    }
+
+    fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    fn full(&self) -> bool {
+        self.found.len() >= self.limit
+    }
+}
+
+/// What was ever there: begin and end of each entry.
+#[derive(Default)]
+struct Model(BTreeMap<(Token, Sid), (Link, Version, Version)>);
+
+impl Model {
+    fn at(&self, at: Version, labels: Labels<'_>) -> Vec<Link> {
+        let visible = |(link, begin, end): &&(Link, Version, Version)| {
+            *begin <= at && at < *end && labels.pass(link.label)
+        };
+        self.0.values().filter(visible).map(|(link, _, _)| *link).collect()
+    }
+}
+
+fn check(links: &Links, list: &List, model: &Model, at: Version, random: &mut StdRng) {
+    let guard = pin();
+    let wanted = [Token(random.random_range(0..5)), Token(random.random_range(0..5))];
+    for labels in [Labels::All, Labels::These(&wanted[..1]), Labels::These(&wanted)] {
+        let expected = model.at(at, labels);
+        assert_eq!(all(links, list, at, labels), expected, "at {at} of {labels:?}");
+        assert_eq!(links.degree(list, at, labels, &guard), expected.len() as u64);
+    }
+    if let Option::Some((key, (link, begin, end))) =
+        model.0.iter().nth(random.random_range(0..model.0.len().max(1)))
+    {
+        let hint = random.random_bool(0.5).then_some(key.0);
+        let found = links.find(list, key.1, hint, &guard).filter(|found| found.visible(at));
+        let there = *begin <= at && at < *end;
+        assert_eq!(found.map(|found| found.link), there.then_some(*link));
+    }
+}
+
+fn run(seed: u64, steps: u64) {
+    let mut random = StdRng::seed_from_u64(seed);
+    let (links, list, mut turn) = (small(), List::default(), Turn::new());
+    let mut model = Model::default();
+    let (mut oldest, mut sid) = (Version(0), 0);
+    let labels = random.random_range(1..5);
+    // Where a reader stopped, and what it has seen.
+    let mut reading: Option<(Version, u32, Vec<Link>)> = None;
+    for version in (1..steps).map(Version) {
+        let shrink = (version.0 / 40) % 2 == 1;
+        for _ in 0..random.random_range(0..4) {
+            let live = model.at(Version(u64::MAX - 1), Labels::All);
+            match random.random_range(0..10) {
+                0..6 if !live.is_empty() && (shrink || random.random_bool(0.3)) => {
+                    let link = live[random.random_range(0..live.len())];
+                    let ended = links.end(&mut turn, &list, link.sid, link.label, version, oldest);
+                    let (_, begin, end) = model.0.get_mut(&link.key()).unwrap();
+                    *end = version;
+                    assert_eq!(
+                        ended,
+                        Option::Some(if *begin == version { Ended::Gone } else { Ended::Kept })
+                    );
+                    assert_eq!(links.end(&mut turn, &list, link.sid, link.label, version, oldest), None);
+                }
+                0..8 => {
+                    sid += random.random_range(1..4);
+                    // Some come late, and some are too large for half words and inline entries.
+                    let far = if random.random_bool(0.02) { 1 << 41 } else { 0 };
+                    let mut one = link(sid + far, random.random_range(0..labels));
+                    if random.random_bool(0.2) && sid > 500 {
+                        one.sid.0 = (sid - 500) << 42;
+                    }
+                    if !model.0.keys().any(|(_, sid)| *sid == one.sid) {
+                        links.push(&mut turn, &list, one, version, oldest);
+                        model.0.insert(one.key(), (one, version, NEVER));
+                    }
+                }
+                _ => {
+                    let mut many: Vec<Link> = (0..random.random_range(1..30))
+                        .map(|_| {
+                            sid += 1;
+                            link(sid, random.random_range(0..labels))
+                        })
+                        .collect();
+                    model.0.extend(many.iter().map(|link| (link.key(), (*link, version, NEVER))));
+                    links.push_all(&mut turn, &list, &mut many, version, oldest);
+                }
+            }
+        }
+        if let Option::Some((at, after, mut seen)) = reading.take() {
+            let guard = pin();
+            let limit = seen.len() + 1;
+            let mut sink = Some { found: &mut seen, limit };
+            match links.read(&list, at, Labels::All, after, &guard, &mut sink) {
+                Option::Some(after) => reading = Option::Some((at, after, seen)),
+                None => {
+                    seen.sort_unstable_by_key(Link::key);
+                    assert_eq!(seen, model.at(at, Labels::All), "read in pieces at {at}");
+                }
+            }
+        }
+        if random.random_bool(0.3) {
+            let newest = reading.as_ref().map_or(version, |(at, _, _)| *at);
+            let back = if random.random_bool(0.5) { 0 } else { 10 };
+            oldest = oldest.max(Version(newest.0.saturating_sub(back)));
+            links.settle(&mut turn, &list, oldest, random.random_bool(0.3));
+            model.0.retain(|_, (_, _, end)| *end > oldest);
+            links.collect();
+        }
+        if reading.is_none() {
+            let mut seen = Vec::new();
+            let at = Version(random.random_range(oldest.0..=version.0));
+            let mut sink = Some { found: &mut seen, limit: 1 };
+            let stopped = links.read(&list, at, Labels::All, 0, &pin(), &mut sink);
+            reading = stopped.map(|after| (at, after, seen));
+        }
+        for at in oldest.0..=version.0 {
+            check(&links, &list, &model, Version(at), &mut random);
+        }
+        assert!(!list.is_empty() || model.at(version, Labels::All).is_empty());
+    }
+    // Everything ends and settles: nothing is left.
+    let last = Version(steps);
+    for link in model.at(Version(steps - 1), Labels::All) {
+        links.end(&mut turn, &list, link.sid, link.label, last, oldest);
+    }
+    links.settle(&mut turn, &list, last, false);
+    assert!(list.is_empty());
+    assert_eq!(links.arena.live_bytes(), 0);
+}
+
+#[test]
+fn behaves_like_a_plain_map_at_every_version() {
+    let (seeds, steps) = if cfg!(miri) { (2, 45) } else { (16, 200) };
+    for seed in 0..seeds {
+        eprintln!("seed {seed}");
+        run(seed, steps);
+    }
+}
+
+#[test]
+fn one_settled_entry_takes_no_block() {
+    let (links, list, mut turn) = (Links::default(), List::default(), Turn::new());
+    links.push(&mut turn, &list, link(7, 3), Version(5), Version(0));
+    assert_eq!(links.live_bytes(), 0);
+    assert_eq!(all(&links, &list, Version(4), Labels::All), []);
+    assert_eq!(all(&links, &list, Version(5), Labels::All), [link(7, 3)]);
+    links.push(&mut turn, &list, link(8, 3), Version(6), Version(5));
+    assert_eq!(all(&links, &list, Version(5), Labels::All), [link(7, 3)]);
+    assert_eq!(
+        links.end(&mut turn, &list, Sid(8), Token(3), Version(7), Version(5)),
+        Option::Some(Ended::Kept)
+    );
+    assert_eq!(all(&links, &list, Version(6), Labels::All).len(), 2);
+    links.settle(&mut turn, &list, Version(7), false);
+    assert_eq!(links.live_bytes(), 0, "back inline");
+    // Another one cannot take the inline words, which a reader may be looking at.
+    links.end(&mut turn, &list, Sid(7), Token(3), Version(8), Version(7));
+    links.push(&mut turn, &list, link(9, 3), Version(8), Version(7));
+    links.settle(&mut turn, &list, Version(8), false);
+    assert_eq!(all(&links, &list, Version(8), Labels::All), [link(9, 3)]);
+    assert!(links.live_bytes() > 0);
+}
+
+#[test]
+fn a_loaded_list_takes_twelve_bytes_an_entry() {
+    let (links, list, mut turn) = (Links::default(), List::default(), Turn::new());
+    let mut many: Vec<Link> = (1..=1000).rev().map(|sid| link(sid, 1)).collect();
+    links.push_all(&mut turn, &list, &mut many, Version(1), Version(0));
+    assert!(links.live_bytes() <= 1000 * 12 + 24 + 1000 * 12 / 16, "{}", links.live_bytes());
+    assert_eq!(all(&links, &list, Version(0), Labels::All), []);
+    assert_eq!(all(&links, &list, Version(1), Labels::All).len(), 1000);
+}
+
+/// A hub of two labels, one edge in a thousand of the second.
+fn hub_of(edges: u64) {
+    let (links, list, mut turn) = (Links::default(), List::default(), Turn::new());
+    let label = |sid: u64| if sid.is_multiple_of(1000) { 2 } else { 1 };
+    for sid in 1..=edges {
+        // One version for each hundred: settled ones and others beside each other.
+        let version = Version(1 + sid / 100);
+        links.push(&mut turn, &list, link(sid, label(sid)), version, Version(version.0 - 1));
+        if sid.is_multiple_of(100) {
+            links.settle(&mut turn, &list, version, false);
+        }
+    }
+    let last = Version(2 + edges / 100);
+    links.settle(&mut turn, &list, last, true);
+    links.collect();
+    let guard = pin();
+    let (mut visited, mut rows) = (0, 0);
+    let mut rare = Each(|run: Run<'_>| {
+        visited += 1;
+        rows += run.neighbours.len() as u64;
+    });
+    links.read(&list, last, Labels::These(&[Token(2)]), 0, &guard, &mut rare);
+    assert_eq!(rows, edges / 1000);
+    assert!(visited <= 2 + rows / 64, "{visited} runs for {rows} entries");
+    assert_eq!(links.degree(&list, last, Labels::All, &guard), edges);
+    assert!(links.find(&list, Sid(edges / 2), None, &guard).is_some());
+    drop(guard);
+    let full = links.live_bytes();
+    assert!(full < edges as usize * 14, "{full} bytes for {edges} entries");
+    // All of it ends in one version, and is gone when that is old.
+    for sid in 1..=edges {
+        let ended = links.end(&mut turn, &list, Sid(sid), Token(label(sid)), last.next(), last);
+        assert_eq!(ended, Option::Some(Ended::Kept));
+    }
+    let guard = pin();
+    assert_eq!(links.degree(&list, last, Labels::All, &guard), edges);
+    assert_eq!(links.degree(&list, last.next(), Labels::All, &guard), 0);
+    drop(guard);
+    links.settle(&mut turn, &list, last.next(), false);
+    assert!(list.is_empty());
+    assert_eq!(links.arena.live_bytes(), 0);
+}
+
+#[test]
+#[cfg(not(miri))]
+fn a_hub_of_a_million_edges_grows_is_read_by_label_and_goes() {
+    hub_of(1_000_000);
+}
+
+#[test]
+#[ignore = "ten seconds and a gigabyte"]
+fn a_hub_of_ten_million_edges() {
+    hub_of(10_000_000);
+}
+
+#[test]
+fn a_hub_counts_chunks_of_its_own_label_only() {
+    let (links, list, mut turn) = (small(), List::default(), Turn::new());
+    for sid in 1..=200 {
+        links.push(&mut turn, &list, link(sid, sid as u32 % 50), Version(1), Version(0));
+    }
+    let guard = pin();
+    let Place::Hub(number) = list.place() else { panic!("200 entries are no hub") };
+    assert!(links.hubs.get(number, &guard).chunks(&guard) >= 25);
+    for label in 0..50 {
+        assert_eq!(all(&links, &list, Version(1), Labels::These(&[Token(label)])).len(), 4);
+    }
+}
+
+/// Entries come and go by version so that a reader can tell from the version alone what it has to see: version v adds
+/// v and ends v - LIVE.
+#[test]
+fn readers_see_their_version_while_a_writer_appends_ends_and_settles() {
+    const LIVE: u64 = 40;
+    let versions: u64 = if cfg!(miri) { 120 } else { 10_000 };
+    let (links, list) = (small(), List::default());
+    let (published, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    // The version that each reader reads at, so that the writer settles no further; 0 when it is about to choose.
+    let pins: Vec<AtomicU64> = (0..3).map(|_| AtomicU64::new(u64::MAX)).collect();
+    std::thread::scope(|scope| {
+        for pinned in &pins {
+            let (links, list, published, done) = (&links, &list, &published, &done);
+            scope.spawn(move || {
+                let mut reads = 0_u64;
+                while !done.load(Ordering::Acquire) || reads == 0 {
+                    pinned.store(0, Ordering::SeqCst);
+                    let at = published.load(Ordering::SeqCst);
+                    pinned.store(at, Ordering::SeqCst);
+                    let found = all(links, list, Version(at), Labels::All);
+                    let expected: Vec<Link> =
+                        (at.saturating_sub(LIVE) + 1..=at).map(|sid| link(sid, 1)).collect();
+                    assert_eq!(found, expected, "at {at}");
+                    let mut first = Vec::new();
+                    let mut sink = Some { found: &mut first, limit: 1 };
+                    let mut after = links.read(list, Version(at), Labels::All, 0, &pin(), &mut sink);
+                    while let Option::Some(number) = after {
+                        let limit = first.len() + 1;
+                        let mut sink = Some { found: &mut first, limit };
+                        after = links.read(list, Version(at), Labels::All, number, &pin(), &mut sink);
+                    }
+                    first.sort_unstable_by_key(Link::key);
+                    assert_eq!(first, expected, "in pieces at {at}");
+                    pinned.store(u64::MAX, Ordering::SeqCst);
+                    reads += 1;
+                }
+            });
+        }
+        let mut turn = Turn::new();
+        let mut oldest = Version(0);
+        for version in 1..=versions {
+            let now = Version(version);
+            links.push(&mut turn, &list, link(version, 1), now, oldest);
+            if version > LIVE {
+                let ended = links.end(&mut turn, &list, Sid(version - LIVE), Token(1), now, oldest);
+                assert_eq!(ended, Option::Some(Ended::Kept));
+            }
+            published.store(version, Ordering::SeqCst);
+            let least = pins.iter().map(|pin| pin.load(Ordering::SeqCst)).min().unwrap_or(0).min(version);
+            oldest = oldest.max(Version(least));
+            links.settle(&mut turn, &list, oldest, version.is_multiple_of(3));
+            if version.is_multiple_of(16) {
+                links.collect();
+            }
+        }
+        done.store(true, Ordering::Release);
+    });
+    // With the last reader gone, all that ended is given back.
+    links.settle(&mut Turn::new(), &list, Version(versions), true);
+    assert_eq!(all(&links, &list, Version(versions), Labels::All).len() as u64, LIVE);
+    assert!(links.arena.live_bytes() < LIVE as usize * 64, "{}", links.arena.live_bytes());
+}
