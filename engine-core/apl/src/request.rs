@@ -72,6 +72,8 @@ pub struct ScanCursor {
     pub partition: u16,
     /// Position inside it.
     pub position: u64,
+    /// Whether the scan looks up in indexes.
+    pub by_index: bool,
 }
 
 /// A test of one property key. An element passes when any value of the key passes.

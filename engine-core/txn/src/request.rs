@@ -115,6 +115,8 @@ fn mutation_bytes(mutation: &Mutation) -> Result<usize, Error> {
             Mutation::DeleteEdge { id, .. } => id.as_ref().map_or(0, |id| id.len()),
             Mutation::SetEdgeProperty { value, .. } => value_bytes(value)?,
             Mutation::AddException { id, .. } => id.len(),
+            Mutation::DefineIndex { index } => index.name.len(),
+            Mutation::DropIndex { name } => name.len(),
             Mutation::DeleteVertex { .. } | Mutation::RemoveEdgeProperty { .. } => 0,
         })
 }

@@ -104,6 +104,29 @@ pub enum Mutation {
         /// Its salted GUI.
         gui: Gui,
     },
+    /// Makes an index over vertices. If one of that name is there, it takes its place.
+    DefineIndex {
+        /// What it is over.
+        index: IndexDefinition,
+    },
+    /// Removes an index.
+    DropIndex {
+        /// Its name.
+        name: Str,
+    },
+}
+
+/// What an index is over: the values of one property key of the vertices that have one label.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexDefinition {
+    /// Its name; no other index of the graph has it.
+    pub name: Str,
+    /// Label of the vertices.
+    pub label: Token,
+    /// Property key.
+    pub key: Token,
+    /// Whether no two vertices of the label may have one value.
+    pub unique: bool,
 }
 
 /// A 64-bit hash that stands for something a transaction read or wrote. Two meanings may share a key: that costs
@@ -165,6 +188,24 @@ impl Key {
     #[must_use]
     pub fn edge_scan(label: Option<Token>) -> Key {
         Self::of(8, label.map_or(0, |t| u64::from(t.0) + 1), 0)
+    }
+
+    /// Which indexes and constraints there are. Whoever writes vertices read it.
+    #[must_use]
+    pub fn schema() -> Key {
+        Self::of(9, 0, 0)
+    }
+
+    /// That a vertex of a label has a value, of which a hash is given, under a key that must be unique.
+    #[must_use]
+    pub fn unique(label: Token, key: Token, value: u64) -> Key {
+        Self::of(10, u64::from(label.0) << 32 | u64::from(key.0), value)
+    }
+
+    /// That any vertex of a label got a value under a key that must be unique. Transactions write it and do not read it.
+    #[must_use]
+    pub fn any_unique(label: Token, key: Token) -> Key {
+        Self::of(11, u64::from(label.0) << 32 | u64::from(key.0), 0)
     }
 }
 

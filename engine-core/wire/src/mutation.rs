@@ -2,7 +2,7 @@
 
 use crate::proto::{self, mutation::Kind};
 use crate::{Error, value};
-use tidegraph_types::{Edge, Gui, Mutation, PropertyWrite, Sid, Str, Token, Value};
+use tidegraph_types::{Edge, Gui, IndexDefinition, Mutation, PropertyWrite, Sid, Str, Token, Value};
 
 /// The message of a mutation; fails on a value that cannot be stored.
 pub fn encode(mutation: &Mutation) -> Result<proto::Mutation, Error> {
@@ -52,6 +52,8 @@ pub fn encode(mutation: &Mutation) -> Result<proto::Mutation, Error> {
         Mutation::AddException { id, gui } => {
             Kind::AddException(proto::AddException { id: id.to_string(), gui: gui.0 })
         }
+        Mutation::DefineIndex { index } => Kind::DefineIndex(encode_index(index)),
+        Mutation::DropIndex { name } => Kind::DropIndex(proto::DropIndex { name: name.to_string() }),
     };
     Ok(proto::Mutation { kind: Some(kind) })
 }
@@ -100,7 +102,31 @@ pub fn decode(message: proto::Mutation) -> Result<Mutation, Error> {
             key: Token(m.key),
         },
         Kind::AddException(m) => Mutation::AddException { id: Str::from(m.id), gui: Gui(m.gui) },
+        Kind::DefineIndex(m) => Mutation::DefineIndex { index: decode_index(m) },
+        Kind::DropIndex(m) => Mutation::DropIndex { name: Str::from(m.name) },
     })
+}
+
+/// The message of an index.
+#[must_use]
+pub fn encode_index(index: &IndexDefinition) -> proto::IndexDefinition {
+    proto::IndexDefinition {
+        name: index.name.to_string(),
+        label: index.label.0,
+        key: index.key.0,
+        unique: index.unique,
+    }
+}
+
+/// The index of a message.
+#[must_use]
+pub fn decode_index(message: proto::IndexDefinition) -> IndexDefinition {
+    IndexDefinition {
+        name: Str::from(message.name),
+        label: Token(message.label),
+        key: Token(message.key),
+        unique: message.unique,
+    }
 }
 
 /// Messages of several mutations.
@@ -236,6 +262,10 @@ pub(crate) mod tests {
             }),
             (any_edge(), any_token()).prop_map(|(edge, key)| Mutation::RemoveEdgeProperty { edge, key }),
             (any_str(), any_gui()).prop_map(|(id, gui)| Mutation::AddException { id, gui }),
+            (any_str(), any_token(), any_token(), any::<bool>()).prop_map(|(name, label, key, unique)| {
+                Mutation::DefineIndex { index: IndexDefinition { name, label, key, unique } }
+            }),
+            any_str().prop_map(|name| Mutation::DropIndex { name }),
         ]
     }
 

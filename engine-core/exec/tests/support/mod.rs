@@ -178,7 +178,9 @@ impl Graph {
                 Mutation::RemoveEdgeProperty { edge, key } => {
                     self.edges.get_mut(&edge.sid).expect("edge").properties.retain(|(k, _)| *k != key);
                 }
-                Mutation::AddException { .. } => {}
+                Mutation::AddException { .. }
+                | Mutation::DefineIndex { .. }
+                | Mutation::DropIndex { .. } => {}
             }
         }
     }
@@ -326,7 +328,7 @@ impl Apl for Graph {
         let mut read = 0;
         for (position, (gui, v)) in self.vertices.iter().enumerate().skip(from.position as usize) {
             if read >= scan.max_rows {
-                return Ok(Some(ScanCursor { partition: 0, position: position as u64 }));
+                return Ok(Some(ScanCursor { position: position as u64, ..ScanCursor::default() }));
             }
             let labels = scan.labels.iter().all(|group| group.iter().any(|l| v.labels.contains(l)));
             let passes = scan
@@ -352,7 +354,7 @@ impl Apl for Graph {
         let mut read = 0;
         for (position, e) in self.edges.values().enumerate().skip(from.position as usize) {
             if read >= scan.max_rows {
-                return Ok(Some(ScanCursor { partition: 0, position: position as u64 }));
+                return Ok(Some(ScanCursor { position: position as u64, ..ScanCursor::default() }));
             }
             if scan.labels.as_ref().is_none_or(|labels| labels.contains(&e.edge.label)) {
                 read += 1;

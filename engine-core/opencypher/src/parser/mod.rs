@@ -10,12 +10,14 @@ mod atom;
 mod clause;
 mod expression;
 mod pattern;
+mod schema;
 
 use crate::ast::{Expr, ExprKind, Height, Place, Query};
 use crate::fault::{Fault, Result};
 use crate::lexer::{Tokens, tokenize};
 use crate::literal;
 use crate::token::{Keyword, Kind, Token};
+use crate::schema::SchemaCommand;
 use tidegraph_types::Str;
 
 /// How deep brackets, prefix operators and subqueries may nest.
@@ -31,6 +33,16 @@ pub(crate) fn parse(text: &str) -> Result<Query> {
     let Tokens { tokens, fault } = tokenize(text);
     let mut parser = Parser { text, tokens, fault, at: 0, depth: 0, tallest: 0 };
     parser.query()
+}
+
+/// Parses a command about indexes or constraints; `None` when the text begins like none.
+pub(crate) fn parse_schema(text: &str) -> Result<Option<SchemaCommand>> {
+    if u32::try_from(text.len()).is_err() {
+        return Ok(None);
+    }
+    let Tokens { tokens, fault } = tokenize(text);
+    let mut parser = Parser { text, tokens, fault, at: 0, depth: 0, tallest: 0 };
+    parser.schema_command()
 }
 
 pub(crate) struct Parser<'a> {

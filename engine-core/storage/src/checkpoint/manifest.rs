@@ -4,9 +4,9 @@ use super::{FORMAT, MANIFEST_MAGIC};
 use crate::Error;
 use std::io::Read;
 use tidegraph_platform::{ObjectError, Objects};
-use tidegraph_types::{Epoch, Gui, GuiHasher, PartitionCount, Str, Token, Version};
+use tidegraph_types::{Epoch, Gui, GuiHasher, IndexDefinition, PartitionCount, Str, Token, Version};
 use tidegraph_wire::frame::{self, FrameReader};
-use tidegraph_wire::{Message, proto};
+use tidegraph_wire::{Message, mutation, proto};
 
 /// A manifest as it stands in object storage.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +29,8 @@ pub struct Manifest {
     pub tokens: Vec<(Token, Str)>,
     /// Ids whose GUI is salted.
     pub exceptions: Vec<(Str, Gui)>,
+    /// The indexes that there are.
+    pub indexes: Vec<IndexDefinition>,
     /// One entry for each partition, in order.
     pub partitions: Vec<ManifestPartition>,
 }
@@ -158,6 +160,7 @@ impl Manifest {
             next_sid: message.next_sid,
             tokens: message.tokens.into_iter().map(|t| (Token(t.token), Str::from(t.name))).collect(),
             exceptions: message.exceptions.into_iter().map(|e| (Str::from(e.id), Gui(e.gui))).collect(),
+            indexes: message.indexes.into_iter().map(mutation::decode_index).collect(),
             partitions,
         })
     }
@@ -191,6 +194,7 @@ impl Manifest {
                     edges: p.edges,
                 })
                 .collect(),
+            indexes: self.indexes.iter().map(mutation::encode_index).collect(),
             gui_bits: if self.hasher.bits() == 64 { 0 } else { self.hasher.bits() },
         };
         let mut bytes = MANIFEST_MAGIC.to_vec();

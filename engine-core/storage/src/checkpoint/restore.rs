@@ -96,6 +96,7 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
         })
     })?;
     store.set_exceptions(&manifest.exceptions);
+    manifest.indexes.iter().for_each(|index| store.define_index(index, manifest.version));
     Ok(store)
 }
 

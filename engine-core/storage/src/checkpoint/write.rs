@@ -44,6 +44,8 @@ pub(crate) fn write(
         tokens: meta.tokens,
         // May hold newer ones than the version: they do no harm, nobody has their ids yet.
         exceptions: store.exceptions(),
+        // The same holds: a record that defines one again has no effect.
+        indexes: store.indexes().into_iter().map(|index| index.definition).collect(),
         partitions,
     };
     let bytes = manifest.encode().map_err(encode_error(&manifest.object))?;

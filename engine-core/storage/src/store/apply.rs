@@ -57,7 +57,9 @@ impl Store {
             self.apply_one(&mut writer, mutation);
         }
         self.count(tally);
-        self.reclaim_one(self.versions.oldest(), 256 + 8 * mutations.len());
+        let (oldest, budget) = (self.versions.oldest(), 256 + 8 * mutations.len());
+        self.indexes.reclaim(oldest, budget);
+        self.reclaim_one(oldest, budget);
     }
 
     /// Applies a block of a bulk load; all blocks of a load have one version. Takes the mutations in pieces, partition
@@ -88,11 +90,19 @@ impl Store {
         outcome
     }
 
-    fn number(&self, gui: Gui) -> usize {
+    pub(super) fn number(&self, gui: Gui) -> usize {
         usize::from(self.config.partitions.of(gui).0)
     }
 
     fn apply_one(&self, w: &mut Writer<'_>, mutation: &Mutation) {
+        let Some(mut watch) = self.watch(mutation) else { return self.change(w, mutation) };
+        let partition = &self.partitions[self.number(watch.gui())];
+        watch.before = watch.look(&partition.read());
+        self.change(w, mutation);
+        self.changed(w, watch, &partition.read());
+    }
+
+    fn change(&self, w: &mut Writer<'_>, mutation: &Mutation) {
         let write = |gui: Gui| self.partitions[self.number(gui)].write();
         match mutation {
             Mutation::CreateVertex { gui, id, labels, properties } => {
@@ -125,6 +135,8 @@ impl Store {
             Mutation::AddException { id, gui } => {
                 self.exceptions.write().insert(id.clone(), *gui);
             }
+            Mutation::DefineIndex { index } => self.define_index(index, w.version),
+            Mutation::DropIndex { name } => self.indexes.drop_index(name),
         }
     }
 
@@ -229,10 +241,17 @@ impl Store {
         };
         self.by_partition(&mut run, gui, |partition, mutation| {
             if let Mutation::CreateVertex { gui, id, labels, properties } = mutation {
+                let mut watch = self.watch(mutation);
+                if let Some(watch) = &mut watch {
+                    watch.before = watch.look(partition);
+                }
                 if partition.create_vertex(w, *gui, id, labels, properties) {
                     outcome.vertices_created += 1;
                 } else {
                     outcome.vertices_merged += 1;
+                }
+                if let Some(watch) = watch {
+                    self.changed(w, watch, partition);
                 }
             }
         });

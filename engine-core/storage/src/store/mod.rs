@@ -3,12 +3,15 @@
 //! `apply` writes, `read` implements APL; this file sets up, publishes, pins and forgets.
 
 mod apply;
+mod index;
 mod locked;
 mod read;
 mod scan;
 
 pub use apply::LoadOutcome;
+pub use index::{Duplicate, IndexState};
 
+use crate::index::Indexes;
 use crate::partition::{Partition, Tally};
 use crate::versions::{Pin, Versions};
 use crate::{Memory, checkpoint};
@@ -60,6 +63,7 @@ pub struct Store {
     /// Ids that do not live under their plain hash. Small: collisions only.
     exceptions: RwLock<FxHashMap<Str, Gui>>,
     counts: Mutex<Counts>,
+    indexes: Indexes,
     versions: Arc<Versions>,
     /// The version of the newest batch; the lock makes writers take turns.
     applied: Mutex<Version>,
@@ -96,6 +100,7 @@ impl Store {
             partitions: partitions.into_boxed_slice(),
             exceptions: RwLock::default(),
             counts: Mutex::default(),
+            indexes: Indexes::default(),
             versions: Arc::new(Versions::new(version, config.window, now)),
             applied: Mutex::new(version),
             turn: AtomicUsize::new(0),
@@ -141,7 +146,8 @@ impl Store {
     /// many it looked. Writing does this along the way; an idle graph needs a call now and then.
     pub fn reclaim(&self, budget: usize) -> usize {
         let oldest = self.versions.move_on(self.config.clock.now());
-        let mut done = 0;
+        self.indexes.free_dropped();
+        let mut done = self.indexes.reclaim(oldest, budget);
         for _ in 0..self.partitions.len() {
             done += self.reclaim_one(oldest, budget.saturating_sub(done));
             if done >= budget {
@@ -218,6 +224,7 @@ impl Store {
         for partition in &self.partitions {
             partition.read().add_memory(&mut memory);
         }
+        memory.indexes += self.indexes.bytes();
         memory
     }
 

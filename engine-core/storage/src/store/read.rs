@@ -351,7 +351,10 @@ impl Apl for Store {
         from: ScanCursor,
         out: &mut Vec<Gui>,
     ) -> Result<Option<ScanCursor>, Error> {
-        self.scan_all_vertices(at, scan, from, out)
+        match self.scan_indexes(at, scan, from, out)? {
+            Some(answered) => Ok(answered),
+            None => self.scan_rows(at, scan, from, self.partitions.len(), out),
+        }
     }
 
     fn scan_edges(

@@ -15,11 +15,13 @@ const PIECE_SLOTS: u32 = 4096;
 const PIECE_EDGES: usize = 1 << 16;
 
 impl Store {
-    pub(super) fn scan_all_vertices(
+    /// Scans rows of the partitions from the cursor's up to `last`.
+    pub(super) fn scan_rows(
         &self,
         at: At,
         scan: &VertexScan,
         from: ScanCursor,
+        last: usize,
         out: &mut Vec<Gui>,
     ) -> Result<Option<ScanCursor>, Error> {
         self.versions.check(at.version)?;
@@ -27,7 +29,7 @@ impl Store {
         // Page and row.
         let (mut page, mut row) =
             ((from.position / ROWS as u64) as u32, (from.position % ROWS as u64) as usize);
-        for number in usize::from(from.partition)..self.partitions.len() {
+        for number in usize::from(from.partition)..last {
             // Sets have other numbers in each partition.
             let mut pages = Scan::new(&scan.labels, &scan.predicates);
             loop {
@@ -39,7 +41,7 @@ impl Store {
                     pages.prefetch(table, page + 1, &guard);
                     if let Some(next) = pages.page(table, page, row, at.version, &guard, limit, out) {
                         let position = u64::from(page) * ROWS as u64 + next as u64;
-                        return Ok(Some(ScanCursor { partition: number as u16, position }));
+                        return Ok(Some(ScanCursor { partition: number as u16, position, by_index: false }));
                     }
                     (page, row) = (page + 1, 0);
                 }
@@ -86,7 +88,7 @@ impl Store {
                 }
                 if out.len() >= limit {
                     let position = u64::from(slot) << 32 | u64::from(after);
-                    return Ok(Some(ScanCursor { partition: number as u16, position }));
+                    return Ok(Some(ScanCursor { partition: number as u16, position, by_index: false }));
                 }
                 if slot >= partition.end() {
                     break;

@@ -142,7 +142,9 @@ impl Graph {
                     edge.properties.remove(&key);
                 }
             }
-            Mutation::AddException { .. } => {}
+            Mutation::AddException { .. }
+            | Mutation::DefineIndex { .. }
+            | Mutation::DropIndex { .. } => {}
         }
     }
 

@@ -41,13 +41,17 @@ fn cursor_from(cursor: proto::ExpandCursor) -> Cursor {
 }
 
 fn scan_cursor_to(cursor: ScanCursor) -> proto::ScanCursor {
-    proto::ScanCursor { partition: u32::from(cursor.partition), position: cursor.position }
+    proto::ScanCursor {
+        partition: u32::from(cursor.partition),
+        position: cursor.position,
+        by_index: cursor.by_index,
+    }
 }
 
 fn scan_cursor_from(cursor: proto::ScanCursor) -> Result<ScanCursor, Error> {
     let partition = u16::try_from(cursor.partition)
         .map_err(|_| Error::OutOfRange { field: "partition", value: i128::from(cursor.partition) })?;
-    Ok(ScanCursor { partition, position: cursor.position })
+    Ok(ScanCursor { partition, position: cursor.position, by_index: cursor.by_index })
 }
 
 #[cfg(test)]

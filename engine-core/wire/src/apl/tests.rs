@@ -32,7 +32,11 @@ fn any_cursor() -> impl Strategy<Value = Cursor> {
 }
 
 fn any_scan_cursor() -> impl Strategy<Value = ScanCursor> {
-    any::<(u16, u64)>().prop_map(|(partition, position)| ScanCursor { partition, position })
+    any::<(u16, u64, bool)>().prop_map(|(partition, position, by_index)| ScanCursor {
+        partition,
+        position,
+        by_index,
+    })
 }
 
 fn any_predicate() -> impl Strategy<Value = PropertyPredicate> {

@@ -1,0 +1,201 @@
+//! Commands about indexes and constraints: `CREATE INDEX …`, `DROP CONSTRAINT …`, `SHOW INDEXES` and their kin.
+
+use super::Parser;
+use crate::fault::{Fault, Result};
+use crate::schema::SchemaCommand;
+use crate::token::{Keyword, Kind};
+use tidegraph_types::Str;
+
+/// Kinds of indexes that other databases have.
+const OTHER_INDEXES: &[&str] = &["TEXT", "POINT", "FULLTEXT", "LOOKUP", "VECTOR", "BTREE"];
+
+impl Parser<'_> {
+    /// A command; `None` when the text begins like none.
+    pub(super) fn schema_command(&mut self) -> Result<Option<SchemaCommand>> {
+        let command = if self.accept_keyword(Keyword::Create) {
+            self.schema_create()?
+        } else if self.accept_word("DROP") {
+            self.schema_drop()?
+        } else if self.accept_word("SHOW") {
+            self.schema_show()?
+        } else {
+            None
+        };
+        if command.is_some() {
+            self.accept(Kind::Semicolon);
+            if self.peek() != Kind::End {
+                return Err(self.unexpected("the end of the command"));
+            }
+        }
+        Ok(command)
+    }
+
+    fn accept_word(&mut self, word: &str) -> bool {
+        let found = self.at_word(word);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect_word(&mut self, word: &str) -> Result<()> {
+        if self.accept_word(word) { Ok(()) } else { Err(self.unexpected(word)) }
+    }
+
+    fn unsupported(&self, name: impl Into<String>) -> Fault {
+        Fault::unsupported(self.place().0, name)
+    }
+
+    fn schema_create(&mut self) -> Result<Option<SchemaCommand>> {
+        if self.peek_at(1) == Kind::Equal {
+            // A path is called that.
+            return Ok(None);
+        }
+        if let Some(kind) = OTHER_INDEXES.iter().find(|kind| self.at_word(kind)) {
+            return match self.peek_at(1) {
+                Kind::Word => Err(self.unsupported(format!("{kind} INDEX"))),
+                _ => Ok(None),
+            };
+        }
+        if self.at_word("RANGE") && self.peek_at(1) == Kind::Word {
+            self.at += 1;
+            self.expect_word("INDEX")?;
+        } else if self.accept_word("INDEX") {
+        } else if self.accept_word("CONSTRAINT") {
+            return self.create_constraint().map(Some);
+        } else {
+            return Ok(None);
+        }
+        if self.peek() == Kind::Keyword(Keyword::On) {
+            return Err(self.unsupported("CREATE INDEX ON (write CREATE INDEX FOR (n:Label) ON (n.key))"));
+        }
+        let (name, if_not_exists) = self.name_and_condition()?;
+        let (variable, label) = self.schema_vertex()?;
+        self.expect_keyword(Keyword::On)?;
+        if self.at_word("EACH") {
+            return Err(self.unsupported("FULLTEXT INDEX"));
+        }
+        self.expect(Kind::LeftParen, "'('")?;
+        let key = self.schema_property(&variable)?;
+        if self.peek() == Kind::Comma {
+            return Err(self.unsupported("composite index"));
+        }
+        self.expect(Kind::RightParen, "')'")?;
+        self.refuse_options()?;
+        Ok(Some(SchemaCommand::Create { name, label, key, unique: false, if_not_exists }))
+    }
+
+    fn create_constraint(&mut self) -> Result<SchemaCommand> {
+        if self.peek() == Kind::Keyword(Keyword::On) {
+            let name = "CREATE CONSTRAINT ON (write CREATE CONSTRAINT FOR (n:Label) REQUIRE n.key IS UNIQUE)";
+            return Err(self.unsupported(name));
+        }
+        let (name, if_not_exists) = self.name_and_condition()?;
+        let (variable, label) = self.schema_vertex()?;
+        self.expect_word("REQUIRE")?;
+        let bracket = self.accept(Kind::LeftParen);
+        let key = self.schema_property(&variable)?;
+        if bracket {
+            if self.peek() == Kind::Comma {
+                return Err(self.unsupported("composite constraint"));
+            }
+            self.expect(Kind::RightParen, "')'")?;
+        }
+        self.expect_keyword(Keyword::Is)?;
+        match self.peek() {
+            Kind::Keyword(Keyword::Not) => return Err(self.unsupported("property existence constraint")),
+            Kind::Colon => return Err(self.unsupported("property type constraint")),
+            _ => {}
+        }
+        self.accept_word("NODE");
+        if self.at_word("KEY") {
+            return Err(self.unsupported("node key constraint"));
+        }
+        self.expect_word("UNIQUE")?;
+        self.refuse_options()?;
+        Ok(SchemaCommand::Create { name, label, key, unique: true, if_not_exists })
+    }
+
+    /// `[name] [IF NOT EXISTS]`
+    fn name_and_condition(&mut self) -> Result<(Option<Str>, bool)> {
+        let name = if self.at_word("FOR") || self.at_word("IF") { None } else { Some(self.schema_entry()?) };
+        let condition = self.accept_word("IF");
+        if condition {
+            self.expect_keyword(Keyword::Not)?;
+            self.expect_keyword(Keyword::Exists)?;
+        }
+        Ok((name, condition))
+    }
+
+    /// The name of an index or constraint.
+    fn schema_entry(&mut self) -> Result<Str> {
+        if self.peek() == Kind::Dollar {
+            return Err(self.unsupported("parameter as a name"));
+        }
+        self.schema_name("a name")
+    }
+
+    /// `FOR (n:Label)`: the variable and the label.
+    fn schema_vertex(&mut self) -> Result<(Str, Str)> {
+        self.expect_word("FOR")?;
+        self.expect(Kind::LeftParen, "'('")?;
+        if self.peek() == Kind::RightParen {
+            return Err(self.unsupported("index or constraint over relationships"));
+        }
+        let variable = self.variable()?.text;
+        self.expect(Kind::Colon, "':' and a label")?;
+        let label = self.schema_name("a label")?;
+        if matches!(self.peek(), Kind::Colon | Kind::Bar | Kind::Ampersand) {
+            return Err(self.unsupported("index or constraint over several labels"));
+        }
+        self.expect(Kind::RightParen, "')'")?;
+        Ok((variable, label))
+    }
+
+    /// `n.key`
+    fn schema_property(&mut self, variable: &Str) -> Result<Str> {
+        let place = self.place();
+        let name = self.variable()?.text;
+        if name != *variable {
+            return Err(Fault::syntax(place.0, format!("variable `{name}` is not defined")));
+        }
+        self.expect(Kind::Dot, "'.' and a property key")?;
+        self.schema_name("a property key")
+    }
+
+    fn refuse_options(&self) -> Result<()> {
+        if self.at_word("OPTIONS") { Err(self.unsupported("OPTIONS")) } else { Ok(()) }
+    }
+
+    fn schema_drop(&mut self) -> Result<Option<SchemaCommand>> {
+        let unique = if self.accept_word("INDEX") {
+            false
+        } else if self.accept_word("CONSTRAINT") {
+            true
+        } else {
+            return Ok(None);
+        };
+        if self.peek() == Kind::Keyword(Keyword::On) {
+            return Err(self.unsupported("DROP … ON (write the name)"));
+        }
+        let name = self.schema_entry()?;
+        let if_exists = self.accept_word("IF");
+        if if_exists {
+            self.expect_keyword(Keyword::Exists)?;
+        }
+        Ok(Some(SchemaCommand::Drop { name, unique, if_exists }))
+    }
+
+    fn schema_show(&mut self) -> Result<Option<SchemaCommand>> {
+        self.accept_keyword(Keyword::All);
+        let command = if self.accept_word("INDEXES") || self.accept_word("INDEX") {
+            SchemaCommand::ShowIndexes
+        } else if self.accept_word("CONSTRAINTS") || self.accept_word("CONSTRAINT") {
+            SchemaCommand::ShowConstraints
+        } else {
+            return Ok(None);
+        };
+        if self.at_word("YIELD") || self.peek() == Kind::Keyword(Keyword::Where) {
+            return Err(self.unsupported("SHOW with YIELD or WHERE"));
+        }
+        Ok(Some(command))
+    }
+}

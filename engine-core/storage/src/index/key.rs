@@ -1,0 +1,285 @@
+//! Keys of an index: bytes whose order is the order of the values.
+//!
+//! The first byte is the class of the value; values of different classes never compare. Numbers of all widths are one
+//! class, in order of what they stand for, so that `1`, `1.0` and a byte of 1 share a key. Long strings are cut: an
+//! index finds candidates, and who asks looks at each.
+
+use smallvec::SmallVec;
+use tidegraph_apl::Test;
+use tidegraph_types::Value;
+use tidegraph_types::order::is_number;
+
+/// Longest key; of longer strings the rest is left out.
+const LONGEST: usize = 64;
+
+const BOOL: u8 = 1;
+const NUMBER: u8 = 2;
+const STRING: u8 = 3;
+const DATE_TIME: u8 = 4;
+
+/// Bytes of a value, in order of values.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct ValueKey(SmallVec<[u8; 16]>);
+
+impl ValueKey {
+    /// The key of a value; `None` for one that an index does not hold: NaN, and types that are no scalars.
+    pub fn of(value: &Value) -> Option<Self> {
+        let mut bytes = SmallVec::new();
+        match value {
+            Value::Bool(truth) => bytes.extend([BOOL, u8::from(*truth)]),
+            Value::String(text) => {
+                bytes.push(STRING);
+                bytes.extend_from_slice(cut(text.as_bytes()));
+            }
+            Value::DateTime(at) => {
+                bytes.push(DATE_TIME);
+                let sign = 1_u128 << 127;
+                bytes.extend_from_slice(&((at.as_nanosecond() as u128) ^ sign).to_be_bytes());
+            }
+            value if is_number(value) => {
+                let (float, rest) = match value.as_i64() {
+                    Some(whole) => split(whole),
+                    None => (value.as_f64().filter(|float| !float.is_nan())?, 0),
+                };
+                bytes.push(NUMBER);
+                bytes.extend_from_slice(&ordered(float).to_be_bytes());
+                bytes.extend_from_slice(&rest.to_be_bytes());
+            }
+            _ => return None,
+        }
+        Some(Self(bytes))
+    }
+
+    fn class(class: u8) -> Self {
+        Self(SmallVec::from_slice(&[class]))
+    }
+
+    fn starts_with(&self, prefix: &Self) -> bool {
+        self.0.starts_with(&prefix.0)
+    }
+
+    /// Bytes outside of the key itself.
+    pub fn heap_bytes(&self) -> usize {
+        if self.0.spilled() { self.0.capacity() } else { 0 }
+    }
+
+    /// A hash that is the same on every machine.
+    pub fn hash64(&self) -> u64 {
+        // One multiplication for eight bytes is enough to spread keys over a sketch.
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for chunk in self.0.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^= hash >> 29;
+        }
+        hash = (hash ^ self.0.len() as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash ^ hash >> 32
+    }
+}
+
+fn cut(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(LONGEST - 1)]
+}
+
+/// The greatest double that is not above an integer, and how far the integer is above it.
+fn split(whole: i64) -> (f64, u16) {
+    let near = whole as f64;
+    let float = if near as i128 > i128::from(whole) { near.next_down() } else { near };
+    // Doubles in the range of i64 are at most 1,024 apart.
+    (float, (i128::from(whole) - float as i128) as u16)
+}
+
+/// The bits of a double, so that they sort as it does; both zeros are one.
+fn ordered(float: f64) -> u64 {
+    let bits = (float + 0.0).to_bits();
+    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+}
+
+/// Keys from `low` on, itself too, up to an end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Span {
+    pub low: ValueKey,
+    end: End,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum End {
+    /// This key is the last one.
+    Through(ValueKey),
+    /// Keys that begin like this.
+    Prefix(ValueKey),
+}
+
+impl Span {
+    fn one(key: ValueKey) -> Self {
+        Self { low: key.clone(), end: End::Through(key) }
+    }
+
+    /// Whether a key that is not below `low` is inside.
+    pub fn holds(&self, key: &ValueKey) -> bool {
+        match &self.end {
+            End::Through(last) => key <= last,
+            End::Prefix(prefix) => key.starts_with(prefix),
+        }
+    }
+
+    /// The keys among which every value that passes a test is; `None` if some such values are in no index.
+    pub fn of(test: &Test) -> Option<Vec<Self>> {
+        match test {
+            Test::Exists => None,
+            Test::Equals(value) => equal(value).map(|one| one.into_iter().collect()),
+            Test::Within(values) => {
+                let mut spans = Vec::with_capacity(values.len());
+                for value in values {
+                    spans.extend(equal(value)?);
+                }
+                spans.sort_unstable_by(|a, b| a.low.cmp(&b.low));
+                spans.dedup();
+                Some(spans)
+            }
+            Test::Range { low, high } => {
+                let bound = |bound: &Option<(Value, bool)>| match bound {
+                    None => Some(None),
+                    Some((value, _)) if is_number(value) => Some(Some(ValueKey::of(value))),
+                    Some((value, _)) => ValueKey::of(value).map(|key| Some(Some(key))),
+                };
+                // The inner `None`: a number that compares with nothing.
+                Some(match (bound(low)?, bound(high)?) {
+                    (Some(None), _) | (_, Some(None)) => Vec::new(),
+                    (None, None) => return None,
+                    (Some(Some(low)), None) => {
+                        let end = End::Prefix(ValueKey::class(low.0[0]));
+                        vec![Self { low, end }]
+                    }
+                    (None, Some(Some(high))) => {
+                        vec![Self { low: ValueKey::class(high.0[0]), end: End::Through(high) }]
+                    }
+                    (Some(Some(low)), Some(Some(high))) => {
+                        if low.0[0] == high.0[0] && low <= high {
+                            vec![Self { low, end: End::Through(high) }]
+                        } else {
+                            Vec::new()
+                        }
+                    }
+                })
+            }
+            Test::StartsWith(prefix) => {
+                let mut key = ValueKey::class(STRING);
+                key.0.extend_from_slice(cut(prefix.as_bytes()));
+                Some(vec![Self { low: key.clone(), end: End::Prefix(key) }])
+            }
+        }
+    }
+}
+
+/// Where values equal to this one are: nowhere for NaN; `None` if in no index.
+fn equal(value: &Value) -> Option<Option<Span>> {
+    match ValueKey::of(value) {
+        Some(key) => Some(Some(Span::one(key))),
+        None if is_number(value) => Some(None),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cmp::Ordering;
+    use tidegraph_types::order::{compare, equals};
+
+    fn values() -> Vec<Value> {
+        let mut values = vec![
+            Value::Bool(false),
+            Value::Bool(true),
+            Value::Byte(1),
+            Value::Short(-3),
+            Value::Int(7),
+            Value::Float(0.1),
+            Value::Float(f32::INFINITY),
+            Value::Double(f64::NAN),
+            Value::Double(-0.0),
+            Value::Double(0.1),
+            Value::Double(9_223_372_036_854_775_808.0),
+            Value::Double(-9_223_372_036_854_775_808.0),
+            Value::Double(f64::NEG_INFINITY),
+            Value::string(""),
+            Value::string("a"),
+            Value::string("a\0"),
+            Value::string("ab"),
+            Value::string("ü"),
+            Value::string("x".repeat(100)),
+            Value::string("x".repeat(101)),
+            Value::DateTime("1969-12-31T23:59:59.5Z".parse().unwrap()),
+            Value::DateTime("1970-01-01T00:00:00Z".parse().unwrap()),
+            Value::DateTime("2026-11-21T12:00:00.000000001Z".parse().unwrap()),
+            Value::list(vec![Value::Long(1)]),
+        ];
+        for near in [0, 1, -1, i64::MAX, i64::MIN, 1 << 53, -(1 << 53), 1 << 62] {
+            for off in -3..=3_i64 {
+                let Some(whole) = near.checked_add(off) else { continue };
+                values.push(Value::Long(whole));
+                values.push(Value::Double(whole as f64));
+                values.push(Value::Double(whole as f64 + 0.5));
+            }
+        }
+        values
+    }
+
+    #[test]
+    fn keys_sort_as_values_compare() {
+        let values = values();
+        for a in &values {
+            for b in &values {
+                let (Some(x), Some(y)) = (ValueKey::of(a), ValueKey::of(b)) else { continue };
+                match compare(a, b) {
+                    Some(Ordering::Less) => assert!(x <= y, "{a:?} {b:?}"),
+                    Some(Ordering::Greater) => assert!(x >= y, "{a:?} {b:?}"),
+                    Some(Ordering::Equal) => assert_eq!(x, y, "{a:?} {b:?}"),
+                    None => assert_ne!(x.0[0], y.0[0], "{a:?} {b:?}"),
+                }
+                let short = a.as_str().is_none_or(|text| text.len() < LONGEST);
+                if short && equals(a, b) == Some(false) {
+                    assert_ne!(x, y, "{a:?} {b:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_passes_is_inside() {
+        let values = values();
+        let mut tests: Vec<Test> = values.iter().cloned().map(Test::Equals).collect();
+        tests.push(Test::Within(values.iter().filter(|v| ValueKey::of(v).is_some()).cloned().collect()));
+        tests.extend(["", "a", "ab", "x", &"x".repeat(99)].map(|p| Test::StartsWith(p.to_owned())));
+        for low in &values {
+            tests.push(Test::Range { low: Some((low.clone(), true)), high: None });
+            tests.push(Test::Range { low: None, high: Some((low.clone(), false)) });
+            for high in &values {
+                let (low, high) = (Some((low.clone(), false)), Some((high.clone(), true)));
+                tests.push(Test::Range { low, high });
+            }
+        }
+        let mut found = 0;
+        for test in &tests {
+            let Some(spans) = Span::of(test) else { continue };
+            for value in &values {
+                let inside = ValueKey::of(value)
+                    .is_some_and(|key| spans.iter().any(|span| key >= span.low && span.holds(&key)));
+                assert!(inside || !test.passes(value), "{value:?} passes {test:?} and is not in {spans:?}");
+                found += usize::from(inside);
+            }
+        }
+        assert!(found > 1_000);
+    }
+
+    #[test]
+    fn what_no_index_holds_is_left_to_a_scan() {
+        let list = Value::list(vec![]);
+        assert_eq!(Span::of(&Test::Exists), None);
+        assert_eq!(Span::of(&Test::Equals(list.clone())), None);
+        assert_eq!(Span::of(&Test::Within(vec![Value::Long(1), list.clone()])), None);
+        assert_eq!(Span::of(&Test::Range { low: Some((list, true)), high: None }), None);
+        assert_eq!(Span::of(&Test::Equals(Value::Double(f64::NAN))), Some(vec![]));
+    }
+}

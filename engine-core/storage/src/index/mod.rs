@@ -1,0 +1,323 @@
+//! Indexes over the values of one property key of the vertices that have one label.
+//!
+//! An index has for each partition an ordered map of (key of the value, GUI). It is a superset over versions: an entry
+//! is there from before the version that wrote the value can be read until no version with the value can be read any
+//! more. So a look-up finds candidates, and the reader looks at each of them at its version.
+//!
+//! Flow. The writer tells what a vertex had before a change and has after it ([`Indexes::change`]). A value that is
+//! gone keeps its entry, marked with the version, until [`Indexes::reclaim`]. An index that is made over data is filled
+//! from a version that can be read ([`Index::add`]) while writes go on; the writer also adds what a vertex had *before*
+//! a change, so that from its first version on nothing is missing. Then it is [`Index::complete`].
+//!
+//! Readers take no lock: the maps are skip lists that free their nodes through epochs.
+//!
+//! What must never happen: an entry removed that a readable version needs; a look-up at a version from before the index
+//! was made; an index that is used before it is complete.
+
+mod key;
+
+pub(crate) use key::{Span, ValueKey};
+
+use arc_swap::ArcSwap;
+use crossbeam_skiplist::SkipMap;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use tidegraph_types::{Gui, IndexDefinition, Token, Version};
+
+/// Bytes that an entry takes besides a long key: key, mark and links of its node.
+const ENTRY_BYTES: usize = 80;
+/// Not yet complete.
+const NEVER: u64 = u64::MAX;
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Entry {
+    key: ValueKey,
+    gui: Gui,
+}
+
+/// What an index holds, whatever it is called.
+struct Content {
+    /// One for each partition. The mark is the version that took the value away; 0 while it is there.
+    maps: Box<[SkipMap<Entry, AtomicU64>]>,
+    /// The version that made it.
+    since: Version,
+    /// The oldest version that can be answered.
+    usable_from: AtomicU64,
+    entries: AtomicUsize,
+    heap_bytes: AtomicUsize,
+}
+
+/// One index.
+#[derive(Clone)]
+pub(crate) struct Index {
+    pub definition: IndexDefinition,
+    content: Arc<Content>,
+}
+
+/// Values that are indexed: which index, by its place in the list, and the key.
+pub(crate) type Held = SmallVec<[(usize, ValueKey); 4]>;
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("definition", &self.definition).finish_non_exhaustive()
+    }
+}
+
+impl Index {
+    fn new(definition: IndexDefinition, partitions: usize, since: Version) -> Self {
+        let mut maps = Vec::new();
+        maps.resize_with(partitions, SkipMap::new);
+        let content = Content {
+            maps: maps.into_boxed_slice(),
+            since,
+            usable_from: AtomicU64::new(NEVER),
+            entries: AtomicUsize::new(0),
+            heap_bytes: AtomicUsize::new(0),
+        };
+        Self { definition, content: Arc::new(content) }
+    }
+
+    /// Whether a look-up finds everything at some version.
+    pub fn is_complete(&self) -> bool {
+        self.content.usable_from.load(Ordering::Acquire) != NEVER
+    }
+
+    /// Whether a look-up finds everything at this version.
+    pub fn answers(&self, at: Version) -> bool {
+        self.content.usable_from.load(Ordering::Acquire) <= at.0
+    }
+
+    /// Everything that a version since it was made can see has been added.
+    pub fn complete(&self) {
+        self.content.usable_from.store(self.content.since.0, Ordering::Release);
+    }
+
+    /// Values with their vertices, those that are gone but needed too.
+    pub fn len(&self) -> usize {
+        self.content.entries.load(Ordering::Relaxed)
+    }
+
+    /// Bytes in memory, roughly.
+    pub fn bytes(&self) -> usize {
+        self.len() * ENTRY_BYTES + self.content.heap_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Adds a value that a vertex has at a version that is pinned, while the index is filled.
+    pub fn add(&self, partition: usize, key: ValueKey, gui: Gui) {
+        self.content.insert(partition, Entry { key, gui });
+    }
+
+    /// Appends the vertices in a partition that may have a value in a span at a version; false if there are more than
+    /// `most` (then some of them are there).
+    pub fn candidates(
+        &self,
+        partition: usize,
+        span: &Span,
+        at: Version,
+        most: usize,
+        out: &mut Vec<Gui>,
+    ) -> bool {
+        let low = Entry { key: span.low.clone(), gui: Gui(0) };
+        for entry in self.content.maps[partition].range((Bound::Included(low), Bound::Unbounded)) {
+            if !span.holds(&entry.key().key) {
+                break;
+            }
+            let gone = entry.value().load(Ordering::Acquire);
+            if gone != 0 && gone <= at.0 {
+                continue;
+            }
+            if out.len() >= most {
+                return false;
+            }
+            out.push(entry.key().gui);
+        }
+        true
+    }
+
+    /// Calls `each` for keys that more than one vertex has, with the vertices, until it answers false. Entries of
+    /// values that are gone are among them.
+    pub fn shared_keys(&self, mut each: impl FnMut(&[Gui]) -> bool) {
+        let mut entries: Vec<_> = self.content.maps.iter().map(|map| map.iter().peekable()).collect();
+        let mut guis = Vec::new();
+        loop {
+            let least = entries.iter_mut().filter_map(|map| map.peek().map(|e| e.key().key.clone())).min();
+            let Some(least) = least else { return };
+            guis.clear();
+            for map in &mut entries {
+                while let Some(entry) = map.next_if(|entry| entry.key().key == least) {
+                    guis.push(entry.key().gui);
+                }
+            }
+            if guis.len() > 1 && !each(&guis) {
+                return;
+            }
+        }
+    }
+}
+
+impl Content {
+    /// Adds an entry if it is not there. Only the writer and the filler call it.
+    fn insert(&self, partition: usize, entry: Entry) -> crossbeam_skiplist::map::Entry<'_, Entry, AtomicU64> {
+        let mut made = false;
+        let heap_bytes = entry.key.heap_bytes();
+        let found = self.maps[partition].get_or_insert_with(entry, || {
+            made = true;
+            AtomicU64::new(0)
+        });
+        if made {
+            self.entries.fetch_add(1, Ordering::Relaxed);
+            self.heap_bytes.fetch_add(heap_bytes, Ordering::Relaxed);
+        }
+        found
+    }
+
+    fn remove(&self, partition: usize, entry: &Entry) {
+        if self.maps[partition].remove(entry).is_some() {
+            self.entries.fetch_sub(1, Ordering::Relaxed);
+            self.heap_bytes.fetch_sub(entry.key.heap_bytes(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// A value that a version took away.
+struct Gone {
+    version: Version,
+    content: Arc<Content>,
+    partition: usize,
+    entry: Entry,
+}
+
+/// All indexes of a graph.
+#[derive(Default)]
+pub(crate) struct Indexes {
+    list: ArcSwap<Vec<Index>>,
+    /// In order of version.
+    gone: Mutex<VecDeque<Gone>>,
+    /// Versions below this one are no longer found.
+    reclaimed: AtomicU64,
+    /// What was dropped and is to be freed when the writer does not wait for it.
+    dropped: Mutex<Vec<Index>>,
+}
+
+impl Indexes {
+    /// The indexes as they are now.
+    pub fn list(&self) -> Arc<Vec<Index>> {
+        self.list.load_full()
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.load().is_empty()
+    }
+
+    /// Makes an index, empty and not complete. One of the same name over the same values keeps what it has.
+    pub fn define(&self, definition: &IndexDefinition, partitions: usize, since: Version) {
+        let mut list = Vec::clone(&self.list.load());
+        let same = |d: &IndexDefinition| (d.label, d.key) == (definition.label, definition.key);
+        match list.iter_mut().find(|index| index.definition.name == definition.name) {
+            Some(index) if same(&index.definition) => index.definition = definition.clone(),
+            Some(index) => {
+                let new = Index::new(definition.clone(), partitions, since);
+                self.dropped.lock().push(std::mem::replace(index, new));
+            }
+            None => list.push(Index::new(definition.clone(), partitions, since)),
+        }
+        self.list.store(Arc::new(list));
+    }
+
+    /// Removes the index of a name.
+    pub fn drop_index(&self, name: &str) {
+        let list = self.list.load();
+        let (gone, kept): (Vec<Index>, Vec<Index>) =
+            list.iter().cloned().partition(|index| index.definition.name == name);
+        self.list.store(Arc::new(kept));
+        self.dropped.lock().extend(gone);
+    }
+
+    /// A version turned what a vertex had into what it has. Only the writer calls it, before the version is published.
+    pub fn change(
+        &self,
+        list: &[Index],
+        partition: usize,
+        gui: Gui,
+        version: Version,
+        before: Held,
+        after: &[(usize, ValueKey)],
+    ) {
+        if before.is_empty() && after.is_empty() {
+            return;
+        }
+        // Held throughout: an entry whose mark is about to be taken off must not be removed for it.
+        let mut queue = self.gone.lock();
+        for (index, key) in after {
+            let entry = Entry { key: key.clone(), gui };
+            list[*index].content.insert(partition, entry).value().store(0, Ordering::Release);
+        }
+        for held in before {
+            if after.contains(&held) {
+                continue;
+            }
+            let (index, key) = held;
+            let content = list[index].content.clone();
+            let entry = Entry { key, gui };
+            // It may be missing as long as the index is filled, and older versions need it.
+            content.insert(partition, entry.clone()).value().store(version.0, Ordering::Release);
+            queue.push_back(Gone { version, content, partition, entry });
+        }
+    }
+
+    /// Oldest version that finds everything.
+    pub fn reclaimed(&self) -> Version {
+        Version(self.reclaimed.load(Ordering::Acquire))
+    }
+
+    /// Removes entries that no version from `oldest` on needs, `budget` of them at most; answers how many it looked at.
+    pub fn reclaim(&self, oldest: Version, budget: usize) -> usize {
+        self.reclaimed.fetch_max(oldest.0, Ordering::AcqRel);
+        let mut queue = self.gone.lock();
+        let mut done = 0;
+        while done < budget
+            && let Some(gone) = queue.pop_front_if(|gone| gone.version <= oldest)
+        {
+            // Another mark: it came back, or went again later.
+            let map = &gone.content.maps[gone.partition];
+            let marked = map.get(&gone.entry).is_some_and(|found| {
+                found.value().load(Ordering::Acquire) == gone.version.0
+            });
+            if marked {
+                gone.content.remove(gone.partition, &gone.entry);
+            }
+            done += 1;
+        }
+        if queue.is_empty() && queue.capacity() > 1024 {
+            queue.shrink_to(256);
+        }
+        done
+    }
+
+    /// Frees what was dropped. May take long.
+    pub fn free_dropped(&self) {
+        let dropped = std::mem::take(&mut *self.dropped.lock());
+        drop(dropped);
+    }
+
+    /// Bytes in memory, roughly.
+    pub fn bytes(&self) -> usize {
+        let held: usize = self.list.load().iter().map(Index::bytes).sum();
+        held + self.gone.lock().capacity() * size_of::<Gone>()
+    }
+}
+
+/// Which indexes a change of these labels and keys concerns; `None` when none.
+pub(crate) fn concerned(list: &[Index], labels: &[Token], keys: impl Fn(Token) -> bool) -> Option<Vec<usize>> {
+    let concerned: Vec<usize> = (0..list.len())
+        .filter(|&i| labels.contains(&list[i].definition.label) || keys(list[i].definition.key))
+        .collect();
+    (!concerned.is_empty()).then_some(concerned)
+}
