@@ -3,7 +3,7 @@
 //! A directory holds `graph.json` (what is fixed when the graph is made), `log/` (the log, the only truth),
 //! `checkpoints/` (images to start from) and `loads/` (segments of committed loads and what became of each load).
 //!
-//! Recovery: take the newest checkpoint that is whole; apply the log from there; raise the epoch. What a crash left
+//! Recovery: take the newest checkpoint that is whole; apply the log from there; fill the indexes; raise the epoch. What a crash left
 //! half-written in the log was never acknowledged and is cut.
 
 use crate::applier::StoreApplier;
@@ -11,6 +11,7 @@ use crate::catalog::SequencerCatalog;
 use crate::checkpoints::Checkpoints;
 use crate::loads::{Loads, Parts};
 use crate::query::{CachedPlan, PlanKey};
+use crate::schema::{self, Filling};
 use crate::{Error, Options};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,7 @@ pub struct Database {
     pub(crate) plans: quick_cache::sync::Cache<PlanKey, Arc<CachedPlan>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
+    pub(crate) filling: Filling,
     loads: Arc<Loads>,
     checkpoints: Checkpoints,
     /// Keeps other processes out of the directory.
@@ -118,6 +120,7 @@ impl Database {
             "recovered"
         );
         let sequencer = Sequencer::start(SequencerConfig::default(), log, recovered, Box::new(applier));
+        schema::complete_all(&store, &sequencer)?;
         let checkpoints = Checkpoints::start(
             &options,
             store.clone(),
@@ -144,6 +147,7 @@ impl Database {
             sequencer,
             clock,
             random,
+            filling: Filling::default(),
             loads,
             checkpoints,
             lock: Mutex::new(lock),
@@ -192,6 +196,7 @@ impl Database {
     /// that the service is unavailable for writes.
     pub fn close(&self) {
         self.loads.stop();
+        self.filling.stop();
         self.checkpoints.stop();
         self.sequencer.shutdown();
         self.lock.lock().take();

@@ -2,7 +2,7 @@
 //!
 //! Roles: [`Database`] opens a directory (or memory), recovers, runs queries and writes checkpoints; `query` takes a
 //! text to an answer; `applier` is how the sequencer's records reach storage; `catalog` is the dictionary as the query
-//! side sees it; `loads` runs bulk loads.
+//! side sees it; `loads` runs bulk loads; `schema` makes indexes and constraints.
 //!
 //! Flow of a write: text → front end → plan → executor over a pinned version → commit request → sequencer (conflicts,
 //! log, fdatasync) → applier → storage → the version is published → the answer.
@@ -18,6 +18,7 @@ mod error;
 pub mod loads;
 mod options;
 mod query;
+mod schema;
 
 pub use database::{Database, Status};
 pub use error::Error;

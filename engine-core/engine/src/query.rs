@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tidegraph_apl::At;
 use tidegraph_exec::{Context, Entropy, Execution, Interrupt, Limits, Parameters, Stop, View};
+use tidegraph_opencypher::SchemaCommand;
 use tidegraph_plan::Plan;
 use tidegraph_plan::passes::{Knowledge, optimize};
 use tidegraph_platform::{Clock, Random};
@@ -115,7 +116,7 @@ impl quick_cache::Equivalent<PlanKey> for PlanLookup<'_> {
     }
 }
 
-struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     clock: &'a dyn Clock,
     deadline: Duration,
     limit_ms: u64,
@@ -184,6 +185,9 @@ impl Database {
         let limit = query.timeout.map_or(limit, |asked| asked.min(limit));
         let clock = &*self.clock;
         let watch = Watch::new(clock, limit, query.cancel);
+        if let Some(command) = schema_command(query.language, query.text)? {
+            return self.schema(&command, &watch);
+        }
         let planned = self.plan(query.language, query.text)?;
         let mut attempt = 0;
         loop {
@@ -240,6 +244,9 @@ impl Database {
 
     /// The plan of a text, as text.
     pub fn explain(&self, language: Language, text: &str) -> Result<String, Error> {
+        if let Some(command) = schema_command(language, text)? {
+            return Ok(command.to_string());
+        }
         with_room_for(text, || Ok(self.plan(language, text)?.plan.to_string()))
     }
 
@@ -302,6 +309,14 @@ impl Database {
         };
         drop(pin);
         Ok(Answer { columns: planned.columns.clone(), rows, version })
+    }
+}
+
+/// The command about indexes or constraints that a text is.
+fn schema_command(language: Language, text: &str) -> Result<Option<SchemaCommand>, Error> {
+    match language {
+        Language::Gremlin => Ok(None),
+        Language::OpenCypher => Ok(tidegraph_opencypher::schema_command(text)?),
     }
 }
 

@@ -14,9 +14,15 @@ fn commands() {
         ("CREATE INDEX FOR (n:Person) ON (n.email)", create(None, false, false)),
         ("create range index i for (x:Person) on (x.email);", create(Some("i"), false, false)),
         ("CREATE INDEX IF NOT EXISTS FOR (n:Person) ON (n.email)", create(None, false, true)),
-        (" /* a */ CREATE\nINDEX `a b` IF NOT EXISTS FOR (n:Person) ON (n.email)", create(Some("a b"), false, true)),
+        (
+            " /* a */ CREATE\nINDEX `a b` IF NOT EXISTS FOR (n:Person) ON (n.email)",
+            create(Some("a b"), false, true),
+        ),
         ("CREATE CONSTRAINT FOR (n:Person) REQUIRE n.email IS UNIQUE", create(None, true, false)),
-        ("CREATE CONSTRAINT c IF NOT EXISTS FOR (n:Person) REQUIRE (n.email) IS NODE UNIQUE", create(Some("c"), true, true)),
+        (
+            "CREATE CONSTRAINT c IF NOT EXISTS FOR (n:Person) REQUIRE (n.email) IS NODE UNIQUE",
+            create(Some("c"), true, true),
+        ),
         ("DROP INDEX i", drop(false, false)),
         ("DROP INDEX i IF EXISTS", drop(false, true)),
         ("DROP CONSTRAINT i;", drop(true, false)),
@@ -57,7 +63,10 @@ fn refused() {
             "CREATE INDEX FOR ()-[r:A]-() ON (r.b)",
             "not supported yet: index or constraint over relationships at 1:19",
         ),
-        ("CREATE INDEX FOR (n:A|B) ON (n.b)", "not supported yet: index or constraint over several labels at 1:22"),
+        (
+            "CREATE INDEX FOR (n:A|B) ON (n.b)",
+            "not supported yet: index or constraint over several labels at 1:22",
+        ),
         ("CREATE INDEX FOR (n:A) ON (n.b) OPTIONS {}", "not supported yet: OPTIONS at 1:33"),
         (
             "CREATE INDEX ON :A(b)",
@@ -67,14 +76,26 @@ fn refused() {
         ("CREATE INDEX FOR (n) ON (n.b)", "unexpected ')', expected ':' and a label at 1:20"),
         ("CREATE INDEX FOR (n:A) ON n.b", "unexpected 'n', expected '(' at 1:27"),
         ("CREATE INDEX $x FOR (n:A) ON (n.b)", "not supported yet: parameter as a name at 1:14"),
-        ("CREATE INDEX i FOR (n:A) ON (n.b) RETURN 1", "unexpected 'RETURN', expected the end of the command at 1:35"),
+        (
+            "CREATE INDEX i FOR (n:A) ON (n.b) RETURN 1",
+            "unexpected 'RETURN', expected the end of the command at 1:35",
+        ),
         (
             "CREATE CONSTRAINT FOR (n:A) REQUIRE n.b IS NOT NULL",
             "not supported yet: property existence constraint at 1:44",
         ),
-        ("CREATE CONSTRAINT FOR (n:A) REQUIRE n.b IS NODE KEY", "not supported yet: node key constraint at 1:49"),
-        ("CREATE CONSTRAINT FOR (n:A) REQUIRE n.b IS :: STRING", "not supported yet: property type constraint at 1:44"),
-        ("CREATE CONSTRAINT FOR (n:A) REQUIRE (n.b, n.c) IS UNIQUE", "not supported yet: composite constraint at 1:41"),
+        (
+            "CREATE CONSTRAINT FOR (n:A) REQUIRE n.b IS NODE KEY",
+            "not supported yet: node key constraint at 1:49",
+        ),
+        (
+            "CREATE CONSTRAINT FOR (n:A) REQUIRE n.b IS :: STRING",
+            "not supported yet: property type constraint at 1:44",
+        ),
+        (
+            "CREATE CONSTRAINT FOR (n:A) REQUIRE (n.b, n.c) IS UNIQUE",
+            "not supported yet: composite constraint at 1:41",
+        ),
         ("DROP INDEX", "unexpected end of the query, expected a name at 1:11"),
         ("DROP INDEX ON :A(b)", "not supported yet: DROP … ON (write the name) at 1:12"),
         ("SHOW INDEXES YIELD name", "not supported yet: SHOW with YIELD or WHERE at 1:14"),

@@ -16,8 +16,8 @@ use crate::ast::{Expr, ExprKind, Height, Place, Query};
 use crate::fault::{Fault, Result};
 use crate::lexer::{Tokens, tokenize};
 use crate::literal;
-use crate::token::{Keyword, Kind, Token};
 use crate::schema::SchemaCommand;
+use crate::token::{Keyword, Kind, Token};
 use tidegraph_types::Str;
 
 /// How deep brackets, prefix operators and subqueries may nest.

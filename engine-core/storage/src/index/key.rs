@@ -62,20 +62,6 @@ impl ValueKey {
     pub fn heap_bytes(&self) -> usize {
         if self.0.spilled() { self.0.capacity() } else { 0 }
     }
-
-    /// A hash that is the same on every machine.
-    pub fn hash64(&self) -> u64 {
-        // One multiplication for eight bytes is enough to spread keys over a sketch.
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for chunk in self.0.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            hash ^= hash >> 29;
-        }
-        hash = (hash ^ self.0.len() as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        hash ^ hash >> 32
-    }
 }
 
 fn cut(bytes: &[u8]) -> &[u8] {

@@ -287,9 +287,9 @@ impl Indexes {
         {
             // Another mark: it came back, or went again later.
             let map = &gone.content.maps[gone.partition];
-            let marked = map.get(&gone.entry).is_some_and(|found| {
-                found.value().load(Ordering::Acquire) == gone.version.0
-            });
+            let marked = map
+                .get(&gone.entry)
+                .is_some_and(|found| found.value().load(Ordering::Acquire) == gone.version.0);
             if marked {
                 gone.content.remove(gone.partition, &gone.entry);
             }
@@ -315,7 +315,11 @@ impl Indexes {
 }
 
 /// Which indexes a change of these labels and keys concerns; `None` when none.
-pub(crate) fn concerned(list: &[Index], labels: &[Token], keys: impl Fn(Token) -> bool) -> Option<Vec<usize>> {
+pub(crate) fn concerned(
+    list: &[Index],
+    labels: &[Token],
+    keys: impl Fn(Token) -> bool,
+) -> Option<Vec<usize>> {
     let concerned: Vec<usize> = (0..list.len())
         .filter(|&i| labels.contains(&list[i].definition.label) || keys(list[i].definition.key))
         .collect();

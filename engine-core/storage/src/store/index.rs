@@ -9,6 +9,8 @@
 use super::Store;
 use crate::index::{self, Held, Index, Span, ValueKey};
 use crate::partition::{Partition, Writer};
+use crate::properties::{Row, Want};
+use crossbeam_epoch::pin;
 use std::sync::Arc;
 use tidegraph_apl::{
     Apl, At, Error, Projection, PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows, VertexScan,
@@ -20,7 +22,7 @@ const ROWS_A_CANDIDATE: u64 = 32;
 /// So few candidates are always looked at.
 const FEW: usize = 64;
 /// Candidates that are looked at under one taking of the lock.
-const PIECE: usize = 256;
+const PIECE: usize = 64;
 /// Vertices that are put into an index at once.
 const FILLED_AT_ONCE: u32 = 1024;
 /// The newest state: nothing has been removed at the highest version but what has been removed at all.
@@ -63,16 +65,16 @@ impl Watch {
     /// Which of its values belong into the indexes now.
     pub fn look(&self, partition: &Partition) -> Held {
         let mut held = Held::new();
+        let guard = pin();
         let Some(slot) = partition.slot(self.gui) else { return held };
-        partition.read_vertex(slot, NEWEST, |_, set, cells| {
-            let labels = partition.label_sets().get(set);
+        let keys = self.concerned.iter().map(|&index| self.list[index].definition.key).collect();
+        let want = Want { id: false, properties: &Projection::Keys(keys) };
+        let Some(row) = partition.read_vertex(slot, NEWEST, want, &guard) else { return held };
+        row.for_each(want, |key, _, value| {
             for &index in &self.concerned {
                 let definition = &self.list[index].definition;
-                if !labels.contains(&definition.label) {
-                    continue;
-                }
-                for cell in cells.iter().filter(|cell| cell.key == definition.key) {
-                    held.extend(ValueKey::of(&Value::from(&cell.value)).map(|key| (index, key)));
+                if definition.key == key && row.labels().contains(&definition.label) {
+                    held.extend(ValueKey::of(&value).map(|key| (index, key)));
                 }
             }
         });
@@ -80,15 +82,10 @@ impl Watch {
     }
 }
 
-/// Whether a vertex passes a scan at a version.
-fn passes(partition: &Partition, gui: Gui, scan: &VertexScan, at: Version) -> bool {
-    let Some(slot) = partition.slot(gui) else { return false };
-    let read = partition.read_vertex(slot, at, |_, set, cells| {
-        let labels = partition.label_sets().get(set);
-        scan.labels.iter().all(|group| group.iter().any(|label| labels.contains(label)))
-            && crate::partition::pass_all(&scan.predicates, cells)
-    });
-    read.unwrap_or(false)
+/// Whether a row passes a scan, whose keys were wanted.
+fn passes(row: &Row<'_>, scan: &VertexScan) -> bool {
+    scan.labels.iter().all(|group| group.iter().any(|label| row.labels().contains(label)))
+        && row.passes(&scan.predicates)
 }
 
 impl Store {
@@ -187,8 +184,7 @@ impl Store {
             predicates: vec![PropertyPredicate { key: definition.key, test: Test::Exists }],
             max_rows: FILLED_AT_ONCE,
         };
-        let read =
-            VertexRead { properties: Projection::Keys(vec![definition.key]), ..VertexRead::default() };
+        let read = VertexRead { properties: Projection::Keys(vec![definition.key]), ..VertexRead::default() };
         let (mut guis, mut rows) = (Vec::new(), VertexRows::default());
         let mut cursor = ScanCursor { partition: number as u16, ..ScanCursor::default() };
         loop {
@@ -218,8 +214,7 @@ impl Store {
         let pin = self.pin_published();
         let at = At { version: pin.version(), epoch: Epoch::default() };
         let definition = &index.definition;
-        let read =
-            VertexRead { ids: true, labels: true, properties: Projection::Keys(vec![definition.key]) };
+        let read = VertexRead { ids: true, labels: true, properties: Projection::Keys(vec![definition.key]) };
         let (mut rows, mut found) = (VertexRows::default(), Ok(None));
         index.shared_keys(|guis| {
             rows.clear();
@@ -266,6 +261,8 @@ impl Store {
         self.versions.check(at.version)?;
         let mut most = if begins { self.most_candidates(scan) } else { usize::MAX };
         let limit = out.len().saturating_add(scan.max_rows.max(1) as usize);
+        let keys = scan.predicates.iter().map(|predicate| predicate.key).collect();
+        let want = Want { id: false, properties: &Projection::Keys(keys) };
         let mut position = from.position;
         for number in usize::from(from.partition)..self.partitions.len() {
             let candidates = match candidates(&ways, number, at.version, most) {
@@ -280,13 +277,21 @@ impl Store {
             }
             let start = candidates.partition_point(|gui| gui.0 < position);
             for piece in candidates[start..].chunks(PIECE) {
-                if out.len() >= limit {
-                    let cursor =
-                        ScanCursor { partition: number as u16, position: piece[0].0, by_index: true };
-                    return Ok(Some(Some(cursor)));
-                }
                 let partition = self.lock_one(at, number)?;
-                out.extend(piece.iter().filter(|gui| passes(&partition, **gui, scan, at.version)));
+                let guard = pin();
+                piece.iter().for_each(|gui| partition.prefetch_index(*gui));
+                piece.iter().for_each(|gui| partition.prefetch_node(*gui));
+                for &gui in piece {
+                    if out.len() >= limit {
+                        let cursor = ScanCursor { partition: number as u16, position: gui.0, by_index: true };
+                        return Ok(Some(Some(cursor)));
+                    }
+                    let Some(slot) = partition.slot(gui) else { continue };
+                    if partition.read_vertex(slot, at.version, want, &guard).is_some_and(|r| passes(&r, scan))
+                    {
+                        out.push(gui);
+                    }
+                }
             }
             position = 0;
             if out.len() >= limit && number + 1 < self.partitions.len() {

@@ -209,8 +209,14 @@ fn scans(store: &Store, version: Version, graph: &Graph, max_rows: u32) {
         vec![vec![Token(1), Token(2)], vec![Token(3)]],
         vec![vec![Token(99)]],
     ];
-    let tests: [Option<Test>; 3] =
-        [None, Some(Test::Exists), Some(Test::Range { low: Some((Value::Long(3), true)), high: None })];
+    let tests = [
+        None,
+        Some(Test::Exists),
+        Some(Test::Range { low: Some((Value::Long(3), true)), high: None }),
+        Some(Test::Equals(Value::Double(2.0))),
+        Some(Test::Within(vec![Value::Long(1), Value::string("t1"), Value::Long(5)])),
+        Some(Test::StartsWith("a text".to_owned())),
+    ];
     for labels in &groups {
         for test in &tests {
             let predicates: Vec<_> =

@@ -142,9 +142,7 @@ impl Graph {
                     edge.properties.remove(&key);
                 }
             }
-            Mutation::AddException { .. }
-            | Mutation::DefineIndex { .. }
-            | Mutation::DropIndex { .. } => {}
+            Mutation::AddException { .. } | Mutation::DefineIndex { .. } | Mutation::DropIndex { .. } => {}
         }
     }
 

@@ -19,9 +19,10 @@ use tidegraph_apl::Apl;
 use tidegraph_platform::{ManualClock, Objects};
 use tidegraph_storage::checkpoint::{prune, restore_newest};
 use tidegraph_storage::{CheckpointMeta, Pin, Store, StoreConfig};
+use tidegraph_types::order::equals;
 use tidegraph_types::{
-    Cardinality, Edge, Epoch, Gui, GuiHasher, Mutation, PartitionCount, PropertyWrite, Sid, Str, Token,
-    Value, Version,
+    Cardinality, Edge, Epoch, Gui, GuiHasher, IndexDefinition, Mutation, PartitionCount, PropertyWrite, Sid,
+    Str, Token, Value, Version,
 };
 
 const IDS: usize = 40;
@@ -236,6 +237,22 @@ impl Run {
         self.clock.advance(Duration::from_millis(self.random.random_range(0..3000)));
     }
 
+    /// Makes and drops indexes, and fills what there is; no answer may change.
+    fn indexes(&mut self) {
+        let name = Str::from(format!("index-{}", self.random.random_range(0..4)));
+        let mutation = if self.random.random_bool(0.7) {
+            let (label, key) =
+                (Token(self.random.random_range(1..5)), Token(self.random.random_range(200..205)));
+            Mutation::DefineIndex { index: IndexDefinition { name, label, key, unique: false } }
+        } else {
+            Mutation::DropIndex { name }
+        };
+        self.version = self.version.next();
+        self.store.apply(self.version, &[mutation]);
+        self.kept.insert(self.version, self.newest.clone());
+        self.store.publish(self.version);
+    }
+
     fn highest_degree(&self) -> usize {
         let mut degrees: BTreeMap<Gui, usize> = BTreeMap::new();
         self.newest.edges.values().for_each(|edge| *degrees.entry(edge.edge.source).or_default() += 1);
@@ -331,6 +348,12 @@ fn run(seed: u64) -> usize {
         run.transaction();
         highest = highest.max(run.highest_degree());
         run.pins();
+        if run.random.random_bool(0.2) {
+            run.indexes();
+        }
+        if run.random.random_bool(0.2) {
+            run.store.fill_indexes(&|| false).unwrap();
+        }
         if run.random.random_bool(0.5) {
             let budget = *[1, 50, 100_000].choose(&mut run.random).unwrap();
             run.store.reclaim(budget);
@@ -350,6 +373,19 @@ fn run(seed: u64) -> usize {
     assert_eq!(run.store.oldest(), run.version);
     run.check_some();
     assert!(run.store.memory().versions < 100_000, "{:?}", run.store.memory());
+    for index in run.store.indexes().iter().filter(|index| index.complete) {
+        let IndexDefinition { label, key, .. } = index.definition;
+        let vertices = run.newest.vertices.values().filter(|vertex| vertex.labels.contains(&label));
+        // Values that are equal share an entry.
+        let entries: usize = vertices
+            .filter_map(|vertex| vertex.properties.get(&key))
+            .map(|(_, values)| {
+                let equal = |i: usize| values[..i].iter().any(|v| equals(v, &values[i]) == Some(true));
+                (0..values.len()).filter(|&i| !equal(i)).count()
+            })
+            .sum();
+        assert_eq!(index.entries, entries, "{index:?} holds what is there and nothing else");
+    }
     highest
 }
 

@@ -1,0 +1,308 @@
+//! Indexes and constraints: the commands, and filling what they make.
+//!
+//! Flow of `CREATE`: the definition is committed, so from its version on every write keeps the index; a thread of its
+//! own fills it from the vertices that are there, while reads and writes go on; the command answers when it is complete.
+//! A caller that leaves does not stop it. The definition is in the log and in each checkpoint; what an index holds is
+//! neither, so after a start, also one in the middle of filling, all of them are filled before the graph is served.
+//!
+//! A constraint is such an index. When it is complete, the definition is committed once more: every transaction that
+//! writes vertices reads [`Key::schema`], so whoever did not know of the complete index is refused and looks again. Then
+//! the vertices that are there are checked, and if two share a value the constraint is dropped and the command refused.
+//!
+//! What must never happen: a constraint that was answered and does not hold.
+
+use crate::query::{Answer, Watch};
+use crate::{Database, Error};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tidegraph_exec::Interrupt;
+use tidegraph_opencypher::SchemaCommand;
+use tidegraph_storage::{Duplicate, IndexState, Store};
+use tidegraph_txn::Sequencer;
+use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, Key, Mutation, Str, Token, Value, Version};
+
+/// Fills indexes beside queries.
+#[derive(Default)]
+pub(crate) struct Filling {
+    stop: Arc<AtomicBool>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Filling {
+    /// Ends all filling, and waits for that. What is not complete is begun again at the next start.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            if thread.join().is_err() {
+                tracing::error!("a thread that fills indexes ended by a defect");
+            }
+        }
+    }
+
+    fn start(&self, job: Job) -> Result<Receiver<Result<(), Error>>, Error> {
+        let (done, answer) = bounded(1);
+        let stop = self.stop.clone();
+        let work = move || {
+            let result = job.run(&stop);
+            if let Err(error) = &result {
+                tracing::warn!(%error, index = %job.name, "an index was not made");
+            }
+            // The caller may have left.
+            let _ = done.send(result);
+        };
+        let thread = std::thread::Builder::new()
+            .name("index".into())
+            .spawn(work)
+            .map_err(|e| Error::new(ErrorCode::Unavailable, format!("no thread fills the index: {e}")))?;
+        let mut threads = self.threads.lock();
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
+        Ok(answer)
+    }
+}
+
+/// Completes one index.
+struct Job {
+    store: Arc<Store>,
+    sequencer: Arc<Sequencer>,
+    name: Str,
+}
+
+impl Job {
+    fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
+        self.store.fill_indexes(&|| stop.load(Ordering::Relaxed))?;
+        loop {
+            let (version, index) = find(&self.store, &self.name);
+            let Some(index) = index else {
+                let message = format!("`{}` was dropped while it was made", self.name);
+                return Err(Error::new(ErrorCode::BadRequest, message));
+            };
+            if !index.complete {
+                let message = format!("`{}` is completed at the next start", self.name);
+                return Err(Error::new(ErrorCode::Unavailable, message));
+            }
+            if !index.definition.unique {
+                return Ok(());
+            }
+            // Nobody who read before this commits after it.
+            let barrier = Mutation::DefineIndex { index: index.definition.clone() };
+            match commit(&self.sequencer, version, barrier) {
+                Ok(_) => return enforce(&self.store, &self.sequencer, &index.definition),
+                Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Refuses and drops a constraint that does not hold.
+fn enforce(store: &Store, sequencer: &Sequencer, definition: &IndexDefinition) -> Result<(), Error> {
+    let Some(Duplicate { ids: [a, b], value }) = store.duplicate(&definition.name)? else { return Ok(()) };
+    let name = &definition.name;
+    let drop = vec![Mutation::DropIndex { name: name.clone() }];
+    let write_keys = vec![Key::schema()];
+    sequencer.commit(CommitRequest { write_keys, mutations: drop, ..CommitRequest::default() })?;
+    let of = |token| sequencer.name(token).unwrap_or_default();
+    let message = format!(
+        "constraint `{name}` does not hold: vertices {a:?} and {b:?} of label `{}` both have {} for `{}`",
+        of(definition.label),
+        show(&value),
+        of(definition.key),
+    );
+    Err(Error::new(ErrorCode::ConstraintViolation, message))
+}
+
+/// Fills all indexes of a graph that is not served yet, and drops the constraints whose making a crash broke off and
+/// which do not hold.
+pub(crate) fn complete_all(store: &Store, sequencer: &Sequencer) -> Result<(), Error> {
+    store.fill_indexes(&|| false)?;
+    for index in store.indexes().iter().filter(|index| index.definition.unique) {
+        match enforce(store, sequencer, &index.definition) {
+            Err(error) if error.code() == ErrorCode::ConstraintViolation => {
+                tracing::warn!(%error, "the constraint was not complete, and is dropped");
+            }
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// An index by its name, and a version at which it is so.
+fn find(store: &Store, name: &str) -> (Version, Option<IndexState>) {
+    let version = store.published();
+    (version, store.indexes().into_iter().find(|index| index.definition.name == name))
+}
+
+fn commit(sequencer: &Sequencer, read_version: Version, mutation: Mutation) -> Result<Version, Error> {
+    let keys = vec![Key::schema()];
+    let mutations = vec![mutation];
+    let request = CommitRequest { read_version, read_keys: keys.clone(), write_keys: keys, mutations };
+    Ok(sequencer.commit(request)?)
+}
+
+/// A value for a message, cut when it is long.
+pub(crate) fn show(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.chars().count() > 100 => {
+            format!("{:?}…", text.chars().take(100).collect::<String>())
+        }
+        Value::String(text) => format!("{text:?}"),
+        Value::Bool(truth) => truth.to_string(),
+        Value::DateTime(at) => at.to_string(),
+        other => match (other.as_i64(), other.as_f64()) {
+            (Some(whole), _) => whole.to_string(),
+            (None, Some(float)) => format!("{float:?}"),
+            _ => other.type_name().to_owned(),
+        },
+    }
+}
+
+impl Database {
+    /// Carries out a command.
+    pub(crate) fn schema(&self, command: &SchemaCommand, watch: &Watch<'_>) -> Result<Answer, Error> {
+        match command {
+            SchemaCommand::Create { name, label, key, unique, if_not_exists } => {
+                self.create_index(name.as_ref(), [label, key], *unique, *if_not_exists, watch)
+            }
+            SchemaCommand::Drop { name, unique, if_exists } => self.drop_index(name, *unique, *if_exists),
+            SchemaCommand::ShowIndexes => Ok(self.show_indexes()),
+            SchemaCommand::ShowConstraints => Ok(self.show_constraints()),
+        }
+    }
+
+    fn create_index(
+        &self,
+        name: Option<&Str>,
+        over: [&Str; 2],
+        unique: bool,
+        if_not_exists: bool,
+        watch: &Watch<'_>,
+    ) -> Result<Answer, Error> {
+        let [label_name, key_name] = over;
+        let tokens = self.sequencer.intern(&over.map(Str::clone))?;
+        let (label, key): (Token, Token) = (tokens[0], tokens[1]);
+        let kind = if unique { "constraint" } else { "index" };
+        let name = name.cloned().unwrap_or_else(|| Str::from(format!("{kind}_{label_name}_{key_name}")));
+        loop {
+            watch.check().map_err(tidegraph_exec::Error::from)?;
+            let version = self.store.published();
+            let there = self.store.indexes().into_iter().find(|index| {
+                let other = &index.definition;
+                other.name == name || (other.label, other.key) == (label, key)
+            });
+            if let Some(there) = there {
+                if if_not_exists {
+                    return Ok(nothing(version));
+                }
+                let other = there.definition;
+                let kind = if other.unique { "a constraint" } else { "an index" };
+                let message = if other.name == name {
+                    format!("{kind} with the name `{name}` exists already")
+                } else {
+                    format!("{kind} over `{label_name}` and `{key_name}` exists already: `{}`", other.name)
+                };
+                return Err(Error::new(ErrorCode::BadRequest, message));
+            }
+            let index = IndexDefinition { name: name.clone(), label, key, unique };
+            match commit(&self.sequencer, version, Mutation::DefineIndex { index }) {
+                Ok(_) => break,
+                Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let job = Job { store: self.store.clone(), sequencer: self.sequencer.clone(), name };
+        let answer = self.filling.start(job)?;
+        loop {
+            match answer.recv_timeout(Duration::from_millis(20)) {
+                Ok(result) => {
+                    self.plans.clear();
+                    return result.map(|()| nothing(self.store.published()));
+                }
+                Err(RecvTimeoutError::Timeout) => watch.check().map_err(tidegraph_exec::Error::from)?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::new(
+                        ErrorCode::Internal,
+                        "the index was not made because of a defect",
+                    ));
+                }
+            }
+        }
+    }
+
+    fn drop_index(&self, name: &Str, unique: bool, if_exists: bool) -> Result<Answer, Error> {
+        let kind = if unique { "constraint" } else { "index" };
+        loop {
+            let (version, index) = find(&self.store, name);
+            let Some(index) = index.filter(|index| index.definition.unique || !unique) else {
+                if if_exists {
+                    return Ok(nothing(version));
+                }
+                return Err(Error::new(ErrorCode::BadRequest, format!("there is no {kind} `{name}`")));
+            };
+            if index.definition.unique && !unique {
+                let message = format!("index `{name}` belongs to a constraint: use DROP CONSTRAINT");
+                return Err(Error::new(ErrorCode::BadRequest, message));
+            }
+            match commit(&self.sequencer, version, Mutation::DropIndex { name: name.clone() }) {
+                Ok(version) => {
+                    self.plans.clear();
+                    return Ok(nothing(version));
+                }
+                Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn show_indexes(&self) -> Answer {
+        const COLUMNS: [&str; 7] =
+            ["name", "state", "type", "entityType", "labelsOrTypes", "properties", "owningConstraint"];
+        self.show(&COLUMNS, |index| {
+            let definition = &index.definition;
+            let owner = if definition.unique { text(&definition.name) } else { Value::Null };
+            let state = if index.complete { "ONLINE" } else { "BUILDING" };
+            let [label, key] = self.over(definition);
+            Some(vec![text(&definition.name), text(state), text("RANGE"), text("NODE"), label, key, owner])
+        })
+    }
+
+    fn show_constraints(&self) -> Answer {
+        const COLUMNS: [&str; 6] =
+            ["name", "type", "entityType", "labelsOrTypes", "properties", "ownedIndex"];
+        self.show(&COLUMNS, |index| {
+            let definition = &index.definition;
+            let [label, key] = self.over(definition);
+            let name = text(&definition.name);
+            definition.unique.then(|| vec![name.clone(), text("UNIQUENESS"), text("NODE"), label, key, name])
+        })
+    }
+
+    /// Label and key, as lists.
+    fn over(&self, definition: &IndexDefinition) -> [Value; 2] {
+        [definition.label, definition.key]
+            .map(|token| Value::list(vec![text(&self.sequencer.name(token).unwrap_or_default())]))
+    }
+
+    fn show(&self, columns: &[&str], row: impl Fn(&IndexState) -> Option<Vec<Value>>) -> Answer {
+        let version = self.store.published();
+        let mut indexes = self.store.indexes();
+        indexes.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
+        Answer {
+            columns: columns.iter().map(|name| Str::from(*name)).collect(),
+            rows: indexes.iter().filter_map(row).collect(),
+            version,
+        }
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::string(text)
+}
+
+fn nothing(version: Version) -> Answer {
+    Answer { columns: vec![], rows: vec![], version }
+}
