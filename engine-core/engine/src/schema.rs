@@ -165,6 +165,9 @@ impl Database {
     /// Carries out a command.
     pub(crate) fn schema(&self, command: &SchemaCommand, watch: &Watch<'_>) -> Result<Answer, Error> {
         match command {
+            SchemaCommand::Create { unique: true, .. } => {
+                Err(Error::new(ErrorCode::UnsupportedOperation, "not supported yet: CREATE CONSTRAINT"))
+            }
             SchemaCommand::Create { name, label, key, unique, if_not_exists } => {
                 self.create_index(name.as_ref(), [label, key], *unique, *if_not_exists, watch)
             }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_platform::FaultyDisk;
 use tidegraph_types::{
-    Cardinality, Edge, Epoch, Gui, Mutation, PropertyWrite, ShardId, Sid, Token, Value, Version,
+    Cardinality, Edge, Epoch, Gui, IndexDefinition, Mutation, PropertyWrite, ShardId, Sid, Token, Value, Version,
 };
 use tidegraph_wire::frame::FrameReader;
 
@@ -81,6 +81,17 @@ fn records() -> Vec<Record> {
         .collect()
 }
 
+/// Kinds of mutations that came after the first file.
+fn index_records() -> Vec<Record> {
+    let index = IndexDefinition { name: "by email".into(), label: Token(1), key: Token(2), unique: true };
+    let mutations = vec![Mutation::DefineIndex { index }, Mutation::DropIndex { name: "by email".into() }];
+    let bodies = [Body::EpochStart, Body::Commit { mutations, next_sid: Sid(1) }];
+    (1..)
+        .zip(bodies)
+        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
+        .collect()
+}
+
 /// The file as JSON: fixed fields by name, bodies as protobuf's own JSON, decoded without the code under test.
 fn describe(bytes: &[u8]) -> serde_json::Value {
     let root = contracts().join("proto");
@@ -114,6 +125,15 @@ fn describe(bytes: &[u8]) -> serde_json::Value {
 
 #[test]
 fn golden_file_of_format_1() {
+    golden("log-v1", &records());
+}
+
+#[test]
+fn golden_file_of_indexes() {
+    golden("log-v1-indexes", &index_records());
+}
+
+fn golden(name: &str, records: &[Record]) {
     let path = Path::new("/log").join("00000000000000000001.log");
     let open = |disk: &FaultyDisk| {
         FileLog::open(Arc::new(disk.clone()), Path::new("/log"), ShardId(0), FileLogOptions::default())
@@ -121,12 +141,13 @@ fn golden_file_of_format_1() {
     };
     let disk = FaultyDisk::new(0);
     let mut log = open(&disk);
-    log.append(&records()[..1]).unwrap();
-    log.append(&records()[1..]).unwrap();
+    log.append(&records[..1]).unwrap();
+    log.append(&records[1..]).unwrap();
     drop(log);
     let written = disk.contents(&path).unwrap();
 
-    let (bin, json) = (contracts().join("golden/log-v1.bin"), contracts().join("golden/log-v1.json"));
+    let file = |kind| contracts().join(format!("golden/{name}.{kind}"));
+    let (bin, json) = (file("bin"), file("json"));
     if std::env::var_os("TIDEGRAPH_BLESS").is_some() {
         std::fs::create_dir_all(contracts().join("golden")).unwrap();
         std::fs::write(&bin, &written).unwrap();
@@ -141,6 +162,6 @@ fn golden_file_of_format_1() {
     open(&disk);
     disk.put(&path, &golden);
     // Debug text, because values of different width are equal.
-    assert_eq!(format!("{:?}", read_all(&mut open(&disk), 1).unwrap()), format!("{:?}", records()));
+    assert_eq!(format!("{:?}", read_all(&mut open(&disk), 1).unwrap()), format!("{records:?}"));
     assert!(written == golden, "this version writes other bytes than format 1");
 }
