@@ -307,5 +307,5 @@ fn text(text: &str) -> Value {
 }
 
 fn nothing(version: Version) -> Answer {
-    Answer { columns: vec![], rows: vec![], version }
+    Answer { columns: [].into(), rows: vec![], version }
 }
