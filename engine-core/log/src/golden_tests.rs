@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_platform::FaultyDisk;
 use tidegraph_types::{
-    Cardinality, Edge, Epoch, Gui, IndexDefinition, Mutation, PropertyWrite, ShardId, Sid, Token, Value, Version,
+    Cardinality, Edge, Epoch, Gui, IndexDefinition, Mutation, PropertyWrite, ShardId, Sid, Token, Value,
+    Version,
 };
 use tidegraph_wire::frame::FrameReader;
 

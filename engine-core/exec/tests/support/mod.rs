@@ -178,9 +178,8 @@ impl Graph {
                 Mutation::RemoveEdgeProperty { edge, key } => {
                     self.edges.get_mut(&edge.sid).expect("edge").properties.retain(|(k, _)| *k != key);
                 }
-                Mutation::AddException { .. }
-                | Mutation::DefineIndex { .. }
-                | Mutation::DropIndex { .. } => {}
+                Mutation::AddException { .. } | Mutation::DefineIndex { .. } | Mutation::DropIndex { .. } => {
+                }
             }
         }
     }
