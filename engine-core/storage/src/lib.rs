@@ -7,14 +7,15 @@
 //! and properties in pages with their undo records.
 //!
 //! Flow of a write: the store finds the partitions that a mutation concerns (an edge: source, target, and the hash of
-//! its id if the user chose one) and locks each for that change alone; records get the version of the log record.
+//! its id if the user chose one) and opens each for that change alone; records get the version of the log record.
 //! Nothing of it is visible before `publish`, because no reader may ask for a version above the published one.
 //!
-//! Flow of a read: the partitions of a piece of the frontier are locked for reading, the version is checked, slots are
-//! looked up with prefetch, rows are appended to the caller's columns, the locks go. A cursor leads on.
+//! Flow of a read: no lock is taken. The version is checked, an epoch guard keeps what the partitions replace meanwhile,
+//! slots of a piece of the frontier are looked up with prefetch, rows are appended to the caller's columns, the guard
+//! goes. A cursor leads on. Last it is checked that nothing of the version was forgotten on the way.
 //!
 //! What must never happen: a read at a version that sees anything of another (STO-1); the two copies of an edge parting
-//! at any version (STO-2); a version dropped while it is pinned; a lock held between two calls.
+//! at any version (STO-2); a version dropped while it is pinned; a guard held between two calls.
 
 mod adjacency;
 mod arena;
@@ -25,8 +26,8 @@ mod memory;
 mod partition;
 mod prefetch;
 mod properties;
-mod slab;
 mod slot_index;
+mod slots;
 mod store;
 mod turn;
 mod versions;

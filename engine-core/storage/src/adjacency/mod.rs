@@ -157,6 +157,13 @@ impl List {
         self.word.store(rest << TAG_BITS | tag, Ordering::Release);
     }
 
+    /// Makes the list of a new vertex out of one that nobody looks at.
+    pub fn clear(&self) {
+        self.neighbour.store(0, Ordering::Relaxed);
+        self.sid_label.store(0, Ordering::Relaxed);
+        self.word.store(0, Ordering::Release);
+    }
+
     pub fn is_empty(&self) -> bool {
         matches!(self.place(), Place::Empty)
     }

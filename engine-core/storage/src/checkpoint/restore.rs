@@ -3,7 +3,7 @@
 use super::manifest::{damaged, numbered, numbers, object_error};
 use super::{FORMAT, Manifest, ManifestPartition, PARTITION_MAGIC};
 use crate::adjacency::Link;
-use crate::partition::{Partition, Tally, content_of, edge_content_of};
+use crate::partition::{Open, Tally, content_of, edge_content_of};
 use crate::{Error, Store, StoreConfig};
 use std::io::{BufReader, Read};
 use tidegraph_platform::Objects;
@@ -82,9 +82,8 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
             let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let Some(entry) = manifest.partitions.get(number) else { return Ok(()) };
             let mut tally = Tally::default();
-            let mut partition = store.partitions()[number].write();
-            Reader { objects, manifest, entry, number, partition: &mut partition, tally: &mut tally }
-                .run()?;
+            let partition = store.partitions()[number].open();
+            Reader { objects, manifest, entry, number, partition, tally: &mut tally }.run()?;
             store.count(tally);
         }
     };
@@ -95,7 +94,7 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
             Err(panic) => std::panic::resume_unwind(panic),
         })
     })?;
-    store.set_exceptions(&manifest.exceptions);
+    store.add_exceptions(&manifest.exceptions);
     manifest.indexes.iter().for_each(|index| store.define_index(index, manifest.version));
     Ok(store)
 }
@@ -105,7 +104,7 @@ struct Reader<'r> {
     manifest: &'r Manifest,
     entry: &'r ManifestPartition,
     number: usize,
-    partition: &'r mut Partition,
+    partition: Open<'r>,
     tally: &'r mut Tally,
 }
 

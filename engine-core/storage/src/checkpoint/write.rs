@@ -98,7 +98,7 @@ fn write_partition(
     let mut progress = Progress::default();
     let mut edges = Expansion::default();
     loop {
-        let block = store.partitions()[index].read().vertex_block(at, &mut progress, &mut edges);
+        let block = store.partitions()[index].vertex_block(at, &mut progress, &mut edges);
         match block.map_err(encode_error(&out.object))? {
             Some(block) => out.block(&block)?,
             None => break,
@@ -107,7 +107,7 @@ fn write_partition(
     let mut entries: Vec<EdgeIdEntry> = Vec::new();
     loop {
         entries.clear();
-        let more = store.partitions()[index].read().edge_id_piece(&mut progress, &mut entries);
+        let more = store.partitions()[index].edge_id_piece(&mut progress, &mut entries);
         out.block(&edge_id_block(store, &entries, at))?;
         if !more {
             break;
@@ -124,7 +124,7 @@ fn edge_id_block(store: &Store, entries: &[EdgeIdEntry], at: Version) -> Checkpo
     let mut entries: Vec<&EdgeIdEntry> = entries.iter().collect();
     entries.sort_unstable_by_key(|entry| count.of(entry.source));
     for group in entries.chunk_by(|a, b| count.of(a.source) == count.of(b.source)) {
-        let source = store.partitions()[usize::from(count.of(group[0].source).0)].read();
+        let source = &store.partitions()[usize::from(count.of(group[0].source).0)];
         for entry in group {
             if let Some((edge, id)) = source.edge_with_its_id(entry, at) {
                 let edge = Some(mutation::encode_edge(&edge));

@@ -3,7 +3,7 @@
 //! Writing goes on slot by slot from a [`Progress`]; between two blocks the lock is free and the partition may change:
 //! what a pinned version sees keeps its slot and its order. Restoring fills an empty partition with settled records.
 
-use super::{EdgeIdEntry, Filter, Partition, Place, Tally, Want};
+use super::{EdgeIdEntry, Filter, Open, Partition, Place, Tally, Want};
 use crate::adjacency::Link;
 use crate::properties::{self, Content, Entry, Owner, Row, Scalar, Values};
 use crossbeam_epoch::pin;
@@ -70,12 +70,12 @@ impl Partition {
             let slot = progress.slot;
             let continued = progress.place != Place::default();
             let image = if continued {
-                Some(VertexImage { gui: self.node(slot).gui.0, continued, ..VertexImage::default() })
+                Some(VertexImage { gui: self.node(slot).gui().0, continued, ..VertexImage::default() })
             } else {
                 self.read_vertex(slot, at, properties::Want::ALL, &pin())
                     .map(|row| {
                         Ok::<_, Error>(VertexImage {
-                            gui: self.node(slot).gui.0,
+                            gui: self.node(slot).gui().0,
                             id: row.id().map_or_else(String::new, |id| id.to_string()),
                             labels: row.labels().iter().map(|label| label.0).collect(),
                             properties: property_images(&row)?,
@@ -139,7 +139,7 @@ impl Partition {
     /// Some entries of the edge id index, of edges that may have ended; false when that were all.
     pub fn edge_id_piece(&self, progress: &mut Progress, out: &mut Vec<EdgeIdEntry>) -> bool {
         let last = progress.edge_id.saturating_add(BLOCK_SLOTS).min(self.edge_ids.end());
-        out.extend((progress.edge_id..last).map(|slot| *self.edge_ids.get(slot)));
+        out.extend((progress.edge_id..last).map(|slot| self.edge_ids.get(slot).get()));
         progress.edge_id = last;
         last < self.edge_ids.end()
     }
@@ -151,7 +151,9 @@ impl Partition {
         let id = self.read_edge(&edge, at, properties::Want::ID, &guard)??.id()?;
         Some((edge, id))
     }
+}
 
+impl Open<'_> {
     /// Adds a restored vertex; false if it is there already.
     pub fn restore_vertex(
         &mut self,
@@ -187,10 +189,16 @@ impl Partition {
     /// Adds restored edges of a vertex; false if the vertex is not there.
     pub fn restore_links(&mut self, gui: Gui, out: &mut [Link], inward: &mut [Link]) -> bool {
         let Some(slot) = self.slot(gui) else { return false };
-        let node = self.nodes.get(slot);
+        let node = self.partition.nodes.get(slot);
         for (list, links) in [(&node.out, out), (&node.inward, inward)] {
             if !links.is_empty() {
-                self.links.push_all(&mut self.turn, list, links, Version(0), self.reclaimed);
+                self.partition.links.push_all(
+                    &mut self.book.turn,
+                    list,
+                    links,
+                    Version(0),
+                    self.partition.reclaimed(),
+                );
             }
         }
         true

@@ -16,10 +16,12 @@
 //! | string longer than 12 bytes | length, above 23 bytes 16 more |
 //!
 //! Roles: this file holds the records and finds them; `write` applies changes, `read` answers at a version,
-//! `reclaim` drops what no version needs. The store guards a partition by a lock that readers hold for one batch and
-//! the writer for one change or one piece of a load.
+//! `reclaim` drops what no version needs. Readers use a [`Partition`] as it is; a writer opens it ([`Open`]), which
+//! keeps other writers out and no reader: all that readers see are atomics, published when they are whole, and what
+//! is replaced is retired through epochs.
 //!
-//! What must never happen: a change that does not say when it may be forgotten (`touch`).
+//! What must never happen: a change that does not say when it may be forgotten (`touch`); something freed or used anew
+//! while a reader of then may still look at it.
 
 mod image;
 mod read;
@@ -32,19 +34,22 @@ pub(crate) use write::{Tally, Writer};
 
 use crate::adjacency::{Links, List};
 use crate::properties::{self, Desk, Keeper, Owner, PageTable};
-use crate::slab::Slab;
 use crate::slot_index::SlotIndex;
+use crate::slots::{FreeSlots, Slots};
 use crate::turn::Turn;
+use crate::virtual_array::ZeroValid;
 use crossbeam_epoch::{Guard, pin};
+use parking_lot::{Mutex, MutexGuard};
 use reclaim::{Sweep, Touch};
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_types::{Gui, Sid, Version};
 
 /// What a traversal needs of a vertex: one cache line.
 #[repr(align(64))]
 pub(crate) struct Node {
-    pub gui: Gui,
+    gui: AtomicU64,
     pub out: List,
     pub inward: List,
     /// Place of the newest row.
@@ -53,18 +58,25 @@ pub(crate) struct Node {
 
 const _: () = assert!(size_of::<Node>() == 64);
 
+// SAFETY: all of it are atomics of numbers; zeros are a node without a vertex.
+unsafe impl ZeroValid for Node {}
+
+impl Node {
+    #[inline]
+    pub fn gui(&self) -> Gui {
+        Gui(self.gui.load(Ordering::Relaxed))
+    }
+}
+
 /// Where a vertex's row is: nothing, a place and one, or a mark that the node itself is free.
 pub(crate) struct RowRef(AtomicU64);
 
 impl RowRef {
     const FREE: u64 = u64::MAX;
 
-    pub fn none() -> Self {
-        Self(AtomicU64::new(0))
-    }
-
-    fn free() -> Self {
-        Self(AtomicU64::new(Self::FREE))
+    /// Marks the node as free.
+    fn free(&self) {
+        self.0.store(Self::FREE, Ordering::Release);
     }
 
     #[inline]
@@ -92,26 +104,72 @@ pub(crate) struct EdgeIdEntry {
     pub sid: Sid,
 }
 
-/// See the module.
+/// An [`EdgeIdEntry`] as it is kept.
+#[derive(Default)]
+struct EdgeIdSlot {
+    hash: AtomicU64,
+    source: AtomicU64,
+    sid: AtomicU64,
+}
+
+// SAFETY: all of it are atomics of numbers.
+unsafe impl ZeroValid for EdgeIdSlot {}
+
+impl EdgeIdSlot {
+    fn get(&self) -> EdgeIdEntry {
+        let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        EdgeIdEntry { hash: word(&self.hash), source: Gui(word(&self.source)), sid: Sid(word(&self.sid)) }
+    }
+
+    fn set(&self, entry: EdgeIdEntry) {
+        self.hash.store(entry.hash, Ordering::Relaxed);
+        self.source.store(entry.source.0, Ordering::Relaxed);
+        self.sid.store(entry.sid.0, Ordering::Relaxed);
+    }
+}
+
+/// What readers see. They take no lock; they hold an epoch guard, and a version that is not forgotten meanwhile.
 #[derive(Default)]
 pub(crate) struct Partition {
-    turn: Turn,
     by_gui: SlotIndex,
-    nodes: Slab<Node>,
+    nodes: Slots<Node>,
     /// Rows of vertices, and of edges that have ids or properties.
     rows: PageTable,
-    keeper: Keeper,
     /// Places of the rows of edges.
     by_sid: SlotIndex,
     by_edge_id: SlotIndex,
-    edge_ids: Slab<EdgeIdEntry>,
+    edge_ids: Slots<EdgeIdSlot>,
     links: Links,
+    /// Versions below this one can no longer be read here.
+    reclaimed: AtomicU64,
+    book: Mutex<Book>,
+}
+
+/// What only the writer knows.
+#[derive(Default)]
+struct Book {
+    turn: Turn,
+    keeper: Keeper,
+    free_nodes: FreeSlots,
+    free_edge_ids: FreeSlots,
     touched: VecDeque<(Version, Touch)>,
     sweep: Option<Sweep>,
     /// Version of the newest load and how many notes it left so far; none once a sweep stands for them.
     load_notes: (Version, Option<u32>),
-    /// Versions below this one can no longer be read here.
-    reclaimed: Version,
+}
+
+/// A partition that is being changed: by one writer at a time, while readers go on.
+pub(crate) struct Open<'p> {
+    partition: &'p Partition,
+    book: MutexGuard<'p, Book>,
+}
+
+impl Deref for Open<'_> {
+    type Target = Partition;
+
+    fn deref(&self) -> &Partition {
+        self.partition
+    }
 }
 
 fn sid_hash(sid: Sid) -> u64 {
@@ -119,15 +177,20 @@ fn sid_hash(sid: Sid) -> u64 {
 }
 
 impl Partition {
+    /// Opens the partition for changes; waits for another writer, never for readers.
+    pub fn open(&self) -> Open<'_> {
+        Open { partition: self, book: self.book.lock() }
+    }
+
     /// Oldest version that can be read.
     pub fn reclaimed(&self) -> Version {
-        self.reclaimed
+        Version(self.reclaimed.load(Ordering::Acquire))
     }
 
     /// Slot of a vertex, present or not.
     #[inline]
     pub fn slot(&self, gui: Gui) -> Option<u32> {
-        self.by_gui.find(gui.0, &pin(), |slot| self.nodes.get(slot).gui == gui)
+        self.by_gui.find(gui.0, &pin(), |slot| self.nodes.get(slot).gui() == gui)
     }
 
     /// Asks for the index line of a vertex.
@@ -201,25 +264,12 @@ impl Partition {
         });
     }
 
-    /// The page table and its writer, to change it.
-    fn desk<'g>(&'g mut self, guard: &'g Guard) -> (&'g mut Keeper, Desk<'g>) {
-        (&mut self.keeper, Desk { table: &self.rows, guard })
-    }
-
-    /// Slot of a vertex that is present now, and the place of its row.
-    fn present_slot(&self, gui: Gui, guard: &Guard) -> Option<(u32, properties::Place)> {
-        let slot = self.slot(gui)?;
-        let place = self.nodes.get(slot).row.get()?;
-        let desk = Desk { table: &self.rows, guard };
-        self.keeper.is_present(desk, place).then_some((slot, place))
-    }
-
     /// Candidates for a user-chosen edge id with this hash.
     pub fn edge_id_candidates(&self, hash: u64, out: &mut Vec<EdgeIdEntry>) {
         self.by_edge_id.find(hash, &pin(), |slot| {
-            let entry = self.edge_ids.get(slot);
+            let entry = self.edge_ids.get(slot).get();
             if entry.hash == hash {
-                out.push(*entry);
+                out.push(entry);
             }
             false
         });
@@ -227,16 +277,32 @@ impl Partition {
 
     /// Adds up what the partition takes. Walks all of it: for people, not for each request.
     pub fn add_memory(&self, memory: &mut crate::Memory) {
+        let book = self.book.lock();
         memory.indexes += self.by_gui.bytes() + self.by_sid.bytes() + self.by_edge_id.bytes();
-        memory.edge_ids += self.edge_ids.bytes();
+        memory.edge_ids += self.edge_ids.bytes() + book.free_edge_ids.bytes();
         let guard = pin();
-        let rows = self.keeper.bytes(Desk { table: &self.rows, guard: &guard });
-        memory.vertices += self.nodes.bytes() + rows.vertices;
+        let rows = book.keeper.bytes(Desk { table: &self.rows, guard: &guard });
+        memory.vertices += self.nodes.bytes() + book.free_nodes.bytes() + rows.vertices;
         memory.edges += rows.edges;
         memory.properties += rows.properties;
         memory.ids += rows.ids;
         memory.labels += rows.sets;
         memory.adjacency += self.links.bytes();
-        memory.versions += self.touched.capacity() * size_of::<(Version, Touch)>() + rows.versions;
+        memory.versions += book.touched.capacity() * size_of::<(Version, Touch)>() + rows.versions;
+    }
+}
+
+impl Open<'_> {
+    /// The page table and its writer, to change it.
+    fn desk<'g>(&'g mut self, guard: &'g Guard) -> (&'g mut Keeper, Desk<'g>) {
+        (&mut self.book.keeper, Desk { table: &self.partition.rows, guard })
+    }
+
+    /// Slot of a vertex that is present now, and the place of its row.
+    fn present_slot(&self, gui: Gui, guard: &Guard) -> Option<(u32, properties::Place)> {
+        let slot = self.slot(gui)?;
+        let place = self.nodes.get(slot).row.get()?;
+        let desk = Desk { table: &self.rows, guard };
+        self.book.keeper.is_present(desk, place).then_some((slot, place))
     }
 }

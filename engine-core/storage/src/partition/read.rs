@@ -1,4 +1,4 @@
-//! Reading one partition at a version. The caller holds the lock and has checked the version.
+//! Reading one partition at a version. The caller checks the version before and after, and holds an epoch guard.
 
 use super::Partition;
 use crate::adjacency::{Each, Labels, Link, Run, Sink};
@@ -152,7 +152,7 @@ impl Partition {
         }
         if want.direction != Direction::Out {
             let after = if from.inward { from.after } else { 0 };
-            let skipped = want.skipped(node.gui);
+            let skipped = want.skipped(node.gui());
             let mut rows = Rows { out, row, outgoing: false, skipped, limit: want.limit };
             if let Some(after) = self.links.read(&node.inward, want.at, labels, after, guard, &mut rows) {
                 return Some(Place { inward: true, after });
@@ -172,7 +172,7 @@ impl Partition {
         if want.direction != Direction::Out {
             count += self.links.degree(&node.inward, want.at, labels, guard);
         }
-        if let Some(itself) = want.skipped(node.gui) {
+        if let Some(itself) = want.skipped(node.gui()) {
             // Every loop stands in both lists; find them in the one that is not a hub, if there is one.
             let list = if self.links.is_hub(&node.out) { &node.inward } else { &node.out };
             let mut loops = 0;
@@ -197,7 +197,7 @@ impl Partition {
         let node = self.node(slot);
         loop {
             let place = node.row.get()?;
-            if let Ok(row) = self.rows.read(Owner::Vertex(node.gui), place, at, want, guard) {
+            if let Ok(row) = self.rows.read(Owner::Vertex(node.gui()), place, at, want, guard) {
                 return row;
             }
         }
@@ -274,7 +274,7 @@ impl Partition {
             predicates.is_empty()
                 || self.read_edge(edge, at, wanted, guard).flatten().is_some_and(|row| row.passes(predicates))
         };
-        let mut edges = ScannedEdges { out, source: node.gui, passes, limit };
+        let mut edges = ScannedEdges { out, source: node.gui(), passes, limit };
         self.links.read(&node.out, at, filter.labels(), after, guard, &mut edges)
     }
 }

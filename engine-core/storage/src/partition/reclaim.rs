@@ -4,9 +4,10 @@
 //! worked off in order: undo steps are dropped, ended entries removed, empty slots freed. A load that
 //! touches a good part of the partition leaves one note for all of it, which is worked off by a sweep over the slots.
 
-use super::Partition;
+use super::Open;
 use crate::properties::{Freed, Owner, Place};
 use crossbeam_epoch::pin;
+use std::sync::atomic::Ordering;
 use tidegraph_types::Version;
 
 /// What a change touched.
@@ -33,20 +34,21 @@ pub(crate) struct Sweep {
 /// What settling a page counts for: most of its rows have nothing to settle.
 const PAGE_COST: usize = 64;
 
-impl Partition {
+impl Open<'_> {
     /// Whether there are notes up to a version.
     pub fn has_to_reclaim(&self, oldest: Version) -> bool {
-        self.reclaimed < oldest || self.touched.front().is_some_and(|(version, _)| *version <= oldest)
+        self.partition.reclaimed() < oldest
+            || self.book.touched.front().is_some_and(|(version, _)| *version <= oldest)
     }
 
     /// Works off notes of versions up to `oldest`, below which nobody reads, about `budget` records at most.
     /// Answers how many records it looked at.
     pub fn reclaim(&mut self, oldest: Version, budget: usize) -> usize {
-        self.reclaimed = self.reclaimed.max(oldest);
-        let oldest = self.reclaimed;
+        self.partition.reclaimed.fetch_max(oldest.0, Ordering::AcqRel);
+        let oldest = self.partition.reclaimed();
         let mut done = 0;
         while done < budget {
-            let Some(&(version, touch)) = self.touched.front() else { break };
+            let Some(&(version, touch)) = self.book.touched.front() else { break };
             if version > oldest {
                 break;
             }
@@ -64,43 +66,46 @@ impl Partition {
                     if !finished {
                         break;
                     }
-                    self.sweep = None;
+                    self.book.sweep = None;
                 }
             }
             done += 1;
-            self.touched.pop_front();
+            self.book.touched.pop_front();
         }
         if done > 0 {
-            self.links.collect();
+            self.partition.links.collect();
+            let guard = pin();
+            self.book.free_nodes.seal(&guard);
+            self.book.free_edge_ids.seal(&guard);
         }
-        if self.touched.is_empty() && self.touched.capacity() > 1024 {
-            self.touched.shrink_to(256);
+        if self.book.touched.is_empty() && self.book.touched.capacity() > 1024 {
+            self.book.touched.shrink_to(256);
         }
         done
     }
 
     fn sweep_some(&mut self, oldest: Version, budget: usize) -> (usize, bool) {
-        let mut sweep = self.sweep.unwrap_or(Sweep { node: 0 });
+        let mut sweep = self.book.sweep.unwrap_or(Sweep { node: 0 });
         let mut looked = 0;
-        while looked < budget && sweep.node < self.nodes.end() {
+        while looked < budget && sweep.node < self.partition.nodes.end() {
             self.settle_node(sweep.node, oldest, true);
             sweep.node += 1;
             looked += 1;
         }
-        self.sweep = Some(sweep);
-        (looked, sweep.node >= self.nodes.end())
+        self.book.sweep = Some(sweep);
+        (looked, sweep.node >= self.partition.nodes.end())
     }
 
     /// Settles the adjacency of a vertex; `exact` leaves no spare room in it.
     fn settle_node(&mut self, slot: u32, oldest: Version, exact: bool) {
-        let node = self.nodes.get(slot);
-        self.links.settle(&mut self.turn, &node.out, oldest, exact);
-        self.links.settle(&mut self.turn, &node.inward, oldest, exact);
+        let node = self.partition.nodes.get(slot);
+        self.partition.links.settle(&mut self.book.turn, &node.out, oldest, exact);
+        self.partition.links.settle(&mut self.book.turn, &node.inward, oldest, exact);
         self.free_if_empty(slot);
     }
 
     fn free_if_empty(&mut self, slot: u32) {
-        let node = self.nodes.get(slot);
+        let node = self.partition.nodes.get(slot);
         if !node.row.is_free() && node.row.get().is_none() && node.out.is_empty() && node.inward.is_empty() {
             self.free_node(slot);
         }
@@ -127,14 +132,14 @@ impl Partition {
         match owner {
             Owner::Vertex(gui) => {
                 let Some(slot) = self.slot(gui) else { return };
-                let row = &self.nodes.get(slot).row;
+                let row = &self.partition.nodes.get(slot).row;
                 if row.get() == Some(place) {
                     row.set(None);
                     self.free_if_empty(slot);
                 }
             }
             Owner::Edge(sid) => {
-                self.by_sid.remove(&mut self.turn, super::sid_hash(sid), place.0);
+                self.partition.by_sid.remove(&mut self.book.turn, super::sid_hash(sid), place.0);
             }
         }
     }

@@ -1,12 +1,13 @@
 //! Changes of one partition. Nothing here fails: a change of what is not there has no effect.
 
 use super::reclaim::Touch;
-use super::{EdgeIdEntry, Node, Partition, RowRef, sid_hash};
-use crate::adjacency::{Found, Link, List};
+use super::{EdgeIdEntry, Open, sid_hash};
+use crate::adjacency::{Found, Link};
 use crate::properties::{Changed, Content, Desk, Keeper, Owner, Place, Previous};
 use crossbeam_epoch::{Guard, pin};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
 use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Sid, Str, Token, Value, Version};
 
 /// A load that leaves fewer notes than this gets no sweep.
@@ -42,44 +43,44 @@ impl Writer<'_> {
     }
 }
 
-impl Partition {
+impl Open<'_> {
     fn touch(&mut self, w: &Writer<'_>, touch: Touch) {
         if w.bulk {
-            let (version, notes) = self.load_notes;
+            let (version, notes) = self.book.load_notes;
             match notes.filter(|_| version == w.version) {
                 // The load is swept for already.
                 None if version == w.version => return,
-                Some(notes) if notes > FEWEST_FOR_SWEEP && notes > self.nodes.end() / 2 => {
-                    let first = self.touched.partition_point(|(version, _)| *version < w.version);
-                    let rest = self.touched.split_off(first);
-                    self.touched.extend(
+                Some(notes) if notes > FEWEST_FOR_SWEEP && notes > self.partition.nodes.end() / 2 => {
+                    let first = self.book.touched.partition_point(|(version, _)| *version < w.version);
+                    let rest = self.book.touched.split_off(first);
+                    self.book.touched.extend(
                         rest.into_iter()
                             .filter(|(_, t)| matches!(t, Touch::EdgeId(_) | Touch::Row(_) | Touch::Page(_))),
                     );
-                    self.touched.push_back((w.version, Touch::Sweep));
-                    self.load_notes = (w.version, None);
+                    self.book.touched.push_back((w.version, Touch::Sweep));
+                    self.book.load_notes = (w.version, None);
                     return;
                 }
-                notes => self.load_notes = (w.version, Some(notes.unwrap_or(0) + 1)),
+                notes => self.book.load_notes = (w.version, Some(notes.unwrap_or(0) + 1)),
             }
         }
-        if self.touched.back() != Some(&(w.version, touch)) {
-            self.touched.push_back((w.version, touch));
+        if self.book.touched.back() != Some(&(w.version, touch)) {
+            self.book.touched.push_back((w.version, touch));
         }
     }
 
     /// Notes that a row has something to settle.
     fn touch_row(&mut self, w: &Writer<'_>, place: Place) {
         if !w.bulk {
-            self.touched.push_back((w.version, Touch::Row(place)));
-        } else if self.keeper.note(place.page(), w.version) {
-            self.touched.push_back((w.version, Touch::Page(place.page())));
+            self.book.touched.push_back((w.version, Touch::Row(place)));
+        } else if self.book.keeper.note(place.page(), w.version) {
+            self.book.touched.push_back((w.version, Touch::Page(place.page())));
         }
     }
 
     /// Makes room for this many more vertices in the index.
     pub fn reserve(&mut self, vertices: usize) {
-        self.by_gui.reserve(&mut self.turn, vertices);
+        self.partition.by_gui.reserve(&mut self.book.turn, vertices);
     }
 
     /// Makes a vertex or merges into the one that is there; true if it was made.
@@ -93,7 +94,7 @@ impl Partition {
     ) -> bool {
         let guard = pin();
         let known = self.slot(gui);
-        let before = known.and_then(|slot| self.nodes.get(slot).row.get());
+        let before = known.and_then(|slot| self.partition.nodes.get(slot).row.get());
         let (keeper, desk) = self.desk(&guard);
         if before.is_some_and(|place| keeper.is_present(desk, place)) {
             self.add_labels(w, gui, labels);
@@ -110,7 +111,7 @@ impl Partition {
         let owner = Owner::Vertex(gui);
         let place = keeper.insert(desk, Some(w.version), owner, Some(id), &distinct, &content, previous);
         match known {
-            Some(slot) => self.nodes.get(slot).row.set(Some(place)),
+            Some(slot) => self.partition.nodes.get(slot).row.set(Some(place)),
             None => self.insert_node(gui, place),
         }
         self.touch_row(w, place);
@@ -120,24 +121,27 @@ impl Partition {
     }
 
     pub(super) fn insert_node(&mut self, gui: Gui, place: Place) {
-        let row = RowRef::none();
-        row.set(Some(place));
-        let slot = self.nodes.insert(Node { gui, out: List::default(), inward: List::default(), row });
-        self.by_gui.insert(&mut self.turn, gui.0, slot);
+        let slot = self.partition.nodes.take(&mut self.book.free_nodes);
+        let node = self.partition.nodes.get(slot);
+        node.out.clear();
+        node.inward.clear();
+        node.gui.store(gui.0, Ordering::Relaxed);
+        node.row.set(Some(place));
+        self.partition.by_gui.insert(&mut self.book.turn, gui.0, slot);
     }
 
     /// Edges that a vertex still has, self-loops once.
     pub fn live_edges(&self, gui: Gui) -> Vec<Edge> {
         let mut edges = Vec::new();
         if let Some(slot) = self.slot(gui) {
-            let node = self.nodes.get(slot);
+            let node = self.partition.nodes.get(slot);
             // Nothing has ended at the highest version but what has ended at all.
             let newest = Version(u64::MAX - 1);
             let guard = &pin();
-            self.links.for_each_visible(&node.out, newest, guard, |link| {
+            self.partition.links.for_each_visible(&node.out, newest, guard, |link| {
                 edges.push(Edge { sid: link.sid, source: gui, target: link.neighbour, label: link.label });
             });
-            self.links.for_each_visible(&node.inward, newest, guard, |link| {
+            self.partition.links.for_each_visible(&node.inward, newest, guard, |link| {
                 if link.neighbour != gui {
                     edges.push(Edge {
                         sid: link.sid,
@@ -225,7 +229,7 @@ impl Partition {
         }
         self.touch_row(w, place);
         if let Changed::Moved(new) = changed {
-            self.nodes.get(slot).row.set(Some(new));
+            self.partition.nodes.get(slot).row.set(Some(new));
             self.touch_row(w, new);
         }
     }
@@ -234,8 +238,8 @@ impl Partition {
     pub fn add_in(&mut self, w: &mut Writer<'_>, edge: &Edge) -> bool {
         let Some((slot, _)) = self.present_slot(edge.target, &pin()) else { return false };
         let link = Link { neighbour: edge.source, sid: edge.sid, label: edge.label };
-        let list = &self.nodes.get(slot).inward;
-        self.links.push(&mut self.turn, list, link, w.version, self.reclaimed);
+        let list = &self.partition.nodes.get(slot).inward;
+        self.partition.links.push(&mut self.book.turn, list, link, w.version, self.partition.reclaimed());
         self.touch(w, Touch::Node(slot));
         true
     }
@@ -250,8 +254,8 @@ impl Partition {
     ) -> bool {
         let Some((slot, _)) = self.present_slot(edge.source, &pin()) else { return false };
         let link = Link { neighbour: edge.target, sid: edge.sid, label: edge.label };
-        let list = &self.nodes.get(slot).out;
-        self.links.push(&mut self.turn, list, link, w.version, self.reclaimed);
+        let list = &self.partition.nodes.get(slot).out;
+        self.partition.links.push(&mut self.book.turn, list, link, w.version, self.partition.reclaimed());
         self.touch(w, Touch::Node(slot));
         self.add_content(w, edge, id, properties);
         true
@@ -260,8 +264,14 @@ impl Partition {
     /// Adds copies of edges of a load at a target that they share; false if it is not there.
     pub fn load_in(&mut self, w: &mut Writer<'_>, target: Gui, links: &mut [Link]) -> bool {
         let Some((slot, _)) = self.present_slot(target, &pin()) else { return false };
-        let list = &self.nodes.get(slot).inward;
-        self.links.push_all(&mut self.turn, list, links, w.version, self.reclaimed);
+        let list = &self.partition.nodes.get(slot).inward;
+        self.partition.links.push_all(
+            &mut self.book.turn,
+            list,
+            links,
+            w.version,
+            self.partition.reclaimed(),
+        );
         self.touch(w, Touch::Node(slot));
         true
     }
@@ -270,8 +280,14 @@ impl Partition {
     /// [`Self::add_content`].
     pub fn load_out(&mut self, w: &mut Writer<'_>, source: Gui, links: &mut [Link]) -> bool {
         let Some((slot, _)) = self.present_slot(source, &pin()) else { return false };
-        let list = &self.nodes.get(slot).out;
-        self.links.push_all(&mut self.turn, list, links, w.version, self.reclaimed);
+        let list = &self.partition.nodes.get(slot).out;
+        self.partition.links.push_all(
+            &mut self.book.turn,
+            list,
+            links,
+            w.version,
+            self.partition.reclaimed(),
+        );
         self.touch(w, Touch::Node(slot));
         true
     }
@@ -302,16 +318,21 @@ impl Partition {
     ) -> Place {
         let (keeper, desk) = self.desk(guard);
         let place = keeper.insert(desk, version, Owner::Edge(sid), id, &[], content, None);
-        self.by_sid.insert(&mut self.turn, sid_hash(sid), place.0);
+        self.partition.by_sid.insert(&mut self.book.turn, sid_hash(sid), place.0);
         place
     }
 
     /// Ends the copy of an edge at its target.
     pub fn remove_in(&mut self, w: &mut Writer<'_>, edge: &Edge) {
         let Some(slot) = self.slot(edge.target) else { return };
-        let list = &self.nodes.get(slot).inward;
-        let turn = &mut self.turn;
-        if self.links.end(turn, list, edge.sid, edge.label, w.version, self.reclaimed).is_some() {
+        let list = &self.partition.nodes.get(slot).inward;
+        let turn = &mut self.book.turn;
+        if self
+            .partition
+            .links
+            .end(turn, list, edge.sid, edge.label, w.version, self.partition.reclaimed())
+            .is_some()
+        {
             self.touch(w, Touch::Node(slot));
         }
     }
@@ -319,8 +340,15 @@ impl Partition {
     /// Ends an edge at its source. `None` if it was not there, else the id that the user chose, if any.
     pub fn remove_out(&mut self, w: &mut Writer<'_>, edge: &Edge) -> Option<Option<Str>> {
         let slot = self.slot(edge.source)?;
-        let list = &self.nodes.get(slot).out;
-        self.links.end(&mut self.turn, list, edge.sid, edge.label, w.version, self.reclaimed)?;
+        let list = &self.partition.nodes.get(slot).out;
+        self.partition.links.end(
+            &mut self.book.turn,
+            list,
+            edge.sid,
+            edge.label,
+            w.version,
+            self.partition.reclaimed(),
+        )?;
         self.touch(w, Touch::Node(slot));
         w.edge(edge.label, -1);
         let guard = pin();
@@ -375,8 +403,8 @@ impl Partition {
         self.touch_row(w, place);
         if let Changed::Moved(new) = changed {
             // The new one first: whoever looks meanwhile finds one of them.
-            self.by_sid.insert(&mut self.turn, sid_hash(sid), new.0);
-            self.by_sid.remove(&mut self.turn, sid_hash(sid), place.0);
+            self.partition.by_sid.insert(&mut self.book.turn, sid_hash(sid), new.0);
+            self.partition.by_sid.remove(&mut self.book.turn, sid_hash(sid), place.0);
             self.touch_row(w, new);
         }
     }
@@ -384,49 +412,50 @@ impl Partition {
     /// Whether an edge is there now, and whether its user-chosen id is this one.
     pub fn has_edge_with_id(&self, sid: Sid, id: &str) -> bool {
         let guard = pin();
-        let desk = Desk { table: &self.rows, guard: &guard };
+        let desk = Desk { table: &self.partition.rows, guard: &guard };
         self.edge_place(sid, &guard).is_some_and(|place| {
-            self.keeper.is_present(desk, place)
-                && self.keeper.id(desk, place).is_some_and(|stored| stored == id)
+            self.book.keeper.is_present(desk, place)
+                && self.book.keeper.id(desk, place).is_some_and(|stored| stored == id)
         })
     }
 
     /// The edge of a SID if it is there now.
     pub fn live_edge(&self, source: Gui, sid: Sid) -> Option<Edge> {
-        let list = &self.nodes.get(self.slot(source)?).out;
-        let link = self.links.find(list, sid, None, &pin()).filter(Found::live)?.link;
+        let list = &self.partition.nodes.get(self.slot(source)?).out;
+        let link = self.partition.links.find(list, sid, None, &pin()).filter(Found::live)?.link;
         Some(Edge { sid, source, target: link.neighbour, label: link.label })
     }
 
     pub fn add_edge_id(&mut self, hash: u64, source: Gui, sid: Sid) {
-        let slot = self.edge_ids.insert(EdgeIdEntry { hash, source, sid });
-        self.by_edge_id.insert(&mut self.turn, hash, slot);
+        let slot = self.partition.edge_ids.take(&mut self.book.free_edge_ids);
+        self.partition.edge_ids.get(slot).set(EdgeIdEntry { hash, source, sid });
+        self.partition.by_edge_id.insert(&mut self.book.turn, hash, slot);
     }
 
     /// Lets the entry of an edge that ended go once no version needs it.
     pub fn remove_edge_id(&mut self, w: &Writer<'_>, hash: u64, sid: Sid) {
-        let slot = self.by_edge_id.find(hash, &crossbeam_epoch::pin(), |slot| {
-            let entry = self.edge_ids.get(slot);
+        let slot = self.partition.by_edge_id.find(hash, &crossbeam_epoch::pin(), |slot| {
+            let entry = self.partition.edge_ids.get(slot).get();
             entry.hash == hash && entry.sid == sid
         });
         if let Some(slot) = slot {
             // Never left to a sweep: the entry itself does not say that it has ended.
-            self.touched.push_back((w.version, Touch::EdgeId(slot)));
+            self.book.touched.push_back((w.version, Touch::EdgeId(slot)));
         }
     }
 
     pub(super) fn free_node(&mut self, slot: u32) {
-        let gui = self.nodes.get(slot).gui;
-        self.by_gui.remove(&mut self.turn, gui.0, slot);
-        let row = RowRef::free();
-        let empty = Node { gui: Gui(0), out: List::default(), inward: List::default(), row };
-        self.nodes.release(slot, empty);
+        let node = self.partition.nodes.get(slot);
+        let gui = node.gui();
+        self.partition.by_gui.remove(&mut self.book.turn, gui.0, slot);
+        node.row.free();
+        self.partition.nodes.give_back(&mut self.book.free_nodes, slot, &pin());
     }
 
     pub(super) fn free_edge_id(&mut self, slot: u32) {
-        let hash = self.edge_ids.get(slot).hash;
-        self.by_edge_id.remove(&mut self.turn, hash, slot);
-        self.edge_ids.release(slot, EdgeIdEntry { hash: 0, source: Gui(0), sid: Sid(0) });
+        let hash = self.partition.edge_ids.get(slot).get().hash;
+        self.partition.by_edge_id.remove(&mut self.book.turn, hash, slot);
+        self.partition.edge_ids.give_back(&mut self.book.free_edge_ids, slot, &pin());
     }
 }
 

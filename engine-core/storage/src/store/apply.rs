@@ -3,7 +3,7 @@
 use super::Store;
 use super::locked::GROUP;
 use crate::adjacency::Link;
-use crate::partition::{EdgeIdEntry, Partition, Tally, Writer};
+use crate::partition::{EdgeIdEntry, Open, Tally, Writer};
 use rustc_hash::FxHashSet;
 use tidegraph_types::{Edge, Gui, Mutation, Str, Token, Value, Version};
 
@@ -97,20 +97,20 @@ impl Store {
     fn apply_one(&self, w: &mut Writer<'_>, mutation: &Mutation) {
         let Some(mut watch) = self.watch(mutation) else { return self.change(w, mutation) };
         let partition = &self.partitions[self.number(watch.gui())];
-        watch.before = watch.look(&partition.read());
+        watch.before = watch.look(partition);
         self.change(w, mutation);
-        self.changed(w, watch, &partition.read());
+        self.changed(w, watch, partition);
     }
 
     fn change(&self, w: &mut Writer<'_>, mutation: &Mutation) {
-        let write = |gui: Gui| self.partitions[self.number(gui)].write();
+        let write = |gui: Gui| self.partitions[self.number(gui)].open();
         match mutation {
             Mutation::CreateVertex { gui, id, labels, properties } => {
                 write(*gui).create_vertex(w, *gui, id, labels, properties);
             }
             Mutation::DeleteVertex { gui } => {
                 // Its edges were to go before it; if some did not, they must not outlive it.
-                let edges = self.partitions[self.number(*gui)].read().live_edges(*gui);
+                let edges = self.partitions[self.number(*gui)].open().live_edges(*gui);
                 for edge in &edges {
                     self.delete_edge(w, edge);
                 }
@@ -133,7 +133,7 @@ impl Store {
                 write(edge.source).remove_edge_property(w, edge, *key);
             }
             Mutation::AddException { id, gui } => {
-                self.exceptions.write().insert(id.clone(), *gui);
+                self.add_exceptions(&[(id.clone(), *gui)]);
             }
             Mutation::DefineIndex { index } => self.define_index(index, w.version),
             Mutation::DropIndex { name } => self.indexes.drop_index(name),
@@ -147,7 +147,7 @@ impl Store {
         id: Option<&Str>,
         properties: &[(Token, Value)],
     ) -> bool {
-        let write = |gui: Gui| self.partitions[self.number(gui)].write();
+        let write = |gui: Gui| self.partitions[self.number(gui)].open();
         if !write(edge.target).add_in(w, edge) {
             return false;
         }
@@ -163,7 +163,7 @@ impl Store {
     }
 
     fn delete_edge(&self, w: &mut Writer<'_>, edge: &Edge) {
-        let write = |gui: Gui| self.partitions[self.number(gui)].write();
+        let write = |gui: Gui| self.partitions[self.number(gui)].open();
         let Some(id) = write(edge.source).remove_out(w, edge) else { return };
         write(edge.target).remove_in(w, edge);
         if let Some(id) = id {
@@ -172,12 +172,12 @@ impl Store {
         }
     }
 
-    /// Calls `each` for every item, grouped by partition, the partition locked once for its group.
+    /// Calls `each` for every item, grouped by partition, the partition opened once for its group.
     fn by_partition<T>(
         &self,
         items: &mut [T],
         gui: impl Fn(&T) -> Option<Gui>,
-        mut each: impl FnMut(&mut Partition, &mut T),
+        mut each: impl FnMut(&mut Open<'_>, &mut T),
     ) {
         let mut order: Vec<(u16, u32)> = (0..)
             .zip(items.iter())
@@ -186,7 +186,7 @@ impl Store {
         // By partition, and in the order given within each.
         order.sort_unstable();
         for group in order.chunk_by(|a, b| a.0 == b.0) {
-            let mut partition = self.partitions[usize::from(group[0].0)].write();
+            let mut partition = self.partitions[usize::from(group[0].0)].open();
             for some in group.chunks(GROUP) {
                 // The misses of several look-ups overlap.
                 let guis = || some.iter().filter_map(|(_, index)| gui(&items[*index as usize]));
@@ -200,13 +200,13 @@ impl Store {
         }
     }
 
-    /// Calls `each` for every vertex that items belong to, with their indexes; the partition is locked once for all of
+    /// Calls `each` for every vertex that items belong to, with their indexes; the partition is opened once for all of
     /// its vertices.
     fn by_vertex<T>(
         &self,
         items: &mut [T],
         gui: impl Fn(&T) -> Option<Gui>,
-        mut each: impl FnMut(&mut Partition, Gui, &mut [T], &[u32]),
+        mut each: impl FnMut(&mut Open<'_>, Gui, &mut [T], &[u32]),
     ) {
         let mut order: Vec<(u16, Gui, u32)> = (0..)
             .zip(items.iter())
@@ -221,7 +221,7 @@ impl Store {
             start += some.len();
         }
         for group in vertices.chunk_by(|a, b| a.0 == b.0) {
-            let mut partition = self.partitions[usize::from(group[0].0)].write();
+            let mut partition = self.partitions[usize::from(group[0].0)].open();
             for some in group.chunks(GROUP) {
                 some.iter().for_each(|(_, gui, _, _)| partition.prefetch_index(*gui));
                 some.iter().for_each(|(_, gui, _, _)| partition.prefetch_node(*gui));
@@ -309,7 +309,7 @@ impl Store {
             },
         );
         for edge in orphans {
-            self.partitions[self.number(edge.target)].write().remove_in(w, &edge);
+            self.partitions[self.number(edge.target)].open().remove_in(w, &edge);
         }
         let hash =
             |item: &NewEdge<'_>| item.id.filter(|_| item.done).map(|id| self.config.hasher.edge_id(id));
@@ -330,7 +330,7 @@ impl Store {
             match item.id.and_then(|id| self.live_edge_with_id(id)) {
                 Some(there) if ends(&there) == ends(item.edge) => {
                     outcome.edges_merged += 1;
-                    let mut source = self.partitions[self.number(there.source)].write();
+                    let mut source = self.partitions[self.number(there.source)].open();
                     for (key, value) in item.properties {
                         source.set_edge_property(w, &there, *key, value);
                     }
@@ -358,7 +358,7 @@ impl Store {
         let mut found: Vec<EdgeIdEntry> = Vec::new();
         for group in candidates.chunk_by(|a, b| self.number(a.1) == self.number(b.1)) {
             found.clear();
-            let partition = self.partitions[self.number(group[0].1)].read();
+            let partition = &self.partitions[self.number(group[0].1)];
             let mut hits = Vec::new();
             for &(index, hash) in group {
                 let before = found.len();
@@ -367,7 +367,6 @@ impl Store {
                     hits.push(index);
                 }
             }
-            drop(partition);
             for index in hits {
                 if let Mutation::CreateEdge { id: Some(id), .. } = &run[index] {
                     known[index] = self.live_edge_with_id(id).is_some();
@@ -380,9 +379,9 @@ impl Store {
     fn live_edge_with_id(&self, id: &Str) -> Option<Edge> {
         let hash = self.config.hasher.edge_id(id);
         let mut candidates = Vec::new();
-        self.partitions[self.number(hash)].read().edge_id_candidates(hash.0, &mut candidates);
+        self.partitions[self.number(hash)].edge_id_candidates(hash.0, &mut candidates);
         candidates.iter().find_map(|candidate| {
-            let source = self.partitions[self.number(candidate.source)].read();
+            let source = self.partitions[self.number(candidate.source)].open();
             source
                 .has_edge_with_id(candidate.sid, id)
                 .then(|| source.live_edge(candidate.source, candidate.sid))

@@ -21,7 +21,7 @@ use tidegraph_types::{Epoch, Gui, IndexDefinition, Mutation, Str, Value, Version
 const ROWS_A_CANDIDATE: u64 = 32;
 /// So few candidates are always looked at.
 const FEW: usize = 64;
-/// Candidates that are looked at under one taking of the lock.
+/// Candidates that are looked at under one epoch guard.
 const PIECE: usize = 64;
 /// Vertices that are put into an index at once.
 const FILLED_AT_ONCE: u32 = 1024;
@@ -277,7 +277,7 @@ impl Store {
             }
             let start = candidates.partition_point(|gui| gui.0 < position);
             for piece in candidates[start..].chunks(PIECE) {
-                let partition = self.lock_one(at, number)?;
+                let partition = &self.partitions[number];
                 let guard = pin();
                 piece.iter().for_each(|gui| partition.prefetch_index(*gui));
                 piece.iter().for_each(|gui| partition.prefetch_node(*gui));

@@ -1,67 +1,44 @@
-//! The partitions of one piece of a frontier, locked for reading.
+//! The partitions as one piece of a frontier reads them.
 
 use super::Store;
 use crate::partition::Partition;
 use crossbeam_epoch::{Guard, pin};
-use parking_lot::RwLockReadGuard;
-use smallvec::{SmallVec, smallvec};
 use tidegraph_apl::{At, Error};
 use tidegraph_types::{Gui, PartitionCount};
 
-/// Rows of a frontier that are answered under one taking of locks, so that a writer gets in between.
+/// Rows of a frontier that are answered under one epoch guard, so that what writers replaced can be freed in between.
 pub(super) const PIECE: usize = 1024;
 /// Rows that are looked up together, so that their cache misses overlap.
 pub(super) const GROUP: usize = 16;
 
-pub(super) struct Locked<'s> {
-    guards: SmallVec<[Option<RwLockReadGuard<'s, Partition>>; 16]>,
+/// A look at the partitions. Nobody waits for it: only the freeing of memory is put off while it lives.
+pub(super) struct Reading<'s> {
+    partitions: &'s [Partition],
     count: PartitionCount,
-    /// What the partitions retire is kept for as long as this lives.
     pub epoch: Guard,
 }
 
 impl Store {
-    /// Locks the partitions of some GUIs, in order of their numbers (which rules out a deadlock), and checks that each
-    /// can still answer at the version.
-    pub(super) fn lock(&self, at: At, guis: impl Iterator<Item = Gui>) -> Result<Locked<'_>, Error> {
-        let count = self.config.partitions;
-        let total = usize::from(count.get());
-        let mut wanted: SmallVec<[bool; 64]> = smallvec![false; total];
-        let mut missing = total;
-        for gui in guis {
-            let wanted = &mut wanted[usize::from(count.of(gui).0)];
-            missing -= usize::from(!std::mem::replace(wanted, true));
-            if missing == 0 {
-                break;
-            }
-        }
-        let mut guards = SmallVec::with_capacity(total);
-        for (partition, wanted) in self.partitions.iter().zip(wanted) {
-            guards.push(if wanted { Some(read_at(partition.read(), at)?) } else { None });
-        }
-        Ok(Locked { guards, count, epoch: pin() })
+    /// Begins to read. See [`Self::still_readable`] for the end.
+    pub(super) fn reading(&self) -> Reading<'_> {
+        Reading { partitions: &self.partitions, count: self.config.partitions, epoch: pin() }
     }
 
-    /// Locks one partition.
-    pub(super) fn lock_one(&self, at: At, number: usize) -> Result<RwLockReadGuard<'_, Partition>, Error> {
-        read_at(self.partitions[number].read(), at)
+    /// Whether everything that was read so far was as it was at a version: nothing of it was forgotten meanwhile.
+    /// A reader without a pin may be overtaken; what it read is thrown away then.
+    pub(super) fn still_readable(&self, at: At) -> Result<(), Error> {
+        let oldest = self.forgotten();
+        if at.version < oldest {
+            return Err(Error::TooOld { oldest, asked: at.version });
+        }
+        Ok(())
     }
 }
 
-fn read_at(guard: RwLockReadGuard<'_, Partition>, at: At) -> Result<RwLockReadGuard<'_, Partition>, Error> {
-    let oldest = guard.reclaimed();
-    if at.version < oldest {
-        return Err(Error::TooOld { oldest, asked: at.version });
-    }
-    Ok(guard)
-}
-
-impl Locked<'_> {
-    /// The partition of a GUI, which was among those that the locks were taken for.
+impl<'s> Reading<'s> {
+    /// The partition of a GUI.
     #[inline]
-    pub fn of(&self, gui: Gui) -> &Partition {
-        self.guards[usize::from(self.count.of(gui).0)]
-            .as_deref()
-            .expect("the partition of every row of the piece is locked")
+    pub fn of(&self, gui: Gui) -> &'s Partition {
+        &self.partitions[usize::from(self.count.of(gui).0)]
     }
 }

@@ -1,4 +1,4 @@
-//! The store of one graph: its partitions behind one lock each, the exception list, the counts, the versions.
+//! The store of one graph: its partitions, the exception list, the counts, the versions.
 //!
 //! `apply` writes, `read` implements APL; this file sets up, publishes, pins and forgets.
 
@@ -15,11 +15,12 @@ use crate::index::Indexes;
 use crate::partition::{Partition, Tally};
 use crate::versions::{Pin, Versions};
 use crate::{Memory, checkpoint};
-use parking_lot::{Mutex, RwLock};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{Error, Statistics};
 use tidegraph_platform::{Clock, Objects};
@@ -59,14 +60,16 @@ pub(crate) struct Counts {
 /// One graph in memory. Any number of threads read, one writes at a time.
 pub struct Store {
     config: StoreConfig,
-    partitions: Box<[RwLock<Partition>]>,
+    partitions: Box<[Partition]>,
     /// Ids that do not live under their plain hash. Small: collisions only.
-    exceptions: RwLock<FxHashMap<Str, Gui>>,
+    exceptions: ArcSwap<FxHashMap<Str, Gui>>,
     counts: Mutex<Counts>,
     indexes: Indexes,
     versions: Arc<Versions>,
     /// The version of the newest batch; the lock makes writers take turns.
     applied: Mutex<Version>,
+    /// Versions below this one may have been forgotten.
+    forgotten: AtomicU64,
     /// The partition that forgets next.
     turn: AtomicUsize,
 }
@@ -91,14 +94,15 @@ impl Store {
     pub(crate) fn at(config: StoreConfig, version: Version) -> Self {
         let count = config.partitions.get();
         let now = config.clock.now();
-        let mut partitions: Vec<RwLock<Partition>> = Vec::new();
-        partitions.resize_with(usize::from(count), RwLock::default);
-        for partition in &mut partitions {
-            partition.get_mut().reclaim(version, 0);
+        let mut partitions: Vec<Partition> = Vec::new();
+        partitions.resize_with(usize::from(count), Partition::default);
+        for partition in &partitions {
+            partition.open().reclaim(version, 0);
         }
         Self {
             partitions: partitions.into_boxed_slice(),
-            exceptions: RwLock::default(),
+            exceptions: ArcSwap::default(),
+            forgotten: AtomicU64::new(version.0),
             counts: Mutex::default(),
             indexes: Indexes::default(),
             versions: Arc::new(Versions::new(version, config.window, now)),
@@ -162,13 +166,15 @@ impl Store {
         const PIECE: usize = 4096;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.partitions.len();
         let partition = &self.partitions[turn];
-        if !partition.read().has_to_reclaim(oldest) {
+        // Readers look at this after they have read: it moves before anything is forgotten.
+        self.forgotten.fetch_max(oldest.0, Ordering::AcqRel);
+        if !partition.open().has_to_reclaim(oldest) {
             return 0;
         }
         let mut done = 0;
         while done < budget {
             let piece = (budget - done).min(PIECE);
-            let now = partition.write().reclaim(oldest, piece);
+            let now = partition.open().reclaim(oldest, piece);
             done += now;
             if now < piece {
                 break;
@@ -222,7 +228,7 @@ impl Store {
     pub fn memory(&self) -> Memory {
         let mut memory = Memory::default();
         for partition in &self.partitions {
-            partition.read().add_memory(&mut memory);
+            partition.add_memory(&mut memory);
         }
         memory.indexes += self.indexes.bytes();
         memory
@@ -231,11 +237,21 @@ impl Store {
     /// The exception list, in no particular order.
     #[must_use]
     pub fn exceptions(&self) -> Vec<(Str, Gui)> {
-        self.exceptions.read().iter().map(|(id, gui)| (id.clone(), *gui)).collect()
+        self.exceptions.load().iter().map(|(id, gui)| (id.clone(), *gui)).collect()
     }
 
-    pub(crate) fn set_exceptions(&self, exceptions: &[(Str, Gui)]) {
-        self.exceptions.write().extend(exceptions.iter().cloned());
+    pub(crate) fn add_exceptions(&self, exceptions: &[(Str, Gui)]) {
+        // The whole list anew: it is short, and readers go on with the one that they have.
+        self.exceptions.rcu(|old| {
+            let mut new = FxHashMap::clone(old);
+            new.extend(exceptions.iter().cloned());
+            new
+        });
+    }
+
+    /// Versions below this one may have been forgotten somewhere.
+    pub(crate) fn forgotten(&self) -> Version {
+        Version(self.forgotten.load(Ordering::Acquire))
     }
 
     /// Writes an image of a version into object storage while reads and writes go on. See [`checkpoint`].
@@ -249,7 +265,7 @@ impl Store {
         checkpoint::write(self, version, objects, prefix, meta)
     }
 
-    pub(crate) fn partitions(&self) -> &[RwLock<Partition>] {
+    pub(crate) fn partitions(&self) -> &[Partition] {
         &self.partitions
     }
 }

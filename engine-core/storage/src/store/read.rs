@@ -1,7 +1,7 @@
 //! Answers to APL requests, except scans.
 
 use super::Store;
-use super::locked::{GROUP, Locked, PIECE};
+use super::locked::{GROUP, PIECE, Reading};
 use crate::adjacency::{Links, List};
 use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
 use crate::properties::{self, Row};
@@ -14,7 +14,7 @@ use tidegraph_apl::{
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
 use tidegraph_types::{Direction, Edge, Gui, Sid, Str};
 
-/// Rows that an expansion appends under one taking of locks.
+/// Rows that an expansion appends under one epoch guard.
 const PIECE_ROWS: usize = 1 << 16;
 /// Salts that are tried to find the one of an exception; with 64 bits the second is never needed in practice.
 const MOST_SALTS: u64 = 1024;
@@ -32,9 +32,9 @@ struct Group<'l> {
 
 impl<'l> Group<'l> {
     /// Looks up a group of vertices; the misses of all of them overlap.
-    fn find(locked: &'l Locked<'_>, guis: &[Gui]) -> Self {
+    fn find(reading: &'l Reading<'_>, guis: &[Gui]) -> Self {
         let mut at: SmallVec<[(&Partition, u32); GROUP]> = SmallVec::new();
-        at.extend(guis.iter().map(|&gui| (locked.of(gui), NO_SLOT)));
+        at.extend(guis.iter().map(|&gui| (reading.of(gui), NO_SLOT)));
         if guis.len() > 1 {
             for ((partition, _), &gui) in at.iter().zip(guis) {
                 partition.prefetch_index(gui);
@@ -91,14 +91,14 @@ impl Store {
     /// The place of an id that collides, or whose salt is not the plain one.
     fn place_salted(&self, at: At, id: &Str, least: u64) -> Result<(Gui, u64), Error> {
         let hasher = self.config.hasher;
-        let lock = |gui: Gui| self.lock_one(at, usize::from(self.config.partitions.of(gui).0));
+        let partition = |gui: Gui| &self.partitions[self.number(gui)];
         let mut salt = least;
         // An id on the exception list stays at its salted GUI, or it would not be found again; unless it had not
         // collided yet at the version.
-        let exception = self.exceptions.read().get(id).copied();
+        let exception = self.exceptions.load().get(id).copied();
         if let Some(salted) = exception {
             let plain = hasher.gui(id);
-            if least == 0 && lock(plain)?.slot_with_id(plain, id, at.version, &pin()).is_some() {
+            if least == 0 && partition(plain).slot_with_id(plain, id, at.version, &pin()).is_some() {
                 return Ok((plain, 0));
             }
             salt = (salt..salt + MOST_SALTS)
@@ -107,7 +107,7 @@ impl Store {
         }
         loop {
             let gui = hasher.salted(id, salt);
-            if lock(gui)?.is_free_for(gui, id, at.version, &pin()) {
+            if partition(gui).is_free_for(gui, id, at.version, &pin()) {
                 return Ok((gui, salt));
             }
             salt += 1;
@@ -121,27 +121,27 @@ impl Apl for Store {
         for piece in ids.chunks(PIECE) {
             let plain: Vec<Gui> = piece.iter().map(|id| self.config.hasher.gui(id)).collect();
             // The exception list first; the plain hash too, where the id may have lived before it collided.
-            let exceptions = self.exceptions.read();
+            let exceptions = self.exceptions.load();
             let salted: Vec<Option<Gui>> = if exceptions.is_empty() {
                 Vec::new()
             } else {
                 piece.iter().map(|id| exceptions.get(id).copied()).collect()
             };
             drop(exceptions);
-            let locked = self.lock(at, plain.iter().copied().chain(salted.iter().flatten().copied()))?;
+            let reading = self.reading();
             for (index, guis) in plain.chunks(GROUP).enumerate() {
-                Group::find(&locked, guis).prefetch_rows(properties::Want::ID, &locked.epoch);
+                Group::find(&reading, guis).prefetch_rows(properties::Want::ID, &reading.epoch);
                 for (row, &gui) in (index * GROUP..).zip(guis) {
                     let id = &piece[row];
                     let salted = salted.get(row).copied().flatten();
                     let is_there = |gui: &Gui| {
-                        locked.of(*gui).slot_with_id(*gui, id, at.version, &locked.epoch).is_some()
+                        reading.of(*gui).slot_with_id(*gui, id, at.version, &reading.epoch).is_some()
                     };
                     out.push(salted.into_iter().chain([gui]).find(is_there));
                 }
             }
         }
-        Ok(())
+        self.still_readable(at)
     }
 
     fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
@@ -151,9 +151,9 @@ impl Apl for Store {
             let mut found: Vec<EdgeIdEntry> = Vec::new();
             let mut candidates: Vec<(usize, Gui, Sid, bool)> = Vec::new();
             let hashes: Vec<Gui> = piece.iter().map(|id| self.config.hasher.edge_id(id)).collect();
-            let locked = self.lock(at, hashes.iter().copied())?;
+            let reading = self.reading();
             for (row, (id, &hash)) in piece.iter().zip(&hashes).enumerate() {
-                locked.of(hash).edge_id_candidates(hash.0, &mut found);
+                reading.of(hash).edge_id_candidates(hash.0, &mut found);
                 candidates.extend(found.drain(..).map(|entry| (row, entry.source, entry.sid, true)));
                 if let Some((source, sid)) = parse_generated_edge_id(id)
                     // Only the canonical spelling is an id.
@@ -162,23 +162,23 @@ impl Apl for Store {
                     candidates.push((row, source, sid, false));
                 }
             }
-            drop(locked);
+            drop(reading);
             let first = out.len();
             out.resize(first + piece.len(), None);
             if candidates.is_empty() {
                 continue;
             }
-            let locked = self.lock(at, candidates.iter().map(|(_, source, _, _)| *source))?;
+            let reading = self.reading();
             for (row, source, sid, chosen) in candidates {
                 let answer = &mut out[first + row];
                 // A chosen id goes before a generated one of the same text.
                 if answer.is_none() {
                     let id = chosen.then_some(piece[row].as_str());
-                    *answer = locked.of(source).find_edge_with_id(source, sid, id, at.version);
+                    *answer = reading.of(source).find_edge_with_id(source, sid, id, at.version);
                 }
             }
         }
-        Ok(())
+        self.still_readable(at)
     }
 
     fn place(&self, at: At, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<(), Error> {
@@ -187,28 +187,29 @@ impl Apl for Store {
             let plain: Vec<Gui> = piece.iter().map(|(id, _)| self.config.hasher.gui(id)).collect();
             // Almost all ids are where their plain hash says, or would be.
             let known: Vec<bool> = {
-                let exceptions = self.exceptions.read();
+                let exceptions = self.exceptions.load();
                 piece.iter().map(|(id, salt)| *salt > 0 || exceptions.contains_key(id)).collect()
             };
             let first = out.len();
-            let locked = self.lock(at, plain.iter().copied())?;
+            let reading = self.reading();
             for (index, guis) in plain.chunks(GROUP).enumerate() {
-                Group::find(&locked, guis).prefetch_rows(properties::Want::ID, &locked.epoch);
+                Group::find(&reading, guis).prefetch_rows(properties::Want::ID, &reading.epoch);
                 for (row, &gui) in (index * GROUP..).zip(guis) {
                     let id = &piece[row].0;
-                    let free = !known[row] && locked.of(gui).is_free_for(gui, id, at.version, &locked.epoch);
+                    let free =
+                        !known[row] && reading.of(gui).is_free_for(gui, id, at.version, &reading.epoch);
                     // What stays at this salt is looked at below.
                     out.push((gui, if free { 0 } else { u64::MAX }));
                 }
             }
-            drop(locked);
+            drop(reading);
             for (answer, (id, least)) in out[first..].iter_mut().zip(piece) {
                 if answer.1 == u64::MAX {
                     *answer = self.place_salted(at, id, *least)?;
                 }
             }
         }
-        Ok(())
+        self.still_readable(at)
     }
 
     fn vertices(
@@ -221,13 +222,13 @@ impl Apl for Store {
         self.versions.check(at.version)?;
         let want = properties::Want { id: read.ids, properties: &read.properties };
         for piece in frontier.chunks(PIECE) {
-            let locked = self.lock(at, piece.iter().copied())?;
+            let reading = self.reading();
             for group in piece.chunks(GROUP) {
-                let group = Group::find(&locked, group);
-                group.prefetch_rows(want, &locked.epoch);
+                let group = Group::find(&reading, group);
+                group.prefetch_rows(want, &reading.epoch);
                 for (partition, slot) in group.at {
                     let row = (slot != NO_SLOT)
-                        .then(|| partition.read_vertex(slot, at.version, want, &locked.epoch))
+                        .then(|| partition.read_vertex(slot, at.version, want, &reading.epoch))
                         .flatten();
                     out.present.push(row.is_some());
                     if read.ids {
@@ -246,25 +247,25 @@ impl Apl for Store {
                 }
             }
         }
-        Ok(())
+        self.still_readable(at)
     }
 
     fn edges(&self, at: At, read: &EdgeRead, frontier: &[Edge], out: &mut EdgeRows) -> Result<(), Error> {
         self.versions.check(at.version)?;
         let want = properties::Want { id: read.ids, properties: &read.properties };
         for piece in frontier.chunks(PIECE) {
-            let locked = self.lock(at, piece.iter().map(|edge| edge.source))?;
+            let reading = self.reading();
             for group in piece.chunks(GROUP) {
                 if group.len() > 1 {
                     for edge in group {
-                        locked.of(edge.source).prefetch_edge_index(edge.sid);
+                        reading.of(edge.source).prefetch_edge_index(edge.sid);
                     }
                     for edge in group {
-                        locked.of(edge.source).prefetch_edge(edge.sid, want, &locked.epoch);
+                        reading.of(edge.source).prefetch_edge(edge.sid, want, &reading.epoch);
                     }
                 }
                 for edge in group {
-                    let row = locked.of(edge.source).read_edge(edge, at.version, want, &locked.epoch);
+                    let row = reading.of(edge.source).read_edge(edge, at.version, want, &reading.epoch);
                     out.present.push(row.is_some());
                     if read.ids {
                         out.ids.push(match &row {
@@ -284,7 +285,7 @@ impl Apl for Store {
                 }
             }
         }
-        Ok(())
+        self.still_readable(at)
     }
 
     fn expand(
@@ -301,11 +302,11 @@ impl Apl for Store {
         let mut place = Place::from_offset(from.offset);
         while row < frontier.len() {
             let piece = &frontier[row..frontier.len().min(row + PIECE)];
-            let locked = self.lock(at, piece.iter().copied())?;
+            let reading = self.reading();
             let guard = &pin();
             let want = want(at, request, limit.min(out.len() + PIECE_ROWS));
             'piece: for group in piece.chunks(GROUP) {
-                let group = Group::find(&locked, group);
+                let group = Group::find(&reading, group);
                 group.prefetch_adjacency(request.direction, guard);
                 for (partition, slot) in group.at {
                     let next = (slot != NO_SLOT)
@@ -316,6 +317,7 @@ impl Apl for Store {
                     if out.len() >= want.limit {
                         // Either the answer is full, or it is time to let a writer in.
                         if out.len() >= limit && row < frontier.len() {
+                            self.still_readable(at)?;
                             return Ok(Some(Cursor { row: row as u32, offset: place.to_offset() }));
                         }
                         break 'piece;
@@ -323,6 +325,7 @@ impl Apl for Store {
                 }
             }
         }
+        self.still_readable(at)?;
         Ok(None)
     }
 
@@ -330,10 +333,10 @@ impl Apl for Store {
         self.versions.check(at.version)?;
         let want = want(at, request, usize::MAX);
         for piece in frontier.chunks(PIECE) {
-            let locked = self.lock(at, piece.iter().copied())?;
+            let reading = self.reading();
             let guard = &pin();
             for group in piece.chunks(GROUP) {
-                let group = Group::find(&locked, group);
+                let group = Group::find(&reading, group);
                 group.prefetch_adjacency(request.direction, guard);
                 let degree = |(partition, slot): &(&Partition, u32)| {
                     if *slot == NO_SLOT { 0 } else { partition.degree(*slot, &want, guard) }
@@ -341,7 +344,7 @@ impl Apl for Store {
                 out.extend(group.at.iter().map(degree));
             }
         }
-        Ok(())
+        self.still_readable(at)
     }
 
     fn scan_vertices(

@@ -1,4 +1,4 @@
-//! Scans over all vertices or edges, partition after partition, a few pages or slots under each taking of the lock.
+//! Scans over all vertices or edges, partition after partition, a few pages or slots under each epoch guard.
 
 use super::Store;
 use crate::partition::Filter;
@@ -7,11 +7,11 @@ use crossbeam_epoch::pin;
 use tidegraph_apl::{At, EdgeScan, Error, ScanCursor, VertexScan};
 use tidegraph_types::{Edge, Gui};
 
-/// Pages that are looked at under one taking of the lock.
+/// Pages that are looked at under one epoch guard.
 const PIECE_PAGES: u32 = 16;
-/// Slots that are looked at under one taking of the lock.
+/// Slots that are looked at under one epoch guard.
 const PIECE_SLOTS: u32 = 4096;
-/// Edges that are answered under one taking of the lock.
+/// Edges that are answered under one epoch guard.
 const PIECE_EDGES: usize = 1 << 16;
 
 impl Store {
@@ -33,7 +33,7 @@ impl Store {
             // Sets have other numbers in each partition.
             let mut pages = Scan::new(&scan.labels, &scan.predicates);
             loop {
-                let partition = self.lock_one(at, number)?;
+                let partition = &self.partitions[number];
                 let guard = pin();
                 let table = partition.rows();
                 let end = page.saturating_add(PIECE_PAGES).min(table.end());
@@ -41,6 +41,7 @@ impl Store {
                     pages.prefetch(table, page + 1, &guard);
                     if let Some(next) = pages.page(table, page, row, at.version, &guard, limit, out) {
                         let position = u64::from(page) * ROWS as u64 + next as u64;
+                        self.still_readable(at)?;
                         return Ok(Some(ScanCursor { partition: number as u16, position, by_index: false }));
                     }
                     (page, row) = (page + 1, 0);
@@ -51,6 +52,7 @@ impl Store {
             }
             (page, row) = (0, 0);
         }
+        self.still_readable(at)?;
         Ok(None)
     }
 
@@ -68,7 +70,7 @@ impl Store {
         let (mut slot, mut after) = ((from.position >> 32) as u32, from.position as u32);
         for number in usize::from(from.partition)..self.partitions.len() {
             loop {
-                let partition = self.lock_one(at, number)?;
+                let partition = &self.partitions[number];
                 let guard = &crossbeam_epoch::pin();
                 let pause = limit.min(out.len().saturating_add(PIECE_EDGES));
                 let end = slot.saturating_add(PIECE_SLOTS).min(partition.end());
@@ -88,6 +90,7 @@ impl Store {
                 }
                 if out.len() >= limit {
                     let position = u64::from(slot) << 32 | u64::from(after);
+                    self.still_readable(at)?;
                     return Ok(Some(ScanCursor { partition: number as u16, position, by_index: false }));
                 }
                 if slot >= partition.end() {
@@ -96,6 +99,7 @@ impl Store {
             }
             (slot, after) = (0, 0);
         }
+        self.still_readable(at)?;
         Ok(None)
     }
 }

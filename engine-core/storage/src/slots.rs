@@ -1,0 +1,127 @@
+//! Slots: records of one kind addressed by a 32-bit number, which readers reach without a lock.
+//!
+//! Roles: readers turn a number that an index gave them into a record; the one writer takes free slots, fills them, and
+//! lets an index name them. A slot that is given back is handed out again only when every reader of now is gone, so
+//! that one who has its number sees either the old record or the same one emptied, never another one half filled.
+//!
+//! What must never happen: a record that moves; a slot in use twice.
+
+use crate::arena::Limbo;
+use crate::virtual_array::{VirtualArray, ZeroValid};
+use crossbeam_epoch::Guard;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Most records of one kind in a partition.
+const MOST: usize = 1 << 28;
+
+/// The records. See the module.
+pub(crate) struct Slots<T> {
+    records: VirtualArray<T>,
+    end: AtomicU32,
+}
+
+/// What the writer knows of free slots.
+#[derive(Debug, Default)]
+pub(crate) struct FreeSlots {
+    free: Vec<u32>,
+    limbo: Limbo<u32>,
+}
+
+impl<T: ZeroValid> Default for Slots<T> {
+    fn default() -> Self {
+        Self { records: VirtualArray::new(MOST), end: AtomicU32::new(0) }
+    }
+}
+
+impl<T: ZeroValid> Slots<T> {
+    /// One more than the highest slot ever used.
+    #[inline]
+    pub fn end(&self) -> u32 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// Bytes of the records themselves (what they hold elsewhere is not in it).
+    pub fn bytes(&self) -> usize {
+        self.end() as usize * size_of::<T>()
+    }
+
+    #[inline]
+    pub fn get(&self, slot: u32) -> &T {
+        self.records.get(slot as usize)
+    }
+
+    /// Asks the processor to fetch a record.
+    #[inline]
+    pub fn prefetch(&self, slot: u32) {
+        self.records.prefetch(slot as usize);
+    }
+
+    /// A slot that nobody looks at. Its record is zero, or what was left in it when it was given back.
+    ///
+    /// Panics when the machine has no room for more: the writer cannot refuse what is durable already.
+    pub fn take(&self, free: &mut FreeSlots) -> u32 {
+        while let Some(slots) = free.limbo.pop() {
+            free.free.extend(slots);
+        }
+        if let Some(slot) = free.free.pop() {
+            return slot;
+        }
+        self.records.reserve().unwrap_or_else(|error| panic!("no record can be made: {error}"));
+        let slot = self.end.load(Ordering::Relaxed);
+        assert!((slot as usize) < self.records.capacity(), "no room for more than {slot} records");
+        self.end.store(slot + 1, Ordering::Release);
+        slot
+    }
+
+    /// Gives a slot back that no index names any more.
+    pub fn give_back(&self, free: &mut FreeSlots, slot: u32, guard: &Guard) {
+        free.limbo.push(slot, guard);
+    }
+}
+
+impl FreeSlots {
+    /// Bytes of the lists.
+    pub fn bytes(&self) -> usize {
+        self.free.capacity() * 4
+    }
+
+    /// Lets what was given back so far become free when the readers of now are gone.
+    pub fn seal(&mut self, guard: &Guard) {
+        self.limbo.seal(guard);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossbeam_epoch::pin;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn a_slot_is_free_again_only_when_its_readers_are_gone() {
+        let (slots, mut free) = (Slots::<AtomicU64>::default(), FreeSlots::default());
+        for n in 0..10 {
+            let slot = slots.take(&mut free);
+            assert_eq!(slot, n);
+            slots.get(slot).store(u64::from(n) + 100, Ordering::Relaxed);
+        }
+        let address = std::ptr::from_ref(slots.get(3));
+        {
+            let reader = pin();
+            slots.give_back(&mut free, 7, &reader);
+            free.seal(&reader);
+            for _ in 0..50 {
+                pin().flush();
+                assert_eq!(slots.take(&mut free), slots.end() - 1, "slot 7 is being read");
+            }
+        }
+        let again = (0..10_000).find(|_| {
+            pin().flush();
+            std::thread::yield_now();
+            slots.take(&mut free) == 7
+        });
+        assert!(again.is_some(), "slot 7 was never free again");
+        assert_eq!(slots.get(3).load(Ordering::Relaxed), 103);
+        assert_eq!(std::ptr::from_ref(slots.get(3)), address);
+    }
+}
