@@ -355,7 +355,10 @@ impl Apl for Store {
         out: &mut Vec<Gui>,
     ) -> Result<Option<ScanCursor>, Error> {
         match self.scan_indexes(at, scan, from, out)? {
-            Some(answered) => Ok(answered),
+            Some(answered) => {
+                self.still_readable(at)?;
+                Ok(answered)
+            }
             None => self.scan_rows(at, scan, from, self.partitions.len(), out),
         }
     }
