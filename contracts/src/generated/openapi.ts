@@ -458,7 +458,7 @@ export interface components {
          */
         "rejected-row.schema": {
             /** @enum {string} */
-            errorCode: "PARSING_ERROR" | "FROM_OR_TO_VERTEX_ARE_MISSING" | "ID_ASSIGNED_TO_MULTIPLE_EDGES" | "SINGLE_CARDINALITY_VIOLATION" | "FILE_MODIFICATION_OR_DELETION_ERROR" | "S3_ACCESS_DENIED_ERROR" | "INTERNAL_ERROR";
+            errorCode: "PARSING_ERROR" | "FROM_OR_TO_VERTEX_ARE_MISSING" | "ID_ASSIGNED_TO_MULTIPLE_EDGES" | "SINGLE_CARDINALITY_VIOLATION" | "UNIQUE_CONSTRAINT_VIOLATION" | "FILE_MODIFICATION_OR_DELETION_ERROR" | "S3_ACCESS_DENIED_ERROR" | "INTERNAL_ERROR";
             /** @description the reason, with the value in it */
             errorMessage: string;
             /** @description URI of the file */

@@ -115,6 +115,12 @@ pub trait Apl: Send + Sync {
         out: &mut Vec<Edge>,
     ) -> Result<Option<ScanCursor>, Error>;
 
+    /// Labels with property keys under which no two vertices of the label may have one value. The newest: whoever read
+    /// before a change of them is refused at its commit.
+    fn unique_keys(&self) -> Vec<(Token, Token)> {
+        Vec::new()
+    }
+
     /// Counts for the planner: cheap, and near the truth rather than exact.
     fn statistics(&self) -> Statistics;
 }

@@ -6,7 +6,7 @@
 //! neither, so after a start, also one in the middle of filling, all of them are filled before the graph is served.
 //!
 //! A constraint is such an index. When it is complete, the definition is committed once more: every transaction that
-//! writes vertices reads [`Key::schema`], so whoever did not know of the complete index is refused and looks again. Then
+//! writes vertices reads [`Key::constraints`], so whoever did not know of the complete index is refused and looks again. Then
 //! the vertices that are there are checked, and if two share a value the constraint is dropped and the command refused.
 //!
 //! What must never happen: a constraint that was answered and does not hold.
@@ -104,7 +104,7 @@ fn enforce(store: &Store, sequencer: &Sequencer, definition: &IndexDefinition) -
     let Some(Duplicate { ids: [a, b], value }) = store.duplicate(&definition.name)? else { return Ok(()) };
     let name = &definition.name;
     let drop = vec![Mutation::DropIndex { name: name.clone() }];
-    let write_keys = vec![Key::schema()];
+    let write_keys = vec![Key::schema(), Key::constraints()];
     sequencer.commit(CommitRequest { write_keys, mutations: drop, ..CommitRequest::default() })?;
     let of = |token| sequencer.name(token).unwrap_or_default();
     let message = format!(
@@ -113,7 +113,7 @@ fn enforce(store: &Store, sequencer: &Sequencer, definition: &IndexDefinition) -
         show(&value),
         of(definition.key),
     );
-    Err(Error::new(ErrorCode::ConstraintViolation, message))
+    Err(Error::new(ErrorCode::UniqueViolation, message))
 }
 
 /// Fills all indexes of a graph that is not served yet, and drops the constraints whose making a crash broke off and
@@ -122,7 +122,7 @@ pub(crate) fn complete_all(store: &Store, sequencer: &Sequencer) -> Result<(), E
     store.fill_indexes(&|| false)?;
     for index in store.indexes().iter().filter(|index| index.definition.unique) {
         match enforce(store, sequencer, &index.definition) {
-            Err(error) if error.code() == ErrorCode::ConstraintViolation => {
+            Err(error) if error.code() == ErrorCode::UniqueViolation => {
                 tracing::warn!(%error, "the constraint was not complete, and is dropped");
             }
             other => other?,
@@ -138,10 +138,14 @@ fn find(store: &Store, name: &str) -> (Version, Option<IndexState>) {
 }
 
 fn commit(sequencer: &Sequencer, read_version: Version, mutation: Mutation) -> Result<Version, Error> {
-    let keys = vec![Key::schema()];
+    let read_keys = vec![Key::schema()];
+    let unique = match &mutation {
+        Mutation::DefineIndex { index } => index.unique,
+        _ => true,
+    };
+    let write_keys = if unique { vec![Key::schema(), Key::constraints()] } else { read_keys.clone() };
     let mutations = vec![mutation];
-    let request = CommitRequest { read_version, read_keys: keys.clone(), write_keys: keys, mutations };
-    Ok(sequencer.commit(request)?)
+    Ok(sequencer.commit(CommitRequest { read_version, read_keys, write_keys, mutations })?)
 }
 
 /// A value for a message, cut when it is long.
@@ -165,9 +169,6 @@ impl Database {
     /// Carries out a command.
     pub(crate) fn schema(&self, command: &SchemaCommand, watch: &Watch<'_>) -> Result<Answer, Error> {
         match command {
-            SchemaCommand::Create { unique: true, .. } => {
-                Err(Error::new(ErrorCode::UnsupportedOperation, "not supported yet: CREATE CONSTRAINT"))
-            }
             SchemaCommand::Create { name, label, key, unique, if_not_exists } => {
                 self.create_index(name.as_ref(), [label, key], *unique, *if_not_exists, watch)
             }

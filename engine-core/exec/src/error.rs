@@ -47,6 +47,18 @@ pub enum Error {
         /// How many edges.
         edges: u64,
     },
+    /// Two vertices would have one value where it must be unique.
+    #[error("vertices {ids:?} of label `{label}` would both have {value} for `{key}`, which is unique")]
+    NotUnique {
+        /// The label.
+        label: Str,
+        /// The property key.
+        key: Str,
+        /// The value, as text.
+        value: String,
+        /// The vertices.
+        ids: [Str; 2],
+    },
     /// A write to an element that is gone.
     #[error("{place}: {element} was deleted or does not exist")]
     Gone {
@@ -100,6 +112,7 @@ impl Error {
             Self::VertexExists(_) | Self::EdgeExists(_) | Self::VertexHasEdges { .. } => {
                 ErrorCode::ConstraintViolation
             }
+            Self::NotUnique { .. } => ErrorCode::UniqueViolation,
             Self::Plan(_) => ErrorCode::Internal,
         }
     }

@@ -16,6 +16,7 @@ mod keys;
 mod overlay;
 mod pending;
 mod scan;
+mod unique;
 mod write;
 
 pub use commit::Counters;

@@ -21,6 +21,8 @@ pub enum Code {
     EdgeIdReused,
     /// A single-cardinality property has another value already.
     SingleCardinality,
+    /// Two vertices would have one value where a constraint says that it is unique.
+    NotUnique,
     /// A file could not be read to its end, or is gone.
     File,
     /// The object store refused the credentials.
@@ -38,6 +40,7 @@ impl Code {
             Self::MissingVertex => "FROM_OR_TO_VERTEX_ARE_MISSING",
             Self::EdgeIdReused => "ID_ASSIGNED_TO_MULTIPLE_EDGES",
             Self::SingleCardinality => "SINGLE_CARDINALITY_VIOLATION",
+            Self::NotUnique => "UNIQUE_CONSTRAINT_VIOLATION",
             Self::File => "FILE_MODIFICATION_OR_DELETION_ERROR",
             Self::AccessDenied => "S3_ACCESS_DENIED_ERROR",
             Self::Internal => "INTERNAL_ERROR",

@@ -178,11 +178,13 @@ impl Owner {
 
     fn form_load(&mut self, group: &mut Group, load: LoadCommit, reply: Reply<Version>) {
         let read_version = load.read_version;
-        let checked =
-            self.check_version(read_version).and_then(|()| match self.keys.load_conflict(read_version) {
+        let checked = self.check_version(read_version).and_then(|()| {
+            let other = || self.keys.conflict(&load.read_keys, read_version);
+            match self.keys.load_conflict(read_version).or_else(other) {
                 Some(written) => Err(Error::Conflict { read_version, written }),
                 None => Ok(()),
-            });
+            }
+        });
         if let Err(error) = checked {
             reply.send(Err(error));
             return;

@@ -2,7 +2,7 @@
 
 use crate::{Error, SequencerConfig};
 use crossbeam_channel::Sender;
-use tidegraph_types::{CommitRequest, Mutation, PropertyWrite, Str, Token, Value, Version};
+use tidegraph_types::{CommitRequest, Key, Mutation, PropertyWrite, Str, Token, Value, Version};
 
 /// A bulk load that is to become visible.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,6 +13,8 @@ pub struct LoadCommit {
     pub segments: Vec<String>,
     /// The version at which the load checked its input.
     pub read_version: Version,
+    /// What it checked besides vertices, edge ids and salted GUIs.
+    pub read_keys: Vec<Key>,
 }
 
 /// What a caller who waits is told.

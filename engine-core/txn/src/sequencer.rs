@@ -109,7 +109,7 @@ impl Sequencer {
     }
 
     /// Makes a bulk load visible; answers its version. [`Error::Conflict`] when, since its read version, a transaction
-    /// deleted a vertex, made an edge with an id of the user's or added an exception, or another load was committed:
+    /// deleted a vertex, made an edge with an id of the user's, added an exception or wrote one of its read keys, or another load was committed:
     /// what the load checked may no longer hold.
     pub fn commit_load(&self, load: LoadCommit) -> Result<Version, Error> {
         self.ask(|reply| Request::Load { load, reply })

@@ -176,7 +176,7 @@ fn loads_and_transactions() {
     let (sequencer, _) = in_memory();
     let load = |read_version| {
         let (load_id, segments) = ("load-1".to_owned(), vec!["s/0".to_owned()]);
-        sequencer.commit_load(LoadCommit { load_id, segments, read_version })
+        sequencer.commit_load(LoadCommit { load_id, segments, read_version, read_keys: vec![] })
     };
     let write = |mutation| {
         let mut write = request(Version(0), &[], &[]);

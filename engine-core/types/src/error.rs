@@ -62,6 +62,8 @@ codes! {
     InvalidArgument => "InvalidArgumentException", Invalid, 400;
     /// The write would break a rule of the graph (a second vertex of one id, a vertex deleted with edges).
     ConstraintViolation => "ConstraintViolationException", Invalid, 400;
+    /// Two vertices would have one value where a constraint says that it is unique.
+    UniqueViolation => "UniqueConstraintViolationException", Invalid, 400;
     /// The request lacks the service's token.
     AccessDenied => "AccessDeniedException", Invalid, 403;
     /// No such path or load.

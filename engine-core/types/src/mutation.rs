@@ -1,6 +1,7 @@
 //! What a transaction asks the sequencer to commit: logical changes, and the keys it read and wrote.
 
 use crate::{Cardinality, Edge, Gui, Sid, Str, Token, Value, Version};
+use std::hash::{Hash, Hasher};
 
 /// One value written to one property key.
 #[derive(Clone, PartialEq, Debug)]
@@ -190,16 +191,24 @@ impl Key {
         Self::of(8, label.map_or(0, |t| u64::from(t.0) + 1), 0)
     }
 
-    /// Which indexes and constraints there are. Whoever writes vertices read it.
+    /// Which indexes there are. Written and read by whoever makes or drops one.
     #[must_use]
     pub fn schema() -> Key {
         Self::of(9, 0, 0)
     }
 
-    /// That a vertex of a label has a value, of which a hash is given, under a key that must be unique.
+    /// That a vertex of a label has a value under a key that must be unique. Equal values have equal keys.
     #[must_use]
-    pub fn unique(label: Token, key: Token, value: u64) -> Key {
-        Self::of(10, u64::from(label.0) << 32 | u64::from(key.0), value)
+    pub fn unique(label: Token, key: Token, value: &Value) -> Key {
+        let mut hasher = xxhash_rust::xxh3::Xxh3Default::new();
+        value.hash(&mut hasher);
+        Self::of(10, u64::from(label.0) << 32 | u64::from(key.0), hasher.finish())
+    }
+
+    /// Which constraints there are. Read by whoever writes vertices.
+    #[must_use]
+    pub fn constraints() -> Key {
+        Self::of(12, 0, 0)
     }
 
     /// That any vertex of a label got a value under a key that must be unique. Transactions write it and do not read it.

@@ -5,11 +5,12 @@ use super::target::GraphTarget;
 use super::{Format, KEPT_ERRORS, Shared};
 use crate::Error;
 use std::sync::atomic::Ordering;
+use tidegraph_apl::Apl;
 use tidegraph_load::run::{self, Config, Control, Outcome, Progress, Status};
 use tidegraph_load::source::Source;
 use tidegraph_load::{Dialect, Options};
 use tidegraph_txn::LoadCommit;
-use tidegraph_types::ErrorCode;
+use tidegraph_types::{ErrorCode, Key};
 
 /// How often a load is checked again after a transaction went over what it had checked.
 const MOST_CHECKS: u32 = 8;
@@ -137,7 +138,11 @@ impl Shared {
         let _together = self.commit.lock();
         if !outcome.segments.is_empty() {
             let segments = outcome.segments.iter().map(|s| s.object.clone()).collect();
-            let commit = LoadCommit { load_id: job.id().to_owned(), segments, read_version };
+            // Those that the load checked, or else the constraints have changed since.
+            let unique = self.store.unique_keys().into_iter();
+            let mut read_keys = vec![Key::constraints()];
+            read_keys.extend(unique.map(|(label, key)| Key::any_unique(label, key)));
+            let commit = LoadCommit { load_id: job.id().to_owned(), segments, read_version, read_keys };
             job.committed(self.sequencer.commit_load(commit)?);
         }
         job.done(outcome.done().map(ToString::to_string).collect());

@@ -1,7 +1,10 @@
 //! What a load asks of the embedded graph.
 
 use std::ops::Range;
-use tidegraph_apl::{Apl, At, EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
+use tidegraph_apl::{
+    Apl, At, EdgeRead, EdgeRows, Projection, PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows,
+    VertexScan,
+};
 use tidegraph_load::Error;
 use tidegraph_load::run::{Found, LoadTarget};
 use tidegraph_storage::Store;
@@ -94,6 +97,30 @@ impl LoadTarget for GraphTarget<'_> {
             rows.cells_of(row).iter().filter(|cell| cell.key == *key).map(|cell| cell.value.clone()).collect()
         };
         Ok(wanted.iter().enumerate().map(values).collect())
+    }
+
+    fn unique_keys(&self) -> Vec<(Token, Token)> {
+        self.store.unique_keys()
+    }
+
+    fn vertex_labels(&self, guis: &[Gui]) -> Result<Vec<Vec<Token>>, Error> {
+        let read = VertexRead { labels: true, ..VertexRead::default() };
+        let mut rows = VertexRows::default();
+        self.store.vertices(self.at, &read, guis, &mut rows).map_err(target)?;
+        Ok((0..guis.len()).map(|row| rows.labels_of(row).to_vec()).collect())
+    }
+
+    fn holders(&self, label: Token, key: Token, value: &Value) -> Result<Vec<Gui>, Error> {
+        let test = Test::Equals(value.clone());
+        let scan = VertexScan {
+            labels: vec![vec![label]],
+            predicates: vec![PropertyPredicate { key, test }],
+            // There is one at most, unless a load of another release made more.
+            max_rows: 16,
+        };
+        let mut guis = Vec::new();
+        self.store.scan_vertices(self.at, &scan, ScanCursor::default(), &mut guis).map_err(target)?;
+        Ok(guis)
     }
 
     fn edges(&self, ids: &[Str]) -> Result<Vec<Option<Edge>>, Error> {

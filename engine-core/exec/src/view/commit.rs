@@ -48,8 +48,13 @@ impl View<'_> {
         if mutations.is_empty() {
             return Ok((None, counters));
         }
+        let unique = self.check_unique(&pending)?;
+        self.record(unique.read);
         let read_keys = self.keys.as_ref().map(|keys| keys.borrow().sorted()).unwrap_or_default();
-        let write_keys = pending.write_keys();
+        let mut write_keys = pending.write_keys();
+        write_keys.extend(unique.written);
+        write_keys.sort_unstable();
+        write_keys.dedup();
         Ok((
             Some(CommitRequest { read_version: self.at.version, read_keys, write_keys, mutations }),
             counters,

@@ -23,6 +23,7 @@ mod ids;
 mod report;
 mod settle;
 mod target;
+mod unique;
 mod vertices;
 
 pub use report::{Counts, FileReport, FileState, Outcome, Status};
@@ -179,6 +180,7 @@ struct Load<'a> {
     bytes_read: Arc<AtomicU64>,
     sids: std::ops::Range<u64>,
     waiting: settle::Waiting,
+    unique: unique::Unique,
     vertices: u64,
     edges: u64,
 }
@@ -229,6 +231,7 @@ impl<'a> Load<'a> {
             bytes_read: Arc::default(),
             sids: 0..0,
             waiting: settle::Waiting::default(),
+            unique: unique::Unique::new(target.unique_keys()),
             vertices: 0,
             edges: 0,
             files,

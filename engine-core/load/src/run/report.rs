@@ -28,7 +28,9 @@ impl Counts {
         match code {
             Code::Parsing | Code::File | Code::AccessDenied | Code::Internal => self.parsing_errors += 1,
             Code::Datatype => self.datatype_mismatch_errors += 1,
-            Code::MissingVertex | Code::EdgeIdReused | Code::SingleCardinality => self.insert_errors += 1,
+            Code::MissingVertex | Code::EdgeIdReused | Code::SingleCardinality | Code::NotUnique => {
+                self.insert_errors += 1
+            }
         }
     }
 

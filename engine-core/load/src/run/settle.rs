@@ -106,7 +106,7 @@ impl Load<'_> {
             }
             let written: Vec<_> = single().map(|p| (key(p.name.0), p.value.clone())).collect();
             values.extend(written);
-            self.create_vertex(file, gui, row, false)?;
+            self.merge_vertex(file, gui, row)?;
         }
         Ok(())
     }

@@ -50,6 +50,21 @@ pub trait LoadTarget {
     /// The values of vertex properties; none where the vertex or the key is not there.
     fn vertex_values(&self, wanted: &[(Gui, Token)]) -> Result<Vec<Vec<Value>>, Error>;
 
+    /// Labels with property keys under which no two vertices of the label may have one value.
+    fn unique_keys(&self) -> Vec<(Token, Token)> {
+        Vec::new()
+    }
+
+    /// The labels of vertices; none where the vertex is not there. Asked only of a graph with unique keys.
+    fn vertex_labels(&self, guis: &[Gui]) -> Result<Vec<Vec<Token>>, Error> {
+        Ok(vec![Vec::new(); guis.len()])
+    }
+
+    /// The vertices of a label that have a value under a unique key.
+    fn holders(&self, _label: Token, _key: Token, _value: &Value) -> Result<Vec<Gui>, Error> {
+        Ok(Vec::new())
+    }
+
     /// The edges under these ids, which may be ones that the graph made itself.
     fn edges(&self, ids: &[Str]) -> Result<Vec<Option<Edge>>, Error>;
 

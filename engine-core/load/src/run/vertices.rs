@@ -32,9 +32,17 @@ impl Load<'_> {
                 },
             };
             let Some((gui, in_load)) = known else {
+                let claim = match self.claim(file, None, &row)? {
+                    Ok(claim) => claim,
+                    Err(rejected) => {
+                        self.reject(file, rejected)?;
+                        continue;
+                    }
+                };
                 let taken = found.get(&row.id) == Some(&Found::Taken);
                 let gui = self.new_vertex(&row.id, taken)?;
                 self.vertices += 1;
+                self.unique.enter(gui, claim);
                 self.create_vertex(file, gui, row, true)?;
                 continue;
             };
@@ -121,7 +129,7 @@ impl Load<'_> {
             }
         }
         for (row, gui) in plain {
-            self.create_vertex(file, gui, row, false)?;
+            self.merge_vertex(file, gui, row)?;
         }
         let wanted: Vec<(Gui, Token)> =
             asked.iter().flat_map(|(r, g)| self.single_keys(file, r, *g)).collect();
@@ -153,10 +161,21 @@ impl Load<'_> {
                     let rejected = self.single_violation(file, row.line, "vertex", &row.id, &key, &old, &new);
                     self.reject(file, rejected)?;
                 }
-                None => self.create_vertex(file, gui, row, false)?,
+                None => self.merge_vertex(file, gui, row)?,
             }
         }
         if self.waiting.bytes > self.config.waiting_bytes { self.settle_vertices() } else { Ok(()) }
+    }
+
+    /// Writes a row of a vertex that is there, unless it would break a constraint.
+    pub(super) fn merge_vertex(&mut self, file: usize, gui: Gui, row: VertexRow) -> Result<(), Stop> {
+        match self.claim(file, Some(gui), &row)? {
+            Ok(claim) => {
+                self.unique.enter(gui, claim);
+                Ok(self.create_vertex(file, gui, row, false)?)
+            }
+            Err(rejected) => self.reject(file, rejected),
+        }
     }
 
     pub(super) fn single_keys(&self, file: usize, row: &VertexRow, gui: Gui) -> Vec<(Gui, Token)> {

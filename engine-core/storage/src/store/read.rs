@@ -12,7 +12,7 @@ use tidegraph_apl::{
     ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
-use tidegraph_types::{Direction, Edge, Gui, Sid, Str};
+use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token};
 
 /// Rows that an expansion appends under one epoch guard.
 const PIECE_ROWS: usize = 1 << 16;
@@ -371,6 +371,16 @@ impl Apl for Store {
         out: &mut Vec<Edge>,
     ) -> Result<Option<ScanCursor>, Error> {
         self.scan_all_edges(at, scan, from, out)
+    }
+
+    fn unique_keys(&self) -> Vec<(Token, Token)> {
+        if self.indexes.is_empty() {
+            return Vec::new();
+        }
+        // Not those that are being filled: they are checked as a whole when they are complete.
+        let list = self.indexes.list();
+        let unique = list.iter().filter(|index| index.definition.unique && index.is_complete());
+        unique.map(|index| (index.definition.label, index.definition.key)).collect()
     }
 
     fn statistics(&self) -> Statistics {

@@ -1,0 +1,183 @@
+//! Unique constraints: they hold against every way to write, also at the same time, and over restarts.
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+use support::{ask, empty, refused, run};
+use tidegraph_engine::loads::{Format, LoadSpec, LoadState};
+use tidegraph_engine::{Database, Options, Parameters};
+
+const CONSTRAINT: &str = "CREATE CONSTRAINT one_email FOR (n:User) REQUIRE n.email IS UNIQUE";
+const CODE: &str = "UniqueConstraintViolationException";
+
+fn open(dir: &Path) -> Arc<Database> {
+    let options = Options { data_dir: Some(dir.to_owned()), ..Options::default() };
+    Database::open(options).expect("the directory opens")
+}
+
+#[test]
+fn every_way_to_make_a_duplicate_is_refused() {
+    let database = empty();
+    run(&database, CONSTRAINT);
+    assert_eq!(
+        run(&database, "SHOW CONSTRAINTS"),
+        ["one_email | UNIQUENESS | NODE | [User] | [email] | one_email"]
+    );
+    assert_eq!(
+        run(&database, "SHOW INDEXES"),
+        ["one_email | ONLINE | RANGE | NODE | [User] | [email] | one_email"]
+    );
+    run(&database, "CREATE (:User {`~id`: 'a', email: 'a@x'}), (:User {`~id`: 'b', email: 'b@x'})");
+    // Of another label, or without a value, it is free.
+    run(
+        &database,
+        "CREATE (:Guest {`~id`: 'g', email: 'a@x'}), (:User {`~id`: 'c'}), (:User), (:User {n: 1})",
+    );
+    assert_eq!(
+        refused(&database, "CREATE (:User {`~id`: 'd', email: 'a@x'})"),
+        format!(
+            "{CODE}: vertices [\"a\", \"d\"] of label `User` would both have \"a@x\" for `email`, which is unique"
+        )
+    );
+    for text in [
+        "MATCH (n:User) WHERE id(n) = 'b' SET n.email = 'a@x'",
+        "MATCH (n:User) WHERE id(n) = 'c' SET n += {email: 'b@x'}",
+        "MATCH (n:Guest) WHERE id(n) = 'g' SET n:User",
+        "CREATE (:User {email: 'new'}), (:User {email: 'new'})",
+        "UNWIND [1, 1.0] AS v CREATE (:User {email: v})",
+        "g.addV('User').property('email', 'a@x')",
+        "g.V('c').property(single, 'email', 'a@x')",
+        "g.V('c').property(set, 'email', 'b@x')",
+    ] {
+        assert!(refused(&database, text).starts_with(CODE), "{text}");
+    }
+    assert_eq!(run(&database, "MATCH (n:User) RETURN count(n), count(n.email)"), ["5 | 2"]);
+    // Nothing stands in the way of these.
+    for text in [
+        "MATCH (n:User {email: 'a@x'}) SET n.email = 'a@x'",
+        "MERGE (n:User {email: 'a@x'}) SET n.seen = true",
+        "MATCH (a:User {email: 'a@x'}), (b:User {email: 'b@x'}) SET a.email = 'b@x', b.email = 'a@x'",
+        "MATCH (n:User {email: 'a@x'}) DELETE n CREATE (:User {email: 'a@x'})",
+        "MATCH (n:User {email: 'b@x'}) REMOVE n:User",
+        "CREATE (:User {email: 'b@x'})",
+        "CREATE (:User {email: 0.0/0.0}), (:User {email: 0.0/0.0})",
+    ] {
+        run(&database, text);
+    }
+    run(&database, "DROP CONSTRAINT one_email");
+    run(&database, "CREATE (:User {email: 'a@x'})");
+    assert_eq!(run(&database, "MATCH (n:User {email: 'a@x'}) RETURN count(n)"), ["2"]);
+}
+
+#[test]
+fn data_that_breaks_it_is_named_and_nothing_is_made() {
+    let database = empty();
+    run(&database, "UNWIND range(1, 500) AS i CREATE (:User {email: i})");
+    run(&database, "CREATE (:User {`~id`: 'x', email: 'same'}), (:User {`~id`: 'y', email: 'same'})");
+    let message = refused(&database, CONSTRAINT);
+    assert!(message.starts_with(CODE) && message.contains("\"x\"") && message.contains("\"y\""), "{message}");
+    assert_eq!(run(&database, "SHOW CONSTRAINTS"), Vec::<String>::new());
+    assert_eq!(run(&database, "SHOW INDEXES"), Vec::<String>::new());
+    run(&database, "CREATE (:User {email: 'same'})");
+    run(&database, "MATCH (n:User {email: 'same'}) WITH n SKIP 1 DELETE n");
+    run(&database, CONSTRAINT);
+    assert!(refused(&database, "CREATE (:User {email: 500.0})").starts_with(CODE));
+    assert_eq!(
+        refused(&database, "DROP INDEX one_email"),
+        "BadRequestException: index `one_email` belongs to a constraint: use DROP CONSTRAINT"
+    );
+}
+
+#[test]
+fn of_several_at_the_same_time_exactly_one_commits() {
+    let database = empty();
+    run(&database, CONSTRAINT);
+    for round in 0..30 {
+        let text = format!("CREATE (:User {{email: 'race {round}'}})");
+        let committed: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| ask(&database, &text, &Parameters::default()))).collect();
+            let results = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+            results
+                .filter(|result| match result {
+                    Ok(_) => true,
+                    Err(error) => {
+                        assert_eq!(error.code().as_str(), CODE);
+                        false
+                    }
+                })
+                .count()
+        });
+        assert_eq!(committed, 1);
+    }
+    assert_eq!(run(&database, "MATCH (n:User) RETURN count(n), count(DISTINCT n.email)"), ["30 | 30"]);
+}
+
+#[test]
+fn made_while_others_write_it_holds_afterwards() {
+    for round in 0..5 {
+        let database = empty();
+        run(&database, "UNWIND range(1, 2000) AS i CREATE (:User {email: i})");
+        let made = std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for n in 0..40 {
+                        let text = format!("CREATE (:User {{email: 'w{n}'}})");
+                        // Both write the same values: the second is refused, or the constraint is.
+                        let _ = ask(&database, &text, &Parameters::default());
+                    }
+                });
+            }
+            ask(&database, CONSTRAINT, &Parameters::default()).is_ok()
+        });
+        let counts = run(&database, "MATCH (n:User) RETURN count(n), count(DISTINCT n.email)");
+        assert!(!made || counts == ["2040 | 2040"], "round {round}: {counts:?}");
+        assert_eq!(run(&database, "SHOW CONSTRAINTS").len(), usize::from(made));
+    }
+}
+
+#[test]
+fn it_outlives_a_restart() {
+    let home = tempfile::tempdir().expect("a folder");
+    let database = open(home.path());
+    run(&database, "CREATE (:User {email: 'a'})");
+    run(&database, CONSTRAINT);
+    database.close();
+    drop(database);
+    let database = open(home.path());
+    assert_eq!(run(&database, "SHOW CONSTRAINTS").len(), 1);
+    assert!(refused(&database, "CREATE (:User {email: 'a'})").starts_with(CODE));
+    run(&database, "CREATE (:User {email: 'b'})");
+}
+
+#[test]
+fn rows_of_a_load_that_break_it_are_refused() {
+    let home = tempfile::tempdir().expect("a folder");
+    let database = empty();
+    run(&database, CONSTRAINT);
+    run(&database, "CREATE (:User {`~id`: 'old', email: 'taken'}), (:Guest {`~id`: 'guest', email: 'own'})");
+    let csv = "~id,~label,email:String\n\
+        n1,User,fresh\n\
+        n2,User,taken\n\
+        n3,User,fresh\n\
+        n4,Guest,taken\n\
+        n4,User,\n\
+        old,User,taken\n\
+        guest,User,\n\
+        n5,User,own\n\
+        n6,User,last\n";
+    std::fs::write(home.path().join("users.csv"), csv).expect("written");
+    let source = format!("file://{}", home.path().display());
+    let mut spec = LoadSpec::new(vec![source], Format::GremlinCsv);
+    spec.fail_on_error = false;
+    let id = database.loads().submit(spec).expect("taken");
+    let status = database.loads().wait(&id).expect("known");
+    assert_eq!(status.state, LoadState::Completed, "{:?}", status.errors);
+    let lines: Vec<_> =
+        status.errors.iter().map(|e| (e["recordNum"].clone(), e["errorCode"].clone())).collect();
+    // New vertices of a batch come before those that are there: line 9 is faster than line 8.
+    let refused = |line: u64| (line.into(), "UNIQUE_CONSTRAINT_VIOLATION".into());
+    assert_eq!(lines, [3, 4, 6, 8].map(refused), "{:?}", status.errors);
+    assert_eq!(run(&database, "MATCH (n:User) RETURN count(n), count(DISTINCT n.email)"), ["4 | 4"]);
+}
