@@ -3,7 +3,8 @@
 //! A block is filled by the writer, published by a word that readers load, and *retired* when it is replaced. Readers
 //! look at blocks under an epoch guard that they took before they loaded the word; a retired block is filled again
 //! only once every guard that was held when it was retired is gone ([`Limbo`]). Free blocks wait in one list for each
-//! size class: exact up to 1 KiB, in steps of a sixteenth beyond. Large ones give their pages back to the machine.
+//! size class: exact up to 1 KiB, in steps of a sixteenth beyond. A segment of 2 MiB without a block in use goes back to
+//! the machine; to get there, whoever owns the blocks moves them, one by one, into fresh segments.
 //!
 //! What must never happen: a block filled again while somebody may look at it; a block retired twice.
 
@@ -22,8 +23,10 @@ const MOST_GRANULES: usize = 1 << 32;
 const EXACT: u32 = 64;
 /// Size classes for each doubling beyond.
 const STEPS_BITS: u32 = 4;
-/// Free blocks of this many granules give their pages back.
-const GIVE_BACK: u32 = 64 * 1024 / 16;
+/// Granules of a segment. No block is larger.
+const SEGMENT: u32 = 1 << 17;
+/// So much may be free before it is worth to move blocks together.
+const WORTH_MOVING: usize = 1 << 20;
 /// Retired things that share one note to the epoch.
 const BATCH: usize = 128;
 
@@ -90,66 +93,138 @@ pub(crate) struct Arena {
 }
 
 struct Book {
-    /// First granule that was never used.
+    /// The part of the current segment that was not used yet.
     next: u32,
+    end: u32,
+    segments: Vec<Segment>,
+    free_segments: Vec<u32>,
     /// Granules in blocks that are in use.
     live: usize,
-    free: Vec<Vec<u32>>,
+    /// Free blocks by class, with the generation of their segment: they are gone with it.
+    free: Vec<Vec<(u32, u32)>>,
     limbo: Limbo<(u32, u32)>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Segment {
+    /// Granules in blocks that are in use or in the limbo.
+    live: u32,
+    generation: u32,
 }
 
 impl Default for Arena {
     fn default() -> Self {
         let most = if cfg!(miri) { 1 << 15 } else { MOST_GRANULES };
-        Self {
-            words: VirtualArray::new(most * GRANULE_WORDS),
-            // Block 0 is nobody's, so that 0 can stand for none.
-            book: Mutex::new(Book { next: 4, live: 0, free: Vec::new(), limbo: Limbo::default() }),
-        }
+        let book = Book {
+            next: 0,
+            end: 0,
+            segments: Vec::new(),
+            free_segments: Vec::new(),
+            live: 0,
+            free: Vec::new(),
+            limbo: Limbo::default(),
+        };
+        Self { words: VirtualArray::new(most * GRANULE_WORDS), book: Mutex::new(book) }
     }
 }
 
 impl Book {
+    fn current(&self) -> u32 {
+        self.end.saturating_sub(1) / SEGMENT
+    }
+
     fn collect(&mut self, words: &VirtualArray<AtomicU64>) {
         while let Some(blocks) = self.limbo.pop() {
             for (block, granules) in blocks {
                 let (class, size) = class_of(granules);
-                if size >= GIVE_BACK {
-                    let start = block as usize * GRANULE_WORDS;
-                    // SAFETY: the block left the limbo, so no reader is left; the next owner fills it anew and relies
-                    // on nothing in it.
-                    unsafe { words.release(start..start + size as usize * GRANULE_WORDS) };
+                let number = block / SEGMENT;
+                let current = self.current();
+                let segment = &mut self.segments[number as usize];
+                segment.live -= size;
+                let generation = segment.generation;
+                if segment.live == 0 && number != current {
+                    self.release(number, words);
+                    continue;
                 }
                 if self.free.len() <= class {
                     self.free.resize_with(class + 1, Vec::new);
                 }
-                self.free[class].push(block);
+                self.free[class].push((block, generation));
             }
         }
+    }
+
+    /// Gives back a segment without a block in use.
+    fn release(&mut self, number: u32, words: &VirtualArray<AtomicU64>) {
+        let segment = &mut self.segments[number as usize];
+        segment.generation = segment.generation.wrapping_add(1);
+        self.free_segments.push(number);
+        let start = number as usize * SEGMENT as usize * GRANULE_WORDS;
+        // SAFETY: all blocks of the segment left the limbo, so no reader is left; their next owners fill them anew and
+        // rely on nothing in them.
+        unsafe { words.release(start..start + SEGMENT as usize * GRANULE_WORDS) };
+    }
+
+    /// A free block of a class, in a segment that was not given back.
+    fn reuse(&mut self, class: usize) -> Option<u32> {
+        let free = self.free.get_mut(class)?;
+        while let Some((block, generation)) = free.pop() {
+            if self.segments[(block / SEGMENT) as usize].generation == generation {
+                return Some(block);
+            }
+        }
+        None
+    }
+
+    /// Begins a segment.
+    fn begin(&mut self, words: &VirtualArray<AtomicU64>) {
+        if self.end > 0 && self.segments[self.current() as usize].live == 0 {
+            self.release(self.current(), words);
+        }
+        let number = self.free_segments.pop().unwrap_or_else(|| {
+            self.segments.push(Segment::default());
+            self.segments.len() as u32 - 1
+        });
+        if let Err(error) = words.reserve() {
+            panic!("{error}");
+        }
+        let room = words.capacity() / GRANULE_WORDS;
+        let end = (number as usize + 1) * SEGMENT as usize;
+        let end = if cfg!(miri) { end.min(room) } else { end };
+        assert!(end <= room && end < u32::MAX as usize, "no room for segment {number} in an arena of {room}");
+        // Block 0 is nobody's, so that 0 can stand for none; blocks of four granules begin with a line.
+        (self.next, self.end) = (number * SEGMENT + 4, end as u32);
+    }
+
+    /// Bytes of segments in use, without what was not used yet of the current one.
+    fn used(&self) -> usize {
+        let segments = self.segments.len() - self.free_segments.len();
+        (segments * SEGMENT as usize).saturating_sub(((self.current() + 1) * SEGMENT - self.next) as usize)
     }
 }
 
 impl Arena {
-    /// A block of at least so many granules. Its content is whatever was there.
+    /// A block of at least so many granules. Its content is whatever was there. `fresh` ones come from segments that
+    /// hold nothing else yet.
     ///
     /// Panics when the machine has no address space left or the partition 64 GiB of adjacency: like any allocation.
-    pub fn allocate(&self, granules: u32) -> u32 {
+    pub fn allocate(&self, granules: u32, fresh: bool) -> u32 {
         let (class, size) = class_of(granules);
+        assert!(size <= SEGMENT - 4, "a block of {granules} granules");
         let mut book = self.book.lock();
         if book.free.get(class).is_none_or(Vec::is_empty) {
             book.collect(&self.words);
         }
         book.live += size as usize;
-        if let Some(block) = book.free.get_mut(class).and_then(Vec::pop) {
-            return block;
-        }
-        if let Err(error) = self.words.reserve() {
-            panic!("{error}");
-        }
-        let (block, end) = (book.next, book.next as usize + size as usize);
-        let room = self.words.capacity() / GRANULE_WORDS;
-        assert!(end < room.min(u32::MAX as usize), "no room for {size} granules in an arena of {room}");
-        book.next = end as u32;
+        let reused = if fresh { None } else { book.reuse(class) };
+        let block = reused.unwrap_or_else(|| {
+            if book.next + size > book.end {
+                book.begin(&self.words);
+            }
+            book.next += size;
+            book.next - size
+        });
+        book.segments[(block / SEGMENT) as usize].live += size;
         block
     }
 
@@ -169,15 +244,38 @@ impl Arena {
         }
     }
 
+    /// Whether blocks wait for their last readers.
+    pub fn waits(&self) -> bool {
+        !self.book.lock().limbo.is_empty()
+    }
+
+    /// Forgets free blocks of segments that were given back.
+    pub fn prune(&self) {
+        let mut book = self.book.lock();
+        let Book { free, segments, .. } = &mut *book;
+        for blocks in free {
+            blocks
+                .retain(|(block, generation)| segments[(block / SEGMENT) as usize].generation == *generation);
+            blocks.shrink_to(2 * blocks.len());
+        }
+    }
+
+    /// Whether more is free than it is worth: then blocks are to be moved into fresh segments.
+    pub fn is_sparse(&self) -> bool {
+        let book = self.book.lock();
+        let (used, live) = (book.used() * GRANULE_WORDS * 8, book.live * GRANULE_WORDS * 8);
+        book.limbo.is_empty() && used > live + live / 4 + WORTH_MOVING
+    }
+
     /// Where a block begins.
     #[inline]
     pub fn address(&self, block: u32) -> *mut u64 {
         self.words.base().cast::<u64>().wrapping_add(block as usize * GRANULE_WORDS)
     }
 
-    /// Bytes that blocks were ever made of, free ones among them.
+    /// Bytes of segments, free blocks among them.
     pub fn bytes(&self) -> usize {
-        (self.book.lock().next as usize - 4) * GRANULE_WORDS * 8
+        self.book.lock().used() * GRANULE_WORDS * 8
     }
 
     /// Bytes of blocks in use.
@@ -211,7 +309,7 @@ mod tests {
     #[test]
     fn classes_are_dense_and_waste_little() {
         let mut last = (0, 0);
-        for granules in 1..100_000 {
+        for granules in 1..SEGMENT - 4 {
             let (class, size) = class_of(granules);
             assert!(size >= granules && size - granules <= granules / 16, "{granules} in {size}");
             assert!((class, size) == last || (class == last.0 + 1 && size > last.1), "{granules}");
@@ -223,8 +321,8 @@ mod tests {
     #[test]
     fn a_block_is_not_used_again_while_a_guard_is_held() {
         let arena = Arena::default();
-        let block = arena.allocate(3);
-        let other = arena.allocate(3);
+        let block = arena.allocate(3, false);
+        let other = arena.allocate(3, false);
         assert!(other >= block + 3);
         let reader = pin();
         std::thread::scope(|scope| {
@@ -232,12 +330,12 @@ mod tests {
             scope.spawn(|| {
                 arena.retire(block, 3, &pin());
                 collect(&arena);
-                assert_ne!(arena.allocate(3), block);
+                assert_ne!(arena.allocate(3, false), block);
             });
         });
         drop(reader);
         collect_all(&arena);
-        assert_eq!(arena.allocate(3), block);
+        assert_eq!(arena.allocate(3, false), block);
         assert_eq!(arena.live_bytes(), 3 * 48);
     }
 
@@ -248,7 +346,7 @@ mod tests {
         let mut bytes = 0;
         for round in 0..5 {
             let blocks: Vec<_> =
-                (1..300).map(|granules| (arena.allocate(granules * 17), granules * 17)).collect();
+                (1..300).map(|granules| (arena.allocate(granules * 17, false), granules * 17)).collect();
             for (block, granules) in blocks {
                 arena.retire(block, granules, &pin());
             }
@@ -258,5 +356,35 @@ mod tests {
             }
         }
         assert_eq!((arena.bytes(), arena.live_bytes()), (bytes, 0));
+    }
+
+    #[test]
+    #[cfg(not(miri))]
+    fn segments_without_blocks_go_back() {
+        let arena = Arena::default();
+        let blocks: Vec<u32> = (0..100_000).map(|_| arena.allocate(8, false)).collect();
+        assert!(!arena.is_sparse());
+        // All but every tenth go, then those move.
+        for (index, block) in blocks.iter().enumerate() {
+            if index % 10 > 0 {
+                arena.retire(*block, 8, &pin());
+            }
+        }
+        collect_all(&arena);
+        assert!(arena.is_sparse());
+        let full = arena.bytes();
+        for block in blocks.iter().step_by(10) {
+            arena.allocate(8, true);
+            arena.retire(*block, 8, &pin());
+        }
+        collect_all(&arena);
+        assert!(arena.bytes() < full / 4, "{} of {full}", arena.bytes());
+        assert!(!arena.is_sparse());
+        // What was given back is used again, and no free block of before with it.
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..90_000 {
+            assert!(seen.insert(arena.allocate(8, false)));
+        }
+        assert!(arena.bytes() <= full + full / 4, "{} of {full}", arena.bytes());
     }
 }

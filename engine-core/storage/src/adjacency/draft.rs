@@ -137,8 +137,8 @@ impl Draft {
         (1..pieces).map(|piece| keys[piece * keys.len() / pieces]).collect()
     }
 
-    /// A block of this, with room for `more` operations.
-    pub fn write(&mut self, arena: &Arena, more: usize) -> u32 {
+    /// A block of this, with room for `more` operations, in a `fresh` segment or anywhere.
+    pub fn write(&mut self, arena: &Arena, more: usize, fresh: bool) -> u32 {
         let (mut least, mut most) = (u64::MAX, 0);
         for link in &self.settled {
             (least, most) = (least.min(link.sid.0), most.max(link.sid.0));
@@ -169,7 +169,7 @@ impl Draft {
             }
         }
         let granules = shape.granules();
-        let block = arena.allocate(granules);
+        let block = arena.allocate(granules, fresh);
         // SAFETY: the arena has just handed out the block, of this size, and nobody else knows it.
         unsafe { block::write(arena.address(block), shape, least, self.begin, &self.settled, &ops) };
         block

@@ -263,7 +263,7 @@ impl Hub {
             let mut right = Draft { adds: vec![(link, version)], ..Draft::default() };
             right.fold(oldest);
             let mut book = self.book.lock();
-            let chunk = right.write(&links.arena, CHUNK_SLACK);
+            let chunk = right.write(&links.arena, CHUNK_SLACK, links.compacting());
             let entry = Entry { key, number: book.number(), chunk, noted: version.0 };
             book.pending.push_back((version, key));
             drop(book);
@@ -282,7 +282,7 @@ impl Hub {
         draft.fold(oldest);
         if draft.len() <= links.chunk {
             let more = CHUNK_SLACK.max(draft.len() / 4);
-            self.exchange(links, slot, &block, draft.write(&links.arena, more), guard);
+            self.exchange(links, slot, &block, draft.write(&links.arena, more, links.compacting()), guard);
             self.note(slot, version, key);
         } else {
             self.cut(links, directory, place, &mut draft, version, guard);
@@ -390,7 +390,7 @@ impl Hub {
             draft.ends.push((key, version));
             draft.fold(oldest);
             let more = CHUNK_SLACK.max((draft.adds.len() + draft.ends.len()) / 2);
-            self.exchange(links, slot, &block, draft.write(&links.arena, more), guard);
+            self.exchange(links, slot, &block, draft.write(&links.arena, more, links.compacting()), guard);
         }
         self.note(slot, version, key);
         Some(if found.begin == version { Ended::Gone } else { Ended::Kept })
@@ -426,7 +426,7 @@ impl Hub {
                 continue;
             }
             let more = if draft.adds.len() + draft.ends.len() > 0 { CHUNK_SLACK } else { 0 };
-            self.exchange(links, slot, &block, draft.write(&links.arena, more), guard);
+            self.exchange(links, slot, &block, draft.write(&links.arena, more, links.compacting()), guard);
         }
         if empty.is_empty() {
             return false;
@@ -453,6 +453,14 @@ impl Hub {
             links.arena.retire(chunk, granules, guard);
         }
         false
+    }
+
+    /// Moves all chunks into fresh segments.
+    pub fn move_chunks(&self, links: &Links, guard: &Guard) {
+        for slot in self.directory(guard).slots() {
+            let new = links.move_block(slot.chunk.load(Ordering::Relaxed), guard);
+            slot.chunk.store(new, Ordering::Release);
+        }
     }
 
     /// Gives back all chunks of a hub that nobody finds any more.
@@ -494,7 +502,7 @@ fn write_pieces(links: &Links, draft: &mut Draft, first: Key, book: &mut Book, e
         pieces.push((*cut, draft.split_off(*cut)));
     }
     let mut write = |key: Key, draft: &mut Draft| {
-        let chunk = draft.write(&links.arena, 0);
+        let chunk = draft.write(&links.arena, 0, links.compacting());
         entries.push(Entry { key, number: book.number(), chunk, noted: 0 });
     };
     write(first, draft);

@@ -74,6 +74,10 @@ impl Hubs {
         self.book.lock().limbo.push(number, guard);
     }
 
+    pub fn waits(&self) -> bool {
+        !self.book.lock().limbo.is_empty()
+    }
+
     pub fn collect(&self, guard: &Guard) {
         let mut book = self.book.lock();
         if !book.limbo.is_empty() {

@@ -30,7 +30,7 @@ use crossbeam_epoch::{Guard, pin};
 use draft::Draft;
 use hub::Hub;
 use hubs::Hubs;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tidegraph_types::{Gui, Sid, Token, Version};
 
 /// Number of entries past which a list becomes a hub.
@@ -41,6 +41,9 @@ const CHUNK: usize = 2048;
 const SMALL: usize = 64;
 /// Most spare room for operations.
 const MOST_SLACK: usize = 256;
+
+/// So often the epoch is moved on at most, to get everything free that was retired.
+const EPOCHS: usize = 256;
 
 /// Where a list's entries are, in the low bits of its word.
 const INLINE: u64 = 1;
@@ -199,11 +202,19 @@ pub(crate) struct Links {
     hubs: Hubs,
     hub_degree: usize,
     chunk: usize,
+    /// Whether blocks are being moved together.
+    compacting: AtomicBool,
 }
 
 impl Default for Links {
     fn default() -> Self {
-        Self { arena: Arena::default(), hubs: Hubs::default(), hub_degree: HUB_DEGREE, chunk: CHUNK }
+        Self {
+            arena: Arena::default(),
+            hubs: Hubs::default(),
+            hub_degree: HUB_DEGREE,
+            chunk: CHUNK,
+            compacting: AtomicBool::new(false),
+        }
     }
 }
 
@@ -332,7 +343,7 @@ impl Links {
             && draft.len() == 1
             && list.set_inline(draft.settled[0], draft.begin))
         {
-            let block = draft.write(&self.arena, more);
+            let block = draft.write(&self.arena, more, self.compacting());
             list.set(BLOCK, u64::from(block));
         }
         if let Some((number, granules)) = old {
@@ -395,8 +406,9 @@ impl Links {
             return self.hubs.get(number, guard).push_all(self, new, version, oldest, guard);
         }
         let mut draft = self.draft(list, guard);
-        // A list that gets more a second time will get more again.
-        let more = if draft.len() == 0 { 0 } else { slack(draft.len() + new.len()) };
+        // A list that gets more a second time will get more again; a short one is as soon written anew.
+        let total = draft.len() + new.len();
+        let more = if draft.len() == 0 || total < SMALL { 0 } else { slack(total) };
         draft.adds.extend(new.iter().map(|link| (*link, version)));
         draft.fold(oldest);
         self.put(list, draft, more, guard);
@@ -446,6 +458,8 @@ impl Links {
                     let ops = draft.adds.len() + draft.ends.len();
                     let more = if ops == 0 { 0 } else { slack(draft.len()) };
                     self.put(list, draft, more, guard);
+                } else if exact && self.compacting() {
+                    list.set(BLOCK, u64::from(self.move_block(number, guard)));
                 }
             }
             Place::Hub(number) => {
@@ -454,6 +468,8 @@ impl Links {
                     list.word.store(0, Ordering::Release);
                     hub.retire_chunks(self, guard);
                     self.hubs.retire(number, guard);
+                } else if exact && self.compacting() {
+                    hub.move_chunks(self, guard);
                 }
             }
         }
@@ -461,7 +477,15 @@ impl Links {
 
     /// Whether a block is worth to be written anew; then the draft holds it, folded.
     fn to_be_settled(&self, block: &Block<'_>, oldest: Version, exact: bool, draft: &mut Draft) -> bool {
-        let Some(tail) = block.tail else { return block.neighbours.is_empty() };
+        let Some(tail) = block.tail else {
+            // On the way into a fresh segment, a load's version can be left behind.
+            let leaner = exact && self.compacting() && block.shape.begin && block.begin <= oldest;
+            if leaner {
+                draft.take(block);
+                draft.fold(oldest);
+            }
+            return leaner || block.neighbours.is_empty();
+        };
         let ops = tail.ops();
         let old = ops.iter().filter(|op| op.version <= oldest.0).count();
         // Something that is written to all the time pays for it once for half a tail.
@@ -478,6 +502,49 @@ impl Links {
         draft.take(block);
         draft.fold(oldest);
         true
+    }
+
+    /// Copies a block into a fresh segment and retires it; the caller stores the new number at once.
+    fn move_block(&self, number: u32, guard: &Guard) -> u32 {
+        let granules = self.block(number, guard).shape.granules();
+        let new = self.arena.allocate(granules, true);
+        // SAFETY: both blocks have this size, the new one is the caller's alone, and in the old one nothing changes
+        // meanwhile: the only writer is here.
+        unsafe {
+            let words = granules as usize * crate::arena::GRANULE_WORDS;
+            std::ptr::copy_nonoverlapping(self.arena.address(number), self.arena.address(new), words);
+        }
+        self.arena.retire(number, granules, guard);
+        new
+    }
+
+    fn compacting(&self) -> bool {
+        self.compacting.load(Ordering::Relaxed)
+    }
+
+    /// Whether much is free between the blocks, so that it is time to settle all lists exactly.
+    pub fn is_sparse(&self) -> bool {
+        self.arena.is_sparse()
+    }
+
+    /// Says that all lists are settled exactly from now on, or that they were: blocks move together meanwhile.
+    pub fn set_compacting(&self, compacting: bool) {
+        self.compacting.store(compacting, Ordering::Relaxed);
+        if !compacting {
+            // Whoever waits last holds a segment each: let the epoch pass, if no reader holds it.
+            for _ in 0..EPOCHS {
+                if !self.waits() {
+                    break;
+                }
+                self.collect();
+            }
+            self.arena.prune();
+        }
+    }
+
+    /// Whether something waits for its last readers.
+    pub fn waits(&self) -> bool {
+        self.arena.waits() || self.hubs.waits()
     }
 
     /// Lets go of blocks that nobody looks at any more.

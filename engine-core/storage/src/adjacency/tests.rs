@@ -137,7 +137,9 @@ fn run(seed: u64, steps: u64) {
             let newest = reading.as_ref().map_or(version, |(at, _, _)| *at);
             let back = if random.random_bool(0.5) { 0 } else { 10 };
             oldest = oldest.max(Version(newest.0.saturating_sub(back)));
-            links.settle(&mut turn, &list, oldest, random.random_bool(0.3));
+            links.set_compacting(random.random_bool(0.3));
+            links.settle(&mut turn, &list, oldest, random.random_bool(0.5));
+            links.set_compacting(false);
             model.0.retain(|_, (_, _, end)| *end > oldest);
             links.collect();
         }

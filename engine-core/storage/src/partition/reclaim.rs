@@ -38,6 +38,7 @@ impl Open<'_> {
     /// Whether there are notes up to a version.
     pub fn has_to_reclaim(&self, oldest: Version) -> bool {
         self.partition.reclaimed() < oldest
+            || self.partition.links.waits()
             || self.book.touched.front().is_some_and(|(version, _)| *version <= oldest)
     }
 
@@ -72,11 +73,14 @@ impl Open<'_> {
             done += 1;
             self.book.touched.pop_front();
         }
+        self.partition.links.collect();
         if done > 0 {
-            self.partition.links.collect();
             let guard = pin();
             self.book.free_nodes.seal(&guard);
             self.book.free_edge_ids.seal(&guard);
+        }
+        if self.book.touched.is_empty() && self.partition.links.is_sparse() {
+            self.book.touched.push_back((oldest, Touch::Sweep));
         }
         if self.book.touched.is_empty() && self.book.touched.capacity() > 1024 {
             self.book.touched.shrink_to(256);
@@ -86,6 +90,10 @@ impl Open<'_> {
 
     fn sweep_some(&mut self, oldest: Version, budget: usize) -> (usize, bool) {
         let mut sweep = self.book.sweep.unwrap_or(Sweep { node: 0 });
+        if sweep.node == 0 {
+            // All lists are settled exactly: an occasion to move them together.
+            self.partition.links.set_compacting(true);
+        }
         let mut looked = 0;
         while looked < budget && sweep.node < self.partition.nodes.end() {
             self.settle_node(sweep.node, oldest, true);
@@ -93,7 +101,11 @@ impl Open<'_> {
             looked += 1;
         }
         self.book.sweep = Some(sweep);
-        (looked, sweep.node >= self.partition.nodes.end())
+        let finished = sweep.node >= self.partition.nodes.end();
+        if finished {
+            self.partition.links.set_compacting(false);
+        }
+        (looked, finished)
     }
 
     /// Settles the adjacency of a vertex; `exact` leaves no spare room in it.

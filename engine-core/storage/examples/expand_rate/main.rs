@@ -1,6 +1,9 @@
 //! How fast frontiers expand in memory, beside what the machine can do: independent random reads in the same run.
 //!
 //! `cargo run --release -p tidegraph-storage --example expand_rate [VERTICES]` (default 1,000,000). One thread.
+//! `… --example expand_rate kronecker [SCALE]` (default 20) is memory, scan and breadth-first search of a skewed graph.
+
+mod kronecker;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,8 +55,13 @@ fn random_reads(clock: &RealClock, random: &mut Random) -> f64 {
 }
 
 fn main() {
-    let vertices: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
+    let first = std::env::args().nth(1);
     let clock = Arc::new(RealClock::new());
+    if first.as_deref() == Some("kronecker") {
+        let scale = std::env::args().nth(2).and_then(|n| n.parse().ok()).unwrap_or(20);
+        return kronecker::run(&clock, scale);
+    }
+    let vertices: usize = first.and_then(|n| n.parse().ok()).unwrap_or(1_000_000);
     let mut random = Random(42);
     let reads = random_reads(&clock, &mut random);
     println!("independent random reads     {reads:8.2} M/s");
