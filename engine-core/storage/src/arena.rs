@@ -3,7 +3,7 @@
 //! A block is filled by the writer, published by a word that readers load, and *retired* when it is replaced. Readers
 //! look at blocks under an epoch guard that they took before they loaded the word; a retired block is filled again
 //! only once every guard that was held when it was retired is gone ([`Limbo`]). Free blocks wait in one list for each
-//! size class: exact up to 1 KiB, in steps of a sixteenth beyond. A segment of 2 MiB without a block in use goes back to
+//! size class: exact up to 4 KiB, in 32 steps to each doubling beyond. A segment of 2 MiB without a block in use goes back to
 //! the machine; to get there, whoever owns the blocks moves them, one by one, into fresh segments.
 //!
 //! What must never happen: a block filled again while somebody may look at it; a block retired twice.
@@ -20,9 +20,9 @@ pub(crate) const GRANULE_WORDS: usize = 2;
 /// What 32-bit numbers reach: 64 GiB.
 const MOST_GRANULES: usize = 1 << 32;
 /// Classes up to this many granules hold one size each.
-const EXACT: u32 = 64;
+const EXACT: u32 = 256;
 /// Size classes for each doubling beyond.
-const STEPS_BITS: u32 = 4;
+const STEPS_BITS: u32 = 5;
 /// Granules of a segment. No block is larger.
 const SEGMENT: u32 = 1 << 17;
 /// So much may be free before it is worth to move blocks together.
@@ -39,7 +39,7 @@ fn class_of(granules: u32) -> (usize, u32) {
     let shift = power - STEPS_BITS;
     let size = granules.next_multiple_of(1 << shift);
     let step = ((size - 1) >> shift) - (1 << STEPS_BITS);
-    ((EXACT + 1 + ((power - 6) << STEPS_BITS) + step) as usize, size)
+    ((EXACT + 1 + ((power - EXACT.ilog2()) << STEPS_BITS) + step) as usize, size)
 }
 
 /// Things that were taken out of sight of new readers and wait for the old ones to go.
@@ -311,7 +311,7 @@ mod tests {
         let mut last = (0, 0);
         for granules in 1..SEGMENT - 4 {
             let (class, size) = class_of(granules);
-            assert!(size >= granules && size - granules <= granules / 16, "{granules} in {size}");
+            assert!(size >= granules && size - granules <= granules / 32, "{granules} in {size}");
             assert!((class, size) == last || (class == last.0 + 1 && size > last.1), "{granules}");
             assert_eq!(class_of(size), (class, size));
             last = (class, size);

@@ -115,7 +115,7 @@ mod tests {
                 assert_eq!(slots.take(&mut free), slots.end() - 1, "slot 7 is being read");
             }
         }
-        let again = (0..10_000).find(|_| {
+        let again = (0..1_000_000).find(|_| {
             pin().flush();
             std::thread::yield_now();
             slots.take(&mut free) == 7
