@@ -413,6 +413,15 @@ impl Hub {
         due.sort_unstable();
         let mut places: Vec<usize> = due.iter().map(|key| directory.place(*key)).collect();
         places.dedup();
+        if exact && links.compacting() {
+            // An occasion to move the other chunks together, too.
+            for (place, slot) in directory.slots().iter().enumerate() {
+                if places.binary_search(&place).is_err() {
+                    let new = links.move_block(slot.chunk.load(Ordering::Relaxed), guard);
+                    slot.chunk.store(new, Ordering::Release);
+                }
+            }
+        }
         let mut empty = Vec::new();
         for place in places {
             let slot = &directory.slots()[place];
@@ -453,14 +462,6 @@ impl Hub {
             links.arena.retire(chunk, granules, guard);
         }
         false
-    }
-
-    /// Moves all chunks into fresh segments.
-    pub fn move_chunks(&self, links: &Links, guard: &Guard) {
-        for slot in self.directory(guard).slots() {
-            let new = links.move_block(slot.chunk.load(Ordering::Relaxed), guard);
-            slot.chunk.store(new, Ordering::Release);
-        }
     }
 
     /// Gives back all chunks of a hub that nobody finds any more.

@@ -468,8 +468,6 @@ impl Links {
                     list.word.store(0, Ordering::Release);
                     hub.retire_chunks(self, guard);
                     self.hubs.retire(number, guard);
-                } else if exact && self.compacting() {
-                    hub.move_chunks(self, guard);
                 }
             }
         }
