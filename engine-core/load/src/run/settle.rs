@@ -72,6 +72,9 @@ impl Load<'_> {
             }
         }
         let partitions: FxHashSet<_> = waiting.iter().map(|w| self.partitions.of(w.gui)).collect();
+        // What the load has written to these vertices, so that a row which brings nothing new is not written again.
+        let mut labels: FxHashMap<Gui, FxHashSet<Token>> =
+            waiting.iter().map(|w| (w.gui, FxHashSet::default())).collect();
         self.writer.flush(Kind::Vertices)?;
         for segment in self.writer.segments(Kind::Vertices) {
             if !partitions.contains(&segment.partition) {
@@ -80,7 +83,11 @@ impl Load<'_> {
             let mut reader = SegmentReader::open(self.objects, &segment.object)?;
             while let Some(block) = reader.next_block()? {
                 for mutation in block {
-                    let Mutation::CreateVertex { gui, properties, .. } = mutation else { continue };
+                    let Mutation::CreateVertex { gui, labels: written, properties, .. } = mutation else {
+                        continue;
+                    };
+                    let Some(labels) = labels.get_mut(&gui) else { continue };
+                    labels.extend(written);
                     for write in properties {
                         let key = (gui, write.key);
                         if write.cardinality == Cardinality::Single && wanted.contains(&key) {
@@ -90,7 +97,7 @@ impl Load<'_> {
                 }
             }
         }
-        for WaitingVertex { file, gui, row } in waiting {
+        for WaitingVertex { file, gui, mut row } in waiting {
             let tokens = &self.tokens[file];
             let key = |name: u32| (gui, tokens[name as usize]);
             let single = || row.properties.iter().filter(|p| p.cardinality == Cardinality::Single);
@@ -104,9 +111,21 @@ impl Load<'_> {
                 self.reject(file, rejected)?;
                 continue;
             }
-            let written: Vec<_> = single().map(|p| (key(p.name.0), p.value.clone())).collect();
-            values.extend(written);
-            self.merge_vertex(file, gui, row)?;
+            // A single value that is there already agrees with the row's.
+            row.properties
+                .retain(|p| p.cardinality != Cardinality::Single || !values.contains_key(&key(p.name.0)));
+            let known = labels.entry(gui).or_default();
+            let new_labels: Vec<Token> =
+                row.labels.iter().map(|l| tokens[l.0 as usize]).filter(|l| !known.contains(l)).collect();
+            if new_labels.is_empty() && row.properties.is_empty() {
+                continue;
+            }
+            let single = row.properties.iter().filter(|p| p.cardinality == Cardinality::Single);
+            let written: Vec<_> = single.map(|p| (key(p.name.0), p.value.clone())).collect();
+            if self.merge_vertex(file, gui, row)? {
+                values.extend(written);
+                known.extend(new_labels);
+            }
         }
         Ok(())
     }

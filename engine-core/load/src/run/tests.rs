@@ -287,6 +287,22 @@ fn single_cardinality_within_a_load_and_against_the_graph() {
 }
 
 #[test]
+fn rows_that_repeat_a_vertex_are_not_written_again() {
+    let mut model = Model::new(64);
+    let row = "a,L,1\nb,L,2\n";
+    let text = format!("~id,~label,n:int(single)\n{}a,M,1\n", row.repeat(1_000));
+    let small = Config { waiting_bytes: 10_000, ..config(Dialect::Gremlin) };
+    // The first time they are new, the second time in the graph.
+    for _ in 0..2 {
+        let outcome = load_with(&mut model, &small, &[("v.csv", &text)]);
+        assert_eq!(errors(&outcome), Vec::<String>::new());
+        let written: u64 = outcome.segments.iter().map(|s| s.mutations).sum();
+        assert_eq!(written, 3, "each vertex once, and the label that came later");
+        assert_eq!(model.dump(), ["a [L,M] n=1", "b [L] n=2"]);
+    }
+}
+
+#[test]
 fn repeated_edge_ids_in_gremlin_files() {
     let mut model = Model::new(64);
     let vertices = ("v.csv", "~id\na\nb\n");

@@ -47,9 +47,12 @@ impl Unique {
             self.taken.insert(take, gui);
         }
         if !(claim.given.labels.is_empty() && claim.given.values.is_empty()) {
+            // Once each, though many rows may say the same.
             let given = self.given.entry(gui).or_default();
-            given.labels.extend(claim.given.labels);
-            given.values.extend(claim.given.values);
+            let labels = claim.given.labels.into_iter().filter(|label| !given.labels.contains(label));
+            given.labels.extend(labels.collect::<Vec<_>>());
+            let values = claim.given.values.into_iter().filter(|value| !given.values.contains(value));
+            given.values.extend(values.collect::<Vec<_>>());
         }
     }
 }

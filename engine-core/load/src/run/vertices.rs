@@ -161,20 +161,23 @@ impl Load<'_> {
                     let rejected = self.single_violation(file, row.line, "vertex", &row.id, &key, &old, &new);
                     self.reject(file, rejected)?;
                 }
-                None => self.merge_vertex(file, gui, row)?,
+                None => {
+                    self.merge_vertex(file, gui, row)?;
+                }
             }
         }
         if self.waiting.bytes > self.config.waiting_bytes { self.settle_vertices() } else { Ok(()) }
     }
 
-    /// Writes a row of a vertex that is there, unless it would break a constraint.
-    pub(super) fn merge_vertex(&mut self, file: usize, gui: Gui, row: VertexRow) -> Result<(), Stop> {
+    /// Writes a row of a vertex that is there, unless it would break a constraint; whether it did.
+    pub(super) fn merge_vertex(&mut self, file: usize, gui: Gui, row: VertexRow) -> Result<bool, Stop> {
         match self.claim(file, Some(gui), &row)? {
             Ok(claim) => {
                 self.unique.enter(gui, claim);
-                Ok(self.create_vertex(file, gui, row, false)?)
+                self.create_vertex(file, gui, row, false)?;
+                Ok(true)
             }
-            Err(rejected) => self.reject(file, rejected),
+            Err(rejected) => self.reject(file, rejected).map(|()| false),
         }
     }
 

@@ -95,6 +95,10 @@ impl Entry {
     fn written(&self, cardinality: Cardinality, value: &Value) -> Option<Self> {
         let key = self.key;
         if cardinality == Cardinality::Single {
+            let there = matches!(&self.values, Values::One(old) if old.is_same(value));
+            if there && self.cardinality == cardinality {
+                return None;
+            }
             return Some(Self { key, cardinality, values: Values::One(Scalar::from(value)) });
         }
         let there = cardinality == Cardinality::Set && self.values.has(value);

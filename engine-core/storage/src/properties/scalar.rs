@@ -77,6 +77,23 @@ impl Scalar {
         }
     }
 
+    /// Whether storing the value would change nothing: the same type, and the same bits. What has no case of its own
+    /// counts as changed.
+    pub fn is_same(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Bool(a), Value::Bool(b)) => a == b,
+            (Self::Byte(a), Value::Byte(b)) => a == b,
+            (Self::Short(a), Value::Short(b)) => a == b,
+            (Self::Int(a), Value::Int(b)) => a == b,
+            (Self::Long(a), Value::Long(b)) => a == b,
+            (Self::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+            (Self::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits(),
+            (Self::String(a), Value::String(b)) => a == b,
+            (Self::DateTime(a), Value::DateTime(b)) => a == b,
+            _ => false,
+        }
+    }
+
     pub fn heap_bytes(&self) -> usize {
         match self {
             Self::String(text) if text.is_heap_allocated() => text.len() + 16,
@@ -111,7 +128,10 @@ mod tests {
             assert_eq!(&back, value);
             assert_eq!(std::mem::discriminant(&back), std::mem::discriminant(value));
             assert!(scalar.equivalent(value));
+            assert_eq!(scalar.is_same(value), !matches!(scalar, Scalar::Other(_)));
         }
+        assert!(!Scalar::Int(1).is_same(&Value::Long(1)), "another type is another value to store");
+        assert!(!Scalar::Double(0.0).is_same(&Value::Double(-0.0)));
         assert!(Scalar::Int(1).equivalent(&Value::Double(1.0)));
         assert!(!Scalar::Int(1).equivalent(&Value::string("1")));
     }

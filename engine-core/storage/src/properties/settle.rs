@@ -5,8 +5,8 @@ use super::keeper::{Book, Bytes, Desk, Freed, Keeper, SetBook};
 use super::overflow::Overflow;
 use super::page::{Page, PageTable, Place, load_pair, owning_columns, store_pair};
 use super::read::Owner;
-use super::sets::Kind;
-use super::undo::{OVERFLOW, Record, drop_cell, drop_chain, overflow_at, retire_chain};
+use super::sets::{Kind, Set};
+use super::undo::{OVERFLOW, Record, Undo, drop_cell, drop_chain, overflow_at, retire_chain};
 use std::sync::atomic::Ordering;
 use tidegraph_types::Version;
 
@@ -139,18 +139,27 @@ impl Keeper {
                 bytes.properties += unsafe { overflow_at(overflow) }.map_or(0, Overflow::heap_bytes);
             }
             bytes.versions +=
-                page.undo().map_or(0, |heads| heads.iter().map(|head| 8 + chain_bytes(head)).sum());
+                page.undo().map_or(0, |heads| heads.iter().map(|head| 8 + chain_bytes(set, head)).sum());
         }
         bytes
     }
 }
 
-fn chain_bytes(head: &std::sync::atomic::AtomicPtr<Record>) -> usize {
+/// Bytes of a row's undo records, with what they own.
+fn chain_bytes(set: &Set, head: &std::sync::atomic::AtomicPtr<Record>) -> usize {
     let mut bytes = 0;
     let mut record = head.load(Ordering::Acquire).cast_const();
     // SAFETY: the caller's guard was pinned before the chain was loaded.
     while let Some(step) = unsafe { record.as_ref() } {
         bytes += size_of::<Record>();
+        if let Undo::Cell { column, old } = step.undo {
+            bytes += match set.columns.get(usize::from(column)) {
+                Some(column) if column.shape.column.owns() => text_heap_bytes(old),
+                Some(_) => 0,
+                // SAFETY: the record owns it.
+                None => unsafe { overflow_at(old[0]) }.map_or(0, Overflow::heap_bytes),
+            };
+        }
         record = step.next.load(Ordering::Acquire);
     }
     bytes

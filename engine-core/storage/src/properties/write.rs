@@ -103,6 +103,10 @@ impl Keeper {
                 // SAFETY: the writer's own row.
                 let there = || unsafe { decode(shape.column, old) };
                 if cardinality == Cardinality::Single {
+                    // A text of its own allocation would look like another one.
+                    if shape.column.owns() && there().is_same(value) {
+                        return Changed::No;
+                    }
                     return self.write_cell(desk, version, place, at, encode(&scalar));
                 }
                 if cardinality == Cardinality::Set && there().equivalent(value) {
