@@ -111,21 +111,26 @@ struct ScannedEdges<'o, P> {
     source: Gui,
     passes: P,
     limit: usize,
+    /// Edges that were looked at, and how many may be.
+    looked: usize,
+    most: usize,
 }
 
 impl<P: Fn(&Edge) -> bool> Sink for ScannedEdges<'_, P> {
     fn take(&mut self, run: Run<'_>) {
+        self.looked += run.neighbours.len();
         let source = self.source;
         let edge = |link: Link| Edge { sid: link.sid, source, target: link.neighbour, label: link.label };
         self.out.extend(run.links().map(edge).filter(&self.passes));
     }
 
+    /// A hub may stop behind a chunk of which nothing passed, as long as the version sees something of it.
     fn len(&self) -> usize {
-        self.out.len()
+        self.looked
     }
 
     fn full(&self) -> bool {
-        self.out.len() >= self.limit
+        self.out.len() >= self.limit || self.looked >= self.most
     }
 }
 
@@ -254,8 +259,8 @@ impl Partition {
         same.then_some(edge)
     }
 
-    /// Appends the out-edges of a vertex that pass, from behind a chunk of its hub on. Answers where to go on when the
-    /// answer has reached `limit` inside a hub.
+    /// Appends the out-edges of a vertex that pass, from behind a chunk of its hub on. Takes what it looks at (the vertex
+    /// too) off `left`. Answers where to go on when the answer has reached `limit`, or nothing is left, inside a hub.
     pub fn scan_out_edges(
         &self,
         slot: u32,
@@ -264,6 +269,7 @@ impl Partition {
         at: Version,
         after: u32,
         limit: usize,
+        left: &mut usize,
         guard: &Guard,
         out: &mut Vec<Edge>,
     ) -> Option<u32> {
@@ -274,7 +280,9 @@ impl Partition {
             predicates.is_empty()
                 || self.read_edge(edge, at, wanted, guard).flatten().is_some_and(|row| row.passes(predicates))
         };
-        let mut edges = ScannedEdges { out, source: node.gui(), passes, limit };
-        self.links.read(&node.out, at, filter.labels(), after, guard, &mut edges)
+        let mut edges = ScannedEdges { out, source: node.gui(), passes, limit, looked: 0, most: *left };
+        let next = self.links.read(&node.out, at, filter.labels(), after, guard, &mut edges);
+        *left = left.saturating_sub(1 + edges.looked);
+        next
     }
 }

@@ -23,6 +23,8 @@ const ROWS_A_CANDIDATE: u64 = 32;
 const FEW: usize = 64;
 /// Candidates that are looked at under one epoch guard.
 const PIECE: usize = 64;
+/// Candidates after which a call ends with the partition at hand, whatever passed: some milliseconds of work.
+const MOST_LOOKED: usize = 1 << 14;
 /// Vertices that are put into an index at once.
 const FILLED_AT_ONCE: u32 = 1024;
 /// The newest state: nothing has been removed at the highest version but what has been removed at all.
@@ -264,6 +266,7 @@ impl Store {
         let keys = scan.predicates.iter().map(|predicate| predicate.key).collect();
         let want = Want { id: false, properties: &Projection::Keys(keys) };
         let mut position = from.position;
+        let mut looked = 0;
         for number in usize::from(from.partition)..self.partitions.len() {
             let candidates = match candidates(&ways, number, at.version, most) {
                 Some(candidates) => candidates,
@@ -294,7 +297,9 @@ impl Store {
                 }
             }
             position = 0;
-            if out.len() >= limit && number + 1 < self.partitions.len() {
+            looked += candidates.len() - start;
+            let enough = out.len() >= limit || looked >= MOST_LOOKED;
+            if enough && number + 1 < self.partitions.len() {
                 let cursor = ScanCursor { partition: number as u16 + 1, position: 0, by_index: true };
                 return Ok(Some(Some(cursor)));
             }

@@ -1,4 +1,7 @@
 //! Scans over all vertices or edges, partition after partition, a few pages or slots under each epoch guard.
+//!
+//! A call ends with a cursor when its answer is full, and also when it has looked at many records: a scan that finds
+//! nothing comes back to its caller, who may have been told to stop, as often as one that finds much.
 
 use super::Store;
 use crate::partition::Filter;
@@ -11,8 +14,12 @@ use tidegraph_types::{Edge, Gui};
 const PIECE_PAGES: u32 = 16;
 /// Slots that are looked at under one epoch guard.
 const PIECE_SLOTS: u32 = 4096;
-/// Edges that are answered under one epoch guard.
+/// Edges that are looked at under one epoch guard.
 const PIECE_EDGES: usize = 1 << 16;
+/// Pages that one call looks at, give or take a piece: some milliseconds of work.
+const MOST_PAGES: u32 = 64;
+/// Edges, and vertices without any, that one call looks at.
+const MOST_EDGES: usize = 1 << 16;
 
 impl Store {
     /// Scans rows of the partitions from the cursor's up to `last`.
@@ -25,35 +32,55 @@ impl Store {
         out: &mut Vec<Gui>,
     ) -> Result<Option<ScanCursor>, Error> {
         self.versions.check(at.version)?;
+        let next = self.some_rows(at, scan, from, last, out);
+        self.still_readable(at)?;
+        Ok(next)
+    }
+
+    fn some_rows(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        from: ScanCursor,
+        last: usize,
+        out: &mut Vec<Gui>,
+    ) -> Option<ScanCursor> {
         let limit = out.len().saturating_add(scan.max_rows.max(1) as usize);
-        // Page and row.
+        let cursor = |number: usize, page: u32, row: usize| {
+            let position = u64::from(page) * ROWS as u64 + row as u64;
+            Some(ScanCursor { partition: number as u16, position, by_index: false })
+        };
+        let mut visited = 0;
         let (mut page, mut row) =
             ((from.position / ROWS as u64) as u32, (from.position % ROWS as u64) as usize);
         for number in usize::from(from.partition)..last {
             // Sets have other numbers in each partition.
             let mut pages = Scan::new(&scan.labels, &scan.predicates);
             loop {
-                let partition = &self.partitions[number];
                 let guard = pin();
-                let table = partition.rows();
+                let table = self.partitions[number].rows();
                 let end = page.saturating_add(PIECE_PAGES).min(table.end());
                 while page < end {
                     pages.prefetch(table, page + 1, &guard);
                     if let Some(next) = pages.page(table, page, row, at.version, &guard, limit, out) {
-                        let position = u64::from(page) * ROWS as u64 + next as u64;
-                        self.still_readable(at)?;
-                        return Ok(Some(ScanCursor { partition: number as u16, position, by_index: false }));
+                        return cursor(number, page, next);
                     }
                     (page, row) = (page + 1, 0);
+                    visited += 1;
                 }
                 if page >= table.end() {
                     break;
                 }
+                if visited >= MOST_PAGES {
+                    return cursor(number, page, 0);
+                }
             }
             (page, row) = (0, 0);
+            if visited >= MOST_PAGES && number + 1 < last {
+                return cursor(number + 1, 0, 0);
+            }
         }
-        self.still_readable(at)?;
-        Ok(None)
+        None
     }
 
     pub(super) fn scan_all_edges(
@@ -64,42 +91,61 @@ impl Store {
         out: &mut Vec<Edge>,
     ) -> Result<Option<ScanCursor>, Error> {
         self.versions.check(at.version)?;
+        let next = self.some_edges(at, scan, from, out);
+        self.still_readable(at)?;
+        Ok(next)
+    }
+
+    fn some_edges(
+        &self,
+        at: At,
+        scan: &EdgeScan,
+        from: ScanCursor,
+        out: &mut Vec<Edge>,
+    ) -> Option<ScanCursor> {
         let limit = out.len().saturating_add(scan.max_rows.max(1) as usize);
         let filter = Filter::of(scan.labels.as_deref());
         // Slot in the high half, the chunk of its hub that was read last in the low one.
+        let cursor = |number: usize, slot: u32, after: u32| {
+            let position = u64::from(slot) << 32 | u64::from(after);
+            Some(ScanCursor { partition: number as u16, position, by_index: false })
+        };
+        let mut visited = 0;
         let (mut slot, mut after) = ((from.position >> 32) as u32, from.position as u32);
         for number in usize::from(from.partition)..self.partitions.len() {
+            let partition = &self.partitions[number];
             loop {
-                let partition = &self.partitions[number];
-                let guard = &crossbeam_epoch::pin();
-                let pause = limit.min(out.len().saturating_add(PIECE_EDGES));
+                let guard = &pin();
                 let end = slot.saturating_add(PIECE_SLOTS).min(partition.end());
-                while slot < end && out.len() < pause {
+                let mut left = PIECE_EDGES;
+                while slot < end && out.len() < limit && left > 0 {
                     let place = partition.scan_out_edges(
                         slot,
                         filter,
                         &scan.predicates,
                         at.version,
                         after,
-                        pause,
+                        limit,
+                        &mut left,
                         guard,
                         out,
                     );
                     after = place.unwrap_or(0);
                     slot += u32::from(place.is_none());
                 }
-                if out.len() >= limit {
-                    let position = u64::from(slot) << 32 | u64::from(after);
-                    self.still_readable(at)?;
-                    return Ok(Some(ScanCursor { partition: number as u16, position, by_index: false }));
-                }
-                if slot >= partition.end() {
+                visited += PIECE_EDGES - left;
+                if slot >= partition.end() && out.len() < limit {
                     break;
+                }
+                if out.len() >= limit || visited >= MOST_EDGES {
+                    return cursor(number, slot, after);
                 }
             }
             (slot, after) = (0, 0);
+            if visited >= MOST_EDGES && number + 1 < self.partitions.len() {
+                return cursor(number + 1, 0, 0);
+            }
         }
-        self.still_readable(at)?;
-        Ok(None)
+        None
     }
 }
