@@ -106,12 +106,12 @@ fn a_load_survives_a_crash_as_a_whole() {
     run(&database, "CREATE (:P {`~id`: 'a', age: 4})");
     let source = format!("file://{}", files.display());
     let id = database.loads().submit(LoadSpec::new(vec![source.clone()], Format::GremlinCsv)).expect("taken");
-    assert_eq!(database.loads().wait(&id).expect("known").state, LoadState::Completed);
+    assert_eq!(database.loads().wait(&id).expect("known").overall.state, LoadState::Completed);
     copy(&live, &crashed);
     let after = open(&crashed);
     let question = "MATCH (a)-[r:KNOWS]->(b) RETURN a.name, a.age, id(r), r.w, b.name";
     assert_eq!(run(&after, question), ["x | 4 | e1 | 3 | y"]);
-    assert_eq!(after.loads().status(&id).expect("remembered").state, LoadState::Completed);
+    assert_eq!(after.loads().status(&id).expect("remembered").overall.state, LoadState::Completed);
     // Segments go when two checkpoints are after the load; the graph stays.
     after.checkpoint().expect("one");
     run(&after, "CREATE (:Q)");
@@ -136,14 +136,14 @@ fn a_load_that_fails_leaves_nothing() {
     let source = format!("file://{}", files.display());
     let id = database.loads().submit(LoadSpec::new(vec![source.clone()], Format::GremlinCsv)).expect("taken");
     let status = database.loads().wait(&id).expect("known");
-    assert_eq!(status.state, LoadState::Failed);
+    assert_eq!(status.overall.state, LoadState::Failed);
     assert_eq!(status.errors.len(), 1, "{status:?}");
     assert_eq!(run(&database, "MATCH (n) RETURN count(n)"), ["0"]);
     let mut spec = LoadSpec::new(vec![source], Format::GremlinCsv);
     spec.fail_on_error = false;
     let id = database.loads().submit(spec).expect("taken");
     let status = database.loads().wait(&id).expect("known");
-    assert_eq!(status.state, LoadState::Completed);
+    assert_eq!(status.overall.state, LoadState::Completed);
     assert_eq!(run(&database, "MATCH (n) RETURN id(n)"), ["a"]);
 }
 

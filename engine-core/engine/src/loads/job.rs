@@ -56,41 +56,10 @@ impl LoadState {
     }
 }
 
-/// How it went with one file.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct FeedStatus {
-    /// The file.
-    pub full_uri: String,
-    /// Which run of the load.
-    pub run_number: u32,
-    /// How often its source was tried before.
-    pub retry_number: u32,
-    /// How it ended.
-    pub state: LoadState,
-    /// Seconds of the whole load.
-    pub seconds_spent: u64,
-    /// When the load began, seconds since 1970.
-    pub start_unix_s: i64,
-    /// Labels and property values read.
-    pub total_records: u64,
-    /// Those that were there before.
-    pub total_duplicates: u64,
-    /// Refused rows by kind.
-    pub parsing_errors: u64,
-    /// Refused rows by kind.
-    pub datatype_mismatch_errors: u64,
-    /// Refused rows by kind.
-    pub insert_errors: u64,
-    /// Why it failed, if not by a row.
-    pub message: Option<String>,
-}
-
-/// A load as it is reported.
+/// How it went with a load, or with one file of it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct LoadStatus {
-    /// Number of files in each state.
-    pub feed_count: Vec<(&'static str, u64)>,
-    /// The source.
+pub struct RunStatus {
+    /// The source, or the file.
     pub full_uri: String,
     /// Which run of the load.
     pub run_number: u32,
@@ -98,22 +67,25 @@ pub struct LoadStatus {
     pub retry_number: u32,
     /// Where it stands.
     pub state: LoadState,
-    /// Seconds since it began, or that it took.
+    /// Seconds since the load began, or that it took.
     pub seconds_spent: u64,
-    /// When it began, seconds since 1970.
+    /// When the load began, seconds since 1970.
     pub start_unix_s: i64,
-    /// Labels and property values read.
-    pub total_records: u64,
-    /// Those that were there before.
-    pub total_duplicates: u64,
-    /// Refused rows by kind.
-    pub parsing_errors: u64,
-    /// Refused rows by kind.
-    pub datatype_mismatch_errors: u64,
-    /// Refused rows by kind.
-    pub insert_errors: u64,
+    /// What was read and refused.
+    pub counts: Counts,
+    /// Why it ended early, if not by a row.
+    pub message: Option<String>,
+}
+
+/// A load as it is reported.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LoadStatus {
+    /// The load as a whole.
+    pub overall: RunStatus,
+    /// Number of files in each state.
+    pub feed_count: Vec<(&'static str, u64)>,
     /// Files that were not loaded.
-    pub failed_feeds: Vec<FeedStatus>,
+    pub failed_feeds: Vec<RunStatus>,
     /// Refused rows, as `contracts/schemas/rejected-row.schema.json` has them.
     pub errors: Vec<serde_json::Value>,
     /// Bytes read, as they are in the files.
@@ -124,8 +96,6 @@ pub struct LoadStatus {
     pub property_values: u64,
     /// The version that made it visible.
     pub version: Option<u64>,
-    /// Why it ended early.
-    pub message: Option<String>,
 }
 
 /// What is kept over a restart.
@@ -151,8 +121,8 @@ struct Inner {
     ended: Option<Timestamp>,
     version: Option<u64>,
     segments: bool,
-    counts: [u64; 6],
-    feeds: Vec<(String, String, [u64; 6])>,
+    counts: Counts,
+    feeds: Vec<(String, String, Counts)>,
     done: Vec<String>,
     errors: Vec<serde_json::Value>,
     bytes_read: u64,
@@ -171,17 +141,6 @@ pub(super) struct Job {
     submitted: Timestamp,
     cancelled: AtomicBool,
     inner: Mutex<Inner>,
-}
-
-fn counts(counts: &Counts) -> [u64; 6] {
-    [
-        counts.rows,
-        counts.total_records,
-        counts.total_duplicates,
-        counts.parsing_errors,
-        counts.datatype_mismatch_errors,
-        counts.insert_errors,
-    ]
 }
 
 impl Job {
@@ -204,7 +163,7 @@ impl Job {
             ended: None,
             version: None,
             segments: false,
-            counts: [0; 6],
+            counts: Counts::default(),
             feeds: vec![],
             done: vec![],
             errors: vec![],
@@ -296,24 +255,21 @@ impl Job {
         let mut inner = self.inner.lock();
         inner.bytes_read = progress.bytes_read;
         inner.bytes_total = progress.bytes_total;
-        inner.counts[0] = progress.rows;
-        inner.counts[1] = progress.records;
+        inner.counts.rows = progress.rows;
+        inner.counts.total_records = progress.records;
     }
 
     /// Takes over what a run found.
     pub fn outcome(&self, outcome: &Outcome) {
         let mut inner = self.inner.lock();
-        inner.counts = counts(&outcome.counts);
+        inner.counts = outcome.counts;
         let state = |state: FileState| match state {
             FileState::Done | FileState::DoneWithErrors | FileState::Skipped => "LOAD_COMPLETED",
             FileState::Failed => "LOAD_FAILED",
             FileState::NotDone => "LOAD_NOT_STARTED",
         };
-        inner.feeds = outcome
-            .files
-            .iter()
-            .map(|f| (f.name.to_string(), state(f.state).to_owned(), counts(&f.counts)))
-            .collect();
+        inner.feeds =
+            outcome.files.iter().map(|f| (f.name.to_string(), state(f.state).to_owned(), f.counts)).collect();
         inner.errors = outcome
             .errors
             .iter()
@@ -368,6 +324,16 @@ impl Job {
         let start = inner.started.unwrap_or(self.submitted);
         let seconds = inner.ended.unwrap_or(now).as_second() - start.as_second();
         let seconds_spent = if inner.started.is_some() { u64::try_from(seconds).unwrap_or(0) } else { 0 };
+        let run = |full_uri, state, counts, message| RunStatus {
+            full_uri,
+            run_number: 1,
+            retry_number: self.retry_number,
+            state,
+            seconds_spent,
+            start_unix_s: start.as_second(),
+            counts,
+            message,
+        };
         let mut feed_count: Vec<(&'static str, u64)> = vec![];
         let mut failed_feeds = vec![];
         for (uri, state, counts) in &inner.feeds {
@@ -378,46 +344,21 @@ impl Job {
                 None => feed_count.push((word, 1)),
             }
             if word != "LOAD_COMPLETED" {
-                failed_feeds.push(FeedStatus {
-                    full_uri: uri.clone(),
-                    run_number: 1,
-                    retry_number: self.retry_number,
-                    state: LoadState::Failed,
-                    seconds_spent,
-                    start_unix_s: start.as_second(),
-                    total_records: counts[1],
-                    total_duplicates: counts[2],
-                    parsing_errors: counts[3],
-                    datatype_mismatch_errors: counts[4],
-                    insert_errors: counts[5],
-                    message: None,
-                });
+                failed_feeds.push(run(uri.clone(), LoadState::Failed, *counts, None));
             }
         }
         if feed_count.is_empty() {
             feed_count.push((inner.state.as_str(), 1));
         }
-        let counts = &inner.counts;
         LoadStatus {
+            overall: run(self.spec.sources.join(","), inner.state, inner.counts, inner.message.clone()),
             feed_count,
-            full_uri: self.spec.sources.join(","),
-            run_number: 1,
-            retry_number: self.retry_number,
-            state: inner.state,
-            seconds_spent,
-            start_unix_s: start.as_second(),
-            total_records: counts[1],
-            total_duplicates: counts[2],
-            parsing_errors: counts[3],
-            datatype_mismatch_errors: counts[4],
-            insert_errors: counts[5],
             failed_feeds,
             errors: inner.errors.clone(),
             bytes_read: inner.bytes_read,
             bytes_total: inner.bytes_total,
-            property_values: if inner.state == LoadState::Completed { counts[1] } else { 0 },
+            property_values: if inner.state == LoadState::Completed { inner.counts.total_records } else { 0 },
             version: inner.version,
-            message: inner.message.clone(),
         }
     }
 }

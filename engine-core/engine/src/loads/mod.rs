@@ -16,9 +16,9 @@ mod spec;
 mod target;
 mod watch;
 
-pub use job::{FeedStatus, LoadState, LoadStatus};
+pub use job::{LoadState, LoadStatus, RunStatus};
 pub use spec::{Format, LoadSpec, Mode};
-pub use tidegraph_load::run::Parallelism;
+pub use tidegraph_load::run::{Counts, Parallelism};
 
 use crate::Error;
 use job::Job;

@@ -37,16 +37,17 @@ fn look(shared: &Shared, drop_folder: &Path) -> std::io::Result<()> {
         match job {
             Some(job) if job.state().is_final() => {
                 let status = job.status(shared.clock.wall());
+                let (overall, counts) = (&status.overall, &status.overall.counts);
                 let report = serde_json::json!({
                     "loadId": job.id(),
-                    "status": status.state.as_str(),
+                    "status": overall.state.as_str(),
                     "version": status.version,
-                    "totalRecords": status.total_records,
-                    "totalDuplicates": status.total_duplicates,
-                    "parsingErrors": status.parsing_errors,
-                    "datatypeMismatchErrors": status.datatype_mismatch_errors,
-                    "insertErrors": status.insert_errors,
-                    "message": status.message,
+                    "totalRecords": counts.total_records,
+                    "totalDuplicates": counts.total_duplicates,
+                    "parsingErrors": counts.parsing_errors,
+                    "datatypeMismatchErrors": counts.datatype_mismatch_errors,
+                    "insertErrors": counts.insert_errors,
+                    "message": overall.message,
                     "errorLogs": status.errors,
                 });
                 if let Err(error) = std::fs::write(folder.join(REPORT), format!("{report:#}\n")) {

@@ -2,11 +2,11 @@
 
 use crate::reject::{Code, Rejected};
 use crate::segments::SegmentInfo;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Counts as the loader API reports them.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
     /// Rows read, refused ones too.

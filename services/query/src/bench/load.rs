@@ -19,10 +19,10 @@ pub fn load_embedded(
     let id = database.loads().submit(LoadSpec::new(vec![source_of(folder)], Format::GremlinCsv))?;
     let status = database.loads().wait(&id)?;
     anyhow::ensure!(
-        status.state.as_str() == "LOAD_COMPLETED",
+        status.overall.state.as_str() == "LOAD_COMPLETED",
         "the load ended as {}: {:?}",
-        status.state.as_str(),
-        status.message
+        status.overall.state.as_str(),
+        status.overall.message
     );
     Ok(status)
 }

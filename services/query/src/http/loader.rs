@@ -5,7 +5,7 @@ use super::{Failure, Service};
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use serde_json::{Value, json};
-use tidegraph_engine::loads::{Format, LoadSpec, LoadStatus, Mode, Parallelism};
+use tidegraph_engine::loads::{Format, LoadSpec, LoadStatus, Mode, Parallelism, RunStatus};
 use tidegraph_types::ErrorCode;
 
 type Answer = Result<Json<Value>, Failure>;
@@ -170,7 +170,7 @@ fn describe(service: &Service, id: &str, fields: &Fields) -> Answer {
         "overallStatus": overall(&status),
     });
     if details {
-        payload["failedFeeds"] = status.failed_feeds.iter().map(feed).collect();
+        payload["failedFeeds"] = status.failed_feeds.iter().map(run).collect();
     }
     if errors {
         let start = (page - 1).saturating_mul(per_page).min(status.errors.len());
@@ -186,41 +186,33 @@ fn describe(service: &Service, id: &str, fields: &Fields) -> Answer {
 }
 
 fn overall(status: &LoadStatus) -> Value {
-    json!({
-        "fullUri": status.full_uri,
-        "runNumber": status.run_number,
-        "retryNumber": status.retry_number,
-        "status": status.state.as_str(),
-        "totalTimeSpent": status.seconds_spent,
-        "startTime": status.start_unix_s,
-        "totalRecords": status.total_records,
-        "totalDuplicates": status.total_duplicates,
-        "parsingErrors": status.parsing_errors,
-        "datatypeMismatchErrors": status.datatype_mismatch_errors,
-        "insertErrors": status.insert_errors,
-        "tidegraph": {
-            "bytesRead": status.bytes_read,
-            "bytesTotal": status.bytes_total,
-            "propertyValues": status.property_values,
-            "version": status.version,
-            "message": status.message,
-        },
-    })
+    let mut shown = run(&status.overall);
+    shown["tidegraph"] = json!({
+        "bytesRead": status.bytes_read,
+        "bytesTotal": status.bytes_total,
+        "propertyValues": status.property_values,
+        "version": status.version,
+        "message": status.overall.message,
+    });
+    shown
 }
 
-fn feed(feed: &tidegraph_engine::loads::FeedStatus) -> Value {
+/// A load, or one file of it.
+fn run(run: &RunStatus) -> Value {
+    let RunStatus { full_uri, run_number, retry_number, state, seconds_spent, start_unix_s, counts, message } =
+        run;
     json!({
-        "fullUri": feed.full_uri,
-        "runNumber": feed.run_number,
-        "retryNumber": feed.retry_number,
-        "status": feed.state.as_str(),
-        "totalTimeSpent": feed.seconds_spent,
-        "startTime": feed.start_unix_s,
-        "totalRecords": feed.total_records,
-        "totalDuplicates": feed.total_duplicates,
-        "parsingErrors": feed.parsing_errors,
-        "datatypeMismatchErrors": feed.datatype_mismatch_errors,
-        "insertErrors": feed.insert_errors,
-        "tidegraph": { "message": feed.message },
+        "fullUri": full_uri,
+        "runNumber": run_number,
+        "retryNumber": retry_number,
+        "status": state.as_str(),
+        "totalTimeSpent": seconds_spent,
+        "startTime": start_unix_s,
+        "totalRecords": counts.total_records,
+        "totalDuplicates": counts.total_duplicates,
+        "parsingErrors": counts.parsing_errors,
+        "datatypeMismatchErrors": counts.datatype_mismatch_errors,
+        "insertErrors": counts.insert_errors,
+        "tidegraph": { "message": message },
     })
 }
