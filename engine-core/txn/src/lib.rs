@@ -2,8 +2,8 @@
 //!
 //! Roles: [`Sequencer`] is the handle that every thread of the process shares; the *owner* (`owner.rs`) has the log and
 //! the [`Applier`], and one of the callers at a time *leads* it: no thread of its own, so that a lone writer waits for
-//! the log and for nobody else; `keys.rs` remembers when each key was last written; `dictionary.rs` is
-//! the token dictionary, which readers use without asking the owner.
+//! the log and for nobody else; `keys.rs` remembers when each key was last written; `made.rs` notes the vertices that are
+//! made while a bulk load runs; `dictionary.rs` is the token dictionary, which readers use without asking the owner.
 //!
 //! Flow of a commit:
 //! 1. [`Sequencer::commit`] checks sizes and values on the caller's thread and queues the request. Who finds no leader leads.
@@ -22,12 +22,14 @@ mod config;
 mod dictionary;
 mod error;
 mod keys;
+mod made;
 mod owner;
 mod request;
 mod sequencer;
 
 pub use config::SequencerConfig;
 pub use error::Error;
+pub use made::{LoadWatch, NewVertices};
 pub use request::LoadCommit;
 pub use sequencer::{Applier, Recovered, Sequencer};
 

@@ -1,6 +1,7 @@
 //! Who has the log. One caller at a time leads it. See the crate's documentation for the flow.
 
 use crate::keys::Keys;
+use crate::made::Made;
 use crate::request::{LoadCommit, Reply, Request, is_checked_by_loads};
 use crate::sequencer::{Applier, GOING_DOWN, Shared};
 use crate::{Error, SequencerConfig};
@@ -16,6 +17,7 @@ pub(crate) struct Owner {
     log: Box<dyn LogStore>,
     applier: Box<dyn Applier>,
     keys: Keys,
+    made: Made,
     /// Version of the last record in the log.
     version: Version,
     epoch: Epoch,
@@ -62,6 +64,23 @@ enum Waiting {
     },
 }
 
+/// What a durable group has for those who wait.
+enum Answer {
+    Version { record: usize, reply: Reply<Version> },
+    Tokens { tokens: Vec<Token>, reply: Reply<Vec<Token>> },
+}
+
+impl From<Waiting> for Answer {
+    fn from(waiting: Waiting) -> Self {
+        match waiting {
+            Waiting::Commit { record, reply, .. } | Waiting::Load { record, reply, .. } => {
+                Self::Version { record, reply }
+            }
+            Waiting::Intern { tokens, reply, .. } => Self::Tokens { tokens, reply },
+        }
+    }
+}
+
 impl Owner {
     pub fn new(
         shared: Arc<Shared>,
@@ -72,7 +91,8 @@ impl Owner {
         epoch: Epoch,
     ) -> Self {
         let keys = Keys::new(config.remembered_keys, version);
-        Self { shared, log, applier, keys, version, epoch, epoch_started: false }
+        let made = Made::default();
+        Self { shared, log, applier, keys, made, version, epoch, epoch_started: false }
     }
 
     /// Serves what was taken from the queue together; false when it is told to stop.
@@ -101,6 +121,11 @@ impl Owner {
             }
             None => true,
         }
+    }
+
+    /// Notes the vertices that are made from now on: a bulk load begins.
+    pub fn watch(&mut self) {
+        self.made.begin(self.version);
     }
 
     fn stop_quietly(&self) {
@@ -180,7 +205,8 @@ impl Owner {
         let read_version = load.read_version;
         let checked = self.check_version(read_version).and_then(|()| {
             let other = || self.keys.conflict(&load.read_keys, read_version);
-            match self.keys.load_conflict(read_version).or_else(other) {
+            let collision = || self.made.collision(read_version, &group.records, &*load.vertices);
+            match self.keys.load_conflict(read_version).or_else(other).or_else(collision) {
                 Some(written) => Err(Error::Conflict { read_version, written }),
                 None => Ok(()),
             }
@@ -261,9 +287,15 @@ impl Owner {
         for (token, name) in group.new_tokens {
             self.shared.dictionary.add(token, name);
         }
+        // What the requests hold goes first: the memory is needed when a load is applied.
+        let answers: Vec<Answer> = group.waiting.into_iter().map(Answer::from).collect();
+        if self.shared.loads.load(Ordering::Acquire) == 0 {
+            self.made.end();
+        }
         let mut applied = group.records.len();
         for (index, record) in group.records.iter().enumerate() {
             self.version = record.version;
+            self.made.note(record);
             let applier = &mut self.applier;
             if catch_unwind(AssertUnwindSafe(|| applier.apply(record))).is_err() {
                 self.stop(format!(
@@ -276,15 +308,13 @@ impl Owner {
             self.shared.version.store(record.version.0, Ordering::Release);
         }
         self.version = group.records.last().map_or(self.version, |r| r.version);
-        for waiting in group.waiting {
-            match waiting {
-                Waiting::Commit { record, reply, .. } | Waiting::Load { record, reply, .. } => {
+        for answer in answers {
+            match answer {
+                Answer::Version { record, reply } => {
                     let version = group.records[record].version;
                     reply.send(if record < applied { Ok(version) } else { Err(self.stopped()) });
                 }
-                Waiting::Intern { tokens, reply, .. } => {
-                    reply.send(Ok(tokens));
-                }
+                Answer::Tokens { tokens, reply } => reply.send(Ok(tokens)),
             }
         }
     }

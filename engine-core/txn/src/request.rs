@@ -1,11 +1,12 @@
 //! What callers ask the owner, and what can be checked before it is asked.
 
+use crate::made::NewVertices;
 use crate::{Error, SequencerConfig};
 use crossbeam_channel::Sender;
 use tidegraph_types::{CommitRequest, Key, Mutation, PropertyWrite, Str, Token, Value, Version};
 
 /// A bulk load that is to become visible.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub struct LoadCommit {
     /// Id of the load.
     pub load_id: String,
@@ -15,6 +16,8 @@ pub struct LoadCommit {
     pub read_version: Version,
     /// What it checked besides vertices, edge ids and salted GUIs.
     pub read_keys: Vec<Key>,
+    /// The vertices that it makes.
+    pub vertices: Box<dyn NewVertices>,
 }
 
 /// What a caller who waits is told.

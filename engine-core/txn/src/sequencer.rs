@@ -1,6 +1,7 @@
 //! The handle that every thread shares.
 
 use crate::dictionary::Dictionary;
+use crate::made::LoadWatch;
 use crate::owner::Owner;
 use crate::request::{self, LoadCommit, Reply, Request, Word};
 use crate::{Error, SequencerConfig};
@@ -9,7 +10,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tidegraph_log::{LogStore, Record};
 use tidegraph_types::{CommitRequest, Epoch, Sid, Str, Token, Version};
 
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub next_sid: AtomicU64,
     pub log_bytes: AtomicU64,
     pub dictionary: Dictionary,
+    /// Bulk loads that run.
+    pub loads: Arc<AtomicUsize>,
     /// Why no write is possible any more.
     pub stopped: Mutex<Option<String>>,
 }
@@ -91,6 +94,7 @@ impl Sequencer {
             next_sid: AtomicU64::new(recovered.next_sid.0),
             log_bytes: AtomicU64::new(log.bytes()),
             dictionary,
+            loads: Arc::default(),
             stopped: Mutex::new(stopped),
         });
         let owner = Owner::new(shared.clone(), &config, log, applier, recovered.version, epoch);
@@ -108,10 +112,22 @@ impl Sequencer {
         self.ask(|reply| Request::Commit { request, bytes, reply })
     }
 
-    /// Makes a bulk load visible; answers its version. [`Error::Conflict`] when, since its read version, a transaction
-    /// deleted a vertex, made an edge with an id of the user's, added an exception or wrote one of its read keys, or another load was committed:
-    /// what the load checked may no longer hold.
-    pub fn commit_load(&self, load: LoadCommit) -> Result<Version, Error> {
+    /// Begins a bulk load, which reads at a version that is the newest when this returns, or at a later one.
+    #[must_use]
+    pub fn begin_load(&self) -> LoadWatch {
+        let watch = LoadWatch::new(&self.shared.loads);
+        // Whoever leads has the lock until its whole group is applied.
+        if let Some(owner) = &mut *self.owner.lock() {
+            owner.watch();
+        }
+        watch
+    }
+
+    /// Makes a bulk load visible that was begun with a watch; answers its version. [`Error::Conflict`] when, since its
+    /// read version, a transaction deleted a vertex, made an edge with an id of the user's, added an exception, wrote one
+    /// of the load's read keys, or gave another id the GUI of a vertex that the load makes, or another load was
+    /// committed: what the load checked may no longer hold.
+    pub fn commit_load(&self, _watch: &LoadWatch, load: LoadCommit) -> Result<Version, Error> {
         self.ask(|reply| Request::Load { load, reply })
     }
 

@@ -1,6 +1,6 @@
 //! The sequencer against the memory log and against disks that fail.
 
-use crate::{Applier, Error, LoadCommit, Recovered, Sequencer, SequencerConfig};
+use crate::{Applier, Error, LoadCommit, NewVertices, Recovered, Sequencer, SequencerConfig};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -171,13 +171,58 @@ fn a_long_transaction_is_refused_when_its_keys_are_forgotten() {
     sequencer.commit(request(sequencer.version(), &[1], &[(1, 2)])).unwrap();
 }
 
+/// A load's new vertices.
+#[derive(Debug)]
+struct Vertices(Vec<(Gui, &'static str)>);
+
+impl NewVertices for Vertices {
+    fn collides(&self, gui: Gui, id: &str) -> bool {
+        self.0.iter().any(|(other, name)| *other == gui && *name != id)
+    }
+}
+
+fn load_of(read_version: Version, vertices: &[(Gui, &'static str)]) -> LoadCommit {
+    LoadCommit {
+        load_id: "load-1".to_owned(),
+        segments: vec!["s/0".to_owned()],
+        read_version,
+        read_keys: vec![],
+        vertices: Box::new(Vertices(vertices.to_vec())),
+    }
+}
+
+#[test]
+fn a_load_whose_gui_went_to_another_id_is_refused() {
+    let (sequencer, _) = in_memory();
+    let make = |gui: u64, id: &str| {
+        let mut write = request(Version(0), &[], &[]);
+        let (gui, id) = (Gui(gui), id.into());
+        write.mutations = vec![Mutation::CreateVertex { gui, id, labels: vec![], properties: vec![] }];
+        sequencer.commit(write).unwrap()
+    };
+    let early = make(1, "before");
+    // Nobody noted what came after a version that was read before the load began.
+    drop(sequencer.begin_load());
+    make(2, "between");
+    let watch = sequencer.begin_load();
+    assert!(is_conflict(sequencer.commit_load(&watch, load_of(early, &[]))));
+    let base = sequencer.version();
+    make(3, "a");
+    let collided = make(4, "other");
+    let vertices = [(Gui(1), "x"), (Gui(2), "y"), (Gui(3), "a"), (Gui(4), "b")];
+    match sequencer.commit_load(&watch, load_of(base, &vertices)) {
+        Err(Error::Conflict { written, .. }) => assert_eq!(written, collided),
+        other => panic!("{other:?}"),
+    }
+    // The same id twice is one vertex, and what was there at the load's version is the load's own affair.
+    sequencer.commit_load(&watch, load_of(base, &vertices[..3])).unwrap();
+}
+
 #[test]
 fn loads_and_transactions() {
     let (sequencer, _) = in_memory();
-    let load = |read_version| {
-        let (load_id, segments) = ("load-1".to_owned(), vec!["s/0".to_owned()]);
-        sequencer.commit_load(LoadCommit { load_id, segments, read_version, read_keys: vec![] })
-    };
+    let watch = sequencer.begin_load();
+    let load = |read_version| sequencer.commit_load(&watch, load_of(read_version, &[]));
     let write = |mutation| {
         let mut write = request(Version(0), &[], &[]);
         write.mutations = vec![mutation];

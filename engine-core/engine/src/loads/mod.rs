@@ -363,3 +363,6 @@ impl Shared {
 fn job_path(id: &str) -> String {
     format!("{JOBS}/{id}.json")
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,11 +6,11 @@ use super::{Format, KEPT_ERRORS, Shared};
 use crate::Error;
 use std::sync::atomic::Ordering;
 use tidegraph_apl::Apl;
-use tidegraph_load::run::{self, Config, Control, Outcome, Progress, Status};
+use tidegraph_load::run::{self, Config, Control, Outcome, Progress, Status, VertexIds};
 use tidegraph_load::source::Source;
 use tidegraph_load::{Dialect, Options};
-use tidegraph_txn::LoadCommit;
-use tidegraph_types::{ErrorCode, Key};
+use tidegraph_txn::{LoadCommit, LoadWatch, NewVertices};
+use tidegraph_types::{ErrorCode, Gui, Key, Version};
 
 /// How often a load is checked again after a transaction went over what it had checked.
 const MOST_CHECKS: u32 = 8;
@@ -24,6 +24,16 @@ impl Control for Watched<'_> {
 
     fn progress(&self, progress: &Progress) {
         self.1.progress(progress);
+    }
+}
+
+/// The vertices of a load, as the sequencer asks about them.
+#[derive(Debug)]
+struct Loaded(VertexIds);
+
+impl NewVertices for Loaded {
+    fn collides(&self, gui: Gui, id: &str) -> bool {
+        self.0.collides(gui, id)
     }
 }
 
@@ -102,7 +112,9 @@ impl Shared {
         config.done = job.done_before().iter().cloned().collect();
         config.max_errors = KEPT_ERRORS;
         let mut checks = 0;
+        let watch = self.sequencer.begin_load();
         loop {
+            // After the watch began, so that nothing in between is missed.
             let pin = self.store.pin_published();
             let target = GraphTarget::new(&self.store, &self.sequencer, pin.version());
             let outcome = run::run(&config, &source, &target, &self.objects, &Watched(self, job))?;
@@ -113,7 +125,7 @@ impl Shared {
             if job.is_cancelled() {
                 return Err(Error::new(ErrorCode::Cancelled, "the load was cancelled"));
             }
-            match self.commit(job, &outcome, pin.version()) {
+            match self.commit(job, outcome, pin.version(), &watch) {
                 Err(error) if error.code() == ErrorCode::ConcurrentModification && checks < MOST_CHECKS => {
                     checks += 1;
                     tracing::info!(
@@ -132,9 +144,11 @@ impl Shared {
     fn commit(
         &self,
         job: &Job,
-        outcome: &Outcome,
-        read_version: tidegraph_types::Version,
+        outcome: Outcome,
+        read_version: Version,
+        watch: &LoadWatch,
     ) -> Result<(), Error> {
+        let done = outcome.done().map(ToString::to_string).collect();
         let _together = self.commit.lock();
         if !outcome.segments.is_empty() {
             let segments = outcome.segments.iter().map(|s| s.object.clone()).collect();
@@ -142,10 +156,12 @@ impl Shared {
             let unique = self.store.unique_keys().into_iter();
             let mut read_keys = vec![Key::constraints()];
             read_keys.extend(unique.map(|(label, key)| Key::any_unique(label, key)));
-            let commit = LoadCommit { load_id: job.id().to_owned(), segments, read_version, read_keys };
-            job.committed(self.sequencer.commit_load(commit)?);
+            let vertices = Box::new(Loaded(outcome.vertex_ids));
+            let load_id = job.id().to_owned();
+            let commit = LoadCommit { load_id, segments, read_version, read_keys, vertices };
+            job.committed(self.sequencer.commit_load(watch, commit)?);
         }
-        job.done(outcome.done().map(ToString::to_string).collect());
+        job.done(done);
         job.end(LoadState::Completed, None, self.clock.wall());
         self.save(job);
         Ok(())

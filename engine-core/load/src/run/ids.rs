@@ -6,6 +6,7 @@
 //! salted GUI are in `moved` too. Real collisions are a handful among billions, so `moved` stays small.
 
 use rustc_hash::FxHashMap;
+use std::fmt;
 use tidegraph_types::{Gui, GuiHasher, Str};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -17,6 +18,25 @@ pub(super) struct Ids {
     seen: FxHashMap<u64, u64>,
     moved: FxHashMap<Str, Gui>,
     edges: FxHashMap<u64, u64>,
+}
+
+/// The vertices that a load touches: GUI and a hash of the id, 16 bytes each. What is asked when the load is to be
+/// committed.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct VertexIds(FxHashMap<u64, u64>);
+
+impl VertexIds {
+    /// Whether the load has another id under this GUI.
+    #[must_use]
+    pub fn collides(&self, gui: Gui, id: &str) -> bool {
+        self.0.get(&gui.0).is_some_and(|check| *check != check_of(id))
+    }
+}
+
+impl fmt::Debug for VertexIds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VertexIds({})", self.0.len())
+    }
 }
 
 /// What the load knows of an edge id.
@@ -54,6 +74,11 @@ impl Ids {
         if gui != self.hasher.gui(id) {
             self.moved.insert(id.clone(), gui);
         }
+    }
+
+    /// What is needed of them after the load.
+    pub fn into_vertices(self) -> VertexIds {
+        VertexIds(self.seen)
     }
 
     /// Enters an edge id that is new.

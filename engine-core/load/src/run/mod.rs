@@ -26,6 +26,7 @@ mod target;
 mod unique;
 mod vertices;
 
+pub use ids::VertexIds;
 pub use report::{Counts, FileReport, FileState, Outcome, Status};
 pub use target::{Control, Found, LoadTarget, Progress};
 
@@ -34,7 +35,7 @@ use crate::header::Kind as FileKind;
 use crate::options::{Dialect, Options};
 use crate::reject::Rejected;
 use crate::rows::Row;
-use crate::segments::{SegmentInfo, SegmentWriter};
+use crate::segments::SegmentWriter;
 use crate::source::Source;
 use feed::{Batch, Columns, Feed};
 use ids::Ids;
@@ -402,27 +403,31 @@ impl<'a> Load<'a> {
     }
 
     fn finish(self) -> Result<Outcome, Error> {
-        let segments = self.writer.finish()?;
-        Ok(outcome(Status::Completed, self.files, self.errors, segments, self.vertices, self.edges))
+        let Self { writer, ids, files, errors, vertices, edges, .. } = self;
+        let segments = writer.finish()?;
+        let (status, counts, vertex_ids) = (Status::Completed, sum(&files), ids.into_vertices());
+        Ok(Outcome { status, files, counts, vertices, edges, errors, segments, vertex_ids })
     }
 
     fn fail(self) -> Result<Outcome, Error> {
         self.writer.discard()?;
-        Ok(outcome(Status::Failed, self.files, self.errors, Vec::new(), 0, 0))
+        Ok(Outcome {
+            status: Status::Failed,
+            counts: sum(&self.files),
+            files: self.files,
+            vertices: 0,
+            edges: 0,
+            errors: self.errors,
+            segments: Vec::new(),
+            vertex_ids: VertexIds::default(),
+        })
     }
 }
 
-fn outcome(
-    status: Status,
-    files: Vec<FileReport>,
-    errors: Vec<Rejected>,
-    segments: Vec<SegmentInfo>,
-    vertices: u64,
-    edges: u64,
-) -> Outcome {
+fn sum(files: &[FileReport]) -> Counts {
     let mut counts = Counts::default();
     files.iter().for_each(|f| counts.add(&f.counts));
-    Outcome { status, files, counts, vertices, edges, errors, segments }
+    counts
 }
 
 type Queue<T> = VecDeque<T>;

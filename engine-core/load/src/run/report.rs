@@ -1,5 +1,6 @@
 //! What a load did: counts, refused rows, the state of each file, the segments.
 
+use super::ids::VertexIds;
 use crate::reject::{Code, Rejected};
 use crate::segments::SegmentInfo;
 use serde::{Deserialize, Serialize};
@@ -104,6 +105,8 @@ pub struct Outcome {
     pub errors: Vec<Rejected>,
     /// The segments in order of applying; none if it failed.
     pub segments: Vec<SegmentInfo>,
+    /// The vertices in them, to be checked against those that were made meanwhile; none if it failed.
+    pub vertex_ids: VertexIds,
 }
 
 impl Outcome {

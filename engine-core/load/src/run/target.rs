@@ -21,7 +21,7 @@ pub enum Found {
 /// The graph that is loaded into, read at one version. All answers are in the order of the questions.
 ///
 /// The answers must still hold when the load is committed: the one who commits refuses a load over whose answers a
-/// transaction went, or keeps such transactions out.
+/// transaction went, or keeps such transactions out. [`super::VertexIds`] tells which new vertices would be in the way.
 pub trait LoadTarget {
     /// Name of the graph; segments carry it.
     fn graph(&self) -> &str;

@@ -1,0 +1,75 @@
+//! Loads while transactions go on.
+
+use super::{Format, LoadSpec, LoadState};
+use crate::{Database, Language, Options, Parameters, Query};
+use std::path::Path;
+use tidegraph_types::{GuiHasher, Value};
+
+/// With so few bits many ids share a GUI.
+const BITS: u32 = 4;
+
+fn run(database: &Database, text: &str) -> Vec<Vec<Value>> {
+    let parameters = Parameters::default();
+    database.query(&Query::new(Language::OpenCypher, text, &parameters)).expect(text).rows
+}
+
+fn open(data: &Path) -> std::sync::Arc<Database> {
+    let options = Options { data_dir: Some(data.to_owned()), hash_bits: BITS, ..Options::default() };
+    Database::open(options).expect("a graph")
+}
+
+/// Every vertex and edge that there should be, found by id, with its own properties and no others.
+fn check(database: &Database, meanwhile: &str) {
+    let count = run(database, "MATCH (n) RETURN count(n)");
+    assert_eq!(count, [[Value::Long(9)]]);
+    for n in 0..8 {
+        let text = format!(
+            "MATCH (a)-[r:L]->(b) WHERE id(a) = 'v{n}' RETURN a.n, id(b), size(labels(a)), labels(a)[0]"
+        );
+        let next = Value::string(format!("v{}", (n + 1) % 8));
+        assert_eq!(run(database, &text), [[Value::Long(n), next, Value::Long(1), Value::string("P")]]);
+    }
+    let text = format!("MATCH (a) WHERE id(a) = '{meanwhile}' RETURN a.n, labels(a)[0], size(labels(a))");
+    assert_eq!(run(database, &text), [[Value::Long(-1), Value::string("Q"), Value::Long(1)]]);
+    let edges = run(database, &format!("MATCH (a)-[r]-() WHERE id(a) = '{meanwhile}' RETURN count(r)"));
+    assert_eq!(edges, [[Value::Long(0)]]);
+}
+
+#[test]
+fn a_vertex_made_during_a_load_never_shares_the_gui_of_a_loaded_one() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (files, data) = (home.path().join("files"), home.path().join("data"));
+    std::fs::create_dir_all(&files).expect("made");
+    let vertices: String = (0..8).map(|n| format!("v{n},P,{n}\n")).collect();
+    let edges: String = (0..8).map(|n| format!("e{n},v{n},v{},L\n", (n + 1) % 8)).collect();
+    std::fs::write(files.join("v.csv"), format!("~id,~label,n:Int(single)\n{vertices}")).expect("written");
+    std::fs::write(files.join("e.csv"), format!("~id,~from,~to,~label\n{edges}")).expect("written");
+    let hasher = GuiHasher::with_bits(BITS);
+    let colliding = (0..).map(|n| format!("w{n}")).find(|id| hasher.gui(id) == hasher.gui("v3"));
+    let meanwhile = colliding.expect("one of many");
+
+    let database = open(&data);
+    // A load waits for this before it commits, as for the end of a checkpoint.
+    let held = database.loads().shared.commit.lock();
+    let source = format!("file://{}", files.display());
+    let id = database.loads().submit(LoadSpec::new(vec![source], Format::GremlinCsv)).expect("taken");
+    // What became of the files is known when all of them were read.
+    loop {
+        let status = database.loads().status(&id).expect("known");
+        assert!(!status.overall.state.is_final(), "it has not been let through: {status:?}");
+        if status.feed_count == [("LOAD_COMPLETED", 2)] {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    run(&database, &format!("CREATE (:Q {{`~id`: '{meanwhile}', n: -1}})"));
+    assert_eq!(database.store.exceptions(), [], "the transaction found the GUI free");
+    drop(held);
+    let status = database.loads().wait(&id).expect("known");
+    assert_eq!(status.overall.state, LoadState::Completed, "{status:?}");
+    check(&database, &meanwhile);
+    // After a restart too.
+    drop(database);
+    let database = open(&data);
+    check(&database, &meanwhile);
+}
