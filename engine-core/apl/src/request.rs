@@ -112,7 +112,8 @@ pub struct VertexScan {
     pub labels: Vec<Vec<Token>>,
     /// All of these hold.
     pub predicates: Vec<PropertyPredicate>,
-    /// Stop after about this many rows and return a cursor. At least 1.
+    /// Stop after about this many rows and return a cursor. At least 1. Storage may stop before, even without a row,
+    /// when it has looked at much.
     pub max_rows: u32,
 }
 
@@ -123,7 +124,8 @@ pub struct EdgeScan {
     pub labels: Option<Vec<Token>>,
     /// All of these hold.
     pub predicates: Vec<PropertyPredicate>,
-    /// Stop after about this many rows and return a cursor. At least 1.
+    /// Stop after about this many rows and return a cursor. At least 1. Storage may stop before, even without a row,
+    /// when it has looked at much.
     pub max_rows: u32,
 }
 
