@@ -173,7 +173,7 @@ fn rows_of_a_load_that_break_it_are_refused() {
     spec.fail_on_error = false;
     let id = database.loads().submit(spec).expect("taken");
     let status = database.loads().wait(&id).expect("known");
-    assert_eq!(status.state, LoadState::Completed, "{:?}", status.errors);
+    assert_eq!(status.overall.state, LoadState::Completed, "{:?}", status.errors);
     let lines: Vec<_> =
         status.errors.iter().map(|e| (e["recordNum"].clone(), e["errorCode"].clone())).collect();
     // New vertices of a batch come before those that are there: line 9 is faster than line 8.
