@@ -7,6 +7,9 @@ use crossbeam_epoch::{Guard, pin};
 use tidegraph_apl::{Expansion, Projection, PropertyPredicate};
 use tidegraph_types::{Direction, Edge, Gui, Sid, Token, Version};
 
+/// How often a row may have moved on while it was looked up: once or twice happens, so often is a broken invariant.
+const MOST_RETRIES: usize = 1000;
+
 /// Which edge labels are followed.
 #[derive(Clone, Copy)]
 pub(crate) enum Filter<'r> {
@@ -200,12 +203,13 @@ impl Partition {
         guard: &'g Guard,
     ) -> Option<Row<'g>> {
         let node = self.node(slot);
-        loop {
+        for _ in 0..MOST_RETRIES {
             let place = node.row.get()?;
             if let Ok(row) = self.rows.read(Owner::Vertex(node.gui()), place, at, want, guard) {
                 return row;
             }
         }
+        panic!("vertex {} names a row of somebody else", node.gui)
     }
 
     /// Slot of a vertex that has this id at the version.
@@ -229,7 +233,8 @@ impl Partition {
         want: properties::Want<'_>,
         guard: &'g Guard,
     ) -> Option<Option<Row<'g>>> {
-        while let Some(place) = self.edge_place(edge.sid, guard) {
+        for _ in 0..MOST_RETRIES {
+            let Some(place) = self.edge_place(edge.sid, guard) else { break };
             match self.rows.read(Owner::Edge(edge.sid), place, at, want, guard) {
                 Ok(Some(row)) => return Some(Some(row)),
                 Ok(None) => break,

@@ -155,6 +155,24 @@ pub(crate) unsafe fn retire_chain(set: &Arc<Set>, record: *mut Record, guard: &G
     if record.is_null() {
         return;
     }
+    // Shared records are counted down here, by the writer, so that the last row to let go of one is also the last that a
+    // reader can come from. Only the oldest record of a chain is ever shared.
+    let mut before: Option<&Record> = None;
+    // SAFETY: the chain is alive until the closure below has run.
+    let mut last = unsafe { &*record };
+    // SAFETY: as above.
+    while let Some(next) = unsafe { last.next.load(Ordering::Relaxed).as_ref() } {
+        (before, last) = (Some(last), next);
+    }
+    if last.rows.fetch_sub(1, Ordering::Relaxed) > 1 {
+        match before {
+            // Readers that need what was cut off are gone, so none misses the rest of it.
+            Some(before) => before.next.store(std::ptr::null_mut(), Ordering::Release),
+            None => return,
+        }
+    } else {
+        last.rows.store(1, Ordering::Relaxed);
+    }
     let set = set.clone();
     // SAFETY: nobody is at the chain when this runs; the records may be freed by any thread.
     unsafe { guard.defer_unchecked(move || drop_chain(&set, record)) };
