@@ -98,9 +98,8 @@ impl Open<'_> {
         let (keeper, desk) = self.desk(&guard);
         if before.is_some_and(|place| keeper.is_present(desk, place)) {
             self.add_labels(w, gui, labels);
-            for write in properties {
-                self.set_property(w, gui, write);
-            }
+            let writes: SmallVec<[&PropertyWrite; 8]> = properties.iter().collect();
+            self.set_properties(w, gui, &writes);
             return false;
         }
         // Older versions may still see what the vertex was before it was removed.
@@ -197,9 +196,13 @@ impl Open<'_> {
         self.moved_vertex(w, slot, place, changed);
     }
 
-    pub fn set_property(&mut self, w: &mut Writer<'_>, gui: Gui, write: &PropertyWrite) {
+    /// Writes values to a vertex, as one change.
+    pub fn set_properties(&mut self, w: &mut Writer<'_>, gui: Gui, writes: &[&PropertyWrite]) {
+        if writes.is_empty() {
+            return;
+        }
         self.change_vertex(w, gui, |keeper, desk, version, place| {
-            keeper.write(desk, version, place, write.key, write.cardinality, &write.value)
+            keeper.write_all(desk, version, place, writes)
         });
     }
 

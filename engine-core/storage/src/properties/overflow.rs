@@ -161,21 +161,37 @@ impl Content {
 
     fn of<'v>(writes: impl ExactSizeIterator<Item = (Token, Cardinality, &'v Value)>) -> Self {
         let mut content = Self { entries: Vec::with_capacity(writes.len()) };
-        if writes.len() < MANY_KEYS {
-            for (key, cardinality, value) in writes {
-                content.write(key, cardinality, value);
-            }
-            return content;
-        }
-        let mut places: FxHashMap<Token, usize> = FxHashMap::default();
-        for (key, cardinality, value) in writes {
-            let place = places.get(&key).copied();
-            if place.is_none() {
-                places.insert(key, content.entries.len());
-            }
-            content.write_at(place, key, cardinality, value);
-        }
+        content.write_some(writes, |_| {});
         content
+    }
+
+    /// Writes several values, in order; answers the keys that changed, some of them more than once.
+    pub fn write_all(&mut self, writes: &[&PropertyWrite]) -> Vec<Token> {
+        let mut changed = Vec::new();
+        let writes = writes.iter().map(|write| (write.key, write.cardinality, &write.value));
+        self.write_some(writes, |key| changed.push(key));
+        changed
+    }
+
+    fn write_some<'v>(
+        &mut self,
+        writes: impl ExactSizeIterator<Item = (Token, Cardinality, &'v Value)>,
+        mut changed: impl FnMut(Token),
+    ) {
+        let many = writes.len() >= MANY_KEYS;
+        let mut places: FxHashMap<Token, usize> = FxHashMap::default();
+        if many {
+            places.extend(self.entries.iter().zip(0..).map(|(entry, place)| (entry.key, place)));
+        }
+        for (key, cardinality, value) in writes {
+            let place = if many { places.get(&key).copied() } else { self.place(key) };
+            if many && place.is_none() {
+                places.insert(key, self.entries.len());
+            }
+            if self.write_at(place, key, cardinality, value) {
+                changed(key);
+            }
+        }
     }
 
     fn place(&self, key: Token) -> Option<usize> {

@@ -23,8 +23,8 @@ pub(crate) const ROWS: usize = 1 << ROW_BITS;
 const ROW_BITS: u32 = 10;
 /// Rows of a new set's first page.
 const FIRST_ROWS: usize = 16;
-/// Pages of a partition at most.
-const PAGES: usize = 1 << (32 - ROW_BITS);
+/// Pages of a partition at most: the highest places are marks of the index.
+const PAGES: usize = (1 << (32 - ROW_BITS)) - 1;
 
 /// A row: number of its page and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -9,7 +9,7 @@ use super::sets::Shape;
 use super::undo::{Heads, OVERFLOW, Previous, Undo, overflow_at, overflow_word};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tidegraph_types::{Cardinality, Str, Token, Value, Version};
+use tidegraph_types::{Cardinality, PropertyWrite, Str, Token, Value, Version};
 
 /// Whether the row came, or the cell was written, at this very version: then nobody sees what was before.
 fn is_unseen(heads: &Heads, row: usize, version: Version, column: u16) -> bool {
@@ -119,7 +119,27 @@ impl Keeper {
             return Changed::No;
         }
         let labels = page.set().labels.clone();
-        self.rewrite(desk, version, place, &labels, &content, Some(key))
+        self.rewrite(desk, version, place, &labels, &content, &[key])
+    }
+
+    /// Writes several values, as one change: the row moves once at most.
+    pub fn write_all(
+        &mut self,
+        desk: Desk<'_>,
+        version: Version,
+        place: Place,
+        writes: &[&PropertyWrite],
+    ) -> Changed {
+        if let [one] = writes {
+            return self.write(desk, version, place, one.key, one.cardinality, &one.value);
+        }
+        let mut content = self.content(desk, place);
+        let changed = content.write_all(writes);
+        if changed.is_empty() {
+            return Changed::No;
+        }
+        let set = desk.page(place.page()).set();
+        self.rewrite(desk, version, place, &set.labels, &content, &changed)
     }
 
     /// Removes one value, or all, of a key.
@@ -139,7 +159,7 @@ impl Keeper {
         if !content.remove(key, value) {
             return Changed::No;
         }
-        self.rewrite(desk, version, place, &set.labels, &content, None)
+        self.rewrite(desk, version, place, &set.labels, &content, &[key])
     }
 
     /// Gives a row other labels.
@@ -148,11 +168,10 @@ impl Keeper {
             return Changed::No;
         }
         let content = self.content(desk, place);
-        self.rewrite(desk, version, place, labels, &content, None)
+        self.rewrite(desk, version, place, labels, &content, &[])
     }
 
-    /// Puts a row's new content in its place, or moves it to its new set. `key`: the only one that may have changed
-    /// in a column.
+    /// Puts a row's new content in its place, or moves it to its new set. `keys`: those that changed.
     fn rewrite(
         &mut self,
         desk: Desk<'_>,
@@ -160,7 +179,7 @@ impl Keeper {
         place: Place,
         labels: &[Token],
         content: &Content,
-        key: Option<Token>,
+        keys: &[Token],
     ) -> Changed {
         let (page, row) = (desk.page(place.page()), place.row());
         let old = page.set();
@@ -176,25 +195,32 @@ impl Keeper {
             self.remove(desk, version, place);
             return Changed::Moved(new);
         }
-        let typed = key
-            .and_then(|key| set.find(key))
-            .filter(|at| set.columns[usize::from(*at)].shape.column != ColumnType::Elsewhere);
-        if let Some(at) = typed {
-            let key = set.columns[usize::from(at)].shape.key;
-            let entry = content.entries.iter().find(|entry| entry.key == key);
-            if let Some(Values::One(value)) = entry.map(|entry| &entry.values) {
-                return self.write_cell(desk, version, place, at, encode(value));
+        let column = |key: Token| {
+            set.find(key).filter(|at| set.columns[usize::from(*at)].shape.column != ColumnType::Elsewhere)
+        };
+        let (mut changed, mut beyond) = (Changed::No, false);
+        for (index, key) in keys.iter().enumerate() {
+            let Some(at) = column(*key) else {
+                beyond = true;
+                continue;
+            };
+            if keys[..index].contains(key) {
+                continue;
+            }
+            let entry = content.entries.iter().find(|entry| entry.key == *key);
+            if let Some(Values::One(value)) = entry.map(|entry| &entry.values)
+                && self.write_cell(desk, version, place, at, encode(value)) != Changed::No
+            {
+                changed = Changed::Here;
             }
         }
-        if set.overflow.is_none() {
-            return Changed::No;
+        if beyond && set.overflow.is_some() {
+            let beyond = content.entries.iter().filter(|entry| column(entry.key).is_none());
+            let word = overflow_word(Overflow { entries: beyond.cloned().collect() });
+            self.write_cell(desk, version, place, OVERFLOW, [word, 0]);
+            changed = Changed::Here;
         }
-        let beyond = content.entries.iter().filter(|entry| {
-            set.find(entry.key)
-                .is_none_or(|at| set.columns[usize::from(at)].shape.column == ColumnType::Elsewhere)
-        });
-        let word = overflow_word(Overflow { entries: beyond.cloned().collect() });
-        self.write_cell(desk, version, place, OVERFLOW, [word, 0])
+        changed
     }
 
     /// Where versions before this one find a row that moves now.

@@ -5,7 +5,8 @@ use super::locked::GROUP;
 use crate::adjacency::Link;
 use crate::partition::{EdgeIdEntry, Open, Tally, Writer};
 use rustc_hash::FxHashSet;
-use tidegraph_types::{Edge, Gui, Mutation, Str, Token, Value, Version};
+use smallvec::{SmallVec, smallvec};
+use tidegraph_types::{Edge, Gui, Mutation, PropertyWrite, Str, Token, Value, Version};
 
 /// Mutations of a load that are applied together, partition by partition.
 const LOAD_PIECE: usize = 2048;
@@ -53,8 +54,22 @@ impl Store {
         *applied = version;
         let mut tally = Tally::default();
         let mut writer = Writer { version, bulk: false, tally: &mut tally };
-        for mutation in mutations {
-            self.apply_one(&mut writer, mutation);
+        let mut rest = mutations;
+        while let Some((first, more)) = rest.split_first() {
+            rest = more;
+            let Mutation::SetVertexProperty { gui, write } = first else {
+                self.apply_one(&mut writer, first);
+                continue;
+            };
+            // What is written to one vertex in a row is one change of it.
+            let mut writes: SmallVec<[&PropertyWrite; 8]> = smallvec![write];
+            while let Some((Mutation::SetVertexProperty { gui: next, write }, more)) = rest.split_first()
+                && next == gui
+            {
+                writes.push(write);
+                rest = more;
+            }
+            self.set_properties(&mut writer, *gui, &writes);
         }
         self.count(tally);
         let (oldest, budget) = (self.versions.oldest(), 256 + 8 * mutations.len());
@@ -102,6 +117,18 @@ impl Store {
         self.changed(w, watch, partition);
     }
 
+    fn set_properties(&self, w: &mut Writer<'_>, gui: Gui, writes: &[&PropertyWrite]) {
+        let partition = &self.partitions[self.number(gui)];
+        let watch = self.watch_writes(gui, writes).map(|mut watch| {
+            watch.before = watch.look(&partition.read());
+            watch
+        });
+        partition.write().set_properties(w, gui, writes);
+        if let Some(watch) = watch {
+            self.changed(w, watch, &partition.read());
+        }
+    }
+
     fn change(&self, w: &mut Writer<'_>, mutation: &Mutation) {
         let write = |gui: Gui| self.partitions[self.number(gui)].open();
         match mutation {
@@ -118,7 +145,9 @@ impl Store {
             }
             Mutation::AddLabels { gui, labels } => write(*gui).add_labels(w, *gui, labels),
             Mutation::RemoveLabels { gui, labels } => write(*gui).remove_labels(w, *gui, labels),
-            Mutation::SetVertexProperty { gui, write: value } => write(*gui).set_property(w, *gui, value),
+            Mutation::SetVertexProperty { gui, write: value } => {
+                write(*gui).set_properties(w, *gui, &[value]);
+            }
             Mutation::RemoveVertexProperty { gui, key, value } => {
                 write(*gui).remove_property(w, *gui, *key, value.as_ref());
             }

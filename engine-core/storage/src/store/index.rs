@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tidegraph_apl::{
     Apl, At, Error, Projection, PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows, VertexScan,
 };
-use tidegraph_types::{Epoch, Gui, IndexDefinition, Mutation, Str, Value, Version};
+use tidegraph_types::{Epoch, Gui, IndexDefinition, Mutation, PropertyWrite, Str, Value, Version};
 
 /// A look at a candidate costs as much as reading about this many rows one after the other.
 const ROWS_A_CANDIDATE: u64 = 32;
@@ -121,14 +121,22 @@ impl Store {
             Mutation::AddLabels { gui, labels } | Mutation::RemoveLabels { gui, labels } => {
                 (*gui, index::concerned(&list, labels, |_| false)?)
             }
-            Mutation::SetVertexProperty { gui, write } => {
-                (*gui, index::concerned(&list, &[], |key| key == write.key)?)
-            }
+            Mutation::SetVertexProperty { gui, write } => return self.watch_writes(*gui, &[write]),
             Mutation::RemoveVertexProperty { gui, key, .. } => {
                 (*gui, index::concerned(&list, &[], |other| other == *key)?)
             }
             _ => return None,
         };
+        Some(Watch { list, concerned, gui, before: Held::new() })
+    }
+
+    /// Which indexes the writing of values to one vertex concerns; `None` when none.
+    pub(super) fn watch_writes(&self, gui: Gui, writes: &[&PropertyWrite]) -> Option<Watch> {
+        if self.indexes.is_empty() {
+            return None;
+        }
+        let list = self.indexes.list();
+        let concerned = index::concerned(&list, &[], |key| writes.iter().any(|write| write.key == key))?;
         Some(Watch { list, concerned, gui, before: Held::new() })
     }
 

@@ -137,6 +137,18 @@ fn run(seed: u64, steps: u64) {
                         keeper.erase(desk, Version(version), place, key, value.as_ref())
                     });
                 }
+                4 => {
+                    let most = if random.random_bool(0.1) { 60 } else { 4 };
+                    let writes: Vec<_> =
+                        (0..random.random_range(1..most)).map(|_| write(&mut random)).collect();
+                    for PropertyWrite { key, cardinality, value } in &writes {
+                        known.content.write(*key, *cardinality, value);
+                    }
+                    let writes: Vec<&PropertyWrite> = writes.iter().collect();
+                    rows.change(version, owner, |keeper, desk, place| {
+                        keeper.write_all(desk, Version(version), place, &writes)
+                    });
+                }
                 _ => {
                     let PropertyWrite { key, cardinality, value } = write(&mut random);
                     known.content.write(key, cardinality, &value);
