@@ -13,7 +13,7 @@
 //! | edge with an id or properties: row (SID, and id if it has one) and index entry | 8 or 24, + 11–21 |
 //! | edge id that the user chose: index entry | 24 + 11–21 |
 //! | property value | 1, 2, 4, 8 or 16 by its type (see [`crate::properties`]); labels and keys: nothing a row |
-//! | string longer than 12 bytes | length, above 23 bytes 16 more |
+//! | string longer than 12 bytes | length, above 23 bytes 32 more |
 //!
 //! Roles: this file holds the records and finds them; `write` applies changes, `read` answers at a version,
 //! `reclaim` drops what no version needs. Readers use a [`Partition`] as it is; a writer opens it ([`Open`]), which

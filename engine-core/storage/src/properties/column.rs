@@ -2,7 +2,9 @@
 //!
 //! A cell of a number is the number. A cell of a string is two words: its length with the first four bytes, then
 //! either the next eight bytes (up to 12 in all), or the address of the text: an allocation of its own up to 23 bytes,
-//! above that one that is shared with the answers that hold it.
+//! above that one that is shared with the answers that hold it. The second word alone says which of them it is, and
+//! leads to the length: a reader whose version was forgotten while it read may hold words of two texts. Its answer is
+//! thrown away, but it must not follow a wrong address before that.
 //!
 //! What must never happen: words that own a text being dropped twice, or read as a text after that. So words are plain
 //! numbers here, and the functions that follow an address are unsafe.
@@ -133,19 +135,43 @@ pub(crate) unsafe fn decode(column: ColumnType, words: Words) -> Scalar {
     }
 }
 
-fn length(words: Words) -> usize {
-    words[0] as u32 as usize
+/// Highest byte of a word that is an address: no byte of UTF-8 is like this.
+const ADDRESS: u64 = 0xff << 56;
+/// Where the length of a text with an allocation of its own stands; 0: it is a shared one.
+const LENGTH_AT: u32 = 48;
+
+/// What the second word says.
+enum Stored {
+    Inline,
+    Own(*mut u8, usize),
+    Shared(*mut Arc<str>),
 }
 
-fn inline_bytes(words: Words) -> [u8; INLINE] {
+#[inline]
+fn stored(words: Words) -> Stored {
+    if words[1] & ADDRESS != ADDRESS {
+        return Stored::Inline;
+    }
+    let address = (words[1] & ((1 << LENGTH_AT) - 1)) as usize;
+    match (words[1] >> LENGTH_AT & 0xff) as usize {
+        0 => Stored::Shared(std::ptr::with_exposed_provenance_mut(address)),
+        length => Stored::Own(std::ptr::with_exposed_provenance_mut(address), length),
+    }
+}
+
+fn address_word(address: usize, length: usize) -> u64 {
+    assert!(
+        address >> LENGTH_AT == 0,
+        "an address of more than {LENGTH_AT} bits cannot be stored: {address:#x}"
+    );
+    ADDRESS | (length as u64) << LENGTH_AT | address as u64
+}
+
+fn inline_bytes(words: Words) -> ([u8; INLINE], usize) {
     let mut bytes = [0; INLINE];
     bytes[..4].copy_from_slice(&words[0].to_le_bytes()[4..]);
     bytes[4..].copy_from_slice(&words[1].to_le_bytes());
-    bytes
-}
-
-fn address(words: Words) -> *const u8 {
-    std::ptr::with_exposed_provenance(words[1] as usize)
+    (bytes, (words[0] as u32 as usize).min(INLINE))
 }
 
 /// Length and first four bytes of a text: equal for equal texts.
@@ -173,56 +199,51 @@ pub(crate) fn encode_text(text: &Str) -> Words {
         return words;
     }
     assert!(u32::try_from(text.len()).is_ok(), "a string of {} bytes cannot be stored", text.len());
-    let address = if text.len() <= COPIED {
-        Box::into_raw(Box::<[u8]>::from(text.as_bytes())).cast::<u8>().expose_provenance()
+    let word = if text.len() <= COPIED {
+        let own = Box::into_raw(Box::<[u8]>::from(text.as_bytes())).cast::<u8>();
+        address_word(own.expose_provenance(), text.len())
     } else {
-        Arc::into_raw(Arc::<str>::from(text.clone())).cast::<u8>().expose_provenance()
+        address_word(Box::into_raw(Box::new(Arc::<str>::from(text.clone()))).expose_provenance(), 0)
     };
-    [text_head(text), address as u64]
+    [text_head(text), word]
 }
 
-/// # Safety
-///
-/// The words are of a text longer than `COPIED` that is alive.
-unsafe fn shared(words: Words) -> *const str {
-    std::ptr::slice_from_raw_parts(address(words), length(words)) as *const str
-}
-
-/// Calls `look` with the text of a cell.
+/// Calls `look` with the text of a cell. Words of two texts give one of them, or nothing.
 ///
 /// # Safety
 ///
-/// The words are of a text, which is alive.
+/// What the second word points to, if it does, is alive.
 #[inline]
 pub(crate) unsafe fn with_text<R>(words: Words, look: impl FnOnce(&str) -> R) -> R {
-    let length = length(words);
-    let bytes = inline_bytes(words);
-    let bytes = if length <= INLINE {
-        &bytes[..length]
-    } else {
-        // SAFETY: an allocation of that length (`encode_text`), alive by the caller's promise and never written to.
-        unsafe { std::slice::from_raw_parts(address(words), length) }
-    };
-    // SAFETY: the bytes were those of a `str`.
-    look(unsafe { std::str::from_utf8_unchecked(bytes) })
+    match stored(words) {
+        Stored::Inline => {
+            let (bytes, length) = inline_bytes(words);
+            look(std::str::from_utf8(&bytes[..length]).unwrap_or_default())
+        }
+        Stored::Own(address, length) => {
+            // SAFETY: an allocation of that length with the bytes of a `str` (`encode_text`), alive by the caller's
+            // promise and never written to.
+            let bytes = unsafe { std::slice::from_raw_parts(address, length) };
+            // SAFETY: as above.
+            look(unsafe { std::str::from_utf8_unchecked(bytes) })
+        }
+        // SAFETY: made by `encode_text`, alive by the caller's promise and never written to.
+        Stored::Shared(text) => look(unsafe { &*text }),
+    }
 }
 
 /// The text of a cell, shared if it is long.
 ///
 /// # Safety
 ///
-/// The words are of a text, which is alive.
+/// As for [`with_text`].
 #[inline]
 pub(crate) unsafe fn share_text(words: Words) -> Str {
-    if length(words) <= COPIED {
+    match stored(words) {
+        // SAFETY: made by `encode_text` and alive by the caller's promise.
+        Stored::Shared(text) => Str::from(unsafe { &*text }.clone()),
         // SAFETY: the caller's promise.
-        return unsafe { with_text(words, |text| Str::new(text)) };
-    }
-    // SAFETY: made by `Arc::into_raw` (`encode_text`) and alive, so that its count is at least one.
-    unsafe {
-        let text = shared(words);
-        Arc::increment_strong_count(text);
-        Str::from(Arc::from_raw(text))
+        _ => unsafe { with_text(words, |text| Str::new(text)) },
     }
 }
 
@@ -230,19 +251,12 @@ pub(crate) unsafe fn share_text(words: Words) -> Str {
 ///
 /// # Safety
 ///
-/// The words are of a text, which is alive.
+/// The words are of one text, which is alive.
 pub(crate) unsafe fn clone_text(words: Words) -> Words {
-    let length = length(words);
-    if length <= INLINE {
-        return words;
-    }
-    // SAFETY: the caller's promise; which kind of allocation it is follows from the length.
-    unsafe {
-        if length > COPIED {
-            Arc::increment_strong_count(shared(words));
-            return words;
-        }
-        with_text(words, |text| encode_text(&Str::new(text)))
+    match stored(words) {
+        Stored::Inline => words,
+        // SAFETY: the caller's promise.
+        _ => encode_text(&unsafe { share_text(words) }),
     }
 }
 
@@ -250,29 +264,27 @@ pub(crate) unsafe fn clone_text(words: Words) -> Words {
 ///
 /// # Safety
 ///
-/// The words are of a text; nobody uses these words after this.
+/// The words are of one text; nobody uses these words after this.
 pub(crate) unsafe fn drop_text(words: Words) {
-    let length = length(words);
-    if length <= INLINE {
-        return;
-    }
-    // SAFETY: the allocation was made by `encode_text` or `clone_text` and is owned by these words alone.
-    unsafe {
-        if length > COPIED {
-            drop(Arc::from_raw(shared(words)));
-        } else {
-            let bytes = std::ptr::slice_from_raw_parts_mut(address(words).cast_mut(), length);
-            drop(Box::from_raw(bytes));
+    match stored(words) {
+        Stored::Inline => {}
+        Stored::Own(address, length) => {
+            let bytes = std::ptr::slice_from_raw_parts_mut(address, length);
+            // SAFETY: a boxed slice of that length (`encode_text`), owned by these words alone.
+            drop(unsafe { Box::from_raw(bytes) });
         }
+        // SAFETY: boxed by `encode_text`, owned by these words alone.
+        Stored::Shared(text) => drop(unsafe { Box::from_raw(text) }),
     }
 }
 
 /// Bytes on the heap that a cell owns.
 pub(crate) fn text_heap_bytes(words: Words) -> usize {
-    match length(words) {
-        0..=INLINE => 0,
-        length if length <= COPIED => length,
-        length => length + 16,
+    match stored(words) {
+        Stored::Inline => 0,
+        Stored::Own(_, length) => length,
+        // The handle and the counts before the text.
+        Stored::Shared(_) => words[0] as u32 as usize + size_of::<Arc<str>>() + 16,
     }
 }
 
@@ -315,6 +327,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn words_of_two_texts_are_safe_to_look_at() {
+        let long = "l".repeat(50);
+        let texts =
+            ["", "abc", "twelve bytes", "äöü€äöü", "€€€€", "a text of its own", "another of its own", &long];
+        let words: Vec<Words> = texts.iter().map(|text| encode_text(&Str::new(text))).collect();
+        for first in &words {
+            for second in &words {
+                // SAFETY: all texts are alive until the end.
+                let length = unsafe { with_text([first[0], second[1]], |text| text.chars().count()) };
+                assert!(length <= long.len());
+            }
+        }
+        // SAFETY: dropped once each.
+        words.into_iter().for_each(|words| unsafe { drop_text(words) });
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! of what no reader needs any more. Order of each change: link the undo record, store the cells, set the row's bit.
 //! What is taken out (pages that grew, replaced texts, undo records) goes through the epoch.
 //!
-//! Contract: versions never go down; a version is written before any reader asks for it; settling up to a version
-//! happens only when no reader, now or later, asks for an older one.
+//! Contract: versions never go down; a version is written before any reader asks for it; a reader of a version that was
+//! settled away while it read throws away what it read. Nothing that such a reader may find leads it to freed memory.
 
 use super::column::{ColumnType, Words, encode, encode_text, text_heap_bytes};
 use super::overflow::{Content, Entry, Overflow, Values};

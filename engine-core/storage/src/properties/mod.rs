@@ -8,10 +8,11 @@
 //! names its owner. A write that changes labels, keys or the type of a value moves the row to a page of another set,
 //! and the new row's undo record leads older versions to the old place.
 //!
-//! Readers take no lock: they need a pinned epoch, and a version that nobody settles away meanwhile.
+//! Readers take no lock: they need a pinned epoch. One whose version is settled away while it reads gets nonsense, which
+//! it has to throw away, but nothing that is freed.
 //!
-//! What must never happen: a row that two versions read differently; a reader that follows an address before its
-//! version was decided; a pointer into a page kept beyond the guard.
+//! What must never happen: a row that two versions read differently; an address that is followed where something else
+//! could stand; a pointer into a page kept beyond the guard.
 
 #[cfg_attr(not(test), expect(dead_code, reason = "checkpoints and eviction will write pages"))]
 mod bytes;

@@ -418,7 +418,8 @@ mod tests {
         let values = numbers();
         check(&Test::Exists, &values);
         check(&Test::StartsWith("a".into()), &values);
-        for value in &values {
+        let step = if cfg!(miri) { 29 } else { 1 };
+        for value in values.iter().step_by(step) {
             check(&Test::Equals(value.clone()), &values);
             for inside in [false, true] {
                 let bound = Some((value.clone(), inside));
@@ -426,7 +427,7 @@ mod tests {
                 check(&Test::Range { low: None, high: bound.clone() }, &values);
             }
         }
-        for (index, value) in values.iter().enumerate().step_by(3) {
+        for (index, value) in values.iter().enumerate().step_by(3 * step) {
             let other = &values[(index * 7 + 5) % values.len()];
             check(&Test::Within(vec![value.clone(), other.clone()]), &values);
             let (low, high) = (Some((value.clone(), true)), Some((other.clone(), false)));

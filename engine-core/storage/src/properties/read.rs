@@ -9,7 +9,7 @@ use super::overflow::Overflow;
 use super::page::{PageTable, Place, load_pair};
 use super::scalar::Scalar;
 use super::sets::{Kind, Set};
-use super::undo::{OVERFLOW, Seen, overflow_at, walk};
+use super::undo::{OVERFLOW, Previous, Seen, overflow_at, walk};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::sync::atomic::{Ordering, fence};
@@ -64,7 +64,7 @@ enum Look<'g> {
     Row(Row<'g>),
     Absent,
     /// It came from there, after the version.
-    Before(Place),
+    Before(Previous),
 }
 
 /// A row as one version sees it.
@@ -88,11 +88,16 @@ impl PageTable {
         want: Want<'_>,
         guard: &'g Guard,
     ) -> Result<Option<Row<'g>>, Stale> {
+        let mut ended = Version(u64::MAX);
         loop {
             match self.look(owner, place, at, want, guard)? {
                 Look::Row(row) => return Ok(Some(row)),
                 Look::Absent => return Ok(None),
-                Look::Before(before) => place = before,
+                Look::Before(before) if before.ended <= ended => {
+                    (place, ended) = (before.place, before.ended);
+                }
+                // Forward in time: the row was used anew, since nobody may ask for the version any more.
+                Look::Before(_) => return Err(Stale),
             }
         }
     }

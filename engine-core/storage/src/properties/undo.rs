@@ -183,8 +183,8 @@ pub(crate) unsafe fn retire_chain(set: &Arc<Set>, record: *mut Record, guard: &G
 pub(crate) enum Seen {
     Here,
     Absent,
-    /// Not here any more: look there.
-    Before(Place),
+    /// Not here yet: look there.
+    Before(Previous),
 }
 
 /// Walks a chain back to a version. `cell` gets the older words of cells, newest first.
@@ -207,7 +207,7 @@ pub(crate) unsafe fn walk(
         match step.undo {
             Undo::Inserted { previous } => {
                 return match previous {
-                    Some(previous) if at < previous.ended => Seen::Before(previous.place),
+                    Some(previous) if at < previous.ended => Seen::Before(previous),
                     _ => Seen::Absent,
                 };
             }

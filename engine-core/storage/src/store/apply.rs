@@ -120,12 +120,12 @@ impl Store {
     fn set_properties(&self, w: &mut Writer<'_>, gui: Gui, writes: &[&PropertyWrite]) {
         let partition = &self.partitions[self.number(gui)];
         let watch = self.watch_writes(gui, writes).map(|mut watch| {
-            watch.before = watch.look(&partition.read());
+            watch.before = watch.look(partition);
             watch
         });
-        partition.write().set_properties(w, gui, writes);
+        partition.open().set_properties(w, gui, writes);
         if let Some(watch) = watch {
-            self.changed(w, watch, &partition.read());
+            self.changed(w, watch, partition);
         }
     }
 
