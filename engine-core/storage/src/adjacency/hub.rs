@@ -20,6 +20,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use tidegraph_types::{Sid, Token, Version};
 
+#[cfg(test)]
+thread_local! {
+    /// Chunks that this thread has looked at.
+    pub(super) static CHUNKS_READ: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// Least room for operations in a chunk that grows.
 const CHUNK_SLACK: usize = 64;
 
@@ -193,6 +199,8 @@ impl Hub {
             if let Some(ahead) = slots.get(place + 1) {
                 crate::prefetch::address(arena.address(ahead.chunk.load(Ordering::Relaxed)));
             }
+            #[cfg(test)]
+            CHUNKS_READ.set(CHUNKS_READ.get() + 1);
             let before = sink.len();
             slot.block(arena, guard).read(at, |label| labels.pass(label), |run| sink.take(run));
             place += 1;
@@ -265,6 +273,8 @@ impl Hub {
             let mut book = self.book.lock();
             let chunk = right.write(&links.arena, CHUNK_SLACK, links.compacting());
             let entry = Entry { key, number: book.number(), chunk, noted: version.0 };
+            // The full one is written anew once, without spare room.
+            book.pending.push_back((version, slot.key()));
             book.pending.push_back((version, key));
             drop(book);
             let used = directory.slots().len();

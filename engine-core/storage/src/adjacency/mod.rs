@@ -491,7 +491,7 @@ impl Links {
             return false;
         }
         let more_to_come = !exact
-            && block.neighbours.len() >= SMALL
+            && (SMALL..self.chunk.saturating_sub(ops.len())).contains(&block.neighbours.len())
             && ops.len() * 2 < tail.room
             && !ops.iter().any(Op::ends);
         if more_to_come {
