@@ -156,4 +156,19 @@ pub struct Statistics {
     pub vertices_by_label: Vec<(Token, u64)>,
     /// Edges by label.
     pub edges_by_label: Vec<(Token, u64)>,
+    /// Property keys of which storage keeps more, by label.
+    pub keys: Vec<KeyStatistics>,
+}
+
+/// Counts of one property key of the vertices of one label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeyStatistics {
+    /// Label of the vertices.
+    pub label: Token,
+    /// Property key.
+    pub key: Token,
+    /// Values, each as often as there is a vertex with it.
+    pub values: u64,
+    /// Different values, about.
+    pub distinct: u64,
 }

@@ -13,7 +13,7 @@
 mod answer;
 mod request;
 
-pub use answer::{EdgeRows, Expansion, PropertyCell, Statistics, VertexRows};
+pub use answer::{EdgeRows, Expansion, KeyStatistics, PropertyCell, Statistics, VertexRows};
 pub use request::{
     At, Cursor, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test, VertexRead,
     VertexScan,

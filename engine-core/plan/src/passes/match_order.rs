@@ -2,7 +2,8 @@
 //!
 //! Greedy by estimated rows: of the vertices to start from the one with the fewest candidates (bound, by id, by label
 //! and property, by label, any), then always the edge that multiplies rows least; an edge between two bound vertices is
-//! followed first. Every condition is checked as soon as its slots are bound. Estimates come from the graph's counts.
+//! followed first. Every condition is checked as soon as its slots are bound. Estimates come from the graph's counts
+//! and, for keys with an index, from how many different values there are.
 
 use super::Knowledge;
 use crate::op::ScanTest;
@@ -178,14 +179,34 @@ impl<'a> Lowering<'a> {
         if let Some(index) = self.conjuncts.iter().position(|c| self.id_operand(c, node.slot).is_some()) {
             return Start { rows: 1.0, work: 1.0, ids: Some(index) };
         }
-        let work = self.label_count(&node.labels);
-        let equalities = node.properties.len()
-            + self
-                .conjuncts
-                .iter()
-                .filter(|c| matches!(self.test_of(c, node.slot), Some((_, ScanTest::Equals(_)))))
-                .count();
-        Start { rows: work * EQUALITY_SELECTIVITY.powi(equalities as i32), work, ids: None }
+        let all = self.label_count(&node.labels);
+        let (mut rows, mut work) = (all, all);
+        let mut equal_to = |key: &Str| match self.rows_of_value(node, key) {
+            Some(of_value) => {
+                rows *= (of_value / all.max(1.0)).min(1.0);
+                work = work.min(of_value);
+            }
+            None => rows *= EQUALITY_SELECTIVITY,
+        };
+        node.properties.iter().for_each(|(key, _)| equal_to(key));
+        for conjunct in &self.conjuncts {
+            if let Some((key, ScanTest::Equals(_))) = self.test_of(conjunct, node.slot) {
+                equal_to(&key);
+            }
+        }
+        Start { rows, work, ids: None }
+    }
+
+    /// How many vertices one value of a key has, where that is known: there is an index then.
+    fn rows_of_value(&self, node: &PatternNode, key: &Str) -> Option<f64> {
+        let Knowledge { statistics, catalog } = self.knowledge;
+        if statistics.keys.is_empty() {
+            return None;
+        }
+        let key = catalog.token(key)?;
+        let labels: Vec<_> = node.labels.iter().filter_map(|label| catalog.token(label)).collect();
+        let known = statistics.keys.iter().filter(|k| k.key == key && labels.contains(&k.label));
+        known.map(|k| k.values as f64 / k.distinct.max(1) as f64).min_by(f64::total_cmp)
     }
 
     fn next_start(&self) -> Option<usize> {

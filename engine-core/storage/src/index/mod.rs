@@ -19,6 +19,7 @@ mod key;
 pub(crate) use key::{Span, ValueKey};
 
 use arc_swap::ArcSwap;
+use cardinality_estimator::CardinalityEstimator;
 use crossbeam_skiplist::SkipMap;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -27,6 +28,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use tidegraph_apl::KeyStatistics;
 use tidegraph_types::{Gui, IndexDefinition, Token, Version};
 
 /// Bytes that an entry takes besides a long key: key, mark and links of its node.
@@ -49,6 +51,8 @@ struct Content {
     /// The oldest version that can be answered.
     usable_from: AtomicU64,
     entries: AtomicUsize,
+    /// Of each partition, how many different keys were ever added.
+    sketches: Box<[Mutex<CardinalityEstimator<ValueKey>>]>,
     heap_bytes: AtomicUsize,
 }
 
@@ -72,8 +76,11 @@ impl Index {
     fn new(definition: IndexDefinition, partitions: usize, since: Version) -> Self {
         let mut maps = Vec::new();
         maps.resize_with(partitions, SkipMap::new);
+        let mut sketches = Vec::new();
+        sketches.resize_with(partitions, Mutex::default);
         let content = Content {
             maps: maps.into_boxed_slice(),
+            sketches: sketches.into_boxed_slice(),
             since,
             usable_from: AtomicU64::new(NEVER),
             entries: AtomicUsize::new(0),
@@ -100,6 +107,15 @@ impl Index {
     /// Values with their vertices, those that are gone but needed too.
     pub fn len(&self) -> usize {
         self.content.entries.load(Ordering::Relaxed)
+    }
+
+    /// Counts for the planner. What was removed still counts as different, until the index is made again.
+    pub fn statistics(&self) -> KeyStatistics {
+        let mut all = CardinalityEstimator::<ValueKey>::new();
+        self.content.sketches.iter().for_each(|sketch| all.merge(&sketch.lock()));
+        let IndexDefinition { label, key, .. } = self.definition;
+        let values = self.len() as u64;
+        KeyStatistics { label, key, values, distinct: values.min(all.estimate() as u64) }
     }
 
     /// Bytes in memory, roughly.
@@ -165,6 +181,7 @@ impl Content {
     fn insert(&self, partition: usize, entry: Entry) -> crossbeam_skiplist::map::Entry<'_, Entry, AtomicU64> {
         let mut made = false;
         let heap_bytes = entry.key.heap_bytes();
+        let key = entry.key.clone();
         let found = self.maps[partition].get_or_insert_with(entry, || {
             made = true;
             AtomicU64::new(0)
@@ -172,6 +189,7 @@ impl Content {
         if made {
             self.entries.fetch_add(1, Ordering::Relaxed);
             self.heap_bytes.fetch_add(heap_bytes, Ordering::Relaxed);
+            self.sketches[partition].lock().insert(&key);
         }
         found
     }

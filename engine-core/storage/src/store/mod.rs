@@ -11,7 +11,7 @@ mod scan;
 pub use apply::LoadOutcome;
 pub use index::{Duplicate, IndexState};
 
-use crate::index::Indexes;
+use crate::index::{Index, Indexes};
 use crate::partition::{Partition, Tally};
 use crate::versions::{Pin, Versions};
 use crate::{Memory, checkpoint};
@@ -205,6 +205,7 @@ impl Store {
     /// Exact counts of what was applied.
     #[must_use]
     pub fn counts(&self) -> Statistics {
+        let keys = self.indexes.list().iter().map(Index::statistics).collect();
         let counts = self.counts.lock();
         let list = |by_label: &FxHashMap<Token, i64>| {
             let mut list: Vec<_> = by_label
@@ -220,6 +221,7 @@ impl Store {
             edges: counts.edges.unsigned_abs(),
             vertices_by_label: list(&counts.vertices_by_label),
             edges_by_label: list(&counts.edges_by_label),
+            keys,
         }
     }
 

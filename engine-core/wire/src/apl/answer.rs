@@ -5,7 +5,9 @@ use super::{
 };
 use crate::proto::apl_answer::Kind;
 use crate::{Error, mutation, proto, value};
-use tidegraph_apl::{Cursor, EdgeRows, Expansion, PropertyCell, ScanCursor, Statistics, VertexRows};
+use tidegraph_apl::{
+    Cursor, EdgeRows, Expansion, KeyStatistics, PropertyCell, ScanCursor, Statistics, VertexRows,
+};
 use tidegraph_types::{Edge, Gui, Sid, Str, Token, Version};
 
 /// What one call of the trait `Apl` gave.
@@ -86,6 +88,7 @@ pub fn encode_answer(answer: &Answer) -> Result<proto::AplAnswer, Error> {
             edges: statistics.edges,
             vertices_by_label: counts_to(&statistics.vertices_by_label),
             edges_by_label: counts_to(&statistics.edges_by_label),
+            keys: statistics.keys.iter().map(key_to).collect(),
         }),
     };
     Ok(proto::AplAnswer { kind: Some(kind) })
@@ -173,8 +176,17 @@ pub fn decode_answer(message: proto::AplAnswer) -> Result<Answer, Error> {
             edges: m.edges,
             vertices_by_label: counts_from(m.vertices_by_label),
             edges_by_label: counts_from(m.edges_by_label),
+            keys: m.keys.into_iter().map(key_from).collect(),
         }),
     })
+}
+
+fn key_to(key: &KeyStatistics) -> proto::KeyStatistics {
+    proto::KeyStatistics { label: key.label.0, key: key.key.0, values: key.values, distinct: key.distinct }
+}
+
+fn key_from(m: proto::KeyStatistics) -> KeyStatistics {
+    KeyStatistics { label: Token(m.label), key: Token(m.key), values: m.values, distinct: m.distinct }
 }
 
 fn same(message: &'static str, field: &'static str, found: usize, expected: usize) -> Result<(), Error> {

@@ -7,8 +7,8 @@ use crate::value::tests::any_value;
 use proptest::option;
 use proptest::prelude::*;
 use tidegraph_apl::{
-    At, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, Projection, PropertyCell, PropertyPredicate,
-    Statistics, Test, VertexRead, VertexRows, VertexScan,
+    At, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, KeyStatistics, Projection, PropertyCell,
+    PropertyPredicate, Statistics, Test, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::{Cardinality, Direction, Epoch, Sid, Version};
 
@@ -153,9 +153,16 @@ fn any_answer() -> impl Strategy<Value = Answer> {
         vec(any::<u64>()).prop_map(Answer::Degrees),
         (vec(any_gui()), option::of(any_scan_cursor())).prop_map(|(g, next)| Answer::ScanVertices(g, next)),
         (vec(any_edge()), option::of(any_scan_cursor())).prop_map(|(e, next)| Answer::ScanEdges(e, next)),
-        (any::<(u64, u64)>(), counts(), counts()).prop_map(
-            |((vertices, edges), vertices_by_label, edges_by_label)| {
-                Answer::Statistics(Statistics { vertices, edges, vertices_by_label, edges_by_label })
+        (any::<(u64, u64)>(), counts(), counts(), vec(any::<(u32, u32, u64, u64)>())).prop_map(
+            |((vertices, edges), vertices_by_label, edges_by_label, keys)| {
+                let key = |(label, key, values, distinct)| KeyStatistics {
+                    label: Token(label),
+                    key: Token(key),
+                    values,
+                    distinct,
+                };
+                let keys = keys.into_iter().map(key).collect();
+                Answer::Statistics(Statistics { vertices, edges, vertices_by_label, edges_by_label, keys })
             }
         ),
     ]

@@ -6,7 +6,7 @@ use crate::{
     Shortest, Slot,
 };
 use std::ops::Range;
-use tidegraph_apl::{Catalog, Error, Statistics};
+use tidegraph_apl::{Catalog, Error, KeyStatistics, Statistics};
 use tidegraph_types::{Direction, Str, Token};
 
 struct Names(&'static [&'static str]);
@@ -33,8 +33,9 @@ fn lower(pattern: MatchPattern, input: Op) -> String {
         edges: 21_000,
         vertices_by_label: vec![(Token(0), 1_000), (Token(1), 10)],
         edges_by_label: vec![(Token(2), 20_000), (Token(3), 1_000)],
+        keys: vec![KeyStatistics { label: Token(0), key: Token(4), values: 1_000, distinct: 990 }],
     };
-    let catalog = Names(&["Person", "City", "KNOWS", "LIVES_IN"]);
+    let catalog = Names(&["Person", "City", "KNOWS", "LIVES_IN", "email"]);
     let plan = Plan {
         root: Op::Match { input: Box::new(input), pattern },
         slots: 20,
@@ -97,6 +98,22 @@ fn an_id_beats_every_label() {
         text.starts_with("look up vertices $0 of @id\nfilter $0:Person\nexpand $0 -[LIVES_IN]-> $1"),
         "{text}"
     );
+}
+
+#[test]
+fn few_vertices_of_one_value_beat_a_small_label() {
+    let person = |key: &str| {
+        let mut person = node(0, &["Person"]);
+        person.properties = vec![(key.into(), Expr::Parameter("value".into()))];
+        let edges = vec![edge(2, 0, 1, "LIVES_IN")];
+        lower(
+            MatchPattern { nodes: vec![person, node(1, &["City"])], edges, ..Default::default() },
+            Op::Argument,
+        )
+    };
+    assert!(person("email").starts_with("scan vertices $0 :Person"), "{}", person("email"));
+    // Nothing is known of the values of this key.
+    assert!(person("name").starts_with("scan vertices $1 :City"), "{}", person("name"));
 }
 
 #[test]
