@@ -4,7 +4,7 @@
 //! partition's arena ([`block`]), or, from some hundreds of entries on, the number of a [`hub`]. A block is settled
 //! entries in order of label and SID, and a tail of operations with versions. The settled part is never changed: when
 //! the tail is full, or all of it is old enough, the list is taken apart, folded and written anew ([`draft`]), and the
-//! old block is retired.
+//! old block is retired. What a load has for a list is written at once ([`build`]).
 //!
 //! Readers take no lock: they hold an epoch guard, load the list's word and read what it names. Half of a change belongs
 //! to a version that nobody may read yet.
@@ -15,6 +15,7 @@
 //! a readable version sees left out when a list is folded; two live entries with one SID.
 
 mod block;
+mod build;
 mod draft;
 mod hub;
 mod hubs;
@@ -370,46 +371,6 @@ impl Links {
         let mut draft = self.draft(list, guard);
         let more = if draft.len() == 0 { 0 } else { slack(draft.len()) };
         draft.adds.push((link, version));
-        draft.fold(oldest);
-        self.put(list, draft, more, guard);
-    }
-
-    /// Adds many entries at a version. Sorts them.
-    pub fn push_all(
-        &self,
-        turn: &mut Turn,
-        list: &List,
-        new: &mut [Link],
-        version: Version,
-        oldest: Version,
-    ) {
-        /// A directory is not copied for fewer.
-        const FEW: usize = 8;
-        let guard = &pin();
-        let one_by_one = match list.place() {
-            Place::Hub(_) => new.len() < FEW,
-            Place::Block(number) => {
-                let tail = self.block(number, guard).tail;
-                tail.is_some_and(|tail| tail.room - tail.ops().len() >= new.len())
-            }
-            Place::Empty => new.len() == 1,
-            Place::Inline(_) => false,
-        };
-        if one_by_one {
-            for link in new {
-                self.push(turn, list, *link, version, oldest);
-            }
-            return;
-        }
-        new.sort_unstable_by_key(Link::key);
-        if let Place::Hub(number) = list.place() {
-            return self.hubs.get(number, guard).push_all(self, new, version, oldest, guard);
-        }
-        let mut draft = self.draft(list, guard);
-        // A list that gets more a second time will get more again; a short one is as soon written anew.
-        let total = draft.len() + new.len();
-        let more = if draft.len() == 0 || total < SMALL { 0 } else { slack(total) };
-        draft.adds.extend(new.iter().map(|link| (*link, version)));
         draft.fold(oldest);
         self.put(list, draft, more, guard);
     }

@@ -338,3 +338,30 @@ fn readers_see_their_version_while_a_writer_appends_ends_and_settles() {
     assert_eq!(all(&links, &list, Version(versions), Labels::All).len() as u64, LIVE);
     assert!(links.arena.live_bytes() < LIVE as usize * 64, "{}", links.arena.live_bytes());
 }
+
+#[test]
+fn what_is_built_at_once_is_as_what_was_added_one_by_one() {
+    let lengths = if cfg!(miri) { [1, 3, 90] } else { [1, 700, 9_000] };
+    for (length, labels) in lengths.into_iter().flat_map(|length| [(length, 1), (length, 5)]) {
+        let (links, mut turn) = (Links { hub_degree: 80, chunk: 64, ..Links::default() }, Turn::new());
+        let (built, added) = (List::default(), List::default());
+        let mut many: Vec<Link> = (1..=length).map(|sid| link(sid * 3, (sid % labels) as u32)).collect();
+        for one in &many {
+            links.push(&mut turn, &added, *one, Version(5), Version(4));
+        }
+        many.sort_unstable_by_key(Link::key);
+        let (first, second): (Vec<Link>, Vec<Link>) = many.iter().partition(|link| link.sid.0 % 2 == 0);
+        // In two pieces of one version, as a large load has them.
+        links.build(&mut turn, &built, &first, Version(5), Version(4));
+        links.build(&mut turn, &built, &second, Version(5), Version(4));
+        for at in [4, 5] {
+            let [built, added] = [&built, &added].map(|list| all(&links, list, Version(at), Labels::All));
+            assert_eq!(built, added, "{length} entries of {labels} labels at {at}");
+            assert_eq!(built.len(), if at == 5 { many.len() } else { 0 });
+        }
+        let ended = links.end(&mut turn, &built, many[0].sid, many[0].label, Version(6), Version(4));
+        assert_eq!(ended, Option::Some(Ended::Kept));
+        assert_eq!(all(&links, &built, Version(6), Labels::All).len(), many.len() - 1);
+        assert_eq!(all(&links, &built, Version(5), Labels::All).len(), many.len());
+    }
+}
