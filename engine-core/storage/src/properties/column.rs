@@ -193,8 +193,17 @@ pub(crate) fn inline_text(text: &str) -> Option<Words> {
     Some([text_head(text), u64::from_le_bytes(tail)])
 }
 
-/// The words of a text; they own it.
+/// The words of a text; they own it, together with whoever else has it if it is long.
 pub(crate) fn encode_text(text: &Str) -> Words {
+    text_words(text, || Arc::from(text.clone()))
+}
+
+/// The words of a text that nobody else has.
+pub(crate) fn encode_str(text: &str) -> Words {
+    text_words(text, || Arc::from(text))
+}
+
+fn text_words(text: &str, shared: impl FnOnce() -> Arc<str>) -> Words {
     if let Some(words) = inline_text(text) {
         return words;
     }
@@ -203,7 +212,7 @@ pub(crate) fn encode_text(text: &Str) -> Words {
         let own = Box::into_raw(Box::<[u8]>::from(text.as_bytes())).cast::<u8>();
         address_word(own.expose_provenance(), text.len())
     } else {
-        address_word(Box::into_raw(Box::new(Arc::<str>::from(text.clone()))).expose_provenance(), 0)
+        address_word(Box::into_raw(Box::new(shared())).expose_provenance(), 0)
     };
     [text_head(text), word]
 }

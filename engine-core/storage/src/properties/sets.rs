@@ -68,6 +68,11 @@ impl Shape {
         }
     }
 
+    /// Whether rows have an overflow cell.
+    pub fn has_overflow(&self) -> bool {
+        self.irregular || self.columns.iter().any(|column| column.column == ColumnType::Elsewhere)
+    }
+
     /// The set that takes any row with these labels.
     fn irregular(&self) -> Self {
         Self { kind: self.kind, labels: self.labels.clone(), columns: SmallVec::new(), irregular: true }
@@ -102,8 +107,7 @@ pub(crate) struct Set {
 impl Set {
     pub fn new(number: u32, shape: &Shape) -> Self {
         let mut before = 8 + if shape.kind.with_id() { 16 } else { 0 };
-        let elsewhere = shape.columns.iter().any(|column| column.column == ColumnType::Elsewhere);
-        let overflow = (elsewhere || shape.irregular).then(|| {
+        let overflow = shape.has_overflow().then(|| {
             before += 8;
             before - 8
         });

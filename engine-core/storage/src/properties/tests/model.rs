@@ -76,6 +76,41 @@ fn predicates(random: &mut StdRng) -> Vec<PropertyPredicate> {
         .collect()
 }
 
+/// The pages as a version sees them, written and read back, hold what the model does, each row once.
+fn check_bytes(rows: &Rows, version: u64, model: &Model) {
+    let guard = pin();
+    let (mut scratch, mut bytes) = (bytes::Scratch::default(), Vec::new());
+    let (mut seen, mut all) = (BTreeMap::new(), true);
+    for number in 0..rows.table.end() {
+        bytes.clear();
+        let written = rows.table.append_bytes_at(number, Version(version), &guard, &mut scratch, &mut bytes);
+        match written {
+            Ok(0) => assert!(bytes.is_empty()),
+            Ok(written) => {
+                let back = PageTable::default();
+                back.extend();
+                back.replace(0, Some(bytes::Loaded::from_bytes(number, &bytes).unwrap().into_page()));
+                let page = back.get(0, &guard).unwrap();
+                let here: Vec<usize> = (0..page.capacity()).filter(|row| page.is_present(*row)).collect();
+                assert_eq!(here.len(), written);
+                for row in here {
+                    let owner = Owner::Vertex(Gui(page.owners()[row].load(Ordering::Relaxed)));
+                    let found = back.read(owner, Place::new(0, row), Version(0), Want::ALL, &guard);
+                    let element = Element::of(&found.unwrap().unwrap());
+                    assert_eq!(seen.insert(owner.word(), element), None, "{owner:?} stands there twice");
+                }
+            }
+            // No message carries a list yet.
+            Err(bytes::Error::Value(_)) => all = false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    for (owner, element) in &seen {
+        assert_eq!(Some(element), model.get(owner).map(Known::element).as_ref(), "{owner} at {version}");
+    }
+    assert!(!all || seen.len() == model.len());
+}
+
 fn check(rows: &Rows, versions: &BTreeMap<u64, Model>, random: &mut StdRng) {
     let kept: Vec<u64> = versions.keys().copied().collect();
     let version = *kept.choose(random).unwrap();
@@ -84,6 +119,7 @@ fn check(rows: &Rows, versions: &BTreeMap<u64, Model>, random: &mut StdRng) {
         let expected = model.get(&owner).map(Known::element);
         assert_eq!(rows.see(version, owner), expected, "{owner} at {version}");
     }
+    check_bytes(rows, version, model);
     let labels = match random.random_range(0..3) {
         0 => vec![],
         1 => vec![vec![Token(1)]],
