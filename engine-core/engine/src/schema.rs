@@ -110,7 +110,7 @@ fn enforce(store: &Store, sequencer: &Sequencer, definition: &IndexDefinition) -
     let message = format!(
         "constraint `{name}` does not hold: vertices {a:?} and {b:?} of label `{}` both have {} for `{}`",
         of(definition.label),
-        show(&value),
+        value.for_message(),
         of(definition.key),
     );
     Err(Error::new(ErrorCode::UniqueViolation, message))
@@ -146,23 +146,6 @@ fn commit(sequencer: &Sequencer, read_version: Version, mutation: Mutation) -> R
     let write_keys = if unique { vec![Key::schema(), Key::constraints()] } else { read_keys.clone() };
     let mutations = vec![mutation];
     Ok(sequencer.commit(CommitRequest { read_version, read_keys, write_keys, mutations })?)
-}
-
-/// A value for a message, cut when it is long.
-pub(crate) fn show(value: &Value) -> String {
-    match value {
-        Value::String(text) if text.chars().count() > 100 => {
-            format!("{:?}…", text.chars().take(100).collect::<String>())
-        }
-        Value::String(text) => format!("{text:?}"),
-        Value::Bool(truth) => truth.to_string(),
-        Value::DateTime(at) => at.to_string(),
-        other => match (other.as_i64(), other.as_f64()) {
-            (Some(whole), _) => whole.to_string(),
-            (None, Some(float)) => format!("{float:?}"),
-            _ => other.type_name().to_owned(),
-        },
-    }
 }
 
 impl Database {

@@ -2,19 +2,12 @@
 
 mod support;
 
-use std::path::Path;
-use std::sync::Arc;
-use support::{ask, empty, refused, run};
+use support::{ask, empty, open, refused, run};
 use tidegraph_engine::loads::{Format, LoadSpec, LoadState};
-use tidegraph_engine::{Database, Options, Parameters};
+use tidegraph_engine::Parameters;
 
 const CONSTRAINT: &str = "CREATE CONSTRAINT one_email FOR (n:User) REQUIRE n.email IS UNIQUE";
 const CODE: &str = "UniqueConstraintViolationException";
-
-fn open(dir: &Path) -> Arc<Database> {
-    let options = Options { data_dir: Some(dir.to_owned()), ..Options::default() };
-    Database::open(options).expect("the directory opens")
-}
 
 #[test]
 fn every_way_to_make_a_duplicate_is_refused() {

@@ -2,28 +2,9 @@
 
 mod support;
 
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{empty, refused, run};
-use tidegraph_engine::{Database, Options};
-
-fn open(dir: &Path) -> Arc<Database> {
-    let options = Options { data_dir: Some(dir.to_owned()), ..Options::default() };
-    Database::open(options).expect("the directory opens")
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("made");
-    for entry in std::fs::read_dir(from).expect("read").map(|e| e.expect("entry")) {
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).expect("copied");
-        }
-    }
-}
+use support::{copy, empty, open, refused, run};
+use tidegraph_engine::Database;
 
 /// What an index can and cannot answer, in both languages.
 const QUESTIONS: &[&str] = &[

@@ -120,6 +120,25 @@ impl Value {
         Self::Map(Arc::new(map))
     }
 
+    /// The value as a message shows it: a long text is cut, what holds other values is named by its type.
+    #[must_use]
+    pub fn for_message(&self) -> String {
+        const SHOWN_CHARS: usize = 100;
+        match self {
+            Self::String(text) => match text.char_indices().nth(SHOWN_CHARS) {
+                Some((cut, _)) => format!("{:?}…", &text[..cut]),
+                None => format!("{text:?}"),
+            },
+            Self::Bool(truth) => truth.to_string(),
+            Self::DateTime(at) => at.to_string(),
+            other => match (other.as_i64(), other.as_f64()) {
+                (Some(whole), _) => whole.to_string(),
+                (None, Some(float)) => format!("{float:?}"),
+                (None, None) => other.type_name().to_owned(),
+            },
+        }
+    }
+
     /// Name of the type, for error messages.
     #[must_use]
     pub fn type_name(&self) -> &'static str {

@@ -1,6 +1,7 @@
 //! What the tests share: a database in memory, queries, answers as short text.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::path::Path;
 use std::sync::Arc;
 use tidegraph_engine::{Database, Error, Language, Options, Parameters, Query};
 use tidegraph_types::Value;
@@ -8,6 +9,25 @@ use tidegraph_types::Value;
 /// An empty graph in memory.
 pub fn empty() -> Arc<Database> {
     Database::open(Options::default()).expect("an empty graph")
+}
+
+/// The graph of a directory.
+pub fn open(dir: &Path) -> Arc<Database> {
+    let options = Options { data_dir: Some(dir.to_owned()), ..Options::default() };
+    Database::open(options).expect("the directory opens")
+}
+
+/// Copies a directory, as a crash would leave it.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("made");
+    for entry in std::fs::read_dir(from).expect("read").map(|e| e.expect("entry")) {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("copied");
+        }
+    }
 }
 
 /// TinkerPop's "modern" graph, made with openCypher.

@@ -143,19 +143,7 @@ impl View<'_> {
             // The error that is being made matters more.
             Err(_) => [Str::default(), Str::default()],
         };
-        let value = match &one.value {
-            Value::String(text) if text.chars().count() > 100 => {
-                format!("{:?}…", text.chars().take(100).collect::<String>())
-            }
-            Value::String(text) => format!("{text:?}"),
-            Value::Bool(truth) => truth.to_string(),
-            Value::DateTime(at) => at.to_string(),
-            other => match (other.as_i64(), other.as_f64()) {
-                (Some(whole), _) => whole.to_string(),
-                (None, Some(float)) => format!("{float:?}"),
-                (None, None) => other.type_name().to_owned(),
-            },
-        };
+        let value = one.value.for_message();
         Error::NotUnique { label: name(one.label), key: name(one.key), value, ids }
     }
 }
