@@ -71,6 +71,27 @@ impl VertexRows {
     pub fn cells_of(&self, row: usize) -> &[PropertyCell] {
         slice(&self.cell_ends, &self.cells, row)
     }
+
+    /// The value of a key in a row: null if there is none, a list if there are several.
+    #[must_use]
+    pub fn value_of(&self, row: usize, key: Token) -> Value {
+        value_of(self.cells_of(row), key)
+    }
+}
+
+/// The value of a key among an element's cells: null if there is none, a list if there are several.
+#[must_use]
+pub fn value_of(cells: &[PropertyCell], key: Token) -> Value {
+    let mut values = cells.iter().filter(|cell| cell.key == key).map(|cell| &cell.value);
+    match (values.next(), values.next()) {
+        (None, _) => Value::Null,
+        (Some(one), None) => one.clone(),
+        (Some(first), Some(second)) => {
+            let mut all = vec![first.clone(), second.clone()];
+            all.extend(values.cloned());
+            Value::list(all)
+        }
+    }
 }
 
 impl EdgeRows {
@@ -142,6 +163,33 @@ impl Expansion {
         let to = self.neighbour[index];
         let (source, target) = if self.outgoing[index] { (from, to) } else { (to, from) };
         Edge { sid: self.sid[index], source, target, label: self.label[index] }
+    }
+}
+
+/// Vertices that pass a scan, with values of some property keys: aligned columns.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ScannedValues {
+    /// The vertices.
+    pub vertices: Vec<Gui>,
+    /// For each key that was asked for, in that order: the value of each vertex. Null where it has none, a list where it
+    /// has several.
+    pub columns: Vec<Vec<Value>>,
+}
+
+impl ScannedValues {
+    /// Empties all columns, keeping their memory, and sees that there is one for each key.
+    pub fn begin(&mut self, keys: usize) {
+        self.vertices.clear();
+        self.columns.iter_mut().for_each(Vec::clear);
+        self.columns.resize_with(keys, Vec::new);
+    }
+
+    /// Appends the values of rows that were read with exactly these keys.
+    pub fn append(&mut self, vertices: &[Gui], rows: &VertexRows, keys: &[Token]) {
+        for (column, key) in self.columns.iter_mut().zip(keys) {
+            column.extend((0..vertices.len()).map(|row| rows.value_of(row, *key)));
+        }
+        self.vertices.extend_from_slice(vertices);
     }
 }
 

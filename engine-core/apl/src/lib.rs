@@ -13,7 +13,9 @@
 mod answer;
 mod request;
 
-pub use answer::{EdgeRows, Expansion, KeyStatistics, PropertyCell, Statistics, VertexRows};
+pub use answer::{
+    EdgeRows, Expansion, KeyStatistics, PropertyCell, ScannedValues, Statistics, VertexRows, value_of,
+};
 pub use request::{
     At, Cursor, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test, VertexRead,
     VertexScan,
@@ -105,6 +107,24 @@ pub trait Apl: Send + Sync {
         from: ScanCursor,
         out: &mut Vec<Gui>,
     ) -> Result<Option<ScanCursor>, Error>;
+
+    /// As `scan_vertices`, with the values of these keys (one column for each, which `out` has).
+    fn scan_values(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        keys: &[Token],
+        from: ScanCursor,
+        out: &mut ScannedValues,
+    ) -> Result<Option<ScanCursor>, Error> {
+        let mut found = Vec::new();
+        let next = self.scan_vertices(at, scan, from, &mut found)?;
+        let read = VertexRead { properties: Projection::Keys(keys.to_vec()), ..VertexRead::default() };
+        let mut rows = VertexRows::default();
+        self.vertices(at, &read, &found, &mut rows)?;
+        out.append(&found, &rows, keys);
+        Ok(next)
+    }
 
     /// Edges that pass a scan, in no particular order, each once over all calls.
     fn scan_edges(

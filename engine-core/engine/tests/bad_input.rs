@@ -53,7 +53,8 @@ fn ids_of_one_byte_and_of_64_kib() {
         |graph| {
             for (n, id) in ids.iter().enumerate() {
                 let id = Value::string(id.as_str());
-                let rows = with(graph, "MATCH (t) WHERE id(t) = $id RETURN t.n, id(t)", &[("id", id.clone())]);
+                let rows =
+                    with(graph, "MATCH (t) WHERE id(t) = $id RETURN t.n, id(t)", &[("id", id.clone())]);
                 assert_eq!(rows, [[Value::Long(n as i64), id.clone()]]);
                 let rows = with(graph, "g.V(wanted).values('n')", &[("wanted", id)]);
                 assert_eq!(rows, [[Value::Long(n as i64)]]);

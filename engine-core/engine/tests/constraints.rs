@@ -3,8 +3,8 @@
 mod support;
 
 use support::{ask, empty, open, refused, run};
-use tidegraph_engine::loads::{Format, LoadSpec, LoadState};
 use tidegraph_engine::Parameters;
+use tidegraph_engine::loads::{Format, LoadSpec, LoadState};
 
 const CONSTRAINT: &str = "CREATE CONSTRAINT one_email FOR (n:User) REQUIRE n.email IS UNIQUE";
 const CODE: &str = "UniqueConstraintViolationException";

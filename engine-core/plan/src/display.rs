@@ -115,7 +115,13 @@ fn write_op(op: &Op, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
 fn describe(op: &Op) -> String {
     match op {
         Op::Argument => "argument".into(),
-        Op::ScanVertices { out, filter, .. } => format!("scan vertices {out}{filter}"),
+        Op::ScanVertices { out, filter, columns, .. } => {
+            let mut text = format!("scan vertices {out}{filter}");
+            for (index, (key, slot)) in columns.iter().enumerate() {
+                let _ = write!(text, "{} {slot} = {out}.{key}", if index == 0 { " with" } else { "," });
+            }
+            text
+        }
         Op::ScanEdges { out, labels, .. } => format!("scan edges {out} [{}]", list(labels.iter())),
         Op::LookupVertices { ids, out, .. } => format!("look up vertices {out} of {ids}"),
         Op::LookupEdges { ids, out, .. } => format!("look up edges {out} of {ids}"),

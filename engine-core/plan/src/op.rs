@@ -164,8 +164,9 @@ pub struct PropertyAssignment {
 pub enum Op {
     /// At the root: one row with nothing bound. In a subplan: the outer rows.
     Argument,
-    /// For each input row, a row for each vertex that passes.
-    ScanVertices { input: Box<Op>, out: Slot, filter: ScanFilter },
+    /// For each input row, a row for each vertex that passes. `columns`: binds these properties of the vertex too (null,
+    /// the value, or a list if it has several), as a pass found that they are used.
+    ScanVertices { input: Box<Op>, out: Slot, filter: ScanFilter, columns: Vec<(Str, Slot)> },
     /// For each input row, a row for each edge of one of the labels (none given: any).
     ScanEdges { input: Box<Op>, out: Slot, labels: Vec<Str> },
     /// For each input row, a row for each vertex named by `ids`: an id, a vertex, or a list of them; numbers count as

@@ -175,39 +175,54 @@ impl ScanFilter {
     }
 }
 
-impl Expr {
-    /// The expressions directly inside this one.
-    #[must_use]
-    pub fn children(&self) -> Vec<&Expr> {
-        match self {
+/// The expressions directly inside one, as for operators.
+macro_rules! inner {
+    ($expr:expr, $iter:ident, $as_deref:ident $(, $mut:ident)?) => {
+        match $expr {
             Expr::Literal(_) | Expr::Parameter(_) | Expr::Slot(_) | Expr::IsBound(_) => vec![],
             Expr::Property(base, _)
             | Expr::Not(base)
             | Expr::IsNull(base)
             | Expr::Negate(base)
             | Expr::HasLabels(base, _)
-            | Expr::HasAnyLabel(base, _) => vec![base],
+            | Expr::HasAnyLabel(base, _) => vec![&$($mut)? **base],
             Expr::Index(a, b)
             | Expr::Xor(a, b)
             | Expr::Compare(_, a, b)
             | Expr::In(a, b)
-            | Expr::Arithmetic(_, a, b) => {
-                vec![a, b]
-            }
+            | Expr::Arithmetic(_, a, b) => vec![&$($mut)? **a, &$($mut)? **b],
             Expr::Slice(base, from, to) => {
-                std::iter::once(&**base).chain(from.as_deref()).chain(to.as_deref()).collect()
+                std::iter::once(&$($mut)? **base).chain(from.$as_deref()).chain(to.$as_deref()).collect()
             }
-            Expr::And(all) | Expr::Or(all) | Expr::List(all) | Expr::Call(_, all) => all.iter().collect(),
-            Expr::Map(entries) => entries.iter().map(|(_, e)| e).collect(),
-            Expr::Case { branches, otherwise } => {
-                branches.iter().flat_map(|(c, r)| [c, r]).chain(std::iter::once(&**otherwise)).collect()
+            Expr::And(all) | Expr::Or(all) | Expr::List(all) | Expr::Call(_, all) => all.$iter().collect(),
+            Expr::Map(entries) => entries.$iter().map(|(_, e)| e).collect(),
+            Expr::Case { branches, otherwise } => branches
+                .$iter()
+                .flat_map(|(c, r)| [c, r])
+                .chain(std::iter::once(&$($mut)? **otherwise))
+                .collect(),
+            Expr::Comprehension { list, filter, map, .. } => std::iter::once(&$($mut)? **list)
+                .chain(filter.$as_deref())
+                .chain(map.$as_deref())
+                .collect(),
+            Expr::Quantified { list, predicate, .. } => vec![&$($mut)? **list, &$($mut)? **predicate],
+            Expr::Reduce { start, list, step, .. } => {
+                vec![&$($mut)? **start, &$($mut)? **list, &$($mut)? **step]
             }
-            Expr::Comprehension { list, filter, map, .. } => {
-                std::iter::once(&**list).chain(filter.as_deref()).chain(map.as_deref()).collect()
-            }
-            Expr::Quantified { list, predicate, .. } => vec![list, predicate],
-            Expr::Reduce { start, list, step, .. } => vec![start, list, step],
         }
+    };
+}
+
+impl Expr {
+    /// The expressions directly inside this one.
+    #[must_use]
+    pub fn children(&self) -> Vec<&Expr> {
+        inner!(self, iter, as_deref)
+    }
+
+    /// The expressions directly inside this one, for rewriting in place.
+    pub fn children_mut(&mut self) -> Vec<&mut Expr> {
+        inner!(self, iter_mut, as_deref_mut, mut)
     }
 
     /// Calls `visit` for every slot that the value depends on, local ones of comprehensions included.

@@ -76,6 +76,8 @@ pub(super) struct Aggregate<'p> {
     groups: Vec<Group>,
     /// Group of origin and keys.
     index: FxHashMap<(u32, Keys), usize>,
+    /// Groups of a single key that is a whole number, where all rows are of one origin: found without making keys.
+    whole: FxHashMap<i64, usize>,
     origins: usize,
     slots: usize,
     charged: usize,
@@ -98,6 +100,7 @@ impl<'p> Aggregate<'p> {
             items,
             groups: vec![],
             index: FxHashMap::default(),
+            whole: FxHashMap::default(),
             origins: 1,
             slots: 0,
             charged: 0,
@@ -119,7 +122,7 @@ impl<'p> Aggregate<'p> {
             return Ok(*index);
         }
         let heap: usize = key.1.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum();
-        let bytes = 2 * heap + size_of::<Group>() + self.items.len() * size_of::<Accumulator>() + 32;
+        let bytes = 2 * heap + size_of::<Group>() + self.items.len() * size_of::<Accumulator>() + 56;
         ctx.memory.charge(bytes)?;
         self.charged += bytes;
         let index = self.groups.len();
@@ -143,9 +146,27 @@ impl<'p> Aggregate<'p> {
             return Ok(());
         }
         let mut values: SmallVec<[Value; 2]> = SmallVec::new();
+        let only = match (keys, &batch.origin) {
+            ([column], None) => match &**column {
+                Column::Values(values) => Some(values),
+                _ => None,
+            },
+            _ => None,
+        };
         for row in 0..batch.len {
-            let row_keys = keys.iter().map(|column| column.get(row)).collect();
-            let group = self.group(batch.origin_of(row), row_keys, ctx)?;
+            // Whole numbers of any width are the same key.
+            let whole = only.and_then(|values| values[row].as_i64());
+            let group = match whole.and_then(|whole| self.whole.get(&whole)) {
+                Some(group) => *group,
+                None => {
+                    let row_keys = keys.iter().map(|column| column.get(row)).collect();
+                    let group = self.group(batch.origin_of(row), row_keys, ctx)?;
+                    if let Some(whole) = whole {
+                        self.whole.insert(whole, group);
+                    }
+                    group
+                }
+            };
             let mut rest = args;
             for (item, accumulator) in self.items.iter().zip(&mut self.groups[group].accumulators) {
                 let (own, after) = rest.split_at(item.args.len());
@@ -192,6 +213,7 @@ impl<'p> Aggregate<'p> {
 
     fn finish(&mut self, ctx: &Context<'_>) -> Result<Pieces> {
         self.index.clear();
+        self.whole.clear();
         let mut groups = std::mem::take(&mut self.groups);
         if self.keys.is_empty() {
             groups.retain(|group| {
@@ -240,6 +262,7 @@ impl Operator for Aggregate<'_> {
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
         self.groups.clear();
         self.index.clear();
+        self.whole.clear();
         ctx.memory.release(std::mem::take(&mut self.charged));
         if let Some(mut pieces) = self.pieces.take() {
             pieces.clear(ctx);

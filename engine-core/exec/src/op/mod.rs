@@ -24,6 +24,7 @@ mod order;
 mod repeat;
 mod row;
 mod scan;
+mod scan_values;
 mod shortest;
 mod slice;
 mod var_expand;
@@ -157,8 +158,11 @@ impl Operator for Argument {
 pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
     Ok(match op {
         Op::Argument => Box::new(Argument { batch: None }),
-        Op::ScanVertices { input, out, filter } => {
+        Op::ScanVertices { input, out, filter, columns } if columns.is_empty() => {
             Box::new(scan::ScanVertices::new(build(input)?, *out, filter))
+        }
+        Op::ScanVertices { input, out, filter, columns } => {
+            Box::new(scan_values::ScanValues::new(build(input)?, *out, filter, columns))
         }
         Op::ScanEdges { input, out, labels } => Box::new(scan::ScanEdges::new(build(input)?, *out, labels)),
         Op::LookupVertices { input, ids, out } => {

@@ -197,7 +197,7 @@ impl<S: Source> Operator for Scan<'_, S> {
 pub(super) struct Vertices<'p> {
     filter: &'p ScanFilter,
     constant: bool,
-    scan: VertexScan,
+    pub(super) scan: VertexScan,
 }
 
 /// Scan of vertices.
@@ -205,8 +205,7 @@ pub(super) type ScanVertices<'p> = Scan<'p, Vertices<'p>>;
 
 impl<'p> ScanVertices<'p> {
     pub(super) fn new(input: Boxed<'p>, out: Slot, filter: &'p ScanFilter) -> Self {
-        let constant = !filter.exprs().into_iter().any(compute::uses_slots);
-        Self::over(input, out, Vertices { filter, constant, scan: VertexScan::default() })
+        Self::over(input, out, Vertices::new(filter))
     }
 }
 
@@ -224,6 +223,13 @@ fn scalar(value: Value, test: impl FnOnce(Value) -> Test) -> Operands {
         v if v.is_null() => Operands::Nothing,
         v if v.is_storable() => Operands::Test(test(v)),
         _ => Operands::Everything,
+    }
+}
+
+impl<'p> Vertices<'p> {
+    pub(super) fn new(filter: &'p ScanFilter) -> Self {
+        let constant = !filter.exprs().into_iter().any(compute::uses_slots);
+        Self { filter, constant, scan: VertexScan::default() }
     }
 }
 

@@ -86,17 +86,7 @@ impl<'e> Record<'e> {
 
     /// The property of a key: null if absent, its value, or a list if it has several.
     fn property(&self, token: Option<Token>) -> Value {
-        let Some(token) = token else { return Value::Null };
-        let mut values = self.cells.iter().filter(|cell| cell.key == token).map(|cell| &cell.value);
-        match (values.next(), values.next()) {
-            (None, _) => Value::Null,
-            (Some(one), None) => one.clone(),
-            (Some(first), Some(second)) => {
-                let mut all = vec![first.clone(), second.clone()];
-                all.extend(values.cloned());
-                Value::list(all)
-            }
-        }
+        token.map_or(Value::Null, |token| tidegraph_apl::value_of(self.cells, token))
     }
 
     /// Whether it has a label: a vertex all of (or, when `any`, one of) these, an edge one of these.

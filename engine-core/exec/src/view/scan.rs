@@ -6,7 +6,7 @@
 
 use super::View;
 use crate::Result;
-use tidegraph_apl::{EdgeScan, Projection, ScanCursor, VertexRead, VertexRows, VertexScan};
+use tidegraph_apl::{EdgeScan, Projection, ScanCursor, ScannedValues, VertexRead, VertexRows, VertexScan};
 use tidegraph_types::{Edge, Gui, Key, Token};
 
 /// Where a scan stands. The default is its start.
@@ -53,6 +53,31 @@ impl View<'_> {
             out.truncate(kept);
         }
         Ok(self.advance(state, next))
+    }
+
+    /// As `scan_vertices`, with the values of these keys; `out` has a column for each.
+    pub fn scan_values(
+        &self,
+        scan: &VertexScan,
+        keys: &[Token],
+        state: &mut ScanState,
+        out: &mut ScannedValues,
+    ) -> Result<bool> {
+        if !self.is_dirty() && self.keys.is_none() && !keys.is_empty() {
+            state.started = true;
+            let next = self.apl.scan_values(self.at, scan, keys, state.cursor, out)?;
+            return Ok(self.advance(state, next));
+        }
+        // What is read is remembered, or stands in what is pending.
+        let mut found = Vec::new();
+        let more = self.scan_vertices(scan, state, &mut found)?;
+        let mut rows = VertexRows::default();
+        if !keys.is_empty() {
+            let read = VertexRead { properties: Projection::Keys(keys.to_vec()), ..VertexRead::default() };
+            self.vertices(&read, &found, &mut rows)?;
+        }
+        out.append(&found, &rows, keys);
+        Ok(more)
     }
 
     fn advance(&self, state: &mut ScanState, next: Option<ScanCursor>) -> bool {

@@ -71,12 +71,12 @@ pub trait Chain: Sized {
     fn scan(self, out: u32, labels: &[&str]) -> Op {
         let labels = labels.iter().map(|l| names(&[l])).collect();
         let filter = ScanFilter { labels, predicates: vec![] };
-        Op::ScanVertices { input: self.boxed(), out: Slot(out), filter }
+        Op::ScanVertices { input: self.boxed(), out: Slot(out), filter, columns: vec![] }
     }
     fn scan_where(self, out: u32, labels: &[&str], key: &str, test: ScanTest) -> Op {
         let labels = labels.iter().map(|l| names(&[l])).collect();
         let filter = ScanFilter { labels, predicates: vec![(key.into(), test)] };
-        Op::ScanVertices { input: self.boxed(), out: Slot(out), filter }
+        Op::ScanVertices { input: self.boxed(), out: Slot(out), filter, columns: vec![] }
     }
     fn scan_edges(self, out: u32, labels: &[&str]) -> Op {
         Op::ScanEdges { input: self.boxed(), out: Slot(out), labels: names(labels) }

@@ -191,7 +191,7 @@ impl Compiler {
                     _ => rest.push(self.holds(out, property)?),
                 }
             }
-            Op::ScanVertices { input, out, filter }
+            Op::ScanVertices { input, out, filter, columns: vec![] }
         };
         for test in rest {
             matching.filter(test);

@@ -61,7 +61,7 @@ impl Compiler {
                         left.push(test);
                     }
                 }
-                flow.wrap(|input| Op::ScanVertices { input, out, filter });
+                flow.wrap(|input| Op::ScanVertices { input, out, filter, columns: vec![] });
             }
             (None, false) => {
                 let mut labels = vec![];

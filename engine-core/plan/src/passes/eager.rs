@@ -89,7 +89,12 @@ mod tests {
     use crate::{Column, PropertyAssignment, ScanFilter, Slot};
 
     fn scan(input: Op, out: u32) -> Op {
-        Op::ScanVertices { input: Box::new(input), out: Slot(out), filter: ScanFilter::default() }
+        Op::ScanVertices {
+            input: Box::new(input),
+            out: Slot(out),
+            filter: ScanFilter::default(),
+            columns: vec![],
+        }
     }
 
     fn set(input: Op, slot: u32, value: Expr) -> Op {

@@ -244,7 +244,7 @@ impl<'a> Lowering<'a> {
                     filter.predicates.push(test);
                 }
             }
-            self.wrap(|input| Op::ScanVertices { input, out: node.slot, filter });
+            self.wrap(|input| Op::ScanVertices { input, out: node.slot, filter, columns: vec![] });
             self.finish_node(index, false);
         }
         self.check();

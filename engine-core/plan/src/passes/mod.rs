@@ -1,5 +1,6 @@
 //! Rewrites of plans, a file each, and their order.
 
+pub mod columns;
 pub mod eager;
 pub mod keep;
 pub mod match_order;
@@ -20,6 +21,7 @@ pub struct Knowledge<'a> {
 pub fn optimize(mut plan: Plan, knowledge: &Knowledge<'_>) -> Plan {
     match_order::run(&mut plan, knowledge);
     eager::run(&mut plan);
+    columns::run(&mut plan);
     keep::run(&mut plan);
     plan
 }

@@ -1,8 +1,8 @@
 //! Properties, labels and ids: rows in pages of their characteristic set.
 //!
 //! Roles: `sets` says which labels and keys rows have, `page` where they are, `column` what a cell holds, `overflow`
-//! what has no cell, `undo` what was before, `read` answers for one row at a version, `scan` and `predicate` for whole
-//! pages, `keeper`, `write` and `settle` are the one writer, `bytes` turns a page into bytes and back.
+//! what has no cell, `undo` what was before, `read` answers for one row at a version, `scan`, `predicate` and
+//! `project` for whole pages, `keeper`, `write` and `settle` are the one writer, `bytes` turns a page into bytes and back.
 //!
 //! A vertex has one row, and so has an edge with an id or properties; who owns the row knows its place, and the row
 //! names its owner. A write that changes labels, keys or the type of a value moves the row to a page of another set,
@@ -21,6 +21,7 @@ mod keeper;
 mod overflow;
 mod page;
 mod predicate;
+mod project;
 mod read;
 mod scalar;
 mod scan;
@@ -34,6 +35,7 @@ mod write;
 pub(crate) use keeper::{Changed, Desk, Freed, Keeper};
 pub(crate) use overflow::{Content, Entry, Values};
 pub(crate) use page::{PageTable, Place, ROWS};
+pub(crate) use project::Project;
 pub(crate) use read::{Owner, Row, Stale, Want};
 pub(crate) use scalar::Scalar;
 pub(crate) use scan::Scan;

@@ -30,7 +30,8 @@ pub(crate) struct Scan<'r> {
     plans: Vec<Option<Plan>>,
 }
 
-type Bits = [u64; ROWS / 64];
+/// A bit for each row of a page.
+pub(super) type Bits = [u64; ROWS / 64];
 
 impl<'r> Scan<'r> {
     pub fn new(groups: &'r [Vec<Token>], predicates: &'r [PropertyPredicate]) -> Self {
@@ -84,22 +85,9 @@ impl<'r> Scan<'r> {
         limit: usize,
         out: &mut Vec<Gui>,
     ) -> Option<usize> {
-        if self.skips(table, number) {
-            return None;
-        }
-        let page = table.get(number, guard)?;
-        let keys = std::mem::take(&mut self.keys);
-        let predicates = self.predicates;
-        let bits = match self.plan(page.set()) {
-            Plan::Skip => None,
-            Plan::Run { kernels, look } => {
-                let scanned = Scanned { table, number, page, at, guard, keys: &keys, predicates };
-                Some(scanned.bits(kernels, *look, first))
-            }
-        };
-        self.keys = keys;
+        let (page, bits) = self.bits(table, number, first, at, guard)?;
         let owners = page.owners();
-        for (index, mut word) in bits?.into_iter().enumerate().skip(first / 64) {
+        for (index, mut word) in bits.into_iter().enumerate().skip(first / 64) {
             while word != 0 {
                 let row = index * 64 + word.trailing_zeros() as usize;
                 if out.len() >= limit {
@@ -110,6 +98,32 @@ impl<'r> Scan<'r> {
             }
         }
         None
+    }
+
+    /// The rows of a page from one on that pass at a version.
+    pub(super) fn bits<'g>(
+        &mut self,
+        table: &PageTable,
+        number: u32,
+        first: usize,
+        at: Version,
+        guard: &'g Guard,
+    ) -> Option<(Page<'g>, Bits)> {
+        if self.skips(table, number) {
+            return None;
+        }
+        let page = table.get(number, guard)?;
+        let keys = std::mem::take(&mut self.keys);
+        let predicates = self.predicates;
+        let bits = match self.plan(page.set()) {
+            Plan::Skip => None,
+            Plan::Run { kernels, look } => {
+                let scanned = Scanned { table, number, page, at, guard, keys: &keys, predicates };
+                Some((page, scanned.bits(kernels, *look, first)))
+            }
+        };
+        self.keys = keys;
+        bits
     }
 
     /// Whether a page is known to hold nothing. If its number went to another set meanwhile, no version that can be read

@@ -9,7 +9,7 @@ use crossbeam_epoch::{Guard, pin};
 use smallvec::SmallVec;
 use tidegraph_apl::{
     Apl, At, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection, PropertyCell,
-    ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
+    ScanCursor, ScannedValues, Statistics, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
 use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token};
@@ -361,6 +361,25 @@ impl Apl for Store {
             }
             None => self.scan_rows(at, scan, from, self.partitions.len(), out),
         }
+    }
+
+    fn scan_values(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        keys: &[Token],
+        from: ScanCursor,
+        out: &mut ScannedValues,
+    ) -> Result<Option<ScanCursor>, Error> {
+        let mut found = Vec::new();
+        let Some(next) = self.scan_indexes(at, scan, from, &mut found)? else {
+            return self.scan_row_values(at, scan, keys, from, out);
+        };
+        let read = VertexRead { properties: Projection::Keys(keys.to_vec()), ..VertexRead::default() };
+        let mut rows = VertexRows::default();
+        self.vertices(at, &read, &found, &mut rows)?;
+        out.append(&found, &rows, keys);
+        Ok(next)
     }
 
     fn scan_edges(

@@ -5,10 +5,10 @@
 
 use super::Store;
 use crate::partition::Filter;
-use crate::properties::{ROWS, Scan};
-use crossbeam_epoch::pin;
-use tidegraph_apl::{At, EdgeScan, Error, ScanCursor, VertexScan};
-use tidegraph_types::{Edge, Gui};
+use crate::properties::{PageTable, Project, ROWS, Scan};
+use crossbeam_epoch::{Guard, pin};
+use tidegraph_apl::{At, EdgeScan, Error, ScanCursor, ScannedValues, VertexScan};
+use tidegraph_types::{Edge, Gui, Token};
 
 /// Pages that are looked at under one epoch guard.
 const PIECE_PAGES: u32 = 16;
@@ -21,6 +21,15 @@ const MOST_PAGES: u32 = 64;
 /// Edges, and vertices without any, that one call looks at.
 const MOST_EDGES: usize = 1 << 16;
 
+/// What is scanned next.
+struct Piece<'s> {
+    table: &'s PageTable,
+    page: u32,
+    /// First row.
+    row: usize,
+    guard: &'s Guard,
+}
+
 impl Store {
     /// Scans rows of the partitions from the cursor's up to `last`.
     pub(super) fn scan_rows(
@@ -31,21 +40,43 @@ impl Store {
         last: usize,
         out: &mut Vec<Gui>,
     ) -> Result<Option<ScanCursor>, Error> {
+        let limit = out.len().saturating_add(scan.max_rows.max(1) as usize);
         self.versions.check(at.version)?;
-        let next = self.some_rows(at, scan, from, last, out);
+        let next = self.some_pages(scan, from, last, |pages, Piece { table, page, row, guard }| {
+            pages.page(table, page, row, at.version, guard, limit, out)
+        });
         self.still_readable(at)?;
         Ok(next)
     }
 
-    fn some_rows(
+    /// As `scan_rows` over all partitions, with the values of some keys.
+    pub(super) fn scan_row_values(
         &self,
         at: At,
         scan: &VertexScan,
+        keys: &[Token],
+        from: ScanCursor,
+        out: &mut ScannedValues,
+    ) -> Result<Option<ScanCursor>, Error> {
+        let limit = out.vertices.len().saturating_add(scan.max_rows.max(1) as usize);
+        self.versions.check(at.version)?;
+        let mut project = Project::new(keys);
+        let last = self.partitions.len();
+        let next = self.some_pages(scan, from, last, |pages, Piece { table, page, row, guard }| {
+            project.page(pages, table, page, row, at.version, guard, limit, out)
+        });
+        self.still_readable(at)?;
+        Ok(next)
+    }
+
+    /// Calls `take` with page after page, until it says where in a page it stopped, or enough were looked at.
+    fn some_pages(
+        &self,
+        scan: &VertexScan,
         from: ScanCursor,
         last: usize,
-        out: &mut Vec<Gui>,
+        mut take: impl FnMut(&mut Scan<'_>, Piece<'_>) -> Option<usize>,
     ) -> Option<ScanCursor> {
-        let limit = out.len().saturating_add(scan.max_rows.max(1) as usize);
         let cursor = |number: usize, page: u32, row: usize| {
             let position = u64::from(page) * ROWS as u64 + row as u64;
             Some(ScanCursor { partition: number as u16, position, by_index: false })
@@ -62,7 +93,7 @@ impl Store {
                 let end = page.saturating_add(PIECE_PAGES).min(table.end());
                 while page < end {
                     pages.prefetch(table, page + 1, &guard);
-                    if let Some(next) = pages.page(table, page, row, at.version, &guard, limit, out) {
+                    if let Some(next) = take(&mut pages, Piece { table, page, row, guard: &guard }) {
                         return cursor(number, page, next);
                     }
                     (page, row) = (page + 1, 0);

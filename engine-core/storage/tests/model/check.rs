@@ -4,7 +4,7 @@ use crate::graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_apl::{
     Apl, At, Cursor, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, Projection, PropertyCell,
-    PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows, VertexScan,
+    PropertyPredicate, ScanCursor, ScannedValues, Test, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_storage::Store;
 use tidegraph_types::element::generated_edge_id;
@@ -186,6 +186,37 @@ fn scan_vertices(store: &Store, version: Version, scan: &VertexScan) -> BTreeSet
     }
 }
 
+/// A scan with the values of all keys that the model knows, and of one that nothing has.
+fn scan_values(store: &Store, graph: &Graph, version: Version, scan: &VertexScan) -> BTreeSet<Gui> {
+    let keys: BTreeSet<Token> = graph.vertices.values().flat_map(|v| v.properties.keys().copied()).collect();
+    let keys: Vec<Token> = keys.into_iter().chain([Token(9999)]).collect();
+    let (mut found, mut cursor) = (BTreeSet::new(), ScanCursor::default());
+    loop {
+        let mut out = ScannedValues::default();
+        out.begin(keys.len());
+        let next = store.scan_values(at(version), scan, &keys, cursor, &mut out).unwrap();
+        assert!(out.vertices.len() <= scan.max_rows as usize);
+        for (row, gui) in out.vertices.iter().enumerate() {
+            assert!(found.insert(*gui), "{gui} came twice");
+            let vertex = graph.vertices.get(gui).unwrap();
+            for (key, column) in keys.iter().zip(&out.columns) {
+                assert_eq!(column.len(), out.vertices.len());
+                let values = vertex.properties.get(key).map_or(&[][..], |property| &property.1);
+                let expected = match values {
+                    [] => Value::Null,
+                    [one] => one.clone(),
+                    several => Value::list(several.to_vec()),
+                };
+                assert_eq!(column[row], expected, "{key} of {gui} at {version}");
+            }
+        }
+        match next {
+            Some(next) => cursor = next,
+            None => return found,
+        }
+    }
+}
+
 fn scan_edges(store: &Store, version: Version, scan: &EdgeScan) -> BTreeSet<Edge> {
     let (mut found, mut cursor) = (BTreeSet::new(), ScanCursor::default());
     loop {
@@ -234,6 +265,7 @@ fn scans(store: &Store, version: Version, graph: &Graph, max_rows: u32) {
                 .map(|(gui, _)| *gui)
                 .collect();
             assert_eq!(scan_vertices(store, version, &scan), expected, "{scan:?} at {version}");
+            assert_eq!(scan_values(store, graph, version, &scan), expected, "{scan:?} at {version}");
         }
     }
     for labels in [None, Some(vec![Token(100), Token(101)])] {

@@ -6,9 +6,10 @@ use super::{
 use crate::proto::apl_answer::Kind;
 use crate::{Error, mutation, proto, value};
 use tidegraph_apl::{
-    Cursor, EdgeRows, Expansion, KeyStatistics, PropertyCell, ScanCursor, Statistics, VertexRows,
+    Cursor, EdgeRows, Expansion, KeyStatistics, PropertyCell, ScanCursor, ScannedValues, Statistics,
+    VertexRows,
 };
-use tidegraph_types::{Edge, Gui, Sid, Str, Token, Version};
+use tidegraph_types::{Edge, Gui, Sid, Str, Token, Value, Version};
 
 /// What one call of the trait `Apl` gave.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub enum Answer {
     Degrees(Vec<u64>),
     /// Of `scan_vertices`, with where to go on.
     ScanVertices(Vec<Gui>, Option<ScanCursor>),
+    /// Of `scan_values`, with where to go on.
+    ScanValues(ScannedValues, Option<ScanCursor>),
     /// Of `scan_edges`, with where to go on.
     ScanEdges(Vec<Edge>, Option<ScanCursor>),
     /// Of `statistics`.
@@ -79,6 +82,11 @@ pub fn encode_answer(answer: &Answer) -> Result<proto::AplAnswer, Error> {
         Answer::ScanVertices(guis, next) => {
             Kind::ScanVertices(proto::ScannedVertices { guis: guis_to(guis), next: next.map(scan_cursor_to) })
         }
+        Answer::ScanValues(found, next) => Kind::ScanValues(proto::ScannedValues {
+            guis: guis_to(&found.vertices),
+            columns: found.columns.iter().map(|column| column_to(column)).collect::<Result<_, _>>()?,
+            next: next.map(scan_cursor_to),
+        }),
         Answer::ScanEdges(edges, next) => Kind::ScanEdges(proto::ScannedEdges {
             edges: edges.iter().map(mutation::encode_edge).collect(),
             next: next.map(scan_cursor_to),
@@ -168,6 +176,13 @@ pub fn decode_answer(message: proto::AplAnswer) -> Result<Answer, Error> {
         Kind::ScanVertices(m) => {
             Answer::ScanVertices(guis_from(m.guis), m.next.map(scan_cursor_from).transpose()?)
         }
+        Kind::ScanValues(m) => {
+            let rows = m.guis.len();
+            let columns = m.columns.into_iter().map(|column| column_from(column, rows));
+            let columns = columns.collect::<Result<_, _>>()?;
+            let found = ScannedValues { vertices: guis_from(m.guis), columns };
+            Answer::ScanValues(found, m.next.map(scan_cursor_from).transpose()?)
+        }
         Kind::ScanEdges(m) => {
             Answer::ScanEdges(edges_from(m.edges, "ScannedEdges")?, m.next.map(scan_cursor_from).transpose()?)
         }
@@ -236,6 +251,39 @@ fn cells_from(message: Option<proto::PropertyCells>) -> Result<Vec<PropertyCell>
         Ok(PropertyCell { key: Token(key), cardinality, value: value::decode(v)? })
     };
     cells.map(cell).collect()
+}
+
+fn column_to(column: &[Value]) -> Result<proto::ValueColumn, Error> {
+    let mut out = proto::ValueColumn::default();
+    for row in column {
+        match row {
+            Value::Null => {}
+            Value::List(several) => {
+                for one in several.iter() {
+                    out.values.push(value::encode(one)?);
+                }
+            }
+            one => out.values.push(value::encode(one)?),
+        }
+        out.ends.push(out.values.len() as u32);
+    }
+    Ok(out)
+}
+
+fn column_from(m: proto::ValueColumn, rows: usize) -> Result<Vec<Value>, Error> {
+    const MESSAGE: &str = "ValueColumn";
+    same(MESSAGE, "ends", m.ends.len(), rows)?;
+    ends(MESSAGE, "ends", &m.ends, rows, m.values.len())?;
+    let mut values = m.values.into_iter().map(value::decode);
+    let mut start = 0;
+    let row = |end: u32| {
+        let mut row = values.by_ref().take((end - std::mem::replace(&mut start, end)) as usize);
+        let Some(first) = row.next().transpose()? else { return Ok(Value::Null) };
+        let Some(second) = row.next() else { return Ok(first) };
+        let several: Result<Vec<Value>, Error> = [Ok(first), second].into_iter().chain(row).collect();
+        Ok(Value::list(several?))
+    };
+    m.ends.into_iter().map(row).collect()
 }
 
 fn counts_to(counts: &[(Token, u64)]) -> Vec<proto::LabelCount> {

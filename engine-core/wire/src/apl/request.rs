@@ -31,6 +31,8 @@ pub enum Request {
     Degrees(Expand, Vec<Gui>),
     /// `scan_vertices`: which, from where on.
     ScanVertices(VertexScan, ScanCursor),
+    /// `scan_values`: which, of which keys, from where on.
+    ScanValues(VertexScan, Vec<Token>, ScanCursor),
     /// `scan_edges`: which, from where on.
     ScanEdges(EdgeScan, ScanCursor),
     /// `statistics`.
@@ -60,11 +62,10 @@ pub fn encode_request(at: At, request: &Request) -> Result<proto::AplRequest, Er
         }),
         Request::Expand(expand, frontier, from) => Kind::Expand(expand_to(expand, frontier, Some(*from))),
         Request::Degrees(expand, frontier) => Kind::Degrees(expand_to(expand, frontier, None)),
-        Request::ScanVertices(scan, from) => Kind::ScanVertices(proto::ScanVerticesRequest {
-            labels: scan.labels.iter().map(|group| labels_to(group)).collect(),
-            predicates: scan.predicates.iter().map(predicate_to).collect::<Result<_, _>>()?,
-            max_rows: scan.max_rows,
-            from: Some(scan_cursor_to(*from)),
+        Request::ScanVertices(scan, from) => Kind::ScanVertices(scan_to(scan, *from)?),
+        Request::ScanValues(scan, keys, from) => Kind::ScanValues(proto::ScanValuesRequest {
+            scan: Some(scan_to(scan, *from)?),
+            keys: tokens_to(keys),
         }),
         Request::ScanEdges(scan, from) => Kind::ScanEdges(proto::ScanEdgesRequest {
             labels: scan.labels.as_deref().map(labels_to),
@@ -108,12 +109,16 @@ pub fn decode_request(message: proto::AplRequest) -> Result<(At, Request), Error
             Request::Degrees(expand, frontier)
         }
         Kind::ScanVertices(m) => {
-            let scan = VertexScan {
-                labels: m.labels.into_iter().map(|group| tokens_from(group.tokens)).collect(),
-                predicates: m.predicates.into_iter().map(predicate_from).collect::<Result<_, _>>()?,
-                max_rows: rows(m.max_rows)?,
-            };
-            Request::ScanVertices(scan, m.from.map_or(Ok(ScanCursor::default()), scan_cursor_from)?)
+            let (scan, from) = scan_from(m)?;
+            Request::ScanVertices(scan, from)
+        }
+        Kind::ScanValues(m) => {
+            let scan = m.scan.ok_or(Error::Missing { message: "ScanValuesRequest", field: "scan" })?;
+            if m.keys.is_empty() {
+                return Err(Error::Missing { message: "ScanValuesRequest", field: "keys" });
+            }
+            let (scan, from) = scan_from(scan)?;
+            Request::ScanValues(scan, tokens_from(m.keys), from)
         }
         Kind::ScanEdges(m) => {
             let scan = EdgeScan {
@@ -150,6 +155,24 @@ fn projection_from(message: Option<proto::Projection>) -> Result<Projection, Err
         Kind::All(_) => Projection::All,
         Kind::Keys(m) => Projection::Keys(tokens_from(m.keys)),
     })
+}
+
+fn scan_to(scan: &VertexScan, from: ScanCursor) -> Result<proto::ScanVerticesRequest, Error> {
+    Ok(proto::ScanVerticesRequest {
+        labels: scan.labels.iter().map(|group| labels_to(group)).collect(),
+        predicates: scan.predicates.iter().map(predicate_to).collect::<Result<_, _>>()?,
+        max_rows: scan.max_rows,
+        from: Some(scan_cursor_to(from)),
+    })
+}
+
+fn scan_from(m: proto::ScanVerticesRequest) -> Result<(VertexScan, ScanCursor), Error> {
+    let scan = VertexScan {
+        labels: m.labels.into_iter().map(|group| tokens_from(group.tokens)).collect(),
+        predicates: m.predicates.into_iter().map(predicate_from).collect::<Result<_, _>>()?,
+        max_rows: rows(m.max_rows)?,
+    };
+    Ok((scan, m.from.map_or(Ok(ScanCursor::default()), scan_cursor_from)?))
 }
 
 fn labels_to(labels: &[Token]) -> proto::Labels {

@@ -8,9 +8,9 @@ use proptest::option;
 use proptest::prelude::*;
 use tidegraph_apl::{
     At, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, KeyStatistics, Projection, PropertyCell,
-    PropertyPredicate, Statistics, Test, VertexRead, VertexRows, VertexScan,
+    PropertyPredicate, ScannedValues, Statistics, Test, VertexRead, VertexRows, VertexScan,
 };
-use tidegraph_types::{Cardinality, Direction, Epoch, Sid, Version};
+use tidegraph_types::{Cardinality, Direction, Epoch, Sid, Value, Version};
 
 fn vec<S: Strategy>(of: S) -> impl Strategy<Value = Vec<S::Value>> {
     prop::collection::vec(of, 0..4)
@@ -51,6 +51,11 @@ fn any_predicate() -> impl Strategy<Value = PropertyPredicate> {
     (any_token(), test).prop_map(|(key, test)| PropertyPredicate { key, test })
 }
 
+fn any_scan() -> impl Strategy<Value = VertexScan> {
+    (vec(any_tokens()), vec(any_predicate()), 1..=u32::MAX)
+        .prop_map(|(labels, predicates, max_rows)| VertexScan { labels, predicates, max_rows })
+}
+
 fn any_request() -> impl Strategy<Value = Request> {
     prop_oneof![
         vec(any_str()).prop_map(Request::ResolveVertices),
@@ -65,11 +70,9 @@ fn any_request() -> impl Strategy<Value = Request> {
             .prop_map(|(ids, properties, frontier)| Request::Edges(EdgeRead { ids, properties }, frontier)),
         (any_expand(), vec(any_gui()), any_cursor()).prop_map(|(e, f, c)| Request::Expand(e, f, c)),
         (any_expand(), vec(any_gui())).prop_map(|(e, f)| Request::Degrees(e, f)),
-        (vec(any_tokens()), vec(any_predicate()), 1..=u32::MAX, any_scan_cursor()).prop_map(
-            |(labels, predicates, max_rows, from)| {
-                Request::ScanVertices(VertexScan { labels, predicates, max_rows }, from)
-            }
-        ),
+        (any_scan(), any_scan_cursor()).prop_map(|(scan, from)| Request::ScanVertices(scan, from)),
+        (any_scan(), prop::collection::vec(any_token(), 1..4), any_scan_cursor())
+            .prop_map(|(scan, keys, from)| Request::ScanValues(scan, keys, from)),
         (option::of(any_tokens()), vec(any_predicate()), 1..=u32::MAX, any_scan_cursor()).prop_map(
             |(labels, predicates, max_rows, from)| {
                 Request::ScanEdges(EdgeScan { labels, predicates, max_rows }, from)
@@ -135,6 +138,18 @@ fn any_expansion() -> impl Strategy<Value = Expansion> {
     })
 }
 
+fn any_scanned_values() -> impl Strategy<Value = ScannedValues> {
+    let several = || prop::collection::vec(any_value(), 2..4).prop_map(Value::list);
+    let row = (any_gui(), prop_oneof![Just(Value::Null), any_value(), several()], any_value());
+    vec(row).prop_map(|rows| ScannedValues {
+        vertices: rows.iter().map(|row| row.0).collect(),
+        columns: vec![
+            rows.iter().map(|row| row.1.clone()).collect(),
+            rows.iter().map(|row| row.2.clone()).collect(),
+        ],
+    })
+}
+
 fn any_answer() -> impl Strategy<Value = Answer> {
     use tidegraph_apl::Error;
     let versions = || any::<(u64, u64)>().prop_map(|(a, b)| (Version(a), Version(b)));
@@ -152,6 +167,8 @@ fn any_answer() -> impl Strategy<Value = Answer> {
         (any_expansion(), option::of(any_cursor())).prop_map(|(rows, next)| Answer::Expand(rows, next)),
         vec(any::<u64>()).prop_map(Answer::Degrees),
         (vec(any_gui()), option::of(any_scan_cursor())).prop_map(|(g, next)| Answer::ScanVertices(g, next)),
+        (any_scanned_values(), option::of(any_scan_cursor()))
+            .prop_map(|(found, next)| Answer::ScanValues(found, next)),
         (vec(any_edge()), option::of(any_scan_cursor())).prop_map(|(e, next)| Answer::ScanEdges(e, next)),
         (any::<(u64, u64)>(), counts(), counts(), vec(any::<(u32, u32, u64, u64)>())).prop_map(
             |((vertices, edges), vertices_by_label, edges_by_label, keys)| {
@@ -198,6 +215,11 @@ fn columns_that_do_not_fit_are_errors() {
     is_misaligned(rows(vec![1, 5], vec![7, 8]));
     is_misaligned(rows(vec![], vec![7]));
     is_misaligned(Kind::Expand(proto::Expansion { row: vec![1], ..Default::default() }));
+    let column = |ends| proto::ValueColumn { ends, values: vec![] };
+    let columns = vec![column(vec![0])];
+    is_misaligned(Kind::ScanValues(proto::ScannedValues { guis: vec![1, 2], columns, next: None }));
+    let columns = vec![column(vec![1])];
+    is_misaligned(Kind::ScanValues(proto::ScannedValues { guis: vec![1], columns, next: None }));
     is_misaligned(Kind::ResolveEdges(proto::EdgeHandles { found: vec![true], edges: vec![] }));
     is_misaligned(Kind::ResolveVertices(proto::VertexHandles { found: vec![true], guis: vec![] }));
 }

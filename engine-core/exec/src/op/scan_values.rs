@@ -1,0 +1,103 @@
+//! A scan whose vertices come with values of their properties: storage reads them where it finds the vertices.
+//!
+//! Planned only where a plan begins, so there is one input row, or one for each origin of a plan that is fed.
+
+use super::scan::{Source, Vertices};
+use super::{Boxed, Feed, Operator, Want};
+use crate::batch::BATCH_ROWS;
+use crate::view::ScanState;
+use crate::{Batch, Column, Context, Result};
+use tidegraph_apl::ScannedValues;
+use tidegraph_plan::{ScanFilter, Slot};
+use tidegraph_types::{Str, Token, Value};
+
+pub(super) struct ScanValues<'p> {
+    input: Boxed<'p>,
+    out: Slot,
+    source: Vertices<'p>,
+    columns: &'p [(Str, Slot)],
+    /// Those of the columns whose keys the graph knows: their tokens.
+    tokens: Vec<Option<Token>>,
+    keys: Vec<Token>,
+    current: Option<Current>,
+}
+
+/// The row that is being answered.
+struct Current {
+    batch: Batch,
+    row: usize,
+    /// The scan of the row, once it was begun.
+    state: Option<ScanState>,
+}
+
+impl<'p> ScanValues<'p> {
+    pub(super) fn new(
+        input: Boxed<'p>,
+        out: Slot,
+        filter: &'p ScanFilter,
+        columns: &'p [(Str, Slot)],
+    ) -> Self {
+        let source = Vertices::new(filter);
+        Self { input, out, source, columns, tokens: vec![], keys: vec![], current: None }
+    }
+
+    fn resolve(&mut self, ctx: &Context<'_>) {
+        self.tokens = self.columns.iter().map(|(key, _)| ctx.view.catalog().token(key)).collect();
+        self.keys = self.tokens.iter().flatten().copied().collect();
+    }
+
+    fn batch(&self, current: &Current, found: ScannedValues) -> Batch {
+        let len = found.vertices.len();
+        let mut out = current.batch.gather(&vec![current.row as u32; len]);
+        out.set(self.out, Column::Vertices(found.vertices));
+        let mut columns = found.columns.into_iter();
+        for ((_, slot), token) in self.columns.iter().zip(&self.tokens) {
+            let column = token.and_then(|_| columns.next());
+            out.set(*slot, column.map_or(Column::Constant(Value::Null, len), Column::Values));
+        }
+        out
+    }
+}
+
+impl Operator for ScanValues<'_> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        loop {
+            ctx.check()?;
+            let Some(mut current) = self.current.take() else {
+                let Some(batch) = self.input.next(ctx, want)? else { return Ok(None) };
+                self.resolve(ctx);
+                self.current = Some(Current { batch, row: 0, state: None });
+                continue;
+            };
+            if current.row >= current.batch.len {
+                continue;
+            }
+            let wanted = want.wants(current.batch.origin_of(current.row));
+            if current.state.is_none() && wanted && self.source.begin(&current.batch, current.row, ctx)? {
+                current.state = Some(ScanState::default());
+            }
+            let Some(state) = current.state.as_mut().filter(|_| wanted) else {
+                (current.row, current.state) = (current.row + 1, None);
+                self.current = Some(current);
+                continue;
+            };
+            self.source.scan.max_rows = want.rows.clamp(64, BATCH_ROWS) as u32;
+            let mut found = ScannedValues::default();
+            found.begin(self.keys.len());
+            let more = ctx.view.scan_values(&self.source.scan, &self.keys, state, &mut found)?;
+            let out = (!found.vertices.is_empty()).then(|| self.batch(&current, found));
+            if !more {
+                (current.row, current.state) = (current.row + 1, None);
+            }
+            self.current = Some(current);
+            if out.is_some() {
+                return Ok(out);
+            }
+        }
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.current = None;
+        self.input.feed(ctx, feed);
+    }
+}

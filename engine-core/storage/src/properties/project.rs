@@ -1,0 +1,188 @@
+//! Values of a scan: columns of the keys that are asked for, read from the page that was just scanned.
+//!
+//! Cells are loaded for all rows first; then one look says which rows have undo records, as in [`super::scan`]. Values
+//! of rows without any are made from what was loaded, the others are read one by one.
+//!
+//! What must never happen: an address in a cell followed before the look.
+
+use super::column::{ColumnType, Words, decode};
+use super::page::{Page, PageTable, Place};
+use super::read::{Owner, Want};
+use super::scan::Scan;
+use crossbeam_epoch::Guard;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use tidegraph_apl::{Projection, ScannedValues};
+use tidegraph_types::{Gui, Token, Value, Version};
+
+/// Keys to read, and room that is used again for each page.
+pub(crate) struct Project<'r> {
+    keys: &'r [Token],
+    projection: Projection,
+    rows: Vec<u16>,
+    words: Vec<Words>,
+    /// For each row that was found: it has to be read by itself.
+    alone: Vec<bool>,
+}
+
+/// Where the values of a key stand in the rows of one set.
+enum Source {
+    /// No row has any.
+    Nowhere,
+    /// In a column.
+    Column(u16, ColumnType),
+    /// In the overflow, or nowhere: each row has to be looked at.
+    Overflow,
+}
+
+impl<'r> Project<'r> {
+    pub fn new(keys: &'r [Token]) -> Self {
+        let projection = Projection::Keys(keys.to_vec());
+        Self { keys, projection, rows: Vec::new(), words: Vec::new(), alone: Vec::new() }
+    }
+
+    /// Appends the vertices of a page from a row on with their values, as a version sees them. Answers the row to go on
+    /// with, if the answer reached its limit first.
+    pub fn page(
+        &mut self,
+        scan: &mut Scan<'_>,
+        table: &PageTable,
+        number: u32,
+        first: usize,
+        at: Version,
+        guard: &Guard,
+        limit: usize,
+        out: &mut ScannedValues,
+    ) -> Option<usize> {
+        let (page, bits) = scan.bits(table, number, first, at, guard)?;
+        let begun = out.vertices.len();
+        let mut next = None;
+        self.rows.clear();
+        'page: for (index, mut word) in bits.into_iter().enumerate().skip(first / 64) {
+            while word != 0 {
+                let row = index * 64 + word.trailing_zeros() as usize;
+                if begun + self.rows.len() >= limit {
+                    next = Some(row);
+                    break 'page;
+                }
+                self.rows.push(row as u16);
+                word &= word - 1;
+            }
+        }
+        if self.rows.is_empty() {
+            return next;
+        }
+        let owners = page.owners();
+        let owner = |row: &u16| Gui(owners[usize::from(*row)].load(Ordering::Relaxed));
+        out.vertices.extend(self.rows.iter().map(owner));
+        let sources: Vec<Source> = self.keys.iter().map(|key| source(page, *key)).collect();
+        self.words.clear();
+        for source in &sources {
+            if let Source::Column(at, _) = source {
+                let cells = page.column(*at);
+                self.words.extend(self.rows.iter().map(|row| cells.load(usize::from(*row))));
+            }
+        }
+        fence(Ordering::Acquire);
+        let any_alone = self.find_alone(page, &sources);
+        let mut words = self.words.chunks_exact(self.rows.len());
+        for (column, source) in out.columns.iter_mut().zip(&sources) {
+            match source {
+                Source::Nowhere | Source::Overflow => column.resize(begun + self.rows.len(), Value::Null),
+                Source::Column(_, kind) => {
+                    let Some(words) = words.next() else { continue };
+                    append(*kind, words, any_alone.then_some(&self.alone[..]), column);
+                }
+            }
+        }
+        if any_alone {
+            self.read_alone(table, number, at, guard, begun, out);
+        }
+        next
+    }
+
+    /// Notes which rows have to be read by themselves; answers whether there is one.
+    fn find_alone(&mut self, page: Page<'_>, sources: &[Source]) -> bool {
+        let all = sources.iter().any(|source| matches!(source, Source::Overflow));
+        self.alone.clear();
+        if all {
+            self.alone.resize(self.rows.len(), true);
+            return true;
+        }
+        let Some(heads) = page.undo() else { return false };
+        let versioned = |row: &u16| !heads[usize::from(*row)].load(Ordering::Acquire).is_null();
+        self.alone.extend(self.rows.iter().map(versioned));
+        self.alone.contains(&true)
+    }
+
+    fn read_alone(
+        &self,
+        table: &PageTable,
+        number: u32,
+        at: Version,
+        guard: &Guard,
+        begun: usize,
+        out: &mut ScannedValues,
+    ) {
+        let want = Want { id: false, properties: &self.projection };
+        for (index, row) in self.rows.iter().enumerate().filter(|(index, _)| self.alone[*index]) {
+            let owner = Owner::Vertex(out.vertices[begun + index]);
+            let place = Place::new(number, usize::from(*row));
+            for column in &mut out.columns {
+                column[begun + index] = Value::Null;
+            }
+            // Gone to somebody else meanwhile: then nobody may read the version any more, and the answer is thrown away.
+            let Ok(Some(found)) = table.read_here(owner, place, at, want, guard) else { continue };
+            found.for_each(want, |key, _, value| {
+                for (_, column) in self.keys.iter().zip(&mut out.columns).filter(|(other, _)| **other == key)
+                {
+                    add(&mut column[begun + index], value.clone());
+                }
+            });
+        }
+    }
+}
+
+fn source(page: Page<'_>, key: Token) -> Source {
+    let set = page.set();
+    match set.find(key) {
+        Some(at) => match set.columns[usize::from(at)].shape.column {
+            ColumnType::Elsewhere => Source::Overflow,
+            kind => Source::Column(at, kind),
+        },
+        None if set.irregular => Source::Overflow,
+        None => Source::Nowhere,
+    }
+}
+
+/// Values of cells; null for rows that are read by themselves.
+fn append(kind: ColumnType, words: &[Words], alone: Option<&[bool]>, out: &mut Vec<Value>) {
+    // SAFETY: the words are of a column of this type, loaded before the look that found no undo record, so they are the
+    // row's of now, and what they point to lives while the caller's guard is pinned.
+    let value = |words: &Words| unsafe { Value::from(decode(kind, *words)) };
+    match (alone, kind) {
+        // The commonest, without a branch for each value.
+        (None, ColumnType::Long) => out.extend(words.iter().map(|words| Value::Long(words[0] as i64))),
+        (None, ColumnType::Int) => out.extend(words.iter().map(|words| Value::Int(words[0] as i32))),
+        (None, ColumnType::Double) => {
+            out.extend(words.iter().map(|words| Value::Double(f64::from_bits(words[0]))));
+        }
+        (None, _) => out.extend(words.iter().map(value)),
+        (Some(alone), _) => {
+            let row = |(words, alone): (&Words, &bool)| if *alone { Value::Null } else { value(words) };
+            out.extend(words.iter().zip(alone).map(row));
+        }
+    }
+}
+
+/// One more value of a key: several make a list.
+fn add(there: &mut Value, value: Value) {
+    match (std::mem::take(there), value) {
+        (Value::Null, value) => *there = value,
+        (Value::List(mut several), value) => {
+            Arc::make_mut(&mut several).push(value);
+            *there = Value::List(several);
+        }
+        (one, value) => *there = Value::list(vec![one, value]),
+    }
+}
