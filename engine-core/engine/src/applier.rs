@@ -22,14 +22,16 @@ impl StoreApplier {
         match &record.body {
             Body::Commit { mutations, .. } => self.store.apply(record.version, mutations),
             Body::Load { segments, .. } => {
+                let mut load = self.store.begin_load(record.version);
                 for segment in segments {
                     let mut reader = SegmentReader::open(&self.objects, segment)?;
                     let partition = reader.header().partition;
                     while let Some(mut block) = reader.next_block()? {
                         block.retain(|mutation| self.is_here(mutation, partition));
-                        self.store.apply_load_block(record.version, &block);
+                        load.apply(&block);
                     }
                 }
+                load.finish();
             }
             Body::Tokens { .. } | Body::EpochStart => {}
         }

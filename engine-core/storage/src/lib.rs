@@ -36,5 +36,5 @@ mod virtual_array;
 pub use checkpoint::{CheckpointMeta, Manifest};
 pub use error::Error;
 pub use memory::Memory;
-pub use store::{Duplicate, IndexState, LoadOutcome, Store, StoreConfig};
+pub use store::{BulkLoad, Duplicate, IndexState, LoadOutcome, Store, StoreConfig};
 pub use versions::Pin;

@@ -133,7 +133,8 @@ pub fn run(clock: &Arc<RealClock>, scale: u32) {
         let labels = vec![Token(1)];
         batch.push(Mutation::CreateVertex { gui, id: id.clone(), labels, properties: vec![] });
     }
-    store.apply_load_block(Version(1), &batch);
+    let mut load = store.begin_load(Version(1));
+    load.apply(&batch);
     let before = clock.now();
     for (piece, some) in edges.chunks(1 << 16).enumerate() {
         batch.clear();
@@ -146,8 +147,9 @@ pub fn run(clock: &Arc<RealClock>, scale: u32) {
             };
             batch.push(Mutation::CreateEdge { edge, id: None, properties: vec![] });
         }
-        store.apply_load_block(Version(1), &batch);
+        load.apply(&batch);
     }
+    load.finish();
     let loaded = clock.now().saturating_sub(before).as_secs_f64();
     store.publish(Version(1));
     let before = clock.now();

@@ -77,6 +77,7 @@ fn measure(clock: &Arc<RealClock>, random: &mut Random, vertices: usize, degree:
     let guis: Vec<Gui> = ids.iter().map(|id| store.config().hasher.gui(id)).collect();
     let edges = (vertices as f64 * degree) as usize;
     let before = clock.now();
+    let mut load = store.begin_load(Version(1));
     let mut batch = Vec::new();
     for (id, &gui) in ids.iter().zip(&guis) {
         let age = PropertyWrite {
@@ -87,7 +88,7 @@ fn measure(clock: &Arc<RealClock>, random: &mut Random, vertices: usize, degree:
         let (labels, properties) = (vec![Token(1)], vec![age]);
         batch.push(Mutation::CreateVertex { gui, id: id.clone(), labels, properties });
         if batch.len() == 8192 {
-            store.apply_load_block(Version(1), &batch);
+            load.apply(&batch);
             batch.clear();
         }
     }
@@ -102,11 +103,12 @@ fn measure(clock: &Arc<RealClock>, random: &mut Random, vertices: usize, degree:
         };
         batch.push(Mutation::CreateEdge { edge, id: None, properties: vec![] });
         if batch.len() == 8192 {
-            store.apply_load_block(Version(1), &batch);
+            load.apply(&batch);
             batch.clear();
         }
     }
-    store.apply_load_block(Version(1), &batch);
+    load.apply(&batch);
+    load.finish();
     store.publish(Version(1));
     let loaded = clock.now().saturating_sub(before).as_secs_f64();
     let before = clock.now();

@@ -514,6 +514,11 @@ impl Links {
         guard.flush();
     }
 
+    /// Bytes of blocks alone, free ones among them. Cheap, unlike [`Self::bytes`].
+    pub fn block_bytes(&self) -> usize {
+        self.arena.bytes()
+    }
+
     /// Bytes that were ever needed, free blocks among them.
     pub fn bytes(&self) -> usize {
         self.arena.bytes() + self.hubs.bytes(&pin())

@@ -23,11 +23,13 @@
 //! What must never happen: a change that does not say when it may be forgotten (`touch`); something freed or used anew
 //! while a reader of then may still look at it.
 
+mod bulk;
 mod image;
 mod read;
 mod reclaim;
 mod write;
 
+pub(crate) use bulk::Waiting;
 pub(crate) use image::{Progress, content_of, edge_content_of};
 pub(crate) use read::{Filter, Place, Want};
 pub(crate) use write::{Tally, Writer};
@@ -208,16 +210,6 @@ impl Partition {
         });
     }
 
-    /// Asks for the adjacency of a vertex whose node is there already.
-    #[inline]
-    pub fn prefetch_adjacency(&self, gui: Gui) {
-        if let Some(slot) = self.slot(gui) {
-            let node = self.nodes.get(slot);
-            self.links.prefetch(&node.out);
-            self.links.prefetch(&node.inward);
-        }
-    }
-
     pub fn links(&self) -> &Links {
         &self.links
     }
@@ -262,6 +254,18 @@ impl Partition {
             self.rows.prefetch(properties::Place(place), want, guard);
             true
         });
+    }
+
+    /// Asks for the index line of a user-chosen edge id.
+    #[inline]
+    pub fn prefetch_edge_id(&self, hash: u64, guard: &Guard) {
+        self.by_edge_id.prefetch(hash, guard);
+    }
+
+    /// Whether there may be an edge whose user-chosen id has this hash.
+    #[inline]
+    pub fn has_edge_id(&self, hash: u64, guard: &Guard) -> bool {
+        self.by_edge_id.find(hash, guard, |slot| self.edge_ids.get(slot).get().hash == hash).is_some()
     }
 
     /// Candidates for a user-chosen edge id with this hash.

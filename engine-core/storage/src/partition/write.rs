@@ -31,20 +31,21 @@ pub(crate) struct Writer<'t> {
 }
 
 impl Writer<'_> {
-    fn vertex_labels(&mut self, labels: &[Token], by: i64) {
+    pub(super) fn vertex_labels(&mut self, labels: &[Token], by: i64) {
         for &label in labels {
             *self.tally.vertices_by_label.entry(label).or_default() += by;
         }
     }
 
-    fn edge(&mut self, label: Token, by: i64) {
+    /// Counts edges of a label that came, or went.
+    pub fn edges(&mut self, label: Token, by: i64) {
         self.tally.edges += by;
         *self.tally.edges_by_label.entry(label).or_default() += by;
     }
 }
 
 impl Open<'_> {
-    fn touch(&mut self, w: &Writer<'_>, touch: Touch) {
+    pub(super) fn touch(&mut self, w: &Writer<'_>, touch: Touch) {
         if w.bulk {
             let (version, notes) = self.book.load_notes;
             match notes.filter(|_| version == w.version) {
@@ -70,7 +71,7 @@ impl Open<'_> {
     }
 
     /// Notes that a row has something to settle.
-    fn touch_row(&mut self, w: &Writer<'_>, place: Place) {
+    pub(super) fn touch_row(&mut self, w: &Writer<'_>, place: Place) {
         if !w.bulk {
             self.book.touched.push_back((w.version, Touch::Row(place)));
         } else if self.book.keeper.note(place.page(), w.version) {
@@ -264,39 +265,8 @@ impl Open<'_> {
         true
     }
 
-    /// Adds copies of edges of a load at a target that they share; false if it is not there.
-    pub fn load_in(&mut self, w: &mut Writer<'_>, target: Gui, links: &mut [Link]) -> bool {
-        let Some((slot, _)) = self.present_slot(target, &pin()) else { return false };
-        let list = &self.partition.nodes.get(slot).inward;
-        self.partition.links.push_all(
-            &mut self.book.turn,
-            list,
-            links,
-            w.version,
-            self.partition.reclaimed(),
-        );
-        self.touch(w, Touch::Node(slot));
-        true
-    }
-
-    /// Adds edges of a load at a source that they share; false if it is not there. What they hold is added by
-    /// [`Self::add_content`].
-    pub fn load_out(&mut self, w: &mut Writer<'_>, source: Gui, links: &mut [Link]) -> bool {
-        let Some((slot, _)) = self.present_slot(source, &pin()) else { return false };
-        let list = &self.partition.nodes.get(slot).out;
-        self.partition.links.push_all(
-            &mut self.book.turn,
-            list,
-            links,
-            w.version,
-            self.partition.reclaimed(),
-        );
-        self.touch(w, Touch::Node(slot));
-        true
-    }
-
     /// Counts a new edge and adds what it holds.
-    pub fn add_content(
+    fn add_content(
         &mut self,
         w: &mut Writer<'_>,
         edge: &Edge,
@@ -308,7 +278,7 @@ impl Open<'_> {
             let place = self.insert_edge(&pin(), Some(w.version), edge.sid, id, &content);
             self.touch_row(w, place);
         }
-        w.edge(edge.label, 1);
+        w.edges(edge.label, 1);
     }
 
     pub(super) fn insert_edge(
@@ -353,7 +323,7 @@ impl Open<'_> {
             self.partition.reclaimed(),
         )?;
         self.touch(w, Touch::Node(slot));
-        w.edge(edge.label, -1);
+        w.edges(edge.label, -1);
         let guard = pin();
         let Some(place) = self.edge_place(edge.sid, &guard) else { return Some(None) };
         let (keeper, desk) = self.desk(&guard);
@@ -463,7 +433,7 @@ impl Open<'_> {
 }
 
 /// Those of `labels` that are not in `before`, each once, in order.
-fn distinct(before: &[Token], labels: &[Token]) -> SmallVec<[Token; 4]> {
+pub(super) fn distinct(before: &[Token], labels: &[Token]) -> SmallVec<[Token; 4]> {
     let mut new: SmallVec<[Token; 4]> = SmallVec::new();
     for label in labels {
         if !before.contains(label) && !new.contains(label) {

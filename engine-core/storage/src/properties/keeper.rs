@@ -8,6 +8,7 @@
 //! settled away while it read throws away what it read. Nothing that such a reader may find leads it to freed memory.
 
 use super::column::{ColumnType, Words, encode, encode_text, text_heap_bytes};
+use super::load::Known;
 use super::overflow::{Content, Entry, Overflow, Values};
 use super::page::{Page, PageTable, Place, larger, load_pair, rows_of_new_page, store_pair};
 use super::read::Owner;
@@ -50,6 +51,7 @@ pub(crate) struct Keeper {
     pub(super) by_set: Vec<SetBook>,
     pub(super) books: Vec<Book>,
     pub(super) free_numbers: Vec<u32>,
+    pub(super) known: Known,
 }
 
 // SAFETY: the shared records that books point to are freed by whoever lets go of them last, on any thread.
@@ -177,7 +179,7 @@ impl Keeper {
     }
 
     /// A row of a set that nothing is in.
-    fn claim(&mut self, desk: Desk<'_>, set: &Arc<Set>) -> Place {
+    pub(super) fn claim(&mut self, desk: Desk<'_>, set: &Arc<Set>) -> Place {
         let number = set.number as usize;
         if self.by_set.len() <= number {
             self.by_set.resize_with(number + 1, SetBook::default);
@@ -234,7 +236,13 @@ impl Keeper {
         page.undo().expect("the heads were just put there, by the only writer")
     }
 
-    fn link_insertion(&mut self, page: Page<'_>, place: Place, version: Version, previous: Option<Previous>) {
+    pub(super) fn link_insertion(
+        &mut self,
+        page: Page<'_>,
+        place: Place,
+        version: Version,
+        previous: Option<Previous>,
+    ) {
         let head = &Self::heads(page)[place.row()];
         let book = &mut self.books[place.page() as usize];
         debug_assert!(head.load(Ordering::Relaxed).is_null(), "a row is used again only when it is settled");

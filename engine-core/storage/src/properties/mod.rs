@@ -2,7 +2,8 @@
 //!
 //! Roles: `sets` says which labels and keys rows have, `page` where they are, `column` what a cell holds, `overflow`
 //! what has no cell, `undo` what was before, `read` answers for one row at a version, `scan`, `predicate` and
-//! `project` for whole pages, `keeper`, `write` and `settle` are the one writer, `bytes` turns a page into bytes and back.
+//! `project` for whole pages, `keeper`, `write`, `load` and `settle` are the one writer, `bytes` turns a page into bytes
+//! and back.
 //!
 //! A vertex has one row, and so has an edge with an id or properties; who owns the row knows its place, and the row
 //! names its owner. A write that changes labels, keys or the type of a value moves the row to a page of another set,
@@ -18,6 +19,7 @@
 mod bytes;
 mod column;
 mod keeper;
+mod load;
 mod overflow;
 mod page;
 mod predicate;

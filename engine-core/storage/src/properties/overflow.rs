@@ -159,7 +159,7 @@ impl Content {
         Self::of(properties.iter().map(|(key, value)| (*key, Cardinality::Single, value)))
     }
 
-    fn of<'v>(writes: impl ExactSizeIterator<Item = (Token, Cardinality, &'v Value)>) -> Self {
+    pub fn of<'v>(writes: impl ExactSizeIterator<Item = (Token, Cardinality, &'v Value)>) -> Self {
         let mut content = Self { entries: Vec::with_capacity(writes.len()) };
         content.write_some(writes, |_| {});
         content

@@ -117,7 +117,7 @@ impl Keeper {
     /// Bytes of everything. Walks all of it.
     pub fn bytes(&self, desk: Desk<'_>) -> Bytes {
         let mut bytes = Bytes {
-            sets: self.sets.bytes() + self.by_set.capacity() * size_of::<SetBook>(),
+            sets: self.sets.bytes() + self.known.bytes() + self.by_set.capacity() * size_of::<SetBook>(),
             properties: desk.table.bytes() + self.books.capacity() * size_of::<Book>(),
             ..Bytes::default()
         };

@@ -1,14 +1,15 @@
 //! The store of one graph: its partitions, the exception list, the counts, the versions.
 //!
-//! `apply` writes, `read` implements APL; this file sets up, publishes, pins and forgets.
+//! `apply` and `bulk` write, `read` implements APL; this file sets up, publishes, pins and forgets.
 
 mod apply;
+mod bulk;
 mod index;
 mod locked;
 mod read;
 mod scan;
 
-pub use apply::LoadOutcome;
+pub use bulk::{BulkLoad, LoadOutcome};
 pub use index::{Duplicate, IndexState};
 
 use crate::index::{Index, Indexes};

@@ -220,10 +220,17 @@ impl Run {
             batch.extend(more);
         }
         if load {
-            let middle = self.random.random_range(0..=batch.len());
-            let (first, second) = batch.split_at(middle);
-            self.store.apply_load_block(self.version, first);
-            self.store.apply_load_block(self.version, second);
+            // Links wait from one piece to the next, or are written after each.
+            let (first, second) = batch.split_at(self.random.random_range(0..=batch.len()));
+            if self.random.random_bool(0.5) {
+                let mut load = self.store.begin_load(self.version);
+                load.apply(first);
+                load.apply(second);
+                load.finish();
+            } else {
+                self.store.apply_load_block(self.version, first);
+                self.store.apply_load_block(self.version, second);
+            }
         } else {
             self.store.apply(self.version, &batch);
         }

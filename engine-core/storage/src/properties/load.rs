@@ -1,0 +1,124 @@
+//! Rows of a load: found their set by a hash of what they have, and written straight into its columns.
+//!
+//! Rows of a load have few shapes and come in any order. The set of a shape that was met before is found without putting
+//! labels and keys together first; the row goes there value by value. All else (a key twice, several values, types
+//! without a column, a new shape) takes the way of [`Keeper::insert`].
+
+use super::column::{ColumnType, encode, encode_text};
+use super::keeper::{Desk, Keeper};
+use super::overflow::Content;
+use super::page::{Place, store_pair};
+use super::read::Owner;
+use super::scalar::Scalar;
+use super::sets::{Kind, Set};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tidegraph_types::{Cardinality, Str, Token, Value, Version};
+
+/// Sets by the hash of the shape of rows that fit.
+#[derive(Default)]
+pub(super) struct Known(FxHashMap<u64, Arc<Set>>);
+
+impl Known {
+    pub fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<(u64, Arc<Set>)>()
+    }
+}
+
+/// A value of a row.
+pub(crate) type Write<'v> = (Token, Cardinality, &'v Value);
+
+fn column_of(value: &Value) -> ColumnType {
+    match value {
+        Value::Bool(_) => ColumnType::Bool,
+        Value::Byte(_) => ColumnType::Byte,
+        Value::Short(_) => ColumnType::Short,
+        Value::Int(_) => ColumnType::Int,
+        Value::Long(_) => ColumnType::Long,
+        Value::Float(_) => ColumnType::Float,
+        Value::Double(_) => ColumnType::Double,
+        Value::String(_) => ColumnType::String,
+        Value::DateTime(_) => ColumnType::DateTime,
+        _ => ColumnType::Elsewhere,
+    }
+}
+
+fn hash_of<'v>(kind: Kind, labels: &[Token], writes: impl Iterator<Item = Write<'v>>) -> u64 {
+    let mut hasher = FxHasher::default();
+    kind.hash(&mut hasher);
+    labels.hash(&mut hasher);
+    for (key, cardinality, value) in writes {
+        let (cardinality, column) = (cardinality as u32, column_of(value) as u32);
+        hasher.write_u64(u64::from(key.0) << 32 | u64::from(cardinality << 8 | column));
+    }
+    hasher.finish()
+}
+
+/// Whether each value of a row has its column in a set, in order, and each column its value.
+fn fits<'v>(
+    set: &Set,
+    kind: Kind,
+    labels: &[Token],
+    mut writes: impl ExactSizeIterator<Item = Write<'v>>,
+) -> bool {
+    set.kind == kind
+        && set.overflow.is_none()
+        && *set.labels == *labels
+        && set.columns.len() == writes.len()
+        && set.columns.iter().all(|column| {
+            let shape = &column.shape;
+            writes.next().is_some_and(|(key, cardinality, value)| {
+                shape.key == key && shape.cardinality == cardinality && shape.column == column_of(value)
+            })
+        })
+}
+
+impl Keeper {
+    /// Adds a row, visible from a version on, as [`Keeper::insert`] does. The labels are distinct.
+    pub fn load<'v>(
+        &mut self,
+        desk: Desk<'_>,
+        version: Version,
+        owner: Owner,
+        id: Option<&Str>,
+        labels: &[Token],
+        writes: impl ExactSizeIterator<Item = Write<'v>> + Clone,
+    ) -> Place {
+        let kind = match owner {
+            Owner::Vertex(_) => Kind::Vertex,
+            Owner::Edge(_) => Kind::Edge { with_id: id.is_some() },
+        };
+        let hash = hash_of(kind, labels, writes.clone());
+        let known = self.known.0.get(&hash).filter(|set| fits(set, kind, labels, writes.clone())).cloned();
+        let Some(set) = known else {
+            let content = Content::of(writes.clone());
+            let place = self.insert(desk, Some(version), owner, id, labels, &content, None);
+            let page = desk.page(place.page());
+            let set = page.set();
+            if fits(set, kind, labels, writes) {
+                self.known.0.insert(hash, set.clone());
+            }
+            return place;
+        };
+        let place = self.claim(desk, &set);
+        let (page, row) = (desk.page(place.page()), place.row());
+        self.link_insertion(page, place, version, None);
+        desk.table.modify(place.page(), version.0);
+        page.owners()[row].store(owner.word(), Ordering::Release);
+        if let (Some(ids), Some(id)) = (page.ids(), id) {
+            store_pair(&ids[row], encode_text(id));
+        }
+        for (at, (_, _, value)) in (0..).zip(writes) {
+            let words = match value {
+                Value::String(text) => encode_text(text),
+                other => encode(&Scalar::from(other)),
+            };
+            page.column(at).store(row, words);
+        }
+        let bits = &page.present()[row / 64];
+        bits.store(bits.load(Ordering::Relaxed) | 1 << (row % 64), Ordering::Release);
+        place
+    }
+}
