@@ -110,7 +110,8 @@ impl EdgeRows {
     }
 }
 
-/// Edges of a frontier: aligned columns, rows of one frontier vertex together and in order of the frontier.
+/// Edges of a frontier: aligned columns, rows of one frontier vertex together and in order of the frontier. The last
+/// three may be empty if the request wanted neighbours only.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Expansion {
     /// Row of the frontier that the edge belongs to.
@@ -123,6 +124,12 @@ pub struct Expansion {
     pub label: Vec<Token>,
     /// Whether the frontier vertex is the edge's source.
     pub outgoing: Vec<bool>,
+}
+
+/// Keeps what is marked; of an empty column nothing.
+fn retain<T>(column: &mut Vec<T>, keep: &[bool]) {
+    let mut keep = keep.iter();
+    column.retain(|_| keep.next().is_some_and(|keep| *keep));
 }
 
 impl Expansion {
@@ -156,7 +163,18 @@ impl Expansion {
         self.outgoing.push(outgoing);
     }
 
-    /// The edge of a row, given the frontier that was asked.
+    /// Keeps the rows whose frontier row and neighbour pass.
+    pub fn retain(&mut self, mut passes: impl FnMut(u32, Gui) -> bool) {
+        let keep: Vec<bool> =
+            self.row.iter().zip(&self.neighbour).map(|(row, gui)| passes(*row, *gui)).collect();
+        retain(&mut self.row, &keep);
+        retain(&mut self.neighbour, &keep);
+        retain(&mut self.sid, &keep);
+        retain(&mut self.label, &keep);
+        retain(&mut self.outgoing, &keep);
+    }
+
+    /// The edge of a row, given the frontier that was asked. Not for an answer that holds neighbours only.
     #[must_use]
     pub fn edge(&self, index: usize, frontier: &[Gui]) -> Edge {
         let from = frontier[self.row[index] as usize];

@@ -164,7 +164,7 @@ impl Expand {
     /// Every edge in one direction.
     #[must_use]
     pub fn all(direction: Direction) -> Self {
-        Self { direction, labels: None, max_rows: u32::MAX, loops_once: false }
+        Self { direction, labels: None, max_rows: u32::MAX, loops_once: false, neighbours_only: false }
     }
 }
 

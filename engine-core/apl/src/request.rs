@@ -54,6 +54,8 @@ pub struct Expand {
     pub max_rows: u32,
     /// With `Direction::Both`: answer a self-loop once (openCypher) instead of once for each end (Gremlin).
     pub loops_once: bool,
+    /// Only `row` and `neighbour` of the answer are wanted; its other columns need not be filled.
+    pub neighbours_only: bool,
 }
 
 /// Where an `expand` goes on: a position in the frontier and one in that vertex's adjacency.

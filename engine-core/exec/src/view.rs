@@ -220,7 +220,9 @@ impl<'a> View<'a> {
             let rows = frontier.get(from.row as usize..).unwrap_or(&[]);
             if rows.iter().any(|gui| pending.adjacency.contains_key(gui)) {
                 let mut base = Expansion::default();
-                let next = self.apl.expand(self.at, request, frontier, from, &mut base)?;
+                // Which of the edges are deleted says the SID.
+                let all = Expand { neighbours_only: false, ..request.clone() };
+                let next = self.apl.expand(self.at, &all, frontier, from, &mut base)?;
                 overlay::expand(&pending, request, frontier, from, next, &base, out);
                 return Ok(next);
             }

@@ -41,7 +41,8 @@ fn check(store: &Store, guis: &[Gui], version: Version) {
 
     // Every moving edge is seen exactly once from each end.
     for direction in [Direction::Out, Direction::In] {
-        let request = Expand { direction, labels: Some(vec![MOVING]), max_rows: 10, loops_once: false };
+        let labels = Some(vec![MOVING]);
+        let request = Expand { labels, max_rows: 10, ..Expand::all(direction) };
         let (mut cursor, mut sids) = (Cursor::default(), Vec::new());
         loop {
             let mut out = Expansion::default();

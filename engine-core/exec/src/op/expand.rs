@@ -78,10 +78,11 @@ impl<'p> Expand<'p> {
         let Op::Expand { from, direction, labels, edge, to, into, loops_once, keep, .. } = op else {
             return Err(Error::Plan("not an expand".to_owned()));
         };
+        let follow = Follow::new(*direction, labels, *loops_once);
         Ok(Self {
             input,
             from: *from,
-            follow: Follow::new(*direction, labels, *loops_once),
+            follow: if edge.is_none() { follow.neighbours_only() } else { follow },
             edge: *edge,
             to: *to,
             into: *into,
@@ -98,26 +99,20 @@ impl<'p> Expand<'p> {
             self.found.clear();
             return Ok(());
         };
-        let old = std::mem::take(&mut self.found);
-        for index in 0..old.len() {
-            let row = frontier.row(old.row[index]) as usize;
+        let mut result = Ok(());
+        self.found.retain(|row, neighbour| {
+            let row = frontier.row(row) as usize;
             match column.vertex(row) {
-                Some(gui) if gui == old.neighbour[index] => {
-                    self.found.push(
-                        old.row[index],
-                        gui,
-                        old.sid[index],
-                        old.label[index],
-                        old.outgoing[index],
-                    );
+                Some(gui) => gui == neighbour,
+                None => {
+                    if !column.is_null(row) {
+                        result = Err(Error::of_type("following an edge", "a vertex", &column.get(row)));
+                    }
+                    false
                 }
-                None if !column.is_null(row) => {
-                    return Err(Error::of_type("following an edge", "a vertex", &column.get(row)));
-                }
-                _ => {}
             }
-        }
-        Ok(())
+        });
+        result
     }
 
     fn output(&self, batch: &Batch, frontier: &Frontier) -> Batch {

@@ -20,6 +20,12 @@ impl<'p> Follow<'p> {
         Self { labels, request, settled: labels.is_empty() }
     }
 
+    /// The edges themselves are not wanted, only where they lead.
+    pub(super) fn neighbours_only(mut self) -> Self {
+        self.request.neighbours_only = true;
+        self
+    }
+
     /// Looks the labels up; `false` when no edge can match.
     pub(super) fn resolve(&mut self, frontier: &[Gui], ctx: &Context<'_>) -> bool {
         if !self.settled {

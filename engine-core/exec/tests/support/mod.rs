@@ -306,6 +306,11 @@ impl Apl for Graph {
                     return Ok(Some(Cursor { row, offset: offset as u64 }));
                 }
                 self.rows_read.fetch_add(1, Ordering::Relaxed);
+                if request.neighbours_only {
+                    out.row.push(row);
+                    out.neighbour.push(to);
+                    continue;
+                }
                 out.push(row, to, e.sid, e.label, outgoing);
             }
         }

@@ -293,7 +293,22 @@ impl<'b> Block<'b> {
     /// Hands out the entries that are visible at a version and whose label passes.
     #[inline]
     pub fn read(&self, at: Version, passes: impl Fn(Token) -> bool, mut visit: impl FnMut(Run<'_>)) {
-        let ops = self.tail.map_or(&[][..], |tail| tail.ops());
+        let Some(tail) = self.tail else {
+            // Nothing was changed since it was settled.
+            if self.begin <= at {
+                if self.table.is_empty() {
+                    if passes(self.single) && !self.neighbours.is_empty() {
+                        visit(Run { label: self.single, neighbours: self.neighbours, sids: self.sids });
+                    }
+                } else {
+                    self.runs()
+                        .filter(|(label, ..)| passes(*label))
+                        .for_each(|(label, from, to)| visit(self.slice(label, from, to)));
+                }
+            }
+            return;
+        };
+        let ops = tail.ops();
         let mut dead: SmallVec<[usize; 16]> = SmallVec::new();
         dead.extend(ops.iter().filter(|op| op.ends() && op.version <= at.0).map(|op| op.what as usize));
         dead.sort_unstable();
@@ -355,13 +370,13 @@ impl<'b> Block<'b> {
 
 /// Asks for the lines of a block whose first one is there already: what a reader of all of it will look at.
 #[inline]
-pub(super) fn prefetch_rest(words: *mut u64) {
+pub(super) fn prefetch_rest(words: *mut u64, sids: bool) {
     const LINE: usize = 64;
     /// Beyond, the machine sees by itself that the reading is sequential.
     const MOST: usize = 1024;
     // SAFETY: the caller has loaded the block's number under its guard, so the first word is there.
     let entries = unsafe { *words } as u32 as usize;
-    let bytes = (24 + entries * 12).min(MOST);
+    let bytes = (24 + entries * if sids { 12 } else { 8 }).min(MOST);
     let first: *const u8 = words.cast_const().cast();
     let mut offset = LINE - (first as usize & (LINE - 1));
     while offset < bytes {

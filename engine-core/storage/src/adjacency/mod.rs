@@ -22,11 +22,11 @@ mod hubs;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use block::{Found, NEVER, Run};
+pub(crate) use block::{Found, NEVER, Run, Sids};
 
 use crate::arena::Arena;
 use crate::turn::Turn;
-use block::{Block, Op, Sids};
+use block::{Block, Op};
 use crossbeam_epoch::{Guard, pin};
 use draft::Draft;
 use hub::Hub;
@@ -237,9 +237,9 @@ impl Links {
 
     /// Asks for the rest of a list whose first line is there already.
     #[inline]
-    pub fn prefetch_rest(&self, list: &List, _: &Guard) {
+    pub fn prefetch_rest(&self, list: &List, sids: bool, _: &Guard) {
         if let Place::Block(number) = list.place() {
-            block::prefetch_rest(self.arena.address(number));
+            block::prefetch_rest(self.arena.address(number), sids);
         }
     }
 

@@ -95,6 +95,7 @@ impl Partition {
                 loops_once: false,
                 at,
                 limit: BLOCK_ITEMS,
+                neighbours_only: false,
             };
             let next = self.expand(slot, 0, &want, progress.place, &pin(), edges);
             self.add_edges(at, &mut image, edges)?;
@@ -146,8 +147,8 @@ impl Partition {
 
     /// The user-chosen id of an edge at a version, with the edge.
     pub fn edge_with_its_id(&self, entry: &EdgeIdEntry, at: Version) -> Option<(Edge, Str)> {
-        let edge = self.find_edge(entry.source, entry.sid, at)?;
         let guard = pin();
+        let edge = self.find_edge(entry.source, entry.sid, at, &guard)?;
         let id = self.read_edge(&edge, at, properties::Want::ID, &guard)??.id()?;
         Some((edge, id))
     }

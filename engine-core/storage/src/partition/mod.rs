@@ -31,7 +31,7 @@ mod write;
 
 pub(crate) use bulk::Waiting;
 pub(crate) use image::{Progress, content_of, edge_content_of};
-pub(crate) use read::{Filter, Place, Want};
+pub(crate) use read::{Filter, Place, ScanWant, Want};
 pub(crate) use write::{Tally, Writer};
 
 use crate::adjacency::{Links, List};
@@ -191,23 +191,22 @@ impl Partition {
 
     /// Slot of a vertex, present or not.
     #[inline]
-    pub fn slot(&self, gui: Gui) -> Option<u32> {
-        self.by_gui.find(gui.0, &pin(), |slot| self.nodes.get(slot).gui() == gui)
+    pub fn slot(&self, gui: Gui, guard: &Guard) -> Option<u32> {
+        self.by_gui.find(gui.0, guard, |slot| self.nodes.get(slot).gui() == gui)
     }
 
     /// Asks for the index line of a vertex.
     #[inline]
-    pub fn prefetch_index(&self, gui: Gui) {
-        self.by_gui.prefetch(gui.0, &pin());
+    pub fn prefetch_index(&self, gui: Gui, guard: &Guard) {
+        self.by_gui.prefetch(gui.0, guard);
     }
 
-    /// Asks for the node that a vertex probably has.
+    /// Asks for the node that a vertex probably has, and answers its slot; the node has the last word.
     #[inline]
-    pub fn prefetch_node(&self, gui: Gui) {
-        self.by_gui.find(gui.0, &pin(), |slot| {
-            self.nodes.prefetch(slot);
-            true
-        });
+    pub fn prefetch_node(&self, gui: Gui, guard: &Guard) -> Option<u32> {
+        let slot = self.by_gui.find(gui.0, guard, |_| true)?;
+        self.nodes.prefetch(slot);
+        Some(slot)
     }
 
     pub fn links(&self) -> &Links {
@@ -243,8 +242,8 @@ impl Partition {
 
     /// Asks for the index line of an edge record.
     #[inline]
-    pub fn prefetch_edge_index(&self, sid: Sid) {
-        self.by_sid.prefetch(sid_hash(sid), &pin());
+    pub fn prefetch_edge_index(&self, sid: Sid, guard: &Guard) {
+        self.by_sid.prefetch(sid_hash(sid), guard);
     }
 
     /// Asks for the row that an edge probably has.
@@ -297,6 +296,21 @@ impl Partition {
 }
 
 impl Open<'_> {
+    /// Slot of a vertex, present or not.
+    fn slot(&self, gui: Gui) -> Option<u32> {
+        self.partition.slot(gui, &pin())
+    }
+
+    /// Asks for the index line of a vertex.
+    pub fn prefetch_index(&self, gui: Gui) {
+        self.partition.prefetch_index(gui, &pin());
+    }
+
+    /// Asks for the node that a vertex probably has.
+    pub fn prefetch_node(&self, gui: Gui) {
+        self.partition.prefetch_node(gui, &pin());
+    }
+
     /// The page table and its writer, to change it.
     fn desk<'g>(&'g mut self, guard: &'g Guard) -> (&'g mut Keeper, Desk<'g>) {
         (&mut self.book.keeper, Desk { table: &self.partition.rows, guard })
@@ -304,7 +318,7 @@ impl Open<'_> {
 
     /// Slot of a vertex that is present now, and the place of its row.
     fn present_slot(&self, gui: Gui, guard: &Guard) -> Option<(u32, properties::Place)> {
-        let slot = self.slot(gui)?;
+        let slot = self.partition.slot(gui, guard)?;
         let place = self.nodes.get(slot).row.get()?;
         let desk = Desk { table: &self.rows, guard };
         self.book.keeper.is_present(desk, place).then_some((slot, place))

@@ -1,10 +1,10 @@
 //! Reading one partition at a version. The caller checks the version before and after, and holds an epoch guard.
 
 use super::Partition;
-use crate::adjacency::{Each, Labels, Link, Run, Sink};
+use crate::adjacency::{Each, Labels, Run, Sids, Sink};
 use crate::properties::{self, Owner, Row};
 use crossbeam_epoch::{Guard, pin};
-use tidegraph_apl::{Expansion, Projection, PropertyPredicate};
+use tidegraph_apl::{EdgeScan, Expansion, Projection, PropertyPredicate};
 use tidegraph_types::{Direction, Edge, Gui, Sid, Token, Version};
 
 /// How often a row may have moved on while it was looked up: once or twice happens; more often only to a reader whose
@@ -63,6 +63,8 @@ pub(crate) struct Want<'r> {
     pub at: Version,
     /// Length of the answer at which a hub stops.
     pub limit: usize,
+    /// Leave the columns of the edges themselves empty.
+    pub neighbours_only: bool,
 }
 
 impl Want<'_> {
@@ -73,8 +75,8 @@ impl Want<'_> {
     }
 }
 
-/// Appends what is read to the columns of an expansion.
-struct Rows<'o> {
+/// Appends what is read to the columns of an expansion: all of them, or those of neighbours only.
+struct Rows<'o, const ALL: bool> {
     out: &'o mut Expansion,
     row: u32,
     outgoing: bool,
@@ -82,22 +84,30 @@ struct Rows<'o> {
     limit: usize,
 }
 
-impl Sink for Rows<'_> {
+impl<const ALL: bool> Sink for Rows<'_, ALL> {
     #[inline]
     fn take(&mut self, run: Run<'_>) {
         let out = &mut *self.out;
         if let Some(skipped) = self.skipped {
             for link in run.links().filter(|link| link.neighbour.0 != skipped) {
-                out.push(self.row, link.neighbour, link.sid, link.label, self.outgoing);
+                out.row.push(self.row);
+                out.neighbour.push(link.neighbour);
+                if ALL {
+                    out.sid.push(link.sid);
+                    out.label.push(link.label);
+                    out.outgoing.push(self.outgoing);
+                }
             }
             return;
         }
         let count = run.neighbours.len();
         out.row.extend(std::iter::repeat_n(self.row, count));
         out.neighbour.extend(run.neighbours.iter().map(|&neighbour| Gui(neighbour)));
-        run.sids.append_to(&mut out.sid);
-        out.label.extend(std::iter::repeat_n(run.label, count));
-        out.outgoing.extend(std::iter::repeat_n(self.outgoing, count));
+        if ALL {
+            run.sids.append_to(&mut out.sid);
+            out.label.extend(std::iter::repeat_n(run.label, count));
+            out.outgoing.extend(std::iter::repeat_n(self.outgoing, count));
+        }
     }
 
     fn len(&self) -> usize {
@@ -113,7 +123,8 @@ impl Sink for Rows<'_> {
 struct ScannedEdges<'o, P> {
     out: &'o mut Vec<Edge>,
     source: Gui,
-    passes: P,
+    /// None: all pass.
+    passes: Option<P>,
     limit: usize,
     /// Edges that were looked at, and how many may be.
     looked: usize,
@@ -121,11 +132,25 @@ struct ScannedEdges<'o, P> {
 }
 
 impl<P: Fn(&Edge) -> bool> Sink for ScannedEdges<'_, P> {
+    #[inline]
     fn take(&mut self, run: Run<'_>) {
         self.looked += run.neighbours.len();
-        let source = self.source;
-        let edge = |link: Link| Edge { sid: link.sid, source, target: link.neighbour, label: link.label };
-        self.out.extend(run.links().map(edge).filter(&self.passes));
+        let (source, label) = (self.source, run.label);
+        let edge = |(target, sid): (&u64, Sid)| Edge { sid, source, target: Gui(*target), label };
+        if let Some(passes) = &self.passes {
+            let sids = (0..).map(|index| run.sids.get(index));
+            self.out.extend(run.neighbours.iter().zip(sids).map(edge).filter(passes));
+            return;
+        }
+        match run.sids {
+            Sids::Narrow { least, above } => {
+                let sids = above.iter().map(|above| Sid(least + u64::from(*above)));
+                self.out.extend(run.neighbours.iter().zip(sids).map(edge));
+            }
+            Sids::Wide(sids) => {
+                self.out.extend(run.neighbours.iter().zip(sids.iter().map(|sid| Sid(*sid))).map(edge));
+            }
+        }
     }
 
     /// A hub may stop behind a chunk of which nothing passed, as long as the version sees something of it.
@@ -135,6 +160,28 @@ impl<P: Fn(&Edge) -> bool> Sink for ScannedEdges<'_, P> {
 
     fn full(&self) -> bool {
         self.out.len() >= self.limit || self.looked >= self.most
+    }
+}
+
+/// Which edges a scan wants, the same for all vertices.
+pub(crate) struct ScanWant<'r> {
+    filter: Filter<'r>,
+    predicates: &'r [PropertyPredicate],
+    keys: Projection,
+    at: Version,
+    /// Length of the answer at which it stops.
+    limit: usize,
+}
+
+impl<'r> ScanWant<'r> {
+    pub fn new(scan: &'r EdgeScan, at: Version, limit: usize) -> Self {
+        Self {
+            filter: Filter::of(scan.labels.as_deref()),
+            predicates: &scan.predicates,
+            keys: Projection::Keys(scan.predicates.iter().map(|predicate| predicate.key).collect()),
+            at,
+            limit,
+        }
     }
 }
 
@@ -151,10 +198,27 @@ impl Partition {
         guard: &Guard,
         out: &mut Expansion,
     ) -> Option<Place> {
+        if want.neighbours_only {
+            self.expand_columns::<false>(slot, row, want, from, guard, out)
+        } else {
+            self.expand_columns::<true>(slot, row, want, from, guard, out)
+        }
+    }
+
+    #[inline]
+    fn expand_columns<const ALL: bool>(
+        &self,
+        slot: u32,
+        row: u32,
+        want: &Want<'_>,
+        from: Place,
+        guard: &Guard,
+        out: &mut Expansion,
+    ) -> Option<Place> {
         let node = self.node(slot);
         let labels = want.filter.labels();
         if want.direction != Direction::In && !from.inward {
-            let mut rows = Rows { out, row, outgoing: true, skipped: None, limit: want.limit };
+            let mut rows = Rows::<ALL> { out, row, outgoing: true, skipped: None, limit: want.limit };
             if let Some(after) = self.links.read(&node.out, want.at, labels, from.after, guard, &mut rows) {
                 return Some(Place { inward: false, after });
             }
@@ -162,7 +226,7 @@ impl Partition {
         if want.direction != Direction::Out {
             let after = if from.inward { from.after } else { 0 };
             let skipped = want.skipped(node.gui());
-            let mut rows = Rows { out, row, outgoing: false, skipped, limit: want.limit };
+            let mut rows = Rows::<ALL> { out, row, outgoing: false, skipped, limit: want.limit };
             if let Some(after) = self.links.read(&node.inward, want.at, labels, after, guard, &mut rows) {
                 return Some(Place { inward: true, after });
             }
@@ -214,15 +278,21 @@ impl Partition {
         None
     }
 
+    /// Whether the vertex of a slot has this id at the version.
+    #[inline]
+    pub fn has_id(&self, slot: u32, id: &str, at: Version, guard: &Guard) -> bool {
+        self.read_vertex(slot, at, properties::Want::ID, guard).is_some_and(|row| row.has_id(id))
+    }
+
     /// Slot of a vertex that has this id at the version.
     pub fn slot_with_id(&self, gui: Gui, id: &str, at: Version, guard: &Guard) -> Option<u32> {
-        let slot = self.slot(gui)?;
-        self.read_vertex(slot, at, properties::Want::ID, guard).filter(|row| row.has_id(id)).map(|_| slot)
+        let slot = self.slot(gui, guard)?;
+        self.has_id(slot, id, at, guard).then_some(slot)
     }
 
     /// Whether a GUI is free for an id: no vertex there at the version, or that id's.
     pub fn is_free_for(&self, gui: Gui, id: &str, at: Version, guard: &Guard) -> bool {
-        let Some(slot) = self.slot(gui) else { return true };
+        let Some(slot) = self.slot(gui, guard) else { return true };
         self.read_vertex(slot, at, properties::Want::ID, guard).is_none_or(|row| row.has_id(id))
     }
 
@@ -244,20 +314,20 @@ impl Partition {
             }
         }
         // Only the adjacency knows it then.
-        self.find_edge(edge.source, edge.sid, at).map(|_| None)
+        self.find_edge(edge.source, edge.sid, at, guard).map(|_| None)
     }
 
     /// The edge of a SID at its source, if it is there at the version.
-    pub fn find_edge(&self, source: Gui, sid: Sid, at: Version) -> Option<Edge> {
-        let list = &self.node(self.slot(source)?).out;
-        let found = self.links.find(list, sid, None, &pin()).filter(|found| found.visible(at))?;
+    pub fn find_edge(&self, source: Gui, sid: Sid, at: Version, guard: &Guard) -> Option<Edge> {
+        let list = &self.node(self.slot(source, guard)?).out;
+        let found = self.links.find(list, sid, None, guard).filter(|found| found.visible(at))?;
         Some(Edge { sid, source, target: found.link.neighbour, label: found.link.label })
     }
 
     /// The edge of a user-chosen or generated id, given where it would be.
     pub fn find_edge_with_id(&self, source: Gui, sid: Sid, id: Option<&str>, at: Version) -> Option<Edge> {
-        let edge = self.find_edge(source, sid, at)?;
         let guard = pin();
+        let edge = self.find_edge(source, sid, at, &guard)?;
         let row = self.read_edge(&edge, at, properties::Want::ID, &guard)?;
         let same = match id {
             Some(id) => row.is_some_and(|row| row.has_id(id)),
@@ -266,30 +336,46 @@ impl Partition {
         same.then_some(edge)
     }
 
-    /// Appends the out-edges of a vertex that pass, from behind a chunk of its hub on. Takes what it looks at (the vertex
-    /// too) off `left`. Answers where to go on when the answer has reached `limit`, or nothing is left, inside a hub.
+    /// Appends the out-edges of vertices that pass, beginning with `from`: a slot, and the chunk of its hub behind which
+    /// to go on. Takes what it looks at (vertices too) off `left`. Stops at the end of the slots, when the answer has
+    /// reached its limit, or when nothing is left; answers where to go on.
     pub fn scan_out_edges(
         &self,
-        slot: u32,
-        filter: Filter<'_>,
-        predicates: &[PropertyPredicate],
-        at: Version,
-        after: u32,
-        limit: usize,
+        from: (u32, u32),
+        end: u32,
+        want: &ScanWant<'_>,
         left: &mut usize,
         guard: &Guard,
         out: &mut Vec<Edge>,
-    ) -> Option<u32> {
-        let node = self.node(slot);
-        let keys = Projection::Keys(predicates.iter().map(|predicate| predicate.key).collect());
-        let wanted = properties::Want { id: false, properties: &keys };
-        let passes = |edge: &Edge| {
-            predicates.is_empty()
-                || self.read_edge(edge, at, wanted, guard).flatten().is_some_and(|row| row.passes(predicates))
+    ) -> (u32, u32) {
+        /// So far ahead of a vertex the first line of its block is asked for; half as far the rest.
+        const AHEAD: u32 = 16;
+        let (mut slot, mut after) = from;
+        let wanted = properties::Want { id: false, properties: &want.keys };
+        let row_passes = |edge: &Edge| {
+            let row = self.read_edge(edge, want.at, wanted, guard).flatten();
+            row.is_some_and(|row| row.passes(want.predicates))
         };
-        let mut edges = ScannedEdges { out, source: node.gui(), passes, limit, looked: 0, most: *left };
-        let next = self.links.read(&node.out, at, filter.labels(), after, guard, &mut edges);
-        *left = left.saturating_sub(1 + edges.looked);
-        next
+        let passes = (!want.predicates.is_empty()).then_some(row_passes);
+        for ahead in slot..slot.saturating_add(AHEAD).min(end) {
+            self.links.prefetch(&self.node(ahead).out);
+        }
+        while slot < end && out.len() < want.limit && *left > 0 {
+            if end - slot > AHEAD {
+                self.links.prefetch(&self.node(slot + AHEAD).out);
+            }
+            if end - slot > AHEAD / 2 {
+                self.links.prefetch_rest(&self.node(slot + AHEAD / 2).out, true, guard);
+            }
+            let node = self.node(slot);
+            let passes = passes.as_ref();
+            let (source, limit) = (node.gui(), want.limit);
+            let mut edges = ScannedEdges { out, source, passes, limit, looked: 0, most: *left };
+            let next = self.links.read(&node.out, want.at, want.filter.labels(), after, guard, &mut edges);
+            *left = left.saturating_sub(1 + edges.looked);
+            after = next.unwrap_or(0);
+            slot += u32::from(next.is_none());
+        }
+        (slot, after)
     }
 }

@@ -7,6 +7,7 @@
 //! order of GUI, so that any index, and in the end none, can go on where another one stopped.
 
 use super::Store;
+use super::pipeline::walk;
 use crate::index::{self, Held, Index, Span, ValueKey};
 use crate::partition::{Partition, Writer};
 use crate::properties::{Row, Want};
@@ -68,7 +69,7 @@ impl Watch {
     pub fn look(&self, partition: &Partition) -> Held {
         let mut held = Held::new();
         let guard = pin();
-        let Some(slot) = partition.slot(self.gui) else { return held };
+        let Some(slot) = partition.slot(self.gui, &guard) else { return held };
         let keys = self.concerned.iter().map(|&index| self.list[index].definition.key).collect();
         let want = Want { id: false, properties: &Projection::Keys(keys) };
         let Some(row) = partition.read_vertex(slot, NEWEST, want, &guard) else { return held };
@@ -288,20 +289,31 @@ impl Store {
             }
             let start = candidates.partition_point(|gui| gui.0 < position);
             for piece in candidates[start..].chunks(PIECE) {
-                let partition = &self.partitions[number];
-                let guard = pin();
-                piece.iter().for_each(|gui| partition.prefetch_index(*gui));
-                piece.iter().for_each(|gui| partition.prefetch_node(*gui));
-                for &gui in piece {
-                    if out.len() >= limit {
-                        let cursor = ScanCursor { partition: number as u16, position: gui.0, by_index: true };
-                        return Ok(Some(Some(cursor)));
-                    }
-                    let Some(slot) = partition.slot(gui) else { continue };
-                    if partition.read_vertex(slot, at.version, want, &guard).is_some_and(|r| passes(&r, scan))
-                    {
-                        out.push(gui);
-                    }
+                let reading = self.reading();
+                let guard = &reading.epoch;
+                let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);
+                let mut stopped = None;
+                walk(
+                    &reading,
+                    piece,
+                    |_, _| {},
+                    prefetch,
+                    |row, partition, slot| {
+                        if out.len() >= limit {
+                            let position = piece[row].0;
+                            stopped = Some(ScanCursor { partition: number as u16, position, by_index: true });
+                            return false;
+                        }
+                        let found =
+                            slot.and_then(|slot| partition.read_vertex(slot, at.version, want, guard));
+                        if found.is_some_and(|row| passes(&row, scan)) {
+                            out.push(piece[row]);
+                        }
+                        true
+                    },
+                );
+                if stopped.is_some() {
+                    return Ok(Some(stopped));
                 }
             }
             position = 0;

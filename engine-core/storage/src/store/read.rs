@@ -1,12 +1,11 @@
 //! Answers to APL requests, except scans.
 
 use super::Store;
-use super::locked::{GROUP, PIECE, Reading};
-use crate::adjacency::{Links, List};
+use super::locked::{GROUP, PIECE};
+use super::pipeline::walk;
 use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
 use crate::properties::{self, Row};
 use crossbeam_epoch::{Guard, pin};
-use smallvec::SmallVec;
 use tidegraph_apl::{
     Apl, At, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection, PropertyCell,
     ScanCursor, ScannedValues, Statistics, VertexRead, VertexRows, VertexScan,
@@ -18,62 +17,33 @@ use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token};
 const PIECE_ROWS: usize = 1 << 16;
 /// Salts that are tried to find the one of an exception; with 64 bits the second is never needed in practice.
 const MOST_SALTS: u64 = 1024;
-/// A vertex that the partition does not know.
-const NO_SLOT: u32 = u32::MAX;
 
 fn push_cells(want: properties::Want<'_>, row: &Row<'_>, out: &mut Vec<PropertyCell>) {
     row.for_each(want, |key, cardinality, value| out.push(PropertyCell { key, cardinality, value }));
 }
 
-/// A group of rows with where they are: partition and slot of each.
-struct Group<'l> {
-    at: SmallVec<[(&'l Partition, u32); GROUP]>,
+/// Asks for the first lines of what an expansion reads of a vertex.
+#[inline(always)]
+fn prefetch_lists(partition: &Partition, slot: u32, direction: Direction) {
+    let node = partition.node(slot);
+    if direction != Direction::In {
+        partition.links().prefetch(&node.out);
+    }
+    if direction != Direction::Out {
+        partition.links().prefetch(&node.inward);
+    }
 }
 
-impl<'l> Group<'l> {
-    /// Looks up a group of vertices; the misses of all of them overlap.
-    fn find(reading: &'l Reading<'_>, guis: &[Gui]) -> Self {
-        let mut at: SmallVec<[(&Partition, u32); GROUP]> = SmallVec::new();
-        at.extend(guis.iter().map(|&gui| (reading.of(gui), NO_SLOT)));
-        if guis.len() > 1 {
-            for ((partition, _), &gui) in at.iter().zip(guis) {
-                partition.prefetch_index(gui);
-            }
-            for ((partition, _), &gui) in at.iter().zip(guis) {
-                partition.prefetch_node(gui);
-            }
-        }
-        for ((partition, slot), &gui) in at.iter_mut().zip(guis) {
-            *slot = partition.slot(gui).unwrap_or(NO_SLOT);
-        }
-        Self { at }
+/// Asks for the other lines: how long a list is stands in its first one.
+#[inline(always)]
+fn prefetch_entries(partition: &Partition, slot: u32, request: &Expand, guard: &Guard) {
+    let node = partition.node(slot);
+    let sids = !request.neighbours_only;
+    if request.direction != Direction::In {
+        partition.links().prefetch_rest(&node.out, sids, guard);
     }
-
-    /// Those that their partition knows, if the group is large enough for prefetching to pay.
-    fn known(&self) -> impl Iterator<Item = (&'l Partition, u32)> {
-        let worth_it = self.at.len() > 1;
-        self.at.iter().copied().filter(move |(_, slot)| worth_it && *slot != NO_SLOT)
-    }
-
-    fn prefetch_rows(&self, want: properties::Want<'_>, guard: &Guard) {
-        self.known().for_each(|(partition, slot)| partition.prefetch_row(slot, want, guard));
-    }
-
-    fn prefetch_adjacency(&self, direction: Direction, guard: &Guard) {
-        let each = |prefetch: fn(&Links, &List, &Guard)| {
-            for (partition, slot) in self.known() {
-                let node = partition.node(slot);
-                if direction != Direction::In {
-                    prefetch(partition.links(), &node.out, guard);
-                }
-                if direction != Direction::Out {
-                    prefetch(partition.links(), &node.inward, guard);
-                }
-            }
-        };
-        each(|links, list, _| links.prefetch(list));
-        // How long a list is stands in its first line.
-        each(Links::prefetch_rest);
+    if request.direction != Direction::Out {
+        partition.links().prefetch_rest(&node.inward, sids, guard);
     }
 }
 
@@ -84,6 +54,7 @@ fn want<'r>(at: At, request: &'r Expand, limit: usize) -> Want<'r> {
         loops_once: request.loops_once,
         at: at.version,
         limit,
+        neighbours_only: request.neighbours_only,
     }
 }
 
@@ -129,17 +100,26 @@ impl Apl for Store {
             };
             drop(exceptions);
             let reading = self.reading();
-            for (index, guis) in plain.chunks(GROUP).enumerate() {
-                Group::find(&reading, guis).prefetch_rows(properties::Want::ID, &reading.epoch);
-                for (row, &gui) in (index * GROUP..).zip(guis) {
+            let guard = &reading.epoch;
+            let want = properties::Want::ID;
+            let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);
+            walk(
+                &reading,
+                &plain,
+                |_, _| {},
+                prefetch,
+                |row, partition, slot| {
                     let id = &piece[row];
-                    let salted = salted.get(row).copied().flatten();
-                    let is_there = |gui: &Gui| {
-                        reading.of(*gui).slot_with_id(*gui, id, at.version, &reading.epoch).is_some()
-                    };
-                    out.push(salted.into_iter().chain([gui]).find(is_there));
-                }
-            }
+                    let is_there =
+                        |gui: &Gui| reading.of(*gui).slot_with_id(*gui, id, at.version, guard).is_some();
+                    let found = salted.get(row).copied().flatten().filter(is_there).or_else(|| {
+                        let has_id = |slot| partition.has_id(slot, id, at.version, guard);
+                        slot.is_some_and(has_id).then_some(plain[row])
+                    });
+                    out.push(found);
+                    true
+                },
+            );
         }
         self.still_readable(at)
     }
@@ -192,16 +172,22 @@ impl Apl for Store {
             };
             let first = out.len();
             let reading = self.reading();
-            for (index, guis) in plain.chunks(GROUP).enumerate() {
-                Group::find(&reading, guis).prefetch_rows(properties::Want::ID, &reading.epoch);
-                for (row, &gui) in (index * GROUP..).zip(guis) {
-                    let id = &piece[row].0;
-                    let free =
-                        !known[row] && reading.of(gui).is_free_for(gui, id, at.version, &reading.epoch);
+            let guard = &reading.epoch;
+            let want = properties::Want::ID;
+            let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);
+            walk(
+                &reading,
+                &plain,
+                |_, _| {},
+                prefetch,
+                |row, partition, _| {
+                    let (gui, id) = (plain[row], &piece[row].0);
+                    let free = !known[row] && partition.is_free_for(gui, id, at.version, guard);
                     // What stays at this salt is looked at below.
                     out.push((gui, if free { 0 } else { u64::MAX }));
-                }
-            }
+                    true
+                },
+            );
             drop(reading);
             for (answer, (id, least)) in out[first..].iter_mut().zip(piece) {
                 if answer.1 == u64::MAX {
@@ -223,13 +209,15 @@ impl Apl for Store {
         let want = properties::Want { id: read.ids, properties: &read.properties };
         for piece in frontier.chunks(PIECE) {
             let reading = self.reading();
-            for group in piece.chunks(GROUP) {
-                let group = Group::find(&reading, group);
-                group.prefetch_rows(want, &reading.epoch);
-                for (partition, slot) in group.at {
-                    let row = (slot != NO_SLOT)
-                        .then(|| partition.read_vertex(slot, at.version, want, &reading.epoch))
-                        .flatten();
+            let guard = &reading.epoch;
+            let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);
+            walk(
+                &reading,
+                piece,
+                |_, _| {},
+                prefetch,
+                |_, partition, slot| {
+                    let row = slot.and_then(|slot| partition.read_vertex(slot, at.version, want, guard));
                     out.present.push(row.is_some());
                     if read.ids {
                         out.ids.push(row.as_ref().and_then(Row::id).unwrap_or_default());
@@ -244,8 +232,9 @@ impl Apl for Store {
                     if read.properties != Projection::None {
                         out.cell_ends.push(out.cells.len() as u32);
                     }
-                }
-            }
+                    true
+                },
+            );
         }
         self.still_readable(at)
     }
@@ -258,7 +247,7 @@ impl Apl for Store {
             for group in piece.chunks(GROUP) {
                 if group.len() > 1 {
                     for edge in group {
-                        reading.of(edge.source).prefetch_edge_index(edge.sid);
+                        reading.of(edge.source).prefetch_edge_index(edge.sid, &reading.epoch);
                     }
                     for edge in group {
                         reading.of(edge.source).prefetch_edge(edge.sid, want, &reading.epoch);
@@ -303,26 +292,25 @@ impl Apl for Store {
         while row < frontier.len() {
             let piece = &frontier[row..frontier.len().min(row + PIECE)];
             let reading = self.reading();
-            let guard = &pin();
+            let guard = &reading.epoch;
             let want = want(at, request, limit.min(out.len() + PIECE_ROWS));
-            'piece: for group in piece.chunks(GROUP) {
-                let group = Group::find(&reading, group);
-                group.prefetch_adjacency(request.direction, guard);
-                for (partition, slot) in group.at {
-                    let next = (slot != NO_SLOT)
-                        .then(|| partition.expand(slot, row as u32, &want, place, guard, out))
-                        .flatten();
+            walk(
+                &reading,
+                piece,
+                |partition, slot| prefetch_lists(partition, slot, request.direction),
+                |partition, slot| prefetch_entries(partition, slot, request, guard),
+                |_, partition, slot| {
+                    let next =
+                        slot.and_then(|slot| partition.expand(slot, row as u32, &want, place, guard, out));
                     place = next.unwrap_or_default();
                     row += usize::from(next.is_none());
-                    if out.len() >= want.limit {
-                        // Either the answer is full, or it is time to let a writer in.
-                        if out.len() >= limit && row < frontier.len() {
-                            self.still_readable(at)?;
-                            return Ok(Some(Cursor { row: row as u32, offset: place.to_offset() }));
-                        }
-                        break 'piece;
-                    }
-                }
+                    // Either the answer is full, or it is time to let go of what writers replaced.
+                    out.len() < want.limit
+                },
+            );
+            if out.len() >= limit && row < frontier.len() {
+                self.still_readable(at)?;
+                return Ok(Some(Cursor { row: row as u32, offset: place.to_offset() }));
             }
         }
         self.still_readable(at)?;
@@ -334,15 +322,17 @@ impl Apl for Store {
         let want = want(at, request, usize::MAX);
         for piece in frontier.chunks(PIECE) {
             let reading = self.reading();
-            let guard = &pin();
-            for group in piece.chunks(GROUP) {
-                let group = Group::find(&reading, group);
-                group.prefetch_adjacency(request.direction, guard);
-                let degree = |(partition, slot): &(&Partition, u32)| {
-                    if *slot == NO_SLOT { 0 } else { partition.degree(*slot, &want, guard) }
-                };
-                out.extend(group.at.iter().map(degree));
-            }
+            let guard = &reading.epoch;
+            walk(
+                &reading,
+                piece,
+                |partition, slot| prefetch_lists(partition, slot, request.direction),
+                |_, _| {},
+                |_, partition, slot| {
+                    out.push(slot.map_or(0, |slot| partition.degree(slot, &want, guard)));
+                    true
+                },
+            );
         }
         self.still_readable(at)
     }

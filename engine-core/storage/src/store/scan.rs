@@ -4,7 +4,7 @@
 //! nothing comes back to its caller, who may have been told to stop, as often as one that finds much.
 
 use super::Store;
-use crate::partition::Filter;
+use crate::partition::ScanWant;
 use crate::properties::{PageTable, Project, ROWS, Scan};
 use crossbeam_epoch::{Guard, pin};
 use tidegraph_apl::{At, EdgeScan, Error, ScanCursor, ScannedValues, VertexScan};
@@ -135,7 +135,7 @@ impl Store {
         out: &mut Vec<Edge>,
     ) -> Option<ScanCursor> {
         let limit = out.len().saturating_add(scan.max_rows.max(1) as usize);
-        let filter = Filter::of(scan.labels.as_deref());
+        let want = ScanWant::new(scan, at.version, limit);
         // Slot in the high half, the chunk of its hub that was read last in the low one.
         let cursor = |number: usize, slot: u32, after: u32| {
             let position = u64::from(slot) << 32 | u64::from(after);
@@ -149,21 +149,7 @@ impl Store {
                 let guard = &pin();
                 let end = slot.saturating_add(PIECE_SLOTS).min(partition.end());
                 let mut left = PIECE_EDGES;
-                while slot < end && out.len() < limit && left > 0 {
-                    let place = partition.scan_out_edges(
-                        slot,
-                        filter,
-                        &scan.predicates,
-                        at.version,
-                        after,
-                        limit,
-                        &mut left,
-                        guard,
-                        out,
-                    );
-                    after = place.unwrap_or(0);
-                    slot += u32::from(place.is_none());
-                }
+                (slot, after) = partition.scan_out_edges((slot, after), end, &want, &mut left, guard, out);
                 visited += PIECE_EDGES - left;
                 if slot >= partition.end() && out.len() < limit {
                     break;

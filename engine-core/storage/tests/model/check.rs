@@ -48,7 +48,8 @@ pub fn everything(store: &Store, version: Version, graph: &Graph, ids: &[Str], e
             for labels in
                 [None, Some(vec![]), Some(vec![Token(100)]), Some(vec![Token(101), Token(102), Token(7)])]
             {
-                let request = Expand { direction, labels, max_rows: page, loops_once };
+                let request =
+                    Expand { direction, labels, max_rows: page, loops_once, neighbours_only: false };
                 expand(store, version, graph, &guis, &request);
             }
         }
@@ -149,6 +150,11 @@ fn expand(store: &Store, version: Version, graph: &Graph, guis: &[Gui], request:
     loop {
         let mut out = Expansion::default();
         let next = store.expand(at(version), request, guis, cursor, &mut out).unwrap();
+        let mut bare = Expansion::default();
+        let request = Expand { neighbours_only: true, ..request.clone() };
+        assert_eq!(store.expand(at(version), &request, guis, cursor, &mut bare).unwrap(), next);
+        assert_eq!((&bare.row, &bare.neighbour), (&out.row, &out.neighbour), "{request:?} at {version}");
+        assert!(bare.sid.is_empty() && bare.label.is_empty() && bare.outgoing.is_empty());
         for index in 0..out.len() {
             let row = out.row[index];
             assert!(row >= last_row, "rows come in order of the frontier");

@@ -160,9 +160,12 @@ pub fn decode_answer(message: proto::AplAnswer) -> Result<Answer, Error> {
             const MESSAGE: &str = "Expansion";
             let rows = m.row.len();
             same(MESSAGE, "neighbour", m.neighbour.len(), rows)?;
-            same(MESSAGE, "sid", m.sid.len(), rows)?;
-            same(MESSAGE, "label", m.label.len(), rows)?;
-            same(MESSAGE, "outgoing", m.outgoing.len(), rows)?;
+            // Who asked for neighbours only may get no more.
+            if !(m.sid.is_empty() && m.label.is_empty() && m.outgoing.is_empty()) {
+                same(MESSAGE, "sid", m.sid.len(), rows)?;
+                same(MESSAGE, "label", m.label.len(), rows)?;
+                same(MESSAGE, "outgoing", m.outgoing.len(), rows)?;
+            }
             let expansion = Expansion {
                 row: m.row,
                 neighbour: guis_from(m.neighbour),

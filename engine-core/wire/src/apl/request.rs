@@ -192,6 +192,7 @@ fn expand_to(expand: &Expand, frontier: &[Gui], from: Option<Cursor>) -> proto::
         loops_once: expand.loops_once,
         frontier: guis_to(frontier),
         from: from.map(cursor_to),
+        neighbours_only: expand.neighbours_only,
     }
 }
 
@@ -207,6 +208,7 @@ fn expand_from(message: proto::ExpandRequest) -> Result<(Expand, Vec<Gui>, Curso
         labels: message.labels.map(|labels| tokens_from(labels.tokens)),
         max_rows: rows(message.max_rows)?,
         loops_once: message.loops_once,
+        neighbours_only: message.neighbours_only,
     };
     Ok((expand, guis_from(message.frontier), message.from.map_or(Cursor::default(), cursor_from)))
 }

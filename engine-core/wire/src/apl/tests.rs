@@ -22,8 +22,14 @@ fn any_projection() -> impl Strategy<Value = Projection> {
 
 fn any_expand() -> impl Strategy<Value = Expand> {
     let direction = prop_oneof![Just(Direction::Out), Just(Direction::In), Just(Direction::Both)];
-    (direction, option::of(any_tokens()), 1..=u32::MAX, any::<bool>()).prop_map(
-        |(direction, labels, max_rows, loops_once)| Expand { direction, labels, max_rows, loops_once },
+    (direction, option::of(any_tokens()), 1..=u32::MAX, any::<[bool; 2]>()).prop_map(
+        |(direction, labels, max_rows, [loops_once, neighbours_only])| Expand {
+            direction,
+            labels,
+            max_rows,
+            loops_once,
+            neighbours_only,
+        },
     )
 }
 
@@ -129,10 +135,14 @@ fn any_edge_rows() -> impl Strategy<Value = EdgeRows> {
 }
 
 fn any_expansion() -> impl Strategy<Value = Expansion> {
-    vec((any::<u32>(), any_gui(), any::<u64>(), any_token(), any::<bool>())).prop_map(|rows| {
+    let rows = vec((any::<u32>(), any_gui(), any::<u64>(), any_token(), any::<bool>()));
+    (rows, any::<bool>()).prop_map(|(rows, neighbours_only)| {
         let mut out = Expansion::default();
         for (row, neighbour, sid, label, outgoing) in rows {
             out.push(row, neighbour, Sid(sid), label, outgoing);
+        }
+        if neighbours_only {
+            (out.sid, out.label, out.outgoing) = Default::default();
         }
         out
     })
@@ -220,6 +230,12 @@ fn columns_that_do_not_fit_are_errors() {
     is_misaligned(Kind::ScanValues(proto::ScannedValues { guis: vec![1, 2], columns, next: None }));
     let columns = vec![column(vec![1])];
     is_misaligned(Kind::ScanValues(proto::ScannedValues { guis: vec![1], columns, next: None }));
+    is_misaligned(Kind::Expand(proto::Expansion {
+        row: vec![1],
+        neighbour: vec![2],
+        sid: vec![3],
+        ..Default::default()
+    }));
     is_misaligned(Kind::ResolveEdges(proto::EdgeHandles { found: vec![true], edges: vec![] }));
     is_misaligned(Kind::ResolveVertices(proto::VertexHandles { found: vec![true], guis: vec![] }));
 }
