@@ -301,16 +301,6 @@ impl Open<'_> {
         self.partition.slot(gui, &pin())
     }
 
-    /// Asks for the index line of a vertex.
-    pub fn prefetch_index(&self, gui: Gui) {
-        self.partition.prefetch_index(gui, &pin());
-    }
-
-    /// Asks for the node that a vertex probably has.
-    pub fn prefetch_node(&self, gui: Gui) {
-        self.partition.prefetch_node(gui, &pin());
-    }
-
     /// The page table and its writer, to change it.
     fn desk<'g>(&'g mut self, guard: &'g Guard) -> (&'g mut Keeper, Desk<'g>) {
         (&mut self.book.keeper, Desk { table: &self.partition.rows, guard })

@@ -165,8 +165,8 @@ impl BulkLoad<'_> {
                         _ => None,
                     })
                 };
-                guis().for_each(|gui| partition.prefetch_index(gui));
-                guis().for_each(|gui| partition.prefetch_node(gui));
+                guis().for_each(|gui| partition.prefetch_index(gui, &guard));
+                guis().for_each(|gui| _ = partition.prefetch_node(gui, &guard));
                 for (_, index) in some {
                     let mutation = &run[*index as usize];
                     let Mutation::CreateVertex { gui, id, labels, properties } = mutation else { continue };
@@ -198,7 +198,7 @@ impl BulkLoad<'_> {
         for group in edges.chunks(GROUP) {
             let guard = &pin();
             group.iter().for_each(|new| new.prefetch_indexes(&partitions, guard));
-            group.iter().for_each(|new| new.prefetch_nodes(&partitions));
+            group.iter().for_each(|new| new.prefetch_nodes(&partitions, guard));
             for new in group {
                 if new.id_hash.is_some_and(|hash| partitions[new.id_home].has_edge_id(hash, guard)) {
                     again.push(new);
@@ -275,19 +275,19 @@ impl<'m> NewEdge<'m> {
 
     /// Asks for all lines that are found without another one.
     fn prefetch_indexes(&self, partitions: &[Open<'_>], guard: &Guard) {
-        partitions[self.source].prefetch_index(self.edge.source);
-        partitions[self.target].prefetch_index(self.edge.target);
+        partitions[self.source].prefetch_index(self.edge.source, guard);
+        partitions[self.target].prefetch_index(self.edge.target, guard);
         if let Some(hash) = self.id_hash {
             partitions[self.id_home].prefetch_edge_id(hash, guard);
         }
         if self.id.is_some() || !self.properties.is_empty() {
-            partitions[self.source].prefetch_edge_index(self.edge.sid);
+            partitions[self.source].prefetch_edge_index(self.edge.sid, guard);
         }
     }
 
-    fn prefetch_nodes(&self, partitions: &[Open<'_>]) {
-        partitions[self.source].prefetch_node(self.edge.source);
-        partitions[self.target].prefetch_node(self.edge.target);
+    fn prefetch_nodes(&self, partitions: &[Open<'_>], guard: &Guard) {
+        partitions[self.source].prefetch_node(self.edge.source, guard);
+        partitions[self.target].prefetch_node(self.edge.target, guard);
     }
 }
 
