@@ -1,28 +1,44 @@
 //! Which versions can be read: from the oldest one that is pinned or inside the window up to the published one.
 //!
 //! A version that a reader starts at is the newest then, and stays readable for the window after a newer one took its
-//! place, pinned or not. The limit moves only up, and only under this lock, so that a pin that was given holds.
+//! place, pinned or not. The limit moves only up.
+//!
+//! Readers pin without a lock: they put the version into a free slot and then look whether the limit was moving past it
+//! just then. Who moves the limit does it under the lock and in the opposite order: it says how far it means to go
+//! (`limit`), then looks at all slots. So at least one of the two sees the other, and a reader that sees a limit beyond its
+//! version waits for the lock, once. More readers than slots take the lock too.
+//!
+//! What must never happen: a version forgotten while its pin lives.
 
-use parking_lot::Mutex;
+use crossbeam_utils::CachePadded;
+use parking_lot::{Mutex, MutexGuard};
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::time::Duration;
 use tidegraph_apl::Error;
 use tidegraph_types::Version;
 
 /// How many marks a window is divided into.
 const MARKS: u32 = 64;
+/// Pins that need no lock.
+const SLOTS: usize = 64;
 
 pub(crate) struct Versions {
     published: AtomicU64,
     oldest: AtomicU64,
+    /// `oldest`, or while it is being moved: where to.
+    limit: AtomicU64,
     window: Duration,
+    /// Pinned versions and one, 0: free.
+    slots: Box<[CachePadded<AtomicU64>]>,
     book: Mutex<Book>,
 }
 
 #[derive(Default)]
 struct Book {
+    /// Pins that found no slot.
     pins: BTreeMap<Version, usize>,
     /// Some of the published versions and when that was, oldest first.
     marks: VecDeque<(Version, Duration)>,
@@ -34,6 +50,8 @@ struct Book {
 #[derive(Debug)]
 pub struct Pin {
     version: Version,
+    /// `None`: noted in the book.
+    slot: Option<usize>,
     versions: Arc<Versions>,
 }
 
@@ -43,13 +61,37 @@ impl std::fmt::Debug for Versions {
     }
 }
 
+/// Where a thread looks for a free slot first: its own, as long as there are not too many threads.
+fn first_slot() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static FIRST: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    FIRST.with(|first| {
+        if first.get() == usize::MAX {
+            first.set(THREADS.fetch_add(1, Ordering::Relaxed) % SLOTS);
+        }
+        first.get()
+    })
+}
+
+/// In tests: lets other threads go on where two of them could miss each other.
+fn meet_others() {
+    #[cfg(test)]
+    std::thread::yield_now();
+}
+
 impl Versions {
     pub fn new(start: Version, window: Duration, now: Duration) -> Self {
         let book = Book { newest: (start, now), ..Book::default() };
+        let mut slots = Vec::new();
+        slots.resize_with(SLOTS, CachePadded::default);
         Self {
             published: AtomicU64::new(start.0),
             oldest: AtomicU64::new(start.0),
+            limit: AtomicU64::new(start.0),
             window,
+            slots: slots.into_boxed_slice(),
             book: Mutex::new(book),
         }
     }
@@ -74,17 +116,45 @@ impl Versions {
     }
 
     pub fn pin(self: &Arc<Self>, version: Version) -> Result<Pin, Error> {
+        self.check(version)?;
+        if let Some(pin) = self.pin_in_slot(version) {
+            return Ok(pin);
+        }
         let mut book = self.book.lock();
         self.check(version)?;
-        *book.pins.entry(version).or_default() += 1;
-        Ok(Pin { version, versions: self.clone() })
+        Ok(self.pin_in_book(&mut book, version))
     }
 
     pub fn pin_published(self: &Arc<Self>) -> Pin {
+        if let Some(pin) = self.pin_in_slot(self.published()) {
+            return pin;
+        }
         let mut book = self.book.lock();
-        let version = self.published();
+        self.pin_in_book(&mut book, self.published())
+    }
+
+    fn pin_in_slot(self: &Arc<Self>, version: Version) -> Option<Pin> {
+        meet_others();
+        let first = first_slot();
+        let slot = (first..SLOTS).chain(0..first).find(|slot| {
+            let slot = &self.slots[*slot];
+            slot.load(Ordering::Relaxed) == 0
+                && slot.compare_exchange(0, version.0 + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        })?;
+        // Against the fence of `advance`: it sees this pin, or this sees its limit.
+        fence(Ordering::SeqCst);
+        meet_others();
+        if self.limit.load(Ordering::SeqCst) > version.0 {
+            self.slots[slot].store(0, Ordering::Release);
+            return None;
+        }
+        Some(Pin { version, slot: Some(slot), versions: self.clone() })
+    }
+
+    /// The lock keeps the limit where it is, and the version is not below it.
+    fn pin_in_book(self: &Arc<Self>, book: &mut MutexGuard<'_, Book>, version: Version) -> Pin {
         *book.pins.entry(version).or_default() += 1;
-        Pin { version, versions: self.clone() }
+        Pin { version, slot: None, versions: self.clone() }
     }
 
     pub fn publish(&self, version: Version, now: Duration) {
@@ -111,7 +181,8 @@ impl Versions {
     fn advance(&self, book: &mut Book, now: Duration) {
         // A version is superseded when the next one is published; a mark that is older than the window stands for
         // one that everything before was superseded by.
-        let mut oldest = self.oldest();
+        let before = self.oldest();
+        let mut oldest = before;
         let outdated = |at: Duration| at.saturating_add(self.window) <= now;
         while let Some((version, _)) = book.marks.front().copied().filter(|(_, at)| outdated(*at)) {
             oldest = oldest.max(version);
@@ -120,14 +191,24 @@ impl Versions {
         if outdated(book.newest.1) {
             oldest = oldest.max(book.newest.0);
         }
-        if let Some((&pinned, _)) = book.pins.first_key_value() {
-            if pinned < oldest {
-                // Not now: remember it for when the pin is gone.
-                book.marks.push_front((oldest, Duration::ZERO));
-            }
-            oldest = oldest.min(pinned);
+        if oldest == before {
+            return;
         }
-        self.oldest.fetch_max(oldest.0, Ordering::AcqRel);
+        self.limit.store(oldest.0, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        meet_others();
+        let noted = book.pins.first_key_value().map(|(version, _)| version.0);
+        let pins = self.slots.iter().filter_map(|slot| slot.load(Ordering::SeqCst).checked_sub(1));
+        if let Some(pinned) = pins.chain(noted).min().map(Version)
+            && pinned < oldest
+        {
+            // Not now: remember it for when the pin is gone.
+            book.marks.push_front((oldest, Duration::ZERO));
+            // A slot may hold for a moment what its reader read before the last move, and takes back.
+            oldest = pinned.max(before);
+        }
+        self.oldest.store(oldest.0, Ordering::SeqCst);
+        self.limit.store(oldest.0, Ordering::SeqCst);
     }
 }
 
@@ -141,20 +222,24 @@ impl Pin {
 
 impl Clone for Pin {
     fn clone(&self) -> Self {
-        *self.versions.book.lock().pins.entry(self.version).or_default() += 1;
-        Self { version: self.version, versions: self.versions.clone() }
+        // Under the lock: who looks at the slots one after the other could miss a pin that goes from one to another.
+        self.versions.pin_in_book(&mut self.versions.book.lock(), self.version)
     }
 }
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        let mut book = self.versions.book.lock();
-        if let Some(count) = book.pins.get_mut(&self.version) {
-            *count -= 1;
-            if *count == 0 {
-                book.pins.remove(&self.version);
+        let Some(slot) = self.slot else {
+            let mut book = self.versions.book.lock();
+            if let Some(count) = book.pins.get_mut(&self.version) {
+                *count -= 1;
+                if *count == 0 {
+                    book.pins.remove(&self.version);
+                }
             }
-        }
+            return;
+        };
+        self.versions.slots[slot].store(0, Ordering::Release);
     }
 }
 
@@ -195,6 +280,62 @@ mod tests {
         assert_eq!(versions.move_on(seconds(10)), Version(9));
         assert!(versions.pin(Version(8)).is_err());
         assert_eq!(versions.pin_published().version(), Version(9));
+    }
+
+    #[test]
+    fn more_pins_than_slots_hold_too() {
+        let versions = Arc::new(Versions::new(Version(0), seconds(0), seconds(0)));
+        let mut pins: Vec<Pin> = (0..2 * SLOTS).map(|_| versions.pin_published()).collect();
+        versions.publish(Version(1), seconds(1));
+        while let Some(pin) = pins.pop() {
+            assert_eq!(versions.move_on(seconds(2)), Version(0));
+            assert_eq!(pin.version(), Version(0));
+        }
+        assert_eq!(versions.move_on(seconds(2)), Version(1));
+    }
+
+    #[test]
+    fn no_pinned_version_is_forgotten_while_the_limit_moves() {
+        let (newest, readers) = if cfg!(miri) { (60, 2) } else { (50_000, 3) };
+        let versions = Arc::new(Versions::new(Version(0), seconds(0), seconds(0)));
+        std::thread::scope(|scope| {
+            for _ in 0..readers {
+                scope.spawn(|| {
+                    loop {
+                        let pin = versions.pin_published();
+                        let again = versions.pin(pin.version()).unwrap();
+                        for _ in 0..3 {
+                            assert!(versions.oldest() <= pin.version());
+                        }
+                        drop(pin);
+                        assert!(versions.oldest() <= again.version());
+                        if again.version().0 == newest {
+                            return;
+                        }
+                    }
+                });
+            }
+            for version in 1..=newest {
+                versions.publish(Version(version), seconds(version));
+            }
+        });
+        assert_eq!(versions.move_on(seconds(newest + 1)), Version(newest));
+    }
+
+    #[test]
+    fn a_clock_that_leaps_takes_nothing_from_who_reads() {
+        let year = 365 * 24 * 3600;
+        let versions = Arc::new(Versions::new(Version(0), seconds(60), seconds(0)));
+        let pin = versions.pin_published();
+        versions.publish(Version(1), seconds(1));
+        versions.publish(Version(2), seconds(year));
+        assert_eq!(versions.oldest(), pin.version());
+        // Back again, as no clock of ours goes: nothing is forgotten, and nothing breaks.
+        versions.publish(Version(3), seconds(2));
+        assert_eq!(versions.oldest(), pin.version());
+        drop(pin);
+        assert!(versions.move_on(seconds(2 * year)) >= Version(2));
+        assert_eq!(versions.published(), Version(3));
     }
 
     #[test]
