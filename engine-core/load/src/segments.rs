@@ -11,7 +11,8 @@
 
 use crate::error::Error;
 use tidegraph_platform::Objects;
-use tidegraph_types::{Gui, GuiHasher, Mutation, PartitionCount, PartitionId, PropertyWrite, Token, Value};
+use tidegraph_types::{Edge, Gui, GuiHasher, Mutation, PartitionCount, PartitionId, Str};
+use tidegraph_wire::mutation::bytes;
 use tidegraph_wire::segment::{SegmentHeader, SegmentReader as WireReader, SegmentWriter as WireWriter};
 
 /// What a segment holds.
@@ -61,12 +62,46 @@ pub struct SegmentInfo {
     pub bytes: u64,
 }
 
+/// Mutations of one partition and kind that wait to be written, as the bytes that they will be.
 #[derive(Default)]
 struct Buffer {
-    mutations: Vec<Mutation>,
-    bytes: usize,
+    bytes: Vec<u8>,
+    order: Vec<Entry>,
     number: u32,
 }
+
+/// Where a mutation begins, and the vertex that it touches in the partition.
+struct Entry {
+    key: Gui,
+    start: u32,
+    length: u32,
+}
+
+impl Buffer {
+    /// What it takes in memory.
+    fn size(&self) -> usize {
+        self.bytes.len() + self.order.len() * size_of::<Entry>()
+    }
+
+    /// Adds what `fill` appends; answers by how much it has grown.
+    fn add(
+        &mut self,
+        key: Gui,
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<(), tidegraph_wire::Error>,
+    ) -> Result<usize, tidegraph_wire::Error> {
+        let start = self.bytes.len();
+        if let Err(error) = fill(&mut self.bytes) {
+            self.bytes.truncate(start);
+            return Err(error);
+        }
+        let length = self.bytes.len() - start;
+        self.order.push(Entry { key, start: start as u32, length: length as u32 });
+        Ok(length + size_of::<Entry>())
+    }
+}
+
+/// A buffer is written before offsets in it outgrow 32 bits, whatever the budget is.
+const MOST_BUFFER_BYTES: usize = 1 << 30;
 
 /// Routes mutations to partitions and writes them as segments.
 pub struct SegmentWriter {
@@ -107,43 +142,63 @@ impl SegmentWriter {
 
     /// Takes a mutation: an exception, a vertex or a change of one, an edge or a change of one. Deletions have no
     /// place in a load and are refused.
-    pub fn push(&mut self, mutation: Mutation) -> Result<(), Error> {
+    pub fn push(&mut self, mutation: &Mutation) -> Result<(), Error> {
         match mutation {
-            Mutation::AddException { gui, .. } => {
-                self.buffer(Kind::Exceptions, self.partitions.of(gui), mutation)
-            }
+            Mutation::AddException { gui, .. } => self.buffer(Kind::Exceptions, *gui, mutation),
             Mutation::CreateVertex { gui, .. }
             | Mutation::AddLabels { gui, .. }
-            | Mutation::SetVertexProperty { gui, .. } => {
-                self.buffer(Kind::Vertices, self.partitions.of(gui), mutation)
-            }
-            Mutation::SetEdgeProperty { edge, .. } => {
-                self.buffer(Kind::Edges, self.partitions.of(edge.source), mutation)
-            }
+            | Mutation::SetVertexProperty { gui, .. } => self.buffer(Kind::Vertices, *gui, mutation),
+            Mutation::SetEdgeProperty { edge, .. } => self.buffer(Kind::Edges, edge.source, mutation),
             Mutation::CreateEdge { edge, id, properties } => {
                 let source = self.partitions.of(edge.source);
                 let target = self.partitions.of(edge.target);
-                let index = id.as_ref().map_or(source, |id| self.partitions.of(self.hasher.edge_id(id)));
-                let bare = |id| Mutation::CreateEdge { edge, id, properties: Vec::new() };
                 if target != source {
-                    self.buffer(Kind::Edges, target, bare(id.clone()))?;
+                    self.bare(edge.target, edge, id.as_ref())?;
                 }
-                if index != source && index != target {
-                    self.buffer(Kind::Edges, index, bare(id.clone()))?;
+                if let Some(id) = id {
+                    let hash = self.hasher.edge_id(id);
+                    let home = self.partitions.of(hash);
+                    if home != source && home != target {
+                        self.bare(hash, edge, Some(id))?;
+                    }
                 }
-                self.buffer(Kind::Edges, source, Mutation::CreateEdge { edge, id, properties })
+                self.add(Kind::Edges, edge.source, |out| {
+                    bytes::append_edge(out, edge, id.as_ref(), properties)
+                })
             }
             _ => Err(Error::Internal("a load only adds")),
         }
     }
 
-    fn buffer(&mut self, kind: Kind, partition: PartitionId, mutation: Mutation) -> Result<(), Error> {
-        let bytes = memory_bytes(&mutation);
-        if let Some(buffer) = self.buffers.get_mut(partition.0 as usize).map(|b| &mut b[kind as usize]) {
-            buffer.mutations.push(mutation);
-            buffer.bytes += bytes;
+    /// The copy of an edge in another partition than its source's.
+    fn bare(&mut self, key: Gui, edge: &Edge, id: Option<&Str>) -> Result<(), Error> {
+        self.add(Kind::Edges, key, |out| bytes::append_edge(out, edge, id, &[]))
+    }
+
+    fn buffer(&mut self, kind: Kind, key: Gui, mutation: &Mutation) -> Result<(), Error> {
+        self.add(kind, key, |out| bytes::append(out, mutation))
+    }
+
+    /// Adds what `fill` appends to the buffer of a partition, which is that of the vertex `key`.
+    fn add(
+        &mut self,
+        kind: Kind,
+        key: Gui,
+        fill: impl FnOnce(&mut Vec<u8>) -> Result<(), tidegraph_wire::Error>,
+    ) -> Result<(), Error> {
+        let partition = usize::from(self.partitions.of(key).0);
+        let Some(buffer) = self.buffers.get_mut(partition).map(|kinds| &mut kinds[kind as usize]) else {
+            return Err(Error::Internal("a partition beyond the last"));
+        };
+        let more = buffer.add(key, fill).map_err(|source| Error::Segment {
+            object: object_name(&self.load_id, kind, partition, buffer.number),
+            source,
+        })?;
+        let large = buffer.bytes.len() >= MOST_BUFFER_BYTES;
+        self.buffered_bytes += more;
+        if large {
+            return self.write(partition, kind);
         }
-        self.buffered_bytes += bytes;
         if self.buffered_bytes < self.budget_bytes {
             return Ok(());
         }
@@ -152,7 +207,7 @@ impl SegmentWriter {
             kinds
                 .iter()
                 .zip([Kind::Exceptions, Kind::Vertices, Kind::Edges])
-                .map(move |(b, k)| (b.bytes, p, k))
+                .map(move |(b, k)| (b.size(), p, k))
         });
         match sizes.max_by_key(|(bytes, ..)| *bytes) {
             Some((_, partition, kind)) => self.write(partition, kind),
@@ -188,82 +243,43 @@ impl SegmentWriter {
     }
 
     fn write(&mut self, partition: usize, kind: Kind) -> Result<(), Error> {
-        let partitions = self.partitions;
-        let hasher = self.hasher;
         let Some(buffer) = self.buffers.get_mut(partition).map(|b| &mut b[kind as usize]) else {
             return Ok(());
         };
-        if buffer.mutations.is_empty() {
+        if buffer.order.is_empty() {
             return Ok(());
         }
-        let id = PartitionId(partition as u16);
-        let mut mutations = std::mem::take(&mut buffer.mutations);
-        self.buffered_bytes -= std::mem::take(&mut buffer.bytes);
-        let number = buffer.number;
+        self.buffered_bytes -= buffer.size();
+        let object = object_name(&self.load_id, kind, partition, buffer.number);
         buffer.number += 1;
-        let object = format!("loads/{}/{}-p{partition:05}-{number:06}.seg", self.load_id, kind.letter());
-        // Stable, so that two changes of one element keep their order.
-        mutations.sort_by_key(|m| sort_key(m, id, partitions, hasher));
-        let count = mutations.len() as u64;
+        // Two changes of one element keep their order.
+        buffer.order.sort_unstable_by_key(|entry| (entry.key, entry.start));
+        let id = PartitionId(partition as u16);
         let header = SegmentHeader {
             graph: self.graph.clone(),
             partition: id,
-            partition_count: partitions,
+            partition_count: self.partitions,
             load_id: self.load_id.clone(),
         };
         let failed = |source| Error::Segment { object: object.clone(), source };
         let mut writer = WireWriter::create(Vec::new(), &header).map_err(failed)?;
-        for mutation in &mutations {
-            writer.push(mutation).map_err(failed)?;
+        for Entry { start, length, .. } in &buffer.order {
+            let start = *start as usize;
+            writer.push_bytes(&buffer.bytes[start..start + *length as usize]).map_err(failed)?;
         }
+        let mutations = buffer.order.len() as u64;
+        // The room is kept for the next segment.
+        buffer.bytes.clear();
+        buffer.order.clear();
         let (bytes, length) = writer.finish().map_err(failed)?;
         self.objects.put(&object, bytes)?;
-        self.written.push(SegmentInfo { object, partition: id, kind, mutations: count, bytes: length });
-        // The room is kept for the next segment.
-        mutations.clear();
-        if let Some(buffer) = self.buffers.get_mut(partition) {
-            buffer[kind as usize].mutations = mutations;
-        }
+        self.written.push(SegmentInfo { object, partition: id, kind, mutations, bytes: length });
         Ok(())
     }
 }
 
-/// The vertex that a mutation touches in one partition.
-fn sort_key(mutation: &Mutation, here: PartitionId, partitions: PartitionCount, hasher: GuiHasher) -> Gui {
-    match mutation {
-        Mutation::CreateVertex { gui, .. }
-        | Mutation::AddLabels { gui, .. }
-        | Mutation::SetVertexProperty { gui, .. }
-        | Mutation::AddException { gui, .. } => *gui,
-        Mutation::SetEdgeProperty { edge, .. } => edge.source,
-        Mutation::CreateEdge { edge, id, .. } => {
-            if partitions.of(edge.source) == here {
-                edge.source
-            } else if partitions.of(edge.target) == here {
-                edge.target
-            } else {
-                id.as_ref().map_or(edge.source, |id| hasher.edge_id(id))
-            }
-        }
-        _ => Gui(0),
-    }
-}
-
-/// What a mutation takes in memory, roughly.
-fn memory_bytes(mutation: &Mutation) -> usize {
-    let heap = match mutation {
-        Mutation::CreateVertex { labels, properties, .. } => {
-            labels.len() * size_of::<Token>()
-                + properties.iter().map(|p| size_of::<PropertyWrite>() + p.value.heap_bytes()).sum::<usize>()
-        }
-        Mutation::CreateEdge { properties, .. } => {
-            properties.iter().map(|(_, v)| size_of::<(Token, Value)>() + v.heap_bytes()).sum()
-        }
-        Mutation::SetEdgeProperty { value, .. } => value.heap_bytes(),
-        Mutation::SetVertexProperty { write, .. } => write.value.heap_bytes(),
-        _ => 0,
-    };
-    size_of::<Mutation>() + heap
+fn object_name(load_id: &str, kind: Kind, partition: usize, number: u32) -> String {
+    format!("loads/{load_id}/{}-p{partition:05}-{number:06}.seg", kind.letter())
 }
 
 /// Reads one segment block after the other.
@@ -296,7 +312,7 @@ impl SegmentReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegraph_types::{Cardinality, Edge, Sid, Str};
+    use tidegraph_types::{Cardinality, PropertyWrite, Sid, Token, Value};
 
     fn vertex(hasher: GuiHasher, id: &str) -> Mutation {
         let write = PropertyWrite { key: Token(1), cardinality: Cardinality::Set, value: Value::string(id) };
@@ -305,6 +321,29 @@ mod tests {
             id: id.into(),
             labels: vec![Token(7)],
             properties: vec![write],
+        }
+    }
+
+    /// The vertex that a mutation touches in one partition.
+    fn sort_key(
+        mutation: &Mutation,
+        here: PartitionId,
+        partitions: PartitionCount,
+        hasher: GuiHasher,
+    ) -> Gui {
+        match mutation {
+            Mutation::CreateVertex { gui, .. } => *gui,
+            Mutation::SetEdgeProperty { edge, .. } => edge.source,
+            Mutation::CreateEdge { edge, id, .. } => {
+                if partitions.of(edge.source) == here {
+                    edge.source
+                } else if partitions.of(edge.target) == here {
+                    edge.target
+                } else {
+                    id.as_ref().map_or(edge.source, |id| hasher.edge_id(id))
+                }
+            }
+            other => panic!("{other:?}"),
         }
     }
 
@@ -327,7 +366,7 @@ mod tests {
         let mut writer = SegmentWriter::new(objects.clone(), "g", "load-1", partitions, hasher, 20_000);
         let mut edges = 0;
         for i in 0..500 {
-            writer.push(vertex(hasher, &format!("v{i}"))).unwrap();
+            writer.push(&vertex(hasher, &format!("v{i}"))).unwrap();
             let edge = Edge {
                 sid: Sid(i),
                 source: hasher.gui(&format!("v{i}")),
@@ -344,8 +383,8 @@ mod tests {
             homes.dedup();
             edges += homes.len();
             let properties = vec![(Token(9), Value::Int(5))];
-            writer.push(Mutation::CreateEdge { edge, id: Some(id), properties }).unwrap();
-            writer.push(Mutation::SetEdgeProperty { edge, key: Token(9), value: Value::Int(6) }).unwrap();
+            writer.push(&Mutation::CreateEdge { edge, id: Some(id), properties }).unwrap();
+            writer.push(&Mutation::SetEdgeProperty { edge, key: Token(9), value: Value::Int(6) }).unwrap();
         }
         let written = writer.finish().unwrap();
         assert!(written.len() > 8, "the budget asks for several segments each");
@@ -388,7 +427,7 @@ mod tests {
         let objects = Objects::memory().unwrap();
         let hasher = GuiHasher::default();
         let mut writer = SegmentWriter::new(objects.clone(), "g", "l", PartitionCount::ONE, hasher, 1 << 20);
-        (0..100).for_each(|i| writer.push(vertex(hasher, &format!("v{i}"))).unwrap());
+        (0..100).for_each(|i| writer.push(&vertex(hasher, &format!("v{i}"))).unwrap());
         let written = writer.finish().unwrap();
         let good = objects.get(&written[0].object).unwrap();
         let read_all = |bytes: Vec<u8>| {

@@ -6,9 +6,10 @@
 //! file that was cut short, even between two blocks, is an error, never a smaller load. The byte table is
 //! `docs/formats/segment.md`.
 
+use crate::Error;
 use crate::frame::{self, FrameReader};
-use crate::proto::{self, SegmentBlock, SegmentFooter, SegmentFrame, segment_frame::Kind};
-use crate::{Error, mutation};
+use crate::mutation::{self, bytes, bytes::Cursor};
+use crate::proto::{self, SegmentFooter, SegmentFrame, segment_frame::Kind};
 use prost::Message;
 use std::io::{Read, Write};
 use tidegraph_types::{Mutation, PartitionCount, PartitionId};
@@ -23,6 +24,11 @@ pub const FORMAT: u32 = 1;
 const BLOCK_BYTES: usize = 256 << 10;
 
 const WHAT: &str = "segment";
+
+/// Field of `SegmentBlock`.
+const MUTATIONS: u8 = 1;
+/// The first byte of a `SegmentFrame` that is a block.
+const BLOCK_TAG: u8 = 2 << 3 | 2;
 
 /// What a segment is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,8 +47,8 @@ pub struct SegmentHeader {
 #[derive(Debug)]
 pub struct SegmentWriter<W> {
     inner: W,
-    block: SegmentBlock,
-    block_bytes: usize,
+    /// The content of a [`proto::SegmentBlock`] so far.
+    block: Vec<u8>,
     footer: SegmentFooter,
     written: u64,
     buffer: Vec<u8>,
@@ -53,8 +59,7 @@ impl<W: Write> SegmentWriter<W> {
     pub fn create(inner: W, header: &SegmentHeader) -> Result<Self, Error> {
         let mut writer = Self {
             inner,
-            block: SegmentBlock::default(),
-            block_bytes: 0,
+            block: Vec::new(),
             footer: SegmentFooter::default(),
             written: 0,
             buffer: MAGIC.to_vec(),
@@ -71,11 +76,27 @@ impl<W: Write> SegmentWriter<W> {
 
     /// Adds one mutation after those that are there.
     pub fn push(&mut self, mutation: &Mutation) -> Result<(), Error> {
-        let message = mutation::encode(mutation)?;
-        self.block_bytes += message.encoded_len();
-        self.block.mutations.push(message);
+        let start = self.block.len();
+        let added = bytes::put_nested(&mut self.block, MUTATIONS, |out| bytes::append(out, mutation));
+        if added.is_err() {
+            self.block.truncate(start);
+        }
+        added?;
+        self.pushed()
+    }
+
+    /// Adds the bytes of one mutation, as [`bytes::append`] made them.
+    pub fn push_bytes(&mut self, mutation: &[u8]) -> Result<(), Error> {
+        bytes::put_nested(&mut self.block, MUTATIONS, |out| {
+            out.extend_from_slice(mutation);
+            Ok::<(), Error>(())
+        })?;
+        self.pushed()
+    }
+
+    fn pushed(&mut self) -> Result<(), Error> {
         self.footer.mutations += 1;
-        if self.block_bytes >= BLOCK_BYTES { self.flush_block() } else { Ok(()) }
+        if self.block.len() >= BLOCK_BYTES { self.flush_block() } else { Ok(()) }
     }
 
     /// Writes what is left and the footer; gives the target back together with the number of bytes of the file.
@@ -87,18 +108,28 @@ impl<W: Write> SegmentWriter<W> {
     }
 
     fn flush_block(&mut self) -> Result<(), Error> {
-        if self.block.mutations.is_empty() {
+        if self.block.is_empty() {
             return Ok(());
         }
         self.footer.blocks += 1;
-        self.block_bytes = 0;
         let block = std::mem::take(&mut self.block);
-        self.write(Kind::Block(block))
+        frame::write_frame_with(&mut self.buffer, |out| {
+            out.push(BLOCK_TAG);
+            bytes::put_varint(out, block.len() as u64);
+            out.extend_from_slice(&block);
+        })?;
+        self.block = block;
+        self.block.clear();
+        self.write_buffer()
     }
 
     fn write(&mut self, kind: Kind) -> Result<(), Error> {
         let message = SegmentFrame { kind: Some(kind) };
         frame::write_frame(&mut self.buffer, &message.encode_to_vec())?;
+        self.write_buffer()
+    }
+
+    fn write_buffer(&mut self) -> Result<(), Error> {
         self.inner.write_all(&self.buffer).map_err(|source| Error::Io { offset: self.written, source })?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
@@ -147,13 +178,23 @@ impl<R: Read> SegmentReader<R> {
         if self.done {
             return Ok(None);
         }
-        match next(&mut self.frames)? {
-            Some(Kind::Block(block)) => {
+        let Some(payload) = self.frames.next_frame()? else {
+            let offset = self.frames.offset();
+            return Err(Error::Truncated { offset, found: 0, expected: frame::HEADER_BYTES as u64 });
+        };
+        if let Some(block) = block_of(payload) {
+            let mutations = block?;
+            self.read.blocks += 1;
+            self.read.mutations += mutations.len() as u64;
+            return Ok(Some(mutations));
+        }
+        match kind_of(payload)? {
+            Kind::Block(block) => {
                 self.read.blocks += 1;
                 self.read.mutations += block.mutations.len() as u64;
                 Ok(Some(mutation::decode_all(block.mutations)?))
             }
-            Some(Kind::Footer(footer)) => {
+            Kind::Footer(footer) => {
                 check("blocks of the segment", footer.blocks, self.read.blocks)?;
                 check("mutations of the segment", footer.mutations, self.read.mutations)?;
                 if next(&mut self.frames)?.is_some() {
@@ -165,19 +206,32 @@ impl<R: Read> SegmentReader<R> {
                 self.done = true;
                 Ok(None)
             }
-            Some(Kind::Header(_)) => Err(wrong("it has a second header".into())),
-            None => {
-                let offset = self.frames.offset();
-                Err(Error::Truncated { offset, found: 0, expected: frame::HEADER_BYTES as u64 })
-            }
+            Kind::Header(_) => Err(wrong("it has a second header".into())),
         }
     }
 }
 
 fn next<R: Read>(frames: &mut FrameReader<R>) -> Result<Option<Kind>, Error> {
-    let Some(payload) = frames.next_frame()? else { return Ok(None) };
-    let kind = SegmentFrame::decode(payload)?.kind;
-    kind.map(Some).ok_or(Error::UnknownKind { message: "SegmentFrame" })
+    frames.next_frame()?.map(kind_of).transpose()
+}
+
+fn kind_of(payload: &[u8]) -> Result<Kind, Error> {
+    SegmentFrame::decode(payload)?.kind.ok_or(Error::UnknownKind { message: "SegmentFrame" })
+}
+
+/// The mutations of a frame that is a block in its usual form: nothing but mutations in it. Else `None`.
+fn block_of(payload: &[u8]) -> Option<Result<Vec<Mutation>, Error>> {
+    let mut frame = Cursor(payload.strip_prefix(&[BLOCK_TAG])?);
+    let mut block = Cursor(frame.bytes().filter(|_| frame.0.is_empty())?);
+    let mut mutations = Vec::new();
+    while !block.0.is_empty() {
+        block.0 = block.0.strip_prefix(&[MUTATIONS << 3 | 2])?;
+        match bytes::from_bytes(block.bytes()?) {
+            Ok(mutation) => mutations.push(mutation),
+            Err(error) => return Some(Err(error)),
+        }
+    }
+    Some(Ok(mutations))
 }
 
 fn decode_header(header: proto::SegmentHeader) -> Result<SegmentHeader, Error> {

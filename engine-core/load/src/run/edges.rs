@@ -141,7 +141,7 @@ impl Load<'_> {
         let sid = Sid(self.sid()?);
         let edge = Edge { sid, source: row.source, target: row.target, label: row.label };
         self.edges += 1;
-        self.writer.push(Mutation::CreateEdge { edge, id: row.id, properties: row.properties })?;
+        self.writer.push(&Mutation::CreateEdge { edge, id: row.id, properties: row.properties })?;
         Ok(edge)
     }
 
@@ -181,7 +181,7 @@ impl Load<'_> {
             }
         }
         for (key, value) in &writes {
-            self.writer.push(Mutation::SetEdgeProperty { edge, key: *key, value: value.clone() })?;
+            self.writer.push(&Mutation::SetEdgeProperty { edge, key: *key, value: value.clone() })?;
         }
         Ok(writes)
     }

@@ -87,7 +87,7 @@ impl Load<'_> {
                 continue;
             }
             self.ids.insert(id, gui);
-            self.writer.push(Mutation::AddException { id: id.clone(), gui })?;
+            self.writer.push(&Mutation::AddException { id: id.clone(), gui })?;
             return Ok(gui);
         }
         Err(Error::Internal("no free GUI"))
@@ -111,7 +111,7 @@ impl Load<'_> {
         if new && labels.is_empty() && !self.opencypher(file) {
             labels = self.intern(&[Str::new_static(DEFAULT_LABEL)])?;
         }
-        self.writer.push(Mutation::CreateVertex { gui, id: row.id, labels, properties })
+        self.writer.push(&Mutation::CreateVertex { gui, id: row.id, labels, properties })
     }
 
     fn merge_vertices(&mut self, file: usize, rows: Vec<(VertexRow, Gui, bool)>) -> Result<(), Stop> {

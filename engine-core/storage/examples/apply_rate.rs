@@ -1,7 +1,7 @@
 //! How fast loads are applied, by what they hold: elements and property values for each second of processor time of the
 //! one thread that applies them, with copying beside it in the same run.
 //!
-//! `cargo run --release -p tidegraph-storage --example load_rate [VERTICES]` (default 300,000). Linux only: processor
+//! `cargo run --release -p tidegraph-storage --example apply_rate [VERTICES]` (default 300,000). Linux only: processor
 //! time, which a busy machine does not change much, comes from `/proc/thread-self/schedstat`.
 
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! Mutations: engine type ↔ message.
+//! Mutations: engine type ↔ message, and ↔ bytes where there are millions ([`bytes`]).
+
+pub mod bytes;
 
 use crate::proto::{self, mutation::Kind};
 use crate::{Error, value};
