@@ -221,6 +221,50 @@ fn a_missing_file_is_noticed() {
 }
 
 #[test]
+fn a_record_of_a_newer_release_stops_the_reader() {
+    // Field 31 of a record, of a mutation and of a value: kinds that are not known yet.
+    let unknown = [0xfa, 0x01, 0x00];
+    let within = |field: u8, bytes: &[u8]| [&[field << 3 | 2, bytes.len() as u8][..], bytes].concat();
+    let value = within(5, &within(2, &within(3, &unknown)));
+    let bodies = [
+        ("LogBody", unknown.to_vec()),
+        ("Mutation", within(1, &within(1, &unknown))),
+        ("Value", within(1, &within(1, &value))),
+    ];
+    for (message, body) in bodies {
+        let disk = FaultyDisk::new(1);
+        let mut log = open(&disk, 64 << 20).unwrap();
+        log.append(&[commit(1, 1, "a")]).unwrap();
+        drop(log);
+        let whole = disk.contents(&file(1)).unwrap();
+        let mut bytes = whole.clone();
+        tidegraph_wire::frame::write_frame_with(&mut bytes, |out| {
+            out.extend(0_u16.to_le_bytes());
+            [1, 2, whole.len() as u64].iter().for_each(|number: &u64| out.extend(number.to_le_bytes()));
+            out.extend(&body);
+        })
+        .unwrap();
+        disk.put(&file(1), &bytes);
+        // It is whole, so it is not cut; but nobody goes past it.
+        let mut log = open(&disk, 64 << 20).unwrap();
+        assert_eq!(log.tail().unwrap().version, Version(2));
+        assert_eq!(log.recovery(), Recovery::default());
+        let mut records = log.read_from(Version(1)).unwrap();
+        assert_eq!(records.next().unwrap().unwrap(), commit(1, 1, "a"));
+        let error = records.next().unwrap().unwrap_err();
+        assert!(matches!(error, Error::Newer { version: Version(2), .. }), "{error}");
+        let text = error.to_string();
+        let place = format!("at byte {}", whole.len());
+        for part in ["record of version 2 in log file", place.as_str(), message, "newer version"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(records.next().is_none());
+        drop(records);
+        assert_eq!(disk.contents(&file(1)).unwrap(), bytes);
+    }
+}
+
+#[test]
 fn another_format_or_shard_is_refused() {
     let disk = FaultyDisk::new(1);
     open(&disk, 1000).unwrap().append(&[commit(1, 1, "a")]).unwrap();

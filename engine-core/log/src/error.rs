@@ -31,6 +31,21 @@ pub enum Error {
         /// What is wrong there.
         reason: String,
     },
+    /// A whole record that says something this version does not know. Nobody may go past it: what it says would be lost.
+    #[error(
+        "record of version {version} in log file {} at byte {offset} cannot be applied: {source}",
+        file.display()
+    )]
+    Newer {
+        /// Version of the record.
+        version: Version,
+        /// The file that it stands in.
+        file: PathBuf,
+        /// Where in the file.
+        offset: u64,
+        /// What is not known.
+        source: tidegraph_wire::Error,
+    },
     /// A record that does not follow the last one. A defect of the caller; nothing was written.
     #[error("record of version {version} and epoch {epoch} in shard {shard} cannot follow {tail}")]
     OutOfOrder {
@@ -70,7 +85,7 @@ impl Error {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Full(_) | Self::Io(_) | Self::Poisoned { .. } | Self::InUse(_) => ErrorCode::Unavailable,
-            Self::Corrupt { .. } => ErrorCode::Corrupt,
+            Self::Corrupt { .. } | Self::Newer { .. } => ErrorCode::Corrupt,
             Self::Encode { source, .. } => match source {
                 tidegraph_wire::Error::TooLong { .. } => ErrorCode::QueryLimitExceeded,
                 other => other.code(),

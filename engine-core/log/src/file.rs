@@ -350,6 +350,9 @@ impl Scan<'_> {
         let Prefix { shard, epoch, version, .. } = prefix;
         match record::decode_body(&payload[PREFIX_BYTES..]) {
             Ok(body) => Ok(Some(Some(Record { shard, epoch, version, body }))),
+            Err(source @ tidegraph_wire::Error::UnknownKind { .. }) => {
+                Err(Error::Newer { version, file: file.path.clone(), offset, source })
+            }
             Err(error) => Err(self.corrupt(&file.path, offset, error)),
         }
     }
