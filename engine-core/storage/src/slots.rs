@@ -9,14 +9,20 @@
 use crate::arena::Limbo;
 use crate::virtual_array::{VirtualArray, ZeroValid};
 use crossbeam_epoch::Guard;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use tidegraph_types::Version;
 
 /// Most records of one kind in a partition.
-const MOST: usize = 1 << 28;
+pub(crate) const MOST: usize = 1 << 28;
+/// Records that share a note of their newest change: what a checkpoint writes or leaves out together.
+pub(crate) const GROUP: u32 = 128;
 
 /// The records. See the module.
 pub(crate) struct Slots<T> {
     records: VirtualArray<T>,
+    /// Version of the newest change of each group.
+    modified: VirtualArray<AtomicU64>,
     end: AtomicU32,
 }
 
@@ -24,12 +30,18 @@ pub(crate) struct Slots<T> {
 #[derive(Debug, Default)]
 pub(crate) struct FreeSlots {
     free: Vec<u32>,
+    /// Slots that a checkpoint left out.
+    holes: Vec<Range<u32>>,
     limbo: Limbo<u32>,
 }
 
 impl<T: ZeroValid> Default for Slots<T> {
     fn default() -> Self {
-        Self { records: VirtualArray::new(MOST), end: AtomicU32::new(0) }
+        Self {
+            records: VirtualArray::new(MOST),
+            modified: VirtualArray::new(MOST / GROUP as usize),
+            end: AtomicU32::new(0),
+        }
     }
 }
 
@@ -42,7 +54,22 @@ impl<T: ZeroValid> Slots<T> {
 
     /// Bytes of the records themselves (what they hold elsewhere is not in it).
     pub fn bytes(&self) -> usize {
-        self.end() as usize * size_of::<T>()
+        self.end() as usize * size_of::<T>() + self.groups() as usize * size_of::<AtomicU64>()
+    }
+
+    /// How many groups there are.
+    pub fn groups(&self) -> u32 {
+        self.end().div_ceil(GROUP)
+    }
+
+    /// Notes that what readers see of a record changes with a version.
+    pub fn modify(&self, slot: u32, version: Version) {
+        self.modified.get((slot / GROUP) as usize).store(version.0, Ordering::Release);
+    }
+
+    /// Version of the newest change of a group.
+    pub fn modified(&self, group: u32) -> Version {
+        Version(self.modified.get(group as usize).load(Ordering::Acquire))
     }
 
     #[inline]
@@ -63,14 +90,29 @@ impl<T: ZeroValid> Slots<T> {
         while let Some(slots) = free.limbo.pop() {
             free.free.extend(slots);
         }
-        if let Some(slot) = free.free.pop() {
+        if let Some(slot) = free.free.pop().or_else(|| free.pop_hole()) {
             return slot;
         }
-        self.records.reserve().unwrap_or_else(|error| panic!("no record can be made: {error}"));
+        let reserved = self.records.reserve().and_then(|()| self.modified.reserve());
+        reserved.unwrap_or_else(|error| panic!("no record can be made: {error}"));
         let slot = self.end.load(Ordering::Relaxed);
         assert!((slot as usize) < self.records.capacity(), "no room for more than {slot} records");
         self.end.store(slot + 1, Ordering::Release);
         slot
+    }
+
+    /// Takes a slot that a checkpoint names, higher than all that are in use; false if there is no room for so many.
+    pub fn claim(&self, slot: u32, free: &mut FreeSlots) -> bool {
+        let end = self.end.load(Ordering::Relaxed);
+        let reserved = self.records.reserve().and_then(|()| self.modified.reserve());
+        if reserved.is_err() || slot < end || slot as usize >= self.records.capacity() {
+            return false;
+        }
+        if slot > end {
+            free.holes.push(end..slot);
+        }
+        self.end.store(slot + 1, Ordering::Release);
+        true
     }
 
     /// Gives a slot back that no index names any more.
@@ -82,7 +124,17 @@ impl<T: ZeroValid> Slots<T> {
 impl FreeSlots {
     /// Bytes of the lists.
     pub fn bytes(&self) -> usize {
-        self.free.capacity() * 4
+        self.free.capacity() * 4 + self.holes.capacity() * size_of::<Range<u32>>()
+    }
+
+    fn pop_hole(&mut self) -> Option<u32> {
+        let hole = self.holes.last_mut()?;
+        let slot = hole.start;
+        hole.start += 1;
+        if hole.start == hole.end {
+            self.holes.pop();
+        }
+        Some(slot)
     }
 
     /// Lets what was given back so far become free when the readers of now are gone.
@@ -96,6 +148,20 @@ mod tests {
     use super::*;
     use crossbeam_epoch::pin;
     use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn slots_that_were_left_out_are_used_first() {
+        let (slots, mut free) = (Slots::<AtomicU64>::default(), FreeSlots::default());
+        assert!(slots.claim(1, &mut free) && slots.claim(4, &mut free) && slots.claim(5, &mut free));
+        assert!(
+            !slots.claim(5, &mut free) && !slots.claim(2, &mut free) && !slots.claim(u32::MAX, &mut free)
+        );
+        slots.modify(4, Version(9));
+        assert_eq!((slots.groups(), slots.modified(0)), (1, Version(9)));
+        let mut taken: Vec<u32> = (0..5).map(|_| slots.take(&mut free)).collect();
+        taken.sort_unstable();
+        assert_eq!(taken, [0, 2, 3, 6, 7]);
+    }
 
     #[test]
     fn a_slot_is_free_again_only_when_its_readers_are_gone() {

@@ -1,4 +1,4 @@
-//! Checkpoints: the golden file of format 1, damage of every kind, attempts that broke off, hubs.
+//! Checkpoints: the golden file of format 2, damage of every kind, attempts that broke off, hubs.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -121,63 +121,68 @@ fn check_sample(store: &Store) {
             "12 Single Double(-0.1)"
         ]
     );
-    let mut edges = Vec::new();
-    store.resolve_edges(at, &["e-1".into(), "e-2".into()], &mut edges).unwrap();
-    assert_eq!(edges, [Some(edge(1, "ada", "london")), None]);
-    assert_eq!((store.statistics().vertices, store.statistics().edges), (3, 2));
-    assert_eq!(store.exceptions(), [("other".into(), Gui(99))]);
+    check_elements(store, at, 3);
+}
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contracts/golden/checkpoint-v2");
+
+/// Two checkpoints: of the sample, and a newer one that builds upon it.
+fn write_two(objects: &Objects) -> Store {
+    let store = sample();
+    store.checkpoint(Version(41), objects, "c", meta()).unwrap();
+    store.apply(Version(42), &[vertex("late", &[1], &[])]);
+    store.publish(Version(42));
+    store.checkpoint(Version(42), objects, "c", meta()).unwrap();
+    store
+}
+
+fn two() -> Objects {
+    let objects = Objects::memory().unwrap();
+    write_two(&objects);
+    objects
+}
+
+fn check_both(store: &Store) {
+    let at = At { version: Version(42), epoch: Epoch(0) };
+    check_elements(store, at, 4);
+    let mut rows = VertexRows::default();
+    let read = VertexRead { ids: true, labels: true, properties: Projection::All };
+    store.vertices(at, &read, &[gui("late")], &mut rows).unwrap();
+    assert_eq!((&rows.ids[..], rows.labels_of(0)), (&["late".into()][..], &[Token(1)][..]));
 }
 
 #[test]
-fn golden_checkpoint_of_format_1_is_read() {
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contracts/golden/checkpoint-v1");
+fn golden_checkpoints_of_format_2_are_read() {
     if std::env::var_os("TIDEGRAPH_WRITE_GOLDEN").is_some() {
-        let objects = Objects::local(golden.as_ref()).unwrap();
-        sample().checkpoint(Version(41), &objects, "c", meta()).unwrap();
+        write_two(&Objects::local(GOLDEN.as_ref()).unwrap());
     }
-    let objects = Objects::local(golden.as_ref()).unwrap();
+    let objects = Objects::local(GOLDEN.as_ref()).unwrap();
     let restored = restore_newest(&config(), &objects, "c").unwrap().unwrap();
-    check_sample(&restored.store);
+    check_both(&restored.store);
     let Manifest { graph, version, epoch, next_sid, tokens, .. } = restored.manifest;
-    assert_eq!((version, graph.as_str()), (Version(41), "people"));
+    assert_eq!((version, graph.as_str()), (Version(42), "people"));
     assert_eq!((epoch, next_sid, tokens), (meta().epoch, meta().next_sid, meta().tokens));
 }
 
 #[test]
-fn the_bytes_of_format_1_do_not_change() {
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contracts/golden/checkpoint-v1");
-    let golden = Objects::local(golden.as_ref()).unwrap();
-    let objects = Objects::memory().unwrap();
-    sample().checkpoint(Version(41), &objects, "c", meta()).unwrap();
-    for object in objects.list("c/").unwrap() {
+fn the_bytes_of_format_2_do_not_change() {
+    let golden = Objects::local(GOLDEN.as_ref()).unwrap();
+    let objects = two();
+    let ours = objects.list("c/").unwrap();
+    assert_eq!(ours.len(), 6);
+    for object in ours {
         let (ours, theirs) = (objects.get(&object.path).unwrap(), golden.get(&object.path).unwrap());
         assert_eq!(ours, theirs, "{}", object.path);
     }
 }
 
-/// Two checkpoints: of the sample, and one that is newer.
-fn two() -> Objects {
-    let objects = Objects::memory().unwrap();
-    let store = sample();
-    store.checkpoint(Version(41), &objects, "c", meta()).unwrap();
-    store.apply(Version(42), &[vertex("late", &[1], &[])]);
-    store.publish(Version(42));
-    store.checkpoint(Version(42), &objects, "c", meta()).unwrap();
-    objects
-}
-
 #[test]
 fn every_flipped_bit_and_every_truncation_is_found() {
     let objects = two();
-    let newest: Vec<String> = objects
-        .list("c/")
-        .unwrap()
-        .into_iter()
-        .map(|object| object.path)
-        .filter(|path| path.contains("0042-"))
-        .collect();
-    assert_eq!(newest.len(), 3);
-    for object in &newest {
+    let listed: Vec<String> = objects.list("c/").unwrap().into_iter().map(|object| object.path).collect();
+    let mut outcomes = [0; 3];
+    for object in &listed {
+        let newest = object.contains("0042-");
         let whole = objects.get(object).unwrap();
         let mut damaged = Vec::new();
         for at in 0..whole.len() {
@@ -189,21 +194,156 @@ fn every_flipped_bit_and_every_truncation_is_found() {
         damaged.push([&whole[..], b"x"].concat());
         for bytes in damaged {
             objects.put(object, bytes.clone()).unwrap();
-            let restored = restore_newest(&config(), &objects, "c").unwrap().unwrap();
-            assert_eq!(restored.manifest.version, Version(41), "the one before is used");
-            check_sample(&restored.store);
-            let [refused] = &restored.refused[..] else { panic!("{:?}", restored.refused) };
-            assert!(refused.manifest.contains("0042-"));
-            assert_eq!(refused.error.code(), ErrorCode::Corrupt);
-            if let Error::Damaged { object: named, offset, .. } = &refused.error {
-                assert_eq!(named, object);
-                assert!(*offset <= whole.len() as u64);
-                assert!(refused.error.to_string().contains(&format!("at byte {offset}")));
+            let (refused, outcome) = match restore_newest(&config(), &objects, "c") {
+                Ok(Some(restored)) if restored.manifest.version == Version(42) => {
+                    // What no chunk of the newer one needs.
+                    assert!(!newest);
+                    check_both(&restored.store);
+                    (None, 0)
+                }
+                Ok(Some(restored)) => {
+                    assert!(newest, "{object} is in both");
+                    check_sample(&restored.store);
+                    let [refused] = &restored.refused[..] else { panic!("{:?}", restored.refused) };
+                    assert!(refused.manifest.contains("0042-"));
+                    (restored.refused.into_iter().next().map(|refused| refused.error), 1)
+                }
+                Ok(None) => panic!("there are checkpoints"),
+                // An object that both use.
+                Err(error) => {
+                    assert!(!newest);
+                    (Some(error), 2)
+                }
+            };
+            outcomes[outcome] += 1;
+            if let Some(error) = refused {
+                assert_eq!(error.code(), ErrorCode::Corrupt);
+                assert!(error.to_string().contains(object.as_str()), "{object}: {error}");
+                if let Error::Damaged { offset, .. } = error {
+                    assert!(offset <= whole.len() as u64);
+                    assert!(error.to_string().contains(&format!("at byte {offset}")));
+                }
             }
         }
         objects.put(object, whole).unwrap();
     }
+    assert!(outcomes.iter().all(|count| *count > 100), "{outcomes:?}");
     assert_eq!(restore_newest(&config(), &objects, "c").unwrap().unwrap().manifest.version, Version(42));
+}
+
+/// Bytes of the objects with chunks that a checkpoint wrote itself, and how many older ones it uses.
+fn own_bytes(manifest: &Manifest) -> (u64, usize) {
+    let own = manifest.partitions.iter().map(|partition| partition.objects[0].bytes).sum();
+    (own, manifest.partitions.iter().map(|partition| partition.objects.len() - 1).sum())
+}
+
+/// A graph of many vertices, each with a property and two edges.
+fn ring(vertices: u64) -> Store {
+    let store = Store::new(config());
+    let id = |n: u64| format!("v{}", n % vertices);
+    let all = (0..vertices).map(|n| vertex(&id(n), &[1], &[(4, Cardinality::Single, Value::Long(n as i64))]));
+    store.apply(Version(1), &all.collect::<Vec<_>>());
+    let edges = (0..vertices * 2).map(|n| Mutation::CreateEdge {
+        edge: edge(n + 1, &id(n / 2), &id(n / 2 + 1 + n % 2)),
+        id: (n % 5 == 0).then(|| format!("e{n}").into()),
+        properties: vec![],
+    });
+    store.apply(Version(1), &edges.collect::<Vec<_>>());
+    store.publish(Version(1));
+    store
+}
+
+fn set_property(id: &str, value: i64) -> Mutation {
+    let write = PropertyWrite { key: Token(4), cardinality: Cardinality::Single, value: Value::Long(value) };
+    Mutation::SetVertexProperty { gui: gui(id), write }
+}
+
+fn value_of(store: &Store, id: &str) -> Option<Value> {
+    let at = At { version: store.published(), epoch: Epoch(0) };
+    let read = VertexRead { ids: false, labels: false, properties: Projection::All };
+    let mut rows = VertexRows::default();
+    store.vertices(at, &read, &[gui(id)], &mut rows).unwrap();
+    rows.cells_of(0).iter().map(|cell| cell.value.clone()).next()
+}
+
+fn check_elements(store: &Store, at: At, vertices: u64) {
+    let mut edges = Vec::new();
+    store.resolve_edges(at, &["e-1".into(), "e-2".into()], &mut edges).unwrap();
+    assert_eq!(edges, [Some(edge(1, "ada", "london")), None]);
+    assert_eq!((store.statistics().vertices, store.statistics().edges), (vertices, 2));
+    assert_eq!(store.exceptions(), [("other".into(), Gui(99))]);
+}
+
+#[test]
+fn only_what_changed_is_written_also_after_a_restart() {
+    let (objects, store) = (Objects::memory().unwrap(), ring(20_000));
+    let (whole, older) = own_bytes(&store.checkpoint(Version(1), &objects, "c", meta()).unwrap());
+    assert_eq!(older, 0);
+    let same = store.checkpoint(Version(1), &objects, "c", meta()).unwrap();
+    let (nothing, older) = own_bytes(&same);
+    assert!(nothing < whole / 20 && older == 2, "{nothing} of {whole}");
+    store.apply(Version(2), &[set_property("v7", -7)]);
+    store.publish(Version(2));
+    let (little, older) = own_bytes(&store.checkpoint(Version(2), &objects, "c", meta()).unwrap());
+    assert!(little > nothing && little < whole / 10 && older == 2, "{little} of {whole}");
+    // A start in between changes nothing about that.
+    let mut store = restore_newest(&config(), &objects, "c").unwrap().unwrap().store;
+    for version in 3..6 {
+        let late = format!("late{version}");
+        let edge = edge(100_000 + version, &late, "v9");
+        store.apply(
+            Version(version),
+            &[
+                set_property("v7", -(version as i64)),
+                vertex(&late, &[1], &[]),
+                Mutation::CreateEdge { edge, id: Some(late.as_str().into()), properties: vec![] },
+            ],
+        );
+        store.publish(Version(version));
+        let manifest = store.checkpoint(Version(version), &objects, "c", meta()).unwrap();
+        let (little, older) = own_bytes(&manifest);
+        assert!(little < whole / 5 && older >= 2, "{little} of {whole}");
+        prune(&objects, "c", 1).unwrap();
+        let restored = restore_newest(&config(), &objects, "c").unwrap().unwrap();
+        assert_eq!((&restored.manifest, restored.refused.len()), (&manifest, 0));
+        assert_eq!(restored.store.statistics(), store.statistics());
+        assert_eq!(value_of(&restored.store, "v7"), Some(Value::Long(-(version as i64))));
+        assert_eq!(value_of(&restored.store, "v8"), Some(Value::Long(8)));
+        let at = At { version: Version(version), epoch: Epoch(0) };
+        let mut edges = Vec::new();
+        restored.store.resolve_edges(at, &[late.as_str().into(), "e5".into()], &mut edges).unwrap();
+        assert!(edges.iter().all(Option::is_some), "{edges:?}");
+        store = restored.store;
+    }
+    // In another place everything is written.
+    let elsewhere = Objects::memory().unwrap();
+    let (all, older) = own_bytes(&store.checkpoint(Version(5), &elsewhere, "c", meta()).unwrap());
+    assert!(all > whole * 9 / 10 && older == 0, "{all} of {whole}");
+}
+
+#[test]
+fn old_objects_do_not_pile_up() {
+    let vertices = 20_000;
+    let (objects, store) = (Objects::memory().unwrap(), ring(vertices));
+    let (whole, _) = own_bytes(&store.checkpoint(Version(1), &objects, "c", meta()).unwrap());
+    for version in 2..60 {
+        // Another part of the graph each time.
+        let first = version * 997;
+        let changes =
+            (first..first + 300).map(|n| set_property(&format!("v{}", n % vertices), version as i64));
+        store.apply(Version(version), &changes.collect::<Vec<_>>());
+        store.publish(Version(version));
+        let manifest = store.checkpoint(Version(version), &objects, "c", meta()).unwrap();
+        prune(&objects, "c", 1).unwrap();
+        assert!(manifest.partitions.iter().all(|partition| partition.objects.len() <= 16));
+        let stored: u64 = objects.list("c/").unwrap().iter().map(|object| object.bytes).sum();
+        assert!(stored < whole * 5 / 2, "{stored} bytes are kept for a graph of {whole}");
+    }
+    let restored = restore_newest(&config(), &objects, "c").unwrap().unwrap().store;
+    for n in (0..vertices).step_by(777) {
+        let id = format!("v{n}");
+        assert_eq!(value_of(&restored, &id), value_of(&store, &id));
+    }
 }
 
 #[test]
@@ -211,26 +351,29 @@ fn a_missing_object_refuses_its_checkpoint() {
     let objects = two();
     let manifest = Manifest::latest(&objects, "c").unwrap().unwrap();
     assert_eq!(manifest.version, Version(42));
-    objects.delete(&manifest.partitions[1].object).unwrap();
+    let missing = &manifest.partitions[1].objects[0].path;
+    objects.delete(missing).unwrap();
     let restored = restore_newest(&config(), &objects, "c").unwrap().unwrap();
     assert_eq!(restored.manifest.version, Version(41));
     assert!(restored.refused[0].error.to_string().contains("partition-00001"), "{:?}", restored.refused);
     // And when nothing is left, that is an error, not an empty graph.
-    objects.delete(&restored.manifest.partitions[0].object).unwrap();
+    objects.delete(&restored.manifest.partitions[0].objects[0].path).unwrap();
     assert!(restore_newest(&config(), &objects, "c").is_err());
     assert!(restore_newest(&config(), &objects, "elsewhere").unwrap().is_none());
 }
 
 #[test]
-fn a_newer_format_is_named() {
+fn another_format_is_named() {
     let objects = two();
     let manifest = Manifest::latest(&objects, "c").unwrap().unwrap();
     let mut bytes = objects.get(&manifest.object).unwrap().to_vec();
-    bytes[7] = 2;
-    objects.put(&manifest.object, bytes).unwrap();
-    let restored = restore_newest(&config(), &objects, "c").unwrap().unwrap();
-    let text = restored.refused[0].error.to_string();
-    assert!(text.contains("has format 2, this release reads 1"), "{text}");
+    for format in [1, 3] {
+        bytes[7] = format;
+        objects.put(&manifest.object, bytes.clone()).unwrap();
+        let restored = restore_newest(&config(), &objects, "c").unwrap().unwrap();
+        let text = restored.refused[0].error.to_string();
+        assert!(text.contains(&format!("has format {format}, this release reads 2")), "{text}");
+    }
 }
 
 #[test]
@@ -239,9 +382,12 @@ fn prune_keeps_the_newest_and_removes_leftovers() {
     objects.put("c/data-00000000000000000040-000000/partition-00000", "left over").unwrap();
     objects.put("c/data-00000000000000000043-000000/partition-00000", "under way").unwrap();
     assert_eq!(prune(&objects, "c", 2).unwrap(), 1);
-    assert_eq!(prune(&objects, "c", 1).unwrap(), 3);
+    // The older manifest goes; of its objects, what the newer one uses stays.
+    let manifest = Manifest::latest(&objects, "c").unwrap().unwrap();
+    let (_, older) = own_bytes(&manifest);
+    assert_eq!(prune(&objects, "c", 1).unwrap(), 3 - older);
     let left: Vec<_> = objects.list("c/").unwrap().into_iter().map(|object| object.path).collect();
-    assert_eq!(left.len(), 4, "{left:?}");
+    assert_eq!(left.len(), 4 + older, "{left:?}");
     assert!(restore_newest(&config(), &objects, "c").unwrap().is_some());
     // A damaged manifest is no reason to throw the whole one away.
     objects.put("c/manifest-00000000000000000044-000000", "rubbish").unwrap();

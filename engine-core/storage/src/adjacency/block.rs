@@ -25,7 +25,7 @@ const RUNS: u64 = 2;
 const BEGIN: u64 = 4;
 const TAIL: u64 = 8;
 const SID_BITS: u32 = 56;
-const SID_MASK: u64 = (1 << SID_BITS) - 1;
+pub(super) const SID_MASK: u64 = (1 << SID_BITS) - 1;
 /// Words of an operation.
 const OP_WORDS: usize = 4;
 /// Marks the operation that ends an entry, in the half word beside the label.

@@ -2,7 +2,7 @@
 //!
 //! A list that was empty becomes a single block without a tail, an inline entry, or a hub of full chunks; all of its
 //! entries begin at one version, which the block holds once. A list that has entries is joined with the new ones, as
-//! [`Links::push_all`] does.
+//! adding them one by one would do.
 
 use super::block::{self, Shape};
 use super::draft::Draft;
@@ -97,6 +97,7 @@ impl Links {
     }
 
     /// Adds many entries at a version, in any order. Sorts them.
+    #[cfg(test)]
     pub fn push_all(
         &self,
         turn: &mut Turn,

@@ -43,6 +43,9 @@ const SMALL: usize = 64;
 /// Most spare room for operations.
 const MOST_SLACK: usize = 256;
 
+/// What a block has room for.
+pub(crate) const LARGEST_SID: Sid = Sid(block::SID_MASK);
+
 /// So often the epoch is moved on at most, to get everything free that was retired.
 const EPOCHS: usize = 256;
 

@@ -1,9 +1,10 @@
 //! The manifest: what belongs to a checkpoint, and how to find the newest.
 
-use super::{FORMAT, MANIFEST_MAGIC};
+use super::{FORMAT, MANIFEST_MAGIC, MOST_OLDER};
 use crate::Error;
+use rustc_hash::FxHashSet;
 use std::io::Read;
-use tidegraph_platform::{ObjectError, Objects};
+use tidegraph_platform::{ObjectError, ObjectInfo, Objects};
 use tidegraph_types::{Epoch, Gui, GuiHasher, IndexDefinition, PartitionCount, Str, Token, Version};
 use tidegraph_wire::frame::{self, FrameReader};
 use tidegraph_wire::{Message, mutation, proto};
@@ -35,19 +36,28 @@ pub struct Manifest {
     pub partitions: Vec<ManifestPartition>,
 }
 
-/// The object of one partition.
+/// Where the chunks of one partition are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ManifestPartition {
+    /// The object that was written with the checkpoint, then older ones that are still in use.
+    pub objects: Vec<ManifestObject>,
+    /// Where the directory begins in the first object; it reaches to the end.
+    pub directory_offset: u64,
+    /// CRC-32C of the directory.
+    pub directory_crc32c: u32,
+    /// Vertices in the chunks.
+    pub vertices: u64,
+    /// Out-edges in the chunks.
+    pub edges: u64,
+}
+
+/// An object with chunks of a partition.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ManifestObject {
     /// Its path.
-    pub object: String,
+    pub path: String,
     /// Its size in bytes.
     pub bytes: u64,
-    /// CRC-32C of all of it.
-    pub crc32c: u32,
-    /// Vertices in it.
-    pub vertices: u64,
-    /// Out-edges in it.
-    pub edges: u64,
 }
 
 /// Version and attempt in the name of a manifest or data directory.
@@ -76,11 +86,16 @@ pub(super) fn damaged(object: &str, offset: u64, reason: impl ToString) -> Error
 /// Numbers of all objects of a kind, sorted.
 pub(super) fn numbers(objects: &Objects, prefix: &str, kind: &str) -> Result<Vec<Number>, Error> {
     let listed = objects.list(&format!("{prefix}/")).map_err(object_error(prefix))?;
+    Ok(numbers_in(&listed, prefix, kind))
+}
+
+/// Numbers of the objects of a kind in a listing, sorted.
+pub(super) fn numbers_in(listed: &[ObjectInfo], prefix: &str, kind: &str) -> Vec<Number> {
     let mut numbers: Vec<Number> =
         listed.iter().filter_map(|object| number_in(prefix, kind, &object.path)).collect();
     numbers.sort_unstable();
     numbers.dedup();
-    Ok(numbers)
+    numbers
 }
 
 impl Manifest {
@@ -139,10 +154,19 @@ impl Manifest {
             if partition.partition != expected {
                 return Err(format!("partition {} stands in place {expected}", partition.partition));
             }
+            let own = partition.objects.first().map_or(0, |own| own.bytes);
+            if own < partition.directory_offset || partition.objects.len() > 1 + MOST_OLDER {
+                return Err(format!(
+                    "partition {expected} has {} objects and a directory at {} of {own} bytes",
+                    partition.objects.len(),
+                    partition.directory_offset
+                ));
+            }
+            let objects = partition.objects.into_iter();
             partitions.push(ManifestPartition {
-                object: partition.object,
-                bytes: partition.bytes,
-                crc32c: partition.crc32c,
+                objects: objects.map(|o| ManifestObject { path: o.path, bytes: o.bytes }).collect(),
+                directory_offset: partition.directory_offset,
+                directory_crc32c: partition.directory_crc32c,
                 vertices: partition.vertices,
                 edges: partition.edges,
             });
@@ -153,7 +177,8 @@ impl Manifest {
             partition_count,
             hasher: match message.gui_bits {
                 0 => GuiHasher::default(),
-                bits => GuiHasher::with_bits(bits),
+                bits @ 1..=64 => GuiHasher::with_bits(bits),
+                bits => return Err(format!("hashes of {bits} bits")),
             },
             version: Version(message.version),
             epoch: Epoch(message.epoch),
@@ -187,9 +212,13 @@ impl Manifest {
                 .zip(&self.partitions)
                 .map(|(partition, p)| proto::CheckpointPartition {
                     partition,
-                    object: p.object.clone(),
-                    bytes: p.bytes,
-                    crc32c: p.crc32c,
+                    objects: p
+                        .objects
+                        .iter()
+                        .map(|o| proto::CheckpointObject { path: o.path.clone(), bytes: o.bytes })
+                        .collect(),
+                    directory_offset: p.directory_offset,
+                    directory_crc32c: p.directory_crc32c,
                     vertices: p.vertices,
                     edges: p.edges,
                 })
@@ -203,17 +232,22 @@ impl Manifest {
     }
 }
 
-/// Removes all checkpoints but the newest `keep` whose manifests can be read, and what failed attempts before the
-/// newest of these left behind. Answers how many objects were removed. Keeps at least one.
+/// Removes all checkpoints but the newest `keep` whose manifests can be read, but for the objects that these still use, and
+/// what failed attempts before the newest of these left behind. Answers how many objects were removed. Keeps at least one.
 pub fn prune(objects: &Objects, prefix: &str, keep: usize) -> Result<usize, Error> {
     let mut kept: Vec<Number> = Vec::new();
+    let mut used: FxHashSet<String> = FxHashSet::default();
     let manifests = numbers(objects, prefix, "manifest")?;
     for &number in manifests.iter().rev() {
         if kept.len() >= keep.max(1) {
             break;
         }
         match Manifest::read(objects, &numbered(prefix, "manifest", number)) {
-            Ok(_) => kept.push(number),
+            Ok(manifest) => {
+                kept.push(number);
+                let objects = manifest.partitions.into_iter().flat_map(|partition| partition.objects);
+                used.extend(objects.map(|object| object.path));
+            }
             Err(Error::Damaged { .. } | Error::Format { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -228,7 +262,7 @@ pub fn prune(objects: &Objects, prefix: &str, keep: usize) -> Result<usize, Erro
     }
     for object in objects.list(&format!("{prefix}/data-")).map_err(object_error(prefix))? {
         let Some(number) = number_in(prefix, "data", &object.path) else { continue };
-        if number < newest && !kept.contains(&number) {
+        if number < newest && !used.contains(&object.path) {
             objects.delete(&object.path).map_err(object_error(&object.path))?;
             removed += 1;
         }

@@ -5,30 +5,48 @@
 //! `manifest-VERSION-ATTEMPT`. Numbers are padded, so that the newest manifest sorts last; the attempt grows when a
 //! version is written again, so that no object that a manifest names is ever overwritten.
 //!
-//! Flow of writing: pin the version; for each partition take the lock for a block at a time, encode and upload
-//! without it; put the manifest. A crash before that leaves objects that no manifest names; [`prune`] removes them.
+//! The image of a partition is a set of chunks: pages, groups of nodes, groups of edge ids. The object of a partition holds
+//! those that changed since the checkpoint before, and a directory of all of them: where each lies, in this object or in an
+//! older one, and its checksum.
+//!
+//! Flow of writing: pin the version; partitions in parallel; each looks what changed since the checkpoint before, encodes
+//! that chunk by chunk from under the writer's hands, and uploads; put the manifest. A crash before that leaves objects
+//! that no manifest names; [`prune`] removes them. An older object of which less than half is in use is left behind: what
+//! it still has is written anew.
 //!
 //! Flow of restoring: try manifests from the newest on. A damaged one, or one with a damaged, missing or short object,
-//! is refused with object, offset and reason, and the one before is tried.
+//! is refused with object, offset and reason, and the one before is tried. Partitions are restored in parallel.
 //!
-//! What must never happen: a store made of a damaged checkpoint; a checkpoint that mixes versions.
+//! What must never happen: a store made of a damaged checkpoint; a checkpoint that mixes versions; an object removed that a
+//! manifest names.
 
+mod directory;
 mod manifest;
 mod restore;
 mod write;
 
-pub use manifest::{Manifest, ManifestPartition, prune};
+pub use manifest::{Manifest, ManifestObject, ManifestPartition, prune};
 pub use restore::{Refused, Restored, restore_newest};
 pub(crate) use write::write;
 
 use tidegraph_types::{Epoch, Str, Token};
 
 /// First bytes of the object of a partition.
-pub(crate) const PARTITION_MAGIC: &[u8; 8] = b"TIDECKP\x01";
+pub(crate) const PARTITION_MAGIC: &[u8; 8] = b"TIDECKP\x02";
 /// First bytes of a manifest.
-pub(crate) const MANIFEST_MAGIC: &[u8; 8] = b"TIDEMAN\x01";
-/// The format that this release writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+pub(crate) const MANIFEST_MAGIC: &[u8; 8] = b"TIDEMAN\x02";
+/// The format that this release writes, and the only one that it reads.
+pub const FORMAT: u32 = 2;
+/// Older objects that a partition's chunks may lie in.
+const MOST_OLDER: usize = 15;
+
+/// A checkpoint that later ones may refer to.
+#[derive(Debug)]
+pub(crate) struct Base {
+    manifest: Manifest,
+    /// One for each partition.
+    directories: Vec<directory::Directory>,
+}
 
 /// What a checkpoint keeps besides the data of the store.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -1,16 +1,19 @@
 //! Restoring the newest checkpoint that is whole.
 
+use super::directory::{Directory, Entry, Kind};
 use super::manifest::{damaged, numbered, numbers, object_error};
-use super::{FORMAT, Manifest, ManifestPartition, PARTITION_MAGIC};
-use crate::adjacency::Link;
-use crate::partition::{Open, Tally, content_of, edge_content_of};
+use super::write::in_parallel;
+use super::{Base, FORMAT, Manifest, ManifestPartition, PARTITION_MAGIC};
+use crate::partition::{Rebuild, Rebuilt, Wrong};
 use crate::{Error, Store, StoreConfig};
-use std::io::{BufReader, Read};
+use bytes::Bytes;
+use std::ops::Range;
+use std::sync::Arc;
 use tidegraph_platform::Objects;
-use tidegraph_types::{Edge, Gui, PartitionId, Sid, Str, Token};
-use tidegraph_wire::frame::FrameReader;
-use tidegraph_wire::proto::{CheckpointBlock, VertexImage};
-use tidegraph_wire::{Message, mutation};
+use tidegraph_types::Gui;
+
+/// Chunks that lie together are read together, up to so many bytes.
+const READ_BYTES: u64 = 8 << 20;
 
 /// A store out of a checkpoint.
 #[derive(Debug)]
@@ -75,155 +78,146 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
     let config =
         StoreConfig { partitions: manifest.partition_count, hasher: manifest.hasher, ..config.clone() };
     let store = Store::at(config, manifest.version);
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(manifest.partitions.len());
-    let work = || -> Result<(), Error> {
-        loop {
-            let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let Some(entry) = manifest.partitions.get(number) else { return Ok(()) };
-            let mut tally = Tally::default();
-            let partition = store.partitions()[number].open();
-            Reader { objects, manifest, entry, number, partition, tally: &mut tally }.run()?;
-            store.count(tally);
-        }
+    let partition = |number: usize| {
+        let entry = &manifest.partitions[number];
+        let source = Source { objects, manifest, entry, number };
+        let directory = source.directory()?;
+        let rebuilt = source.rebuild(&directory, Rebuild::new(store.partitions()[number].open()))?;
+        store.count(rebuilt.tally);
+        Ok((directory, rebuilt.left, rebuilt.arrived))
     };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| match worker.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
-    })?;
+    let partitions = in_parallel(manifest.partitions.len(), partition)?;
+    let sum =
+        |part: fn(&(Directory, u64, u64)) -> u64| partitions.iter().map(part).fold(0, u64::wrapping_add);
+    if sum(|partition| partition.1) != sum(|partition| partition.2) {
+        return Err(damaged(&manifest.object, 0, "edges that leave vertices are not those that arrive"));
+    }
     store.add_exceptions(&manifest.exceptions);
     manifest.indexes.iter().for_each(|index| store.define_index(index, manifest.version));
+    let directories = partitions.into_iter().map(|(directory, ..)| directory).collect();
+    store.set_base(Arc::new(Base { manifest: manifest.clone(), directories }));
     Ok(store)
 }
 
-struct Reader<'r> {
+/// Where a partition comes from.
+struct Source<'r> {
     objects: &'r Objects,
     manifest: &'r Manifest,
     entry: &'r ManifestPartition,
     number: usize,
-    partition: Open<'r>,
-    tally: &'r mut Tally,
 }
 
-/// Sums up what passes through.
-struct Checked<R> {
-    inner: R,
-    crc32c: u32,
-    bytes: u64,
-}
-
-impl<R: Read> Read for Checked<R> {
-    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.inner.read(out)?;
-        self.crc32c = crc32c::crc32c_append(self.crc32c, &out[..n]);
-        self.bytes += n as u64;
-        Ok(n)
-    }
-}
-
-impl Reader<'_> {
-    fn damaged(&self, offset: u64, reason: impl ToString) -> Error {
-        damaged(&self.entry.object, offset, reason)
+impl Source<'_> {
+    fn own(&self) -> &str {
+        self.entry.objects.first().map_or(&self.manifest.object, |own| &own.path)
     }
 
-    fn run(&mut self) -> Result<(), Error> {
-        let object = &self.entry.object;
-        let reader = self.objects.reader(object).map_err(object_error(object))?;
-        let found = reader.size_bytes();
-        if found != self.entry.bytes {
-            let reason = format!("it has {found} bytes, the manifest says {}", self.entry.bytes);
-            return Err(self.damaged(found.min(self.entry.bytes), reason));
+    /// Some bytes of an object, all of them.
+    fn read(&self, object: &str, range: Range<u64>) -> Result<Bytes, Error> {
+        if range.is_empty() {
+            return Ok(Bytes::new());
         }
-        let mut checked = Checked { inner: BufReader::with_capacity(1 << 20, reader), crc32c: 0, bytes: 0 };
-        let mut magic = [0; 8];
-        checked.read_exact(&mut magic).map_err(|e| self.damaged(0, e))?;
-        if magic[..7] != PARTITION_MAGIC[..7] {
-            return Err(self.damaged(0, "it does not begin like a checkpoint"));
+        let bytes = self.objects.get_range(object, range.clone()).map_err(object_error(object))?;
+        match range.end - range.start == bytes.len() as u64 {
+            true => Ok(bytes),
+            false => Err(damaged(object, range.start + bytes.len() as u64, "it ends here")),
         }
-        if u32::from(magic[7]) != FORMAT {
-            return Err(Error::Format { object: object.clone(), format: u32::from(magic[7]), known: FORMAT });
+    }
+
+    /// Looks at all objects and reads the directory.
+    fn directory(&self) -> Result<Directory, Error> {
+        for object in &self.entry.objects {
+            let path = &object.path;
+            let found = self.objects.head(path).map_err(object_error(path))?.bytes;
+            if found != object.bytes {
+                let reason = format!("it has {found} bytes, the manifest says {}", object.bytes);
+                return Err(damaged(path, found.min(object.bytes), reason));
+            }
+            let magic = self.read(path, 0..found.min(PARTITION_MAGIC.len() as u64))?;
+            if magic.len() < PARTITION_MAGIC.len() || magic[..7] != PARTITION_MAGIC[..7] {
+                return Err(damaged(path, 0, "it does not begin like a checkpoint"));
+            }
+            let format = u32::from(magic[7]);
+            if format != FORMAT {
+                return Err(Error::Format { object: path.clone(), format, known: FORMAT });
+            }
         }
-        // No more than the bytes could hold, whatever the manifest says.
-        let vertices_at_most = self.entry.vertices.min(self.entry.bytes / 9);
-        self.partition.reserve(vertices_at_most as usize);
-        let mut frames = FrameReader::at(&mut checked, 8);
-        let mut vertices = 0;
-        loop {
-            let offset = frames.offset();
-            let block = match frames.next_frame() {
-                Ok(None) => break,
-                Ok(Some(payload)) => CheckpointBlock::decode(payload).map_err(|e| self.damaged(offset, e))?,
-                Err(error) => return Err(self.damaged(offset, error)),
-            };
-            self.take(block, &mut vertices).map_err(|reason| self.damaged(offset, reason))?;
+        let (start, own) = (self.entry.directory_offset, self.own());
+        let bytes = self.read(own, start..self.entry.objects.first().map_or(start, |own| own.bytes))?;
+        let found = crc32c::crc32c(&bytes);
+        if found != self.entry.directory_crc32c {
+            let reason = format!(
+                "its directory has checksum {found:08x} instead of {:08x}",
+                self.entry.directory_crc32c
+            );
+            return Err(damaged(own, start, reason));
         }
-        let (crc32c, bytes) = (checked.crc32c, checked.bytes);
-        if crc32c != self.entry.crc32c {
-            let reason = format!("its checksum is {crc32c:08x} instead of {:08x}", self.entry.crc32c);
-            return Err(self.damaged(0, reason));
+        Directory::decode(&bytes, self.entry)
+    }
+
+    fn rebuild(&self, directory: &Directory, mut rebuild: Rebuild<'_>) -> Result<Rebuilt, Error> {
+        // No more than the bytes could hold, whatever the directory says.
+        let room = |kind, least: u64| {
+            let lengths = directory.of(kind).iter().map(|entry| entry.length / least);
+            lengths.sum::<u64>() as usize
+        };
+        let vertices = directory.counts().0.min(room(Kind::Nodes, 14) as u64);
+        rebuild.reserve(vertices as usize, room(Kind::EdgeIds, 24));
+        let count = self.manifest.partition_count;
+        let here = |hash: Gui| usize::from(count.of(hash).0) == self.number;
+        for kind in Kind::ALL {
+            self.each_chunk(directory.of(kind), |entry, bytes| match kind {
+                Kind::Pages => rebuild.page(entry.number, bytes),
+                Kind::Nodes => rebuild.nodes(entry.number, bytes, here),
+                Kind::EdgeIds => rebuild.edge_ids(entry.number, bytes, here),
+            })?;
         }
-        let edges = self.tally.edges.unsigned_abs();
+        let (start, own) = (self.entry.directory_offset, self.own());
+        let rebuilt = rebuild.finish().map_err(|reason| damaged(own, start, reason))?;
+        let (vertices, edges) = (rebuilt.tally.vertices.unsigned_abs(), rebuilt.tally.edges.unsigned_abs());
         if (vertices, edges) != (self.entry.vertices, self.entry.edges) {
             let reason = format!(
                 "it has {vertices} vertices and {edges} edges, the manifest says {} and {}",
                 self.entry.vertices, self.entry.edges
             );
-            return Err(self.damaged(bytes, reason));
+            return Err(damaged(own, start, reason));
         }
-        Ok(())
+        Ok(rebuilt)
     }
 
-    fn take(&mut self, block: CheckpointBlock, vertices: &mut u64) -> Result<(), String> {
-        for image in block.vertices {
-            *vertices += u64::from(!image.continued);
-            self.take_vertex(image)?;
-        }
-        for entry in block.edge_ids {
-            let edge = mutation::decode_edge(entry.edge, "EdgeIdEntry").map_err(|e| e.to_string())?;
-            let hash = self.manifest.hasher.edge_id(&entry.id);
-            self.belongs_here(hash)?;
-            self.partition.add_edge_id(hash.0, edge.source, edge.sid);
-        }
-        Ok(())
-    }
-
-    fn belongs_here(&self, gui: Gui) -> Result<(), String> {
-        let home = self.manifest.partition_count.of(gui);
-        if home == PartitionId(self.number as u16) {
-            Ok(())
-        } else {
-            Err(format!("{gui} belongs to partition {home}"))
-        }
-    }
-
-    fn take_vertex(&mut self, image: VertexImage) -> Result<(), String> {
-        let gui = Gui(image.gui);
-        self.belongs_here(gui)?;
-        if !image.continued {
-            let labels: Vec<Token> = image.labels.into_iter().map(Token).collect();
-            let content = content_of(image.properties).map_err(|e| e.to_string())?;
-            if !self.partition.restore_vertex(self.tally, gui, Str::from(image.id), &labels, &content) {
-                return Err(format!("vertex {gui} stands there twice"));
+    /// Reads chunks, those that lie behind each other together, checks their sums and hands them out.
+    fn each_chunk(
+        &self,
+        entries: &[Entry],
+        mut take: impl FnMut(&Entry, &[u8]) -> Result<(), Wrong>,
+    ) -> Result<(), Error> {
+        let mut rest = entries;
+        while let Some(first) = rest.first() {
+            let mut end = first.offset;
+            let together = rest.iter().take_while(|entry| {
+                let fits = end == first.offset || end - first.offset + entry.length <= READ_BYTES;
+                let next = entry.object == first.object && entry.offset == end && fits;
+                if next {
+                    end += entry.length;
+                }
+                next
+            });
+            let (some, more) = rest.split_at(together.count().max(1));
+            rest = more;
+            let object = &self.entry.objects[first.object as usize].path;
+            let bytes = self.read(object, first.offset..end)?;
+            for entry in some {
+                let start = (entry.offset - first.offset) as usize;
+                let chunk = &bytes[start..start + entry.length as usize];
+                let found = crc32c::crc32c(chunk);
+                if found != entry.crc32c {
+                    let reason =
+                        format!("the chunk has checksum {found:08x} instead of {:08x}", entry.crc32c);
+                    return Err(damaged(object, entry.offset, reason));
+                }
+                take(entry, chunk)
+                    .map_err(|Wrong { at, reason }| damaged(object, entry.offset + at as u64, reason))?;
             }
-        }
-        let mut out_links = Vec::with_capacity(image.out_edges.len());
-        for out in image.out_edges {
-            let edge =
-                Edge { sid: Sid(out.sid), source: gui, target: Gui(out.target), label: Token(out.label) };
-            let content = edge_content_of(out.properties).map_err(|e| e.to_string())?;
-            self.partition.restore_content(self.tally, &edge, out.id.map(Str::from), &content);
-            out_links.push(Link { neighbour: edge.target, sid: edge.sid, label: edge.label });
-        }
-        let mut in_links: Vec<Link> = image
-            .in_edges
-            .iter()
-            .map(|edge| Link { neighbour: Gui(edge.source), sid: Sid(edge.sid), label: Token(edge.label) })
-            .collect();
-        if !self.partition.restore_links(gui, &mut out_links, &mut in_links) {
-            return Err(format!("edges come before their vertex {gui}"));
         }
         Ok(())
     }

@@ -1,15 +1,15 @@
 //! Writing a checkpoint while reads and writes go on.
 
-use super::manifest::{numbered, numbers, object_error};
-use super::{CheckpointMeta, Manifest, ManifestPartition, PARTITION_MAGIC};
-use crate::partition::{EdgeIdEntry, Progress};
+use super::directory::{Directory, Entry, Kind};
+use super::manifest::{numbered, numbers_in, object_error};
+use super::{Base, CheckpointMeta, MOST_OLDER, Manifest, ManifestObject, ManifestPartition, PARTITION_MAGIC};
+use crate::partition::{Image, NodeCounts, Partition};
 use crate::{Error, Store};
 use std::io::Write;
-use tidegraph_apl::Expansion;
-use tidegraph_platform::{ObjectWriter, Objects};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tidegraph_platform::{ObjectInfo, ObjectWriter, Objects};
 use tidegraph_types::Version;
-use tidegraph_wire::proto::{CheckpointBlock, EdgeIdEntry as EdgeIdImage};
-use tidegraph_wire::{Message, frame, mutation};
 
 /// Writes all partitions and then the manifest.
 pub(crate) fn write(
@@ -21,18 +21,26 @@ pub(crate) fn write(
 ) -> Result<Manifest, Error> {
     let pin = store.pin(version)?;
     let prefix = prefix.trim_end_matches('/');
+    let listed = objects.list(&format!("{prefix}/")).map_err(object_error(prefix))?;
     // Names of an attempt that failed half-way are not used again: a slow upload of it may still be under way.
-    let taken = |kind| -> Result<u32, Error> {
-        let numbers = numbers(objects, prefix, kind)?;
-        Ok(numbers.iter().filter(|(v, _)| *v == version).map(|(_, attempt)| attempt + 1).max().unwrap_or(0))
+    let taken = |kind| {
+        let numbers = numbers_in(&listed, prefix, kind);
+        numbers.iter().filter(|(v, _)| *v == version).map(|(_, attempt)| attempt + 1).max().unwrap_or(0)
     };
-    let number = (version, taken("manifest")?.max(taken("data")?));
+    let number = (version, taken("manifest").max(taken("data")));
     let directory = numbered(prefix, "data", number);
-    let mut partitions = Vec::with_capacity(store.partitions().len());
-    for index in 0..store.partitions().len() {
+    let base =
+        store.base().filter(|base| base.manifest.version <= version && is_there(base, objects, &listed));
+    let write = |index: usize| {
         let object = format!("{directory}/partition-{index:05}");
-        partitions.push(write_partition(store, index, version, objects, object)?);
-    }
+        let before = base.as_ref().map(|base| Before {
+            version: base.manifest.version,
+            partition: &base.manifest.partitions[index],
+            directory: &base.directories[index],
+        });
+        write_partition(store, index, version, before, objects, object)
+    };
+    let (partitions, directories) = in_parallel(store.partitions().len(), write)?.into_iter().unzip();
     let manifest = Manifest {
         object: numbered(prefix, "manifest", number),
         graph: meta.graph,
@@ -51,6 +59,7 @@ pub(crate) fn write(
     let bytes = manifest.encode().map_err(encode_error(&manifest.object))?;
     objects.put(&manifest.object, bytes).map_err(object_error(&manifest.object))?;
     drop(pin);
+    store.set_base(Arc::new(Base { manifest: manifest.clone(), directories }));
     Ok(manifest)
 }
 
@@ -59,29 +68,113 @@ fn encode_error(object: &str) -> impl FnOnce(tidegraph_wire::Error) -> Error {
     move |source| Error::Encode { object, source: source.into() }
 }
 
+/// Does `work` for each number below `count`, some of them at the same time.
+pub(super) fn in_parallel<T: Send>(
+    count: usize,
+    work: impl Fn(usize) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
+    let next = AtomicUsize::new(0);
+    let some = || -> Result<Vec<(usize, T)>, Error> {
+        let mut done = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return Ok(done);
+            }
+            match work(number) {
+                Ok(result) => done.push((number, result)),
+                Err(error) => {
+                    // Nobody begins another one.
+                    next.store(count, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+    };
+    let mut all = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(some)).collect();
+        let mut all = Vec::with_capacity(count);
+        for worker in workers {
+            match worker.join() {
+                Ok(done) => all.extend(done?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok::<_, Error>(all)
+    })?;
+    all.sort_unstable_by_key(|(number, _)| *number);
+    Ok(all.into_iter().map(|(_, result)| result).collect())
+}
+
+/// Whether a checkpoint can be built upon: it is under this prefix of this object store, with all that it names.
+fn is_there(base: &Base, objects: &Objects, listed: &[ObjectInfo]) -> bool {
+    let size = |path: &str| {
+        listed.binary_search_by(|object| object.path.as_str().cmp(path)).ok().map(|at| listed[at].bytes)
+    };
+    let manifest = &base.manifest;
+    size(&manifest.object).is_some()
+        && manifest.partitions.iter().flat_map(|p| &p.objects).all(|o| size(&o.path) == Some(o.bytes))
+        && Manifest::read(objects, &manifest.object).is_ok_and(|there| there == *manifest)
+}
+
+/// A partition as it is in the checkpoint before.
+struct Before<'b> {
+    version: Version,
+    partition: &'b ManifestPartition,
+    directory: &'b Directory,
+}
+
+impl Partition {
+    fn chunks(&self, kind: Kind) -> u32 {
+        match kind {
+            Kind::Pages => self.page_count(),
+            Kind::Nodes => self.node_groups(),
+            Kind::EdgeIds => self.edge_id_groups(),
+        }
+    }
+
+    fn modified(&self, kind: Kind, number: u32) -> Version {
+        match kind {
+            Kind::Pages => self.page_modified(number),
+            Kind::Nodes => self.nodes_modified(number),
+            Kind::EdgeIds => self.edge_ids_modified(number),
+        }
+    }
+}
+
+impl Before<'_> {
+    /// Numbers that its objects get in the next checkpoint; none for those that are left behind.
+    fn kept(&self, partition: &Partition) -> Vec<Option<u32>> {
+        let mut used = vec![0_u64; self.partition.objects.len()];
+        for (kind, entry) in self.directory.all() {
+            if partition.modified(kind, entry.number) <= self.version {
+                used[entry.object as usize] += entry.length;
+            }
+        }
+        let mut worth: Vec<usize> = (0..used.len())
+            .filter(|&object| used[object] > 0 && used[object] * 2 >= self.partition.objects[object].bytes)
+            .collect();
+        // Too many: those with the least in them are written together.
+        worth.sort_unstable_by_key(|&object| (std::cmp::Reverse(used[object]), object));
+        worth.truncate(MOST_OLDER);
+        let mut kept = vec![None; used.len()];
+        (1..).zip(worth).for_each(|(number, object)| kept[object] = Some(number));
+        kept
+    }
+}
+
 struct Output {
     object: String,
     writer: ObjectWriter,
-    buffer: Vec<u8>,
-    crc32c: u32,
+    offset: u64,
 }
 
 impl Output {
-    fn send(&mut self) -> Result<(), Error> {
-        self.crc32c = crc32c::crc32c_append(self.crc32c, &self.buffer);
-        self.writer
-            .write_all(&self.buffer)
-            .map_err(|source| Error::Upload { object: self.object.clone(), source })?;
-        self.buffer.clear();
-        Ok(())
-    }
-
-    fn block(&mut self, block: &CheckpointBlock) -> Result<(), Error> {
-        if block.vertices.is_empty() && block.edge_ids.is_empty() {
-            return Ok(());
-        }
-        frame::write_frame(&mut self.buffer, &block.encode_to_vec()).map_err(encode_error(&self.object))?;
-        self.send()
+    fn send(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.offset += bytes.len() as u64;
+        let sent = self.writer.write_all(bytes);
+        sent.map_err(|source| Error::Upload { object: self.object.clone(), source })
     }
 }
 
@@ -89,48 +182,82 @@ fn write_partition(
     store: &Store,
     index: usize,
     at: Version,
+    before: Option<Before<'_>>,
     objects: &Objects,
     object: String,
-) -> Result<ManifestPartition, Error> {
+) -> Result<(ManifestPartition, Directory), Error> {
+    let partition = &store.partitions()[index];
+    let kept = before.as_ref().map_or_else(Vec::new, |before| before.kept(partition));
     let writer = objects.writer(&object).map_err(object_error(&object))?;
-    let mut out = Output { object, writer, buffer: PARTITION_MAGIC.to_vec(), crc32c: 0 };
-    out.send()?;
-    let mut progress = Progress::default();
-    let mut edges = Expansion::default();
-    loop {
-        let block = store.partitions()[index].vertex_block(at, &mut progress, &mut edges);
-        match block.map_err(encode_error(&out.object))? {
-            Some(block) => out.block(&block)?,
-            None => break,
-        }
-    }
-    let mut entries: Vec<EdgeIdEntry> = Vec::new();
-    loop {
-        entries.clear();
-        let more = store.partitions()[index].edge_id_piece(&mut progress, &mut entries);
-        out.block(&edge_id_block(store, &entries, at))?;
-        if !more {
-            break;
-        }
-    }
-    let Output { object, writer, crc32c, .. } = out;
-    let bytes = writer.finish().map_err(object_error(&object))?;
-    Ok(ManifestPartition { object, bytes, crc32c, vertices: progress.vertices, edges: progress.edges })
-}
-
-fn edge_id_block(store: &Store, entries: &[EdgeIdEntry], at: Version) -> CheckpointBlock {
-    let mut block = CheckpointBlock::default();
-    let count = store.config().partitions;
-    let mut entries: Vec<&EdgeIdEntry> = entries.iter().collect();
-    entries.sort_unstable_by_key(|entry| count.of(entry.source));
-    for group in entries.chunk_by(|a, b| count.of(a.source) == count.of(b.source)) {
-        let source = &store.partitions()[usize::from(count.of(group[0].source).0)];
-        for entry in group {
-            if let Some((edge, id)) = source.edge_with_its_id(entry, at) {
-                let edge = Some(mutation::encode_edge(&edge));
-                block.edge_ids.push(EdgeIdImage { id: id.to_string(), edge });
+    let mut out = Output { object, writer, offset: 0 };
+    out.send(PARTITION_MAGIC)?;
+    let mut directory = Directory::default();
+    let (mut image, mut bytes) = (Image::default(), Vec::new());
+    for kind in Kind::ALL {
+        let mut older = before.as_ref().map_or(&[][..], |before| before.directory.of(kind)).iter().peekable();
+        for number in 0..partition.chunks(kind) {
+            let older = older.next_if(|entry| entry.number == number);
+            let same = before.as_ref().is_some_and(|b| partition.modified(kind, number) <= b.version);
+            match older.map(|entry| (entry, kept[entry.object as usize])) {
+                // It saw nothing then, and so does this one.
+                None if same => continue,
+                Some((entry, Some(object))) if same => {
+                    directory.push(kind, Entry { object, ..*entry });
+                    continue;
+                }
+                _ => {}
             }
+            bytes.clear();
+            let mut counts = NodeCounts::default();
+            match kind {
+                Kind::Pages => {
+                    let written = partition.append_page(number, at, &mut image, &mut bytes);
+                    written.map_err(encode_error(&out.object))?;
+                }
+                Kind::Nodes => counts = partition.append_nodes(number, at, &mut image, &mut bytes),
+                Kind::EdgeIds => partition.append_edge_ids(number, at, &mut image, &mut bytes, |entry| {
+                    let source =
+                        &store.partitions()[usize::from(store.config().partitions.of(entry.source).0)];
+                    source.find_edge(entry.source, entry.sid, at, &crossbeam_epoch::pin()).is_some()
+                }),
+            }
+            if bytes.is_empty() {
+                continue;
+            }
+            directory.push(
+                kind,
+                Entry {
+                    number,
+                    object: 0,
+                    offset: out.offset,
+                    length: bytes.len() as u64,
+                    crc32c: crc32c::crc32c(&bytes),
+                    vertices: counts.vertices,
+                    edges: counts.edges,
+                },
+            );
+            out.send(&bytes)?;
         }
     }
-    block
+    let (directory_offset, bytes) = (out.offset, directory.encode());
+    out.send(&bytes)?;
+    let Output { object, writer, .. } = out;
+    let own = writer.finish().map_err(object_error(&object))?;
+    let mut manifest_objects = vec![ManifestObject { path: object, bytes: own }];
+    let mut older: Vec<(u32, &ManifestObject)> = Vec::new();
+    if let Some(before) = &before {
+        let kept = kept.iter().zip(&before.partition.objects);
+        older.extend(kept.filter_map(|(number, object)| Some(((*number)?, object))));
+    }
+    older.sort_unstable_by_key(|(number, _)| *number);
+    manifest_objects.extend(older.into_iter().map(|(_, object)| object.clone()));
+    let (vertices, edges) = directory.counts();
+    let entry = ManifestPartition {
+        objects: manifest_objects,
+        directory_offset,
+        directory_crc32c: crc32c::crc32c(&bytes),
+        vertices,
+        edges,
+    };
+    Ok((entry, directory))
 }

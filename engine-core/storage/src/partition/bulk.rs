@@ -71,7 +71,7 @@ impl Open<'_> {
         let writes = properties.iter().map(|write| (write.key, write.cardinality, &write.value));
         let (keeper, desk) = self.desk(guard);
         let place = keeper.load(desk, w.version, Owner::Vertex(gui), Some(id), &labels, writes);
-        self.insert_node(gui, place);
+        self.insert_node(gui, place, w.version);
         self.touch_row(w, place);
         w.tally.vertices += 1;
         w.vertex_labels(&labels, 1);

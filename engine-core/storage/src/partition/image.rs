@@ -1,232 +1,325 @@
-//! A partition as blocks of a checkpoint, and back.
+//! A partition as the chunks of a checkpoint, while it is read and written.
 //!
-//! Writing goes on slot by slot from a [`Progress`]; between two blocks the lock is free and the partition may change:
-//! what a pinned version sees keeps its slot and its order. Restoring fills an empty partition with settled records.
+//! Three kinds of chunks, each with a number: property pages (see [`crate::properties`]), groups of nodes with both of
+//! their adjacency lists, and groups of edge ids. A chunk says what a pinned version sees, and keeps the places of rows
+//! and slots. What changes a chunk notes its version first; so what has no newer note than an earlier checkpoint is as
+//! it was there.
+//!
+//! A group, little-endian: 16 bytes with a bit for each of its 128 slots, then columns of those that are there.
+//!
+//! | nodes | bytes | edge ids | bytes |
+//! |---|---|---|---|
+//! | GUIs | 8 each | hashes | 8 each |
+//! | places of rows: page, 10 bits of row | 4 each | GUIs of sources | 8 each |
+//! | for each, the list out and the list in | … | SIDs | 8 each |
+//!
+//! A list is a head (entries × 4, and 2 if there are several labels, and 1 if SIDs are whole), the label or the number of
+//! runs and for each its label and length, the least SID unless SIDs are whole, each of these a varint; then neighbours
+//! (8 each) and SIDs (8 each if whole, else 4 each, less the least), in order of label and SID.
+//!
+//! What must never happen: a chunk that mixes versions; one that is left out though a version in between changed it.
 
-use super::{EdgeIdEntry, Filter, Open, Partition, Place, Tally, Want};
-use crate::adjacency::Link;
-use crate::properties::{self, Content, Entry, Owner, Row, Scalar, Values};
-use crossbeam_epoch::pin;
-use tidegraph_apl::Expansion;
-use tidegraph_types::{Cardinality, Direction, Edge, Gui, Str, Token, Version};
-use tidegraph_wire::proto::{
-    CheckpointBlock, EdgeImage, EdgeProperty, InEdgeImage, PropertyImage, VertexImage,
-};
-use tidegraph_wire::{Error, value};
+use super::{EdgeIdEntry, Partition};
+use crate::adjacency::{Each, Labels, Link, Links, List, Run};
+use crate::properties::{self, Owner};
+use crate::slots::GROUP;
+use crossbeam_epoch::{Guard, pin};
+use std::sync::atomic::Ordering;
+use tidegraph_types::{Gui, Sid, Token, Version};
+use tidegraph_wire::Error;
 
-/// A block holds about this many vertices and edges.
-const BLOCK_ITEMS: usize = 4096;
-/// A block looks at no more slots than this under one lock.
-const BLOCK_SLOTS: u32 = 8192;
+/// A list's SIDs are whole.
+pub(super) const WHOLE: u64 = 1;
+/// A list has several labels.
+pub(super) const SEVERAL: u64 = 2;
+/// Up to so many entries, whole SIDs take no more than a least one and what they are above it.
+const FEW: usize = 2;
 
-/// How far the writing of a partition has come.
-#[derive(Default)]
-pub(crate) struct Progress {
-    slot: u32,
-    place: Place,
-    edge_id: u32,
-    pub vertices: u64,
+/// Bits of a group, one for each slot.
+pub(super) type Bits = u128;
+const _: () = assert!(GROUP == Bits::BITS);
+
+/// What a group of nodes holds.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct NodeCounts {
+    pub vertices: u32,
+    /// Out-edges.
     pub edges: u64,
 }
 
-fn property_images(row: &Row<'_>) -> Result<Vec<PropertyImage>, Error> {
-    let mut images: Vec<PropertyImage> = Vec::new();
-    let mut result = Ok(());
-    row.for_each(properties::Want::ALL, |key, cardinality, stored| {
-        let stored = match value::encode(&stored) {
-            Ok(stored) => stored,
-            Err(error) => {
-                result = Err(error);
-                return;
+/// Writes chunks; what it needs for that is kept from chunk to chunk.
+#[derive(Default)]
+pub(crate) struct Image {
+    page: properties::Scratch,
+    slots: Vec<u32>,
+    guis: Vec<u64>,
+    places: Vec<u32>,
+    entries: Vec<EdgeIdEntry>,
+    list: Columns,
+}
+
+/// One list, as it is read.
+#[derive(Default)]
+struct Columns {
+    neighbours: Vec<u64>,
+    sids: Vec<Sid>,
+    /// Label and end of each run.
+    runs: Vec<(Token, usize)>,
+    in_order: bool,
+}
+
+impl Columns {
+    fn clear(&mut self) {
+        self.neighbours.clear();
+        self.sids.clear();
+        self.runs.clear();
+        self.in_order = true;
+    }
+
+    fn add(&mut self, run: Run<'_>) {
+        let before = self.sids.last().copied();
+        let start = self.sids.len();
+        self.neighbours.extend_from_slice(run.neighbours);
+        run.sids.append_to(&mut self.sids);
+        let end = self.sids.len();
+        match self.runs.last_mut() {
+            Some((label, last)) if *label == run.label => {
+                self.in_order &= before < self.sids.get(start).copied();
+                *last = end;
             }
-        };
-        match images.last_mut() {
-            Some(last) if last.key == key.0 => last.values.push(stored),
-            _ => images.push(PropertyImage {
-                key: key.0,
-                cardinality: value::encode_cardinality(cardinality).into(),
-                values: vec![stored],
-            }),
+            last => {
+                self.in_order &= last.is_none_or(|(label, _)| *label < run.label);
+                self.runs.push((run.label, end));
+            }
         }
-    });
-    result.map(|()| images)
+    }
+
+    fn read(&mut self, links: &Links, list: &List, at: Version, guard: &Guard) {
+        self.clear();
+        links.read(list, at, Labels::All, 0, guard, &mut Each(|run: Run<'_>| self.add(run)));
+        if !self.in_order {
+            self.sort();
+        }
+    }
+
+    /// Entries that came later stand behind the settled ones.
+    fn sort(&mut self) {
+        let mut links: Vec<Link> = Vec::with_capacity(self.sids.len());
+        let mut start = 0;
+        for (label, end) in &self.runs {
+            links.extend((start..*end).map(|index| Link {
+                neighbour: Gui(self.neighbours[index]),
+                sid: self.sids[index],
+                label: *label,
+            }));
+            start = *end;
+        }
+        links.sort_unstable_by_key(|link| (link.label, link.sid));
+        self.clear();
+        for link in links {
+            self.neighbours.push(link.neighbour.0);
+            self.sids.push(link.sid);
+            match self.runs.last_mut() {
+                Some((label, end)) if *label == link.label => *end += 1,
+                _ => self.runs.push((link.label, self.sids.len())),
+            }
+        }
+    }
+
+    fn append_to(&self, out: &mut Vec<u8>) {
+        let (mut least, mut most) = (u64::MAX, 0);
+        for sid in &self.sids {
+            (least, most) = (least.min(sid.0), most.max(sid.0));
+        }
+        let whole = self.sids.len() <= FEW || most - least > u64::from(u32::MAX);
+        let mut head = (self.sids.len() as u64) << 2;
+        if self.sids.is_empty() {
+            return put_varint(0, out);
+        }
+        head |= if whole { WHOLE } else { 0 };
+        match &self.runs[..] {
+            [(label, _)] => {
+                put_varint(head, out);
+                put_varint(u64::from(label.0), out);
+            }
+            several => {
+                put_varint(head | SEVERAL, out);
+                put_varint(several.len() as u64, out);
+                let mut start = 0;
+                for (label, end) in several {
+                    put_varint(u64::from(label.0), out);
+                    put_varint((end - start) as u64, out);
+                    start = *end;
+                }
+            }
+        }
+        if !whole {
+            put_varint(least, out);
+        }
+        put_column(self.neighbours.iter().map(|neighbour| neighbour.to_le_bytes()), out);
+        if whole {
+            put_column(self.sids.iter().map(|sid| sid.0.to_le_bytes()), out);
+        } else {
+            put_column(self.sids.iter().map(|sid| ((sid.0 - least) as u32).to_le_bytes()), out);
+        }
+    }
+}
+
+/// Seven bits a byte, the low ones first; all but the last byte have the high bit.
+fn put_varint(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_column<const N: usize>(column: impl ExactSizeIterator<Item = [u8; N]>, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + column.len() * N, 0);
+    for (to, bytes) in out[start..].as_chunks_mut::<N>().0.iter_mut().zip(column) {
+        *to = bytes;
+    }
+}
+
+fn bits(first: u32, slots: impl Iterator<Item = u32>) -> Bits {
+    slots.fold(0, |bits, slot| bits | 1 << (slot - first))
 }
 
 impl Partition {
-    /// The next block of vertices at a version; `None` when all are written.
-    pub fn vertex_block(
+    /// How many numbers of pages there are.
+    pub fn page_count(&self) -> u32 {
+        self.rows.end()
+    }
+
+    /// Version of the newest change of a page.
+    pub fn page_modified(&self, number: u32) -> Version {
+        Version(self.rows.modified(number))
+    }
+
+    /// Appends a page as a pinned version sees it; nothing if it sees no row of it.
+    pub fn append_page(
         &self,
+        number: u32,
         at: Version,
-        progress: &mut Progress,
-        edges: &mut Expansion,
-    ) -> Result<Option<CheckpointBlock>, Error> {
-        if progress.slot >= self.end() {
-            return Ok(None);
+        image: &mut Image,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let written = self.rows.append_bytes_at(number, at, &pin(), &mut image.page, out);
+        match written {
+            Ok(_) => Ok(()),
+            Err(properties::ImageError::Value(error)) => Err(error),
+            Err(other) => unreachable!("only values can be refused: {other}"),
         }
-        let mut block = CheckpointBlock::default();
-        let last = progress.slot.saturating_add(BLOCK_SLOTS).min(self.end());
-        let mut items = 0;
-        while progress.slot < last && items < BLOCK_ITEMS {
-            let slot = progress.slot;
-            let continued = progress.place != Place::default();
-            let image = if continued {
-                Some(VertexImage { gui: self.node(slot).gui().0, continued, ..VertexImage::default() })
-            } else {
-                self.read_vertex(slot, at, properties::Want::ALL, &pin())
-                    .map(|row| {
-                        Ok::<_, Error>(VertexImage {
-                            gui: self.node(slot).gui().0,
-                            id: row.id().map_or_else(String::new, |id| id.to_string()),
-                            labels: row.labels().iter().map(|label| label.0).collect(),
-                            properties: property_images(&row)?,
-                            ..VertexImage::default()
-                        })
-                    })
-                    .transpose()?
-            };
-            let Some(mut image) = image else {
-                progress.slot += 1;
-                continue;
-            };
-            edges.clear();
-            let want = Want {
-                direction: Direction::Both,
-                filter: Filter::Any,
-                loops_once: false,
-                at,
-                limit: BLOCK_ITEMS,
-                neighbours_only: false,
-            };
-            let next = self.expand(slot, 0, &want, progress.place, &pin(), edges);
-            self.add_edges(at, &mut image, edges)?;
-            items += 1 + edges.len();
-            progress.vertices += u64::from(!continued);
-            progress.edges += image.out_edges.len() as u64;
-            progress.slot += u32::from(next.is_none());
-            progress.place = next.unwrap_or_default();
-            block.vertices.push(image);
-        }
-        Ok(Some(block))
     }
 
-    fn add_edges(&self, at: Version, image: &mut VertexImage, edges: &Expansion) -> Result<(), Error> {
-        let owner = [Gui(image.gui)];
-        for index in 0..edges.len() {
-            let edge = edges.edge(index, &owner);
-            if !edges.outgoing[index] {
-                image.in_edges.push(InEdgeImage {
-                    sid: edge.sid.0,
-                    source: edge.source.0,
-                    label: edge.label.0,
-                });
-                continue;
-            }
-            let guard = pin();
-            let row = self.read_edge(&edge, at, properties::Want::ALL, &guard).flatten();
-            let images = row.as_ref().map(property_images).transpose()?.unwrap_or_default();
-            let property =
-                |mut image: PropertyImage| EdgeProperty { key: image.key, value: image.values.pop() };
-            image.out_edges.push(EdgeImage {
-                sid: edge.sid.0,
-                target: edge.target.0,
-                label: edge.label.0,
-                id: row.as_ref().and_then(Row::id).map(|id| id.to_string()),
-                properties: images.into_iter().map(property).collect(),
-            });
-        }
-        Ok(())
+    /// How many groups of nodes there are.
+    pub fn node_groups(&self) -> u32 {
+        self.nodes.groups()
     }
 
-    /// Some entries of the edge id index, of edges that may have ended; false when that were all.
-    pub fn edge_id_piece(&self, progress: &mut Progress, out: &mut Vec<EdgeIdEntry>) -> bool {
-        let last = progress.edge_id.saturating_add(BLOCK_SLOTS).min(self.edge_ids.end());
-        out.extend((progress.edge_id..last).map(|slot| self.edge_ids.get(slot).get()));
-        progress.edge_id = last;
-        last < self.edge_ids.end()
+    /// Version of the newest change of a group of nodes.
+    pub fn nodes_modified(&self, group: u32) -> Version {
+        self.nodes.modified(group)
     }
 
-    /// The user-chosen id of an edge at a version, with the edge.
-    pub fn edge_with_its_id(&self, entry: &EdgeIdEntry, at: Version) -> Option<(Edge, Str)> {
-        let guard = pin();
-        let edge = self.find_edge(entry.source, entry.sid, at, &guard)?;
-        let id = self.read_edge(&edge, at, properties::Want::ID, &guard)??.id()?;
-        Some((edge, id))
-    }
-}
-
-impl Open<'_> {
-    /// Adds a restored vertex; false if it is there already.
-    pub fn restore_vertex(
-        &mut self,
-        tally: &mut Tally,
-        gui: Gui,
-        id: Str,
-        labels: &[Token],
-        content: &Content,
-    ) -> bool {
-        if self.slot(gui).is_some() {
-            return false;
-        }
-        let guard = pin();
-        let (keeper, desk) = self.desk(&guard);
-        let place = keeper.insert(desk, None, Owner::Vertex(gui), Some(&id), labels, content, None);
-        self.insert_node(gui, place);
-        tally.vertices += 1;
-        for &label in labels {
-            *tally.vertices_by_label.entry(label).or_default() += 1;
-        }
-        true
-    }
-
-    /// Counts a restored edge and adds what it holds.
-    pub fn restore_content(&mut self, tally: &mut Tally, edge: &Edge, id: Option<Str>, content: &Content) {
-        if id.is_some() || !content.entries.is_empty() {
-            self.insert_edge(&pin(), None, edge.sid, id.as_ref(), content);
-        }
-        tally.edges += 1;
-        *tally.edges_by_label.entry(edge.label).or_default() += 1;
-    }
-
-    /// Adds restored edges of a vertex; false if the vertex is not there.
-    pub fn restore_links(&mut self, gui: Gui, out: &mut [Link], inward: &mut [Link]) -> bool {
-        let Some(slot) = self.slot(gui) else { return false };
-        let node = self.partition.nodes.get(slot);
-        for (list, links) in [(&node.out, out), (&node.inward, inward)] {
-            if !links.is_empty() {
-                self.partition.links.push_all(
-                    &mut self.book.turn,
-                    list,
-                    links,
-                    Version(0),
-                    self.partition.reclaimed(),
-                );
+    /// Appends a group of nodes as a pinned version sees it; nothing if it sees none of them.
+    pub fn append_nodes(&self, group: u32, at: Version, image: &mut Image, out: &mut Vec<u8>) -> NodeCounts {
+        let guard = &pin();
+        let first = group * GROUP;
+        let Image { slots, guis, places, list, .. } = image;
+        slots.clear();
+        guis.clear();
+        places.clear();
+        for slot in first..self.nodes.end().min(first.saturating_add(GROUP)) {
+            if let Some((gui, place)) = self.placed_at(slot, at, guard) {
+                slots.push(slot);
+                guis.push(gui.0);
+                places.push(place.0);
             }
         }
-        true
+        let mut counts = NodeCounts { vertices: slots.len() as u32, edges: 0 };
+        if slots.is_empty() {
+            return counts;
+        }
+        out.extend(bits(first, slots.iter().copied()).to_le_bytes());
+        put_column(guis.iter().map(|gui| gui.to_le_bytes()), out);
+        put_column(places.iter().map(|place| place.to_le_bytes()), out);
+        for slot in slots {
+            let node = self.nodes.get(*slot);
+            self.links.prefetch(&node.inward);
+            list.read(&self.links, &node.out, at, guard);
+            counts.edges += list.sids.len() as u64;
+            list.append_to(out);
+            list.read(&self.links, &node.inward, at, guard);
+            list.append_to(out);
+        }
+        counts
     }
-}
 
-/// The content of property images.
-pub(crate) fn content_of(images: Vec<PropertyImage>) -> Result<Content, Error> {
-    let mut entries = Vec::with_capacity(images.len());
-    for image in images {
-        let cardinality = value::decode_cardinality(image.cardinality)?;
-        let values: Result<Vec<Scalar>, Error> =
-            image.values.into_iter().map(|one| Ok(Scalar::from(&value::decode(one)?))).collect();
-        if let Some(values) = Values::of(values?) {
-            entries.push(Entry { key: Token(image.key), cardinality, values });
+    /// The vertex of a slot and the place of its row, at a pinned version.
+    fn placed_at(&self, slot: u32, at: Version, guard: &Guard) -> Option<(Gui, properties::Place)> {
+        let node = self.nodes.get(slot);
+        loop {
+            let gui = node.gui();
+            let place = node.row.get()?;
+            // Where the row or the slot has gone to somebody else meanwhile, the node says something new.
+            if let Ok(place) = self.rows.place_at(Owner::Vertex(gui), place, at, guard) {
+                return place.map(|place| (gui, place));
+            }
+            std::hint::spin_loop();
         }
     }
-    Ok(Content { entries })
-}
 
-/// The content of edge properties.
-pub(crate) fn edge_content_of(properties: Vec<EdgeProperty>) -> Result<Content, Error> {
-    let mut entries = Vec::with_capacity(properties.len());
-    for property in properties {
-        let value = property.value.ok_or(Error::Missing { message: "EdgeProperty", field: "value" })?;
-        let values = Values::One(Scalar::from(&value::decode(value)?));
-        entries.push(Entry { key: Token(property.key), cardinality: Cardinality::Single, values });
+    /// How many groups of edge ids there are.
+    pub fn edge_id_groups(&self) -> u32 {
+        self.edge_ids.groups()
     }
-    Ok(Content { entries })
+
+    /// Version of the newest change of a group of edge ids.
+    pub fn edge_ids_modified(&self, group: u32) -> Version {
+        self.edge_ids.modified(group)
+    }
+
+    /// Appends a group of edge ids as a pinned version sees it; nothing if it sees none of them. `is_there` tells whether the
+    /// version sees an edge; it is asked only where some have ended or are newer.
+    pub fn append_edge_ids(
+        &self,
+        group: u32,
+        at: Version,
+        image: &mut Image,
+        out: &mut Vec<u8>,
+        is_there: impl Fn(&EdgeIdEntry) -> bool,
+    ) {
+        // Before the entries: what ended by the version is counted, or free already.
+        let ended = match self.edge_ids_ended.capacity() {
+            0 => 0,
+            _ => self.edge_ids_ended.get(group as usize).load(Ordering::Acquire),
+        };
+        let first = group * GROUP;
+        let (slots, entries) = (&mut image.slots, &mut image.entries);
+        slots.clear();
+        entries.clear();
+        for slot in first..self.edge_ids.end().min(first.saturating_add(GROUP)) {
+            let entry = self.edge_ids.get(slot).get();
+            if !entry.is_free() {
+                slots.push(slot);
+                entries.push(entry);
+            }
+        }
+        // After them: what was added to the group meanwhile is of a newer version.
+        if ended > 0 || self.edge_ids.modified(group) > at {
+            let mut there = entries.iter().map(&is_there);
+            slots.retain(|_| there.next().unwrap_or(false));
+            drop(there);
+            entries.retain(&is_there);
+        }
+        if entries.is_empty() {
+            return;
+        }
+        out.extend(bits(first, slots.iter().copied()).to_le_bytes());
+        put_column(entries.iter().map(|entry| entry.hash.to_le_bytes()), out);
+        put_column(entries.iter().map(|entry| entry.source.0.to_le_bytes()), out);
+        put_column(entries.iter().map(|entry| entry.sid.0.to_le_bytes()), out);
+    }
 }

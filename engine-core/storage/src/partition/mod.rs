@@ -16,7 +16,7 @@
 //! | string longer than 12 bytes | length, above 23 bytes 32 more |
 //!
 //! Roles: this file holds the records and finds them; `write` applies changes, `read` answers at a version,
-//! `reclaim` drops what no version needs. Readers use a [`Partition`] as it is; a writer opens it ([`Open`]), which
+//! `reclaim` drops what no version needs, `image` and `restore` turn it into the chunks of a checkpoint and back. Readers use a [`Partition`] as it is; a writer opens it ([`Open`]), which
 //! keeps other writers out and no reader: all that readers see are atomics, published when they are whole, and what
 //! is replaced is retired through epochs.
 //!
@@ -27,25 +27,27 @@ mod bulk;
 mod image;
 mod read;
 mod reclaim;
+mod restore;
 mod write;
 
 pub(crate) use bulk::Waiting;
-pub(crate) use image::{Progress, content_of, edge_content_of};
+pub(crate) use image::{Image, NodeCounts};
 pub(crate) use read::{Filter, Place, ScanWant, Want};
+pub(crate) use restore::{Rebuild, Rebuilt, Wrong};
 pub(crate) use write::{Tally, Writer};
 
 use crate::adjacency::{Links, List};
 use crate::properties::{self, Desk, Keeper, Owner, PageTable};
 use crate::slot_index::SlotIndex;
-use crate::slots::{FreeSlots, Slots};
+use crate::slots::{self, FreeSlots, Slots};
 use crate::turn::Turn;
-use crate::virtual_array::ZeroValid;
+use crate::virtual_array::{VirtualArray, ZeroValid};
 use crossbeam_epoch::{Guard, pin};
 use parking_lot::{Mutex, MutexGuard};
 use reclaim::{Sweep, Touch};
 use std::collections::VecDeque;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tidegraph_types::{Gui, Sid, Version};
 
 /// What a traversal needs of a vertex: one cache line.
@@ -74,7 +76,9 @@ impl Node {
 pub(crate) struct RowRef(AtomicU64);
 
 impl RowRef {
-    const FREE: u64 = u64::MAX;
+    /// Zero, as in slots that were never used or that a checkpoint left out.
+    const FREE: u64 = 0;
+    const NONE: u64 = u64::MAX;
 
     /// Marks the node as free.
     fn free(&self) {
@@ -84,13 +88,13 @@ impl RowRef {
     #[inline]
     pub fn get(&self) -> Option<properties::Place> {
         match self.0.load(Ordering::Acquire) {
-            0 | Self::FREE => None,
+            Self::FREE | Self::NONE => None,
             place => Some(properties::Place((place - 1) as u32)),
         }
     }
 
     fn set(&self, place: Option<properties::Place>) {
-        self.0.store(place.map_or(0, |place| u64::from(place.0) + 1), Ordering::Release);
+        self.0.store(place.map_or(Self::NONE, |place| u64::from(place.0) + 1), Ordering::Release);
     }
 
     fn is_free(&self) -> bool {
@@ -106,6 +110,13 @@ pub(crate) struct EdgeIdEntry {
     pub sid: Sid,
 }
 
+impl EdgeIdEntry {
+    /// Whether the slot holds no entry.
+    pub fn is_free(&self) -> bool {
+        self.sid.0 == EdgeIdSlot::FREE
+    }
+}
+
 /// An [`EdgeIdEntry`] as it is kept.
 #[derive(Default)]
 struct EdgeIdSlot {
@@ -118,20 +129,29 @@ struct EdgeIdSlot {
 unsafe impl ZeroValid for EdgeIdSlot {}
 
 impl EdgeIdSlot {
+    /// What no edge has; also in slots that were never used or that a checkpoint left out.
+    const FREE: u64 = 0;
+
     fn get(&self) -> EdgeIdEntry {
+        let sid = Sid(self.sid.load(Ordering::Acquire));
         let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        EdgeIdEntry { hash: word(&self.hash), source: Gui(word(&self.source)), sid: Sid(word(&self.sid)) }
+        EdgeIdEntry { hash: word(&self.hash), source: Gui(word(&self.source)), sid }
+    }
+
+    /// Marks the entry as free.
+    fn free(&self) {
+        self.sid.store(Self::FREE, Ordering::Release);
     }
 
     fn set(&self, entry: EdgeIdEntry) {
         self.hash.store(entry.hash, Ordering::Relaxed);
         self.source.store(entry.source.0, Ordering::Relaxed);
-        self.sid.store(entry.sid.0, Ordering::Relaxed);
+        // Last: who sees the SID sees the rest, and that the group was modified.
+        self.sid.store(entry.sid.0, Ordering::Release);
     }
 }
 
 /// What readers see. They take no lock; they hold an epoch guard, and a version that is not forgotten meanwhile.
-#[derive(Default)]
 pub(crate) struct Partition {
     by_gui: SlotIndex,
     nodes: Slots<Node>,
@@ -141,10 +161,29 @@ pub(crate) struct Partition {
     by_sid: SlotIndex,
     by_edge_id: SlotIndex,
     edge_ids: Slots<EdgeIdSlot>,
+    /// For each group of edge ids: entries of edges that have ended.
+    edge_ids_ended: VirtualArray<AtomicU32>,
     links: Links,
     /// Versions below this one can no longer be read here.
     reclaimed: AtomicU64,
     book: Mutex<Book>,
+}
+
+impl Default for Partition {
+    fn default() -> Self {
+        Self {
+            by_gui: SlotIndex::default(),
+            nodes: Slots::default(),
+            rows: PageTable::default(),
+            by_sid: SlotIndex::default(),
+            by_edge_id: SlotIndex::default(),
+            edge_ids: Slots::default(),
+            edge_ids_ended: VirtualArray::new(EDGE_ID_GROUPS),
+            links: Links::default(),
+            reclaimed: AtomicU64::new(0),
+            book: Mutex::default(),
+        }
+    }
 }
 
 /// What only the writer knows.
@@ -173,6 +212,9 @@ impl Deref for Open<'_> {
         self.partition
     }
 }
+
+/// Groups of edge ids that there can be.
+const EDGE_ID_GROUPS: usize = slots::MOST / slots::GROUP as usize;
 
 fn sid_hash(sid: Sid) -> u64 {
     sid.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32

@@ -4,6 +4,7 @@ use super::reclaim::Touch;
 use super::{EdgeIdEntry, Open, sid_hash};
 use crate::adjacency::{Found, Link};
 use crate::properties::{Changed, Content, Desk, Keeper, Owner, Place, Previous};
+use crate::slots::GROUP;
 use crossbeam_epoch::{Guard, pin};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -46,6 +47,9 @@ impl Writer<'_> {
 
 impl Open<'_> {
     pub(super) fn touch(&mut self, w: &Writer<'_>, touch: Touch) {
+        if let Touch::Node(slot) = touch {
+            self.partition.nodes.modify(slot, w.version);
+        }
         if w.bulk {
             let (version, notes) = self.book.load_notes;
             match notes.filter(|_| version == w.version) {
@@ -79,11 +83,6 @@ impl Open<'_> {
         }
     }
 
-    /// Makes room for this many more vertices in the index.
-    pub fn reserve(&mut self, vertices: usize) {
-        self.partition.by_gui.reserve(&mut self.book.turn, vertices);
-    }
-
     /// Makes a vertex or merges into the one that is there; true if it was made.
     pub fn create_vertex(
         &mut self,
@@ -111,8 +110,11 @@ impl Open<'_> {
         let owner = Owner::Vertex(gui);
         let place = keeper.insert(desk, Some(w.version), owner, Some(id), &distinct, &content, previous);
         match known {
-            Some(slot) => self.partition.nodes.get(slot).row.set(Some(place)),
-            None => self.insert_node(gui, place),
+            Some(slot) => {
+                self.partition.nodes.modify(slot, w.version);
+                self.partition.nodes.get(slot).row.set(Some(place));
+            }
+            None => self.insert_node(gui, place, w.version),
         }
         self.touch_row(w, place);
         w.tally.vertices += 1;
@@ -120,8 +122,9 @@ impl Open<'_> {
         true
     }
 
-    pub(super) fn insert_node(&mut self, gui: Gui, place: Place) {
+    pub(super) fn insert_node(&mut self, gui: Gui, place: Place, version: Version) {
         let slot = self.partition.nodes.take(&mut self.book.free_nodes);
+        self.partition.nodes.modify(slot, version);
         let node = self.partition.nodes.get(slot);
         node.out.clear();
         node.inward.clear();
@@ -233,6 +236,7 @@ impl Open<'_> {
         }
         self.touch_row(w, place);
         if let Changed::Moved(new) = changed {
+            self.partition.nodes.modify(slot, w.version);
             self.partition.nodes.get(slot).row.set(Some(new));
             self.touch_row(w, new);
         }
@@ -399,8 +403,9 @@ impl Open<'_> {
         Some(Edge { sid, source, target: link.neighbour, label: link.label })
     }
 
-    pub fn add_edge_id(&mut self, hash: u64, source: Gui, sid: Sid) {
+    pub fn add_edge_id(&mut self, w: &Writer<'_>, hash: u64, source: Gui, sid: Sid) {
         let slot = self.partition.edge_ids.take(&mut self.book.free_edge_ids);
+        self.partition.edge_ids.modify(slot, w.version);
         self.partition.edge_ids.get(slot).set(EdgeIdEntry { hash, source, sid });
         self.partition.by_edge_id.insert(&mut self.book.turn, hash, slot);
     }
@@ -412,9 +417,19 @@ impl Open<'_> {
             entry.hash == hash && entry.sid == sid
         });
         if let Some(slot) = slot {
+            self.partition.edge_ids.modify(slot, w.version);
+            self.ended_in(slot, |ended| ended + 1);
             // Never left to a sweep: the entry itself does not say that it has ended.
             self.book.touched.push_back((w.version, Touch::EdgeId(slot)));
         }
+    }
+
+    /// Counts the entries of ended edges in the group of a slot.
+    fn ended_in(&self, slot: u32, count: impl FnOnce(u32) -> u32) {
+        let ended = &self.partition.edge_ids_ended;
+        ended.reserve().unwrap_or_else(|error| panic!("edge ids cannot be counted: {error}"));
+        let ended = ended.get((slot / GROUP) as usize);
+        ended.store(count(ended.load(Ordering::Relaxed)), Ordering::Release);
     }
 
     pub(super) fn free_node(&mut self, slot: u32) {
@@ -428,6 +443,8 @@ impl Open<'_> {
     pub(super) fn free_edge_id(&mut self, slot: u32) {
         let hash = self.partition.edge_ids.get(slot).get().hash;
         self.partition.by_edge_id.remove(&mut self.book.turn, hash, slot);
+        self.partition.edge_ids.get(slot).free();
+        self.ended_in(slot, |ended| ended - 1);
         self.partition.edge_ids.give_back(&mut self.book.free_edge_ids, slot, &pin());
     }
 }

@@ -15,7 +15,7 @@
 //! What must never happen: a row that two versions read differently; an address that is followed where something else
 //! could stand; a pointer into a page kept beyond the guard.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "checkpoints and eviction will write pages"))]
+mod adopt;
 mod bytes;
 mod column;
 mod keeper;
@@ -34,11 +34,11 @@ mod tests;
 mod undo;
 mod write;
 
+pub(crate) use bytes::{Error as ImageError, Scratch};
 pub(crate) use keeper::{Changed, Desk, Freed, Keeper};
-pub(crate) use overflow::{Content, Entry, Values};
+pub(crate) use overflow::Content;
 pub(crate) use page::{PageTable, Place, ROWS};
 pub(crate) use project::Project;
 pub(crate) use read::{Owner, Row, Stale, Want};
-pub(crate) use scalar::Scalar;
 pub(crate) use scan::Scan;
 pub(crate) use undo::Previous;

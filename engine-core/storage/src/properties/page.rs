@@ -24,7 +24,7 @@ const ROW_BITS: u32 = 10;
 /// Rows of a new set's first page.
 const FIRST_ROWS: usize = 16;
 /// Pages of a partition at most: the highest places are marks of the index.
-const PAGES: usize = (1 << (32 - ROW_BITS)) - 1;
+pub(crate) const PAGES: usize = (1 << (32 - ROW_BITS)) - 1;
 
 /// A row: number of its page and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -367,7 +367,6 @@ impl PageTable {
     }
 
     /// Version of the newest write to a page.
-    #[cfg_attr(not(test), expect(dead_code, reason = "incremental checkpoints will ask for it"))]
     pub fn modified(&self, number: u32) -> u64 {
         self.entries.get(number as usize).modified.load(Ordering::Acquire)
     }

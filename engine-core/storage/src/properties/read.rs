@@ -51,7 +51,9 @@ pub(crate) struct Want<'r> {
 }
 
 impl Want<'_> {
+    pub const NOTHING: Want<'static> = Want { id: false, properties: &Projection::None };
     pub const ID: Want<'static> = Want { id: true, properties: &Projection::None };
+    #[cfg(test)]
     pub const ALL: Want<'static> = Want { id: true, properties: &Projection::All };
 }
 
@@ -97,6 +99,27 @@ impl PageTable {
                     (place, ended) = (before.place, before.ended);
                 }
                 // Forward in time: the row was used anew, since nobody may ask for the version any more.
+                Look::Before(_) => return Err(Stale),
+            }
+        }
+    }
+
+    /// Where the row of an owner is that a version sees.
+    pub fn place_at(
+        &self,
+        owner: Owner,
+        mut place: Place,
+        at: Version,
+        guard: &Guard,
+    ) -> Result<Option<Place>, Stale> {
+        let mut ended = Version(u64::MAX);
+        loop {
+            match self.look(owner, place, at, Want::NOTHING, guard)? {
+                Look::Row(_) => return Ok(Some(place)),
+                Look::Absent => return Ok(None),
+                Look::Before(before) if before.ended <= ended => {
+                    (place, ended) = (before.place, before.ended);
+                }
                 Look::Before(_) => return Err(Stale),
             }
         }

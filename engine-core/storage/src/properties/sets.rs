@@ -186,6 +186,12 @@ impl Sets {
         &self.sets[number as usize]
     }
 
+    /// The set of exactly this shape, which a checkpoint has, however many there are.
+    pub fn adopt(&mut self, shape: &Shape) -> &Arc<Set> {
+        let number = self.number(shape);
+        &self.sets[number as usize]
+    }
+
     fn number(&mut self, shape: &Shape) -> u32 {
         if let Some(&number) = self.numbers.get(shape) {
             return number;

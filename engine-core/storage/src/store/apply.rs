@@ -119,7 +119,7 @@ impl Store {
         }
         if let Some(id) = id {
             let hash = self.config.hasher.edge_id(id);
-            write(hash).add_edge_id(hash.0, edge.source, edge.sid);
+            write(hash).add_edge_id(w, hash.0, edge.source, edge.sid);
         }
         true
     }

@@ -215,7 +215,7 @@ impl BulkLoad<'_> {
                 self.waiting_links += 2;
                 partitions[new.source].load_edge(w, new.edge.sid, new.id, new.properties, guard);
                 if let Some(hash) = new.id_hash {
-                    partitions[new.id_home].add_edge_id(hash, new.edge.source, new.edge.sid);
+                    partitions[new.id_home].add_edge_id(w, hash, new.edge.source, new.edge.sid);
                 }
                 tally.add(w, new.edge.label);
                 self.outcome.edges_created += 1;

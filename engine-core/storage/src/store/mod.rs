@@ -74,6 +74,8 @@ pub struct Store {
     forgotten: AtomicU64,
     /// The partition that forgets next.
     turn: AtomicUsize,
+    /// The newest checkpoint, for the next one to build upon.
+    base: Mutex<Option<Arc<checkpoint::Base>>>,
 }
 
 impl fmt::Debug for Store {
@@ -110,6 +112,7 @@ impl Store {
             versions: Arc::new(Versions::new(version, config.window, now)),
             applied: Mutex::new(version),
             turn: AtomicUsize::new(0),
+            base: Mutex::default(),
             config,
         }
     }
@@ -258,7 +261,16 @@ impl Store {
         Version(self.forgotten.load(Ordering::Acquire))
     }
 
-    /// Writes an image of a version into object storage while reads and writes go on. See [`checkpoint`].
+    pub(crate) fn base(&self) -> Option<Arc<checkpoint::Base>> {
+        self.base.lock().clone()
+    }
+
+    pub(crate) fn set_base(&self, base: Arc<checkpoint::Base>) {
+        *self.base.lock() = Some(base);
+    }
+
+    /// Writes an image of a version into object storage while reads and writes go on: what changed since the last one, if
+    /// that is there. See [`checkpoint`].
     pub fn checkpoint(
         &self,
         version: Version,

@@ -316,8 +316,8 @@ impl Run {
             return;
         }
         let restored = restore_newest(self.store.config(), &self.objects, "c").unwrap().unwrap();
+        assert!(restored.refused.is_empty(), "{:?}", restored.refused);
         assert_eq!(restored.manifest, manifest);
-        assert!(restored.refused.is_empty());
         let graph = self.kept[&version].clone();
         check::everything(&restored.store, version, &graph, &self.ids, &self.edge_ids, 11);
         check::counts(&restored.store, &graph);

@@ -67,6 +67,7 @@ impl Drop for Loaded {
 
 impl Loaded {
     /// The page of some bytes, of a set of its own with that number.
+    #[cfg_attr(not(test), expect(dead_code, reason = "eviction will read pages"))]
     pub fn from_bytes(number: u32, bytes: &[u8]) -> Result<Self, Error> {
         Self::of_set(bytes, |shape| Arc::new(Set::new(number, shape)))
     }

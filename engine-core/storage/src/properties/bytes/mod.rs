@@ -23,7 +23,6 @@
 
 mod load;
 
-#[cfg_attr(not(test), expect(unused_imports, reason = "eviction and checkpoints will read pages"))]
 pub(crate) use load::Loaded;
 
 use super::column::{ColumnType, Words, with_text};
@@ -58,6 +57,16 @@ pub(crate) enum Error {
     Text { at: usize },
 }
 
+impl Error {
+    /// Where in the bytes it is, as far as that is known.
+    pub fn offset(&self) -> usize {
+        match self {
+            Self::Short { at, .. } | Self::Wrong { at, .. } | Self::Text { at } => *at,
+            Self::Versioned { .. } | Self::Missing { .. } | Self::Value(_) => 0,
+        }
+    }
+}
+
 /// What is loaded of a page before its undo records are looked at; kept from page to page.
 #[derive(Default)]
 pub(crate) struct Scratch {
@@ -69,6 +78,7 @@ pub(crate) struct Scratch {
 
 impl PageTable {
     /// The bytes of a page that all versions see alike; one with undo records is refused.
+    #[cfg_attr(not(test), expect(dead_code, reason = "eviction will write pages"))]
     pub fn to_bytes(&self, number: u32, guard: &Guard) -> Result<Vec<u8>, Error> {
         let page = self.get(number, guard).ok_or(Error::Missing { number })?;
         let (mut scratch, mut out) = (Scratch::default(), Vec::new());

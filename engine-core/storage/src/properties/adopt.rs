@@ -1,0 +1,74 @@
+//! Taking over a page of a checkpoint: it keeps its number, and its rows theirs.
+
+use super::bytes::{Error, Loaded};
+use super::keeper::{Book, Desk, Keeper, SetBook};
+use super::page::{PAGES, Page, PageTable, Place, ROWS};
+use super::read::Owner;
+use super::sets::Kind;
+use crossbeam_epoch::Guard;
+use std::sync::atomic::Ordering;
+use tidegraph_types::Token;
+
+/// What came with a page.
+pub(crate) struct Adopted<'g> {
+    /// Labels of vertices; none of edges.
+    pub labels: &'g [Token],
+    /// Rows that are there.
+    pub rows: usize,
+    pub vertices: bool,
+}
+
+impl Keeper {
+    /// Puts the page of some bytes in its place. Numbers come in order; those that are left out become free.
+    pub fn adopt<'g>(&mut self, desk: Desk<'g>, number: u32, bytes: &[u8]) -> Result<Adopted<'g>, Error> {
+        if number < desk.table.end() || number as usize >= PAGES {
+            return Err(Error::Wrong { at: 0, found: u64::from(number), what: "number of the next page" });
+        }
+        let page = Loaded::of_set(bytes, |shape| self.sets.adopt(shape).clone())?.into_page();
+        while desk.table.end() < number {
+            self.free_numbers.push(desk.table.extend());
+        }
+        desk.table.extend();
+        desk.table.replace(number, Some(page));
+        let set = page.set();
+        let used = page.header().used.load(Ordering::Relaxed) as usize;
+        let free: Vec<u16> = (0..used).filter(|row| !page.is_present(*row)).map(|row| row as u16).collect();
+        let rows = used - free.len();
+        let open = !free.is_empty() || used < ROWS;
+        if self.books.len() <= number as usize {
+            self.books.resize_with(number as usize + 1, Book::default);
+        }
+        self.books[number as usize] =
+            Book { set: set.number, kept: rows as u32, free, open, ..Book::default() };
+        let by_set = set.number as usize;
+        if self.by_set.len() <= by_set {
+            self.by_set.resize_with(by_set + 1, SetBook::default);
+        }
+        self.by_set[by_set].pages += 1;
+        if open {
+            self.by_set[by_set].open.push(number);
+        }
+        Ok(Adopted { labels: &set.labels, rows, vertices: set.kind == Kind::Vertex })
+    }
+}
+
+impl PageTable {
+    /// Whether a row is there and whose it is: for partitions that nobody reads yet.
+    pub fn holds(&self, owner: Owner, place: Place, guard: &Guard) -> bool {
+        self.is_of(owner, place, guard)
+            && self.get(place.page(), guard).is_some_and(|page| page.is_present(place.row()))
+    }
+
+    /// Calls `each` with the SID and place of every row of an edge.
+    pub fn for_each_edge(&self, guard: &Guard, mut each: impl FnMut(u64, Place)) {
+        let of_edges = |page: &Page<'_>| page.set().kind != Kind::Vertex;
+        for number in 0..self.end() {
+            let Some(page) = self.get(number, guard).filter(of_edges) else { continue };
+            for row in
+                (0..page.header().used.load(Ordering::Relaxed) as usize).filter(|r| page.is_present(*r))
+            {
+                each(page.owners()[row].load(Ordering::Relaxed), Place::new(number, row));
+            }
+        }
+    }
+}
