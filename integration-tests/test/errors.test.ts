@@ -163,7 +163,7 @@ test("bad requests", async (t) => {
 });
 
 test("limits of a query", async (t) => {
-  const server = await Server.start(t);
+  const server = await Server.start(t, { args: ["--query-memory-bytes", String(64 << 20)] });
 
   await t.test("a query over its time is stopped", async () => {
     const query =
