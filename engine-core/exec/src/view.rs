@@ -158,7 +158,8 @@ impl<'a> View<'a> {
         self.record(frontier.iter().map(|edge| Key::edge(edge.sid)));
         if self.is_dirty() {
             let pending = self.pending.borrow();
-            if frontier.iter().any(|edge| pending.edges.contains_key(&edge.sid)) {
+            let touched = |edge: &Edge| pending.edges.contains_key(&edge.sid) || pending.is_detached(edge);
+            if frontier.iter().any(touched) {
                 let mut base = EdgeRows::default();
                 self.apl.edges(self.at, read, frontier, &mut base)?;
                 overlay::edges(&pending, read, frontier, &base, out);
@@ -218,7 +219,7 @@ impl<'a> View<'a> {
         if self.is_dirty() {
             let pending = self.pending.borrow();
             let rows = frontier.get(from.row as usize..).unwrap_or(&[]);
-            if rows.iter().any(|gui| pending.adjacency.contains_key(gui)) {
+            if !pending.detached.is_empty() || rows.iter().any(|gui| pending.adjacency.contains_key(gui)) {
                 let mut base = Expansion::default();
                 // Which of the edges are deleted says the SID.
                 let all = Expand { neighbours_only: false, ..request.clone() };
@@ -234,9 +235,25 @@ impl<'a> View<'a> {
     pub fn degrees(&self, request: &Expand, frontier: &[Gui], out: &mut Vec<u64>) -> Result<()> {
         self.record_adjacency(request.direction, request.labels.as_deref(), frontier);
         let start = out.len();
+        if !self.pending.borrow().detached.is_empty() {
+            out.resize(start + frontier.len(), 0);
+            return self.count_edges(request, frontier, &mut out[start..]);
+        }
         self.apl.degrees(self.at, request, frontier, out)?;
         if self.is_dirty() {
             overlay::degrees(&self.pending.borrow(), request, frontier, &mut out[start..]);
+        }
+        Ok(())
+    }
+
+    /// Degrees, edge by edge: which of them went with a vertex at the other end, storage cannot tell.
+    fn count_edges(&self, request: &Expand, frontier: &[Gui], counts: &mut [u64]) -> Result<()> {
+        let request = Expand { max_rows: 4096, ..request.clone() };
+        let (mut cursor, mut found) = (Some(Cursor::default()), Expansion::default());
+        while let Some(from) = cursor {
+            found.clear();
+            cursor = self.expand(&request, frontier, from, &mut found)?;
+            found.row.iter().for_each(|row| counts[*row as usize] += 1);
         }
         Ok(())
     }

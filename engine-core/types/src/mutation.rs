@@ -31,7 +31,7 @@ pub enum Mutation {
         /// Properties.
         properties: Vec<PropertyWrite>,
     },
-    /// Removes a vertex. Its edges were removed by mutations of their own before it.
+    /// Removes a vertex. Edges that were not removed by mutations of their own before it go with it.
     DeleteVertex {
         /// The vertex.
         gui: Gui,
@@ -136,7 +136,8 @@ pub struct IndexDefinition {
 pub struct Key(pub u64);
 
 impl Key {
-    /// Everything. A transaction that reads this conflicts with every later write.
+    /// Everything. A transaction that reads this conflicts with every later write, and one that writes it with every
+    /// read before.
     pub const GRAPH: Key = Key(0);
 
     fn of(kind: u64, a: u64, b: u64) -> Key {

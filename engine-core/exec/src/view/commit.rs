@@ -1,7 +1,7 @@
 //! From pending writes to a commit request.
 //!
 //! What is committed is the difference between storage and the final state, in an order in which each step can be
-//! applied: ids of colliding hashes; edges gone; vertices gone; new vertices with labels and properties; new edges
+//! applied: ids of colliding hashes; edges gone (those of a hub go with it); vertices gone; new vertices with labels and properties; new edges
 //! with properties; changes of stored elements in the order in which they were made. An element that was made and
 //! deleted again leaves nothing.
 
@@ -35,7 +35,11 @@ impl View<'_> {
         self.check_deleted_vertices()?;
         let pending = self.pending.borrow();
         let mutations = pending.mutations();
-        let mut counters = Counters { properties_written: pending.properties_written, ..Counters::default() };
+        let mut counters = Counters {
+            properties_written: pending.properties_written,
+            edges_deleted: pending.edges_detached,
+            ..Counters::default()
+        };
         for mutation in &mutations {
             match mutation {
                 Mutation::CreateVertex { .. } => counters.vertices_created += 1,
@@ -135,7 +139,7 @@ impl Pending {
                 self.vertices.get(gui).is_some_and(|v| v.base_deleted)
             }
             Mutation::SetEdgeProperty { edge, .. } | Mutation::RemoveEdgeProperty { edge, .. } => {
-                self.edges.get(&edge.sid).is_some_and(|e| e.deleted)
+                self.is_gone(edge)
             }
             _ => false,
         }
@@ -143,6 +147,10 @@ impl Pending {
 
     fn write_keys(&self) -> Vec<Key> {
         let mut keys = FxHashSet::default();
+        if !self.detached.is_empty() {
+            // The edges at the other ends, whose keys would be as many.
+            keys.insert(Key::GRAPH);
+        }
         for (gui, v) in &self.vertices {
             let entered_or_left = v.base_deleted || v.created.is_some();
             if entered_or_left {

@@ -74,7 +74,7 @@ pub(super) fn edges(
     for (row, edge) in frontier.iter().enumerate() {
         let state = pending.edges.get(&edge.sid);
         let created = state.is_some_and(|e| e.created);
-        let present = state.map_or(base.present[row], |e| !e.deleted && (e.created || base.present[row]));
+        let present = !pending.is_gone(edge) && (created || base.present[row]);
         out.present.push(present);
         if read.ids {
             out.ids.push(match state {
@@ -146,10 +146,11 @@ pub(super) fn expand(
     for row in from.row..end {
         let gui = frontier[row as usize];
         let delta = pending.adjacency.get(&gui);
-        let check = delta.is_some_and(|d| !d.deleted_out.is_empty() || !d.deleted_in.is_empty());
+        let check = !pending.detached.is_empty()
+            || delta.is_some_and(|d| !d.deleted_out.is_empty() || !d.deleted_in.is_empty());
         while index < base.len() && base.row[index] == row {
             let sid = base.sid[index];
-            if !check || pending.edges.get(&sid).is_none_or(|e| !e.deleted) {
+            if !check || !pending.is_gone(&base.edge(index, frontier)) {
                 out.push(row, base.neighbour[index], sid, base.label[index], base.outgoing[index]);
             }
             index += 1;

@@ -139,6 +139,10 @@ pub(super) struct Pending {
     pub(super) deleted_edges: Vec<Sid>,
     /// Changes of elements that storage has, in order.
     pub(super) changes: Vec<Mutation>,
+    /// Vertices of storage that were deleted with all the edges that storage has of them, and how many those were: too
+    /// many to be listed one by one.
+    pub(super) detached: FxHashSet<Gui>,
+    pub(super) edges_detached: u64,
     /// Vertices deleted without their edges: checked at the end.
     pub(super) to_check: FxHashSet<Gui>,
     pub(super) seq: u64,
@@ -150,6 +154,22 @@ impl Pending {
     pub(super) fn next_seq(&mut self) -> u64 {
         self.seq += 1;
         self.seq - 1
+    }
+
+    /// Whether an edge was deleted, by itself or with one of its vertices.
+    pub(super) fn is_gone(&self, edge: &Edge) -> bool {
+        match self.edges.get(&edge.sid) {
+            Some(e) if e.deleted => true,
+            // One that was made after its vertex was deleted and made again.
+            Some(e) if e.created => false,
+            _ => self.is_detached(edge),
+        }
+    }
+
+    /// Whether a stored edge went with one of its vertices.
+    pub(super) fn is_detached(&self, edge: &Edge) -> bool {
+        !self.detached.is_empty()
+            && (self.detached.contains(&edge.source) || self.detached.contains(&edge.target))
     }
 
     pub(super) fn patch_resolved_vertices(&self, ids: &[Str], found: &mut [Option<Gui>]) {
@@ -165,12 +185,12 @@ impl Pending {
     }
 
     pub(super) fn patch_resolved_edges(&self, ids: &[Str], found: &mut [Option<Edge>]) {
-        let alive = |sid: Sid| self.edges.get(&sid).filter(|e| !e.deleted);
+        let alive = |sid: Sid| self.edges.get(&sid).filter(|e| !self.is_gone(&e.edge));
         for (id, found) in ids.iter().zip(found) {
             if let Some(sid) = self.edge_ids.get(id) {
                 *found = alive(*sid).map(|e| e.edge);
             } else if let Some(edge) = *found {
-                if self.edges.get(&edge.sid).is_some_and(|e| e.deleted) {
+                if self.is_gone(&edge) {
                     *found = None;
                 }
             } else if let Some((source, sid)) = element::parse_generated_edge_id(id) {

@@ -151,7 +151,7 @@ impl View<'_> {
             let mut kept = start;
             for index in start..out.len() {
                 let edge = out[index];
-                if pending.edges.get(&edge.sid).is_none_or(|e| !e.deleted) {
+                if !pending.is_gone(&edge) {
                     out[kept] = edge;
                     kept += 1;
                 }

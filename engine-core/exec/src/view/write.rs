@@ -12,6 +12,9 @@ use tidegraph_types::{
     element,
 };
 
+/// Deleted edges that are listed. Beyond that, edges that go with their vertex are not.
+const MOST_LISTED: u64 = 1 << 16;
+
 /// A vertex to be made.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewVertex {
@@ -317,7 +320,8 @@ impl View<'_> {
     /// Writes (`None`: removes) a property of an edge.
     pub fn set_edge_property(&self, edge: Edge, key: Token, value: Option<Value>) -> Result<()> {
         self.prepare_edges(&[edge])?;
-        if !self.pending.borrow().edges.contains_key(&edge.sid) {
+        let gone = |pending: &Pending| !pending.edges.contains_key(&edge.sid) || pending.is_gone(&edge);
+        if gone(&self.pending.borrow()) {
             return Err(Error::Gone { place: "setting a property", element: "the edge".to_owned() });
         }
         let mut guard = self.pending.borrow_mut();
@@ -325,9 +329,6 @@ impl View<'_> {
         pending.properties_written += 1;
         pending.bytes += size_of::<Mutation>() + 2 * value.as_ref().map_or(0, Value::heap_bytes);
         let entry: &mut PendingEdge = pending.load_edge(edge);
-        if entry.deleted {
-            return Err(Error::Gone { place: "setting a property", element: "the edge".to_owned() });
-        }
         entry.put(key, value.clone());
         if !entry.created {
             entry.changed = true;
@@ -348,7 +349,7 @@ impl View<'_> {
             edges
                 .iter()
                 .copied()
-                .filter(|e| pending.edges.get(&e.sid).is_none_or(|p| !p.deleted && !p.created))
+                .filter(|e| !pending.is_gone(e) && pending.edges.get(&e.sid).is_none_or(|p| !p.created))
                 .collect()
         };
         let mut rows = EdgeRows::default();
@@ -406,7 +407,17 @@ impl View<'_> {
             return Ok(());
         }
         if detach {
-            self.delete_edges_of(&alive)?;
+            let mut degrees = vec![];
+            let request = Expand { loops_once: true, ..Expand::all(Direction::Both) };
+            self.degrees(&request, &alive, &mut degrees)?;
+            let listed = self.pending.borrow().deleted_edges.len() as u64;
+            if listed + degrees.iter().sum::<u64>() <= MOST_LISTED {
+                self.delete_edges_of(&alive)?;
+            } else {
+                for (gui, _) in alive.iter().zip(&degrees).filter(|(_, degree)| **degree > 0) {
+                    self.detach(*gui, &request)?;
+                }
+            }
         }
         let mut rows = VertexRows::default();
         self.vertices_unrecorded(&VertexRead { ids: true, ..VertexRead::default() }, &alive, &mut rows)?;
@@ -427,6 +438,25 @@ impl View<'_> {
             }
         }
         drop(guard);
+        self.touch();
+        Ok(())
+    }
+
+    /// Deletes all edges of a vertex, those that storage has as a whole: they are not listed in the commit either, where
+    /// they go with their vertex.
+    fn detach(&self, hub: Gui, request: &Expand) -> Result<()> {
+        let created: Vec<Edge> = {
+            let pending = self.pending.borrow();
+            let added = pending.adjacency.get(&hub).into_iter();
+            added.flat_map(|added| added.added_out.iter().chain(&added.added_in)).copied().collect()
+        };
+        self.delete_edges(&created)?;
+        let mut stored = vec![];
+        self.degrees(request, &[hub], &mut stored)?;
+        let mut pending = self.pending.borrow_mut();
+        pending.edges_detached += stored.iter().sum::<u64>();
+        pending.detached.insert(hub);
+        drop(pending);
         self.touch();
         Ok(())
     }
