@@ -132,7 +132,39 @@ fn retain<T>(column: &mut Vec<T>, keep: &[bool]) {
     column.retain(|_| keep.next().is_some_and(|keep| *keep));
 }
 
+/// One row of an [`Expansion`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExpansionRow {
+    /// Row of the frontier that the edge belongs to.
+    pub row: u32,
+    /// The vertex at the other end.
+    pub neighbour: Gui,
+    /// The edge.
+    pub sid: Sid,
+    /// Its label.
+    pub label: Token,
+    /// Whether the frontier vertex is the edge's source.
+    pub outgoing: bool,
+}
+
 impl Expansion {
+    /// A row by its number.
+    #[must_use]
+    pub fn at(&self, index: usize) -> ExpansionRow {
+        ExpansionRow {
+            row: self.row[index],
+            neighbour: self.neighbour[index],
+            sid: self.sid[index],
+            label: self.label[index],
+            outgoing: self.outgoing[index],
+        }
+    }
+
+    /// Appends a row.
+    pub fn append(&mut self, row: ExpansionRow) {
+        self.push(row.row, row.neighbour, row.sid, row.label, row.outgoing);
+    }
+
     /// Empties all columns, keeping their memory.
     pub fn clear(&mut self) {
         self.row.clear();

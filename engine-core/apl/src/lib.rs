@@ -11,15 +11,21 @@
 //! What must never happen: an answer that mixes two versions; an allocation, lock or await for each row.
 
 mod answer;
+mod plain;
 mod request;
+mod sample;
+mod top;
 
 pub use answer::{
-    EdgeRows, Expansion, KeyStatistics, PropertyCell, ScannedValues, Statistics, VertexRows, value_of,
+    EdgeRows, Expansion, ExpansionRow, KeyStatistics, PropertyCell, ScannedValues, Statistics, VertexRows,
+    value_of,
 };
 pub use request::{
     At, Cursor, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test, VertexRead,
     VertexScan,
 };
+pub use sample::{Draw, Reservoir, Sample};
+pub use top::{Best, TopEdges};
 
 use std::ops::Range;
 use tidegraph_types::{Direction, Edge, ErrorCode, Gui, Str, Token, Version};
@@ -124,6 +130,54 @@ pub trait Apl: Send + Sync {
         self.vertices(at, &read, &found, &mut rows)?;
         out.append(&found, &rows, keys);
         Ok(next)
+    }
+
+    /// Adds how many vertices pass a scan (`max_rows` ignored), each counted once over all calls.
+    fn count_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        from: ScanCursor,
+        count: &mut u64,
+    ) -> Result<Option<ScanCursor>, Error> {
+        plain::count_vertices(self, at, scan, from, count)
+    }
+
+    /// Offers the vertices that pass a scan (`max_rows` ignored) to a sample, each once over all calls.
+    fn sample_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        from: ScanCursor,
+        sample: &mut Reservoir<Gui>,
+    ) -> Result<Option<ScanCursor>, Error> {
+        plain::sample_vertices(self, at, scan, from, sample)
+    }
+
+    /// A uniform sample of the edges that `expand` would answer for each vertex (`max_rows` ignored).
+    fn sample_edges(
+        &self,
+        at: At,
+        request: &Expand,
+        sample: Sample,
+        frontier: &[Gui],
+        out: &mut Expansion,
+    ) -> Result<(), Error> {
+        plain::sample_edges(self, at, request, sample, frontier, out)
+    }
+
+    /// As `expand`, but of the edges that one call looks at (about `max_rows`) only those that come first by a property
+    /// are answered: best first, and with `TopEdges::each` by row. The best of all are among the answers of all calls.
+    fn top_edges(
+        &self,
+        at: At,
+        request: &Expand,
+        top: &TopEdges,
+        frontier: &[Gui],
+        from: Cursor,
+        out: &mut Expansion,
+    ) -> Result<Option<Cursor>, Error> {
+        plain::top_edges(self, at, request, top, frontier, from, out)
     }
 
     /// Edges that pass a scan, in no particular order, each once over all calls.

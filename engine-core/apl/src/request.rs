@@ -1,5 +1,6 @@
 //! Requests: what a caller can ask, with the shapes that also travel over the wire.
 
+use crate::PropertyCell;
 use tidegraph_types::{Direction, Epoch, Token, Value, Version};
 
 /// Where in time a request reads.
@@ -76,6 +77,8 @@ pub struct ScanCursor {
     pub position: u64,
     /// Whether the scan looks up in indexes.
     pub by_index: bool,
+    /// Which labels are answered from indexes while the others are scanned; 0: no such division.
+    pub cover: u16,
 }
 
 /// A test of one property key. An element passes when any value of the key passes.
@@ -85,6 +88,31 @@ pub struct PropertyPredicate {
     pub key: Token,
     /// The test.
     pub test: Test,
+    /// The value that passes must be the only one of the key, as openCypher has it: to it several values are a list.
+    pub sole: bool,
+}
+
+impl PropertyPredicate {
+    /// An element passes when any value of the key passes.
+    #[must_use]
+    pub fn any(key: Token, test: Test) -> Self {
+        Self { key, test, sole: false }
+    }
+
+    /// Whether an element with these values of the key passes.
+    pub fn passes<'v>(&self, mut values: impl Iterator<Item = &'v Value>) -> bool {
+        if self.sole {
+            let first = values.next();
+            return first.is_some_and(|value| self.test.passes(value)) && values.next().is_none();
+        }
+        values.any(|value| self.test.passes(value))
+    }
+
+    /// Whether an element with these values passes, those of other keys among them.
+    #[must_use]
+    pub fn passes_among(&self, cells: &[PropertyCell]) -> bool {
+        self.passes(cells.iter().filter(|cell| cell.key == self.key).map(|cell| &cell.value))
+    }
 }
 
 /// Tests that storage knows. Numbers compare by value, whatever their width; other types only with their own.

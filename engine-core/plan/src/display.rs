@@ -178,7 +178,8 @@ fn describe(op: &Op) -> String {
                 let empty = if i.empty_is_unbound { " or nothing" } else { "" };
                 format!("{} = {:?}({distinct}{}){empty}", i.out, i.kind, list(i.args.iter()))
             }));
-            format!("aggregate by [{keys}] to [{items}]")
+            let counted = if op.counts_in_storage() { " counted in storage" } else { "" };
+            format!("aggregate by [{keys}] to [{items}]{counted}")
         }
         Op::Distinct { by, .. } => format!("distinct [{}]", list(by.iter())),
         Op::Sort { keys, .. } => {
@@ -302,7 +303,7 @@ impl Display for ScanFilter {
         for group in &self.labels {
             write!(f, " :{}", join(group.iter(), "|"))?;
         }
-        for (key, test) in &self.predicates {
+        for (key, test) in self.tests() {
             match test {
                 ScanTest::Exists => write!(f, " {key} exists")?,
                 ScanTest::Equals(e) => write!(f, " {key} = {e}")?,

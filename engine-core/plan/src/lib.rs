@@ -25,7 +25,7 @@ pub mod visit;
 pub use error::FrontEndError;
 pub use expr::{AggregateKind, Arithmetic, Comparison, Expr, Function, Quantifier};
 pub use op::{
-    AggregateItem, ApplyKind, BindKind, Branch, Column, Op, Plan, PropertyAssignment, RepeatTest, ScanFilter,
-    ScanTest, Slot, SortKey, TotalOrder,
+    AggregateItem, ApplyKind, BindKind, Branch, Column, Op, Plan, PropertyAssignment, RepeatTest,
+    ScanCondition, ScanFilter, ScanTest, Slot, SortKey, TotalOrder,
 };
 pub use pattern::{Length, MatchPattern, NamedPath, PatternEdge, PatternNode, Shortest};

@@ -42,6 +42,22 @@ pub struct ScanFilter {
     pub labels: Vec<Vec<Str>>,
     /// Any value of the key passes. The expressions must not use slots of the row being made.
     pub predicates: Vec<(Str, ScanTest)>,
+    /// Conditions that only the scan checks.
+    pub conditions: Vec<ScanCondition>,
+}
+
+/// A condition that a scan checks so that no filter need follow. Where its operands are no scalars, or cannot be
+/// computed, the scan checks `condition` for each vertex instead of the test.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ScanCondition {
+    /// Property key.
+    pub key: Str,
+    /// What storage tests. The expressions must not use slots of the row being made.
+    pub test: ScanTest,
+    /// The value that passes must be the only one of the key (openCypher, to which several are a list).
+    pub sole: bool,
+    /// The condition itself, over the slot of the vertex.
+    pub condition: Expr,
 }
 
 /// A pushed-down test. Its operands are evaluated for each outer row; a null operand passes nothing. An operand that is

@@ -2,6 +2,7 @@
 
 use crate::op::ScanTest;
 use crate::{Expr, Op, ScanFilter};
+use tidegraph_types::Str;
 
 /// Input (if any) and subplans of an operator, in this order. One list for both walks: the shared one names `iter` and
 /// `as_deref`, the mutable one their mutable forms and `mut`.
@@ -160,18 +161,57 @@ impl Op {
 }
 
 impl ScanFilter {
-    /// Operands of the predicates.
+    /// Operands of the tests.
     #[must_use]
     pub fn exprs(&self) -> Vec<&Expr> {
-        let mut all = vec![];
-        for (_, test) in &self.predicates {
-            match test {
-                ScanTest::Exists => {}
-                ScanTest::Equals(e) | ScanTest::Within(e) | ScanTest::StartsWith(e) => all.push(e),
-                ScanTest::Range { low, high } => all.extend(low.iter().chain(high).map(|(e, _)| e)),
-            }
+        self.tests().flat_map(|(_, test)| test.exprs()).collect()
+    }
+
+    /// All tests with their keys.
+    pub fn tests(&self) -> impl Iterator<Item = (&Str, &ScanTest)> {
+        let conditions = self.conditions.iter().map(|condition| (&condition.key, &condition.test));
+        self.predicates.iter().map(|(key, test)| (key, test)).chain(conditions)
+    }
+}
+
+impl ScanTest {
+    /// Its operands.
+    #[must_use]
+    pub fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            ScanTest::Exists => vec![],
+            ScanTest::Equals(e) | ScanTest::Within(e) | ScanTest::StartsWith(e) => vec![e],
+            ScanTest::Range { low, high } => low.iter().chain(high).map(|(e, _)| e).collect(),
         }
-        all
+    }
+}
+
+impl Op {
+    /// Whether `count(*)` above this operator needs none of its rows: storage counts them. `slot`: so does counting
+    /// the values of a slot, which is never null here.
+    #[must_use]
+    pub fn is_counted(&self, slot: Option<crate::Slot>) -> bool {
+        let (edge, vertex) = match self {
+            Op::ScanVertices { out, .. } => (None, Some(*out)),
+            Op::Expand { edge, to, into: false, .. } => (*edge, *to),
+            _ => return false,
+        };
+        slot.is_none_or(|slot| Some(slot) == edge || Some(slot) == vertex)
+    }
+
+    /// Whether this aggregation only counts the rows of its input, and storage does.
+    #[must_use]
+    pub fn counts_in_storage(&self) -> bool {
+        let Op::Aggregate { input, keys, items } = self else { return false };
+        let counts = |item: &crate::AggregateItem| {
+            let slot = match (item.kind, &item.args[..]) {
+                (crate::AggregateKind::CountRows, []) => None,
+                (crate::AggregateKind::Count, [Expr::Slot(slot)]) => Some(*slot),
+                _ => return false,
+            };
+            !item.distinct && !item.empty_is_unbound && input.is_counted(slot)
+        };
+        keys.is_empty() && !items.is_empty() && items.iter().all(counts)
     }
 }
 

@@ -154,7 +154,7 @@ fn scans(store: &Store, clock: &RealClock, at: At, vertices: usize, copy: f64) {
         let (key, bytes) = KEYS[key];
         let scan = VertexScan {
             labels: vec![vec![LABEL]],
-            predicates: vec![PropertyPredicate { key, test }],
+            predicates: vec![PropertyPredicate::any(key, test)],
             max_rows: u32::MAX,
         };
         let mut found = Vec::new();
@@ -234,7 +234,7 @@ fn writes(store: &Store, clock: &RealClock, guis: &[Gui], random: &mut Random) {
         Vec::new(),
         VertexScan {
             labels: vec![],
-            predicates: vec![PropertyPredicate { key: KEYS[0].0, test: Test::Equals(Value::Long(7)) }],
+            predicates: vec![PropertyPredicate::any(KEYS[0].0, Test::Equals(Value::Long(7)))],
             max_rows: u32::MAX,
         },
     );

@@ -51,7 +51,7 @@ fn calls<T>(
 }
 
 fn equals(n: usize) -> Vec<PropertyPredicate> {
-    vec![PropertyPredicate { key: KEY, test: Test::Equals(Value::Long(n as i64)) }]
+    vec![PropertyPredicate::any(KEY, Test::Equals(Value::Long(n as i64)))]
 }
 
 #[test]

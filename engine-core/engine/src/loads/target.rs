@@ -114,7 +114,7 @@ impl LoadTarget for GraphTarget<'_> {
         let test = Test::Equals(value.clone());
         let scan = VertexScan {
             labels: vec![vec![label]],
-            predicates: vec![PropertyPredicate { key, test }],
+            predicates: vec![PropertyPredicate::any(key, test)],
             // There is one at most, unless a load of another release made more.
             max_rows: 16,
         };

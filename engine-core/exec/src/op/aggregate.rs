@@ -1,18 +1,19 @@
 //! Groups and their aggregates.
 //!
 //! Without keys there is one group for each origin, whether it has rows or not. Rows that only have to be counted are
-//! not even made: a `count(*)` right above an expand adds up degrees.
+//! not even made: a `count(*)` right above an expand adds up degrees, and above a scan storage counts.
 
 use super::buffer::Pieces;
 use super::expand::Frontier;
+use super::scan::CountedScan;
 use super::walk::Follow;
 use super::{Boxed, Feed, Operator, Want, build, compute};
 use crate::value::Accumulator;
-use crate::{Batch, Column, Context, Result};
+use crate::{Batch, Column, Context, Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use tidegraph_plan::{AggregateItem, AggregateKind, Expr, Op, Slot};
+use tidegraph_plan::{AggregateItem, Expr, Op, Slot};
 use tidegraph_types::Value;
 
 type Keys = SmallVec<[Value; 2]>;
@@ -21,7 +22,40 @@ type Accumulators = SmallVec<[Accumulator; 2]>;
 /// Where the rows come from.
 enum Source<'p> {
     Rows(Boxed<'p>),
-    Degrees(Degrees<'p>),
+    Counted(Counted<'p>),
+}
+
+/// Rows that only have to be counted.
+pub(super) enum Counted<'p> {
+    /// Of an expand: degrees.
+    Edges(Degrees<'p>),
+    /// Of a scan.
+    Vertices(CountedScan<'p>),
+}
+
+impl<'p> Counted<'p> {
+    /// For an operator whose rows storage counts.
+    pub(super) fn of(op: &'p Op) -> Result<Option<Self>> {
+        if let Op::ScanVertices { input, out, filter, .. } = op {
+            return Ok(Some(Self::Vertices(CountedScan::new(build(input)?, *out, filter))));
+        }
+        Ok(Degrees::of(op)?.map(Self::Edges))
+    }
+
+    /// Calls `add` with origin and number of rows for each input row; `false` at the end.
+    pub(super) fn next(&mut self, ctx: &Context<'_>, add: impl FnMut(u32, u64)) -> Result<bool> {
+        match self {
+            Self::Edges(edges) => edges.next(ctx, add),
+            Self::Vertices(vertices) => vertices.next(ctx, add),
+        }
+    }
+
+    pub(super) fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        match self {
+            Self::Edges(edges) => edges.feed(ctx, feed),
+            Self::Vertices(vertices) => vertices.feed(ctx, feed),
+        }
+    }
 }
 
 /// Counts the rows of an expand without making them.
@@ -85,13 +119,13 @@ pub(super) struct Aggregate<'p> {
 }
 
 impl<'p> Aggregate<'p> {
-    pub(super) fn new(input: &'p Op, keys: &'p [(Slot, Expr)], items: &'p [AggregateItem]) -> Result<Self> {
-        let counts_rows = keys.is_empty()
-            && !items.is_empty()
-            && items.iter().all(|item| item.kind == AggregateKind::CountRows && !item.empty_is_unbound);
-        let degrees = if counts_rows { Degrees::of(input)? } else { None };
-        let source = match degrees {
-            Some(degrees) => Source::Degrees(degrees),
+    pub(super) fn new(op: &'p Op) -> Result<Self> {
+        let Op::Aggregate { input, keys, items } = op else {
+            return Err(Error::Plan("not an aggregation".to_owned()));
+        };
+        let counted = if op.counts_in_storage() { Counted::of(input)? } else { None };
+        let source = match counted {
+            Some(counted) => Source::Counted(counted),
             None => Source::Rows(build(input)?),
         };
         Ok(Self {
@@ -186,9 +220,9 @@ impl<'p> Aggregate<'p> {
                 self.groups.push(Group { origin, keys: Keys::new(), accumulators });
             }
         }
-        if let Source::Degrees(degrees) = &mut self.source {
+        if let Source::Counted(counted) = &mut self.source {
             let mut counts = vec![0_u64; self.origins];
-            while degrees.next(ctx, |origin, degree| counts[origin as usize] += degree)? {}
+            while counted.next(ctx, |origin, rows| counts[origin as usize] += rows)? {}
             return self.counted(&counts, ctx);
         }
         while let Source::Rows(input) = &mut self.source {
@@ -271,7 +305,7 @@ impl Operator for Aggregate<'_> {
         self.slots = feed.batch.columns.len();
         match &mut self.source {
             Source::Rows(input) => input.feed(ctx, feed),
-            Source::Degrees(degrees) => degrees.feed(ctx, feed),
+            Source::Counted(counted) => counted.feed(ctx, feed),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A subplan runs over a whole outer batch at once; the origin of an inner row is the number of its outer row.
 
-use super::aggregate::Degrees;
+use super::aggregate::Counted;
 use super::{Boxed, Done, Feed, Growth, Operator, Want, build};
 use crate::{Batch, Column, Context, Result};
 use std::sync::Arc;
@@ -225,16 +225,16 @@ impl Operator for Apply<'_> {
 pub(super) struct Bind<'p> {
     input: Boxed<'p>,
     plan: Subplan<'p>,
-    /// The subplan is an expand of which only the number of rows counts.
-    degrees: Option<Degrees<'p>>,
+    /// The subplan is an expand or a scan of which only the number of rows counts.
+    counted: Option<Counted<'p>>,
     out: Slot,
     kind: BindKind,
 }
 
 impl<'p> Bind<'p> {
     pub(super) fn new(input: Boxed<'p>, plan: &'p Op, out: Slot, kind: BindKind) -> Result<Self> {
-        let degrees = if kind == BindKind::Count { Degrees::of(plan)? } else { None };
-        Ok(Self { input, plan: Subplan::new(plan)?, degrees, out, kind })
+        let counted = if kind == BindKind::Count { Counted::of(plan)? } else { None };
+        Ok(Self { input, plan: Subplan::new(plan)?, counted, out, kind })
     }
 
     fn column(&mut self, outer: &Batch, ctx: &Context<'_>) -> Result<Column> {
@@ -271,9 +271,9 @@ impl<'p> Bind<'p> {
             }
             BindKind::Count => {
                 let mut counts = vec![0_u64; rows];
-                if let Some(degrees) = &mut self.degrees {
-                    degrees.feed(ctx, Feed::each_row(outer));
-                    while degrees.next(ctx, |origin, degree| counts[origin as usize] += degree)? {}
+                if let Some(counted) = &mut self.counted {
+                    counted.feed(ctx, Feed::each_row(outer));
+                    while counted.next(ctx, |origin, rows| counts[origin as usize] += rows)? {}
                 } else {
                     self.plan.start(outer, ctx);
                     while let Some(batch) = self.plan.next(ctx, crate::batch::BATCH_ROWS)? {

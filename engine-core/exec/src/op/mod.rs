@@ -179,7 +179,7 @@ pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
         Op::Let { input, bindings } => Box::new(row::Let::new(build(input)?, bindings)),
         Op::Keep { input, slots } => Box::new(row::Keep::new(build(input)?, slots)),
         Op::Unwind { input, list, out } => Box::new(row::Unwind::new(build(input)?, list, *out)),
-        Op::Aggregate { input, keys, items } => Box::new(aggregate::Aggregate::new(input, keys, items)?),
+        Op::Aggregate { .. } => Box::new(aggregate::Aggregate::new(op)?),
         Op::Distinct { input, by } => Box::new(slice::Distinct::new(build(input)?, by)),
         Op::Sort { input, keys } => Box::new(order::Sort::new(build(input)?, keys, None)),
         Op::Slice { input, skip, limit } => {

@@ -6,7 +6,7 @@
 use super::{Boxed, Feed, Operator, Want, compute};
 use crate::batch::BATCH_ROWS;
 use crate::view::ScanState;
-use crate::{Batch, Column, Context, Result};
+use crate::{Batch, Column, Context, Error, Result};
 use tidegraph_apl::{PropertyPredicate, Test, VertexScan};
 use tidegraph_plan::{Expr, ScanFilter, ScanTest, Slot};
 use tidegraph_types::{Edge, Gui, Str, Token, Value};
@@ -32,6 +32,10 @@ pub(super) trait Source: Send {
     ) -> Result<bool>;
     /// The column of what was found.
     fn column(items: &[Self::Item]) -> Column;
+    /// Conditions of the row at hand that storage could not test.
+    fn unchecked(&self) -> &[&Expr] {
+        &[]
+    }
 }
 
 /// The loop over rows and elements that all scans share.
@@ -174,6 +178,16 @@ impl<S: Source> Operator for Scan<'_, S> {
                 let mut out = current.batch.gather(&rows);
                 out.set(self.out, S::column(&items[current.at..end]));
                 current.at = end;
+                for condition in self.source.unchecked() {
+                    let kept = compute::filter(condition, &out, ctx)?;
+                    out = out.select(&kept);
+                    if out.len == 0 {
+                        break;
+                    }
+                }
+                if out.len == 0 {
+                    continue;
+                }
                 return Ok(Some(out));
             }
             if current.complete {
@@ -198,6 +212,7 @@ pub(super) struct Vertices<'p> {
     filter: &'p ScanFilter,
     constant: bool,
     pub(super) scan: VertexScan,
+    pub(super) unchecked: Vec<&'p Expr>,
 }
 
 /// Scan of vertices.
@@ -207,6 +222,11 @@ impl<'p> ScanVertices<'p> {
     pub(super) fn new(input: Boxed<'p>, out: Slot, filter: &'p ScanFilter) -> Self {
         Self::over(input, out, Vertices::new(filter))
     }
+}
+
+/// Whether computing an operand may fail for one row and not for another, or only where there is a row at all.
+fn may_fail(expr: &Expr) -> bool {
+    !matches!(expr, Expr::Parameter(_))
 }
 
 /// A test with its operands computed.
@@ -229,11 +249,26 @@ fn scalar(value: Value, test: impl FnOnce(Value) -> Test) -> Operands {
 impl<'p> Vertices<'p> {
     pub(super) fn new(filter: &'p ScanFilter) -> Self {
         let constant = !filter.exprs().into_iter().any(compute::uses_slots);
-        Self { filter, constant, scan: VertexScan::default() }
+        Self { filter, constant, scan: VertexScan::default(), unchecked: vec![] }
     }
-}
 
-impl Vertices<'_> {
+    /// As `operands`, for a condition: one that cannot be computed is left to whoever checks it on a vertex, so that it
+    /// is an error only where there is a vertex.
+    fn operands_or_everything(
+        &self,
+        test: &ScanTest,
+        batch: &Batch,
+        row: usize,
+        ctx: &Context<'_>,
+    ) -> Result<Operands> {
+        match self.operands(test, batch, row, ctx) {
+            Err(Error::Value(_) | Error::Type { .. }) if test.exprs().into_iter().any(may_fail) => {
+                Ok(Operands::Everything)
+            }
+            other => other,
+        }
+    }
+
     fn operands(&self, test: &ScanTest, batch: &Batch, row: usize, ctx: &Context<'_>) -> Result<Operands> {
         let eval = |expr: &Expr| match expr {
             Expr::Literal(value) => Ok(value.clone()),
@@ -306,12 +341,13 @@ impl Source for Vertices<'_> {
 
     fn begin(&mut self, batch: &Batch, row: usize, ctx: &Context<'_>) -> Result<bool> {
         let Some(labels) = self.labels(ctx) else { return Ok(false) };
-        let mut predicates = Vec::with_capacity(self.filter.predicates.len());
+        let filter = self.filter;
+        let mut predicates = Vec::with_capacity(filter.predicates.len() + filter.conditions.len());
         let mut possible = true;
-        for (key, test) in &self.filter.predicates {
-            match (self.operands(test, batch, row, ctx)?, ctx.view.catalog().token(key)) {
+        let mut add = |key: &Str, operands: Operands, sole: bool| {
+            match (operands, ctx.view.catalog().token(key)) {
                 (Operands::Nothing, _) => possible = false,
-                (Operands::Everything, _) => {}
+                (Operands::Everything, _) => return false,
                 (Operands::Test(_), None) => {
                     possible = false;
                     for label in labels.iter().flatten() {
@@ -321,9 +357,21 @@ impl Source for Vertices<'_> {
                         ctx.view.record_vertex_scan(None);
                     }
                 }
-                (Operands::Test(test), Some(key)) => predicates.push(PropertyPredicate { key, test }),
+                (Operands::Test(test), Some(key)) => predicates.push(PropertyPredicate { key, test, sole }),
+            }
+            true
+        };
+        for (key, test) in &filter.predicates {
+            add(key, self.operands(test, batch, row, ctx)?, false);
+        }
+        let mut unchecked = std::mem::take(&mut self.unchecked);
+        unchecked.clear();
+        for exact in &filter.conditions {
+            if !add(&exact.key, self.operands_or_everything(&exact.test, batch, row, ctx)?, exact.sole) {
+                unchecked.push(&exact.condition);
             }
         }
+        self.unchecked = unchecked;
         self.scan = VertexScan { labels, predicates, max_rows: 1 };
         Ok(possible)
     }
@@ -341,6 +389,70 @@ impl Source for Vertices<'_> {
 
     fn column(items: &[Gui]) -> Column {
         Column::Vertices(items.to_vec())
+    }
+
+    fn unchecked(&self) -> &[&Expr] {
+        &self.unchecked
+    }
+}
+
+/// Counts the rows of a scan without making them, as far as storage can test all of its conditions.
+pub(super) struct CountedScan<'p> {
+    input: Boxed<'p>,
+    out: Slot,
+    source: Vertices<'p>,
+    /// The count if it is the same for every row, and the state of the graph that it is of.
+    kept: Option<(u64, u64)>,
+}
+
+impl<'p> CountedScan<'p> {
+    pub(super) fn new(input: Boxed<'p>, out: Slot, filter: &'p ScanFilter) -> Self {
+        Self { input, out, source: Vertices::new(filter), kept: None }
+    }
+
+    /// Calls `add` with origin and number of vertices for each row; `false` at the end.
+    pub(super) fn next(&mut self, ctx: &Context<'_>, mut add: impl FnMut(u32, u64)) -> Result<bool> {
+        let Some(batch) = self.input.next(ctx, Want::ALL)? else { return Ok(false) };
+        for row in 0..batch.len {
+            ctx.check()?;
+            let generation = ctx.view.generation();
+            let count = match self.kept {
+                Some((count, of)) if of == generation => count,
+                _ if self.source.begin(&batch, row, ctx)? => self.count(&batch, row, ctx)?,
+                _ => 0,
+            };
+            self.kept = self.source.constant.then_some((count, generation));
+            add(batch.origin_of(row), count);
+        }
+        Ok(true)
+    }
+
+    fn count(&mut self, batch: &Batch, row: usize, ctx: &Context<'_>) -> Result<u64> {
+        if self.source.unchecked.is_empty() {
+            return ctx.view.count_vertices(&self.source.scan, &|| ctx.check());
+        }
+        let (mut count, mut state, mut items) = (0, ScanState::default(), vec![]);
+        loop {
+            ctx.check()?;
+            items.clear();
+            let more = self.source.read(BATCH_ROWS, &mut state, ctx, &mut items)?;
+            let mut out = batch.gather(&vec![row as u32; items.len()]);
+            out.set(self.out, Column::Vertices(std::mem::take(&mut items)));
+            for condition in &self.source.unchecked {
+                if out.len > 0 {
+                    let kept = compute::filter(condition, &out, ctx)?;
+                    out = out.select(&kept);
+                }
+            }
+            count += out.len as u64;
+            if !more {
+                return Ok(count);
+            }
+        }
+    }
+
+    pub(super) fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        self.input.feed(ctx, feed);
     }
 }
 

@@ -3,7 +3,7 @@
 //! Planned only where a plan begins, so there is one input row, or one for each origin of a plan that is fed.
 
 use super::scan::{Source, Vertices};
-use super::{Boxed, Feed, Operator, Want};
+use super::{Boxed, Feed, Operator, Want, compute};
 use crate::batch::BATCH_ROWS;
 use crate::view::ScanState;
 use crate::{Batch, Column, Context, Result};
@@ -85,7 +85,12 @@ impl Operator for ScanValues<'_> {
             let mut found = ScannedValues::default();
             found.begin(self.keys.len());
             let more = ctx.view.scan_values(&self.source.scan, &self.keys, state, &mut found)?;
-            let out = (!found.vertices.is_empty()).then(|| self.batch(&current, found));
+            let mut out = (!found.vertices.is_empty()).then(|| self.batch(&current, found));
+            for condition in &self.source.unchecked {
+                let Some(batch) = out else { break };
+                let kept = compute::filter(condition, &batch, ctx)?;
+                out = (!kept.is_empty()).then(|| batch.select(&kept));
+            }
             if !more {
                 (current.row, current.state) = (current.row + 1, None);
             }

@@ -28,11 +28,7 @@ impl View<'_> {
     ) -> Result<bool> {
         if !state.started {
             state.started = true;
-            // Any one label group decides which vertices can pass; the smallest has the fewest keys.
-            match scan.labels.iter().min_by_key(|group| group.len()) {
-                Some(group) => self.record(group.iter().map(|label| Key::vertex_scan(Some(*label)))),
-                None => self.record([Key::vertex_scan(None)]),
-            }
+            self.record_scan(scan);
             state.before = self.pending.borrow().seq;
             if self.is_dirty() {
                 self.scan_pending_vertices(scan, out)?;
@@ -80,6 +76,53 @@ impl View<'_> {
         Ok(more)
     }
 
+    fn record_scan(&self, scan: &VertexScan) {
+        // Any one label group decides which vertices can pass; the smallest has the fewest keys.
+        match scan.labels.iter().min_by_key(|group| group.len()) {
+            Some(group) => self.record(group.iter().map(|label| Key::vertex_scan(Some(*label)))),
+            None => self.record([Key::vertex_scan(None)]),
+        }
+    }
+
+    /// How many vertices pass. `check` is asked between calls to storage whether to go on.
+    pub fn count_vertices(&self, scan: &VertexScan, check: &dyn Fn() -> Result<()>) -> Result<u64> {
+        self.record_scan(scan);
+        let (mut count, mut cursor) = (0, Some(ScanCursor::default()));
+        while let Some(from) = cursor {
+            cursor = self.apl.count_vertices(self.at, scan, from, &mut count)?;
+            check()?;
+        }
+        if self.is_dirty() {
+            // What storage has of pending vertices was counted as it was before.
+            let stored: Vec<Gui> = self
+                .pending
+                .borrow()
+                .vertices
+                .iter()
+                .filter(|(_, v)| v.in_base)
+                .map(|(gui, _)| *gui)
+                .collect();
+            let mut now = vec![];
+            self.scan_pending_vertices(scan, &mut now)?;
+            count = count.saturating_sub(self.stored_that_pass(scan, &stored)?) + now.len() as u64;
+        }
+        Ok(count)
+    }
+
+    /// How many of some vertices pass as storage has them.
+    fn stored_that_pass(&self, scan: &VertexScan, vertices: &[Gui]) -> Result<u64> {
+        let keys = scan.predicates.iter().map(|p| p.key).collect();
+        let read = VertexRead { ids: false, labels: true, properties: Projection::Keys(keys) };
+        let mut rows = VertexRows::default();
+        self.apl.vertices(self.at, &read, vertices, &mut rows)?;
+        let passes = |row: &usize| {
+            rows.present[*row]
+                && scan.labels.iter().all(|group| group.iter().any(|l| rows.labels_of(*row).contains(l)))
+                && scan.predicates.iter().all(|p| p.passes_among(rows.cells_of(*row)))
+        };
+        Ok((0..vertices.len()).filter(passes).count() as u64)
+    }
+
     fn advance(&self, state: &mut ScanState, next: Option<ScanCursor>) -> bool {
         state.cursor = next.unwrap_or_default();
         next.is_some()
@@ -96,9 +139,11 @@ impl View<'_> {
             }
             if vertex.created.is_none() && !scan.predicates.is_empty() {
                 stored.push(*gui);
-            } else if scan.predicates.iter().all(|p| {
-                vertex.cells_of(p.key).is_some_and(|cells| cells.iter().any(|c| p.test.passes(&c.value)))
-            }) {
+            } else if scan
+                .predicates
+                .iter()
+                .all(|p| vertex.cells_of(p.key).is_some_and(|cells| p.passes_among(cells)))
+            {
                 made.push((vertex.seq, *gui));
             }
         }
@@ -111,9 +156,7 @@ impl View<'_> {
             let mut rows = VertexRows::default();
             self.vertices_unrecorded(&read, &stored, &mut rows)?;
             out.extend(stored.iter().enumerate().filter_map(|(row, gui)| {
-                let passes = scan.predicates.iter().all(|p| {
-                    rows.cells_of(row).iter().any(|cell| cell.key == p.key && p.test.passes(&cell.value))
-                });
+                let passes = scan.predicates.iter().all(|p| p.passes_among(rows.cells_of(row)));
                 passes.then_some(*gui)
             }));
         }

@@ -117,7 +117,7 @@ impl View<'_> {
         };
         let scan = VertexScan {
             labels: vec![vec![one.label]],
-            predicates: vec![PropertyPredicate { key: one.key, test: test.clone() }],
+            predicates: vec![PropertyPredicate::any(one.key, test.clone())],
             max_rows: AT_ONCE,
         };
         let (mut cursor, mut found) = (ScanCursor::default(), Vec::new());

@@ -335,10 +335,7 @@ impl Apl for Graph {
                 return Ok(Some(ScanCursor { position: position as u64, ..ScanCursor::default() }));
             }
             let labels = scan.labels.iter().all(|group| group.iter().any(|l| v.labels.contains(l)));
-            let passes = scan
-                .predicates
-                .iter()
-                .all(|p| v.cells.iter().any(|c| c.key == p.key && p.test.passes(&c.value)));
+            let passes = scan.predicates.iter().all(|p| p.passes_among(&v.cells));
             if labels && passes {
                 self.rows_read.fetch_add(1, Ordering::Relaxed);
                 read += 1;

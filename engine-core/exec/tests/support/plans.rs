@@ -70,12 +70,12 @@ pub trait Chain: Sized {
     }
     fn scan(self, out: u32, labels: &[&str]) -> Op {
         let labels = labels.iter().map(|l| names(&[l])).collect();
-        let filter = ScanFilter { labels, predicates: vec![] };
+        let filter = ScanFilter { labels, ..ScanFilter::default() };
         Op::ScanVertices { input: self.boxed(), out: Slot(out), filter, columns: vec![] }
     }
     fn scan_where(self, out: u32, labels: &[&str], key: &str, test: ScanTest) -> Op {
         let labels = labels.iter().map(|l| names(&[l])).collect();
-        let filter = ScanFilter { labels, predicates: vec![(key.into(), test)] };
+        let filter = ScanFilter { labels, predicates: vec![(key.into(), test)], conditions: vec![] };
         Op::ScanVertices { input: self.boxed(), out: Slot(out), filter, columns: vec![] }
     }
     fn scan_edges(self, out: u32, labels: &[&str]) -> Op {

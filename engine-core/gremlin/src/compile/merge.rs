@@ -176,8 +176,10 @@ impl Compiler {
             }
             Op::LookupVertices { input, ids, out }
         } else {
-            let mut filter =
-                ScanFilter { labels: labels.iter().map(|l| vec![l.clone()]).collect(), predicates: vec![] };
+            let mut filter = ScanFilter {
+                labels: labels.iter().map(|l| vec![l.clone()]).collect(),
+                ..ScanFilter::default()
+            };
             for property in &search.properties {
                 match (&property.key, &property.value) {
                     (Expr::Literal(Value::String(key)), Expr::Literal(value)) if value.is_storable() => {

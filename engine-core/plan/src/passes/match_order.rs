@@ -2,19 +2,21 @@
 //!
 //! Greedy by estimated rows: of the vertices to start from the one with the fewest candidates (bound, by id, by label
 //! and property, by label, any), then always the edge that multiplies rows least; an edge between two bound vertices is
-//! followed first. Every condition is checked as soon as its slots are bound. Estimates come from the graph's counts
-//! and, for keys with an index, from how many different values there are.
+//! followed first. Every condition is checked as soon as its slots are bound: those that storage can test by the scan
+//! itself ([`conditions`]), with operands that earlier rows may give. Estimates are those of [`super::estimate`].
+
+mod conditions;
 
 use super::Knowledge;
+use super::estimate::Estimate;
 use crate::op::ScanTest;
 use crate::{
-    Comparison, Expr, Function, Length, MatchPattern, Op, PatternEdge, PatternNode, Plan, ScanFilter, Slot,
+    Comparison, Expr, Function, MatchPattern, Op, PatternEdge, PatternNode, Plan, ScanCondition, ScanFilter,
+    Slot,
 };
+use conditions::{Tested, is_operand, join, test_of};
 use std::collections::BTreeSet;
 use tidegraph_types::{Direction, Str, Value};
-
-/// A property equality is taken to pass one vertex in this many.
-const EQUALITY_SELECTIVITY: f64 = 0.05;
 
 /// Lowers every `Match` of the plan.
 pub fn run(plan: &mut Plan, knowledge: &Knowledge<'_>) {
@@ -160,53 +162,37 @@ impl<'a> Lowering<'a> {
 
     // ---- starting
 
-    fn label_count(&self, labels: &[Str]) -> f64 {
-        let statistics = self.knowledge.statistics;
-        labels
-            .iter()
-            .map(|label| match self.knowledge.catalog.token(label) {
-                None => 0.0,
-                Some(token) => statistics
-                    .vertices_by_label
-                    .iter()
-                    .find(|(t, _)| *t == token)
-                    .map_or(0.0, |(_, n)| *n as f64),
-            })
-            .fold(statistics.vertices as f64, f64::min)
-    }
-
     fn start_of(&self, node: &PatternNode) -> Start {
         if let Some(index) = self.conjuncts.iter().position(|c| self.id_operand(c, node.slot).is_some()) {
             return Start { rows: 1.0, work: 1.0, ids: Some(index) };
         }
-        let all = self.label_count(&node.labels);
+        let estimate = Estimate::new(self.knowledge);
+        let all = estimate.vertices(&node.labels);
         let (mut rows, mut work) = (all, all);
-        let mut equal_to = |key: &Str| match self.rows_of_value(node, key) {
-            Some(of_value) => {
-                rows *= (of_value / all.max(1.0)).min(1.0);
-                work = work.min(of_value);
+        let mut tested = |key: &Str, test: &ScanTest| {
+            let (share, by_index) = estimate.share(&node.labels, key, test);
+            rows *= share;
+            if by_index {
+                work = work.min(all * share);
             }
-            None => rows *= EQUALITY_SELECTIVITY,
         };
-        node.properties.iter().for_each(|(key, _)| equal_to(key));
+        let equal_to = |value: &Expr| self.ready(value) && is_operand(value);
+        for (key, value) in &node.properties {
+            tested(
+                key,
+                &ScanTest::Equals(if equal_to(value) { value.clone() } else { Expr::literal(Value::Null) }),
+            );
+        }
         for conjunct in &self.conjuncts {
-            if let Some((key, ScanTest::Equals(_))) = self.test_of(conjunct, node.slot) {
-                equal_to(&key);
+            if let Some(found) = test_of(conjunct, node.slot).filter(|found| self.all_ready(&found.test)) {
+                tested(&found.key, &found.test);
             }
         }
         Start { rows, work, ids: None }
     }
 
-    /// How many vertices one value of a key has, where that is known: there is an index then.
-    fn rows_of_value(&self, node: &PatternNode, key: &Str) -> Option<f64> {
-        let Knowledge { statistics, catalog } = self.knowledge;
-        if statistics.keys.is_empty() {
-            return None;
-        }
-        let key = catalog.token(key)?;
-        let labels: Vec<_> = node.labels.iter().filter_map(|label| catalog.token(label)).collect();
-        let known = statistics.keys.iter().filter(|k| k.key == key && labels.contains(&k.label));
-        known.map(|k| k.values as f64 / k.distinct.max(1) as f64).min_by(f64::total_cmp)
+    fn all_ready(&self, test: &ScanTest) -> bool {
+        test.exprs().into_iter().all(|operand| self.ready(operand))
     }
 
     fn next_start(&self) -> Option<usize> {
@@ -230,20 +216,7 @@ impl<'a> Lowering<'a> {
             }
             self.finish_node(index, true);
         } else {
-            let mut filter = ScanFilter {
-                labels: node.labels.iter().map(|l| vec![l.clone()]).collect(),
-                predicates: vec![],
-            };
-            for (key, value) in &node.properties {
-                if self.ready(value) && is_operand(value) {
-                    filter.predicates.push((key.clone(), ScanTest::Equals(value.clone())));
-                }
-            }
-            for conjunct in &self.conjuncts {
-                if let Some(test) = self.test_of(conjunct, node.slot) {
-                    filter.predicates.push(test);
-                }
-            }
+            let filter = self.filter_of(index);
             self.wrap(|input| Op::ScanVertices { input, out: node.slot, filter, columns: vec![] });
             self.finish_node(index, false);
         }
@@ -272,74 +245,39 @@ impl<'a> Lowering<'a> {
         usable.then(|| (**operand).clone())
     }
 
-    /// The condition as a test that a scan can make. The condition itself stays: a property with several values is a
-    /// list to openCypher, while a scan passes when any value does.
-    fn test_of(&self, conjunct: &Expr, slot: Slot) -> Option<(Str, ScanTest)> {
-        let key_of = |e: &Expr| match e {
-            Expr::Property(base, key) if **base == Expr::Slot(slot) => Some(key.clone()),
-            _ => None,
-        };
-        let usable = |e: &Expr| is_operand(e).then(|| e.clone());
-        match conjunct {
-            Expr::Compare(comparison, a, b) => {
-                let (key, operand, comparison) = match (key_of(a), key_of(b)) {
-                    (Some(key), None) => (key, usable(b)?, *comparison),
-                    (None, Some(key)) => (key, usable(a)?, mirrored(*comparison)),
-                    _ => return None,
-                };
-                let test = match comparison {
-                    Comparison::Equal => ScanTest::Equals(operand),
-                    Comparison::NotEqual => ScanTest::Exists,
-                    Comparison::Less => ScanTest::Range { low: None, high: Some((operand, false)) },
-                    Comparison::LessOrEqual => ScanTest::Range { low: None, high: Some((operand, true)) },
-                    Comparison::Greater => ScanTest::Range { low: Some((operand, false)), high: None },
-                    Comparison::GreaterOrEqual => ScanTest::Range { low: Some((operand, true)), high: None },
-                };
-                Some((key, test))
-            }
-            Expr::In(a, b) => match &**b {
-                Expr::List(items) if items.iter().all(is_operand) => {
-                    Some((key_of(a)?, ScanTest::Within((**b).clone())))
-                }
-                _ => None,
-            },
-            Expr::Call(Function::StartsWith, args) => match &args[..] {
-                [base, Expr::Literal(prefix)] if prefix.as_str().is_some() => {
-                    Some((key_of(base)?, ScanTest::StartsWith(Expr::Literal(prefix.clone()))))
-                }
-                _ => None,
-            },
-            Expr::Not(inner) => match &**inner {
-                Expr::IsNull(base) => Some((key_of(base)?, ScanTest::Exists)),
-                _ => None,
-            },
-            _ => None,
+    /// What a scan for a vertex checks. Conditions that it checks exactly are left to it.
+    fn filter_of(&mut self, index: usize) -> ScanFilter {
+        let slot = self.nodes[index].slot;
+        for (key, value) in std::mem::take(&mut self.nodes[index].properties) {
+            self.conjuncts.push(equals(Expr::Property(Box::new(Expr::Slot(slot)), key), value));
         }
+        let labels = self.nodes[index].labels.iter().map(|label| vec![label.clone()]).collect();
+        let mut filter = ScanFilter { labels, ..ScanFilter::default() };
+        let mut left = vec![];
+        for conjunct in std::mem::take(&mut self.conjuncts) {
+            match test_of(&conjunct, slot).filter(|found| self.all_ready(&found.test)) {
+                Some(Tested { key, test, exact: None }) => {
+                    filter.predicates.push((key, test));
+                    left.push(conjunct);
+                }
+                Some(Tested { key, test, exact: Some(sole) }) => {
+                    let new = ScanCondition { key, test, sole, condition: conjunct };
+                    let joined = filter.conditions.iter_mut().any(|there| join(there, &new));
+                    if !joined {
+                        filter.conditions.push(new);
+                    }
+                }
+                None => left.push(conjunct),
+            }
+        }
+        self.conjuncts = left;
+        filter
     }
 
     // ---- edges
 
-    /// Rows out for each row in when an edge is followed from a vertex.
-    fn fan_out(&self, edge: &PatternEdge) -> f64 {
-        let statistics = self.knowledge.statistics;
-        let edges: f64 = if edge.labels.is_empty() {
-            statistics.edges as f64
-        } else {
-            let count = |label: &Str| {
-                let token = self.knowledge.catalog.token(label)?;
-                statistics.edges_by_label.iter().find(|(t, _)| *t == token).map(|(_, n)| *n as f64)
-            };
-            edge.labels.iter().filter_map(count).sum()
-        };
-        let mean = edges / (statistics.vertices.max(1) as f64);
-        let mean = if edge.direction == Direction::Both { 2.0 * mean } else { mean };
-        match edge.length {
-            None => mean,
-            Some(Length { max, .. }) => mean.max(1.5).powi(max.unwrap_or(8).min(8) as i32) * 4.0,
-        }
-    }
-
     fn next_edge(&self) -> Option<usize> {
+        let estimate = Estimate::new(self.knowledge);
         let cost = |&index: &usize| {
             let edge = &self.edges[index];
             let both = self.node_done[edge.left] && self.node_done[edge.right];
@@ -347,7 +285,7 @@ impl<'a> Lowering<'a> {
             if edge.shortest.is_some() {
                 f64::MAX
             } else {
-                self.fan_out(edge) * if both { 0.01 } else { 1.0 }
+                estimate.fan_out(edge, self.node_done[edge.left], &self.nodes) * if both { 0.01 } else { 1.0 }
             }
         };
         (0..self.edges.len())
@@ -527,7 +465,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-fn equals(a: Expr, b: Expr) -> Expr {
+pub(super) fn equals(a: Expr, b: Expr) -> Expr {
     Expr::compare(Comparison::Equal, a, b)
 }
 
@@ -535,26 +473,6 @@ fn split(expr: Expr, out: &mut Vec<Expr>) {
     match expr {
         Expr::And(all) => all.into_iter().for_each(|e| split(e, out)),
         other => out.push(other),
-    }
-}
-
-/// Whether a scan can take the expression as its operand.
-fn is_operand(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(value) => value.is_storable() || matches!(value, Value::Null),
-        Expr::Parameter(_) => true,
-        Expr::Negate(inner) => is_operand(inner),
-        _ => false,
-    }
-}
-
-fn mirrored(comparison: Comparison) -> Comparison {
-    match comparison {
-        Comparison::Less => Comparison::Greater,
-        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-        Comparison::Greater => Comparison::Less,
-        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
-        same => same,
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod columns;
 pub mod eager;
+mod estimate;
 pub mod keep;
 pub mod match_order;
 

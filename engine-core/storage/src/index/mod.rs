@@ -220,12 +220,40 @@ pub(crate) struct Indexes {
     reclaimed: AtomicU64,
     /// What was dropped and is to be freed when the writer does not wait for it.
     dropped: Mutex<Vec<Index>>,
+    /// Sets of labels that scans were divided by, for as long as a cursor may name one: there are as many as there were
+    /// sets of indexes over one key.
+    covers: ArcSwap<Vec<Arc<[Token]>>>,
 }
 
 impl Indexes {
     /// The indexes as they are now.
     pub fn list(&self) -> Arc<Vec<Index>> {
         self.list.load_full()
+    }
+
+    /// The number of a set of labels, which names it from now on; 0 is the empty one. `None` if there were too many.
+    pub fn number_of_cover(&self, labels: &[Token]) -> Option<u16> {
+        if labels.is_empty() {
+            return Some(0);
+        }
+        let place = |covers: &[Arc<[Token]>]| covers.iter().position(|cover| **cover == *labels);
+        if place(&self.covers.load()).is_none() {
+            self.covers.rcu(|covers| {
+                let mut covers = Vec::clone(covers);
+                if place(&covers).is_none() && covers.len() < usize::from(u16::MAX) {
+                    covers.push(Arc::from(labels));
+                }
+                covers
+            });
+        }
+        place(&self.covers.load()).map(|place| place as u16 + 1)
+    }
+
+    /// The set of labels of a number.
+    pub fn cover(&self, number: u16) -> Arc<[Token]> {
+        let covers = self.covers.load();
+        let place = usize::from(number).checked_sub(1);
+        place.and_then(|place| covers.get(place)).map_or_else(|| Arc::from([]), Arc::clone)
     }
 
     /// Whether there is none.

@@ -25,6 +25,7 @@
 
 mod bulk;
 mod image;
+mod pick;
 mod read;
 mod reclaim;
 mod restore;

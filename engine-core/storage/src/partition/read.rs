@@ -28,7 +28,7 @@ impl<'r> Filter<'r> {
         }
     }
 
-    fn labels(&self) -> Labels<'_> {
+    pub(super) fn labels(&self) -> Labels<'_> {
         match self {
             Self::Any => Labels::All,
             Self::One(one) => Labels::These(std::slice::from_ref(one)),
@@ -70,8 +70,13 @@ pub(crate) struct Want<'r> {
 impl Want<'_> {
     /// The neighbour whose edges are left out on the way in, because they were answered on the way out: the vertex
     /// itself.
-    fn skipped(&self, owner: Gui) -> Option<u64> {
+    pub(super) fn skipped(&self, owner: Gui) -> Option<u64> {
         (self.loops_once && self.direction == Direction::Both).then_some(owner.0)
+    }
+
+    /// Whether edges out and edges in are asked for.
+    pub(super) fn sides(&self) -> (bool, bool) {
+        (self.direction != Direction::In, self.direction != Direction::Out)
     }
 }
 

@@ -40,5 +40,5 @@ pub(crate) use overflow::Content;
 pub(crate) use page::{PageTable, Place, ROWS};
 pub(crate) use project::Project;
 pub(crate) use read::{Owner, Row, Stale, Want};
-pub(crate) use scan::Scan;
+pub(crate) use scan::{Counted, Found, Listed, Scan};
 pub(crate) use undo::Previous;

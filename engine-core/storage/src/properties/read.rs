@@ -295,22 +295,26 @@ impl<'g> Row<'g> {
         }
     }
 
-    fn any(&self, key: Token, mut test: impl FnMut(&Value) -> bool) -> bool {
+    /// Whether every predicate passes; all of their keys were wanted.
+    pub fn passes(&self, predicates: &[PropertyPredicate]) -> bool {
+        predicates.iter().all(|predicate| self.passes_one(predicate))
+    }
+
+    fn passes_one(&self, predicate: &PropertyPredicate) -> bool {
+        let key = predicate.key;
         let column = self.set.find(key).and_then(|at| self.cells.iter().find(|(there, _)| *there == at));
         if let Some((at, words)) = column {
             let shape = &self.set.columns[usize::from(*at)].shape;
             if shape.column != ColumnType::Elsewhere {
                 // SAFETY: the words are of this column; alive as in `id`.
                 let value: Scalar = unsafe { decode(shape.column, *words) };
-                return test(&value.into());
+                return predicate.test.passes(&value.into());
             }
         }
-        let entry = self.overflow().and_then(|overflow| overflow.find(key));
-        entry.is_some_and(|entry| entry.values.iter().any(|value| test(&Value::from(value))))
-    }
-
-    /// Whether every predicate has a value that passes; all of their keys were wanted.
-    pub fn passes(&self, predicates: &[PropertyPredicate]) -> bool {
-        predicates.iter().all(|predicate| self.any(predicate.key, |value| predicate.test.passes(value)))
+        let Some(entry) = self.overflow().and_then(|overflow| overflow.find(key)) else { return false };
+        if predicate.sole && entry.values.iter().nth(1).is_some() {
+            return false;
+        }
+        entry.values.iter().any(|value| predicate.test.passes(&Value::from(value)))
     }
 }

@@ -10,7 +10,7 @@ use super::read::{Owner, Want};
 use super::sets::{Kind, Set};
 use crossbeam_epoch::Guard;
 use std::sync::atomic::{Ordering, fence};
-use tidegraph_apl::{Projection, PropertyPredicate};
+use tidegraph_apl::{Projection, PropertyPredicate, Reservoir};
 use tidegraph_types::{Gui, Token, Version};
 
 /// How the rows of one set are tested.
@@ -24,6 +24,7 @@ enum Plan {
 /// One scan over the vertices of a partition.
 pub(crate) struct Scan<'r> {
     groups: &'r [Vec<Token>],
+    without: &'r [Token],
     predicates: &'r [PropertyPredicate],
     keys: Projection,
     /// By set number, made when a set is met first.
@@ -31,12 +32,113 @@ pub(crate) struct Scan<'r> {
 }
 
 /// A bit for each row of a page.
-pub(super) type Bits = [u64; ROWS / 64];
+pub(crate) type Bits = [u64; ROWS / 64];
+
+/// What becomes of the vertices that pass.
+pub(crate) trait Found {
+    /// Takes the rows of a page whose bits are set. Answers the row to go on with, if it had enough before.
+    fn rows(&mut self, bits: &Bits, owner: impl Fn(usize) -> Gui) -> Option<usize>;
+    /// Takes one vertex.
+    fn one(&mut self, gui: Gui);
+    /// Whether no more are wanted now.
+    fn full(&self) -> bool;
+}
+
+/// Calls `each` with the rows whose bits are set, in order, until it answers false; answers that row.
+fn each_row(bits: &Bits, mut each: impl FnMut(usize) -> bool) -> Option<usize> {
+    for (index, &word) in bits.iter().enumerate() {
+        let mut word = word;
+        while word != 0 {
+            let row = index * 64 + word.trailing_zeros() as usize;
+            if !each(row) {
+                return Some(row);
+            }
+            word &= word - 1;
+        }
+    }
+    None
+}
+
+fn number_of_rows(bits: &Bits) -> u64 {
+    bits.iter().map(|word| u64::from(word.count_ones())).sum()
+}
+
+/// Lists them up to a length.
+pub(crate) struct Listed<'o> {
+    pub out: &'o mut Vec<Gui>,
+    pub limit: usize,
+}
+
+impl Found for Listed<'_> {
+    fn rows(&mut self, bits: &Bits, owner: impl Fn(usize) -> Gui) -> Option<usize> {
+        each_row(bits, |row| {
+            let room = self.out.len() < self.limit;
+            if room {
+                self.out.push(owner(row));
+            }
+            room
+        })
+    }
+
+    fn one(&mut self, gui: Gui) {
+        self.out.push(gui);
+    }
+
+    fn full(&self) -> bool {
+        self.out.len() >= self.limit
+    }
+}
+
+/// Counts them.
+pub(crate) struct Counted(pub u64);
+
+impl Found for Counted {
+    fn rows(&mut self, bits: &Bits, _: impl Fn(usize) -> Gui) -> Option<usize> {
+        self.0 += number_of_rows(bits);
+        None
+    }
+
+    fn one(&mut self, _: Gui) {
+        self.0 += 1;
+    }
+
+    fn full(&self) -> bool {
+        false
+    }
+}
+
+impl Found for Reservoir<Gui> {
+    fn rows(&mut self, bits: &Bits, owner: impl Fn(usize) -> Gui) -> Option<usize> {
+        // Numbers that are asked for rise: the word of the last one is where the next one is looked for.
+        let (mut index, mut before) = (0, 0);
+        self.offer_run(number_of_rows(bits), |number| {
+            while number >= before + u64::from(bits[index].count_ones()) {
+                before += u64::from(bits[index].count_ones());
+                index += 1;
+            }
+            let mut word = bits[index];
+            for _ in before..number {
+                word &= word - 1;
+            }
+            Some(owner(index * 64 + word.trailing_zeros() as usize))
+        });
+        None
+    }
+
+    fn one(&mut self, gui: Gui) {
+        self.offer(|| gui);
+    }
+
+    fn full(&self) -> bool {
+        false
+    }
+}
 
 impl<'r> Scan<'r> {
-    pub fn new(groups: &'r [Vec<Token>], predicates: &'r [PropertyPredicate]) -> Self {
+    /// `without`: vertices that have none of these labels.
+    pub fn new(groups: &'r [Vec<Token>], without: &'r [Token], predicates: &'r [PropertyPredicate]) -> Self {
         let keys = Projection::Keys(predicates.iter().map(|predicate| predicate.key).collect());
-        Self { groups, predicates, keys, plans: Vec::new() }
+        Self { groups, without, predicates, keys, plans: Vec::new() }
     }
 
     fn plan(&mut self, set: &Set) -> &Plan {
@@ -44,12 +146,13 @@ impl<'r> Scan<'r> {
         if self.plans.len() <= number {
             self.plans.resize_with(number + 1, || None);
         }
-        let (groups, predicates) = (self.groups, self.predicates);
-        self.plans[number].get_or_insert_with(|| Self::make(groups, predicates, set))
+        let (groups, without, predicates) = (self.groups, self.without, self.predicates);
+        self.plans[number].get_or_insert_with(|| Self::make(groups, without, predicates, set))
     }
 
-    fn make(groups: &[Vec<Token>], predicates: &[PropertyPredicate], set: &Set) -> Plan {
-        let labelled = groups.iter().all(|group| group.iter().any(|label| set.labels.contains(label)));
+    fn make(groups: &[Vec<Token>], without: &[Token], predicates: &[PropertyPredicate], set: &Set) -> Plan {
+        let has_any = |labels: &[Token]| labels.iter().any(|label| set.labels.contains(label));
+        let labelled = groups.iter().all(|group| has_any(group)) && !has_any(without);
         if set.kind != Kind::Vertex || !labelled {
             return Plan::Skip;
         }
@@ -73,8 +176,8 @@ impl<'r> Scan<'r> {
         Plan::Run { kernels, look }
     }
 
-    /// Appends the vertices of a page from a row on, as a version sees them. Answers the row to go on with, if the
-    /// answer reached its limit first.
+    /// Hands out the vertices of a page from a row on, as a version sees them. Answers the row to go on with, if
+    /// enough were found before.
     pub fn page(
         &mut self,
         table: &PageTable,
@@ -82,22 +185,11 @@ impl<'r> Scan<'r> {
         first: usize,
         at: Version,
         guard: &Guard,
-        limit: usize,
-        out: &mut Vec<Gui>,
+        found: &mut impl Found,
     ) -> Option<usize> {
         let (page, bits) = self.bits(table, number, first, at, guard)?;
         let owners = page.owners();
-        for (index, mut word) in bits.into_iter().enumerate().skip(first / 64) {
-            while word != 0 {
-                let row = index * 64 + word.trailing_zeros() as usize;
-                if out.len() >= limit {
-                    return Some(row);
-                }
-                out.push(Gui(owners[row].load(Ordering::Relaxed)));
-                word &= word - 1;
-            }
-        }
-        None
+        found.rows(&bits, |row| Gui(owners[row].load(Ordering::Relaxed)))
     }
 
     /// The rows of a page from one on that pass at a version.

@@ -1,25 +1,29 @@
 //! Indexes of the store: keeping them while the graph changes, filling them, looking up in them.
 //!
 //! Flow of a change: what the vertex has now under the keys that are concerned, the change, what it has then; both go to
-//! [`crate::index`]. Flow of a scan: if an index answers one of its tests and finds few candidates in the first
-//! partition, all partitions are answered from indexes, each candidate looked at like any vertex of a scan; else
-//! columns and label sets are read. A scan that began one way goes on that way (`ScanCursor::by_index`): candidates come in
-//! order of GUI, so that any index, and in the end none, can go on where another one stopped.
+//! [`crate::index`]. Flow of a scan: if indexes answer one of its tests and find few candidates in the first partition,
+//! all partitions are answered from indexes, each candidate looked at like any vertex of a scan; else columns and label
+//! sets are read. A scan that began one way goes on that way (`ScanCursor::by_index`): candidates come in order of GUI,
+//! so that any index, and in the end none, can go on where another one stopped.
+//!
+//! A scan that does not name the labels that have indexes is divided: vertices with one of those labels (the *cover*,
+//! whose number goes along in the cursor) are found in the indexes first, and then the rows of sets with none of them
+//! are read. The cover stays what it was when the scan began, whatever becomes of the indexes.
 
 use super::Store;
 use super::pipeline::walk;
 use crate::index::{self, Held, Index, Span, ValueKey};
 use crate::partition::{Partition, Writer};
-use crate::properties::{Row, Want};
+use crate::properties::{Found, Listed, Row, Want};
 use crossbeam_epoch::pin;
 use std::sync::Arc;
 use tidegraph_apl::{
     Apl, At, Error, Projection, PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows, VertexScan,
 };
-use tidegraph_types::{Epoch, Gui, IndexDefinition, Mutation, PropertyWrite, Str, Value, Version};
+use tidegraph_types::{Epoch, Gui, IndexDefinition, Mutation, PropertyWrite, Str, Token, Value, Version};
 
 /// A look at a candidate costs as much as reading about this many rows one after the other.
-const ROWS_A_CANDIDATE: u64 = 32;
+const ROWS_A_CANDIDATE: usize = 32;
 /// So few candidates are always looked at.
 const FEW: usize = 64;
 /// Candidates that are looked at under one epoch guard.
@@ -192,7 +196,7 @@ impl Store {
         let definition = &index.definition;
         let scan = VertexScan {
             labels: vec![vec![definition.label]],
-            predicates: vec![PropertyPredicate { key: definition.key, test: Test::Exists }],
+            predicates: vec![PropertyPredicate::any(definition.key, Test::Exists)],
             max_rows: FILLED_AT_ONCE,
         };
         let read = VertexRead { properties: Projection::Keys(vec![definition.key]), ..VertexRead::default() };
@@ -201,7 +205,8 @@ impl Store {
         loop {
             guis.clear();
             rows.clear();
-            let next = self.scan_rows(at, &scan, cursor, number + 1, &mut guis)?;
+            let mut listed = Listed { out: &mut guis, limit: FILLED_AT_ONCE as usize };
+            let next = self.scan_rows(at, &scan, cursor, number + 1, &mut listed)?;
             self.vertices(at, &read, &guis, &mut rows)?;
             for (row, gui) in guis.iter().enumerate() {
                 for cell in rows.cells_of(row) {
@@ -252,37 +257,46 @@ impl Store {
         found
     }
 
-    /// Answers a scan from indexes; `None` when that is not the way to answer it.
-    pub(super) fn scan_indexes(
+    /// Answers a scan from indexes, if that is the way to answer it.
+    pub(super) fn look_up(
         &self,
         at: At,
         scan: &VertexScan,
         from: ScanCursor,
-        out: &mut Vec<Gui>,
-    ) -> Result<Option<Option<ScanCursor>>, Error> {
-        let begins = from == ScanCursor::default();
-        if !from.by_index && (!begins || self.indexes.is_empty()) {
-            return Ok(None);
+        found: &mut impl Found,
+    ) -> Result<LookedUp, Error> {
+        let begins = !from.by_index;
+        if begins && (self.indexes.is_empty() || scan.predicates.is_empty()) {
+            return Ok(LookedUp::Not);
         }
         let list = self.indexes.list();
-        let ways = ways(&list, scan, at.version);
-        if ways.is_empty() && !from.by_index {
-            return Ok(None);
-        }
+        let partitions = self.partitions.len();
+        let cover = self.indexes.cover(from.cover);
+        let (ways, number, cover) = match begins {
+            false => (ways_on(&list, scan, at.version, &cover), from.cover, cover),
+            true => match begin(&list, scan, at.version, partitions) {
+                None => return Ok(LookedUp::Not),
+                Some((ways, labels)) => match self.indexes.number_of_cover(&labels) {
+                    Some(number) => (ways, number, self.indexes.cover(number)),
+                    None => return Ok(LookedUp::Not),
+                },
+            },
+        };
         self.versions.check(at.version)?;
-        let mut most = if begins { self.most_candidates(scan) } else { usize::MAX };
-        let limit = out.len().saturating_add(scan.max_rows.max(1) as usize);
+        let cover = (number > 0).then_some(&*cover);
         let keys = scan.predicates.iter().map(|predicate| predicate.key).collect();
         let want = Want { id: false, properties: &Projection::Keys(keys) };
+        let to = |partition: usize, position: u64| {
+            let partition = partition as u16;
+            LookedUp::To(ScanCursor { partition, position, by_index: true, cover: number })
+        };
         let mut position = from.position;
         let mut looked = 0;
-        for number in usize::from(from.partition)..self.partitions.len() {
-            let candidates = match candidates(&ways, number, at.version, most) {
+        for number in usize::from(from.partition)..partitions {
+            let candidates = match candidates(&ways, number, at.version) {
                 Some(candidates) => candidates,
-                None if most < usize::MAX => return Ok(None),
-                None => self.candidates_without(at, scan, number)?,
+                None => self.candidates_without(at, scan, cover, number)?,
             };
-            most = usize::MAX;
             let oldest = self.indexes.reclaimed();
             if at.version < oldest {
                 return Err(Error::TooOld { oldest, asked: at.version });
@@ -299,49 +313,47 @@ impl Store {
                     |_, _| {},
                     prefetch,
                     |row, partition, slot| {
-                        if out.len() >= limit {
-                            let position = piece[row].0;
-                            stopped = Some(ScanCursor { partition: number as u16, position, by_index: true });
+                        if found.full() {
+                            stopped = Some(piece[row].0);
                             return false;
                         }
-                        let found =
-                            slot.and_then(|slot| partition.read_vertex(slot, at.version, want, guard));
-                        if found.is_some_and(|row| passes(&row, scan)) {
-                            out.push(piece[row]);
+                        let seen = slot.and_then(|slot| partition.read_vertex(slot, at.version, want, guard));
+                        if seen
+                            .is_some_and(|row| passes(&row, scan) && cover.is_none_or(|c| has_any(&row, c)))
+                        {
+                            found.one(piece[row]);
                         }
                         true
                     },
                 );
-                if stopped.is_some() {
-                    return Ok(Some(stopped));
+                if let Some(position) = stopped {
+                    return Ok(to(number, position));
                 }
             }
             position = 0;
             looked += candidates.len() - start;
-            let enough = out.len() >= limit || looked >= MOST_LOOKED;
-            if enough && number + 1 < self.partitions.len() {
-                let cursor = ScanCursor { partition: number as u16 + 1, position: 0, by_index: true };
-                return Ok(Some(Some(cursor)));
+            if (found.full() || looked >= MOST_LOOKED) && number + 1 < partitions {
+                return Ok(to(number + 1, 0));
             }
         }
-        Ok(Some(None))
+        Ok(LookedUp::All(number))
     }
 
-    /// How many candidates in one partition are not more work than reading its rows.
-    fn most_candidates(&self, scan: &VertexScan) -> usize {
-        let counts = self.counts.lock();
-        let of = |group: &Vec<_>| -> i64 {
-            group.iter().map(|label| counts.vertices_by_label.get(label).copied().unwrap_or(0)).sum()
-        };
-        let rows = scan.labels.iter().map(of).min().unwrap_or(counts.vertices).unsigned_abs();
-        FEW + (rows / self.partitions.len() as u64 / ROWS_A_CANDIDATE) as usize
-    }
-
-    /// The vertices of a partition that pass, in order of GUI, when the index that the scan began with is gone.
-    fn candidates_without(&self, at: At, scan: &VertexScan, number: usize) -> Result<Vec<Gui>, Error> {
+    /// The vertices of a partition that pass and have a label of the cover, in order of GUI, when the index that the
+    /// scan began with is gone.
+    fn candidates_without(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        cover: Option<&[Token]>,
+        number: usize,
+    ) -> Result<Vec<Gui>, Error> {
+        let mut scan = scan.clone();
+        scan.labels.extend(cover.map(<[Token]>::to_vec));
         let mut guis = Vec::new();
         let mut cursor = ScanCursor { partition: number as u16, ..ScanCursor::default() };
-        while let Some(next) = self.scan_rows(at, scan, cursor, number + 1, &mut guis)? {
+        let mut listed = Listed { out: &mut guis, limit: usize::MAX };
+        while let Some(next) = self.scan_rows(at, &scan, cursor, number + 1, &mut listed)? {
             cursor = next;
         }
         guis.sort_unstable();
@@ -349,32 +361,96 @@ impl Store {
     }
 }
 
-/// The indexes that can answer one of the tests of a scan, and with which keys.
-fn ways<'l>(list: &'l [Index], scan: &VertexScan, at: Version) -> Vec<(&'l Index, Vec<Span>)> {
-    let mut ways = Vec::new();
-    for predicate in &scan.predicates {
-        for index in list {
-            let definition = &index.definition;
-            let labelled = || scan.labels.iter().any(|group| group[..] == [definition.label]);
-            if definition.key == predicate.key
-                && index.answers(at)
-                && labelled()
-                && let Some(spans) = Span::of(&predicate.test)
-            {
-                ways.push((index, spans));
-            }
-        }
-    }
-    ways
+/// What looking up in indexes came to.
+pub(super) enum LookedUp {
+    /// Rows have to be scanned.
+    Not,
+    /// It goes on here.
+    To(ScanCursor),
+    /// Everything that has a label of this cover was found; 0: everything.
+    All(u16),
 }
 
-/// The fewest candidates that an index has in a partition, each once, in order; `None` if all have more than `most`.
-fn candidates(ways: &[(&Index, Vec<Span>)], partition: usize, at: Version, most: usize) -> Option<Vec<Gui>> {
+/// Indexes over one key that together answer one test for vertices of several labels.
+struct Way<'l> {
+    indexes: Vec<&'l Index>,
+    spans: Vec<Span>,
+}
+
+impl<'l> Way<'l> {
+    /// For vertices that have one of these labels, if all of them have an index that answers at a version.
+    fn of(list: &'l [Index], predicate: &PropertyPredicate, labels: &[Token], at: Version) -> Option<Self> {
+        let index = |label: &Token| {
+            let is_it = |index: &&Index| {
+                (index.definition.label, index.definition.key) == (*label, predicate.key) && index.answers(at)
+            };
+            list.iter().find(is_it)
+        };
+        let indexes = labels.iter().map(index).collect::<Option<Vec<_>>>()?;
+        Some(Self { indexes, spans: Span::of(&predicate.test)? })
+    }
+
+    /// How many candidates in one partition are not more work than reading the rows that have the key.
+    fn most(&self, partitions: usize) -> usize {
+        FEW + self.indexes.iter().map(|index| index.len()).sum::<usize>() / partitions / ROWS_A_CANDIDATE
+    }
+
+    /// Appends the candidates of a partition; false if there are more than `most`.
+    fn candidates(&self, partition: usize, at: Version, most: usize, out: &mut Vec<Gui>) -> bool {
+        let pairs = self.indexes.iter().flat_map(|index| self.spans.iter().map(move |span| (index, span)));
+        pairs.into_iter().all(|(index, span)| index.candidates(partition, span, at, most, out))
+    }
+}
+
+/// Whether a row has one of the labels.
+fn has_any(row: &Row<'_>, labels: &[Token]) -> bool {
+    labels.iter().any(|label| row.labels().contains(label))
+}
+
+/// How a scan begins in indexes, if that is less work than reading rows, as far as the first partition shows: ways, each
+/// of which finds everything that has one of the labels. No labels: everything that passes.
+fn begin<'l>(
+    list: &'l [Index],
+    scan: &VertexScan,
+    at: Version,
+    partitions: usize,
+) -> Option<(Vec<Way<'l>>, Vec<Token>)> {
+    let pays = |way: &Way<'_>| way.candidates(0, at, way.most(partitions), &mut Vec::new());
+    let whole = ways_on(list, scan, at, &[]);
+    if !whole.is_empty() {
+        return whole.iter().any(pays).then_some((whole, Vec::new()));
+    }
+    // Vertices of the labels that have an index over the key; those without are read row by row.
+    scan.predicates.iter().find_map(|predicate| {
+        let of_key = list.iter().filter(|i| i.definition.key == predicate.key && i.answers(at));
+        let mut labels: Vec<Token> = of_key.map(|index| index.definition.label).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        let way = Way::of(list, predicate, &labels, at).filter(|way| !way.indexes.is_empty() && pays(way))?;
+        Some((vec![way], labels))
+    })
+}
+
+/// The ways to everything that passes a scan and has a label of a cover; of no cover: to everything that passes.
+fn ways_on<'l>(list: &'l [Index], scan: &VertexScan, at: Version, cover: &[Token]) -> Vec<Way<'l>> {
+    let way = |predicate, labels: &[Token]| Way::of(list, predicate, labels, at);
+    let of = |predicate| -> Vec<Way<'l>> {
+        if cover.is_empty() {
+            scan.labels.iter().filter_map(|group| way(predicate, group)).collect()
+        } else {
+            way(predicate, cover).into_iter().collect()
+        }
+    };
+    scan.predicates.iter().flat_map(of).collect()
+}
+
+/// The fewest candidates that a way has in a partition, each once, in order; `None` if there is no way.
+fn candidates(ways: &[Way<'_>], partition: usize, at: Version) -> Option<Vec<Gui>> {
     let mut best: Option<Vec<Gui>> = None;
-    for (index, spans) in ways {
-        let most = best.as_ref().map_or(most, Vec::len);
+    for way in ways {
+        let most = best.as_ref().map_or(usize::MAX, Vec::len);
         let mut guis = Vec::new();
-        if spans.iter().all(|span| index.candidates(partition, span, at, most, &mut guis)) {
+        if way.candidates(partition, at, most, &mut guis) {
             best = Some(guis);
         }
     }

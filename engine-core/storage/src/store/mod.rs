@@ -6,6 +6,7 @@ mod apply;
 mod bulk;
 mod index;
 mod locked;
+mod pick;
 mod pipeline;
 mod read;
 mod scan;

@@ -4,11 +4,11 @@ use super::Store;
 use super::locked::{GROUP, PIECE};
 use super::pipeline::walk;
 use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
-use crate::properties::{self, Row};
+use crate::properties::{self, Counted, Listed, Row};
 use crossbeam_epoch::{Guard, pin};
 use tidegraph_apl::{
     Apl, At, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection, PropertyCell,
-    ScanCursor, ScannedValues, Statistics, VertexRead, VertexRows, VertexScan,
+    Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
 use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token};
@@ -24,7 +24,7 @@ fn push_cells(want: properties::Want<'_>, row: &Row<'_>, out: &mut Vec<PropertyC
 
 /// Asks for the first lines of what an expansion reads of a vertex.
 #[inline(always)]
-fn prefetch_lists(partition: &Partition, slot: u32, direction: Direction) {
+pub(super) fn prefetch_lists(partition: &Partition, slot: u32, direction: Direction) {
     let node = partition.node(slot);
     if direction != Direction::In {
         partition.links().prefetch(&node.out);
@@ -47,7 +47,7 @@ fn prefetch_entries(partition: &Partition, slot: u32, request: &Expand, guard: &
     }
 }
 
-fn want<'r>(at: At, request: &'r Expand, limit: usize) -> Want<'r> {
+pub(super) fn want<'r>(at: At, request: &'r Expand, limit: usize) -> Want<'r> {
     Want {
         direction: request.direction,
         filter: Filter::of(request.labels.as_deref()),
@@ -344,13 +344,54 @@ impl Apl for Store {
         from: ScanCursor,
         out: &mut Vec<Gui>,
     ) -> Result<Option<ScanCursor>, Error> {
-        match self.scan_indexes(at, scan, from, out)? {
-            Some(answered) => {
-                self.still_readable(at)?;
-                Ok(answered)
-            }
-            None => self.scan_rows(at, scan, from, self.partitions.len(), out),
-        }
+        let limit = out.len().saturating_add(scan.max_rows.max(1) as usize);
+        self.find_vertices(at, scan, from, &mut Listed { out, limit })
+    }
+
+    fn count_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        from: ScanCursor,
+        count: &mut u64,
+    ) -> Result<Option<ScanCursor>, Error> {
+        let mut counted = Counted(0);
+        let next = self.find_vertices(at, scan, from, &mut counted)?;
+        *count += counted.0;
+        Ok(next)
+    }
+
+    fn sample_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        from: ScanCursor,
+        sample: &mut Reservoir<Gui>,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.find_vertices(at, scan, from, sample)
+    }
+
+    fn sample_edges(
+        &self,
+        at: At,
+        request: &Expand,
+        sample: Sample,
+        frontier: &[Gui],
+        out: &mut Expansion,
+    ) -> Result<(), Error> {
+        self.sampled_edges(at, request, sample, frontier, out)
+    }
+
+    fn top_edges(
+        &self,
+        at: At,
+        request: &Expand,
+        top: &TopEdges,
+        frontier: &[Gui],
+        from: Cursor,
+        out: &mut Expansion,
+    ) -> Result<Option<Cursor>, Error> {
+        self.edges_on_top(at, request, top, frontier, from, out)
     }
 
     fn scan_values(
@@ -361,15 +402,7 @@ impl Apl for Store {
         from: ScanCursor,
         out: &mut ScannedValues,
     ) -> Result<Option<ScanCursor>, Error> {
-        let mut found = Vec::new();
-        let Some(next) = self.scan_indexes(at, scan, from, &mut found)? else {
-            return self.scan_row_values(at, scan, keys, from, out);
-        };
-        let read = VertexRead { properties: Projection::Keys(keys.to_vec()), ..VertexRead::default() };
-        let mut rows = VertexRows::default();
-        self.vertices(at, &read, &found, &mut rows)?;
-        out.append(&found, &rows, keys);
-        Ok(next)
+        self.find_values(at, scan, keys, from, out)
     }
 
     fn scan_edges(

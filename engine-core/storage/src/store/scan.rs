@@ -4,11 +4,14 @@
 //! nothing comes back to its caller, who may have been told to stop, as often as one that finds much.
 
 use super::Store;
+use super::index::LookedUp;
 use crate::partition::ScanWant;
-use crate::properties::{PageTable, Project, ROWS, Scan};
+use crate::properties::{Found, Listed, PageTable, Project, ROWS, Scan};
 use crossbeam_epoch::{Guard, pin};
-use tidegraph_apl::{At, EdgeScan, Error, ScanCursor, ScannedValues, VertexScan};
-use tidegraph_types::{Edge, Gui, Token};
+use tidegraph_apl::{
+    Apl, At, EdgeScan, Error, Projection, ScanCursor, ScannedValues, VertexRead, VertexRows, VertexScan,
+};
+use tidegraph_types::{Edge, Token};
 
 /// Pages that are looked at under one epoch guard.
 const PIECE_PAGES: u32 = 16;
@@ -31,6 +34,37 @@ struct Piece<'s> {
 }
 
 impl Store {
+    /// Finds the vertices that pass a scan, in indexes or rows or both.
+    pub(super) fn find_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        mut from: ScanCursor,
+        found: &mut impl Found,
+    ) -> Result<Option<ScanCursor>, Error> {
+        if from.by_index || from == ScanCursor::default() {
+            match self.look_up(at, scan, from, found)? {
+                LookedUp::Not => {}
+                LookedUp::To(cursor) => {
+                    self.still_readable(at)?;
+                    return Ok(Some(cursor));
+                }
+                LookedUp::All(0) => {
+                    self.still_readable(at)?;
+                    return Ok(None);
+                }
+                LookedUp::All(cover) => {
+                    from = ScanCursor { cover, ..ScanCursor::default() };
+                    if found.full() {
+                        self.still_readable(at)?;
+                        return Ok(Some(from));
+                    }
+                }
+            }
+        }
+        self.scan_rows(at, scan, from, self.partitions.len(), found)
+    }
+
     /// Scans rows of the partitions from the cursor's up to `last`.
     pub(super) fn scan_rows(
         &self,
@@ -38,19 +72,46 @@ impl Store {
         scan: &VertexScan,
         from: ScanCursor,
         last: usize,
-        out: &mut Vec<Gui>,
+        found: &mut impl Found,
     ) -> Result<Option<ScanCursor>, Error> {
-        let limit = out.len().saturating_add(scan.max_rows.max(1) as usize);
         self.versions.check(at.version)?;
         let next = self.some_pages(scan, from, last, |pages, Piece { table, page, row, guard }| {
-            pages.page(table, page, row, at.version, guard, limit, out)
+            pages.page(table, page, row, at.version, guard, found)
         });
         self.still_readable(at)?;
         Ok(next)
     }
 
+    /// As `find_vertices`, with the values of some keys.
+    pub(super) fn find_values(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        keys: &[Token],
+        from: ScanCursor,
+        out: &mut ScannedValues,
+    ) -> Result<Option<ScanCursor>, Error> {
+        if !from.by_index && from != ScanCursor::default() {
+            return self.scan_row_values(at, scan, keys, from, out);
+        }
+        let mut found = Vec::new();
+        let mut listed = Listed { out: &mut found, limit: scan.max_rows.max(1) as usize };
+        let next = match self.look_up(at, scan, from, &mut listed)? {
+            LookedUp::Not => return self.scan_row_values(at, scan, keys, from, out),
+            LookedUp::To(cursor) => Some(cursor),
+            LookedUp::All(0) => None,
+            LookedUp::All(cover) => Some(ScanCursor { cover, ..ScanCursor::default() }),
+        };
+        let read = VertexRead { properties: Projection::Keys(keys.to_vec()), ..VertexRead::default() };
+        let mut rows = VertexRows::default();
+        self.vertices(at, &read, &found, &mut rows)?;
+        self.still_readable(at)?;
+        out.append(&found, &rows, keys);
+        Ok(next)
+    }
+
     /// As `scan_rows` over all partitions, with the values of some keys.
-    pub(super) fn scan_row_values(
+    fn scan_row_values(
         &self,
         at: At,
         scan: &VertexScan,
@@ -79,14 +140,15 @@ impl Store {
     ) -> Option<ScanCursor> {
         let cursor = |number: usize, page: u32, row: usize| {
             let position = u64::from(page) * ROWS as u64 + row as u64;
-            Some(ScanCursor { partition: number as u16, position, by_index: false })
+            Some(ScanCursor { partition: number as u16, position, by_index: false, cover: from.cover })
         };
+        let without = self.indexes.cover(from.cover);
         let mut visited = 0;
         let (mut page, mut row) =
             ((from.position / ROWS as u64) as u32, (from.position % ROWS as u64) as usize);
         for number in usize::from(from.partition)..last {
             // Sets have other numbers in each partition.
-            let mut pages = Scan::new(&scan.labels, &scan.predicates);
+            let mut pages = Scan::new(&scan.labels, &without, &scan.predicates);
             loop {
                 let guard = pin();
                 let table = self.partitions[number].rows();
@@ -139,7 +201,7 @@ impl Store {
         // Slot in the high half, the chunk of its hub that was read last in the low one.
         let cursor = |number: usize, slot: u32, after: u32| {
             let position = u64::from(slot) << 32 | u64::from(after);
-            Some(ScanCursor { partition: number as u16, position, by_index: false })
+            Some(ScanCursor { partition: number as u16, position, ..ScanCursor::default() })
         };
         let mut visited = 0;
         let (mut slot, mut after) = ((from.position >> 32) as u32, from.position as u32);

@@ -223,6 +223,14 @@ fn scan_values(store: &Store, graph: &Graph, version: Version, scan: &VertexScan
     }
 }
 
+fn count_vertices(store: &Store, version: Version, scan: &VertexScan) -> u64 {
+    let (mut count, mut cursor) = (0, Some(ScanCursor::default()));
+    while let Some(from) = cursor {
+        cursor = store.count_vertices(at(version), scan, from, &mut count).unwrap();
+    }
+    count
+}
+
 fn scan_edges(store: &Store, version: Version, scan: &EdgeScan) -> BTreeSet<Edge> {
     let (mut found, mut cursor) = (BTreeSet::new(), ScanCursor::default());
     loop {
@@ -257,7 +265,7 @@ fn scans(store: &Store, version: Version, graph: &Graph, max_rows: u32) {
     for labels in &groups {
         for test in &tests {
             let predicates: Vec<_> =
-                test.iter().map(|test| PropertyPredicate { key: Token(201), test: test.clone() }).collect();
+                test.iter().map(|test| PropertyPredicate::any(Token(201), test.clone())).collect();
             let scan = VertexScan { labels: labels.clone(), predicates: predicates.clone(), max_rows };
             let expected: BTreeSet<Gui> = graph
                 .vertices
@@ -272,12 +280,13 @@ fn scans(store: &Store, version: Version, graph: &Graph, max_rows: u32) {
                 .collect();
             assert_eq!(scan_vertices(store, version, &scan), expected, "{scan:?} at {version}");
             assert_eq!(scan_values(store, graph, version, &scan), expected, "{scan:?} at {version}");
+            assert_eq!(count_vertices(store, version, &scan), expected.len() as u64, "{scan:?} at {version}");
         }
     }
     for labels in [None, Some(vec![Token(100), Token(101)])] {
         for test in &tests {
             let predicates: Vec<_> =
-                test.iter().map(|test| PropertyPredicate { key: Token(201), test: test.clone() }).collect();
+                test.iter().map(|test| PropertyPredicate::any(Token(201), test.clone())).collect();
             let scan = EdgeScan { labels: labels.clone(), predicates: predicates.clone(), max_rows };
             let expected: BTreeSet<Edge> = graph
                 .edges

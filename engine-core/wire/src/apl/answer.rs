@@ -1,13 +1,14 @@
 //! Answers: value ↔ message.
 
 use super::{
-    cursor_from, cursor_to, guis_from, guis_to, scan_cursor_from, scan_cursor_to, tokens_from, tokens_to,
+    cursor_from, cursor_to, guis_from, guis_to, reservoir_from, reservoir_to, scan_cursor_from,
+    scan_cursor_to, tokens_from, tokens_to,
 };
 use crate::proto::apl_answer::Kind;
 use crate::{Error, mutation, proto, value};
 use tidegraph_apl::{
-    Cursor, EdgeRows, Expansion, KeyStatistics, PropertyCell, ScanCursor, ScannedValues, Statistics,
-    VertexRows,
+    Cursor, EdgeRows, Expansion, KeyStatistics, PropertyCell, Reservoir, ScanCursor, ScannedValues,
+    Statistics, VertexRows,
 };
 use tidegraph_types::{Edge, Gui, Sid, Str, Token, Value, Version};
 
@@ -38,6 +39,14 @@ pub enum Answer {
     ScanEdges(Vec<Edge>, Option<ScanCursor>),
     /// Of `statistics`.
     Statistics(Statistics),
+    /// Of `count_vertices`, with where to go on.
+    CountVertices(u64, Option<ScanCursor>),
+    /// Of `sample_vertices`, with where to go on.
+    SampleVertices(Reservoir<Gui>, Option<ScanCursor>),
+    /// Of `sample_edges`.
+    SampleEdges(Expansion),
+    /// Of `top_edges`, with where to go on.
+    TopEdges(Expansion, Option<Cursor>),
 }
 
 /// The message of an answer; fails on a property value that is not storable.
@@ -70,13 +79,15 @@ pub fn encode_answer(answer: &Answer) -> Result<proto::AplAnswer, Error> {
             cell_ends: rows.cell_ends.clone(),
             cells: cells_to(&rows.cells)?,
         }),
-        Answer::Expand(rows, next) => Kind::Expand(proto::Expansion {
-            row: rows.row.clone(),
-            neighbour: guis_to(&rows.neighbour),
-            sid: rows.sid.iter().map(|sid| sid.0).collect(),
-            label: tokens_to(&rows.label),
-            outgoing: rows.outgoing.clone(),
-            next: next.map(cursor_to),
+        Answer::Expand(rows, next) => Kind::Expand(expansion_to(rows, *next)),
+        Answer::SampleEdges(rows) => Kind::SampleEdges(expansion_to(rows, None)),
+        Answer::TopEdges(rows, next) => Kind::TopEdges(expansion_to(rows, *next)),
+        Answer::CountVertices(count, next) => {
+            Kind::CountVertices(proto::CountedVertices { count: *count, next: next.map(scan_cursor_to) })
+        }
+        Answer::SampleVertices(sample, next) => Kind::SampleVertices(proto::SampledVertices {
+            sample: Some(reservoir_to(sample)),
+            next: next.map(scan_cursor_to),
         }),
         Answer::Degrees(degrees) => Kind::Degrees(proto::Degrees { degrees: degrees.clone() }),
         Answer::ScanVertices(guis, next) => {
@@ -157,23 +168,17 @@ pub fn decode_answer(message: proto::AplAnswer) -> Result<Answer, Error> {
             })
         }
         Kind::Expand(m) => {
-            const MESSAGE: &str = "Expansion";
-            let rows = m.row.len();
-            same(MESSAGE, "neighbour", m.neighbour.len(), rows)?;
-            // Who asked for neighbours only may get no more.
-            if !(m.sid.is_empty() && m.label.is_empty() && m.outgoing.is_empty()) {
-                same(MESSAGE, "sid", m.sid.len(), rows)?;
-                same(MESSAGE, "label", m.label.len(), rows)?;
-                same(MESSAGE, "outgoing", m.outgoing.len(), rows)?;
-            }
-            let expansion = Expansion {
-                row: m.row,
-                neighbour: guis_from(m.neighbour),
-                sid: m.sid.into_iter().map(Sid).collect(),
-                label: tokens_from(m.label),
-                outgoing: m.outgoing,
-            };
-            Answer::Expand(expansion, m.next.map(cursor_from))
+            let (rows, next) = expansion_from(m)?;
+            Answer::Expand(rows, next)
+        }
+        Kind::SampleEdges(m) => Answer::SampleEdges(expansion_from(m)?.0),
+        Kind::TopEdges(m) => {
+            let (rows, next) = expansion_from(m)?;
+            Answer::TopEdges(rows, next)
+        }
+        Kind::CountVertices(m) => Answer::CountVertices(m.count, m.next.map(scan_cursor_from).transpose()?),
+        Kind::SampleVertices(m) => {
+            Answer::SampleVertices(reservoir_from(m.sample)?, m.next.map(scan_cursor_from).transpose()?)
         }
         Kind::Degrees(m) => Answer::Degrees(m.degrees),
         Kind::ScanVertices(m) => {
@@ -197,6 +202,37 @@ pub fn decode_answer(message: proto::AplAnswer) -> Result<Answer, Error> {
             keys: m.keys.into_iter().map(key_from).collect(),
         }),
     })
+}
+
+fn expansion_to(rows: &Expansion, next: Option<Cursor>) -> proto::Expansion {
+    proto::Expansion {
+        row: rows.row.clone(),
+        neighbour: guis_to(&rows.neighbour),
+        sid: rows.sid.iter().map(|sid| sid.0).collect(),
+        label: tokens_to(&rows.label),
+        outgoing: rows.outgoing.clone(),
+        next: next.map(cursor_to),
+    }
+}
+
+fn expansion_from(m: proto::Expansion) -> Result<(Expansion, Option<Cursor>), Error> {
+    const MESSAGE: &str = "Expansion";
+    let rows = m.row.len();
+    same(MESSAGE, "neighbour", m.neighbour.len(), rows)?;
+    // Who asked for neighbours only may get no more.
+    if !(m.sid.is_empty() && m.label.is_empty() && m.outgoing.is_empty()) {
+        same(MESSAGE, "sid", m.sid.len(), rows)?;
+        same(MESSAGE, "label", m.label.len(), rows)?;
+        same(MESSAGE, "outgoing", m.outgoing.len(), rows)?;
+    }
+    let expansion = Expansion {
+        row: m.row,
+        neighbour: guis_from(m.neighbour),
+        sid: m.sid.into_iter().map(Sid).collect(),
+        label: tokens_from(m.label),
+        outgoing: m.outgoing,
+    };
+    Ok((expansion, m.next.map(cursor_from)))
 }
 
 fn key_to(key: &KeyStatistics) -> proto::KeyStatistics {

@@ -13,7 +13,7 @@ pub use answer::{Answer, decode_answer, encode_answer};
 pub use request::{Request, decode_request, encode_request};
 
 use crate::{Error, proto};
-use tidegraph_apl::{Cursor, ScanCursor};
+use tidegraph_apl::{Cursor, Draw, Reservoir, ScanCursor};
 use tidegraph_types::{Gui, Token};
 
 fn guis_to(guis: &[Gui]) -> Vec<u64> {
@@ -45,13 +45,37 @@ fn scan_cursor_to(cursor: ScanCursor) -> proto::ScanCursor {
         partition: u32::from(cursor.partition),
         position: cursor.position,
         by_index: cursor.by_index,
+        cover: u32::from(cursor.cover),
     }
 }
 
 fn scan_cursor_from(cursor: proto::ScanCursor) -> Result<ScanCursor, Error> {
     let partition = u16::try_from(cursor.partition)
         .map_err(|_| Error::OutOfRange { field: "partition", value: i128::from(cursor.partition) })?;
-    Ok(ScanCursor { partition, position: cursor.position, by_index: cursor.by_index })
+    let cover = u16::try_from(cursor.cover)
+        .map_err(|_| Error::OutOfRange { field: "cover", value: i128::from(cursor.cover) })?;
+    Ok(ScanCursor { partition, position: cursor.position, by_index: cursor.by_index, cover })
+}
+
+fn reservoir_to(sample: &Reservoir<Gui>) -> proto::Reservoir {
+    proto::Reservoir {
+        count: sample.count,
+        guis: guis_to(&sample.items),
+        draw: sample.draw.0,
+        weight: sample.weight,
+        skip: sample.skip,
+    }
+}
+
+fn reservoir_from(sample: Option<proto::Reservoir>) -> Result<Reservoir<Gui>, Error> {
+    let sample = sample.ok_or(Error::UnknownKind { message: "Reservoir" })?;
+    Ok(Reservoir {
+        count: sample.count,
+        items: guis_from(sample.guis),
+        draw: Draw(sample.draw),
+        weight: sample.weight,
+        skip: sample.skip,
+    })
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! Requests: value ↔ message.
 
 use super::{
-    cursor_from, cursor_to, guis_from, guis_to, scan_cursor_from, scan_cursor_to, tokens_from, tokens_to,
+    cursor_from, cursor_to, guis_from, guis_to, reservoir_from, reservoir_to, scan_cursor_from,
+    scan_cursor_to, tokens_from, tokens_to,
 };
 use crate::proto::apl_request::Kind;
 use crate::proto::property_predicate::Test as TestKind;
 use crate::{Error, mutation, proto, value};
 use tidegraph_apl::{
-    At, Cursor, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test, VertexRead,
-    VertexScan,
+    At, Cursor, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, Reservoir, Sample, ScanCursor,
+    Test, TopEdges, VertexRead, VertexScan,
 };
 use tidegraph_types::{Direction, Edge, Epoch, Gui, Str, Token, Value, Version};
 
@@ -37,6 +38,14 @@ pub enum Request {
     ScanEdges(EdgeScan, ScanCursor),
     /// `statistics`.
     Statistics,
+    /// `count_vertices`: which, from where on.
+    CountVertices(VertexScan, ScanCursor),
+    /// `sample_vertices`: which, from where on, the sample so far.
+    SampleVertices(VertexScan, ScanCursor, Reservoir<Gui>),
+    /// `sample_edges`: which edges, how many, of which vertices.
+    SampleEdges(Expand, Sample, Vec<Gui>),
+    /// `top_edges`: which edges, which of them, of which vertices, from where on.
+    TopEdges(Expand, TopEdges, Vec<Gui>, Cursor),
 }
 
 /// The message of a request; fails on a predicate whose value is no scalar.
@@ -66,6 +75,23 @@ pub fn encode_request(at: At, request: &Request) -> Result<proto::AplRequest, Er
         Request::ScanValues(scan, keys, from) => Kind::ScanValues(proto::ScanValuesRequest {
             scan: Some(scan_to(scan, *from)?),
             keys: tokens_to(keys),
+        }),
+        Request::CountVertices(scan, from) => Kind::CountVertices(scan_to(scan, *from)?),
+        Request::SampleVertices(scan, from, sample) => Kind::SampleVertices(proto::SampleVerticesRequest {
+            scan: Some(scan_to(scan, *from)?),
+            sample: Some(reservoir_to(sample)),
+        }),
+        Request::SampleEdges(expand, sample, frontier) => Kind::SampleEdges(proto::SampleEdgesRequest {
+            expand: Some(expand_to(expand, frontier, None)),
+            count: sample.count,
+            seed: sample.seed,
+        }),
+        Request::TopEdges(expand, top, frontier, from) => Kind::TopEdges(proto::TopEdgesRequest {
+            expand: Some(expand_to(expand, frontier, Some(*from))),
+            key: top.key.0,
+            descending: top.descending,
+            count: top.count,
+            each: top.each,
         }),
         Request::ScanEdges(scan, from) => Kind::ScanEdges(proto::ScanEdgesRequest {
             labels: scan.labels.as_deref().map(labels_to),
@@ -120,6 +146,26 @@ pub fn decode_request(message: proto::AplRequest) -> Result<(At, Request), Error
             let (scan, from) = scan_from(scan)?;
             Request::ScanValues(scan, tokens_from(m.keys), from)
         }
+        Kind::CountVertices(m) => {
+            let (scan, from) = scan_from(m)?;
+            Request::CountVertices(scan, from)
+        }
+        Kind::SampleVertices(m) => {
+            let scan = m.scan.ok_or(Error::UnknownKind { message: "SampleVerticesRequest" })?;
+            let (scan, from) = scan_from(scan)?;
+            Request::SampleVertices(scan, from, reservoir_from(m.sample)?)
+        }
+        Kind::SampleEdges(m) => {
+            let expand = m.expand.ok_or(Error::UnknownKind { message: "SampleEdgesRequest" })?;
+            let (expand, frontier, _) = expand_from(expand)?;
+            Request::SampleEdges(expand, Sample { count: m.count, seed: m.seed }, frontier)
+        }
+        Kind::TopEdges(m) => {
+            let expand = m.expand.ok_or(Error::UnknownKind { message: "TopEdgesRequest" })?;
+            let (expand, frontier, from) = expand_from(expand)?;
+            let top = TopEdges { key: Token(m.key), descending: m.descending, count: m.count, each: m.each };
+            Request::TopEdges(expand, top, frontier, from)
+        }
         Kind::ScanEdges(m) => {
             let scan = EdgeScan {
                 labels: m.labels.map(|labels| tokens_from(labels.tokens)),
@@ -131,6 +177,24 @@ pub fn decode_request(message: proto::AplRequest) -> Result<(At, Request), Error
         Kind::Statistics(_) => Request::Statistics,
     };
     Ok((at, request))
+}
+
+fn scan_to(scan: &VertexScan, from: ScanCursor) -> Result<proto::ScanVerticesRequest, Error> {
+    Ok(proto::ScanVerticesRequest {
+        labels: scan.labels.iter().map(|group| labels_to(group)).collect(),
+        predicates: scan.predicates.iter().map(predicate_to).collect::<Result<_, _>>()?,
+        max_rows: scan.max_rows,
+        from: Some(scan_cursor_to(from)),
+    })
+}
+
+fn scan_from(m: proto::ScanVerticesRequest) -> Result<(VertexScan, ScanCursor), Error> {
+    let scan = VertexScan {
+        labels: m.labels.into_iter().map(|group| tokens_from(group.tokens)).collect(),
+        predicates: m.predicates.into_iter().map(predicate_from).collect::<Result<_, _>>()?,
+        max_rows: rows(m.max_rows)?,
+    };
+    Ok((scan, m.from.map_or(Ok(ScanCursor::default()), scan_cursor_from)?))
 }
 
 /// A request for no rows would never come to an end.
@@ -155,24 +219,6 @@ fn projection_from(message: Option<proto::Projection>) -> Result<Projection, Err
         Kind::All(_) => Projection::All,
         Kind::Keys(m) => Projection::Keys(tokens_from(m.keys)),
     })
-}
-
-fn scan_to(scan: &VertexScan, from: ScanCursor) -> Result<proto::ScanVerticesRequest, Error> {
-    Ok(proto::ScanVerticesRequest {
-        labels: scan.labels.iter().map(|group| labels_to(group)).collect(),
-        predicates: scan.predicates.iter().map(predicate_to).collect::<Result<_, _>>()?,
-        max_rows: scan.max_rows,
-        from: Some(scan_cursor_to(from)),
-    })
-}
-
-fn scan_from(m: proto::ScanVerticesRequest) -> Result<(VertexScan, ScanCursor), Error> {
-    let scan = VertexScan {
-        labels: m.labels.into_iter().map(|group| tokens_from(group.tokens)).collect(),
-        predicates: m.predicates.into_iter().map(predicate_from).collect::<Result<_, _>>()?,
-        max_rows: rows(m.max_rows)?,
-    };
-    Ok((scan, m.from.map_or(Ok(ScanCursor::default()), scan_cursor_from)?))
 }
 
 fn labels_to(labels: &[Token]) -> proto::Labels {
@@ -229,7 +275,7 @@ fn predicate_to(predicate: &PropertyPredicate) -> Result<proto::PropertyPredicat
         }
         Test::StartsWith(prefix) => TestKind::StartsWith(prefix.clone()),
     };
-    Ok(proto::PropertyPredicate { key: predicate.key.0, test: Some(test) })
+    Ok(proto::PropertyPredicate { key: predicate.key.0, test: Some(test), sole: predicate.sole })
 }
 
 fn predicate_from(message: proto::PropertyPredicate) -> Result<PropertyPredicate, Error> {
@@ -246,5 +292,5 @@ fn predicate_from(message: proto::PropertyPredicate) -> Result<PropertyPredicate
         TestKind::Range(m) => Test::Range { low: bound(m.low)?, high: bound(m.high)? },
         TestKind::StartsWith(prefix) => Test::StartsWith(prefix),
     };
-    Ok(PropertyPredicate { key: Token(message.key), test })
+    Ok(PropertyPredicate { key: Token(message.key), test, sole: message.sole })
 }

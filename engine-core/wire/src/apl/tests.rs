@@ -7,8 +7,9 @@ use crate::value::tests::any_value;
 use proptest::option;
 use proptest::prelude::*;
 use tidegraph_apl::{
-    At, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, KeyStatistics, Projection, PropertyCell,
-    PropertyPredicate, ScannedValues, Statistics, Test, VertexRead, VertexRows, VertexScan,
+    At, Draw, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, KeyStatistics, Projection, PropertyCell,
+    PropertyPredicate, Reservoir, Sample, ScannedValues, Statistics, Test, TopEdges, VertexRead, VertexRows,
+    VertexScan,
 };
 use tidegraph_types::{Cardinality, Direction, Epoch, Sid, Value, Version};
 
@@ -38,10 +39,22 @@ fn any_cursor() -> impl Strategy<Value = Cursor> {
 }
 
 fn any_scan_cursor() -> impl Strategy<Value = ScanCursor> {
-    any::<(u16, u64, bool)>().prop_map(|(partition, position, by_index)| ScanCursor {
+    any::<(u16, u64, bool, u16)>().prop_map(|(partition, position, by_index, cover)| ScanCursor {
         partition,
         position,
         by_index,
+        cover,
+    })
+}
+
+fn any_scan() -> impl Strategy<Value = VertexScan> {
+    (vec(any_tokens()), vec(any_predicate()), 1..=u32::MAX)
+        .prop_map(|(labels, predicates, max_rows)| VertexScan { labels, predicates, max_rows })
+}
+
+fn any_reservoir() -> impl Strategy<Value = Reservoir<Gui>> {
+    (any::<(u32, u64, u64)>(), vec(any_gui()), 0.0..1.0).prop_map(|((count, draw, skip), items, weight)| {
+        Reservoir { count, items, draw: Draw(draw), weight, skip }
     })
 }
 
@@ -54,12 +67,7 @@ fn any_predicate() -> impl Strategy<Value = PropertyPredicate> {
         (bound(), bound()).prop_map(|(low, high)| Test::Range { low, high }),
         any::<String>().prop_map(Test::StartsWith),
     ];
-    (any_token(), test).prop_map(|(key, test)| PropertyPredicate { key, test })
-}
-
-fn any_scan() -> impl Strategy<Value = VertexScan> {
-    (vec(any_tokens()), vec(any_predicate()), 1..=u32::MAX)
-        .prop_map(|(labels, predicates, max_rows)| VertexScan { labels, predicates, max_rows })
+    (any_token(), test, any::<bool>()).prop_map(|(key, test, sole)| PropertyPredicate { key, test, sole })
 }
 
 fn any_request() -> impl Strategy<Value = Request> {
@@ -79,6 +87,17 @@ fn any_request() -> impl Strategy<Value = Request> {
         (any_scan(), any_scan_cursor()).prop_map(|(scan, from)| Request::ScanVertices(scan, from)),
         (any_scan(), prop::collection::vec(any_token(), 1..4), any_scan_cursor())
             .prop_map(|(scan, keys, from)| Request::ScanValues(scan, keys, from)),
+        (any_scan(), any_scan_cursor()).prop_map(|(scan, from)| Request::CountVertices(scan, from)),
+        (any_scan(), any_scan_cursor(), any_reservoir())
+            .prop_map(|(scan, from, sample)| Request::SampleVertices(scan, from, sample)),
+        (any_expand(), any::<(u32, u64)>(), vec(any_gui())).prop_map(|(e, (count, seed), f)| {
+            Request::SampleEdges(Expand { max_rows: u32::MAX, ..e }, Sample { count, seed }, f)
+        }),
+        (any_expand(), any_token(), any::<(bool, u32, bool)>(), vec(any_gui()), any_cursor()).prop_map(
+            |(e, key, (descending, count, each), f, c)| {
+                Request::TopEdges(e, TopEdges { key, descending, count, each }, f, c)
+            }
+        ),
         (option::of(any_tokens()), vec(any_predicate()), 1..=u32::MAX, any_scan_cursor()).prop_map(
             |(labels, predicates, max_rows, from)| {
                 Request::ScanEdges(EdgeScan { labels, predicates, max_rows }, from)
@@ -176,6 +195,11 @@ fn any_answer() -> impl Strategy<Value = Answer> {
         any_edge_rows().prop_map(Answer::Edges),
         (any_expansion(), option::of(any_cursor())).prop_map(|(rows, next)| Answer::Expand(rows, next)),
         vec(any::<u64>()).prop_map(Answer::Degrees),
+        (any::<u64>(), option::of(any_scan_cursor())).prop_map(|(n, next)| Answer::CountVertices(n, next)),
+        (any_reservoir(), option::of(any_scan_cursor()))
+            .prop_map(|(s, next)| Answer::SampleVertices(s, next)),
+        any_expansion().prop_map(Answer::SampleEdges),
+        (any_expansion(), option::of(any_cursor())).prop_map(|(rows, next)| Answer::TopEdges(rows, next)),
         (vec(any_gui()), option::of(any_scan_cursor())).prop_map(|(g, next)| Answer::ScanVertices(g, next)),
         (any_scanned_values(), option::of(any_scan_cursor()))
             .prop_map(|(found, next)| Answer::ScanValues(found, next)),

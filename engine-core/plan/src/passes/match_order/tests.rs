@@ -131,7 +131,7 @@ fn conditions_are_checked_as_soon_as_their_slots_are_bound() {
     };
     assert_eq!(
         lower(pattern, Op::Argument),
-        "scan vertices $0 :Person age > 30i with $20 = $0.age\nfilter $20 > 30i\nexpand $0 -[KNOWS]-> $1 edge $2 keep [$0]\n\
+        "scan vertices $0 :Person age > 30i\nexpand $0 -[KNOWS]-> $1 edge $2 keep [$0]\n\
          filter ($1:Person and $0.age < $1.age)\nanswer x=$0\n"
     );
 }

@@ -9,7 +9,7 @@ use crossbeam_epoch::{Guard, pin};
 use rand::{SeedableRng, rngs::StdRng};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use tidegraph_apl::{Projection, PropertyPredicate, Test};
+use tidegraph_apl::{Projection, PropertyPredicate, Reservoir, Sample, Test};
 use tidegraph_types::{Cardinality, Gui, PropertyWrite, Sid, Str, Token, Value, Version};
 
 /// The rows of one partition and where their owners are, as a partition keeps them.
@@ -108,18 +108,25 @@ impl Rows {
         page: usize,
     ) -> Vec<u64> {
         let guard = pin();
-        let mut scan = Scan::new(labels, predicates);
+        let mut scan = Scan::new(labels, &[], predicates);
         let mut found = Vec::new();
+        let (mut counted, mut sampled) = (Counted(0), Reservoir::new(Sample { count: 3, seed: version }));
         for number in 0..self.table.end() {
             let mut row = 0;
             loop {
                 let limit = found.len() + page;
-                match scan.page(&self.table, number, row, Version(version), &guard, limit, &mut found) {
+                let mut listed = Listed { out: &mut found, limit };
+                match scan.page(&self.table, number, row, Version(version), &guard, &mut listed) {
                     Some(next) => row = next,
                     None => break,
                 }
             }
+            scan.page(&self.table, number, 0, Version(version), &guard, &mut counted);
+            scan.page(&self.table, number, 0, Version(version), &guard, &mut sampled);
         }
+        assert_eq!(counted.0, found.len() as u64);
+        assert_eq!(sampled.items.len(), found.len().min(3));
+        assert!(sampled.items.iter().all(|gui| found.contains(gui)));
         let mut found: Vec<u64> = found.into_iter().map(|gui| gui.0).collect();
         found.sort_unstable();
         found
@@ -249,7 +256,7 @@ fn a_hundred_thousand_keys() {
     assert!(wide.cells.iter().map(|(key, ..)| key.0).eq(1000..1000 + KEYS), "keys come in order of writing");
     for key in [0, 5, KEYS / 2, KEYS - 1] {
         let test = Test::Equals(Value::Long(i64::from(key)));
-        let predicates = [PropertyPredicate { key: Token(1000 + key), test }];
+        let predicates = [PropertyPredicate::any(Token(1000 + key), test)];
         assert_eq!(rows.scan(2, &[], &predicates, 10), [u64::from(key), u64::from(KEYS)]);
         assert_eq!(rows.scan(2, &[vec![Token(1)]], &predicates, 10), [u64::from(key)]);
     }

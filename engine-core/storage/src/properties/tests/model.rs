@@ -71,9 +71,7 @@ fn predicates(random: &mut StdRng) -> Vec<PropertyPredicate> {
         },
     };
     let count = random.random_range(0..3);
-    (0..count)
-        .map(|_| PropertyPredicate { key: Token(random.random_range(10..16)), test: test(random) })
-        .collect()
+    (0..count).map(|_| PropertyPredicate::any(Token(random.random_range(10..16)), test(random))).collect()
 }
 
 /// The pages as a version sees them, written and read back, hold what the model does, each row once.

@@ -68,12 +68,12 @@ fn readers_never_see_half_a_version() {
                     assert_eq!(sum, 100 * OWNERS as i64, "sum at {version}");
                     let low = Some((Value::Long(i64::MIN), true));
                     let test = Test::Range { low, high: None };
-                    let (labels, predicates) =
-                        ([vec![Token(1)]], [PropertyPredicate { key: Token(1), test }]);
-                    let mut scan = Scan::new(&labels, &predicates);
+                    let (labels, predicates) = ([vec![Token(1)]], [PropertyPredicate::any(Token(1), test)]);
+                    let mut scan = Scan::new(&labels, &[], &predicates);
                     let mut found = Vec::new();
+                    let mut listed = Listed { out: &mut found, limit: 1000 };
                     for page in 0..table.end() {
-                        scan.page(&table, page, 0, Version(version), &guard, 1000, &mut found);
+                        scan.page(&table, page, 0, Version(version), &guard, &mut listed);
                     }
                     found.sort_unstable();
                     assert!(found.iter().map(|gui| gui.0).eq(0..OWNERS), "{found:?} at {version}");

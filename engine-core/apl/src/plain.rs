@@ -1,0 +1,92 @@
+//! Answers that can be put together from others. They are what [`Apl`] answers where a storage has nothing better, and
+//! what the better answers are compared with.
+
+use crate::{
+    Apl, At, Cursor, EdgeRead, EdgeRows, Error, Expand, Expansion, ExpansionRow, Projection, Reservoir,
+    Sample, ScanCursor, TopEdges, VertexScan,
+};
+use tidegraph_types::{Edge, Gui, Value};
+
+/// Rows that are asked for at once.
+const AT_ONCE: u32 = 4096;
+
+/// See [`Apl::count_vertices`].
+pub(crate) fn count_vertices<A: Apl + ?Sized>(
+    apl: &A,
+    at: At,
+    scan: &VertexScan,
+    from: ScanCursor,
+    count: &mut u64,
+) -> Result<Option<ScanCursor>, Error> {
+    let scan = VertexScan { max_rows: AT_ONCE, ..scan.clone() };
+    let mut found = Vec::new();
+    let next = apl.scan_vertices(at, &scan, from, &mut found)?;
+    *count += found.len() as u64;
+    Ok(next)
+}
+
+/// See [`Apl::sample_vertices`].
+pub(crate) fn sample_vertices<A: Apl + ?Sized>(
+    apl: &A,
+    at: At,
+    scan: &VertexScan,
+    from: ScanCursor,
+    sample: &mut Reservoir<Gui>,
+) -> Result<Option<ScanCursor>, Error> {
+    let scan = VertexScan { max_rows: AT_ONCE, ..scan.clone() };
+    let mut found = Vec::new();
+    let next = apl.scan_vertices(at, &scan, from, &mut found)?;
+    sample.offer_run(found.len() as u64, |index| Some(found[index as usize]));
+    Ok(next)
+}
+
+/// See [`Apl::sample_edges`].
+pub(crate) fn sample_edges<A: Apl + ?Sized>(
+    apl: &A,
+    at: At,
+    request: &Expand,
+    sample: Sample,
+    frontier: &[Gui],
+    out: &mut Expansion,
+) -> Result<(), Error> {
+    let mut taken: Vec<Reservoir<ExpansionRow>> =
+        (0..frontier.len()).map(|row| Reservoir::new(sample.of_row(row))).collect();
+    let request = Expand { max_rows: AT_ONCE, neighbours_only: false, ..request.clone() };
+    let (mut cursor, mut found) = (Cursor::default(), Expansion::default());
+    loop {
+        found.clear();
+        let next = apl.expand(at, &request, frontier, cursor, &mut found)?;
+        for index in 0..found.len() {
+            taken[found.row[index] as usize].offer(|| found.at(index));
+        }
+        let Some(next) = next else { break };
+        cursor = next;
+    }
+    taken.into_iter().flat_map(|sample| sample.items).for_each(|row| out.append(row));
+    Ok(())
+}
+
+/// See [`Apl::top_edges`].
+pub(crate) fn top_edges<A: Apl + ?Sized>(
+    apl: &A,
+    at: At,
+    request: &Expand,
+    top: &TopEdges,
+    frontier: &[Gui],
+    from: Cursor,
+    out: &mut Expansion,
+) -> Result<Option<Cursor>, Error> {
+    let read = EdgeRead { ids: false, properties: Projection::Keys(vec![top.key]) };
+    let (mut found, mut rows) = (Expansion::default(), EdgeRows::default());
+    let request = Expand { neighbours_only: false, ..request.clone() };
+    let next = apl.expand(at, &request, frontier, from, &mut found)?;
+    let edges: Vec<Edge> = (0..found.len()).map(|index| found.edge(index, frontier)).collect();
+    apl.edges(at, &read, &edges, &mut rows)?;
+    let mut best = top.best();
+    for index in 0..found.len() {
+        let value = rows.cells_of(index).first().map_or(Value::Null, |cell| cell.value.clone());
+        best.offer(found.row[index], value, || found.at(index));
+    }
+    best.finish().into_iter().for_each(|row| out.append(row));
+    Ok(next)
+}

@@ -1,0 +1,128 @@
+//! The first few by a value.
+//!
+//! Order is the total order of `types::order` (openCypher's ORDER BY): a missing value is null, the last of all, and
+//! the first where the largest comes first. Of equal ones those that were offered first stay.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use tidegraph_types::order::order;
+use tidegraph_types::{Token, Value};
+
+/// Which edges of an expansion are wanted: those that come first by a property.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TopEdges {
+    /// Property key.
+    pub key: Token,
+    /// Largest first.
+    pub descending: bool,
+    /// So many, or all if there are fewer.
+    pub count: u32,
+    /// So many of each vertex of the frontier instead of all together.
+    pub each: bool,
+}
+
+impl TopEdges {
+    /// What keeps the best.
+    #[must_use]
+    pub fn best<T>(&self) -> Best<T> {
+        Best { top: *self, row: None, offered: 0, kept: BinaryHeap::new(), done: Vec::new() }
+    }
+}
+
+/// Keeps the best of what is offered. Rows must be offered in order.
+#[derive(Debug)]
+pub struct Best<T> {
+    top: TopEdges,
+    row: Option<u32>,
+    offered: u64,
+    /// The worst that is kept is on top.
+    kept: BinaryHeap<Kept<T>>,
+    done: Vec<T>,
+}
+
+#[derive(Debug)]
+struct Kept<T> {
+    value: Value,
+    descending: bool,
+    number: u64,
+    item: T,
+}
+
+fn ranked(a: &Value, b: &Value, descending: bool) -> Ordering {
+    if descending { order(b, a) } else { order(a, b) }
+}
+
+impl<T> Ord for Kept<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        ranked(&self.value, &other.value, self.descending).then(self.number.cmp(&other.number))
+    }
+}
+
+impl<T> PartialOrd for Kept<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Kept<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<T> Eq for Kept<T> {}
+
+impl<T> Best<T> {
+    /// Offers one with its value; it is made only if it is kept.
+    pub fn offer(&mut self, row: u32, value: Value, item: impl FnOnce() -> T) {
+        if self.top.each && self.row != Some(row) {
+            self.flush();
+            self.row = Some(row);
+        }
+        let descending = self.top.descending;
+        if self.kept.len() >= self.top.count as usize {
+            let Some(worst) = self.kept.peek() else { return };
+            if ranked(&value, &worst.value, descending) != Ordering::Less {
+                return;
+            }
+            self.kept.pop();
+        }
+        self.offered += 1;
+        self.kept.push(Kept { value, descending, number: self.offered, item: item() });
+    }
+
+    fn flush(&mut self) {
+        let kept = std::mem::take(&mut self.kept);
+        self.done.extend(kept.into_sorted_vec().into_iter().map(|kept| kept.item));
+    }
+
+    /// The best, best first; with `each` those of one row after those of another.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<T> {
+        self.flush();
+        self.done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn top(descending: bool, count: u32, each: bool, offered: &[(u32, Option<i64>)]) -> Vec<usize> {
+        let mut best = TopEdges { key: Token(0), descending, count, each }.best();
+        for (index, (row, value)) in offered.iter().enumerate() {
+            best.offer(*row, value.map_or(Value::Null, Value::Long), || index);
+        }
+        best.finish()
+    }
+
+    #[test]
+    fn the_best_are_kept_and_of_equal_ones_the_first() {
+        let offered = [(0, Some(5)), (0, Some(7)), (0, None), (1, Some(7)), (1, Some(1)), (1, Some(5))];
+        assert_eq!(top(false, 3, false, &offered), [4, 0, 5]);
+        assert_eq!(top(true, 2, false, &offered), [2, 1]);
+        assert_eq!(top(true, 2, true, &offered), [2, 1, 3, 5]);
+        assert_eq!(top(false, 9, false, &offered), [4, 0, 5, 1, 3, 2]);
+        assert_eq!(top(false, 0, true, &offered), [0_usize; 0]);
+    }
+}

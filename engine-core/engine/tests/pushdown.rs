@@ -1,0 +1,185 @@
+//! What the planner hands to storage gives the answers that operators of the executor give: with and without indexes,
+//! and inside a transaction that changed the graph itself.
+
+mod support;
+
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use support::{ask, empty, run, show};
+use tidegraph_engine::{Database, Language, Parameters};
+use tidegraph_types::Value;
+
+/// Vertices of labels A and B, of both and of none, with one value or several or none.
+fn fill(databases: &[&Database], random: &mut StdRng) {
+    let labels = ["", ":A", ":B", ":A:B"];
+    let mut texts = vec![];
+    for i in 0..400 {
+        let v = match random.random_range(0..6) {
+            0 => format!("'t{}'", random.random_range(0..9)),
+            1 => "null".to_owned(),
+            2 => format!("{}.5", random.random_range(0..20)),
+            _ => random.random_range(0..40).to_string(),
+        };
+        let labels = labels.choose(random).expect("one");
+        let w = random.random_range(0..10);
+        texts.push(format!("CREATE ({labels} {{`~id`: 'n{i}', i: {i}, v: {v}, w: {w}}})"));
+    }
+    for _ in 0..40 {
+        let (i, v) = (random.random_range(0..400), random.random_range(0..40));
+        texts.push(format!("g.V('n{i}').property(set, 'v', {v})"));
+    }
+    for _ in 0..900 {
+        let (a, b, w) =
+            (random.random_range(0..20), random.random_range(0..400), random.random_range(0..100));
+        let weight = if w < 90 { format!(" {{weight: {w}}}") } else { String::new() };
+        let label = ["X", "Y"].choose(random).expect("one");
+        texts.push(format!(
+            "MATCH (a), (b) WHERE id(a) = 'n{a}' AND id(b) = 'n{b}' CREATE (a)-[:{label}{weight}]->(b)"
+        ));
+    }
+    for database in databases {
+        texts.iter().for_each(|text| drop(run(database, text)));
+    }
+}
+
+fn condition(random: &mut StdRng) -> String {
+    let number = random.random_range(0..40);
+    let text = random.random_range(0..9);
+    match random.random_range(0..16) {
+        0 => format!("n.v = {number}"),
+        1 => format!("{number}.5 = n.v"),
+        2 => format!("n.v = 't{text}'"),
+        3 => format!("n.v IN [{number}, 't{text}', null]"),
+        4 => "n.v IN $list".to_owned(),
+        5 => "n.v = $value".to_owned(),
+        6 => "n.v = $list".to_owned(),
+        7 => format!("n.v > {number} AND n.v <= {}", number + 5),
+        8 => format!("n.v >= 't{text}'"),
+        9 => "n.v STARTS WITH $prefix".to_owned(),
+        10 => format!("n.v = {number} OR n.v = 't{text}' OR n.v IN [1, 2]"),
+        11 => "n.v IS NOT NULL".to_owned(),
+        12 => format!("n.v <> {number}"),
+        13 => format!("n.v = {number} AND n.w < 5"),
+        14 => "n.v = $absent OR n.v = null".to_owned(),
+        _ => format!("n.v < {number} AND n.w = 3 AND n.i > 100"),
+    }
+}
+
+fn parameters(random: &mut StdRng) -> Parameters {
+    let number = Value::Long(random.random_range(0..40));
+    let list = Value::list(vec![number.clone(), Value::string("t3"), Value::Double(4.5), Value::Null]);
+    let mut parameters = Parameters::default();
+    parameters.insert("value".into(), number);
+    parameters.insert("list".into(), list);
+    parameters.insert("prefix".into(), Value::string("t"));
+    parameters.insert("absent".into(), Value::Null);
+    parameters
+}
+
+fn answer(database: &Database, text: &str, parameters: &Parameters) -> Vec<String> {
+    match ask(database, text, parameters) {
+        Ok(rows) => rows.iter().map(|row| row.iter().map(show).collect::<Vec<_>>().join(" | ")).collect(),
+        Err(error) => vec![format!("{}: {error}", error.code())],
+    }
+}
+
+/// Each question, and the same so that nothing of it can be handed down.
+fn questions(random: &mut StdRng) -> (String, String) {
+    let condition = condition(random);
+    let labels = *["", ":A", ":B", ":A:B"].choose(random).expect("one");
+    let write = match random.random_range(0..8) {
+        0 => "MATCH (x:A) WHERE x.i < 30 SET x.v = 7 WITH count(*) AS done ",
+        1 => "CREATE (:A {i: 1000, v: 5}), (:B:A {i: 1001, v: 't1', w: 3}) WITH count(*) AS done ",
+        2 => "MATCH (x) WHERE x.i % 50 = 1 DETACH DELETE x WITH count(*) AS done ",
+        3 => "MATCH (x) WHERE x.i % 50 = 2 SET x:B REMOVE x:A WITH count(*) AS done ",
+        _ => "",
+    };
+    let both = |with: String, without: String| (format!("{write}{with}"), format!("{write}{without}"));
+    match random.random_range(0..5) {
+        0 => both(
+            format!("MATCH (n{labels}) WHERE {condition} RETURN count(*)"),
+            format!(
+                "MATCH (n{labels}) WHERE NOT NOT ({condition}) WITH collect(n) AS found RETURN size(found)"
+            ),
+        ),
+        1 => both(
+            format!("MATCH (n{labels}) WHERE {condition} RETURN count(n), count(*)"),
+            format!(
+                "MATCH (n{labels}) WHERE NOT NOT ({condition}) WITH collect(n) AS found RETURN size(found), size(found) AS again"
+            ),
+        ),
+        2 => both(
+            format!(
+                "UNWIND [3, 't2', 8, null, 3] AS x MATCH (n{labels}) WHERE n.v = x RETURN x, n.i ORDER BY x, n.i"
+            ),
+            format!(
+                "UNWIND [3, 't2', 8, null, 3] AS x MATCH (n{labels}) WHERE NOT NOT (n.v = x) RETURN x, n.i ORDER BY x, n.i"
+            ),
+        ),
+        3 => both(
+            format!(
+                "MATCH (m:A) WHERE m.i < 60 MATCH (n{labels} {{v: m.v}}) WHERE {condition} RETURN m.i, n.i ORDER BY m.i, n.i"
+            ),
+            format!(
+                "MATCH (m:A) WHERE m.i < 60 MATCH (n{labels}) WHERE NOT NOT (n.v = m.v AND ({condition})) RETURN m.i, n.i ORDER BY m.i, n.i"
+            ),
+        ),
+        _ => both(
+            format!("MATCH (n{labels}) WHERE {condition} RETURN n.i ORDER BY n.i"),
+            format!("MATCH (n{labels}) WHERE NOT NOT ({condition}) RETURN n.i ORDER BY n.i"),
+        ),
+    }
+}
+
+#[test]
+fn conditions_of_scans_are_those_of_filters() {
+    for seed in 0..3 {
+        let random = &mut StdRng::seed_from_u64(seed);
+        let (pushed, plain) = (empty(), empty());
+        fill(&[&pushed, &plain], random);
+        for round in 0..240 {
+            match round {
+                80 => drop(run(&pushed, "CREATE INDEX a FOR (n:A) ON (n.v)")),
+                160 => drop(run(&pushed, "CREATE INDEX b FOR (n:B) ON (n.v)")),
+                _ => {}
+            }
+            let (with, without) = questions(random);
+            let parameters = parameters(random);
+            let place = format!("seed {seed}, round {round}: {with}");
+            assert_eq!(answer(&pushed, &with, &parameters), answer(&plain, &without, &parameters), "{place}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_computed_is_an_error_only_where_there_is_a_vertex() {
+    let database = empty();
+    let mut parameters = Parameters::default();
+    parameters.insert("list".into(), Value::list(vec![Value::Long(1)]));
+    let text = "UNWIND $list AS x MATCH (n:T) WHERE n.v = x.y RETURN n";
+    assert_eq!(answer(&database, text, &parameters), Vec::<String>::new());
+    run(&database, "CREATE (:T {v: 1})");
+    assert!(ask(&database, text, &parameters).is_err());
+}
+
+#[test]
+fn plans_name_what_storage_does() {
+    let database = empty();
+    let plan = |text: &str| {
+        let language = if text.starts_with("g.") { Language::Gremlin } else { Language::OpenCypher };
+        database.explain(language, text).expect("a plan")
+    };
+    for (text, expected) in [
+        ("MATCH (n:A {v: 1}) RETURN count(*)", "counted in storage"),
+        ("MATCH (n:A)-[:X]->(m) RETURN count(m)", "counted in storage"),
+        ("g.V().hasLabel('A').has('v', 1).count()", "counted in storage"),
+        ("MATCH (n:A) WHERE n.v > 1 AND n.v < 5 RETURN n", "v > 1 v < 5"),
+        ("MATCH (n) WHERE n.v = 1 OR n.v IN [2, 3] RETURN n", "v in [1, 2, 3]"),
+        ("UNWIND $ids AS id MATCH (p:A {v: id}) RETURN p", "v = $"),
+    ] {
+        let text = plan(text);
+        assert!(text.contains(expected), "{expected} in:\n{text}");
+        assert!(!text.contains("filter"), "{text}");
+    }
+    let plain = plan("MATCH (n:A) WHERE n.v <> 1 RETURN count(*)");
+    assert!(plain.contains("filter") && !plain.contains("counted"), "{plain}");
+}

@@ -1,0 +1,147 @@
+//! Conditions of a pattern as tests that a scan can make.
+
+use crate::op::ScanTest;
+use crate::{Comparison, Expr, Function, ScanCondition, Slot};
+use tidegraph_types::{Str, Value};
+
+/// A condition as a test.
+pub(super) struct Tested {
+    pub key: Str,
+    pub test: ScanTest,
+    /// The scan needs no filter after it; whether the value must be the only one of its key. Several values are a list
+    /// to openCypher, which passes no comparison with a scalar.
+    pub exact: Option<bool>,
+}
+
+/// The condition as a test of a vertex that is about to be bound.
+pub(super) fn test_of(conjunct: &Expr, slot: Slot) -> Option<Tested> {
+    let tested = |key, test| Some(Tested { key, test, exact: Some(true) });
+    match conjunct {
+        Expr::Compare(comparison, a, b) => {
+            let (key, operand, comparison) = match (key_of(a, slot), key_of(b, slot)) {
+                (Some(key), None) => (key, operand(b)?, *comparison),
+                (None, Some(key)) => (key, operand(a)?, mirrored(*comparison)),
+                _ => return None,
+            };
+            let range = |low, high| tested(key.clone(), ScanTest::Range { low, high });
+            match comparison {
+                Comparison::Equal => tested(key, ScanTest::Equals(operand)),
+                Comparison::NotEqual => Some(Tested { key, test: ScanTest::Exists, exact: None }),
+                Comparison::Less => range(None, Some((operand, false))),
+                Comparison::LessOrEqual => range(None, Some((operand, true))),
+                Comparison::Greater => range(Some((operand, false)), None),
+                Comparison::GreaterOrEqual => range(Some((operand, true)), None),
+            }
+        }
+        Expr::In(a, b) => tested(key_of(a, slot)?, ScanTest::Within(operand(b)?)),
+        Expr::Or(parts) => {
+            let (mut key, mut values) = (None, vec![]);
+            for part in parts {
+                let of = one_of(part, slot, &mut values)?;
+                if key.get_or_insert_with(|| of.clone()) != &of {
+                    return None;
+                }
+            }
+            tested(key?, ScanTest::Within(Expr::List(values)))
+        }
+        Expr::Call(Function::StartsWith, args) => match &args[..] {
+            [base, prefix] => tested(key_of(base, slot)?, ScanTest::StartsWith(operand(prefix)?)),
+            _ => None,
+        },
+        Expr::Not(inner) => match &**inner {
+            Expr::IsNull(base) => {
+                Some(Tested { key: key_of(base, slot)?, test: ScanTest::Exists, exact: Some(false) })
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn key_of(expr: &Expr, slot: Slot) -> Option<Str> {
+    match expr {
+        // The id is no property.
+        Expr::Property(base, key) if **base == Expr::Slot(slot) && key != "~id" => Some(key.clone()),
+        _ => None,
+    }
+}
+
+/// The key of an equality or a list of them, whose operands are appended.
+fn one_of(part: &Expr, slot: Slot, values: &mut Vec<Expr>) -> Option<Str> {
+    match part {
+        Expr::Compare(Comparison::Equal, a, b) => {
+            let (key, value) = match (key_of(a, slot), key_of(b, slot)) {
+                (Some(key), None) => (key, b),
+                (None, Some(key)) => (key, a),
+                _ => return None,
+            };
+            values.push(operand(value)?);
+            Some(key)
+        }
+        Expr::In(a, b) => match &**b {
+            Expr::List(items) => {
+                for item in items {
+                    values.push(operand(item)?);
+                }
+                key_of(a, slot)
+            }
+            Expr::Literal(list) if is_operand(b) => {
+                values.extend(list.as_slice()?.iter().cloned().map(Expr::Literal));
+                key_of(a, slot)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn operand(expr: &Expr) -> Option<Expr> {
+    is_operand(expr).then(|| expr.clone())
+}
+
+/// Whether a scan can take the expression as its operand: one that is computed once for each row that comes in, from
+/// constants and what is bound.
+pub(super) fn is_operand(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value) => {
+            let scalar = |value: &Value| value.is_storable() || value.is_null();
+            scalar(value) || value.as_slice().is_some_and(|items| items.iter().all(scalar))
+        }
+        Expr::Parameter(_) | Expr::Slot(_) => true,
+        Expr::Property(base, _) => matches!(**base, Expr::Slot(_) | Expr::Parameter(_)),
+        Expr::Index(base, index) => is_operand(base) && is_operand(index),
+        Expr::Negate(inner) => is_operand(inner),
+        Expr::Arithmetic(_, a, b) => is_operand(a) && is_operand(b),
+        Expr::List(items) => items.iter().all(is_operand),
+        _ => false,
+    }
+}
+
+fn mirrored(comparison: Comparison) -> Comparison {
+    match comparison {
+        Comparison::Less => Comparison::Greater,
+        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+        Comparison::Greater => Comparison::Less,
+        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        same => same,
+    }
+}
+
+/// Makes one range of a lower and an upper bound of the same value: an index then reads what is between them.
+pub(super) fn join(there: &mut ScanCondition, new: &ScanCondition) -> bool {
+    if there.key != new.key || !(there.sole && new.sole) {
+        return false;
+    }
+    let (ScanTest::Range { low, high }, ScanTest::Range { low: new_low, high: new_high }) =
+        (&mut there.test, &new.test)
+    else {
+        return false;
+    };
+    if (low.is_some() && new_low.is_some()) || (high.is_some() && new_high.is_some()) {
+        return false;
+    }
+    *low = low.take().or_else(|| new_low.clone());
+    *high = high.take().or_else(|| new_high.clone());
+    there.condition = std::mem::replace(&mut there.condition, Expr::And(vec![])).and(new.condition.clone());
+    true
+}

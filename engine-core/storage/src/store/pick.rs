@@ -1,0 +1,112 @@
+//! Expansions of which only a part is wanted: a sample, or the edges that come first by a property.
+//!
+//! A sample looks at the headers of blocks and at the entries that it takes. For the first edges by a property every
+//! edge's value is read, in groups whose misses overlap, and nothing else of it.
+
+use super::Store;
+use super::locked::{GROUP, PIECE, Reading};
+use super::pipeline::walk;
+use super::read::{prefetch_lists, want};
+use crate::properties;
+use tidegraph_apl::{
+    Apl, At, Cursor, Error, Expand, Expansion, ExpansionRow, Projection, Reservoir, Sample, TopEdges,
+};
+use tidegraph_types::{Gui, Value};
+
+/// Edges that one call looks at for the first by a property.
+const MOST_LOOKED: u32 = 1 << 14;
+
+impl Store {
+    /// See [`Apl::sample_edges`].
+    pub(super) fn sampled_edges(
+        &self,
+        at: At,
+        request: &Expand,
+        sample: Sample,
+        frontier: &[Gui],
+        out: &mut Expansion,
+    ) -> Result<(), Error> {
+        self.versions.check(at.version)?;
+        let want = want(at, request, usize::MAX);
+        let mut row = 0;
+        for piece in frontier.chunks(PIECE) {
+            let reading = self.reading();
+            let guard = &reading.epoch;
+            walk(
+                &reading,
+                piece,
+                |partition, slot| prefetch_lists(partition, slot, request.direction),
+                |_, _| {},
+                |_, partition, slot| {
+                    if let Some(slot) = slot {
+                        let mut taken = Reservoir::new(sample.of_row(row));
+                        partition.offer_edges(slot, row as u32, &want, guard, &mut taken);
+                        taken.items.into_iter().for_each(|edge| out.append(edge));
+                    }
+                    row += 1;
+                    true
+                },
+            );
+        }
+        self.still_readable(at)
+    }
+
+    /// See [`Apl::top_edges`].
+    pub(super) fn edges_on_top(
+        &self,
+        at: At,
+        request: &Expand,
+        top: &TopEdges,
+        frontier: &[Gui],
+        from: Cursor,
+        out: &mut Expansion,
+    ) -> Result<Option<Cursor>, Error> {
+        let max_rows = request.max_rows.min(MOST_LOOKED);
+        let request = Expand { max_rows, neighbours_only: false, ..request.clone() };
+        let mut found = Expansion::default();
+        let next = self.expand(at, &request, frontier, from, &mut found)?;
+        let keys = Projection::Keys(vec![top.key]);
+        let want = properties::Want { id: false, properties: &keys };
+        let mut best = top.best::<ExpansionRow>();
+        let rows: Vec<usize> = (0..found.len()).collect();
+        for piece in rows.chunks(PIECE) {
+            let reading = self.reading();
+            for group in piece.chunks(GROUP) {
+                offer_by_value(&reading, at, want, frontier, &found, group, &mut best);
+            }
+        }
+        self.still_readable(at)?;
+        best.finish().into_iter().for_each(|row| out.append(row));
+        Ok(next)
+    }
+}
+
+fn offer_by_value(
+    reading: &Reading<'_>,
+    at: At,
+    want: properties::Want<'_>,
+    frontier: &[Gui],
+    found: &Expansion,
+    group: &[usize],
+    best: &mut tidegraph_apl::Best<ExpansionRow>,
+) {
+    let edge = |index: usize| found.edge(index, frontier);
+    for &index in group {
+        let edge = edge(index);
+        reading.of(edge.source).prefetch_edge_index(edge.sid, &reading.epoch);
+    }
+    for &index in group {
+        let edge = edge(index);
+        reading.of(edge.source).prefetch_edge(edge.sid, want, &reading.epoch);
+    }
+    for &index in group {
+        let edge = edge(index);
+        let mut value = Value::Null;
+        if let Some(row) =
+            reading.of(edge.source).read_edge(&edge, at.version, want, &reading.epoch).flatten()
+        {
+            row.for_each(want, |_, _, found| value = found);
+        }
+        best.offer(found.row[index], value, || found.at(index));
+    }
+}
