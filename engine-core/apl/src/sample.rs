@@ -135,7 +135,7 @@ mod tests {
         for seed in 0..ROUNDS {
             let mut reservoir = Reservoir::new(Sample { count: 4, seed });
             // In runs of several lengths, as pages and chunks come.
-            reservoir.offer_run(1, |at| Some(at));
+            reservoir.offer_run(1, Some);
             reservoir.offer_run(6, |at| Some(1 + at));
             reservoir.offer_run(33, |at| Some(7 + at));
             assert_eq!(reservoir.items.len(), 4);
