@@ -159,8 +159,10 @@ fn mark(source: Gui, target: Gui, link: &Link) -> u64 {
     (mixed ^ mixed >> 32).wrapping_mul(ODD)
 }
 
+/// Slots of a group. What no slot can have as its number becomes one for which there is no room.
 fn slots_of(group: u32, bits: Bits) -> impl Iterator<Item = u32> {
-    (0..GROUP).filter(move |slot| bits >> slot & 1 == 1).map(move |slot| group * GROUP + slot)
+    let first = group.saturating_mul(GROUP);
+    (0..GROUP).filter(move |slot| bits >> slot & 1 == 1).map(move |slot| first.saturating_add(slot))
 }
 
 impl<'p> Rebuild<'p> {
@@ -285,5 +287,113 @@ impl<'p> Rebuild<'p> {
             partition.by_sid.insert(&mut book.turn, sid_hash(Sid(sid)), place.0);
         });
         Ok(self.rebuilt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Image, Partition};
+    use super::*;
+    use crate::{Store, StoreConfig};
+    use std::sync::Arc;
+    use tidegraph_platform::ManualClock;
+    use tidegraph_types::{Cardinality, Edge, GuiHasher, Mutation, PartitionCount, PropertyWrite, Value};
+
+    /// Pages, nodes and edge ids of a small graph of one partition.
+    fn chunks() -> [Vec<(u32, Vec<u8>)>; 3] {
+        let clock = Arc::new(ManualClock::default());
+        let store = Store::new(StoreConfig { partitions: PartitionCount::ONE, ..StoreConfig::new(clock) });
+        let hasher = GuiHasher::default();
+        let gui = |n: u64| hasher.gui(&format!("v{n}"));
+        let mut mutations: Vec<Mutation> = Vec::new();
+        for n in 0..9 {
+            let value = if n % 2 == 0 { Value::Long(7) } else { Value::string("a text of some length") };
+            let write = |cardinality| PropertyWrite { key: Token(5), cardinality, value: value.clone() };
+            mutations.push(Mutation::CreateVertex {
+                gui: gui(n),
+                id: format!("v{n}").into(),
+                labels: vec![Token(n as u32 % 3)],
+                properties: vec![write(Cardinality::List), write(Cardinality::List)],
+            });
+        }
+        for n in 0..40_u64 {
+            let sid = if n == 17 { Sid(1 << 40) } else { Sid(n + 1) };
+            let edge = Edge { sid, source: gui(n / 9), target: gui(n % 9), label: Token(n as u32 % 2) };
+            let id = (n % 4 == 0).then(|| format!("e{n}").into());
+            mutations.push(Mutation::CreateEdge {
+                edge,
+                id,
+                properties: vec![(Token(6), Value::Bool(true))],
+            });
+        }
+        store.apply(Version(1), &mutations);
+        store.publish(Version(1));
+        let partition = &store.partitions()[0];
+        let (mut image, mut out) = (Image::default(), [const { Vec::new() }; 3]);
+        for number in 0..partition.page_count() {
+            let mut bytes = Vec::new();
+            partition.append_page(number, Version(1), &mut image, &mut bytes).unwrap();
+            out[0].push((number, bytes));
+        }
+        let mut bytes = Vec::new();
+        partition.append_nodes(0, Version(1), &mut image, &mut bytes);
+        out[1].push((0, bytes));
+        let mut bytes = Vec::new();
+        partition.append_edge_ids(0, Version(1), &mut image, &mut bytes, |_| true);
+        out[2].push((0, bytes));
+        out
+    }
+
+    fn rebuild(chunks: &[Vec<(u32, Vec<u8>)>; 3]) -> Result<(i64, bool), String> {
+        let partition = Partition::default();
+        let mut rebuild = Rebuild::new(partition.open());
+        let mut all = || -> Result<(), Wrong> {
+            chunks[0].iter().try_for_each(|(number, bytes)| rebuild.page(*number, bytes))?;
+            chunks[1].iter().try_for_each(|(number, bytes)| rebuild.nodes(*number, bytes, |_| true))?;
+            chunks[2].iter().try_for_each(|(number, bytes)| rebuild.edge_ids(*number, bytes, |_| true))
+        };
+        all().map_err(|wrong| {
+            let longest = chunks.iter().flatten().map(|(_, bytes)| bytes.len()).max();
+            assert!(Some(wrong.at) <= longest, "{wrong:?}");
+            wrong.reason
+        })?;
+        let rebuilt = rebuild.finish()?;
+        Ok((rebuilt.tally.edges, rebuilt.left == rebuilt.arrived))
+    }
+
+    #[test]
+    fn chunks_with_right_checksums_and_wrong_bytes_never_panic() {
+        let whole = chunks();
+        assert_eq!(rebuild(&whole), Ok((40, true)));
+        let (mut refused, mut taken) = (0, 0);
+        for kind in 0..3 {
+            for chunk in 0..whole[kind].len() {
+                let length = whole[kind][chunk].1.len();
+                for at in 0..length {
+                    for change in [1, 0x80, 0xff] {
+                        let mut damaged = whole.clone();
+                        damaged[kind][chunk].1[at] ^= change;
+                        match rebuild(&damaged) {
+                            Ok(_) => taken += 1,
+                            Err(_) => refused += 1,
+                        }
+                    }
+                    let mut damaged = whole.clone();
+                    damaged[kind][chunk].1.truncate(at);
+                    assert!(rebuild(&damaged).is_err(), "cut at {at} of {length}");
+                }
+            }
+        }
+        // Another number or letter is as good as the one that was there.
+        assert!(refused > 500 && taken > 500, "{refused} {taken}");
+        for number in [1, 3, u32::MAX] {
+            let mut damaged = whole.clone();
+            damaged[0][0].0 = number;
+            assert!(rebuild(&damaged).is_err());
+            damaged = whole.clone();
+            damaged[1][0].0 = number;
+            damaged[2][0].0 = number;
+            assert_eq!(rebuild(&damaged).is_ok(), number < 10);
+        }
     }
 }
