@@ -219,11 +219,11 @@ fn report(name: &str, bytes: u64, elements: u64, rounds: Rounds, disk: f64) {
     let seconds = middle(rounds.seconds);
     println!(
         "{name}: {bytes:.1} MB in {:.0} ms: {:.0} MB/s ({:.2} of the disk), {:.2} M elements/s; \
-         {:.0} MB for each second of a processor",
+         {:.0} ms of processors",
         seconds * 1e3,
         bytes / seconds,
         bytes / seconds / disk,
         elements / seconds,
-        bytes / cpu
+        cpu * 1e3
     );
 }
