@@ -6,7 +6,7 @@
 
 use crate::{Database, Error};
 use tidegraph_apl::{Apl, At, Catalog};
-use tidegraph_storage::Pin;
+use tidegraph_storage::{Memory, Pin};
 use tidegraph_types::{CommitRequest, Epoch, Gui, Str, Version};
 
 impl Database {
@@ -27,6 +27,12 @@ impl Database {
     pub fn snapshot(&self) -> (At, Pin) {
         let pin = self.store.pin_published();
         (At { version: pin.version(), epoch: Epoch::default() }, pin)
+    }
+
+    /// What storage holds in memory, by purpose. Walks all of it: for reports.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        self.store.memory()
     }
 
     /// The GUI of an id that collided with none.

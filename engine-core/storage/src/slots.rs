@@ -77,6 +77,12 @@ impl<T: ZeroValid> Slots<T> {
         self.records.get(slot as usize)
     }
 
+    /// Some records in a row.
+    #[inline]
+    pub fn slice(&self, slots: Range<u32>) -> &[T] {
+        self.records.slice(slots.start as usize..slots.end as usize)
+    }
+
     /// Asks the processor to fetch a record.
     #[inline]
     pub fn prefetch(&self, slot: u32) {

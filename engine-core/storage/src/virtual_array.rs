@@ -115,7 +115,6 @@ impl<T: ZeroValid> VirtualArray<T> {
     }
 
     /// Some elements in a row. Panics outside of the capacity.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for the tables that come next"))]
     #[inline]
     pub fn slice(&self, range: Range<usize>) -> &[T] {
         let capacity = self.capacity();
@@ -128,7 +127,6 @@ impl<T: ZeroValid> VirtualArray<T> {
     }
 
     /// Asks the processor to fetch the first line of an element, which need not exist.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for the tables that come next"))]
     #[inline]
     pub fn prefetch(&self, index: usize) {
         crate::prefetch::address(self.base().wrapping_add(index));

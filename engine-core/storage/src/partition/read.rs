@@ -354,7 +354,7 @@ impl Partition {
         out: &mut Vec<Edge>,
     ) -> (u32, u32) {
         /// So far ahead of a vertex the first line of its block is asked for; half as far the rest.
-        const AHEAD: u32 = 16;
+        const AHEAD: usize = 16;
         let (mut slot, mut after) = from;
         let wanted = properties::Want { id: false, properties: &want.keys };
         let row_passes = |edge: &Edge| {
@@ -362,17 +362,22 @@ impl Partition {
             row.is_some_and(|row| row.passes(want.predicates))
         };
         let passes = (!want.predicates.is_empty()).then_some(row_passes);
-        for ahead in slot..slot.saturating_add(AHEAD).min(end) {
-            self.links.prefetch(&self.node(ahead).out);
+        if slot >= end {
+            return (slot, after);
         }
+        let nodes = self.nodes.slice(slot..end);
+        let first = slot;
+        nodes.iter().take(AHEAD).for_each(|node| self.links.prefetch(&node.out));
+        nodes.iter().take(AHEAD / 2).for_each(|node| self.links.prefetch_rest(&node.out, true, guard));
         while slot < end && out.len() < want.limit && *left > 0 {
-            if end - slot > AHEAD {
-                self.links.prefetch(&self.node(slot + AHEAD).out);
+            let here = (slot - first) as usize;
+            if let Some(node) = nodes.get(here + AHEAD) {
+                self.links.prefetch(&node.out);
             }
-            if end - slot > AHEAD / 2 {
-                self.links.prefetch_rest(&self.node(slot + AHEAD / 2).out, true, guard);
+            if let Some(node) = nodes.get(here + AHEAD / 2) {
+                self.links.prefetch_rest(&node.out, true, guard);
             }
-            let node = self.node(slot);
+            let node = &nodes[here];
             let passes = passes.as_ref();
             let (source, limit) = (node.gui(), want.limit);
             let mut edges = ScannedEdges { out, source, passes, limit, looked: 0, most: *left };

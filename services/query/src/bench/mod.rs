@@ -15,6 +15,7 @@ mod peers;
 mod pokec;
 mod recover;
 mod report;
+mod scan;
 mod versus;
 
 use clap::{Args, ValueEnum};
@@ -36,6 +37,8 @@ enum Workload {
     Commit,
     /// Checkpoint, restore, and starting from the log.
     Recover,
+    /// Frontiers, scans, point reads and searches, without a language in front of them.
+    Scan,
 }
 
 /// Flags of `bench`.
@@ -44,7 +47,7 @@ pub struct Bench {
     /// Which workload.
     #[arg(value_enum)]
     workload: Workload,
-    /// Size of the graph: golden entities (identity, load, http) or the exponent of the vertices (pokec).
+    /// Size of the graph: golden entities (identity, load, http) or the exponent of the vertices (pokec, scan).
     #[arg(long)]
     scale: Option<u64>,
     /// Seed of graph and start ids.
@@ -90,6 +93,10 @@ impl Bench {
                 peers::wanted(&self, &[])?;
                 recover::run(&self, &mut report)?;
             }
+            Workload::Scan => {
+                peers::wanted(&self, &[])?;
+                scan::run(&self, &mut report)?;
+            }
         }
         report.end(self.json.as_deref())?;
         Ok(ExitCode::SUCCESS)
@@ -103,6 +110,7 @@ impl Bench {
             Workload::Http => "http",
             Workload::Commit => "commit",
             Workload::Recover => "recover",
+            Workload::Scan => "scan",
         }
     }
 

@@ -1,0 +1,250 @@
+//! Breadth-first searches from one vertex along edges either way: over the live graph through the APL, and over
+//! compressed sparse rows (CSR), which is what a program without transactions would do.
+//!
+//! The yardstick is the search of Beamer, Asanović and Patterson ("Direction-optimizing breadth-first search", SC 2012),
+//! with the thresholds of the GAP benchmark suite, written here: from the frontier down while it is small, and from the
+//! vertices not yet reached up while it is large. Like GAP's, it searches a graph without loops and parallel edges.
+
+use tidegraph_engine::apl::{Apl, At, Cursor, Expand, Expansion};
+use tidegraph_types::{Direction, Gui};
+
+/// Vertices that one request expands.
+const PIECE: usize = 4096;
+/// Rows that one answer has.
+const ROWS: u32 = 1 << 14;
+/// Neighbours whose entries are looked at together.
+const GROUP: usize = 32;
+/// No parent yet.
+const NONE: u32 = u32::MAX;
+/// Turns upwards when the frontier has more than this part of the edges that are left, and downwards again when it has
+/// less than that part of the vertices.
+const ALPHA: usize = 15;
+const BETA: usize = 18;
+
+/// Vertices that were reached: open addressing by GUI, which is a hash already.
+struct Reached {
+    entries: Vec<u64>,
+}
+
+impl Reached {
+    fn new(vertices: usize) -> Self {
+        Self { entries: vec![0; (vertices * 2).next_power_of_two()] }
+    }
+
+    /// True the first time.
+    fn add(&mut self, gui: Gui) -> bool {
+        let mask = self.entries.len() - 1;
+        let mut at = gui.0 as usize & mask;
+        loop {
+            let entry = &mut self.entries[at];
+            if *entry == gui.0 {
+                return false;
+            }
+            if *entry == 0 {
+                *entry = gui.0;
+                return true;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Adds what is not there yet to `next`. First a look at all of a group, so that their misses overlap.
+    fn add_all(&mut self, guis: &[Gui], next: &mut Vec<Gui>) {
+        let mask = self.entries.len() - 1;
+        for group in guis.chunks(GROUP) {
+            let mut there = [0; GROUP];
+            for (there, gui) in there.iter_mut().zip(group) {
+                *there = self.entries[gui.0 as usize & mask];
+            }
+            for (there, gui) in there.into_iter().zip(group) {
+                if there != gui.0 && self.add(*gui) {
+                    next.push(*gui);
+                }
+            }
+        }
+    }
+}
+
+/// Searches the live graph; answers how many vertices were reached.
+pub fn live(apl: &dyn Apl, at: At, vertices: usize, start: Gui) -> anyhow::Result<usize> {
+    let mut reached = Reached::new(vertices);
+    reached.add(start);
+    let request = Expand { max_rows: ROWS, neighbours_only: true, ..Expand::all(Direction::Both) };
+    let (mut frontier, mut next, mut count) = (vec![start], Vec::new(), 1);
+    let mut out = Expansion::default();
+    while !frontier.is_empty() {
+        for piece in frontier.chunks(PIECE) {
+            let mut cursor = Some(Cursor::default());
+            while let Some(from) = cursor {
+                out.clear();
+                cursor = apl.expand(at, &request, piece, from, &mut out)?;
+                reached.add_all(&out.neighbour, &mut next);
+            }
+        }
+        count += next.len();
+        std::mem::swap(&mut frontier, &mut next);
+        next.clear();
+    }
+    Ok(count)
+}
+
+/// Neighbours either way of each vertex, in order, each once, without the vertex itself.
+pub struct Rows {
+    starts: Vec<u32>,
+    targets: Vec<u32>,
+}
+
+impl Rows {
+    pub fn of(vertices: usize, edges: &[(u32, u32)]) -> Self {
+        let mut starts = vec![0_u32; vertices + 1];
+        for (source, target) in edges {
+            starts[*source as usize + 1] += 1;
+            starts[*target as usize + 1] += 1;
+        }
+        for vertex in 0..vertices {
+            starts[vertex + 1] += starts[vertex];
+        }
+        let (mut next, mut all) = (starts.clone(), vec![0_u32; edges.len() * 2]);
+        for &(source, target) in edges {
+            for (from, to) in [(source, target), (target, source)] {
+                all[next[from as usize] as usize] = to;
+                next[from as usize] += 1;
+            }
+        }
+        let (mut targets, mut ends) = (Vec::with_capacity(all.len()), vec![0_u32]);
+        for vertex in 0..vertices {
+            let row = &mut all[starts[vertex] as usize..starts[vertex + 1] as usize];
+            row.sort_unstable();
+            let first = targets.len();
+            for &target in row.iter() {
+                let twice = targets.len() > first && targets.last() == Some(&target);
+                if target as usize != vertex && !twice {
+                    targets.push(target);
+                }
+            }
+            ends.push(targets.len() as u32);
+        }
+        Self { starts: ends, targets }
+    }
+
+    fn vertices(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    pub fn degree(&self, vertex: u32) -> usize {
+        (self.starts[vertex as usize + 1] - self.starts[vertex as usize]) as usize
+    }
+
+    fn row(&self, vertex: u32) -> &[u32] {
+        &self.targets[self.starts[vertex as usize] as usize..self.starts[vertex as usize + 1] as usize]
+    }
+
+    /// One step from the frontier down. Answers the edges of the new frontier.
+    fn down(&self, frontier: &[u32], parents: &mut [u32], next: &mut Vec<u32>) -> usize {
+        let mut edges = 0;
+        for &vertex in frontier {
+            for &target in self.row(vertex) {
+                let parent = &mut parents[target as usize];
+                if *parent == NONE {
+                    *parent = vertex;
+                    next.push(target);
+                    edges += self.degree(target);
+                }
+            }
+        }
+        edges
+    }
+
+    /// One step from the vertices that were not reached up to a frontier. Answers how many were reached.
+    fn up(&self, frontier: &[u64], parents: &mut [u32], next: &mut [u64]) -> usize {
+        let mut count = 0;
+        for (vertex, parent) in parents.iter_mut().enumerate() {
+            if *parent != NONE {
+                continue;
+            }
+            let in_frontier = |near: &&u32| frontier[**near as usize / 64] >> (**near % 64) & 1 != 0;
+            if let Some(near) = self.row(vertex as u32).iter().find(in_frontier) {
+                *parent = *near;
+                next[vertex / 64] |= 1 << (vertex % 64);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// Down only; answers how many vertices were reached.
+    pub fn search_down(&self, start: u32) -> usize {
+        let mut parents = vec![NONE; self.vertices()];
+        parents[start as usize] = start;
+        let (mut frontier, mut next, mut count) = (vec![start], Vec::new(), 1);
+        while !frontier.is_empty() {
+            self.down(&frontier, &mut parents, &mut next);
+            count += next.len();
+            std::mem::swap(&mut frontier, &mut next);
+            next.clear();
+        }
+        count
+    }
+
+    /// Down and up, whichever is less work; answers how many vertices were reached.
+    pub fn search(&self, start: u32) -> usize {
+        let vertices = self.vertices();
+        let mut parents = vec![NONE; vertices];
+        parents[start as usize] = start;
+        let (mut frontier, mut next, mut count) = (vec![start], Vec::new(), 1);
+        let words = vertices.div_ceil(64);
+        let (mut here, mut there) = (vec![0_u64; words], vec![0_u64; words]);
+        let (mut left, mut ahead) = (self.targets.len(), self.degree(start));
+        while !frontier.is_empty() {
+            if ahead > left / ALPHA {
+                here.fill(0);
+                frontier.iter().for_each(|v| here[*v as usize / 64] |= 1 << (*v % 64));
+                let mut awake = frontier.len();
+                loop {
+                    there.fill(0);
+                    let before = std::mem::replace(&mut awake, self.up(&here, &mut parents, &mut there));
+                    count += awake;
+                    std::mem::swap(&mut here, &mut there);
+                    if awake == 0 || (awake < before && awake <= vertices / BETA) {
+                        break;
+                    }
+                }
+                frontier.clear();
+                for (index, word) in here.iter().enumerate() {
+                    let mut word = *word;
+                    while word != 0 {
+                        frontier.push(index as u32 * 64 + word.trailing_zeros());
+                        word &= word - 1;
+                    }
+                }
+                ahead = 1;
+            } else {
+                left -= ahead.min(left);
+                ahead = self.down(&frontier, &mut parents, &mut next);
+                count += next.len();
+                std::mem::swap(&mut frontier, &mut next);
+                next.clear();
+            }
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_searches_reach_the_same_vertices_and_no_others() {
+        // A ring of 500, a star of 400 leaves at 0, and a pair apart; with loops and parallel edges.
+        let mut edges: Vec<(u32, u32)> = (0..500).map(|n| (n, (n + 1) % 500)).collect();
+        edges.extend((500..900).map(|n| (n, 0)));
+        edges.extend([(900, 901), (3, 3), (4, 5), (5, 4)]);
+        let rows = Rows::of(902, &edges);
+        assert_eq!((rows.degree(3), rows.degree(4), rows.degree(0)), (2, 2, 402));
+        for start in [0, 250, 600] {
+            assert_eq!((rows.search(start), rows.search_down(start)), (900, 900));
+        }
+        assert_eq!((rows.search(901), rows.search_down(901)), (2, 2));
+    }
+}
