@@ -7,6 +7,9 @@ use tidegraph_platform::Objects;
 use tidegraph_storage::Store;
 use tidegraph_types::{Mutation, PartitionId};
 
+/// Blocks of a segment, about 256 KiB each, that are read before the ones before them are applied.
+const BLOCKS_AHEAD: usize = 4;
+
 /// Applies records to a store and publishes their versions.
 #[derive(Clone)]
 pub(crate) struct StoreApplier {
@@ -23,14 +26,7 @@ impl StoreApplier {
             Body::Commit { mutations, .. } => self.store.apply(record.version, mutations),
             Body::Load { segments, .. } => {
                 let mut load = self.store.begin_load(record.version);
-                for segment in segments {
-                    let mut reader = SegmentReader::open(&self.objects, segment)?;
-                    let partition = reader.header().partition;
-                    while let Some(mut block) = reader.next_block()? {
-                        block.retain(|mutation| self.is_here(mutation, partition));
-                        load.apply(&block);
-                    }
-                }
+                self.for_each_block(segments, |block| load.apply(&block))?;
                 load.finish();
             }
             Body::Tokens { .. } | Body::EpochStart => {}
@@ -41,6 +37,32 @@ impl StoreApplier {
 }
 
 impl StoreApplier {
+    /// Hands out the mutations of segments, in order. Another thread reads ahead by some blocks.
+    fn for_each_block(
+        &self,
+        segments: &[String],
+        mut each: impl FnMut(Vec<Mutation>),
+    ) -> Result<(), crate::Error> {
+        std::thread::scope(|scope| {
+            let (sender, blocks) = crossbeam_channel::bounded(BLOCKS_AHEAD);
+            let reading = scope.spawn(move || -> Result<(), crate::Error> {
+                for segment in segments {
+                    let mut reader = SegmentReader::open(&self.objects, segment)?;
+                    let partition = reader.header().partition;
+                    while let Some(mut block) = reader.next_block()? {
+                        block.retain(|mutation| self.is_here(mutation, partition));
+                        if sender.send(block).is_err() {
+                            return Ok(());
+                        }
+                    }
+                }
+                Ok(())
+            });
+            blocks.into_iter().for_each(&mut each);
+            reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
     /// An edge stands in the segments of its source, its target and its id, for stores that hold one partition each. This
     /// one holds all and takes it once, from its source's.
     fn is_here(&self, mutation: &Mutation, partition: PartitionId) -> bool {

@@ -3,13 +3,18 @@
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
 
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_apl::{Apl, At, EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
+use tidegraph_apl::{
+    Apl, At, Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, VertexRead, VertexRows,
+};
 use tidegraph_platform::ManualClock;
 use tidegraph_storage::{LoadOutcome, Store, StoreConfig};
 use tidegraph_types::{
-    Cardinality, Edge, Epoch, Gui, GuiHasher, Mutation, PropertyWrite, Sid, Str, Token, Value, Version,
+    Cardinality, Direction, Edge, Epoch, Gui, GuiHasher, Mutation, PropertyWrite, Sid, Str, Token, Value,
+    Version,
 };
 
 fn gui(id: &str) -> Gui {
@@ -144,4 +149,144 @@ fn a_value_that_changes_many_times_in_a_load_keeps_one_older_version() {
     // A history, room for a few steps, and the text that was replaced.
     assert!(kept < REPEATED * (64 + 4 * 64 + 2_300) + NOTES, "{kept} bytes");
     assert!(after < NOTES, "{after} bytes");
+}
+
+/// Vertices of a random graph; the first of them have most of the edges.
+const VERTICES: u64 = 600;
+
+/// Mutations of a random graph in blocks: vertices, edges with and without ids and properties, changes of them in
+/// between, and deletions, which have to see what came before.
+fn random_blocks(random: &mut StdRng) -> Vec<Vec<Mutation>> {
+    let id = |n: u64| format!("v{n}");
+    let vertices = (0..VERTICES).map(|n| Mutation::CreateVertex {
+        gui: gui(&id(n)),
+        id: id(n).into(),
+        labels: vec![Token(1), Token(1 + n as u32 % 3)],
+        properties: (0..n as u32 % 4)
+            .map(|key| PropertyWrite {
+                key: Token(key),
+                cardinality: if key == 3 { Cardinality::Set } else { Cardinality::Single },
+                value: if n % 5 == 0 {
+                    Value::string("a text of some length, not inline")
+                } else {
+                    Value::Long(n as i64)
+                },
+            })
+            .collect(),
+    });
+    let mut blocks = vec![vertices.collect::<Vec<_>>()];
+    let mut edges: Vec<(Edge, Option<Str>)> = Vec::new();
+    for _ in 0..12 {
+        let mut block = Vec::new();
+        for _ in 0..1500 {
+            let near = |random: &mut StdRng| {
+                if random.random_bool(0.2) { 0 } else { random.random_range(0..VERTICES + 3) }
+            };
+            let (source, target) = (near(random), near(random));
+            let sid = edges.len() as u64 + 1;
+            let label = Token(random.random_range(2..5));
+            let edge = Edge { sid: Sid(sid), source: gui(&id(source)), target: gui(&id(target)), label };
+            let edge_id = random.random_bool(0.3).then(|| Str::from(format!("e{sid}")));
+            let properties =
+                if random.random_bool(0.3) { vec![(Token(9), Value::Long(sid as i64))] } else { vec![] };
+            edges.push((edge, edge_id.clone()));
+            block.push(Mutation::CreateEdge { edge, id: edge_id, properties });
+        }
+        for _ in 0..random.random_range(0..4) {
+            let (edge, id) = edges[random.random_range(0..edges.len())].clone();
+            block.push(match random.random_range(0..4) {
+                0 => Mutation::DeleteEdge { edge, id },
+                1 => Mutation::SetEdgeProperty { edge, key: Token(8), value: Value::Bool(true) },
+                2 => Mutation::RemoveEdgeProperty { edge, key: Token(9) },
+                _ => Mutation::DeleteVertex { gui: edge.target },
+            });
+        }
+        blocks.push(block);
+    }
+    blocks
+}
+
+/// All that a store shows of the random graph, in an order of its own.
+fn shown(store: &Store, version: u64) -> String {
+    let at = At { version: Version(version), epoch: Epoch(0) };
+    let frontier: Vec<Gui> = (0..VERTICES).map(|n| gui(&format!("v{n}"))).collect();
+    let mut text = String::new();
+    let mut rows = VertexRows::default();
+    let read = VertexRead { ids: true, labels: true, properties: Projection::All };
+    store.vertices(at, &read, &frontier, &mut rows).unwrap();
+    for (row, one) in frontier.iter().enumerate() {
+        if !rows.present[row] {
+            continue;
+        }
+        writeln!(text, "{} {:?} {:?}", rows.ids[row], rows.labels_of(row), rows.cells_of(row)).unwrap();
+        let mut out = Expansion::default();
+        let mut cursor = Some(Cursor::default());
+        while let Some(from) = cursor {
+            cursor = store
+                .expand(at, &Expand::all(Direction::Both), std::slice::from_ref(one), from, &mut out)
+                .unwrap();
+        }
+        let owner = [*one];
+        let mut edges: Vec<(Edge, bool)> =
+            (0..out.len()).map(|row| (out.edge(row, &owner), out.outgoing[row])).collect();
+        edges.sort_unstable_by_key(|(edge, outgoing)| (edge.sid, *outgoing));
+        let handles: Vec<Edge> = edges.iter().map(|(edge, _)| *edge).collect();
+        let mut cells = EdgeRows::default();
+        store.edges(at, &EdgeRead { ids: true, properties: Projection::All }, &handles, &mut cells).unwrap();
+        for (row, edge) in edges.iter().enumerate() {
+            writeln!(text, "  {edge:?} {:?} {:?}", cells.ids[row], cells.cells_of(row)).unwrap();
+        }
+    }
+    text
+}
+
+#[test]
+fn a_load_makes_what_its_mutations_make_one_by_one() {
+    for seed in 0..3 {
+        let random = &mut StdRng::seed_from_u64(seed);
+        let blocks = random_blocks(random);
+        let stores: [Store; 2] =
+            std::array::from_fn(|_| Store::new(StoreConfig::new(Arc::new(ManualClock::default()))));
+        // Some of the graph is there before, and transactions go on after it.
+        let before = random.random_range(0..4);
+        for (number, block) in blocks.iter().enumerate().take(before) {
+            for store in &stores {
+                store.apply(Version(number as u64 + 1), block);
+                store.publish(Version(number as u64 + 1));
+            }
+        }
+        let version = Version(20);
+        let mut load = stores[0].begin_load(version);
+        let mut rest = &blocks[before..];
+        while let Some((block, more)) = rest.split_first() {
+            load.apply(block);
+            stores[1].apply(version, block);
+            rest = more;
+            if rest.len() == 2 {
+                break;
+            }
+        }
+        load.finish();
+        assert_eq!(shown(&stores[0], before as u64), shown(&stores[1], before as u64), "seed {seed} before");
+        for store in &stores {
+            store.publish(version);
+        }
+        for (number, block) in (21..).zip(rest) {
+            for store in &stores {
+                store.apply(Version(number), block);
+                store.publish(Version(number));
+            }
+        }
+        for version in [before as u64, 20, 22] {
+            let [loaded, applied] = [0, 1].map(|store| shown(&stores[store], version));
+            assert!(version < 20 || loaded.len() > 100_000, "{} bytes", loaded.len());
+            let differs = loaded.lines().zip(applied.lines()).find(|(a, b)| a != b);
+            assert!(
+                differs.is_none() && loaded.len() == applied.len(),
+                "seed {seed} at {version}: {differs:?}"
+            );
+        }
+        assert_eq!(stores[0].totals(), stores[1].totals(), "seed {seed}");
+        assert_eq!(stores[0].statistics().edges_by_label, stores[1].statistics().edges_by_label);
+    }
 }
