@@ -19,8 +19,8 @@ pub(crate) struct StoreApplier {
 }
 
 impl StoreApplier {
-    /// Applies one record. An error means that a segment of a committed load cannot be read: the graph cannot go on
-    /// without it.
+    /// Applies one record. An error means that a segment of a committed load, or a page of properties that was moved out of
+    /// memory, cannot be read: the graph cannot go on without it.
     pub fn try_apply(&self, record: &Record) -> Result<(), crate::Error> {
         match &record.body {
             Body::Commit { mutations, .. } => self.store.apply(record.version, mutations),
@@ -31,6 +31,7 @@ impl StoreApplier {
             }
             Body::Tokens { .. } | Body::EpochStart => {}
         }
+        self.store.check_applied()?;
         self.store.publish(record.version);
         Ok(())
     }

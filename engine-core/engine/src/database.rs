@@ -19,9 +19,11 @@ use std::path::Path;
 use std::sync::Arc;
 use tidegraph_log::{FileLog, FileLogOptions, LogStore, MemoryLog};
 use tidegraph_platform::{Clock, Disk, Objects, Random, RealClock, RealDisk, RealRandom};
-use tidegraph_storage::{Manifest, Store, StoreConfig};
+use tidegraph_storage::{Manifest, MemoryBudget, Store, StoreConfig};
 use tidegraph_txn::{Recovered, Sequencer, SequencerConfig};
-use tidegraph_types::{Epoch, ErrorCode, GuiHasher, PartitionCount, ShardId, Sid, Str, Token, Version};
+use tidegraph_types::{
+    Epoch, ErrorCode, GuiHasher, Mutation, PartitionCount, ShardId, Sid, Str, Token, Version,
+};
 
 /// An open graph. Shared by all threads that use it.
 pub struct Database {
@@ -57,6 +59,12 @@ pub struct Status {
     pub checkpoint_version: u64,
     /// Whether commits are taken; `false` after the disk failed.
     pub writable: bool,
+    /// Most memory that the graph may take; nothing if that is not bounded.
+    pub memory_budget_bytes: Option<u64>,
+    /// Memory that the graph takes, older versions apart.
+    pub memory_bytes: u64,
+    /// Bytes of properties on disk, because they did not fit into memory.
+    pub spilled_bytes: u64,
 }
 
 /// What is fixed when a graph is made, in `graph.json`.
@@ -105,6 +113,7 @@ impl Database {
         let config = StoreConfig {
             partitions: graph.partitions,
             hasher: GuiHasher::with_bits(graph.hash_bits),
+            memory: memory_budget(&options, &disk)?,
             ..StoreConfig::new(clock.clone())
         };
         let (store, manifest) = restore(config, &objects)?;
@@ -170,6 +179,7 @@ impl Database {
     #[must_use]
     pub fn status(&self) -> Status {
         let statistics = self.store.counts();
+        let memory = self.store.memory_use();
         Status {
             version: self.sequencer.version().0,
             epoch: self.sequencer.epoch().0,
@@ -178,7 +188,18 @@ impl Database {
             partitions: self.store.config().partitions.get(),
             checkpoint_version: self.checkpoints.newest().0,
             writable: self.sequencer.is_writable(),
+            memory_budget_bytes: memory.budget,
+            memory_bytes: memory.in_memory,
+            spilled_bytes: memory.spilled,
         }
+    }
+
+    /// An error if these changes need memory that the graph may not take. What takes away goes through: it is the way out.
+    pub(crate) fn check_room(&self, mutations: &[Mutation]) -> Result<(), Error> {
+        if mutations.iter().all(takes_away) {
+            return Ok(());
+        }
+        Ok(self.store.check_room()?)
     }
 
     /// Bytes that storage holds in memory. Walks all of it: for reports, not for every request.
@@ -207,6 +228,31 @@ impl Drop for Database {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Whether a change only takes from the graph.
+fn takes_away(mutation: &Mutation) -> bool {
+    matches!(
+        mutation,
+        Mutation::DeleteVertex { .. }
+            | Mutation::DeleteEdge { .. }
+            | Mutation::RemoveLabels { .. }
+            | Mutation::RemoveVertexProperty { .. }
+            | Mutation::RemoveEdgeProperty { .. }
+            | Mutation::DropIndex { .. }
+    )
+}
+
+/// The memory budget of the options. A directory that cannot be written to is an error now, not when memory is short.
+fn memory_budget(options: &Options, disk: &Arc<dyn Disk>) -> Result<Option<MemoryBudget>, Error> {
+    let Some(bytes) = options.memory_budget_bytes else { return Ok(None) };
+    let own = || options.data_dir.as_ref().map_or_else(std::env::temp_dir, |dir| dir.join("spill"));
+    let dir = options.spill_dir.clone().unwrap_or_else(own);
+    disk.create_dir_all(&dir)?;
+    let name = format!("tidegraph-{}", std::process::id());
+    disk.open_scratch(&dir.join(name))?.write_at(&[0], 0)?;
+    let process_bytes: fn() -> Option<u64> = tidegraph_platform::memory::resident_bytes;
+    Ok(Some(MemoryBudget { bytes, disk: disk.clone(), dir, process_bytes: Some(process_bytes) }))
 }
 
 fn in_use(dir: &Path, error: &tidegraph_platform::disk::Error) -> Error {

@@ -43,6 +43,7 @@ impl Database {
 
     /// Commits changes; answers the version from which they can be read. They are durable then.
     pub fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
+        self.check_room(&request.mutations)?;
         Ok(self.sequencer.commit(request)?)
     }
 }

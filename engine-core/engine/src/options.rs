@@ -9,6 +9,12 @@ use std::path::PathBuf;
 pub struct Options {
     /// Where it lives; `None`: in memory, gone with the process.
     pub data_dir: Option<PathBuf>,
+    /// Most memory that the graph may take; `None`: whatever it needs. Properties beyond it are moved to a file in
+    /// `spill_dir`; vertices, edges and indexes stay in memory, and where they alone are more, writes are refused.
+    pub memory_budget_bytes: Option<u64>,
+    /// Local directory of the file for properties that do not fit; `None`: in `data_dir`, or with the system's temporary
+    /// files.
+    pub spill_dir: Option<PathBuf>,
     /// Number of partitions of a new graph: a power of two.
     pub partitions: u16,
     /// Longest time that a query may run.
@@ -33,6 +39,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             data_dir: None,
+            memory_budget_bytes: None,
+            spill_dir: None,
             partitions: 8,
             query_timeout_ms: 120_000,
             query_memory_bytes: 1 << 30,

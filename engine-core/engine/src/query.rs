@@ -210,6 +210,9 @@ impl Database {
     /// Runs a request if it is soon over: one that only reads, of a text that was planned before, within the bounds.
     /// `None`: it is not, nothing came of it, and [`Database::query`] is to be asked. Never waits for the disk.
     pub fn query_briefly(&self, query: &Query<'_>, brief: Brief) -> Option<Result<Answer, Error>> {
+        if self.store.is_spilling() {
+            return None;
+        }
         let planned = self.cached(query.language, query.text).filter(|planned| planned.may_be_brief())?;
         let allowed = query.timeout.unwrap_or(Duration::MAX);
         let own = Duration::from_millis(self.options.query_timeout_ms);
@@ -304,7 +307,10 @@ impl Database {
         }
         let outcome = execution.finish()?;
         let version = match outcome.commit {
-            Some(request) => self.sequencer.commit(request)?,
+            Some(request) => {
+                self.check_room(&request.mutations)?;
+                self.sequencer.commit(request)?
+            }
             None => at.version,
         };
         drop(pin);

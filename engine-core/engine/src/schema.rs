@@ -194,6 +194,7 @@ impl Database {
                 };
                 return Err(Error::new(ErrorCode::BadRequest, message));
             }
+            self.store.check_room()?;
             let index = IndexDefinition { name: name.clone(), label, key, unique };
             match commit(&self.sequencer, version, Mutation::DefineIndex { index }) {
                 Ok(_) => break,

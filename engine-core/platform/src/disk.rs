@@ -1,4 +1,4 @@
-//! The few file operations that a log needs, as a trait.
+//! The few file operations that a log and a cache need, as a trait.
 //!
 //! What is durable: bytes appended, after [`DiskFile::sync_data`]; names made, renamed or removed in a directory, after
 //! [`Disk::sync_dir`]. Whatever was not synced may be there after a crash, or not, or in part.
@@ -27,6 +27,25 @@ pub trait Disk: Send + Sync + Debug {
     /// Takes a lock that no other process can hold at the same time; freed when dropped or when the process ends.
     /// `io::ErrorKind::WouldBlock` when another one holds it. Makes the file.
     fn lock(&self, path: &Path) -> Result<DiskLock, Error>;
+    /// Makes an empty file for what may be forgotten when the process ends. Its name goes as soon as the system can do
+    /// without it, so that nothing is left behind.
+    fn open_scratch(&self, path: &Path) -> Result<Box<dyn ScratchFile>, Error>;
+}
+
+/// A file that is written and read anywhere, by several threads at once, and is gone with the process.
+pub trait ScratchFile: Send + Sync + Debug {
+    /// Writes all of `bytes` from byte `offset` on.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error>;
+    /// Fills `bytes` from byte `offset` on; an error if the file ends before that.
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<(), Error>;
+    /// Says that these bytes will be read soon.
+    fn read_ahead(&self, offset: u64, bytes: u64) {
+        let _ = (offset, bytes);
+    }
+    /// Cuts the file to `bytes`.
+    fn truncate(&self, bytes: u64) -> Result<(), Error>;
+    /// What it was made as, for messages.
+    fn path(&self) -> &Path;
 }
 
 /// A file open for appending.
@@ -75,6 +94,7 @@ pub enum Operation {
     Open,
     Read,
     Append,
+    Write,
     SyncData,
     Truncate,
     SyncDir,
@@ -90,7 +110,7 @@ impl fmt::Display for Operation {
             Self::List => "list directory",
             Self::Open => "open file",
             Self::Read => "read file",
-            Self::Append => "write file",
+            Self::Append | Self::Write => "write file",
             Self::SyncData => "sync file",
             Self::Truncate => "truncate file",
             Self::SyncDir => "sync directory",

@@ -11,7 +11,8 @@
 //! A failed sync behaves as on Linux: the bytes stay visible, later syncs succeed, and the bytes never become durable.
 //! Making directories is taken to be durable at once. Must never be used outside tests: it keeps everything in memory.
 
-use crate::disk::{Disk, DiskFile, DiskLock, Error, FileInfo, Operation};
+use crate::disk::{Disk, DiskFile, DiskLock, Error, FileInfo, Operation, ScratchFile};
+use crate::faulty_scratch::FaultyScratch;
 use crate::{Random, SeededRandom};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -283,6 +284,25 @@ fn full() -> io::Error {
 }
 
 impl FaultyDisk {
+    /// Calls `work` with the bytes of a file as readers see them, and how many more fit onto the disk.
+    pub(crate) fn with_bytes<T>(
+        &self,
+        operation: Operation,
+        path: &Path,
+        work: impl FnOnce(&mut Vec<u8>, &mut Option<u64>) -> io::Result<T>,
+    ) -> Result<T, Error> {
+        self.run(operation, path, |state| {
+            let id = state.require(path)?;
+            if operation == Operation::Read && state.fail_reads {
+                return Err(io::Error::other("the medium cannot be read"));
+            }
+            let mut file = state.files.remove(&id).unwrap_or_default();
+            let result = work(&mut file.seen, &mut state.space_left);
+            state.files.insert(id, file);
+            result
+        })
+    }
+
     fn run<T>(
         &self,
         operation: Operation,
@@ -399,6 +419,12 @@ impl Disk for FaultyDisk {
             let (disk, path, generation) = (self.clone(), path.to_path_buf(), state.generation);
             Ok(DiskLock { _held: Box::new(HeldLock { disk, path, generation }) })
         })
+    }
+
+    fn open_scratch(&self, path: &Path) -> Result<Box<dyn ScratchFile>, Error> {
+        let mut file = self.open_append(path)?;
+        file.truncate(0)?;
+        Ok(Box::new(FaultyScratch::new(self.clone(), path)))
     }
 }
 

@@ -10,12 +10,14 @@
 pub mod clock;
 pub mod disk;
 mod faulty_disk;
+mod faulty_scratch;
+pub mod memory;
 pub mod objects;
 pub mod random;
 mod real_disk;
 
 pub use clock::{Clock, ManualClock, RealClock};
-pub use disk::{Disk, DiskFile, DiskLock, Error as DiskError, FileInfo, Operation};
+pub use disk::{Disk, DiskFile, DiskLock, Error as DiskError, FileInfo, Operation, ScratchFile};
 pub use faulty_disk::FaultyDisk;
 pub use objects::{Error as ObjectError, ObjectInfo, ObjectWriter, Objects};
 pub use random::{Random, RealRandom, SeededRandom};

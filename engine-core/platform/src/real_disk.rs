@@ -1,8 +1,9 @@
 //! The disk of the machine.
 
-use crate::disk::{Disk, DiskFile, DiskLock, Error, FileInfo, Operation};
+use crate::disk::{Disk, DiskFile, DiskLock, Error, FileInfo, Operation, ScratchFile};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// The disk of the machine, through `std::fs`.
@@ -75,6 +76,51 @@ impl Disk for RealDisk {
             Err(TryLockError::Error(source)) => Err(Error::new(Operation::Lock, path, source)),
         }
     }
+
+    fn open_scratch(&self, path: &Path) -> Result<Box<dyn ScratchFile>, Error> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        let file = options.open(path).map_err(at(Operation::Open, path))?;
+        // An open file needs no name: however the process ends, its room is free again.
+        fs::remove_file(path).map_err(at(Operation::Remove, path))?;
+        Ok(Box::new(RealScratch { file, path: path.to_path_buf() }))
+    }
+}
+
+#[derive(Debug)]
+struct RealScratch {
+    file: File,
+    path: PathBuf,
+}
+
+impl ScratchFile for RealScratch {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
+        self.file.write_all_at(bytes, offset).map_err(at(Operation::Write, &self.path))
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<(), Error> {
+        self.file.read_exact_at(bytes, offset).map_err(at(Operation::Read, &self.path))
+    }
+
+    fn read_ahead(&self, offset: u64, bytes: u64) {
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::fd::AsRawFd;
+            let (offset, bytes) = (offset as libc::off_t, bytes as libc::off_t);
+            // SAFETY: the descriptor is open as long as `self`; the call only gives a hint, whose failure is none.
+            unsafe { libc::posix_fadvise(self.file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_WILLNEED) };
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (offset, bytes);
+    }
+
+    fn truncate(&self, bytes: u64) -> Result<(), Error> {
+        self.file.set_len(bytes).map_err(at(Operation::Truncate, &self.path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 #[derive(Debug)]
@@ -109,6 +155,13 @@ mod tests {
     fn files_behave() {
         let dir = tempfile::tempdir().unwrap();
         crate::faulty_disk::tests::disk_suite(&RealDisk, dir.path());
+    }
+
+    #[test]
+    fn scratch_files_behave_and_leave_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        crate::faulty_scratch::tests::scratch_suite(&RealDisk, dir.path());
+        assert_eq!(RealDisk.list(dir.path()).unwrap(), []);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What can go wrong in storage: only checkpoints can; applying and reading memory cannot.
+//! What can go wrong in storage: only checkpoints can; what reading can say is in [`tidegraph_apl::Error`].
 
 use tidegraph_types::ErrorCode;
 

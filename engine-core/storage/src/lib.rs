@@ -1,10 +1,11 @@
-//! The embedded store: all partitions of one graph in memory, readable at any kept version, with checkpoints.
+//! The embedded store: all partitions of one graph, readable at any kept version, with checkpoints.
 //!
 //! Roles: [`Store`] is the whole face. The engine's apply thread calls [`Store::apply`] with the mutations of each log
 //! record, in order, or [`Store::begin_load`] for a load, and then [`Store::publish`]; queries [`Store::pin`] a version
 //! and read it through [`tidegraph_apl::Apl`]; [`Store::checkpoint`] and [`checkpoint::restore_newest`] write and read
 //! images in object storage. Inside, `partition` holds the records, `adjacency` the edges in blocks of an `arena`,
-//! `properties` ids, labels and properties in pages with their undo records.
+//! `properties` ids, labels and properties in pages with their undo records, which go to a local file when a
+//! memory budget leaves no room for them.
 //!
 //! Flow of a write: the store finds the partitions that a mutation concerns (an edge: source, target, and the hash of
 //! its id if the user chose one) and opens each for that change alone; records get the version of the log record.
@@ -36,5 +37,5 @@ mod virtual_array;
 pub use checkpoint::{CheckpointMeta, Manifest};
 pub use error::Error;
 pub use memory::Memory;
-pub use store::{BulkLoad, Duplicate, IndexState, LoadOutcome, Store, StoreConfig};
+pub use store::{BulkLoad, Duplicate, IndexState, LoadOutcome, MemoryBudget, MemoryUse, Store, StoreConfig};
 pub use versions::Pin;

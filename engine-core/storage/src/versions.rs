@@ -178,6 +178,18 @@ impl Versions {
         self.oldest()
     }
 
+    /// Moves the oldest version up as far as pins allow, whatever the window says, and answers it.
+    pub fn forget_window(&self) -> Version {
+        let mut book = self.book.lock();
+        let (newest, _) = book.newest;
+        book.marks.push_back((newest, Duration::ZERO));
+        // A mark that is as old as can be stands for all before it.
+        let marks = std::mem::take(&mut book.marks);
+        book.marks = marks.into_iter().map(|(version, _)| (version, Duration::ZERO)).collect();
+        self.advance(&mut book, self.window);
+        self.oldest()
+    }
+
     fn advance(&self, book: &mut Book, now: Duration) {
         // A version is superseded when the next one is published; a mark that is older than the window stands for
         // one that everything before was superseded by.

@@ -114,6 +114,7 @@ impl Shared {
         let mut checks = 0;
         let watch = self.sequencer.begin_load();
         loop {
+            self.store.check_room()?;
             // After the watch began, so that nothing in between is missed.
             let pin = self.store.pin_published();
             let target = GraphTarget::new(&self.store, &self.sequencer, pin.version());
@@ -149,6 +150,7 @@ impl Shared {
         watch: &LoadWatch,
     ) -> Result<(), Error> {
         let done = outcome.done().map(ToString::to_string).collect();
+        self.store.check_room()?;
         let _together = self.commit.lock();
         if !outcome.segments.is_empty() {
             let segments = outcome.segments.iter().map(|s| s.object.clone()).collect();

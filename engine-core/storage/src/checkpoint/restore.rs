@@ -80,9 +80,12 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
     let store = Store::at(config, manifest.version);
     let partition = |number: usize| {
         let entry = &manifest.partitions[number];
-        let source = Source { objects, manifest, entry, number };
+        let source = Source { objects, store: &store, manifest, entry, number };
         let directory = source.directory()?;
-        let rebuilt = source.rebuild(&directory, Rebuild::new(store.partitions()[number].open()))?;
+        let rebuilt = source.rebuild(&directory, Rebuild::new(store.partitions()[number].open()));
+        // A page that went to make room and could not be read back is no fault of the checkpoint.
+        store.check_lost()?;
+        let rebuilt = rebuilt?;
         store.count(rebuilt.tally);
         Ok((directory, rebuilt.left, rebuilt.arrived))
     };
@@ -102,6 +105,7 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
 /// Where a partition comes from.
 struct Source<'r> {
     objects: &'r Objects,
+    store: &'r Store,
     manifest: &'r Manifest,
     entry: &'r ManifestPartition,
     number: usize,
@@ -166,10 +170,14 @@ impl Source<'_> {
         let count = self.manifest.partition_count;
         let here = |hash: Gui| usize::from(count.of(hash).0) == self.number;
         for kind in Kind::ALL {
-            self.each_chunk(directory.of(kind), |entry, bytes| match kind {
-                Kind::Pages => rebuild.page(entry.number, bytes),
-                Kind::Nodes => rebuild.nodes(entry.number, bytes, here),
-                Kind::EdgeIds => rebuild.edge_ids(entry.number, bytes, here),
+            self.each_chunk(directory.of(kind), |entry, bytes| {
+                match kind {
+                    Kind::Pages => rebuild.page(entry.number, bytes)?,
+                    Kind::Nodes => rebuild.nodes(entry.number, bytes, here)?,
+                    Kind::EdgeIds => rebuild.edge_ids(entry.number, bytes, here)?,
+                }
+                rebuild.make_room(self.store);
+                Ok(())
             })?;
         }
         let (start, own) = (self.entry.directory_offset, self.own());

@@ -221,6 +221,8 @@ fn write_partition(
                     source.find_edge(entry.source, entry.sid, at, &crossbeam_epoch::pin()).is_some()
                 }),
             }
+            store.check_lost()?;
+            store.make_room();
             if bytes.is_empty() {
                 continue;
             }

@@ -38,6 +38,7 @@ pub(crate) use restore::{Rebuild, Rebuilt, Wrong};
 pub(crate) use write::{Tally, Writer};
 
 use crate::adjacency::{Links, List};
+use crate::properties::spill::Room;
 use crate::properties::{self, Desk, Keeper, Owner, PageTable};
 use crate::slot_index::SlotIndex;
 use crate::slots::{self, FreeSlots, Slots};
@@ -48,6 +49,7 @@ use parking_lot::{Mutex, MutexGuard};
 use reclaim::{Sweep, Touch};
 use std::collections::VecDeque;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tidegraph_types::{Gui, Sid, Version};
 
@@ -222,6 +224,22 @@ fn sid_hash(sid: Sid) -> u64 {
 }
 
 impl Partition {
+    /// An empty partition whose pages count for a room.
+    pub fn new(room: Arc<Room>) -> Self {
+        Self { rows: PageTable::new(room), ..Self::default() }
+    }
+
+    /// Opens the partition if no writer has it, for chores that can wait.
+    pub fn try_open(&self) -> Option<Open<'_>> {
+        Some(Open { partition: self, book: self.book.try_lock()? })
+    }
+
+    /// Bytes of what stays in memory whatever happens: all but pages and versions.
+    pub fn fixed_bytes(&self) -> usize {
+        let indexes = self.by_gui.bytes() + self.by_sid.bytes() + self.by_edge_id.bytes();
+        indexes + self.edge_ids.bytes() + self.nodes.bytes() + self.links.bytes() + self.rows.bytes()
+    }
+
     /// Opens the partition for changes; waits for another writer, never for readers.
     pub fn open(&self) -> Open<'_> {
         Open { partition: self, book: self.book.lock() }
@@ -283,6 +301,11 @@ impl Partition {
         self.by_sid.find(sid_hash(sid), guard, is_of).map(properties::Place)
     }
 
+    /// Where the row of an edge is, unless hashes collide.
+    pub fn probable_edge_place(&self, sid: Sid, guard: &Guard) -> Option<properties::Place> {
+        self.by_sid.find(sid_hash(sid), guard, |_| true).map(properties::Place)
+    }
+
     /// Asks for the index line of an edge record.
     #[inline]
     pub fn prefetch_edge_index(&self, sid: Sid, guard: &Guard) {
@@ -342,6 +365,19 @@ impl Open<'_> {
     /// Slot of a vertex, present or not.
     fn slot(&self, gui: Gui) -> Option<u32> {
         self.partition.slot(gui, &pin())
+    }
+
+    /// Moves pages out of memory until so many bytes went, if as many can. Answers how many did.
+    pub fn evict(&mut self, bytes: u64) -> u64 {
+        let guard = pin();
+        let (keeper, desk) = self.desk(&guard);
+        keeper.evict(desk, bytes).bytes
+    }
+
+    /// Brings the page of a row into memory, to change the row; it stays while the partition is open. False if it cannot
+    /// be read: then the store takes no more changes.
+    fn bring(&self, place: properties::Place, guard: &Guard) -> bool {
+        self.rows.bring_to_write(place.page(), guard).is_some()
     }
 
     /// The page table and its writer, to change it.

@@ -7,6 +7,7 @@
 
 use super::image::{Bits, SEVERAL, WHOLE};
 use super::{EdgeIdEntry, Open, Tally, sid_hash};
+use crate::Store;
 use crate::adjacency::{LARGEST_SID, Link};
 use crate::properties::{Owner, Place};
 use crate::slots::GROUP;
@@ -175,6 +176,11 @@ impl<'p> Rebuild<'p> {
         let Open { partition, book } = &mut self.partition;
         partition.by_gui.reserve(&mut book.turn, vertices);
         partition.by_edge_id.reserve(&mut book.turn, edge_ids);
+    }
+
+    /// Moves pages out if they take more than they may.
+    pub fn make_room(&mut self, store: &Store) {
+        store.make_room_anew_in(&mut self.partition);
     }
 
     pub fn page(&mut self, number: u32, bytes: &[u8]) -> Result<(), Wrong> {

@@ -161,6 +161,9 @@ impl Open<'_> {
     pub fn delete_vertex(&mut self, w: &mut Writer<'_>, gui: Gui) {
         let guard = pin();
         let Some((slot, place)) = self.present_slot(gui, &guard) else { return };
+        if !self.bring(place, &guard) {
+            return;
+        }
         let (keeper, desk) = self.desk(&guard);
         w.tally.vertices -= 1;
         w.vertex_labels(keeper.labels(desk, place), -1);
@@ -180,7 +183,11 @@ impl Open<'_> {
             return;
         }
         let all: SmallVec<[Token; 4]> = before.iter().chain(&new).copied().collect();
+        if !self.bring(place, &guard) {
+            return;
+        }
         w.vertex_labels(&new, 1);
+        let (keeper, desk) = self.desk(&guard);
         let changed = keeper.relabel(desk, w.version, place, &all);
         self.moved_vertex(w, slot, place, changed);
     }
@@ -195,7 +202,11 @@ impl Open<'_> {
         if gone.is_empty() {
             return;
         }
+        if !self.bring(place, &guard) {
+            return;
+        }
         w.vertex_labels(&gone, -1);
+        let (keeper, desk) = self.desk(&guard);
         let changed = keeper.relabel(desk, w.version, place, &kept);
         self.moved_vertex(w, slot, place, changed);
     }
@@ -224,6 +235,9 @@ impl Open<'_> {
     ) {
         let guard = pin();
         let Some((slot, place)) = self.present_slot(gui, &guard) else { return };
+        if !self.bring(place, &guard) {
+            return;
+        }
         let (keeper, desk) = self.desk(&guard);
         let changed = change(keeper, desk, w.version, place);
         self.moved_vertex(w, slot, place, changed);
@@ -330,6 +344,9 @@ impl Open<'_> {
         w.edges(edge.label, -1);
         let guard = pin();
         let Some(place) = self.edge_place(edge.sid, &guard) else { return Some(None) };
+        if !self.bring(place, &guard) {
+            return Some(None);
+        }
         let (keeper, desk) = self.desk(&guard);
         if !keeper.is_present(desk, place) {
             return Some(None);
@@ -369,6 +386,9 @@ impl Open<'_> {
     ) {
         let guard = pin();
         let Some(place) = self.edge_place(sid, &guard) else { return };
+        if !self.bring(place, &guard) {
+            return;
+        }
         let (keeper, desk) = self.desk(&guard);
         if !keeper.is_present(desk, place) {
             return;
@@ -391,7 +411,8 @@ impl Open<'_> {
         let guard = pin();
         let desk = Desk { table: &self.partition.rows, guard: &guard };
         self.edge_place(sid, &guard).is_some_and(|place| {
-            self.book.keeper.is_present(desk, place)
+            self.bring(place, &guard)
+                && self.book.keeper.is_present(desk, place)
                 && self.book.keeper.id(desk, place).is_some_and(|stored| stored == id)
         })
     }

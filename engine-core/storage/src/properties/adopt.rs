@@ -1,8 +1,10 @@
 //! Taking over a page of a checkpoint: it keeps its number, and its rows theirs.
 
+use super::bytes::Texts;
 use super::bytes::{Error, Loaded};
 use super::keeper::{Book, Desk, Keeper, SetBook};
-use super::page::{PAGES, Page, PageTable, Place, ROWS};
+use super::page::{Place, ROWS};
+use super::page_table::{PAGES, PageTable};
 use super::read::Owner;
 use super::sets::Kind;
 use crossbeam_epoch::Guard;
@@ -55,15 +57,19 @@ impl Keeper {
 impl PageTable {
     /// Whether a row is there and whose it is: for partitions that nobody reads yet.
     pub fn holds(&self, owner: Owner, place: Place, guard: &Guard) -> bool {
-        self.is_of(owner, place, guard)
-            && self.get(place.page(), guard).is_some_and(|page| page.is_present(place.row()))
+        // Whatever room there is: many rows of one page are asked for.
+        self.bring_always(place.page(), guard)
+            .is_some_and(|page| page.is_owned_by(owner, place.row()) && page.is_present(place.row()))
     }
 
     /// Calls `each` with the SID and place of every row of an edge.
     pub fn for_each_edge(&self, guard: &Guard, mut each: impl FnMut(u64, Place)) {
-        let of_edges = |page: &Page<'_>| page.set().kind != Kind::Vertex;
         for number in 0..self.end() {
-            let Some(page) = self.get(number, guard).filter(of_edges) else { continue };
+            let Some(peek) = self.peek(number, Texts::Of(&[]), guard) else { continue };
+            let page = peek.page();
+            if page.set().kind == Kind::Vertex {
+                continue;
+            }
             for row in
                 (0..page.header().used.load(Ordering::Relaxed) as usize).filter(|r| page.is_present(*r))
             {

@@ -10,7 +10,8 @@
 use super::column::{ColumnType, Words, encode, encode_text, text_heap_bytes};
 use super::load::Known;
 use super::overflow::{Content, Entry, Overflow, Values};
-use super::page::{Page, PageTable, Place, larger, load_pair, rows_of_new_page, store_pair};
+use super::page::{Page, Place, larger, load_pair, rows_of_new_page, store_pair};
+use super::page_table::PageTable;
 use super::read::Owner;
 use super::sets::{Kind, Set, Sets, Shape};
 use super::undo::{Heads, Previous, Record, Undo, drop_cell, heads, overflow_word};
@@ -52,6 +53,8 @@ pub(crate) struct Keeper {
     pub(super) books: Vec<Book>,
     pub(super) free_numbers: Vec<u32>,
     pub(super) known: Known,
+    /// The page that is looked at next for moving it out.
+    pub(super) hand: u32,
 }
 
 // SAFETY: the shared records that books point to are freed by whoever lets go of them last, on any thread.
@@ -95,7 +98,9 @@ pub(crate) struct Desk<'g> {
 
 impl<'g> Desk<'g> {
     pub(super) fn page(self, number: u32) -> Page<'g> {
-        self.table.get(number, self.guard).expect("the writer names pages that are there")
+        self.table
+            .hot(number, self.guard)
+            .expect("the writer names pages that are there, and brings them first")
     }
 
     /// Lets words go once nobody reads them.
@@ -151,10 +156,14 @@ impl Keeper {
     ) -> Place {
         let place = self.claim(desk, set);
         let (page, row) = (desk.page(place.page()), place.row());
-        if let Some(version) = version {
-            self.link_insertion(page, place, version, previous);
-            desk.table.modify(place.page(), version.0);
+        match version {
+            Some(version) => {
+                self.link_insertion(page, place, version, previous);
+                desk.table.modify(place.page(), version.0);
+            }
+            None => desk.table.forget_image_of(place.page()),
         }
+        let mut owned = text_heap_bytes(id);
         page.owners()[row].store(owner, Ordering::Release);
         if let Some(ids) = page.ids() {
             store_pair(&ids[row], id);
@@ -165,14 +174,19 @@ impl Keeper {
                 (Some(at), Values::One(value))
                     if set.columns[usize::from(at)].shape.column != ColumnType::Elsewhere =>
                 {
-                    page.column(at).store(row, encode(value));
+                    let words = encode(value);
+                    owned += owned_bytes(set, at, words);
+                    page.column(at).store(row, words);
                 }
                 _ => beyond.push(entry.clone()),
             }
         }
         if let Some(overflows) = page.overflows() {
-            overflows[row].store(overflow_word(Overflow { entries: beyond.into() }), Ordering::Release);
+            let overflow = Overflow { entries: beyond.into() };
+            owned += overflow.heap_bytes();
+            overflows[row].store(overflow_word(overflow), Ordering::Release);
         }
+        desk.table.add_bytes(page, owned);
         let bits = &page.present()[row / 64];
         bits.store(bits.load(Ordering::Relaxed) | 1 << (row % 64), Ordering::Release);
         place
@@ -195,11 +209,16 @@ impl Keeper {
                 self.by_set[number].open.pop();
                 continue;
             }
+            let Some(mut page) = desk.table.bring_to_write(last, desk.guard) else {
+                // It cannot be read any more. The store takes nothing more; this only has to end well.
+                book.open = false;
+                self.by_set[number].open.pop();
+                continue;
+            };
             book.kept += 1;
             if let Some(row) = book.free.pop() {
                 return Place::new(last, usize::from(row));
             }
-            let mut page = desk.page(last);
             let row = page.header().used.load(Ordering::Relaxed) as usize;
             if row == page.capacity() {
                 if larger(row).is_none() {
@@ -281,6 +300,11 @@ impl Keeper {
     }
 }
 
+/// Bytes on the heap that a cell of a column owns.
+pub(super) fn owned_bytes(set: &Set, column: u16, words: Words) -> usize {
+    if set.columns[usize::from(column)].shape.column.owns() { text_heap_bytes(words) } else { 0 }
+}
+
 /// Copies a full page into a larger one, which takes its place.
 fn grow<'g>(desk: Desk<'g>, number: u32, old: Page<'g>) -> Page<'g> {
     let set = old.set();
@@ -310,6 +334,8 @@ fn grow<'g>(desk: Desk<'g>, number: u32, old: Page<'g>) -> Page<'g> {
         new.header().undo.store(Box::into_raw(Box::new(copies)), Ordering::Relaxed);
     }
     new.header().used.store(old.header().used.load(Ordering::Relaxed), Ordering::Relaxed);
+    let owned = old.header().bytes.load(Ordering::Relaxed).saturating_sub(old.bytes() as u64);
+    new.header().bytes.store(new.bytes() as u64 + owned, Ordering::Relaxed);
     desk.table.replace(number, Some(new));
     let old = old.as_raw();
     // SAFETY: no longer in the table; what its cells own, and its undo records, have gone over to the new page.

@@ -4,7 +4,7 @@
 //! labels and keys together first; the row goes there value by value. All else (a key twice, several values, types
 //! without a column, a new shape) takes the way of [`Keeper::insert`].
 
-use super::column::{ColumnType, encode, encode_text};
+use super::column::{ColumnType, encode, encode_text, text_heap_bytes};
 use super::keeper::{Desk, Keeper};
 use super::overflow::Content;
 use super::page::{Place, store_pair};
@@ -107,16 +107,24 @@ impl Keeper {
         self.link_insertion(page, place, version, None);
         desk.table.modify(place.page(), version.0);
         page.owners()[row].store(owner.word(), Ordering::Release);
+        let mut owned = 0;
         if let (Some(ids), Some(id)) = (page.ids(), id) {
-            store_pair(&ids[row], encode_text(id));
+            let words = encode_text(id);
+            owned += text_heap_bytes(words);
+            store_pair(&ids[row], words);
         }
         for (at, (_, _, value)) in (0..).zip(writes) {
             let words = match value {
-                Value::String(text) => encode_text(text),
+                Value::String(text) => {
+                    let words = encode_text(text);
+                    owned += text_heap_bytes(words);
+                    words
+                }
                 other => encode(&Scalar::from(other)),
             };
             page.column(at).store(row, words);
         }
+        desk.table.add_bytes(page, owned);
         let bits = &page.present()[row / 64];
         bits.store(bits.load(Ordering::Relaxed) | 1 << (row % 64), Ordering::Release);
         place

@@ -2,8 +2,8 @@
 //!
 //! Roles: `sets` says which labels and keys rows have, `page` where they are, `column` what a cell holds, `overflow`
 //! what has no cell, `undo` what was before, `read` answers for one row at a version, `scan`, `predicate` and
-//! `project` for whole pages, `keeper`, `write`, `load` and `settle` are the one writer, `bytes` turns a page into bytes
-//! and back.
+//! `project` for whole pages, `keeper`, `write`, `load` and `settle` are the one writer, `page_table` finds pages by number,
+//! `bytes` turns a page into bytes and back, `spill` moves pages to a file and back.
 //!
 //! A vertex has one row, and so has an edge with an id or properties; who owns the row knows its place, and the row
 //! names its owner. A write that changes labels, keys or the type of a value moves the row to a page of another set,
@@ -22,6 +22,7 @@ mod keeper;
 mod load;
 mod overflow;
 mod page;
+mod page_table;
 mod predicate;
 mod project;
 mod read;
@@ -29,6 +30,7 @@ mod scalar;
 mod scan;
 mod sets;
 mod settle;
+pub(crate) mod spill;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -37,7 +39,8 @@ mod write;
 pub(crate) use bytes::{Error as ImageError, Scratch};
 pub(crate) use keeper::{Changed, Desk, Freed, Keeper};
 pub(crate) use overflow::Content;
-pub(crate) use page::{PageTable, Place, ROWS};
+pub(crate) use page::{Place, ROWS};
+pub(crate) use page_table::PageTable;
 pub(crate) use project::Project;
 pub(crate) use read::{Owner, Row, Stale, Want};
 pub(crate) use scan::{Counted, Found, Listed, Scan};

@@ -1,4 +1,4 @@
-//! Pages: rows of one characteristic set, column after column (PAX), and the table that finds them by number.
+//! Pages: rows of one characteristic set, column after column (PAX).
 //!
 //! A page is one allocation: a header, a bit for each row that is present, then the columns: owner (GUI or SID), id,
 //! overflow, keys. Cells are atomics of their width: the one writer stores, readers load. A page starts with 16 rows
@@ -10,8 +10,6 @@
 use super::column::{ColumnType, Words};
 use super::sets::Set;
 use super::undo::Heads;
-use crate::virtual_array::{VirtualArray, ZeroValid};
-use crossbeam_epoch::Guard;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -20,11 +18,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Or
 
 /// Rows of a page at its largest.
 pub(crate) const ROWS: usize = 1 << ROW_BITS;
-const ROW_BITS: u32 = 10;
+pub(super) const ROW_BITS: u32 = 10;
 /// Rows of a new set's first page.
 const FIRST_ROWS: usize = 16;
-/// Pages of a partition at most: the highest places are marks of the index.
-pub(crate) const PAGES: usize = (1 << (32 - ROW_BITS)) - 1;
 
 /// A row: number of its page and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -54,6 +50,8 @@ pub(crate) struct Block {
     /// Rows ever used.
     pub used: AtomicU32,
     pub capacity: u32,
+    /// What the page counts for in memory, with what its cells own.
+    pub bytes: AtomicU64,
     pub set: Arc<Set>,
 }
 
@@ -95,6 +93,7 @@ impl<'g> Page<'g> {
             undo: AtomicPtr::default(),
             used: AtomicU32::new(0),
             capacity: capacity as u32,
+            bytes: AtomicU64::new(0),
             set: set.clone(),
         };
         // SAFETY: room for a header, aligned, ours alone.
@@ -287,93 +286,6 @@ pub(crate) fn load_pair(pair: &[AtomicU64; 2]) -> Words {
 pub(crate) fn store_pair(pair: &[AtomicU64; 2], words: Words) {
     pair[0].store(words[0], Ordering::Release);
     pair[1].store(words[1], Ordering::Release);
-}
-
-/// Entry of the page table.
-pub(crate) struct PageEntry {
-    block: AtomicPtr<Block>,
-    /// Version of the newest write.
-    modified: AtomicU64,
-    /// Number of its set: where a scan has nothing to look for, it does not touch the page.
-    set: AtomicU32,
-}
-
-// SAFETY: a null pointer and the number zero.
-unsafe impl ZeroValid for PageEntry {}
-
-/// All pages of a partition by number: what readers see.
-pub(crate) struct PageTable {
-    entries: VirtualArray<PageEntry>,
-    end: AtomicU32,
-}
-
-impl Default for PageTable {
-    fn default() -> Self {
-        Self { entries: VirtualArray::new(PAGES), end: AtomicU32::new(0) }
-    }
-}
-
-impl PageTable {
-    /// One more than the highest number ever used.
-    #[inline]
-    pub fn end(&self) -> u32 {
-        self.end.load(Ordering::Acquire)
-    }
-
-    /// A page, if there is one of that number.
-    #[inline]
-    pub fn get<'g>(&self, number: u32, _guard: &'g Guard) -> Option<Page<'g>> {
-        if number >= self.end() {
-            return None;
-        }
-        let block = self.entries.get(number as usize).block.load(Ordering::Acquire);
-        // SAFETY: a page lives until the epoch has moved on after it was replaced (`super::keeper`), and the guard
-        // was pinned when it was still there.
-        unsafe { Page::from_raw(block) }
-    }
-
-    /// Number of the set that a page has, or had before it was given back.
-    #[inline]
-    pub fn set_of(&self, number: u32) -> u32 {
-        self.entries.get(number as usize).set.load(Ordering::Relaxed)
-    }
-
-    /// Makes room for one more page.
-    pub fn extend(&self) -> u32 {
-        let number = self.end.load(Ordering::Relaxed);
-        self.entries.reserve().unwrap_or_else(|error| panic!("no property page can be made: {error}"));
-        let most = self.entries.capacity();
-        assert!((number as usize) < most, "a partition has at most {most} property pages");
-        self.end.store(number + 1, Ordering::Release);
-        number
-    }
-
-    /// Puts a page in its place and answers the one that was there.
-    pub fn replace<'g>(&self, number: u32, page: Option<Page<'g>>) -> Option<Page<'g>> {
-        let new = page.map_or(std::ptr::null_mut(), Page::as_raw);
-        let entry = self.entries.get(number as usize);
-        let old = entry.block.load(Ordering::Relaxed);
-        if let Some(page) = page {
-            entry.set.store(page.set().number, Ordering::Relaxed);
-        }
-        entry.block.store(new, Ordering::Release);
-        // SAFETY: it was in the table, and the caller decides what becomes of it.
-        unsafe { Page::from_raw(old) }
-    }
-
-    /// Notes that a page was written to.
-    pub fn modify(&self, number: u32, version: u64) {
-        self.entries.get(number as usize).modified.store(version, Ordering::Release);
-    }
-
-    /// Version of the newest write to a page.
-    pub fn modified(&self, number: u32) -> u64 {
-        self.entries.get(number as usize).modified.load(Ordering::Acquire)
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.end() as usize * size_of::<PageEntry>()
-    }
 }
 
 /// Rows of the next page of a set that has so many.

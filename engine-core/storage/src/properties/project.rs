@@ -6,8 +6,9 @@
 //! What must never happen: an address in a cell followed before the look.
 
 use super::column::{ColumnType, Words, decode};
-use super::page::{Page, PageTable, Place};
-use super::read::{Owner, Want};
+use super::page::Page;
+use super::page_table::PageTable;
+use super::read::{Owner, Want, read_in};
 use super::scan::Scan;
 use crossbeam_epoch::Guard;
 use std::sync::Arc;
@@ -54,7 +55,8 @@ impl<'r> Project<'r> {
         limit: usize,
         out: &mut ScannedValues,
     ) -> Option<usize> {
-        let (page, bits) = scan.bits(table, number, first, at, guard)?;
+        let (peek, bits) = scan.bits(table, number, first, at, guard)?;
+        let page = peek.page();
         let begun = out.vertices.len();
         let mut next = None;
         self.rows.clear();
@@ -96,7 +98,7 @@ impl<'r> Project<'r> {
             }
         }
         if any_alone {
-            self.read_alone(table, number, at, guard, begun, out);
+            self.read_alone(page, table.begin(number), at, begun, out);
         }
         next
     }
@@ -115,24 +117,17 @@ impl<'r> Project<'r> {
         self.alone.contains(&true)
     }
 
-    fn read_alone(
-        &self,
-        table: &PageTable,
-        number: u32,
-        at: Version,
-        guard: &Guard,
-        begun: usize,
-        out: &mut ScannedValues,
-    ) {
+    fn read_alone(&self, page: Page<'_>, begin: Version, at: Version, begun: usize, out: &mut ScannedValues) {
         let want = Want { id: false, properties: &self.projection };
         for (index, row) in self.rows.iter().enumerate().filter(|(index, _)| self.alone[*index]) {
             let owner = Owner::Vertex(out.vertices[begun + index]);
-            let place = Place::new(number, usize::from(*row));
             for column in &mut out.columns {
                 column[begun + index] = Value::Null;
             }
             // Gone to somebody else meanwhile: then nobody may read the version any more, and the answer is thrown away.
-            let Ok(Some(found)) = table.read_here(owner, place, at, want, guard) else { continue };
+            let Ok(Some(found)) = read_in(page, || begin, owner, usize::from(*row), at, want) else {
+                continue;
+            };
             found.for_each(want, |key, _, value| {
                 for (_, column) in self.keys.iter().zip(&mut out.columns).filter(|(other, _)| **other == key)
                 {

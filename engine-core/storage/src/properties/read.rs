@@ -6,9 +6,11 @@
 
 use super::column::{ColumnType, Words, decode, share_text, with_text};
 use super::overflow::Overflow;
-use super::page::{PageTable, Place, load_pair};
+use super::page::{Page, Place, load_pair};
+use super::page_table::PageTable;
 use super::scalar::Scalar;
 use super::sets::{Kind, Set};
+use super::spill::lost;
 use super::undo::{OVERFLOW, Previous, Seen, overflow_at, walk};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -114,6 +116,10 @@ impl PageTable {
     ) -> Result<Option<Place>, Stale> {
         let mut ended = Version(u64::MAX);
         loop {
+            if self.whereabouts(place.page()).1 {
+                // A page in the file has no versions, and what is named of it is there.
+                return Ok((self.begin(place.page()) <= at).then_some(place));
+            }
             match self.look(owner, place, at, Want::NOTHING, guard)? {
                 Look::Row(_) => return Ok(Some(place)),
                 Look::Absent => return Ok(None),
@@ -125,21 +131,6 @@ impl PageTable {
         }
     }
 
-    /// As `read`, but a row that was elsewhere at the version is not followed there.
-    pub fn read_here<'g>(
-        &self,
-        owner: Owner,
-        place: Place,
-        at: Version,
-        want: Want<'_>,
-        guard: &'g Guard,
-    ) -> Result<Option<Row<'g>>, Stale> {
-        Ok(match self.look(owner, place, at, want, guard)? {
-            Look::Row(row) => Some(row),
-            Look::Absent | Look::Before(_) => None,
-        })
-    }
-
     #[inline]
     fn look<'g>(
         &self,
@@ -149,73 +140,17 @@ impl PageTable {
         want: Want<'_>,
         guard: &'g Guard,
     ) -> Result<Look<'g>, Stale> {
-        let page = self.get(place.page(), guard).ok_or(Stale)?;
-        let (set, row): (&Set, _) = (page.set(), place.row());
-        if row >= page.capacity() || !owner.has(set.kind) {
-            return Err(Stale);
+        match self.get(place.page(), guard) {
+            Some(page) => look(page, || self.begin(place.page()), owner, place.row(), at, want),
+            // Whoever answers finds the note.
+            None if lost::is_noted() => Ok(Look::Absent),
+            None => Err(Stale),
         }
-        let mut found = Row { set, id: [0; 2], cells: SmallVec::new(), overflow: 0 };
-        if want.id
-            && let Some(ids) = page.ids()
-        {
-            found.id = load_pair(&ids[row]);
-        }
-        let mut beyond = false;
-        match want.properties {
-            Projection::None => {}
-            Projection::All => {
-                found.cells.extend((0..set.columns.len() as u16).map(|at| (at, page.load(at, row))));
-                beyond = true;
-            }
-            Projection::Keys(keys) => {
-                for key in keys {
-                    match set.find(*key) {
-                        Some(at) if found.cells.iter().all(|(there, _)| *there != at) => {
-                            beyond |= set.columns[usize::from(at)].shape.column == ColumnType::Elsewhere;
-                            found.cells.push((at, page.load(at, row)));
-                        }
-                        Some(_) => {}
-                        None => beyond |= set.irregular,
-                    }
-                }
-                found.cells.sort_unstable_by_key(|(at, _)| *at);
-            }
-        }
-        if beyond && let Some(overflows) = page.overflows() {
-            found.overflow = overflows[row].load(Ordering::Relaxed);
-        }
-        let present = page.is_present(row);
-        fence(Ordering::Acquire);
-        if page.owners()[row].load(Ordering::Relaxed) != owner.word() {
-            return Err(Stale);
-        }
-        let Some(heads) = page.undo() else {
-            return Ok(if present { Look::Row(found) } else { Look::Absent });
-        };
-        let head = heads[row].load(Ordering::Acquire);
-        let older = |column: u16, old: Words| {
-            if column == OVERFLOW {
-                found.overflow = if beyond { old[0] } else { 0 };
-            } else if let Some(cell) = found.cells.iter_mut().find(|(at, _)| *at == column) {
-                cell.1 = old;
-            }
-        };
-        // SAFETY: loaded under the guard.
-        Ok(match unsafe { walk(head, present, at, older) } {
-            Seen::Here => Look::Row(found),
-            Seen::Absent => Look::Absent,
-            Seen::Before(before) => Look::Before(before),
-        })
     }
-
     /// Whose row a place is.
     #[inline]
     pub fn is_of(&self, owner: Owner, place: Place, guard: &Guard) -> bool {
-        self.get(place.page(), guard).is_some_and(|page| {
-            place.row() < page.capacity()
-                && owner.has(page.set().kind)
-                && page.owners()[place.row()].load(Ordering::Acquire) == owner.word()
-        })
+        self.get(place.page(), guard).is_some_and(|page| page.is_owned_by(owner, place.row()))
     }
 
     /// Asks for the lines of a row that a read needs.
@@ -223,7 +158,7 @@ impl PageTable {
     pub fn prefetch(&self, place: Place, want: Want<'_>, guard: &Guard) {
         /// More than that do not fit into what a processor fetches at a time.
         const LINES: usize = 8;
-        let Some(page) = self.get(place.page(), guard) else { return };
+        let Some(page) = self.hot(place.page(), guard) else { return };
         let (set, row): (&Set, _) = (page.set(), place.row());
         page.prefetch(0, 8, row);
         if want.id && set.kind.with_id() {
@@ -242,6 +177,100 @@ impl PageTable {
             }
         }
     }
+}
+
+impl Page<'_> {
+    /// Whether a row is an owner's.
+    #[inline]
+    pub fn is_owned_by(self, owner: Owner, row: usize) -> bool {
+        row < self.capacity()
+            && owner.has(self.set().kind)
+            && self.owners()[row].load(Ordering::Acquire) == owner.word()
+    }
+}
+
+/// The row of an owner in a page, as a version sees it; one that was elsewhere at the version is not followed there.
+pub(super) fn read_in<'g>(
+    page: Page<'g>,
+    begin: impl Fn() -> Version,
+    owner: Owner,
+    row: usize,
+    at: Version,
+    want: Want<'_>,
+) -> Result<Option<Row<'g>>, Stale> {
+    Ok(match look(page, begin, owner, row, at, want)? {
+        Look::Row(row) => Some(row),
+        Look::Absent | Look::Before(_) => None,
+    })
+}
+
+/// Looks at a row of a page. `begin` is asked last: it says what undo records said before they went.
+#[inline]
+fn look<'g>(
+    page: Page<'g>,
+    begin: impl Fn() -> Version,
+    owner: Owner,
+    row: usize,
+    at: Version,
+    want: Want<'_>,
+) -> Result<Look<'g>, Stale> {
+    let set: &Set = page.set();
+    if row >= page.capacity() || !owner.has(set.kind) {
+        return Err(Stale);
+    }
+    let mut found = Row { set, id: [0; 2], cells: SmallVec::new(), overflow: 0 };
+    if want.id
+        && let Some(ids) = page.ids()
+    {
+        found.id = load_pair(&ids[row]);
+    }
+    let mut beyond = false;
+    match want.properties {
+        Projection::None => {}
+        Projection::All => {
+            found.cells.extend((0..set.columns.len() as u16).map(|at| (at, page.load(at, row))));
+            beyond = true;
+        }
+        Projection::Keys(keys) => {
+            for key in keys {
+                match set.find(*key) {
+                    Some(at) if found.cells.iter().all(|(there, _)| *there != at) => {
+                        beyond |= set.columns[usize::from(at)].shape.column == ColumnType::Elsewhere;
+                        found.cells.push((at, page.load(at, row)));
+                    }
+                    Some(_) => {}
+                    None => beyond |= set.irregular,
+                }
+            }
+            found.cells.sort_unstable_by_key(|(at, _)| *at);
+        }
+    }
+    if beyond && let Some(overflows) = page.overflows() {
+        found.overflow = overflows[row].load(Ordering::Relaxed);
+    }
+    let present = page.is_present(row);
+    fence(Ordering::Acquire);
+    if page.owners()[row].load(Ordering::Relaxed) != owner.word() {
+        return Err(Stale);
+    }
+    let Some(heads) = page.undo() else {
+        return Ok(if present && begin() <= at { Look::Row(found) } else { Look::Absent });
+    };
+    let head = heads[row].load(Ordering::Acquire);
+    let older = |column: u16, old: Words| {
+        if column == OVERFLOW {
+            found.overflow = if beyond { old[0] } else { 0 };
+        } else if let Some(cell) = found.cells.iter_mut().find(|(at, _)| *at == column) {
+            cell.1 = old;
+        }
+    };
+    // SAFETY: loaded under the guard.
+    Ok(match unsafe { walk(head, present, at, older) } {
+        Seen::Here if begin() <= at => Look::Row(found),
+        Seen::Here => Look::Absent,
+        Seen::Absent => Look::Absent,
+        Seen::Before(before) => Look::Before(before),
+    })
 }
 
 impl<'g> Row<'g> {

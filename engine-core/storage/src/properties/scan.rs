@@ -4,9 +4,11 @@
 //! undo records, and the owners of the remaining bits are the answer. Rows with records are looked at one by one.
 //! A vertex that moved stands in two pages; each version sees it in exactly one of them.
 
-use super::page::{Page, PageTable, Place, ROWS};
+use super::bytes::Texts;
+use super::page::{Page, ROWS};
+use super::page_table::{PageTable, Peek};
 use super::predicate::Kernel;
-use super::read::{Owner, Want};
+use super::read::{Owner, Want, read_in};
 use super::sets::{Kind, Set};
 use crossbeam_epoch::Guard;
 use std::sync::atomic::{Ordering, fence};
@@ -27,6 +29,8 @@ pub(crate) struct Scan<'r> {
     without: &'r [Token],
     predicates: &'r [PropertyPredicate],
     keys: Projection,
+    /// Keys whose texts are looked at: those of the predicates, and what is read of the rows that pass.
+    texts: Vec<Token>,
     /// By set number, made when a set is met first.
     plans: Vec<Option<Plan>>,
 }
@@ -138,7 +142,14 @@ impl<'r> Scan<'r> {
     /// `without`: vertices that have none of these labels.
     pub fn new(groups: &'r [Vec<Token>], without: &'r [Token], predicates: &'r [PropertyPredicate]) -> Self {
         let keys = Projection::Keys(predicates.iter().map(|predicate| predicate.key).collect());
-        Self { groups, without, predicates, keys, plans: Vec::new() }
+        let texts = predicates.iter().map(|predicate| predicate.key).collect();
+        Self { groups, without, predicates, keys, texts, plans: Vec::new() }
+    }
+
+    /// Says that the values of these keys will be read of the rows that pass.
+    pub fn reads(mut self, keys: &[Token]) -> Self {
+        self.texts.extend(keys);
+        self
     }
 
     fn plan(&mut self, set: &Set) -> &Plan {
@@ -187,7 +198,8 @@ impl<'r> Scan<'r> {
         guard: &Guard,
         found: &mut impl Found,
     ) -> Option<usize> {
-        let (page, bits) = self.bits(table, number, first, at, guard)?;
+        let (peek, bits) = self.bits(table, number, first, at, guard)?;
+        let page = peek.page();
         let owners = page.owners();
         found.rows(&bits, |row| Gui(owners[row].load(Ordering::Relaxed)))
     }
@@ -200,22 +212,23 @@ impl<'r> Scan<'r> {
         first: usize,
         at: Version,
         guard: &'g Guard,
-    ) -> Option<(Page<'g>, Bits)> {
+    ) -> Option<(Peek<'g>, Bits)> {
         if self.skips(table, number) {
             return None;
         }
-        let page = table.get(number, guard)?;
+        let peek = table.peek(number, Texts::Of(&self.texts), guard)?;
+        let page = peek.page();
         let keys = std::mem::take(&mut self.keys);
         let predicates = self.predicates;
         let bits = match self.plan(page.set()) {
             Plan::Skip => None,
             Plan::Run { kernels, look } => {
-                let scanned = Scanned { table, number, page, at, guard, keys: &keys, predicates };
-                Some((page, scanned.bits(kernels, *look, first)))
+                let scanned = Scanned { table, number, page, at, keys: &keys, predicates };
+                Some(scanned.bits(kernels, *look, first))
             }
         };
         self.keys = keys;
-        bits
+        bits.map(|bits| (peek, bits))
     }
 
     /// Whether a page is known to hold nothing. If its number went to another set meanwhile, no version that can be read
@@ -230,8 +243,9 @@ impl<'r> Scan<'r> {
         if self.skips(table, number) {
             return;
         }
-        if let Some(page) = table.get(number, guard) {
-            crate::prefetch::line(page.header());
+        match table.hot(number, guard) {
+            Some(page) => crate::prefetch::line(page.header()),
+            None => table.read_ahead(number),
         }
     }
 }
@@ -242,7 +256,6 @@ struct Scanned<'s> {
     number: u32,
     page: Page<'s>,
     at: Version,
-    guard: &'s Guard,
     keys: &'s Projection,
     predicates: &'s [PropertyPredicate],
 }
@@ -268,6 +281,9 @@ impl Scanned<'_> {
                 dirty[row / 64] |= u64::from(!head.load(Ordering::Acquire).is_null()) << (row % 64);
             }
         }
+        if self.table.begin(self.number) > self.at {
+            return [0; ROWS / 64];
+        }
         for (index, (bits, dirty)) in bits.iter_mut().zip(dirty).enumerate() {
             let mut doubtful = dirty | if look { *bits } else { 0 };
             *bits &= !doubtful;
@@ -284,9 +300,8 @@ impl Scanned<'_> {
     fn passes(&self, row: usize) -> bool {
         let owner = Owner::Vertex(Gui(self.page.owners()[row].load(Ordering::Acquire)));
         let want = Want { id: false, properties: self.keys };
-        let place = Place::new(self.number, row);
         // Gone to somebody else meanwhile: then no version that can be read has it here.
-        let seen = self.table.read_here(owner, place, self.at, want, self.guard);
+        let seen = read_in(self.page, || self.table.begin(self.number), owner, row, self.at, want);
         seen.is_ok_and(|row| row.is_some_and(|row| row.passes(self.predicates)))
     }
 }

@@ -147,7 +147,7 @@ impl Set {
     }
 
     /// Whether this is the set of a shape.
-    fn is(&self, shape: &Shape) -> bool {
+    pub fn is(&self, shape: &Shape) -> bool {
         self.kind == shape.kind
             && self.irregular == shape.irregular
             && *self.labels == shape.labels[..]
@@ -200,6 +200,11 @@ impl Sets {
         self.sets.push(Arc::new(Set::new(number, shape)));
         self.numbers.insert(shape.clone(), number);
         number
+    }
+
+    /// The set of a number.
+    pub fn get(&self, number: u32) -> Option<&Arc<Set>> {
+        self.sets.get(number as usize)
     }
 
     #[cfg(test)]

@@ -3,7 +3,8 @@
 use super::column::{drop_text, text_heap_bytes};
 use super::keeper::{Book, Bytes, Desk, Freed, Keeper, SetBook};
 use super::overflow::Overflow;
-use super::page::{Page, PageTable, Place, load_pair, owning_columns, store_pair};
+use super::page::{Page, Place, load_pair, owning_columns, store_pair};
+use super::page_table::PageTable;
 use super::read::Owner;
 use super::sets::{Kind, Set};
 use super::undo::{OVERFLOW, Record, Undo, drop_cell, drop_chain, overflow_at, retire_chain};
@@ -19,7 +20,8 @@ impl Keeper {
 
     /// Forgets what no version from `oldest` on needs of a row. Answers it if the row has become free.
     pub fn settle(&mut self, desk: Desk<'_>, place: Place, oldest: Version) -> Option<Freed> {
-        let page = desk.table.get(place.page(), desk.guard)?;
+        // A page in the file has nothing to settle.
+        let page = desk.table.hot(place.page(), desk.guard)?;
         self.settle_in(desk, page, place, oldest)
     }
 
@@ -105,7 +107,7 @@ impl Keeper {
 
     /// Settles every row of a page.
     pub fn settle_page(&mut self, desk: Desk<'_>, number: u32, oldest: Version, freed: &mut Vec<Freed>) {
-        let Some(page) = desk.table.get(number, desk.guard) else { return };
+        let Some(page) = desk.table.hot(number, desk.guard) else { return };
         for row in 0..page.header().used.load(Ordering::Relaxed) as usize {
             if page.undo().is_none() {
                 break;
@@ -114,15 +116,20 @@ impl Keeper {
         }
     }
 
+    /// Bytes of what the writer knows of pages.
+    pub fn book_bytes(&self) -> usize {
+        self.books.capacity() * size_of::<Book>()
+    }
+
     /// Bytes of everything. Walks all of it.
     pub fn bytes(&self, desk: Desk<'_>) -> Bytes {
         let mut bytes = Bytes {
             sets: self.sets.bytes() + self.known.bytes() + self.by_set.capacity() * size_of::<SetBook>(),
-            properties: desk.table.bytes() + self.books.capacity() * size_of::<Book>(),
+            properties: desk.table.bytes() + self.book_bytes(),
             ..Bytes::default()
         };
         for number in 0..desk.table.end() {
-            let Some(page) = desk.table.get(number, desk.guard) else { continue };
+            let Some(page) = desk.table.hot(number, desk.guard) else { continue };
             let set = page.set();
             let fixed = page.capacity() * if set.kind.with_id() { 24 } else { 8 };
             match set.kind {
@@ -196,7 +203,7 @@ impl Drop for PageTable {
         // SAFETY: nobody else has the table.
         let guard = unsafe { crossbeam_epoch::unprotected() };
         for number in 0..self.end() {
-            if let Some(page) = self.get(number, guard) {
+            if let Some(page) = self.hot(number, guard) {
                 // SAFETY: nobody else has the page, and nobody will.
                 unsafe {
                     drop_rows(page);

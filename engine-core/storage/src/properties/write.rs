@@ -1,7 +1,7 @@
 //! Changing rows: one value, one key, the labels. What changes the set moves the row.
 
 use super::column::{ColumnType, Words, clone_text, decode, encode, share_text};
-use super::keeper::{Changed, Desk, Keeper};
+use super::keeper::{Changed, Desk, Keeper, owned_bytes};
 use super::overflow::{Content, Entry, Overflow, Values};
 use super::page::{Page, Place, load_pair};
 use super::scalar::Scalar;
@@ -29,9 +29,10 @@ fn is_unseen(heads: &Heads, row: usize, version: Version, column: u16) -> bool {
 }
 
 impl Keeper {
-    /// Whether the newest version has the row.
+    /// Whether the newest version has the row. A row that is gone has an undo record until nothing names it any more, and
+    /// a page in the file has none: so what is named there is present.
     pub fn is_present(&self, desk: Desk<'_>, place: Place) -> bool {
-        desk.page(place.page()).is_present(place.row())
+        desk.table.hot(place.page(), desk.guard).is_none_or(|page| page.is_present(place.row()))
     }
 
     /// The version that took a row away, if older ones may still see it.
@@ -43,8 +44,8 @@ impl Keeper {
     }
 
     /// Labels of the newest version.
-    pub fn labels<'g>(&self, desk: Desk<'g>, place: Place) -> &'g [Token] {
-        &desk.page(place.page()).set().labels
+    pub fn labels(&self, desk: Desk<'_>, place: Place) -> &[Token] {
+        self.sets.get(desk.table.set_of(place.page())).map_or(&[], |set| &set.labels)
     }
 
     /// Id of the newest version.
@@ -268,6 +269,15 @@ impl Keeper {
             Some(overflows) => overflows[row].store(new[0], Ordering::Release),
             None => page.column(column).store(row, new),
         }
+        // What went is counted until the page is counted anew: the undo record has it.
+        desk.table.add_bytes(
+            page,
+            match overflows {
+                // SAFETY: the cell's own overflow.
+                Some(_) => unsafe { overflow_at(new[0]) }.map_or(0, Overflow::heap_bytes),
+                None => owned_bytes(page.set(), column, new),
+            },
+        );
         desk.table.modify(place.page(), version.0);
         Changed::Here
     }

@@ -5,6 +5,9 @@ use crate::partition::{Tally, Writer};
 use smallvec::{SmallVec, smallvec};
 use tidegraph_types::{Edge, Gui, Mutation, PropertyWrite, Str, Token, Value, Version};
 
+/// What stays in memory is counted once for so many versions.
+const APPLIES_A_COUNT: u64 = 64;
+
 impl Store {
     /// Applies the mutations of one committed transaction. Versions never go down from call to call. Nothing is
     /// visible before [`Store::publish`]. A mutation of what is not there, or an edge without one of its ends, has no
@@ -36,6 +39,13 @@ impl Store {
         let (oldest, budget) = (self.versions.oldest(), 256 + 8 * mutations.len());
         self.indexes.reclaim(oldest, budget);
         self.reclaim_one(oldest, budget);
+        self.note_lost();
+        // What all else takes changes slowly.
+        if version.0.is_multiple_of(APPLIES_A_COUNT) {
+            self.keep_to_budget();
+        } else {
+            self.make_room();
+        }
     }
 
     pub(super) fn number(&self, gui: Gui) -> usize {

@@ -103,13 +103,17 @@ impl BulkLoad<'_> {
                 _ => run.iter().for_each(|mutation| self.other(&mut w, mutation)),
             }
             rest = after;
+            self.store.make_room();
         }
+        self.store.note_lost();
+        self.store.make_room_anew();
         self.store.count(tally);
     }
 
     /// Writes what waits. Answers what became of the load.
     pub fn finish(mut self) -> LoadOutcome {
         self.write_lists();
+        self.store.make_room_anew();
         self.outcome
     }
 
@@ -154,7 +158,7 @@ impl BulkLoad<'_> {
             (0..).zip(run).filter_map(|(index, mutation)| Some((number(mutation)?, index))).collect();
         // By partition, and in the order given within each.
         order.sort_unstable();
-        let guard = pin();
+        let mut guard = pin();
         for group in order.chunk_by(|a, b| a.0 == b.0) {
             let partition = &store.partitions[group[0].0];
             let mut open = partition.open();
@@ -182,6 +186,9 @@ impl BulkLoad<'_> {
                     if let Some(watch) = watch {
                         store.changed(w, watch, &open);
                     }
+                }
+                if store.make_room_in(&mut open) {
+                    guard.repin();
                 }
             }
         }

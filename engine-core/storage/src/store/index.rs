@@ -303,6 +303,7 @@ impl Store {
             }
             let start = candidates.partition_point(|gui| gui.0 < position);
             for piece in candidates[start..].chunks(PIECE) {
+                self.make_room();
                 let reading = self.reading();
                 let guard = &reading.epoch;
                 let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);

@@ -4,18 +4,22 @@
 
 mod apply;
 mod bulk;
+mod by_page;
 mod index;
 mod locked;
 mod pick;
 mod pipeline;
 mod read;
+mod room;
 mod scan;
 
 pub use bulk::{BulkLoad, LoadOutcome};
 pub use index::{Duplicate, IndexState};
+pub use room::{MemoryBudget, MemoryUse};
 
 use crate::index::{Index, Indexes};
 use crate::partition::{Partition, Tally};
+use crate::properties::spill::Room;
 use crate::versions::{Pin, Versions};
 use crate::{Memory, checkpoint};
 use arc_swap::ArcSwap;
@@ -40,14 +44,22 @@ pub struct StoreConfig {
     pub window: Duration,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
+    /// What the store may take in memory; `None`: whatever it needs.
+    pub memory: Option<MemoryBudget>,
 }
 
 impl StoreConfig {
-    /// Eight partitions, whole hashes, a window of 60 seconds.
+    /// Eight partitions, whole hashes, a window of 60 seconds, no limit of memory.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let partitions = PartitionCount::new(8).unwrap_or(PartitionCount::ONE);
-        Self { partitions, hasher: GuiHasher::default(), window: Duration::from_secs(60), clock }
+        Self {
+            partitions,
+            hasher: GuiHasher::default(),
+            window: Duration::from_secs(60),
+            clock,
+            memory: None,
+        }
     }
 }
 
@@ -77,6 +89,12 @@ pub struct Store {
     turn: AtomicUsize,
     /// The newest checkpoint, for the next one to build upon.
     base: Mutex<Option<Arc<checkpoint::Base>>>,
+    /// What pages take and may take.
+    room: Arc<Room>,
+    /// Bytes of all else, as they were counted last.
+    fixed: AtomicU64,
+    /// The partition whose pages are moved out next.
+    evicting: AtomicUsize,
 }
 
 impl fmt::Debug for Store {
@@ -100,7 +118,8 @@ impl Store {
         let count = config.partitions.get();
         let now = config.clock.now();
         let mut partitions: Vec<Partition> = Vec::new();
-        partitions.resize_with(usize::from(count), Partition::default);
+        let room = Arc::new(Room::new(config.memory.clone()));
+        partitions.resize_with(usize::from(count), || Partition::new(room.clone()));
         for partition in &partitions {
             partition.open().reclaim(version, 0);
         }
@@ -114,6 +133,9 @@ impl Store {
             applied: Mutex::new(version),
             turn: AtomicUsize::new(0),
             base: Mutex::default(),
+            fixed: AtomicU64::new(0),
+            evicting: AtomicUsize::new(0),
+            room,
             config,
         }
     }
@@ -125,7 +147,12 @@ impl Store {
     }
 
     /// Makes everything applied up to a version visible. Call it in order of versions, after `apply`.
+    ///
+    /// A version that could not be applied whole ([`Self::check_applied`] says so) is not made visible.
     pub fn publish(&self, version: Version) {
+        if self.room.broken().is_some() {
+            return;
+        }
         self.versions.publish(version, self.config.clock.now());
     }
 
@@ -164,6 +191,7 @@ impl Store {
                 break;
             }
         }
+        self.keep_to_budget();
         done
     }
 

@@ -69,11 +69,13 @@ impl Store {
         let want = properties::Want { id: false, properties: &keys };
         let mut best = top.best::<ExpansionRow>();
         let rows: Vec<usize> = (0..found.len()).collect();
-        for piece in rows.chunks(PIECE) {
+        for piece in rows.chunks(self.piece()) {
             let reading = self.reading();
             for group in piece.chunks(GROUP) {
                 offer_by_value(&reading, at, want, frontier, &found, group, &mut best);
             }
+            drop(reading);
+            self.make_room();
         }
         self.still_readable(at)?;
         best.finish().into_iter().for_each(|row| out.append(row));

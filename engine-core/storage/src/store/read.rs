@@ -88,8 +88,11 @@ impl Store {
 
 impl Apl for Store {
     fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error> {
+        if let Some(answered) = self.resolve_by_page(at, ids, out) {
+            return answered;
+        }
         self.versions.check(at.version)?;
-        for piece in ids.chunks(PIECE) {
+        for piece in ids.chunks(self.piece()) {
             let plain: Vec<Gui> = piece.iter().map(|id| self.config.hasher.gui(id)).collect();
             // The exception list first; the plain hash too, where the id may have lived before it collided.
             let exceptions = self.exceptions.load();
@@ -120,13 +123,15 @@ impl Apl for Store {
                     true
                 },
             );
+            drop(reading);
+            self.make_room();
         }
         self.still_readable(at)
     }
 
     fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
         self.versions.check(at.version)?;
-        for piece in ids.chunks(PIECE) {
+        for piece in ids.chunks(self.piece()) {
             // Where each could be: its entries in the index of chosen ids, and what a generated id says of itself.
             let mut found: Vec<EdgeIdEntry> = Vec::new();
             let mut candidates: Vec<(usize, Gui, Sid, bool)> = Vec::new();
@@ -157,13 +162,18 @@ impl Apl for Store {
                     *answer = reading.of(source).find_edge_with_id(source, sid, id, at.version);
                 }
             }
+            drop(reading);
+            self.make_room();
         }
         self.still_readable(at)
     }
 
     fn place(&self, at: At, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<(), Error> {
+        if let Some(answered) = self.place_by_page(at, ids, out) {
+            return answered;
+        }
         self.versions.check(at.version)?;
-        for piece in ids.chunks(PIECE) {
+        for piece in ids.chunks(self.piece()) {
             let plain: Vec<Gui> = piece.iter().map(|(id, _)| self.config.hasher.gui(id)).collect();
             // Almost all ids are where their plain hash says, or would be.
             let known: Vec<bool> = {
@@ -189,6 +199,7 @@ impl Apl for Store {
                 },
             );
             drop(reading);
+            self.make_room();
             for (answer, (id, least)) in out[first..].iter_mut().zip(piece) {
                 if answer.1 == u64::MAX {
                     *answer = self.place_salted(at, id, *least)?;
@@ -205,9 +216,12 @@ impl Apl for Store {
         frontier: &[Gui],
         out: &mut VertexRows,
     ) -> Result<(), Error> {
+        if let Some(answered) = self.vertices_by_page(at, read, frontier, out) {
+            return answered;
+        }
         self.versions.check(at.version)?;
         let want = properties::Want { id: read.ids, properties: &read.properties };
-        for piece in frontier.chunks(PIECE) {
+        for piece in frontier.chunks(self.piece()) {
             let reading = self.reading();
             let guard = &reading.epoch;
             let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);
@@ -235,14 +249,19 @@ impl Apl for Store {
                     true
                 },
             );
+            drop(reading);
+            self.make_room();
         }
         self.still_readable(at)
     }
 
     fn edges(&self, at: At, read: &EdgeRead, frontier: &[Edge], out: &mut EdgeRows) -> Result<(), Error> {
+        if let Some(answered) = self.edges_by_page(at, read, frontier, out) {
+            return answered;
+        }
         self.versions.check(at.version)?;
         let want = properties::Want { id: read.ids, properties: &read.properties };
-        for piece in frontier.chunks(PIECE) {
+        for piece in frontier.chunks(self.piece()) {
             let reading = self.reading();
             for group in piece.chunks(GROUP) {
                 if group.len() > 1 {
@@ -273,6 +292,8 @@ impl Apl for Store {
                     }
                 }
             }
+            drop(reading);
+            self.make_room();
         }
         self.still_readable(at)
     }

@@ -5,6 +5,7 @@
 
 use super::Store;
 use super::index::LookedUp;
+use super::locked::PIECE_OF_FILE;
 use crate::partition::ScanWant;
 use crate::properties::{Found, Listed, PageTable, Project, ROWS, Scan};
 use crossbeam_epoch::{Guard, pin};
@@ -75,7 +76,7 @@ impl Store {
         found: &mut impl Found,
     ) -> Result<Option<ScanCursor>, Error> {
         self.versions.check(at.version)?;
-        let next = self.some_pages(scan, from, last, |pages, Piece { table, page, row, guard }| {
+        let next = self.some_pages(scan, &[], from, last, |pages, Piece { table, page, row, guard }| {
             pages.page(table, page, row, at.version, guard, found)
         });
         self.still_readable(at)?;
@@ -123,17 +124,18 @@ impl Store {
         self.versions.check(at.version)?;
         let mut project = Project::new(keys);
         let last = self.partitions.len();
-        let next = self.some_pages(scan, from, last, |pages, Piece { table, page, row, guard }| {
+        let next = self.some_pages(scan, keys, from, last, |pages, Piece { table, page, row, guard }| {
             project.page(pages, table, page, row, at.version, guard, limit, out)
         });
         self.still_readable(at)?;
         Ok(next)
     }
 
-    /// Calls `take` with page after page, until it says where in a page it stopped, or enough were looked at.
+    /// Calls `take` with page after page, of which it reads values of some keys, until it says where in a page it stopped, or enough were looked at.
     fn some_pages(
         &self,
         scan: &VertexScan,
+        keys: &[Token],
         from: ScanCursor,
         last: usize,
         mut take: impl FnMut(&mut Scan<'_>, Piece<'_>) -> Option<usize>,
@@ -148,7 +150,7 @@ impl Store {
             ((from.position / ROWS as u64) as u32, (from.position % ROWS as u64) as usize);
         for number in usize::from(from.partition)..last {
             // Sets have other numbers in each partition.
-            let mut pages = Scan::new(&scan.labels, &without, &scan.predicates);
+            let mut pages = Scan::new(&scan.labels, &without, &scan.predicates).reads(keys);
             loop {
                 let guard = pin();
                 let table = self.partitions[number].rows();
@@ -210,9 +212,11 @@ impl Store {
             loop {
                 let guard = &pin();
                 let end = slot.saturating_add(PIECE_SLOTS).min(partition.end());
-                let mut left = PIECE_EDGES;
+                let most = PIECE_EDGES.min(if self.room.spilled() > 0 { PIECE_OF_FILE } else { usize::MAX });
+                let mut left = most;
                 (slot, after) = partition.scan_out_edges((slot, after), end, &want, &mut left, guard, out);
-                visited += PIECE_EDGES - left;
+                self.make_room();
+                visited += most - left;
                 if slot >= partition.end() && out.len() < limit {
                     break;
                 }

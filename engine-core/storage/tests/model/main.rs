@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::Apl;
-use tidegraph_platform::{ManualClock, Objects};
+use tidegraph_platform::{FaultyDisk, ManualClock, Objects};
 use tidegraph_storage::checkpoint::{prune, restore_newest};
-use tidegraph_storage::{CheckpointMeta, Pin, Store, StoreConfig};
+use tidegraph_storage::{CheckpointMeta, MemoryBudget, Pin, Store, StoreConfig};
 use tidegraph_types::order::equals;
 use tidegraph_types::{
     Cardinality, Edge, Epoch, Gui, GuiHasher, IndexDefinition, Mutation, PartitionCount, PropertyWrite, Sid,
@@ -43,7 +43,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, spilling: bool) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let clock = Arc::new(ManualClock::default());
         let config = StoreConfig {
@@ -51,6 +51,7 @@ impl Run {
             hasher: GuiHasher::with_bits(random.random_range(2..7)),
             window: Duration::from_secs(random.random_range(0..20)),
             clock: clock.clone(),
+            memory: spilling.then(|| little_memory(seed)),
         };
         Self {
             store: Store::new(config),
@@ -338,8 +339,14 @@ impl Manifest {
     }
 }
 
+/// A budget that has no room for properties at all, or for some of them.
+fn little_memory(seed: u64) -> MemoryBudget {
+    let bytes = if seed.is_multiple_of(2) { 1 } else { 40_000 };
+    MemoryBudget { bytes, disk: Arc::new(FaultyDisk::new(seed)), dir: "spilled".into(), process_bytes: None }
+}
+
 /// Runs one seed; answers the highest degree that came up.
-fn run(seed: u64) -> usize {
+fn run(seed: u64, spilling: bool) -> usize {
     struct Tell(u64);
     impl Drop for Tell {
         fn drop(&mut self) {
@@ -349,7 +356,7 @@ fn run(seed: u64) -> usize {
         }
     }
     let _tell = Tell(seed);
-    let mut run = Run::new(seed);
+    let mut run = Run::new(seed, spilling);
     let mut highest = 0;
     for step in 0..60 {
         run.transaction();
@@ -379,6 +386,11 @@ fn run(seed: u64) -> usize {
     while run.store.reclaim(1000) > 0 {}
     assert_eq!(run.store.oldest(), run.version);
     run.check_some();
+    if spilling {
+        let used = run.store.memory_use();
+        assert!(used.spilled > 0, "nothing was moved out: {used:?}");
+        run.store.check_room().map_or_else(|e| assert!(e.to_string().contains("budget"), "{e}"), |()| ());
+    }
     assert!(run.store.memory().versions < 100_000, "{:?}", run.store.memory());
     for index in run.store.indexes().iter().filter(|index| index.complete) {
         let IndexDefinition { label, key, .. } = index.definition;
@@ -396,14 +408,23 @@ fn run(seed: u64) -> usize {
     highest
 }
 
-#[test]
-fn the_store_agrees_with_the_model() {
+fn run_all(spilling: bool) {
     if let Ok(seed) = std::env::var("TIDEGRAPH_SEED") {
-        run(seed.parse().unwrap());
+        run(seed.parse().unwrap(), spilling);
         return;
     }
     let runs = std::env::var("TIDEGRAPH_MODEL_RUNS").map_or(25, |runs| runs.parse().unwrap());
-    let hubs = (0..runs).filter(|seed| run(*seed) > 80).count() as u64;
+    let hubs = (0..runs).filter(|seed| run(*seed, spilling) > 80).count() as u64;
     // Or the test has stopped testing them.
     assert!(hubs * 3 > runs, "only {hubs} of {runs} runs had hubs");
+}
+
+#[test]
+fn the_store_agrees_with_the_model() {
+    run_all(false);
+}
+
+#[test]
+fn the_store_agrees_with_the_model_when_properties_do_not_fit() {
+    run_all(true);
 }

@@ -5,6 +5,7 @@ mod generate;
 mod load;
 mod query;
 mod serve;
+mod size;
 mod status;
 
 pub use generate::{write_identity, write_social};

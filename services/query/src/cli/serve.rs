@@ -1,5 +1,6 @@
 //! `tidegraph serve`: opens the database, listens, watches the drop folder, ends well on SIGTERM.
 
+use super::size::MemorySize;
 use crate::http::{Limits, Service};
 use anyhow::Context;
 use clap::Args;
@@ -29,6 +30,13 @@ pub struct Serve {
     /// Folder to watch: files put below <DIR>/<load>/ are loaded when <DIR>/<load>/_SUCCESS appears.
     #[arg(long)]
     drop: Option<PathBuf>,
+    /// Most memory of the graph: bytes, with a unit (`12GiB`, `500MB`), or a part of the machine's or container's (`75%`).
+    /// Properties that do not fit are kept on disk. Without it the graph takes what it needs.
+    #[arg(long, env = "TIDEGRAPH_MEMORY_BUDGET")]
+    memory_budget: Option<MemorySize>,
+    /// Local directory for properties that do not fit into memory: fast, best on NVMe. Without it: within --data.
+    #[arg(long)]
+    spill_dir: Option<PathBuf>,
     /// Partitions of a new graph, a power of two.
     #[arg(long, default_value_t = Options::default().partitions)]
     partitions: u16,
@@ -79,6 +87,8 @@ impl Serve {
         );
         let options = Options {
             data_dir: self.data.clone(),
+            memory_budget_bytes: self.memory_budget.map(MemorySize::bytes).transpose()?,
+            spill_dir: self.spill_dir.clone(),
             partitions: self.partitions,
             query_timeout_ms: self.query_timeout_ms,
             query_memory_bytes: self.query_memory_bytes,

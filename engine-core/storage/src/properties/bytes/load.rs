@@ -50,6 +50,24 @@ impl<'b> Reader<'b> {
     }
 }
 
+/// Which texts of a page are wanted.
+#[derive(Clone, Copy)]
+pub(crate) enum Texts<'k> {
+    /// All of them, ids too.
+    All,
+    /// Those of these keys.
+    Of(&'k [Token]),
+}
+
+impl Texts<'_> {
+    fn has(self, key: Token) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(keys) => keys.contains(&key),
+        }
+    }
+}
+
 /// A page with its rows, not yet in any table.
 pub(crate) struct Loaded {
     page: Page<'static>,
@@ -67,13 +85,22 @@ impl Drop for Loaded {
 
 impl Loaded {
     /// The page of some bytes, of a set of its own with that number.
-    #[cfg_attr(not(test), expect(dead_code, reason = "eviction will read pages"))]
+    #[cfg_attr(not(test), allow(dead_code, reason = "for tests of the bytes alone"))]
     pub fn from_bytes(number: u32, bytes: &[u8]) -> Result<Self, Error> {
         Self::of_set(bytes, |shape| Arc::new(Set::new(number, shape)))
     }
 
     /// The page of some bytes, of the set that `intern` names for its shape.
     pub fn of_set(bytes: &[u8], intern: impl FnOnce(&Shape) -> Arc<Set>) -> Result<Self, Error> {
+        Self::some_of_set(bytes, Texts::All, intern)
+    }
+
+    /// As [`Self::of_set`], but texts that are not wanted are left out: the page is for one look.
+    pub fn some_of_set(
+        bytes: &[u8],
+        wanted: Texts<'_>,
+        intern: impl FnOnce(&Shape) -> Arc<Set>,
+    ) -> Result<Self, Error> {
         let mut reader = Reader { bytes, at: 0 };
         let (shape, rows) = get_shape(&mut reader)?;
         // Before anything is allocated: each row takes at least this many bytes.
@@ -92,11 +119,16 @@ impl Loaded {
         }
         let loaded = Self { page: Page::allocate(&intern(&shape), capacity) };
         loaded.page.header().used.store(rows as u32, Ordering::Relaxed);
-        fill(&mut reader, loaded.page, rows)?;
+        fill(&mut reader, loaded.page, rows, wanted)?;
         match bytes.len() - reader.at {
             0 => Ok(loaded),
             more => Err(Error::Wrong { at: reader.at, found: more as u64, what: "end of a page" }),
         }
+    }
+
+    /// The page, as long as this is there.
+    pub fn page(&self) -> Page<'_> {
+        self.page
     }
 
     /// The page, for a table, which gives it back.
@@ -149,7 +181,7 @@ fn get_shape(reader: &mut Reader<'_>) -> Result<(Shape, usize), Error> {
     Ok((Shape { kind, labels, columns: shapes, irregular }, rows as usize))
 }
 
-fn fill(reader: &mut Reader<'_>, page: Page<'_>, rows: usize) -> Result<(), Error> {
+fn fill(reader: &mut Reader<'_>, page: Page<'_>, rows: usize, wanted: Texts<'_>) -> Result<(), Error> {
     let start = reader.at;
     let bits = reader.take(rows.div_ceil(64) * 8, "the bits of rows")?.as_chunks::<8>().0;
     let bits: SmallVec<[u64; 16]> = bits.iter().map(|word| u64::from_le_bytes(*word)).collect();
@@ -168,13 +200,20 @@ fn fill(reader: &mut Reader<'_>, page: Page<'_>, rows: usize) -> Result<(), Erro
         }
     }
     if let Some(ids) = page.ids() {
-        get_texts(reader, ids, rows, present)?;
+        match wanted {
+            Texts::All => get_texts(reader, ids, rows, present)?,
+            Texts::Of(_) => skip_texts(reader, rows)?,
+        }
     }
     for (at, column) in columns() {
         if let Cells::Pairs(cells) = page.column(at)
             && column.shape.column == ColumnType::String
         {
-            get_texts(reader, cells, rows, present)?;
+            if wanted.has(column.shape.key) {
+                get_texts(reader, cells, rows, present)?;
+            } else {
+                skip_texts(reader, rows)?;
+            }
         }
     }
     if let Some(overflows) = page.overflows() {
@@ -184,6 +223,11 @@ fn fill(reader: &mut Reader<'_>, page: Page<'_>, rows: usize) -> Result<(), Erro
         to.store(*word, Ordering::Relaxed);
     }
     Ok(())
+}
+
+fn skip_texts(reader: &mut Reader<'_>, rows: usize) -> Result<(), Error> {
+    let (_, sum) = reader.lengths(rows, "the lengths of texts")?;
+    reader.take(sum, "texts").map(|_| ())
 }
 
 /// Cells as they stand.

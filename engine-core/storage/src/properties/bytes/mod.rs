@@ -23,11 +23,12 @@
 
 mod load;
 
-pub(crate) use load::Loaded;
+pub(crate) use load::{Loaded, Texts};
 
 use super::column::{ColumnType, Words, with_text};
 use super::overflow::{Entry, Overflow};
-use super::page::{Cells, Page, PageTable, load_pair};
+use super::page::{Cells, Page, load_pair};
+use super::page_table::PageTable;
 use super::sets::{Kind, Set};
 use super::undo::{Heads, Seen, overflow_at, walk};
 use crossbeam_epoch::Guard;
@@ -77,10 +78,9 @@ pub(crate) struct Scratch {
 }
 
 impl PageTable {
-    /// The bytes of a page that all versions see alike; one with undo records is refused.
-    #[cfg_attr(not(test), expect(dead_code, reason = "eviction will write pages"))]
+    /// The bytes of a page in memory that all versions see alike; one with undo records is refused.
     pub fn to_bytes(&self, number: u32, guard: &Guard) -> Result<Vec<u8>, Error> {
-        let page = self.get(number, guard).ok_or(Error::Missing { number })?;
+        let page = self.hot(number, guard).ok_or(Error::Missing { number })?;
         let (mut scratch, mut out) = (Scratch::default(), Vec::new());
         let copied = copy(page, &mut scratch, &mut out);
         // Last: what was written meanwhile shows here.
@@ -93,7 +93,7 @@ impl PageTable {
     }
 
     /// Appends the bytes of a page as a version sees it, and answers how many rows that are. If there are none, nothing
-    /// is appended. The version must be pinned.
+    /// is appended. The version must be pinned. A page that cannot be read is like one without rows, and leaves a note.
     pub fn append_bytes_at(
         &self,
         number: u32,
@@ -102,13 +102,17 @@ impl PageTable {
         scratch: &mut Scratch,
         out: &mut Vec<u8>,
     ) -> Result<usize, Error> {
-        let Some(page) = self.get(number, guard) else { return Ok(0) };
+        let Some(peek) = self.peek(number, Texts::All, guard) else { return Ok(0) };
+        let page = peek.page();
         let start = out.len();
         let copied = copy(page, scratch, out);
         // What was loaded too new comes with the undo record that takes it back.
         fence(Ordering::Acquire);
         if let Some(heads) = page.undo() {
             rewind(&copied, heads, at, scratch, out);
+        }
+        if self.begin(number) > at {
+            scratch.present.fill(0);
         }
         let rows = scratch.present.iter().map(|word| word.count_ones() as usize).sum();
         let written = if rows > 0 { finish(&copied, scratch, out) } else { Ok(()) };

@@ -3,6 +3,7 @@
 
 mod model;
 mod readers;
+mod spill;
 
 use super::*;
 use crossbeam_epoch::{Guard, pin};
@@ -47,6 +48,14 @@ impl Rows {
         self.touched.push((Version(version), place));
     }
 
+    /// Moves all pages out that may go.
+    fn evict(&mut self) -> spill::Evicted {
+        let guard = pin();
+        let evicted = self.keeper.evict(Self::desk(&self.table, &guard), u64::MAX);
+        self.table.room().tidy();
+        evicted
+    }
+
     fn change(
         &mut self,
         version: u64,
@@ -55,6 +64,7 @@ impl Rows {
     ) {
         let guard = pin();
         let place = self.places[&owner];
+        assert!(self.table.bring_to_write(place.page(), &guard).is_some());
         let changed = change(&mut self.keeper, Self::desk(&self.table, &guard), place);
         if changed != Changed::No {
             self.touched.push((Version(version), place));
@@ -74,6 +84,7 @@ impl Rows {
     fn remove(&mut self, version: u64, owner: u64) {
         let guard = pin();
         let place = self.places[&owner];
+        assert!(self.table.bring_to_write(place.page(), &guard).is_some());
         self.keeper.remove(Self::desk(&self.table, &guard), Version(version), place);
         self.touched.push((Version(version), place));
     }

@@ -135,9 +135,10 @@ fn check(rows: &Rows, versions: &BTreeMap<u64, Model>, random: &mut StdRng) {
 
 const OWNERS: u64 = if cfg!(miri) { 8 } else { 60 };
 
-fn run(seed: u64, steps: u64) {
+fn run(seed: u64, steps: u64, spilling: bool) {
     let mut random = StdRng::seed_from_u64(seed);
-    let mut rows = Rows::default();
+    let mut rows = if spilling { spill::rows().0 } else { Rows::default() };
+    let mut evicted = 0;
     let mut newest = Model::default();
     let mut versions: BTreeMap<u64, Model> = std::iter::once((0, Model::default())).collect();
     for version in 1..=steps {
@@ -196,8 +197,12 @@ fn run(seed: u64, steps: u64) {
             versions.retain(|version, _| *version >= oldest);
             rows.settle(oldest);
         }
+        if spilling {
+            evicted += rows.evict().bytes;
+        }
         check(&rows, &versions, &mut random);
     }
+    assert_eq!(evicted > 0, spilling, "seed {seed}");
     versions.retain(|version, _| *version == steps);
     rows.settle(steps);
     check(&rows, &versions, &mut random);
@@ -237,6 +242,14 @@ fn run(seed: u64, steps: u64) {
 fn rows_agree_with_the_model_at_every_version() {
     let (seeds, steps) = if cfg!(miri) { (2, 40) } else { (30, 300) };
     for seed in 0..seeds {
-        run(seed, steps);
+        run(seed, steps, false);
+    }
+}
+
+#[test]
+fn rows_agree_with_the_model_when_pages_come_and_go() {
+    let (seeds, steps) = if cfg!(miri) { (2, 40) } else { (30, 300) };
+    for seed in 0..seeds {
+        run(seed, steps, true);
     }
 }

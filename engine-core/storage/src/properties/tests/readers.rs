@@ -6,11 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// The writer moves amounts between vertices, and a text and a number that say the same; readers at published versions
 /// must see sums and pairs that agree, whatever row they are in.
-#[test]
-fn readers_never_see_half_a_version() {
+fn readers_beside_the_writer(table: PageTable, rounds: u64, evicting: bool) {
     const OWNERS: u64 = 8;
-    let rounds: u64 = if cfg!(miri) { 60 } else { 40_000 };
-    let table = PageTable::default();
     let places: Vec<AtomicU64> = (0..OWNERS).map(|_| AtomicU64::new(0)).collect();
     let (published, oldest, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     // Readers announce what they read, so that the writer does not settle it away.
@@ -85,6 +82,7 @@ fn readers_never_see_half_a_version() {
         let mut random = StdRng::seed_from_u64(5);
         let mut amounts = [100_i64; OWNERS as usize];
         let mut touched: Vec<(u64, Place)> = Vec::new();
+        let mut evicted = 0;
         for version in 1..=rounds {
             let guard = pin();
             let desk = Desk { table: &table, guard: &guard };
@@ -100,6 +98,7 @@ fn readers_never_see_half_a_version() {
                 (from, 4, extra),
             ] {
                 let place = Place(places[owner as usize].load(Ordering::Relaxed) as u32);
+                assert!(table.bring_to_write(place.page(), &guard).is_some());
                 let (at, single) = (Version(version), Cardinality::Single);
                 match keeper.write(desk, at, place, Token(key), single, &value) {
                     Changed::No => {}
@@ -111,10 +110,17 @@ fn readers_never_see_half_a_version() {
                 }
             }
             published.store(version, Ordering::SeqCst);
-            if version % 7 == 0 {
-                let reading = |least: u64| {
-                    readers.iter().map(|reader| reader.load(Ordering::SeqCst)).fold(least, u64::min)
-                };
+            let reading =
+                |least: u64| readers.iter().map(|reader| reader.load(Ordering::SeqCst)).fold(least, u64::min);
+            let pause = evicting && version % 16 == 0;
+            if pause {
+                // Readers come to this version; then there is no other, and pages may go while they read on.
+                (0..100_000).find(|_| {
+                    std::thread::yield_now();
+                    reading(version) == version
+                });
+            }
+            if pause || version % 7 == 0 {
                 // Say so first, then look again who reads: whoever comes later sees it and goes on to a newer one.
                 let next = reading(version).max(oldest.load(Ordering::SeqCst));
                 oldest.store(next, Ordering::SeqCst);
@@ -126,8 +132,13 @@ fn readers_never_see_half_a_version() {
                     *at > next
                 });
             }
+            if pause {
+                evicted += keeper.evict(desk, u64::MAX).bytes;
+                table.room().tidy();
+            }
         }
         done.store(true, Ordering::Relaxed);
+        assert_eq!(evicted > 0, evicting);
     });
     let guard = pin();
     let oldest = published.load(Ordering::SeqCst);
@@ -135,4 +146,18 @@ fn readers_never_see_half_a_version() {
         keeper.settle_page(Desk { table: &table, guard: &guard }, page, Version(oldest), &mut Vec::new());
     }
     assert_eq!(keeper.bytes(Desk { table: &table, guard: &guard }).versions, 0);
+}
+
+fn rounds(rounds: u64) -> u64 {
+    if cfg!(miri) { 60 } else { rounds }
+}
+
+#[test]
+fn readers_never_see_half_a_version() {
+    readers_beside_the_writer(PageTable::default(), rounds(40_000), false);
+}
+
+#[test]
+fn readers_never_see_half_a_version_of_pages_that_come_and_go() {
+    readers_beside_the_writer(spill::rows().0.table, rounds(10_000), true);
 }

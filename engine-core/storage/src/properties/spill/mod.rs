@@ -1,0 +1,360 @@
+//! Larger than memory: pages that nobody looked at for a while are moved to a local file and come back when they are
+//! read.
+//!
+//! Roles: [`Room`] counts what the pages of a store take, says what they may take, and has the file with its free space
+//! (`extents`); `evict` is the writer that moves pages out; [`super::page_table::PageTable`] reads them back; `lost` tells a caller
+//! that a page could not be read.
+//!
+//! Flow. The entry of a page holds either its address or, with the lowest bit set, where the file has it. The writer of a
+//! partition goes round its pages like a clock: a page that was looked at since the last time gets a second chance, one
+//! with versions stays, any other is written (unless the file has it as it is) and leaves memory through the epoch. A
+//! reader that meets a page in the file reads it, builds it and puts it in its place by compare-and-swap; the loser of
+//! a race drops its own. A scan keeps what it reads to itself, so that it does not drive out what others use.
+//!
+//! The file is scratch: it has no name, nothing in it outlives the process. Images in it carry whose they are and a
+//! checksum.
+//!
+//! What must never happen: a place in the file written anew while a reader may be reading it (so it waits for the epoch);
+//! bytes that are not the page's becoming one; a page with versions in the file.
+
+pub(super) mod evict;
+mod extents;
+pub(crate) mod lost;
+
+use crate::arena::Limbo;
+use crate::store::MemoryBudget;
+use crossbeam_epoch::pin;
+use extents::Extents;
+use parking_lot::Mutex;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use tidegraph_platform::{DiskError, ScratchFile};
+
+/// The file is given out in blocks of so many bytes.
+const BLOCK: u64 = 4096;
+/// Before each image: whose it is (8), its length (8), checksum of both and the image (4), unused (4).
+const HEADER: usize = 24;
+/// Over what they may take by this part, pages of readers are not kept.
+const HARD: u64 = 16;
+
+/// Why a page could not be moved out or read back.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("the spill file cannot be made: {0}")]
+    File(std::sync::Arc<DiskError>),
+    #[error("page {number} in the spill file, bytes {offset} to {end}: {source}")]
+    Disk { number: u32, offset: u64, end: u64, source: std::sync::Arc<DiskError> },
+    #[error("spill file {file} is damaged at byte {offset}: {reason}")]
+    Damaged { file: String, offset: u64, reason: String },
+}
+
+impl From<Error> for tidegraph_apl::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::File(_) | Error::Disk { .. } => Self::Unavailable(error.to_string()),
+            Error::Damaged { .. } => Self::Corrupt(error.to_string()),
+        }
+    }
+}
+
+/// A place in the file. As a word its lowest bit is set, so that it is never an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Extent {
+    /// First block.
+    first: u64,
+    blocks: u64,
+}
+
+impl Extent {
+    const BLOCKS_BITS: u32 = 23;
+
+    pub fn to_word(self) -> u64 {
+        self.first << (Self::BLOCKS_BITS + 1) | self.blocks << 1 | 1
+    }
+
+    /// The place that a word says, if it is one.
+    #[inline]
+    pub fn of_word(word: u64) -> Option<Self> {
+        (word & 1 == 1).then_some(Self {
+            first: word >> (Self::BLOCKS_BITS + 1),
+            blocks: word >> 1 & ((1 << Self::BLOCKS_BITS) - 1),
+        })
+    }
+
+    fn offset(self) -> u64 {
+        self.first * BLOCK
+    }
+
+    fn bytes(self) -> u64 {
+        self.blocks * BLOCK
+    }
+}
+
+/// The file and what is free in it.
+struct Spilled {
+    file: Box<dyn ScratchFile>,
+    space: Mutex<Space>,
+}
+
+/// Only writers get here.
+#[derive(Default)]
+struct Space {
+    extents: Extents,
+    /// Places that readers of now may be reading.
+    limbo: Limbo<Extent>,
+}
+
+/// What all pages of a store take and may take. See the module.
+pub(crate) struct Room {
+    /// Bytes of pages in memory, with what their cells own. Signed: a page may be counted after it is gone again.
+    resident: AtomicI64,
+    /// Bytes that they may take.
+    allowed: AtomicU64,
+    /// A round that found too little to move out is not worth another one before pages take more than this.
+    patient_to: AtomicU64,
+    /// Bytes of the file in use.
+    spilled: AtomicU64,
+    /// Page tables so far.
+    tables: AtomicU32,
+    /// Where pages go; the file is made when the first one does.
+    budget: Option<MemoryBudget>,
+    spill: OnceLock<Spilled>,
+    /// Why a change could not be made: nothing may be written after that.
+    broken: OnceLock<Error>,
+    /// Why the last page could not be moved out.
+    stuck: Mutex<Option<Error>>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self {
+            resident: AtomicI64::new(0),
+            allowed: AtomicU64::new(u64::MAX),
+            patient_to: AtomicU64::new(0),
+            spilled: AtomicU64::new(0),
+            tables: AtomicU32::new(0),
+            budget: None,
+            spill: OnceLock::new(),
+            broken: OnceLock::new(),
+            stuck: Mutex::new(None),
+        }
+    }
+}
+
+impl Room {
+    /// Room with a budget, if there is one.
+    pub fn new(budget: Option<MemoryBudget>) -> Self {
+        let allowed = AtomicU64::new(budget.as_ref().map_or(u64::MAX, |budget| budget.bytes));
+        Self { budget, allowed, ..Self::default() }
+    }
+
+    /// What the store may take, if that is bounded.
+    #[inline]
+    pub fn budget(&self) -> Option<u64> {
+        self.budget.as_ref().map(|budget| budget.bytes)
+    }
+
+    /// Whether there is a budget.
+    #[inline]
+    pub fn is_bounded(&self) -> bool {
+        self.budget.is_some()
+    }
+
+    /// Bytes that pages may take.
+    pub fn allowed(&self) -> u64 {
+        self.allowed.load(Ordering::Relaxed)
+    }
+
+    /// The file, made if it is not there. Only writers ask.
+    fn file(&self, budget: &MemoryBudget) -> Result<&Spilled, DiskError> {
+        /// Stores of one directory have files of their own, on systems too where files keep their names.
+        static FILES: AtomicU64 = AtomicU64::new(0);
+        if let Some(spill) = self.spill.get() {
+            return Ok(spill);
+        }
+        let name = format!("spill-{}", FILES.fetch_add(1, Ordering::Relaxed));
+        budget.disk.create_dir_all(&budget.dir)?;
+        let file = budget.disk.open_scratch(&budget.dir.join(name))?;
+        Ok(self.spill.get_or_init(|| Spilled { file, space: Mutex::default() }))
+    }
+
+    /// A number for a page table: the images of its pages carry it.
+    pub fn number_table(&self) -> u32 {
+        self.tables.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts bytes of pages that came (or went, below zero).
+    #[inline]
+    pub fn count(&self, bytes: i64) {
+        self.resident.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of pages in memory.
+    pub fn resident(&self) -> u64 {
+        self.resident.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// Bytes of the file in use.
+    pub fn spilled(&self) -> u64 {
+        self.spilled.load(Ordering::Relaxed)
+    }
+
+    /// Sets what pages may take.
+    pub fn allow(&self, bytes: u64) {
+        self.allowed.store(bytes, Ordering::Relaxed);
+    }
+
+    /// How many bytes pages take too many.
+    #[inline]
+    pub fn excess(&self) -> u64 {
+        self.resident().saturating_sub(self.allowed.load(Ordering::Relaxed))
+    }
+
+    /// Whether pages take too much, and looking for some to move out is worth it.
+    #[inline]
+    pub fn is_short(&self) -> bool {
+        self.resident() > self.allowed().max(self.patient_to.load(Ordering::Relaxed))
+    }
+
+    /// Notes how a round ended: whether it found enough, and the bytes after which another one may find more.
+    pub fn found(&self, enough: bool, more: u64) {
+        let patient_to = if enough { 0 } else { self.resident() + more };
+        self.patient_to.store(patient_to, Ordering::Relaxed);
+    }
+
+    /// Whether what a reader reads can be kept.
+    pub fn keeps(&self) -> bool {
+        let allowed = self.allowed.load(Ordering::Relaxed);
+        self.resident() <= allowed.saturating_add(allowed / HARD)
+    }
+
+    /// A change could not be made. Nothing that is written after this may become visible.
+    pub fn fail(&self, error: Error) {
+        tracing::error!(%error, "a change cannot be applied");
+        let _ = self.broken.set(error);
+    }
+
+    /// Why nothing may be written any more.
+    pub fn broken(&self) -> Option<&Error> {
+        self.broken.get()
+    }
+
+    /// Why pages could not be moved out the last time.
+    pub fn stuck(&self) -> Option<Error> {
+        self.stuck.lock().clone()
+    }
+
+    fn write(&self, owner: u64, image: &[u8]) -> Result<Option<Extent>, Error> {
+        let Some(budget) = &self.budget else { return Ok(None) };
+        let spill = self.file(budget).map_err(|source| Error::File(source.into()))?;
+        let mut frame = Vec::with_capacity((HEADER + image.len()).next_multiple_of(BLOCK as usize));
+        frame.extend(owner.to_le_bytes());
+        frame.extend((image.len() as u64).to_le_bytes());
+        frame.extend(checksum(owner, image).to_le_bytes());
+        frame.resize(HEADER, 0);
+        frame.extend_from_slice(image);
+        frame.resize(frame.len().next_multiple_of(BLOCK as usize), 0);
+        let blocks = frame.len() as u64 / BLOCK;
+        if blocks >> Extent::BLOCKS_BITS != 0 {
+            return Ok(None);
+        }
+        let extent = Extent { first: spill.space.lock().take(blocks), blocks };
+        let written = spill.file.write_at(&frame, extent.offset());
+        if let Err(source) = written {
+            spill.space.lock().extents.give_back(extent.first, extent.blocks);
+            return Err(disk_error(owner, extent, source));
+        }
+        self.spilled.fetch_add(extent.bytes(), Ordering::Relaxed);
+        Ok(Some(extent))
+    }
+
+    /// The image of a page. The caller's guard was pinned when the table said that it is there.
+    pub fn read(&self, owner: u64, extent: Extent) -> Result<Vec<u8>, Error> {
+        let Some(spill) = self.spill.get() else {
+            return Err(self.damaged(extent, "there is no such file".to_owned()));
+        };
+        let mut frame = vec![0; extent.bytes() as usize];
+        spill
+            .file
+            .read_at(&mut frame, extent.offset())
+            .map_err(|source| disk_error(owner, extent, source))?;
+        let word =
+            |at: usize| frame[at..at + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let (found, length, sum) = (word(0), word(8), word(16) as u32);
+        if found != owner {
+            return Err(self.damaged(extent, format!("it has {found:#x} where {owner:#x} should stand")));
+        }
+        if length > (frame.len() - HEADER) as u64 {
+            return Err(self.damaged(extent, format!("an image of {length} bytes does not fit")));
+        }
+        frame.truncate(HEADER + length as usize);
+        frame.drain(..HEADER);
+        let computed = checksum(owner, &frame);
+        if computed != sum {
+            let reason = format!("the checksum of {length} bytes is {computed:08x} instead of {sum:08x}");
+            return Err(self.damaged(extent, reason));
+        }
+        Ok(frame)
+    }
+
+    /// Says that an image will be read soon.
+    pub fn read_ahead(&self, extent: Extent) {
+        if let Some(spill) = self.spill.get() {
+            spill.file.read_ahead(extent.offset(), extent.bytes());
+        }
+    }
+
+    /// Gives a place back that no entry names any more. Readers may still be at it.
+    pub fn retire(&self, extent: Extent) {
+        if let Some(spill) = self.spill.get() {
+            self.spilled.fetch_sub(extent.bytes(), Ordering::Relaxed);
+            spill.space.lock().limbo.push(extent, &pin());
+        }
+    }
+
+    /// Lets places that were given back wait for the readers of now, and gives back the end of the file.
+    pub fn tidy(&self) {
+        let Some(spill) = self.spill.get() else { return };
+        let mut space = spill.space.lock();
+        let guard = pin();
+        space.limbo.seal(&guard);
+        space.collect();
+        if let Some(blocks) = space.extents.cut()
+            && let Err(error) = spill.file.truncate(blocks * BLOCK)
+        {
+            tracing::warn!(%error, "the spill file could not be cut");
+        }
+        drop(space);
+        guard.flush();
+    }
+
+    /// The error of bytes that are not what was written.
+    pub fn damaged(&self, extent: Extent, reason: String) -> Error {
+        let file = self.spill.get().map_or_else(String::new, |spill| spill.file.path().display().to_string());
+        Error::Damaged { file, offset: extent.offset(), reason }
+    }
+}
+
+impl Space {
+    fn collect(&mut self) {
+        while let Some(free) = self.limbo.pop() {
+            free.into_iter().for_each(|extent| self.extents.give_back(extent.first, extent.blocks));
+        }
+    }
+
+    fn take(&mut self, blocks: u64) -> u64 {
+        self.collect();
+        self.extents.take(blocks)
+    }
+}
+
+fn checksum(owner: u64, image: &[u8]) -> u32 {
+    let sum = crc32c::crc32c(&owner.to_le_bytes());
+    let sum = crc32c::crc32c_append(sum, &(image.len() as u64).to_le_bytes());
+    crc32c::crc32c_append(sum, image)
+}
+
+fn disk_error(owner: u64, extent: Extent, source: DiskError) -> Error {
+    let (offset, end) = (extent.offset(), extent.offset() + extent.bytes());
+    Error::Disk { number: owner as u32, offset, end, source: source.into() }
+}

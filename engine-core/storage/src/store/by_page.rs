@@ -1,0 +1,163 @@
+//! Large frontiers over pages that are in the spill file: each page is read once.
+//!
+//! Rows of a frontier come in any order, and the pages that they stand in may be more than there is room for. So the
+//! frontier is put in order of pages, answered like that, and the answers are put back in the order that was asked for.
+//! A frontier whose pages are all in memory pays one look at where its rows are, and nothing while nothing was ever
+//! moved out.
+
+use super::Store;
+use crossbeam_epoch::pin;
+use tidegraph_apl::{Apl, At, EdgeRead, EdgeRows, Error, VertexRead, VertexRows};
+use tidegraph_types::{Edge, Gui, Str};
+
+/// Frontiers of fewer rows are read as they come.
+const WORTH_SORTING: usize = 32;
+
+/// Rows of a frontier in order of pages, and back.
+struct Order {
+    /// Rows by place in the order.
+    rows: Vec<u32>,
+}
+
+impl Order {
+    fn apply<T: Clone>(&self, items: &[T]) -> Vec<T> {
+        self.rows.iter().map(|&row| items[row as usize].clone()).collect()
+    }
+
+    /// For each row, its place in the order.
+    fn places(&self) -> Vec<u32> {
+        let mut places = vec![0; self.rows.len()];
+        for (place, &row) in (0..).zip(&self.rows) {
+            places[row as usize] = place;
+        }
+        places
+    }
+
+    /// Appends answers, which came in this order, in that of the rows.
+    fn restore<T: Clone>(&self, answers: &[T], out: &mut Vec<T>) {
+        out.extend(self.places().into_iter().map(|place| answers[place as usize].clone()));
+    }
+}
+
+/// Takes items that come in groups out in another order of the groups.
+fn restore_groups<T: Clone>(
+    places: &[u32],
+    (ends, items): (&[u32], &[T]),
+    (out_ends, out): (&mut Vec<u32>, &mut Vec<T>),
+) {
+    if ends.is_empty() {
+        return;
+    }
+    for &place in places {
+        let start = place.checked_sub(1).map_or(0, |before| ends[before as usize]);
+        out.extend_from_slice(&items[start as usize..ends[place as usize] as usize]);
+        out_ends.push(out.len() as u32);
+    }
+}
+
+impl Store {
+    /// The order of pages for rows of which `page` says where they are; `None` when there is nothing to gain.
+    fn order(&self, rows: usize, page: impl Fn(usize) -> Option<(u64, bool)>) -> Option<Order> {
+        if rows < WORTH_SORTING || self.room.spilled() == 0 {
+            return None;
+        }
+        let mut any_cold = false;
+        let mut keys: Vec<(u64, u32)> = (0..rows)
+            .map(|row| {
+                let (page, cold) = page(row).unwrap_or_default();
+                any_cold |= cold;
+                (page, row as u32)
+            })
+            .collect();
+        // What is in order already is answered as it stands: so are frontiers that were put in order here.
+        if !any_cold || keys.is_sorted() {
+            return None;
+        }
+        keys.sort_unstable();
+        Some(Order { rows: keys.into_iter().map(|(_, row)| row).collect() })
+    }
+
+    fn page_of_vertex(&self, gui: Gui) -> Option<(u64, bool)> {
+        let partition = &self.partitions[self.number(gui)];
+        let place = partition.node(partition.slot(gui, &pin())?).row.get()?;
+        Some(partition.rows().whereabouts(place.page()))
+    }
+
+    fn page_of_edge(&self, edge: &Edge) -> Option<(u64, bool)> {
+        let partition = &self.partitions[self.number(edge.source)];
+        let place = partition.probable_edge_place(edge.sid, &pin())?;
+        Some(partition.rows().whereabouts(place.page()))
+    }
+
+    /// Answers a large frontier of ids, page by page; `None` if it is to be answered as it stands.
+    pub(super) fn resolve_by_page(
+        &self,
+        at: At,
+        ids: &[Str],
+        out: &mut Vec<Option<Gui>>,
+    ) -> Option<Result<(), Error>> {
+        let order = self.order(ids.len(), |row| self.page_of_vertex(self.config.hasher.gui(&ids[row])))?;
+        let mut answers = Vec::with_capacity(ids.len());
+        let answered = self.resolve_vertices(at, &order.apply(ids), &mut answers);
+        Some(answered.map(|()| order.restore(&answers, out)))
+    }
+
+    /// As [`Self::resolve_by_page`], for where new ids would go.
+    pub(super) fn place_by_page(
+        &self,
+        at: At,
+        ids: &[(Str, u64)],
+        out: &mut Vec<(Gui, u64)>,
+    ) -> Option<Result<(), Error>> {
+        let order = self.order(ids.len(), |row| self.page_of_vertex(self.config.hasher.gui(&ids[row].0)))?;
+        let mut answers = Vec::with_capacity(ids.len());
+        let answered = self.place(at, &order.apply(ids), &mut answers);
+        Some(answered.map(|()| order.restore(&answers, out)))
+    }
+
+    /// As [`Self::resolve_by_page`], for what vertices hold.
+    pub(super) fn vertices_by_page(
+        &self,
+        at: At,
+        read: &VertexRead,
+        frontier: &[Gui],
+        out: &mut VertexRows,
+    ) -> Option<Result<(), Error>> {
+        let order = self.order(frontier.len(), |row| self.page_of_vertex(frontier[row]))?;
+        let mut rows = VertexRows::default();
+        let answered = self.vertices(at, read, &order.apply(frontier), &mut rows);
+        Some(answered.map(|()| {
+            let places = order.places();
+            order.restore(&rows.present, &mut out.present);
+            if read.ids {
+                order.restore(&rows.ids, &mut out.ids);
+            }
+            restore_groups(&places, (&rows.label_ends, &rows.labels), (&mut out.label_ends, &mut out.labels));
+            restore_groups(&places, (&rows.cell_ends, &rows.cells), (&mut out.cell_ends, &mut out.cells));
+        }))
+    }
+
+    /// As [`Self::resolve_by_page`], for what edges hold.
+    pub(super) fn edges_by_page(
+        &self,
+        at: At,
+        read: &EdgeRead,
+        frontier: &[Edge],
+        out: &mut EdgeRows,
+    ) -> Option<Result<(), Error>> {
+        let order = self.order(frontier.len(), |row| self.page_of_edge(&frontier[row]))?;
+        let mut rows = EdgeRows::default();
+        let answered = self.edges(at, read, &order.apply(frontier), &mut rows);
+        Some(answered.map(|()| {
+            order.restore(&rows.present, &mut out.present);
+            if read.ids {
+                order.restore(&rows.ids, &mut out.ids);
+            }
+            restore_groups(
+                &order.places(),
+                (&rows.cell_ends, &rows.cells),
+                (&mut out.cell_ends, &mut out.cells),
+            );
+        }))
+    }
+}
