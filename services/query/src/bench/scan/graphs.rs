@@ -27,7 +27,12 @@ pub struct Graph {
 
 impl Graph {
     /// Loads vertices 0 to `vertices`, with properties or without, and edges between them.
-    pub fn load(vertices: usize, edges: &[(u32, u32)], properties: bool) -> anyhow::Result<Self> {
+    pub fn load(
+        bench: &Bench,
+        vertices: usize,
+        edges: &[(u32, u32)],
+        properties: bool,
+    ) -> anyhow::Result<Self> {
         let files = tempfile::tempdir()?;
         write_vertices(&files.path().join("1-vertices.csv"), vertices, properties)?;
         if !edges.is_empty() {
@@ -46,15 +51,17 @@ impl Graph {
         let state = status.overall.state.as_str();
         anyhow::ensure!(state == "LOAD_COMPLETED", "the load ended as {state}: {:?}", status.overall.message);
         let guis = (0..vertices).map(|n| database.plain_gui(&Str::from(format!("v{n}")))).collect();
-        Ok(Self { database, guis, edges: edges.len() })
+        let graph = Self { database, guis, edges: edges.len() };
+        if !bench.quick {
+            graph.settle()?;
+        }
+        Ok(graph)
     }
-}
 
-impl Graph {
-    /// Waits until no older version is kept of what was loaded: a minute after the load. Pages with older versions are
-    /// read row by row.
+    /// Waits until no older version is kept of what was loaded: a minute after the load. Until then lists of edges carry
+    /// versions, and pages are read row by row.
     #[allow(clippy::disallowed_methods, reason = "this measures the world")]
-    pub fn settle(&self) -> anyhow::Result<()> {
+    fn settle(&self) -> anyhow::Result<()> {
         const MOST: Duration = Duration::from_secs(180);
         let start = Instant::now();
         while self.database.memory().versions > self.guis.len() {

@@ -110,7 +110,7 @@ fn expansion(
     vertices: usize,
     target: f64,
 ) -> anyhow::Result<()> {
-    let graph = Graph::load(vertices, &graphs::regular(bench, vertices, degree), false)?;
+    let graph = Graph::load(bench, vertices, &graphs::regular(bench, vertices, degree), false)?;
     let (at, _pin) = graph.database.snapshot();
     let apl = graph.database.apl();
     let mut limit = RandomReads::new(bench);
@@ -181,10 +181,7 @@ fn beside_copy(bench: &Bench, work: Work<'_>) -> anyhow::Result<(f64, f64)> {
 
 /// Vertices with properties: column scan, point reads, memory.
 fn properties(bench: &Bench, report: &mut Report, vertices: usize) -> anyhow::Result<()> {
-    let graph = Graph::load(vertices, &[], true)?;
-    if !bench.quick {
-        graph.settle()?;
-    }
+    let graph = Graph::load(bench, vertices, &[], true)?;
     let (at, _pin) = graph.database.snapshot();
     let apl = graph.database.apl();
     let properties = graph.database.memory().properties as f64 / vertices as f64;
@@ -276,7 +273,7 @@ fn points(bench: &Bench, report: &mut Report, graph: &Graph, at: At) -> anyhow::
 fn kronecker(bench: &Bench, report: &mut Report, scale: u32) -> anyhow::Result<()> {
     let vertices = 1_usize << scale;
     let edges = graphs::kronecker(bench, scale);
-    let graph = Graph::load(vertices, &edges, false)?;
+    let graph = Graph::load(bench, vertices, &edges, false)?;
     let (at, _pin) = graph.database.snapshot();
     let count = graph.edges as f64;
     let memory = graph.database.memory();
