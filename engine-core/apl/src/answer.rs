@@ -256,6 +256,49 @@ pub struct Statistics {
     pub edges_by_label: Vec<(Token, u64)>,
     /// Property keys of which storage keeps more, by label.
     pub keys: Vec<KeyStatistics>,
+    /// Sets of labels and keys that vertices have together.
+    pub sets: Vec<SetStatistics>,
+    /// Different values of each property key of the vertices, about.
+    pub distinct: Vec<(Token, u64)>,
+    /// Degrees, from a sample of the vertices.
+    pub degrees: Vec<DegreeStatistics>,
+}
+
+/// A characteristic set: vertices that have exactly these labels and at least these keys.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct SetStatistics {
+    /// Their labels.
+    pub labels: Vec<Token>,
+    /// How many they are, about.
+    pub vertices: u64,
+    /// Their keys.
+    pub keys: Vec<SetKey>,
+}
+
+/// A property key of a characteristic set.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SetKey {
+    /// The key.
+    pub key: Token,
+    /// Bounds of its values where they are numbers or points in time (seconds since 1970): no value is outside.
+    pub bounds: Option<(f64, f64)>,
+}
+
+/// Degrees of the vertices of one label, in edges of one label and one direction, as a sample shows them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DegreeStatistics {
+    /// Label of the vertices; `None`: all vertices.
+    pub vertex_label: Option<Token>,
+    /// Label of the edges.
+    pub edge_label: Token,
+    /// Edges out, or edges in.
+    pub outgoing: bool,
+    /// Vertices of the sample with the vertex label.
+    pub vertices: u64,
+    /// Their edges.
+    pub edges: u64,
+    /// How many of them have a degree of 1, 2 to 3, 4 to 7 and so on. What is missing has none.
+    pub histogram: Vec<u64>,
 }
 
 /// Counts of one property key of the vertices of one label.

@@ -17,8 +17,8 @@ mod sample;
 mod top;
 
 pub use answer::{
-    EdgeRows, Expansion, ExpansionRow, KeyStatistics, PropertyCell, ScannedValues, Statistics, VertexRows,
-    value_of,
+    DegreeStatistics, EdgeRows, Expansion, ExpansionRow, KeyStatistics, PropertyCell, ScannedValues, SetKey,
+    SetStatistics, Statistics, VertexRows, value_of,
 };
 pub use request::{
     At, Cursor, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test, VertexRead,

@@ -10,7 +10,7 @@ use crate::{Database, Error};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tidegraph_apl::At;
+use tidegraph_apl::{Apl, At};
 use tidegraph_exec::{Context, Entropy, Execution, Interrupt, Limits, Parameters, Stop, View};
 use tidegraph_opencypher::SchemaCommand;
 use tidegraph_plan::Plan;
@@ -267,7 +267,7 @@ impl Database {
             Language::Gremlin => tidegraph_gremlin::compile(text)?,
             Language::OpenCypher => tidegraph_opencypher::compile(text)?,
         };
-        let statistics = self.store.counts();
+        let statistics = self.store.statistics();
         let plan = optimize(plan, &Knowledge { statistics: &statistics, catalog: &self.catalog });
         tracing::debug!(%plan, "planned");
         let cached = Arc::new(CachedPlan {

@@ -151,6 +151,33 @@ fn conditions_of_scans_are_those_of_filters() {
 }
 
 #[test]
+fn edges_that_come_first_are_those_of_a_sort() {
+    let random = &mut StdRng::seed_from_u64(9);
+    let database = empty();
+    fill(&[&database], random);
+    for round in 0..60 {
+        let (skip, limit) = (random.random_range(0..3), random.random_range(0..12));
+        let order = *["", " DESC"].choose(random).expect("one");
+        let arrow = *["-[r]->", "<-[r]-", "-[r:X]->"].choose(random).expect("one");
+        let from = random.random_range(0..20);
+        let start = *["WHERE id(a) = 'n1'", "WHERE a.i < 15", "WHERE a.i < 0"].choose(random).expect("one");
+        let write = if round % 4 == 0 {
+            format!("MATCH (x)-[y]->() WHERE x.i = {from} SET y.weight = 1 WITH count(*) AS done ")
+        } else {
+            String::new()
+        };
+        let slice = format!("SKIP {skip} LIMIT {limit}");
+        let pushed = format!(
+            "{write}MATCH (a){arrow}(b) {start} RETURN a.i, r.weight, b.i ORDER BY r.weight{order} {slice}"
+        );
+        let plain = format!(
+            "{write}MATCH (a){arrow}(b) {start} WITH a, r, b, coalesce(r.weight, null) AS w RETURN a.i, w, b.i ORDER BY w{order} {slice}"
+        );
+        assert_eq!(run(&database, &pushed), run(&database, &plain), "round {round}: {pushed}");
+    }
+}
+
+#[test]
 fn what_cannot_be_computed_is_an_error_only_where_there_is_a_vertex() {
     let database = empty();
     let mut parameters = Parameters::default();
@@ -174,6 +201,10 @@ fn plans_name_what_storage_does() {
         ("g.V().hasLabel('A').has('v', 1).count()", "counted in storage"),
         ("MATCH (n:A) WHERE n.v > 1 AND n.v < 5 RETURN n", "v > 1 v < 5"),
         ("MATCH (n) WHERE n.v = 1 OR n.v IN [2, 3] RETURN n", "v in [1, 2, 3]"),
+        (
+            "MATCH (a:A)-[r:X]->(b) RETURN b ORDER BY r.weight DESC LIMIT 3",
+            "first edges $1 by weight in storage",
+        ),
         ("UNWIND $ids AS id MATCH (p:A {v: id}) RETURN p", "v = $"),
     ] {
         let text = plan(text);

@@ -28,7 +28,7 @@ use keys::ReadKeys;
 use pending::Pending;
 use std::cell::{Cell, RefCell};
 use tidegraph_apl::{
-    Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, Expand, Expansion, VertexRead, VertexRows,
+    Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, Expand, Expansion, TopEdges, VertexRead, VertexRows,
 };
 use tidegraph_types::{Direction, Edge, Gui, GuiHasher, Key, Str, Token, element};
 
@@ -229,6 +229,23 @@ impl<'a> View<'a> {
             }
         }
         Ok(self.apl.expand(self.at, request, frontier, from, out)?)
+    }
+
+    /// As `expand`, but answers no more than the edges that come first by a property, and some others. `out` must be
+    /// empty.
+    pub fn top_edges(
+        &self,
+        request: &Expand,
+        top: &TopEdges,
+        frontier: &[Gui],
+        from: Cursor,
+        out: &mut Expansion,
+    ) -> Result<Option<Cursor>> {
+        if self.is_dirty() || self.keys.is_some() {
+            // What is pending changes the order, and what decides must be read by whoever has to remember it.
+            return self.expand(request, frontier, from, out);
+        }
+        Ok(self.apl.top_edges(self.at, request, top, frontier, from, out)?)
     }
 
     /// Number of edges that `expand` would answer for each vertex. Appends one number for each.

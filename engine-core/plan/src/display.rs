@@ -190,6 +190,9 @@ fn describe(op: &Op) -> String {
         }
         Op::Slice { skip, limit, .. } => {
             let mut text = "slice".to_string();
+            if let Some(top) = op.top_edges() {
+                let _ = write!(text, " of the first edges {} by {} in storage", top.edge, top.key);
+            }
             if let Some(skip) = skip {
                 let _ = write!(text, " skip {skip}");
             }

@@ -20,6 +20,7 @@ pub mod expr;
 pub mod op;
 pub mod passes;
 pub mod pattern;
+mod top;
 pub mod visit;
 
 pub use error::FrontEndError;
@@ -29,3 +30,4 @@ pub use op::{
     ScanCondition, ScanFilter, ScanTest, Slot, SortKey, TotalOrder,
 };
 pub use pattern::{Length, MatchPattern, NamedPath, PatternEdge, PatternNode, Shortest};
+pub use top::TopEdges;

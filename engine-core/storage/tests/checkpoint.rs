@@ -306,7 +306,7 @@ fn only_what_changed_is_written_also_after_a_restart() {
         prune(&objects, "c", 1).unwrap();
         let restored = restore_newest(&config(), &objects, "c").unwrap().unwrap();
         assert_eq!((&restored.manifest, restored.refused.len()), (&manifest, 0));
-        assert_eq!(restored.store.statistics(), store.statistics());
+        assert_eq!(restored.store.counts(), store.counts());
         assert_eq!(value_of(&restored.store, "v7"), Some(Value::Long(-(version as i64))));
         assert_eq!(value_of(&restored.store, "v8"), Some(Value::Long(8)));
         let at = At { version: Version(version), epoch: Epoch(0) };
@@ -429,5 +429,5 @@ fn a_hub_goes_over_many_blocks() {
     let request = Expand::all(Direction::Out);
     assert_eq!(restored.expand(at, &request, &[gui("ada")], Cursor::default(), &mut out).unwrap(), None);
     assert_eq!(out.len(), 20_000);
-    assert_eq!(restored.statistics(), store.statistics());
+    assert_eq!(restored.counts(), store.counts());
 }

@@ -4,13 +4,18 @@
 //! first rows of a hub cost no more than they are worth.
 
 use super::walk::Follow;
-use super::{Boxed, Feed, Operator, Want};
+use super::{Boxed, Feed, Operator, Want, compute};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Column, Context, Error, Result};
 use std::sync::Arc;
 use tidegraph_apl::{Cursor, Expansion};
-use tidegraph_plan::{Op, Slot};
+use tidegraph_plan::{Op, Slot, TopEdges};
 use tidegraph_types::Gui;
+
+/// Edges that are looked at in one call when only the first by a property are wanted.
+const LOOKED_AT: usize = 8 * BATCH_ROWS;
+/// More than so many are not worth asking for.
+const MOST_OF_TOP: u64 = BATCH_ROWS as u64;
 
 /// A row for each edge at a vertex.
 pub(super) struct Expand<'p> {
@@ -23,6 +28,8 @@ pub(super) struct Expand<'p> {
     keep: Option<&'p [Slot]>,
     current: Option<(Batch, Frontier, Cursor)>,
     found: Expansion,
+    /// Only the first edges by a property are used, and how many once that was computed.
+    top: Option<(TopEdges<'p>, Option<u64>)>,
 }
 
 /// Vertices to expand, with the rows of the batch that they stand in.
@@ -89,7 +96,36 @@ impl<'p> Expand<'p> {
             keep: keep.as_deref(),
             current: None,
             found: Expansion::default(),
+            top: None,
         })
+    }
+
+    /// Answers no more than the first edges by a property (and some that are not).
+    pub(super) fn only_top(self, top: TopEdges<'p>) -> Self {
+        Self { top: Some((top, None)), ..self }
+    }
+
+    /// What to ask storage for; `None`: all edges, because the graph does not know the key, or too many are wanted.
+    fn wanted(&mut self, batch: &Batch, ctx: &Context<'_>) -> Result<Option<tidegraph_apl::TopEdges>> {
+        let Some((top, count)) = &mut self.top else { return Ok(None) };
+        let count = match count {
+            Some(count) => *count,
+            None => {
+                let skip = top.skip.map_or(Ok(0), |skip| compute::count("skip", skip, ctx))?;
+                let limit = compute::count("limit", top.limit, ctx)?;
+                *count.insert(skip.saturating_add(limit))
+            }
+        };
+        let Some(key) = ctx.view.catalog().token(top.key) else { return Ok(None) };
+        let (count, descending) = (u32::try_from(count).unwrap_or(u32::MAX), top.descending);
+        // Rows of several origins are sliced each by itself.
+        let each = batch.origin.is_some();
+        Ok((u64::from(count) < MOST_OF_TOP).then_some(tidegraph_apl::TopEdges {
+            key,
+            descending,
+            count,
+            each,
+        }))
     }
 
     /// Only edges that end where the row says.
@@ -166,7 +202,13 @@ impl Operator for Expand<'_> {
             }
             let rows = if self.into { BATCH_ROWS } else { want.rows.min(BATCH_ROWS) };
             self.found.clear();
-            let next = ctx.view.expand(self.follow.request(rows), vertices, cursor, &mut self.found)?;
+            let next = match self.wanted(&batch, ctx)? {
+                Some(top) => {
+                    let request = self.follow.request(LOOKED_AT);
+                    ctx.view.top_edges(request, &top, vertices, cursor, &mut self.found)?
+                }
+                None => ctx.view.expand(self.follow.request(rows), vertices, cursor, &mut self.found)?,
+            };
             self.retain_into(&batch, &frontier)?;
             let out = (!self.found.is_empty()).then(|| self.output(&batch, &frontier));
             if let Some(next) = next {

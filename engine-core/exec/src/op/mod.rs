@@ -34,7 +34,7 @@ mod write_properties;
 
 use crate::batch::{BATCH_ROWS, Batch, FIRST_ROWS};
 use crate::{Context, Error, Result};
-use tidegraph_plan::Op;
+use tidegraph_plan::{Op, TopEdges};
 
 /// What a caller has use for.
 #[derive(Clone, Copy)]
@@ -154,6 +154,16 @@ impl Operator for Argument {
     }
 }
 
+/// As [`build`], down to the expand of which only the first edges by a property are used.
+fn build_top<'p>(op: &'p Op, top: TopEdges<'p>) -> Result<Boxed<'p>> {
+    Ok(match op {
+        Op::Let { input, bindings } => Box::new(row::Let::new(build_top(input, top)?, bindings)),
+        Op::Keep { input, slots } => Box::new(row::Keep::new(build_top(input, top)?, slots)),
+        Op::Expand { input, .. } => Box::new(expand::Expand::new(build(input)?, op)?.only_top(top)),
+        other => build(other)?,
+    })
+}
+
 /// Makes the operators of a plan. They yield nothing until they are fed.
 pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
     Ok(match op {
@@ -186,7 +196,11 @@ pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
             let below = match &**input {
                 // Of what is sorted only the first rows are kept.
                 Op::Sort { input, keys } if limit.is_some() => {
-                    Box::new(order::Sort::new(build(input)?, keys, Some((skip.as_ref(), limit.as_ref()))))
+                    let below = match op.top_edges() {
+                        Some(top) => build_top(input, top)?,
+                        None => build(input)?,
+                    };
+                    Box::new(order::Sort::new(below, keys, Some((skip.as_ref(), limit.as_ref()))))
                 }
                 other => build(other)?,
             };

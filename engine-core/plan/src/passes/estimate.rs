@@ -3,13 +3,32 @@
 use super::Knowledge;
 use crate::op::ScanTest;
 use crate::{Expr, Length, PatternEdge, PatternNode};
-use tidegraph_apl::KeyStatistics;
+use tidegraph_apl::{DegreeStatistics, KeyStatistics, SetStatistics};
 use tidegraph_types::{Direction, Str, Token};
 
 /// Without statistics an equality is taken to pass one vertex in this many.
 const EQUALITY: f64 = 0.05;
 /// Without statistics a range or prefix is taken to pass this share.
 const RANGE: f64 = 0.3;
+
+/// What is known of a property key.
+struct Key {
+    /// Vertices that have it.
+    vertices: f64,
+    /// Different values among them.
+    distinct: f64,
+    /// Bounds of its values, if all of them are numbers.
+    bounds: Option<(f64, f64)>,
+}
+
+/// The number that an operand is known to be.
+fn number_of(operand: &Expr) -> Option<f64> {
+    match operand {
+        Expr::Literal(value) => value.as_f64().or(value.as_i64().map(|whole| whole as f64)),
+        Expr::Negate(inner) => number_of(inner).map(|value| -value),
+        _ => None,
+    }
+}
 
 /// Answers from what is known of the graph.
 pub(super) struct Estimate<'k> {
@@ -37,13 +56,32 @@ impl<'k> Estimate<'k> {
     /// Which share of the vertices with some labels pass a test, and whether an index finds them.
     pub fn share(&self, labels: &[Str], key: &Str, test: &ScanTest) -> (f64, bool) {
         let all = self.vertices(labels).max(1.0);
-        let (of_value, by_index) = match self.rows_of_value(labels, key) {
-            Some(rows) => ((rows / all).min(1.0), true),
-            None => (EQUALITY, false),
+        let known = self.key(labels, key);
+        let (of_value, by_index) = match (self.rows_of_value(labels, key), &known) {
+            (Some(rows), _) => ((rows / all).min(1.0), true),
+            (None, Some(key)) => ((key.vertices / key.distinct.max(1.0) / all).min(1.0), false),
+            (None, None) => (EQUALITY, false),
+        };
+        // The share that has the key at all.
+        let present = known.as_ref().map_or(1.0, |key| (key.vertices / all).min(1.0));
+        let between = |low: Option<f64>, high: Option<f64>| {
+            let (least, greatest) = known.as_ref().and_then(|key| key.bounds)?;
+            let (low, high) = (low.unwrap_or(least).max(least), high.unwrap_or(greatest).min(greatest));
+            Some(if low > high {
+                0.0
+            } else {
+                ((high - low) / (greatest - least).max(f64::MIN_POSITIVE)).min(1.0)
+            })
         };
         match test {
-            ScanTest::Exists => (1.0, false),
-            ScanTest::Equals(_) => (of_value, by_index),
+            ScanTest::Exists => (present, false),
+            ScanTest::Equals(operand) => {
+                let bounds = known.as_ref().and_then(|key| key.bounds);
+                let outside = number_of(operand)
+                    .zip(bounds)
+                    .is_some_and(|(value, (least, greatest))| value < least || value > greatest);
+                (if outside { 0.5 / all } else { of_value }, by_index)
+            }
             ScanTest::Within(list) => {
                 let values = match list {
                     Expr::List(items) => items.len() as f64,
@@ -52,9 +90,50 @@ impl<'k> Estimate<'k> {
                 };
                 ((of_value * values).min(1.0), by_index)
             }
-            ScanTest::Range { low: Some(_), high: Some(_) } => (RANGE * RANGE, by_index),
-            ScanTest::Range { .. } | ScanTest::StartsWith(_) => (RANGE, by_index),
+            ScanTest::Range { low, high } => {
+                let bound =
+                    |bound: &Option<(Expr, bool)>| bound.as_ref().map(|(operand, _)| number_of(operand));
+                let guess = if low.is_some() && high.is_some() { RANGE * RANGE } else { RANGE };
+                let share = match (bound(low), bound(high)) {
+                    (Some(None), _) | (_, Some(None)) => None,
+                    (low, high) => between(low.flatten(), high.flatten()),
+                };
+                (share.map_or(guess * present, |share| (share * present).max(of_value)), by_index)
+            }
+            ScanTest::StartsWith(_) => (RANGE * present, by_index),
         }
+    }
+
+    /// What the characteristic sets say of a key of the vertices that have some labels; `None` if there are none.
+    fn key(&self, labels: &[Str], key: &Str) -> Option<Key> {
+        let Knowledge { statistics, catalog } = self.knowledge;
+        if statistics.sets.is_empty() {
+            return None;
+        }
+        let mut found = Key { vertices: 0.0, distinct: 1.0, bounds: None };
+        let Some(key) = catalog.token(key) else { return Some(found) };
+        let labels: Vec<Option<Token>> = labels.iter().map(|label| catalog.token(label)).collect();
+        let has_all = |set: &&SetStatistics| {
+            labels.iter().all(|label| label.is_some_and(|label| set.labels.contains(&label)))
+        };
+        let mut bounds = Some((f64::INFINITY, f64::NEG_INFINITY));
+        let mut everywhere = 0.0;
+        for set in &statistics.sets {
+            let Some(there) = set.keys.iter().find(|there| there.key == key) else { continue };
+            everywhere += set.vertices as f64;
+            if has_all(&set) {
+                found.vertices += set.vertices as f64;
+                bounds = bounds.zip(there.bounds).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));
+            }
+        }
+        found.bounds = bounds.filter(|(least, greatest)| least <= greatest);
+        let distinct =
+            statistics.distinct.iter().find(|(token, _)| *token == key).map(|(_, count)| *count as f64);
+        // Values are counted for all labels: those that are rare among a key's vertices see fewer of them.
+        found.distinct = distinct.map_or(1.0 / EQUALITY, |all| {
+            (all * (found.vertices / f64::max(everywhere, 1.0)).sqrt()).clamp(1.0, found.vertices.max(1.0))
+        });
+        Some(found)
     }
 
     /// How many vertices one value of a key has, where that is known: there is an index then.
@@ -75,22 +154,65 @@ impl<'k> Estimate<'k> {
     }
 
     /// Rows out for each row in when an edge is followed, from its left end or its right one.
-    pub fn fan_out(&self, edge: &PatternEdge, _from_left: bool, _nodes: &[PatternNode]) -> f64 {
-        let statistics = self.knowledge.statistics;
-        let edges: f64 = if edge.labels.is_empty() {
-            statistics.edges as f64
-        } else {
-            let count = |label: &Str| {
-                let token = self.knowledge.catalog.token(label)?;
-                statistics.edges_by_label.iter().find(|(t, _)| *t == token).map(|(_, n)| *n as f64)
-            };
-            edge.labels.iter().filter_map(count).sum()
-        };
-        let mean = edges / (statistics.vertices.max(1) as f64);
-        let mean = if edge.direction == Direction::Both { 2.0 * mean } else { mean };
+    pub fn fan_out(&self, edge: &PatternEdge, from_left: bool, nodes: &[PatternNode]) -> f64 {
+        let from = &nodes[if from_left { edge.left } else { edge.right }];
+        let direction = if from_left { edge.direction } else { edge.direction.reversed() };
+        let mean: f64 = [true, false]
+            .into_iter()
+            .filter(|outgoing| direction != if *outgoing { Direction::In } else { Direction::Out })
+            .map(|outgoing| self.mean_degree(&from.labels, &edge.labels, outgoing))
+            .sum();
         match edge.length {
             None => mean,
             Some(Length { max, .. }) => mean.max(1.5).powi(max.unwrap_or(8).min(8) as i32) * 4.0,
         }
+    }
+
+    /// Edges of some labels, one way, at a vertex that has some labels.
+    fn mean_degree(&self, vertex_labels: &[Str], edge_labels: &[Str], outgoing: bool) -> f64 {
+        let Knowledge { statistics, catalog } = self.knowledge;
+        let vertices = statistics.vertices.max(1) as f64;
+        let of_label = |token: Token| {
+            let count = statistics.edges_by_label.iter().find(|(label, _)| *label == token);
+            count.map_or(0.0, |(_, count)| *count as f64)
+        };
+        let tokens: Vec<Token> = if edge_labels.is_empty() {
+            statistics.edges_by_label.iter().map(|(label, _)| *label).collect()
+        } else {
+            edge_labels.iter().filter_map(|label| catalog.token(label)).collect()
+        };
+        let mean = |token: Token| {
+            let any = of_label(token) / vertices;
+            let labels = vertex_labels.iter().filter_map(|label| catalog.token(label));
+            let ratios = labels.filter_map(|label| self.ratio(label, token, outgoing));
+            // Several labels: the one that the fewest edges go with decides.
+            any * ratios.min_by(f64::total_cmp).unwrap_or(1.0)
+        };
+        if statistics.edges_by_label.is_empty() && edge_labels.is_empty() {
+            return statistics.edges as f64 / vertices;
+        }
+        tokens.into_iter().map(mean).sum()
+    }
+
+    /// How many times as many edges of a label vertices of a label have, compared with all vertices, as far as a sample
+    /// shows.
+    fn ratio(&self, vertex_label: Token, edge_label: Token, outgoing: bool) -> Option<f64> {
+        let degrees = &self.knowledge.statistics.degrees;
+        let of = |label: Option<Token>| {
+            degrees
+                .iter()
+                .find(|of| (of.vertex_label, of.edge_label, of.outgoing) == (label, edge_label, outgoing))
+        };
+        let all = of(None).filter(|all| all.edges > 0 && all.vertices > 0)?;
+        let mean = |of: &DegreeStatistics| of.edges as f64 / of.vertices.max(1) as f64;
+        let own = match of(Some(vertex_label)) {
+            Some(own) => mean(own),
+            // The sample has vertices of the label, but none with such an edge.
+            None => {
+                let seen = degrees.iter().find(|of| of.vertex_label == Some(vertex_label))?;
+                0.5 / seen.vertices.max(1) as f64
+            }
+        };
+        Some(own / mean(all))
     }
 }

@@ -69,6 +69,7 @@ impl Open<'_> {
         }
         let labels: SmallVec<[Token; 4]> = distinct(&[], labels);
         let writes = properties.iter().map(|write| (write.key, write.cardinality, &write.value));
+        self.partition.distinct.note(properties.iter().map(|write| (write.key, &write.value)));
         let (keeper, desk) = self.desk(guard);
         let place = keeper.load(desk, w.version, Owner::Vertex(gui), Some(id), &labels, writes);
         self.insert_node(gui, place, w.version);

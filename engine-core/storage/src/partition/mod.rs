@@ -24,6 +24,8 @@
 //! while a reader of then may still look at it.
 
 mod bulk;
+mod degrees;
+mod distinct;
 mod image;
 mod pick;
 mod read;
@@ -32,6 +34,8 @@ mod restore;
 mod write;
 
 pub(crate) use bulk::Waiting;
+pub(crate) use degrees::Degrees;
+pub(crate) use distinct::{Distinct, Sketches};
 pub(crate) use image::{Image, NodeCounts};
 pub(crate) use read::{Filter, Place, ScanWant, Want};
 pub(crate) use restore::{Rebuild, Rebuilt, Wrong};
@@ -167,6 +171,7 @@ pub(crate) struct Partition {
     /// For each group of edge ids: entries of edges that have ended.
     edge_ids_ended: VirtualArray<AtomicU32>,
     links: Links,
+    distinct: Distinct,
     /// Versions below this one can no longer be read here.
     reclaimed: AtomicU64,
     book: Mutex<Book>,
@@ -183,6 +188,7 @@ impl Default for Partition {
             edge_ids: Slots::default(),
             edge_ids_ended: VirtualArray::new(EDGE_ID_GROUPS),
             links: Links::default(),
+            distinct: Distinct::default(),
             reclaimed: AtomicU64::new(0),
             book: Mutex::default(),
         }
@@ -268,6 +274,11 @@ impl Partition {
         let slot = self.by_gui.find(gui.0, guard, |_| true)?;
         self.nodes.prefetch(slot);
         Some(slot)
+    }
+
+    /// How many different values property keys have.
+    pub fn distinct(&self) -> &Distinct {
+        &self.distinct
     }
 
     pub fn links(&self) -> &Links {
@@ -357,6 +368,7 @@ impl Partition {
         memory.ids += rows.ids;
         memory.labels += rows.sets;
         memory.adjacency += self.links.bytes();
+        memory.indexes += self.distinct.bytes();
         memory.versions += book.touched.capacity() * size_of::<(Version, Touch)>() + rows.versions;
     }
 }

@@ -193,6 +193,9 @@ impl<'p> Rebuild<'p> {
             for label in adopted.labels {
                 *self.rebuilt.tally.vertices_by_label.entry(*label).or_default() += adopted.rows as i64;
             }
+            let rows = adopted.rows as u64;
+            let partition = self.partition.partition;
+            partition.distinct.adopt(&partition.rows, number, rows, &guard);
         }
         Ok(())
     }

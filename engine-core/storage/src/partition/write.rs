@@ -117,6 +117,7 @@ impl Open<'_> {
             None => self.insert_node(gui, place, w.version),
         }
         self.touch_row(w, place);
+        self.partition.distinct.note(properties.iter().map(|write| (write.key, &write.value)));
         w.tally.vertices += 1;
         w.vertex_labels(&distinct, 1);
         true
@@ -216,6 +217,7 @@ impl Open<'_> {
         if writes.is_empty() {
             return;
         }
+        self.partition.distinct.note(writes.iter().map(|write| (write.key, &write.value)));
         self.change_vertex(w, gui, |keeper, desk, version, place| {
             keeper.write_all(desk, version, place, writes)
         });

@@ -2,14 +2,15 @@
 
 use super::bytes::Texts;
 use super::bytes::{Error, Loaded};
+use super::column::{ColumnType, decode};
 use super::keeper::{Book, Desk, Keeper, SetBook};
 use super::page::{Place, ROWS};
 use super::page_table::{PAGES, PageTable};
 use super::read::Owner;
-use super::sets::Kind;
+use super::sets::{Column, ColumnShape, Kind};
 use crossbeam_epoch::Guard;
 use std::sync::atomic::Ordering;
-use tidegraph_types::Token;
+use tidegraph_types::{Token, Value};
 
 /// What came with a page.
 pub(crate) struct Adopted<'g> {
@@ -36,6 +37,14 @@ impl Keeper {
         let used = page.header().used.load(Ordering::Relaxed) as usize;
         let free: Vec<u16> = (0..used).filter(|row| !page.is_present(*row)).map(|row| row as u16).collect();
         let rows = used - free.len();
+        desk.table.know(&self.sets);
+        set.profile.adopt(rows as u64);
+        for (at, column) in (0..).zip(&set.columns) {
+            let cells = page.column(at);
+            for row in (0..used).filter(|row| page.is_present(*row)) {
+                set.profile.widen(at, column.shape.column, cells.load(row));
+            }
+        }
         let open = !free.is_empty() || used < ROWS;
         if self.books.len() <= number as usize {
             self.books.resize_with(number as usize + 1, Book::default);
@@ -55,6 +64,30 @@ impl Keeper {
 }
 
 impl PageTable {
+    /// Calls `each` with all values of a page that stand in columns; of a partition that nobody changes.
+    pub fn for_each_value(&self, number: u32, guard: &Guard, mut each: impl FnMut(Token, &Value)) {
+        let Some(page) = self.get(number, guard) else { return };
+        let used = page.header().used.load(Ordering::Relaxed) as usize;
+        for (at, column) in (0..).zip(&page.set().columns) {
+            let ColumnShape { key, column, .. } = column.shape;
+            if column == ColumnType::Elsewhere {
+                continue;
+            }
+            for row in (0..used).filter(|row| page.is_present(*row)) {
+                // SAFETY: the words are a cell of that column, of a row that is there and does not change.
+                let value = unsafe { decode(column, page.load(at, row)) };
+                each(key, &Value::from(value));
+            }
+        }
+    }
+
+    /// Keys of a page that have columns.
+    pub fn keys(&self, number: u32, guard: &Guard) -> Vec<Token> {
+        let columns = self.get(number, guard).map(|page| &page.set().columns);
+        let stands = |column: &&Column| column.shape.column != ColumnType::Elsewhere;
+        columns.into_iter().flatten().filter(stands).map(|column| column.shape.key).collect()
+    }
+
     /// Whether a row is there and whose it is: for partitions that nobody reads yet.
     pub fn holds(&self, owner: Owner, place: Place, guard: &Guard) -> bool {
         // Whatever room there is: many rows of one page are asked for.

@@ -176,6 +176,7 @@ impl Keeper {
                 {
                     let words = encode(value);
                     owned += owned_bytes(set, at, words);
+                    set.profile.widen(at, set.columns[usize::from(at)].shape.column, words);
                     page.column(at).store(row, words);
                 }
                 _ => beyond.push(entry.clone()),
@@ -217,6 +218,7 @@ impl Keeper {
             };
             book.kept += 1;
             if let Some(row) = book.free.pop() {
+                set.profile.count(true);
                 return Place::new(last, usize::from(row));
             }
             let row = page.header().used.load(Ordering::Relaxed) as usize;
@@ -230,6 +232,7 @@ impl Keeper {
                 page = grow(desk, last, page);
             }
             page.header().used.store(row as u32 + 1, Ordering::Release);
+            set.profile.count(true);
             return Place::new(last, row);
         }
     }
@@ -239,6 +242,7 @@ impl Keeper {
         let by_set = &mut self.by_set[set.number as usize];
         by_set.open.push(number);
         by_set.pages += 1;
+        desk.table.know(&self.sets);
         let page = Page::allocate(set, rows_of_new_page(by_set.pages - 1));
         desk.table.replace(number, Some(page));
         if self.books.len() <= number as usize {

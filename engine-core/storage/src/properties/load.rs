@@ -122,6 +122,7 @@ impl Keeper {
                 }
                 other => encode(&Scalar::from(other)),
             };
+            set.profile.widen(at, set.columns[usize::from(at)].shape.column, words);
             page.column(at).store(row, words);
         }
         desk.table.add_bytes(page, owned);

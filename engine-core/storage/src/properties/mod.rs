@@ -24,6 +24,7 @@ mod overflow;
 mod page;
 mod page_table;
 mod predicate;
+mod profile;
 mod project;
 mod read;
 mod scalar;

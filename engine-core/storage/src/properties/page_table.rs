@@ -50,7 +50,7 @@ pub(crate) struct PageTable {
     room: Arc<Room>,
     /// Tells the images of this table from those of others.
     number: u32,
-    /// Sets that pages in the file may be of, by number.
+    /// Sets that pages are of, by number.
     sets: boxcar::Vec<Arc<Set>>,
 }
 
@@ -251,7 +251,12 @@ impl PageTable {
         Ok(loaded)
     }
 
-    /// Says that the sets of these pages may be needed to read them back.
+    /// The sets that are known.
+    pub fn sets(&self) -> impl Iterator<Item = &Arc<Set>> {
+        self.sets.iter().map(|(_, set)| set)
+    }
+
+    /// Says that the sets of these pages may be needed: to read them back, and by who plans. Only the writer calls it.
     pub fn know(&self, sets: &Sets) {
         while let Some(set) = sets.get(self.sets.count() as u32) {
             self.sets.push(set.clone());

@@ -9,6 +9,7 @@
 
 use super::column::ColumnType;
 use super::overflow::{Content, Values};
+use super::profile::Profile;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -101,6 +102,7 @@ pub(crate) struct Set {
     pub overflow: Option<u32>,
     /// Bytes of one row.
     pub row_bytes: u32,
+    pub profile: Profile,
     by_key: FxHashMap<Token, u16>,
 }
 
@@ -133,8 +135,14 @@ impl Set {
             irregular: shape.irregular,
             overflow,
             row_bytes: before,
+            profile: Profile::new(shape.columns.len()),
             by_key,
         }
+    }
+
+    /// Whether its rows are vertices.
+    pub fn is_of_vertices(&self) -> bool {
+        self.kind == Kind::Vertex
     }
 
     /// The column of a key.

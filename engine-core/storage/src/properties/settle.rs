@@ -83,6 +83,7 @@ impl Keeper {
             desk.retire_words(set, OVERFLOW, [overflows[row].load(Ordering::Relaxed), 0]);
             overflows[row].store(0, Ordering::Release);
         }
+        set.profile.count(false);
         let number = place.page();
         let book = &mut self.books[number as usize];
         book.kept -= 1;

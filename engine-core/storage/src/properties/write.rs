@@ -267,7 +267,10 @@ impl Keeper {
         }
         match overflows {
             Some(overflows) => overflows[row].store(new[0], Ordering::Release),
-            None => page.column(column).store(row, new),
+            None => {
+                page.set().profile.widen(column, page.set().columns[usize::from(column)].shape.column, new);
+                page.column(column).store(row, new);
+            }
         }
         // What went is counted until the page is counted anew: the undo record has it.
         desk.table.add_bytes(

@@ -12,6 +12,7 @@ mod pipeline;
 mod read;
 mod room;
 mod scan;
+mod statistics;
 
 pub use bulk::{BulkLoad, LoadOutcome};
 pub use index::{Duplicate, IndexState};
@@ -22,7 +23,7 @@ use crate::partition::{Partition, Tally};
 use crate::properties::spill::Room;
 use crate::versions::{Pin, Versions};
 use crate::{Memory, checkpoint};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -87,6 +88,8 @@ pub struct Store {
     forgotten: AtomicU64,
     /// The partition that forgets next.
     turn: AtomicUsize,
+    /// Statistics that are put together now and then.
+    gathered: ArcSwapOption<statistics::Gathered>,
     /// The newest checkpoint, for the next one to build upon.
     base: Mutex<Option<Arc<checkpoint::Base>>>,
     /// What pages take and may take.
@@ -132,6 +135,7 @@ impl Store {
             versions: Arc::new(Versions::new(version, config.window, now)),
             applied: Mutex::new(version),
             turn: AtomicUsize::new(0),
+            gathered: ArcSwapOption::empty(),
             base: Mutex::default(),
             fixed: AtomicU64::new(0),
             evicting: AtomicUsize::new(0),
@@ -256,6 +260,7 @@ impl Store {
             vertices_by_label: list(&counts.vertices_by_label),
             edges_by_label: list(&counts.edges_by_label),
             keys,
+            ..Statistics::default()
         }
     }
 

@@ -447,6 +447,6 @@ impl Apl for Store {
     }
 
     fn statistics(&self) -> Statistics {
-        self.counts()
+        self.all_statistics()
     }
 }

@@ -10,6 +10,7 @@ use tidegraph_apl::{
     Cursor, EdgeRows, Expansion, KeyStatistics, PropertyCell, Reservoir, ScanCursor, ScannedValues,
     Statistics, VertexRows,
 };
+use tidegraph_apl::{DegreeStatistics, SetKey, SetStatistics};
 use tidegraph_types::{Edge, Gui, Sid, Str, Token, Value, Version};
 
 /// What one call of the trait `Apl` gave.
@@ -108,6 +109,13 @@ pub fn encode_answer(answer: &Answer) -> Result<proto::AplAnswer, Error> {
             vertices_by_label: counts_to(&statistics.vertices_by_label),
             edges_by_label: counts_to(&statistics.edges_by_label),
             keys: statistics.keys.iter().map(key_to).collect(),
+            sets: statistics.sets.iter().map(set_to).collect(),
+            distinct: statistics
+                .distinct
+                .iter()
+                .map(|(key, count)| proto::KeyCount { key: key.0, count: *count })
+                .collect(),
+            degrees: statistics.degrees.iter().map(degrees_to).collect(),
         }),
     };
     Ok(proto::AplAnswer { kind: Some(kind) })
@@ -200,6 +208,9 @@ pub fn decode_answer(message: proto::AplAnswer) -> Result<Answer, Error> {
             vertices_by_label: counts_from(m.vertices_by_label),
             edges_by_label: counts_from(m.edges_by_label),
             keys: m.keys.into_iter().map(key_from).collect(),
+            sets: m.sets.into_iter().map(set_from).collect(),
+            distinct: m.distinct.into_iter().map(|m| (Token(m.key), m.count)).collect(),
+            degrees: m.degrees.into_iter().map(degrees_from).collect(),
         }),
     })
 }
@@ -237,6 +248,52 @@ fn expansion_from(m: proto::Expansion) -> Result<(Expansion, Option<Cursor>), Er
 
 fn key_to(key: &KeyStatistics) -> proto::KeyStatistics {
     proto::KeyStatistics { label: key.label.0, key: key.key.0, values: key.values, distinct: key.distinct }
+}
+
+fn set_to(set: &SetStatistics) -> proto::SetStatistics {
+    let key = |key: &SetKey| proto::SetKey {
+        key: key.key.0,
+        bounds: key.bounds.map(|(least, greatest)| proto::NumberBounds { least, greatest }),
+    };
+    proto::SetStatistics {
+        labels: tokens_to(&set.labels),
+        vertices: set.vertices,
+        keys: set.keys.iter().map(key).collect(),
+    }
+}
+
+fn set_from(m: proto::SetStatistics) -> SetStatistics {
+    let key = |m: proto::SetKey| SetKey {
+        key: Token(m.key),
+        bounds: m.bounds.map(|bounds| (bounds.least, bounds.greatest)),
+    };
+    SetStatistics {
+        labels: tokens_from(m.labels),
+        vertices: m.vertices,
+        keys: m.keys.into_iter().map(key).collect(),
+    }
+}
+
+fn degrees_to(of: &DegreeStatistics) -> proto::DegreeStatistics {
+    proto::DegreeStatistics {
+        vertex_label: of.vertex_label.map(|label| label.0),
+        edge_label: of.edge_label.0,
+        outgoing: of.outgoing,
+        vertices: of.vertices,
+        edges: of.edges,
+        histogram: of.histogram.clone(),
+    }
+}
+
+fn degrees_from(m: proto::DegreeStatistics) -> DegreeStatistics {
+    DegreeStatistics {
+        vertex_label: m.vertex_label.map(Token),
+        edge_label: Token(m.edge_label),
+        outgoing: m.outgoing,
+        vertices: m.vertices,
+        edges: m.edges,
+        histogram: m.histogram,
+    }
 }
 
 fn key_from(m: proto::KeyStatistics) -> KeyStatistics {

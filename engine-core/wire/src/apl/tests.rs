@@ -11,6 +11,7 @@ use tidegraph_apl::{
     PropertyPredicate, Reservoir, Sample, ScannedValues, Statistics, Test, TopEdges, VertexRead, VertexRows,
     VertexScan,
 };
+use tidegraph_apl::{DegreeStatistics, SetKey, SetStatistics};
 use tidegraph_types::{Cardinality, Direction, Epoch, Sid, Value, Version};
 
 fn vec<S: Strategy>(of: S) -> impl Strategy<Value = Vec<S::Value>> {
@@ -179,6 +180,28 @@ fn any_scanned_values() -> impl Strategy<Value = ScannedValues> {
     })
 }
 
+fn any_sets() -> impl Strategy<Value = Vec<SetStatistics>> {
+    let bounds = option::of((-1e9..1e9, -1e9..1e9));
+    let key = (any_token(), bounds).prop_map(|(key, bounds)| SetKey { key, bounds });
+    vec((any_tokens(), any::<u64>(), vec(key)).prop_map(|(labels, vertices, keys)| SetStatistics {
+        labels,
+        vertices,
+        keys,
+    }))
+}
+
+fn any_degrees() -> impl Strategy<Value = Vec<DegreeStatistics>> {
+    let one = (option::of(any_token()), any_token(), any::<(bool, u64, u64)>(), vec(any::<u64>()));
+    vec(one.prop_map(|(vertex_label, edge_label, (outgoing, vertices, edges), histogram)| DegreeStatistics {
+        vertex_label,
+        edge_label,
+        outgoing,
+        vertices,
+        edges,
+        histogram,
+    }))
+}
+
 fn any_answer() -> impl Strategy<Value = Answer> {
     use tidegraph_apl::Error;
     let versions = || any::<(u64, u64)>().prop_map(|(a, b)| (Version(a), Version(b)));
@@ -204,18 +227,36 @@ fn any_answer() -> impl Strategy<Value = Answer> {
         (any_scanned_values(), option::of(any_scan_cursor()))
             .prop_map(|(found, next)| Answer::ScanValues(found, next)),
         (vec(any_edge()), option::of(any_scan_cursor())).prop_map(|(e, next)| Answer::ScanEdges(e, next)),
-        (any::<(u64, u64)>(), counts(), counts(), vec(any::<(u32, u32, u64, u64)>())).prop_map(
-            |((vertices, edges), vertices_by_label, edges_by_label, keys)| {
-                let key = |(label, key, values, distinct)| KeyStatistics {
-                    label: Token(label),
-                    key: Token(key),
-                    values,
-                    distinct,
-                };
-                let keys = keys.into_iter().map(key).collect();
-                Answer::Statistics(Statistics { vertices, edges, vertices_by_label, edges_by_label, keys })
-            }
-        ),
+        (
+            any::<(u64, u64)>(),
+            counts(),
+            counts(),
+            vec(any::<(u32, u32, u64, u64)>()),
+            any_sets(),
+            any_degrees()
+        )
+            .prop_map(
+                |((vertices, edges), vertices_by_label, edges_by_label, keys, sets, degrees)| {
+                    let key = |(label, key, values, distinct)| KeyStatistics {
+                        label: Token(label),
+                        key: Token(key),
+                        values,
+                        distinct,
+                    };
+                    let keys = keys.into_iter().map(key).collect();
+                    let distinct = vertices_by_label.clone();
+                    Answer::Statistics(Statistics {
+                        vertices,
+                        edges,
+                        vertices_by_label,
+                        edges_by_label,
+                        keys,
+                        sets,
+                        distinct,
+                        degrees,
+                    })
+                }
+            ),
     ]
 }
 

@@ -1,12 +1,14 @@
 //! Patterns in, operators out.
 
+use crate::op::ScanTest;
+use crate::passes::estimate::Estimate;
 use crate::passes::{Knowledge, optimize};
 use crate::{
     Column, Comparison, Expr, Function, Length, MatchPattern, NamedPath, Op, PatternEdge, PatternNode, Plan,
     Shortest, Slot,
 };
 use std::ops::Range;
-use tidegraph_apl::{Catalog, Error, KeyStatistics, Statistics};
+use tidegraph_apl::{Catalog, DegreeStatistics, Error, KeyStatistics, SetKey, SetStatistics, Statistics};
 use tidegraph_types::{Direction, Str, Token};
 
 struct Names(&'static [&'static str]);
@@ -34,6 +36,7 @@ fn lower(pattern: MatchPattern, input: Op) -> String {
         vertices_by_label: vec![(Token(0), 1_000), (Token(1), 10)],
         edges_by_label: vec![(Token(2), 20_000), (Token(3), 1_000)],
         keys: vec![KeyStatistics { label: Token(0), key: Token(4), values: 1_000, distinct: 990 }],
+        ..Statistics::default()
     };
     let catalog = Names(&["Person", "City", "KNOWS", "LIVES_IN", "email"]);
     let plan = Plan {
@@ -209,4 +212,51 @@ fn a_bound_vertex_must_not_be_null() {
     bound.bound = true;
     let pattern = MatchPattern { nodes: vec![bound], ..Default::default() };
     assert_eq!(lower(pattern, Op::Argument), "filter (not $0 is null and $0:Person)\nanswer x=$0\n");
+}
+
+#[test]
+fn estimates_follow_sets_values_and_degrees() {
+    // 1,000 people of 50 ages from 0 to 100, who live in 100 cities.
+    let degrees = |vertex_label, outgoing, vertices, edges| DegreeStatistics {
+        vertex_label,
+        edge_label: Token(3),
+        outgoing,
+        vertices,
+        edges,
+        histogram: vec![vertices],
+    };
+    let people = SetStatistics {
+        labels: vec![Token(0)],
+        vertices: 1_000,
+        keys: vec![SetKey { key: Token(4), bounds: Some((0.0, 100.0)) }],
+    };
+    let statistics = Statistics {
+        vertices: 1_100,
+        edges: 1_000,
+        vertices_by_label: vec![(Token(0), 1_000), (Token(1), 100)],
+        edges_by_label: vec![(Token(3), 1_000)],
+        sets: vec![people],
+        distinct: vec![(Token(4), 50)],
+        degrees: vec![
+            degrees(None, true, 1_100, 1_000),
+            degrees(Some(Token(0)), true, 1_000, 1_000),
+            degrees(None, false, 1_100, 1_000),
+            degrees(Some(Token(1)), false, 100, 1_000),
+        ],
+        ..Statistics::default()
+    };
+    let catalog = Names(&["Person", "City", "KNOWS", "LIVES_IN", "age"]);
+    let knowledge = Knowledge { statistics: &statistics, catalog: &catalog };
+    let estimate = Estimate::new(&knowledge);
+    let near =
+        |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.01, "{found}, {expected}");
+    let nodes = [node(0, &["Person"]), node(1, &["City"])];
+    near(estimate.fan_out(&edge(2, 0, 1, "LIVES_IN"), true, &nodes), 1.0);
+    near(estimate.fan_out(&edge(2, 0, 1, "LIVES_IN"), false, &nodes), 10.0);
+    let share = |label: &str, test: ScanTest| estimate.share(&[label.into()], &"age".into(), &test).0;
+    near(share("Person", ScanTest::Equals(Expr::Parameter("age".into()))), 1.0 / 50.0);
+    near(share("Person", ScanTest::Range { low: Some((Expr::literal(90), true)), high: None }), 0.1);
+    near(share("Person", ScanTest::Exists), 1.0);
+    assert!(share("Person", ScanTest::Equals(Expr::literal(500))) < 0.001);
+    assert!(share("City", ScanTest::Exists) < 0.001);
 }
