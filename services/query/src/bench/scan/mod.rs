@@ -59,28 +59,31 @@ fn in_turn<const N: usize>(bench: &Bench, mut works: [Work<'_>; N]) -> anyhow::R
     Ok(rounds.map(|rounds| median(rounds).unwrap_or(f64::NAN)))
 }
 
-/// Independent random reads of eight bytes, in a table that no cache holds.
+/// Independent random reads of eight bytes, in a table that no cache holds, never twice in the same order.
 struct RandomReads {
     words: Vec<u64>,
-    places: Vec<u32>,
-    /// The part of the places that comes next.
-    next: usize,
+    state: u64,
 }
 
 impl RandomReads {
     fn new(bench: &Bench) -> Self {
-        let words: Vec<u64> = (0..1 << if bench.quick { 20 } else { 27 }).collect();
-        let mut random = ChaCha8Rng::seed_from_u64(bench.seed);
-        let places = (0..1 << 22).map(|_| random.random_range(0..words.len() as u32)).collect();
-        Self { words, places, next: 0 }
+        let words = (0..1 << if bench.quick { 20 } else { 28 }).collect();
+        Self { words, state: 0x9e37_79b9_7f4a_7c15 }
     }
 
-    /// So many at other places than before.
+    /// So many. The places come from a generator that costs less than a read.
     fn some(&mut self) -> usize {
-        const SOME: usize = 1 << 19;
-        let places = &self.places[self.next..self.next + SOME];
-        self.next = (self.next + SOME) % self.places.len();
-        black_box(places.iter().fold(0_u64, |sum, place| sum.wrapping_add(self.words[*place as usize])));
+        const SOME: usize = 1 << 20;
+        let mask = self.words.len() - 1;
+        let (mut sum, mut state) = (0_u64, self.state);
+        for _ in 0..SOME {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            sum = sum.wrapping_add(self.words[state as usize & mask]);
+        }
+        self.state = state;
+        black_box(sum);
         SOME
     }
 }
