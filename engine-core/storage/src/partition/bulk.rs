@@ -8,7 +8,7 @@ use super::write::{Writer, distinct};
 use super::{Open, sid_hash};
 use crate::adjacency::Link;
 use crate::properties::Owner;
-use crossbeam_epoch::Guard;
+use crossbeam_epoch::{Guard, pin};
 use smallvec::SmallVec;
 use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Sid, Str, Token, Value};
 
@@ -62,7 +62,6 @@ impl Open<'_> {
         id: &Str,
         labels: &[Token],
         properties: &[PropertyWrite],
-        guard: &Guard,
     ) -> bool {
         if self.slot(gui).is_some() {
             return self.create_vertex(w, gui, id, labels, properties);
@@ -70,7 +69,8 @@ impl Open<'_> {
         let labels: SmallVec<[Token; 4]> = distinct(&[], labels);
         let writes = properties.iter().map(|write| (write.key, write.cardinality, &write.value));
         self.partition.distinct.note(properties.iter().map(|write| (write.key, &write.value)));
-        let (keeper, desk) = self.desk(guard);
+        let guard = pin();
+        let (keeper, desk) = self.desk(&guard);
         let place = keeper.load(desk, w.version, Owner::Vertex(gui), Some(id), &labels, writes);
         self.insert_node(gui, place, w.version);
         self.touch_row(w, place);

@@ -158,7 +158,6 @@ impl BulkLoad<'_> {
             (0..).zip(run).filter_map(|(index, mutation)| Some((number(mutation)?, index))).collect();
         // By partition, and in the order given within each.
         order.sort_unstable();
-        let mut guard = pin();
         for group in order.chunk_by(|a, b| a.0 == b.0) {
             let partition = &store.partitions[group[0].0];
             let mut open = partition.open();
@@ -169,8 +168,11 @@ impl BulkLoad<'_> {
                         _ => None,
                     })
                 };
+                let guard = pin();
                 guis().for_each(|gui| partition.prefetch_index(gui, &guard));
                 guis().for_each(|gui| _ = partition.prefetch_node(gui, &guard));
+                // What rows that change retire is freed by pinning anew: no guard is held over several of them.
+                drop(guard);
                 for (_, index) in some {
                     let mutation = &run[*index as usize];
                     let Mutation::CreateVertex { gui, id, labels, properties } = mutation else { continue };
@@ -178,7 +180,7 @@ impl BulkLoad<'_> {
                     if let Some(watch) = &mut watch {
                         watch.before = watch.look(&open);
                     }
-                    if open.load_vertex(w, *gui, id, labels, properties, &guard) {
+                    if open.load_vertex(w, *gui, id, labels, properties) {
                         self.outcome.vertices_created += 1;
                     } else {
                         self.outcome.vertices_merged += 1;
@@ -187,9 +189,7 @@ impl BulkLoad<'_> {
                         store.changed(w, watch, &open);
                     }
                 }
-                if store.make_room_in(&mut open) {
-                    guard.repin();
-                }
+                store.make_room_in(&mut open);
             }
         }
     }
