@@ -63,24 +63,40 @@ pub struct SegmentInfo {
 }
 
 /// Mutations of one partition and kind that wait to be written, as the bytes that they will be.
+///
+/// The bytes lie in chunks, so that they never move and no room is kept that is not needed.
 #[derive(Default)]
 struct Buffer {
-    bytes: Vec<u8>,
+    chunks: Vec<Vec<u8>>,
     order: Vec<Entry>,
+    /// Bytes of all mutations.
+    length: usize,
     number: u32,
 }
 
 /// Where a mutation begins, and the vertex that it touches in the partition.
 struct Entry {
     key: Gui,
+    /// Number of the chunk, and the place in it in the lowest bits. Later mutations have a higher one.
     start: u32,
     length: u32,
 }
 
+/// Bits of a place in a chunk.
+const CHUNK_BITS: u32 = 18;
+/// A chunk with so many bytes is full: what is left takes any usual mutation that begins before.
+const FULL: usize = 3 << (CHUNK_BITS - 2);
+/// A buffer is written before its chunks outgrow their numbers, whatever the budget is.
+const MOST_CHUNKS: usize = (1 << (32 - CHUNK_BITS)) - 1;
+
 impl Buffer {
     /// What it takes in memory.
     fn size(&self) -> usize {
-        self.bytes.len() + self.order.len() * size_of::<Entry>()
+        self.length + self.order.len() * size_of::<Entry>()
+    }
+
+    fn is_full(&self) -> bool {
+        self.chunks.len() >= MOST_CHUNKS
     }
 
     /// Adds what `fill` appends; answers by how much it has grown.
@@ -89,19 +105,35 @@ impl Buffer {
         key: Gui,
         fill: impl FnOnce(&mut Vec<u8>) -> Result<(), tidegraph_wire::Error>,
     ) -> Result<usize, tidegraph_wire::Error> {
-        let start = self.bytes.len();
-        if let Err(error) = fill(&mut self.bytes) {
-            self.bytes.truncate(start);
+        if self.chunks.last().is_none_or(|last| last.len() >= FULL) {
+            // The first one grows from nothing: a load may have many small buffers.
+            let room = if self.chunks.is_empty() { 0 } else { 1 << CHUNK_BITS };
+            self.chunks.push(Vec::with_capacity(room));
+        }
+        let number = self.chunks.len() - 1;
+        let chunk = &mut self.chunks[number];
+        let place = chunk.len();
+        if let Err(error) = fill(chunk) {
+            chunk.truncate(place);
             return Err(error);
         }
-        let length = self.bytes.len() - start;
-        self.order.push(Entry { key, start: start as u32, length: length as u32 });
+        let length = chunk.len() - place;
+        let start = (number << CHUNK_BITS | place) as u32;
+        self.order.push(Entry { key, start, length: length as u32 });
+        self.length += length;
         Ok(length + size_of::<Entry>())
     }
-}
 
-/// A buffer is written before offsets in it outgrow 32 bits, whatever the budget is.
-const MOST_BUFFER_BYTES: usize = 1 << 30;
+    fn bytes(&self, entry: &Entry) -> &[u8] {
+        let place = entry.start as usize & ((1 << CHUNK_BITS) - 1);
+        &self.chunks[entry.start as usize >> CHUNK_BITS][place..place + entry.length as usize]
+    }
+
+    /// Forgets all mutations, and gives the room back.
+    fn clear(&mut self) {
+        (self.chunks, self.order, self.length) = (Vec::new(), Vec::new(), 0);
+    }
+}
 
 /// Routes mutations to partitions and writes them as segments.
 pub struct SegmentWriter {
@@ -194,9 +226,9 @@ impl SegmentWriter {
             object: object_name(&self.load_id, kind, partition, buffer.number),
             source,
         })?;
-        let large = buffer.bytes.len() >= MOST_BUFFER_BYTES;
+        let full = buffer.is_full();
         self.buffered_bytes += more;
-        if large {
+        if full {
             return self.write(partition, kind);
         }
         if self.buffered_bytes < self.budget_bytes {
@@ -262,15 +294,14 @@ impl SegmentWriter {
             load_id: self.load_id.clone(),
         };
         let failed = |source| Error::Segment { object: object.clone(), source };
-        let mut writer = WireWriter::create(Vec::new(), &header).map_err(failed)?;
-        for Entry { start, length, .. } in &buffer.order {
-            let start = *start as usize;
-            writer.push_bytes(&buffer.bytes[start..start + *length as usize]).map_err(failed)?;
+        // Each mutation has a tag and its length before it.
+        let expected = buffer.length + 5 * buffer.order.len() + 4096;
+        let mut writer = WireWriter::create(Vec::with_capacity(expected), &header).map_err(failed)?;
+        for entry in &buffer.order {
+            writer.push_bytes(buffer.bytes(entry)).map_err(failed)?;
         }
         let mutations = buffer.order.len() as u64;
-        // The room is kept for the next segment.
-        buffer.bytes.clear();
-        buffer.order.clear();
+        buffer.clear();
         let (bytes, length) = writer.finish().map_err(failed)?;
         self.objects.put(&object, bytes)?;
         self.written.push(SegmentInfo { object, partition: id, kind, mutations, bytes: length });
