@@ -151,7 +151,7 @@ impl PageTable {
 
     /// A page for one look, with some of its texts at least: what is in the file stays there, and nothing is noted of its
     /// use.
-    pub fn peek<'g>(&self, number: u32, texts: Texts<'_>, guard: &'g Guard) -> Option<Peek<'g>> {
+    pub fn peek<'g>(&self, number: u32, texts: Texts<'_>, _guard: &'g Guard) -> Option<Peek<'g>> {
         let block = self.entry(number)?.block.load(Ordering::Acquire);
         match Extent::of_word(block.addr() as u64) {
             Some(extent) if !lost::is_noted() => match self.load(number, extent, texts) {
@@ -162,7 +162,9 @@ impl PageTable {
                 }
             },
             Some(_) => None,
-            None => self.hot(number, guard).map(Peek::Shared),
+            // The word that was looked at: by now the page may be in the file.
+            // SAFETY: as in `get`.
+            None => unsafe { Page::from_raw(block) }.map(Peek::Shared),
         }
     }
 

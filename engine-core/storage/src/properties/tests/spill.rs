@@ -172,7 +172,7 @@ fn space_in_the_file_is_used_anew() {
         rows.settle(version);
         evict(&mut rows);
         // Guards of other tests put off when a place can be used anew.
-        for _ in 0..100 {
+        for _ in 0..2000 {
             pin().flush();
             std::thread::yield_now();
         }
