@@ -35,5 +35,7 @@ fn main() -> ExitCode {
 }
 
 fn repository_root() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    // Where it runs, not where it was built: builds are shared between clones.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&here).join("..")
 }

@@ -17,7 +17,7 @@ use tidegraph_types::{
 use tidegraph_wire::frame::FrameReader;
 
 fn contracts() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contracts")
+    Path::new("../../contracts").to_owned()
 }
 
 /// One record of each kind, one mutation of each kind, one value of each kind.

@@ -124,7 +124,7 @@ fn check_sample(store: &Store) {
     check_elements(store, at, 3);
 }
 
-const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contracts/golden/checkpoint-v2");
+const GOLDEN: &str = "../../contracts/golden/checkpoint-v2";
 
 /// Two checkpoints: of the sample, and a newer one that builds upon it.
 fn write_two(objects: &Objects) -> Store {
