@@ -8,10 +8,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::{
-    Apl, At, Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, VertexRead, VertexRows,
+    Apl, At, Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, ScanCursor, VertexRead, VertexRows,
+    VertexScan,
 };
-use tidegraph_platform::ManualClock;
-use tidegraph_storage::{LoadOutcome, Store, StoreConfig};
+use tidegraph_platform::{ManualClock, Objects};
+use tidegraph_storage::checkpoint::restore_newest;
+use tidegraph_storage::{CheckpointMeta, LoadOutcome, Store, StoreConfig};
 use tidegraph_types::{
     Cardinality, Direction, Edge, Epoch, Gui, GuiHasher, Mutation, PropertyWrite, Sid, Str, Token, Value,
     Version,
@@ -130,6 +132,44 @@ fn versions_kept(text: impl Fn(u64) -> u64) -> (usize, usize) {
     clock.advance(Duration::from_secs(600));
     store.reclaim(usize::MAX);
     (kept, store.memory().versions)
+}
+
+#[test]
+fn a_load_leaves_no_versions_of_rows_and_older_versions_without_it() {
+    let store = Store::new(StoreConfig::new(Arc::new(ManualClock::default())));
+    store.apply(Version(1), &[vertex("a"), vertex("b"), edge(1, Some("old"), "a", "b")]);
+    store.publish(Version(1));
+    let pin = store.pin_published();
+    let before = store.memory().versions;
+    let mut load: Vec<Mutation> = (0..20_000).map(|n| vertex(&format!("v{n}"))).collect();
+    load.extend((0..20_000).map(|n| edge(n + 2, Some(&format!("e{n}")), &format!("v{n}"), "a")));
+    store.apply_load_block(Version(2), &load);
+    store.publish(Version(2));
+    // But for those that share one of three pages with what was there; all would be two megabytes.
+    let kept = store.memory().versions - before;
+    assert!(kept < 4 * 1024 * 64, "{kept} bytes of older versions");
+    let scan = VertexScan { labels: vec![vec![Token(1)]], predicates: vec![], max_rows: u32::MAX };
+    let names: [Str; 2] = ["v19999".into(), "b".into()];
+    let sees = |store: &Store, version: Version| {
+        let at = At { version, epoch: Epoch(0) };
+        let (mut found, mut vertices, mut edges) = (Vec::new(), Vec::new(), Vec::new());
+        let cursor = store.scan_vertices(at, &scan, ScanCursor::default(), &mut found).unwrap();
+        assert_eq!(cursor, None);
+        store.resolve_vertices(at, &names, &mut vertices).unwrap();
+        store.resolve_edges(at, &["e19999".into(), "old".into()], &mut edges).unwrap();
+        (found.len(), vertices.iter().map(Option::is_some).collect::<Vec<_>>(), edges[0].is_some())
+    };
+    let (old, new) = ((2, vec![false, true], false), (20_002, vec![true, true], true));
+    assert_eq!(sees(&store, pin.version()), old);
+    assert_eq!(sees(&store, Version(2)), new);
+    // So do checkpoints of both versions.
+    for (version, expected) in [(pin.version(), old), (Version(2), new)] {
+        let objects = Objects::memory().unwrap();
+        store.checkpoint(version, &objects, "c", CheckpointMeta::default()).unwrap();
+        let config = StoreConfig::new(Arc::new(ManualClock::default()));
+        let restored = restore_newest(&config, &objects, "c").unwrap().unwrap().store;
+        assert_eq!(sees(&restored, version), expected);
+    }
 }
 
 /// What partitions keep ready for notes of what is to be forgotten.

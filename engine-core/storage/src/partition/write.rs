@@ -63,6 +63,7 @@ impl Open<'_> {
                             .filter(|(_, t)| matches!(t, Touch::EdgeId(_) | Touch::Row(_) | Touch::Page(_))),
                     );
                     self.book.touched.push_back((w.version, Touch::Sweep));
+                    self.book.touched.shrink_to(FEWEST_FOR_SWEEP as usize);
                     self.book.load_notes = (w.version, None);
                     return;
                 }
@@ -74,8 +75,11 @@ impl Open<'_> {
         }
     }
 
-    /// Notes that a row has something to settle.
+    /// Notes that a row has something to settle, if its page has undo records.
     pub(super) fn touch_row(&mut self, w: &Writer<'_>, place: Place) {
+        if self.partition.rows.hot(place.page(), &pin()).is_none_or(|page| page.undo().is_none()) {
+            return;
+        }
         if !w.bulk {
             self.book.touched.push_back((w.version, Touch::Row(place)));
         } else if self.book.keeper.note(place.page(), w.version) {

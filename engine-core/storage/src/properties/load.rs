@@ -104,7 +104,7 @@ impl Keeper {
         };
         let place = self.claim(desk, &set);
         let (page, row) = (desk.page(place.page()), place.row());
-        self.link_insertion(page, place, version, None);
+        self.link_insertion(desk, page, place, version, None);
         desk.table.modify(place.page(), version.0);
         page.owners()[row].store(owner.word(), Ordering::Release);
         let mut owned = 0;

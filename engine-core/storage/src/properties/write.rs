@@ -7,13 +7,15 @@ use super::page::{Page, Place, load_pair};
 use super::scalar::Scalar;
 use super::sets::Shape;
 use super::undo::{Heads, OVERFLOW, Previous, Undo, overflow_at, overflow_word};
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidegraph_types::{Cardinality, PropertyWrite, Str, Token, Value, Version};
 
-/// Whether the row came, or the cell was written, at this very version: then nobody sees what was before.
-fn is_unseen(heads: &Heads, row: usize, version: Version, column: u16) -> bool {
-    let mut record = heads[row].load(Ordering::Relaxed).cast_const();
+/// Whether the row came, or the cell was written, at this very version: then nobody sees what was before. `begin`: the
+/// version that the page begins at, with all rows that no record says otherwise of.
+fn is_unseen(heads: Option<&Heads>, row: usize, version: Version, column: u16, begin: Version) -> bool {
+    let mut record = heads.map_or(ptr::null(), |heads| heads[row].load(Ordering::Relaxed).cast_const());
     // SAFETY: the writer's own records, linked and not yet cut off.
     while let Some(step) = unsafe { record.as_ref() } {
         if step.version != version {
@@ -25,7 +27,7 @@ fn is_unseen(heads: &Heads, row: usize, version: Version, column: u16) -> bool {
             _ => record = step.next.load(Ordering::Relaxed),
         }
     }
-    false
+    begin == version
 }
 
 impl Keeper {
@@ -186,7 +188,7 @@ impl Keeper {
         let old = page.set();
         let set = self.sets.intern(&Shape::of(old.kind, labels, content)).clone();
         if !Arc::ptr_eq(&set, old) {
-            let previous = self.previous(page, place, version);
+            let previous = self.previous(desk, page, place, version);
             let owner = page.owners()[row].load(Ordering::Relaxed);
             let id = page.ids().map_or([0; 2], |ids| {
                 // SAFETY: the writer's own row.
@@ -225,18 +227,22 @@ impl Keeper {
     }
 
     /// Where versions before this one find a row that moves now.
-    fn previous(&self, page: Page<'_>, place: Place, version: Version) -> Option<Previous> {
-        let mut record = page
-            .undo()
-            .map_or(std::ptr::null(), |heads| heads[place.row()].load(Ordering::Relaxed).cast_const());
+    fn previous(&self, desk: Desk<'_>, page: Page<'_>, place: Place, version: Version) -> Option<Previous> {
+        let here = Some(Previous { place, ended: version });
+        let mut record =
+            page.undo().map_or(ptr::null(), |heads| heads[place.row()].load(Ordering::Relaxed).cast_const());
         // SAFETY: the writer's own records.
-        while let Some(step) = unsafe { record.as_ref() }.filter(|step| step.version == version) {
+        while let Some(step) = unsafe { record.as_ref() } {
+            if step.version != version {
+                return here;
+            }
             if let Undo::Inserted { previous } = step.undo {
                 return previous;
             }
             record = step.next.load(Ordering::Relaxed);
         }
-        Some(Previous { place, ended: version })
+        // A row that came with its page is in no version before.
+        here.filter(|_| desk.table.begin(place.page()) != version)
     }
 
     fn write_cell(
@@ -260,7 +266,7 @@ impl Keeper {
             }
             return Changed::No;
         }
-        if page.undo().is_some_and(|heads| is_unseen(heads, row, version, column)) {
+        if is_unseen(page.undo(), row, version, column, desk.table.begin(place.page())) {
             desk.retire_words(page.set(), column, old);
         } else {
             self.link(page, place, version, Undo::Cell { column, old });

@@ -78,7 +78,7 @@ pub(crate) struct Scratch {
 }
 
 impl PageTable {
-    /// The bytes of a page in memory that all versions see alike; one with undo records is refused.
+    /// The bytes of a page in memory that all versions see alike which see any of it; one with undo records is refused.
     pub fn to_bytes(&self, number: u32, guard: &Guard) -> Result<Vec<u8>, Error> {
         let page = self.hot(number, guard).ok_or(Error::Missing { number })?;
         let (mut scratch, mut out) = (Scratch::default(), Vec::new());

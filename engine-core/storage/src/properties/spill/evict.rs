@@ -4,8 +4,6 @@ use super::super::bytes;
 use super::super::keeper::{Desk, Keeper};
 use super::super::page::Page;
 use super::super::settle::drop_rows;
-use super::super::undo::{Undo, retire_chain};
-use std::sync::atomic::Ordering;
 
 /// What one round over some pages did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,7 +26,8 @@ impl Keeper {
             self.hand = (number + 1) % end;
             evicted.looked += 1;
             let Some(page) = desk.table.hot(number, desk.guard) else { continue };
-            if desk.table.was_used(number) || !self.fold(desk, number, page) {
+            // Rows of a load that fill their page have no records: it may leave memory before it is visible.
+            if desk.table.was_used(number) || page.undo().is_some() {
                 continue;
             }
             match self.evict_page(desk, number, page) {
@@ -81,43 +80,5 @@ impl Keeper {
             });
         }
         Some(bytes)
-    }
-
-    /// Whether a page has no undo records; or had none but that all of its rows came at one version, which is then said
-    /// once for the page. So a load that is larger than memory can leave memory before it is visible.
-    pub(in super::super) fn fold(&mut self, desk: Desk<'_>, number: u32, page: Page<'_>) -> bool {
-        let Some(heads) = page.undo() else { return true };
-        let used = page.header().used.load(Ordering::Relaxed) as usize;
-        let (mut version, mut others) = (None, false);
-        for (row, head) in heads.iter().enumerate().take(used) {
-            // SAFETY: the writer's own records, linked and not cut off.
-            let Some(record) = (unsafe { head.load(Ordering::Relaxed).as_ref() }) else {
-                others |= page.is_present(row);
-                continue;
-            };
-            let came = matches!(record.undo, Undo::Inserted { previous: None })
-                && record.next.load(Ordering::Relaxed).is_null()
-                && page.is_present(row);
-            if !came || version.is_some_and(|version| version != record.version) {
-                return false;
-            }
-            version = Some(record.version);
-        }
-        let Some(version) = version.filter(|version| !others || desk.table.begin(number) == *version) else {
-            return false;
-        };
-        // Said before the records go: who finds none reads this.
-        desk.table.set_begin(number, version);
-        let book = &mut self.books[number as usize];
-        book.versioned = 0;
-        book.inserted = None;
-        let taken = page.header().undo.swap(std::ptr::null_mut(), Ordering::AcqRel);
-        for head in heads.iter().take(used) {
-            // SAFETY: unlinked with the heads.
-            unsafe { retire_chain(page.set(), head.load(Ordering::Relaxed), desk.guard) };
-        }
-        // SAFETY: taken off the page, so that only readers from before have it.
-        unsafe { desk.guard.defer_unchecked(move || drop(Box::from_raw(taken))) };
-        true
     }
 }

@@ -199,12 +199,49 @@ fn damaged_bytes_of_a_page_are_errors_or_other_values() {
 fn pages_with_versions_are_not_written() {
     let mut rows = Rows::default();
     rows.create(1, 7, "id", &[], &[]);
+    rows.create(2, 8, "id", &[], &[]);
     let guard = pin();
     assert!(matches!(rows.table.to_bytes(0, &guard), Err(bytes::Error::Versioned { number: 0 })));
     assert!(matches!(rows.table.to_bytes(9, &guard), Err(bytes::Error::Missing { number: 9 })));
-    rows.settle(1);
+    rows.settle(2);
     assert!(rows.table.to_bytes(0, &guard).is_ok());
-    assert_eq!(rows.table.modified(0), 1);
+    assert_eq!(rows.table.modified(0), 2);
+}
+
+#[test]
+fn rows_that_fill_a_page_at_one_version_have_no_records() {
+    let mut rows = Rows::default();
+    let write = |n: u64| PropertyWrite {
+        key: Token(10),
+        cardinality: Cardinality::Single,
+        value: Value::Long(n as i64),
+    };
+    for owner in 0..1500 {
+        rows.create(5, owner, "id", &[1], &[write(owner)]);
+    }
+    // What changes within the version is nobody's older state.
+    rows.set(5, 7, 10, Cardinality::Single, &Value::Long(-7));
+    rows.set(5, 7, 10, Cardinality::Single, &Value::Long(-8));
+    assert_eq!(rows.bytes().versions, 0);
+    rows.set(5, 8, 11, Cardinality::Single, &Value::Long(1));
+    rows.remove(5, 9);
+    rows.create(5, 9, "again", &[2], &[]);
+    for (version, there) in [(4, 0), (5, 1500), (6, 1500)] {
+        assert_eq!(rows.scan(version, &[], &[], 5000).len(), there, "at {version}");
+        assert_eq!([7, 8, 9].map(|owner| rows.see(version, owner).is_some()), [there > 0; 3], "at {version}");
+    }
+    rows.settle(5);
+    assert_eq!(rows.bytes().versions, 0);
+    // A place of theirs that is used again is seen from the new version on only.
+    rows.remove(6, 10);
+    rows.settle(6);
+    rows.create(7, 10, "third", &[1], &[write(3)]);
+    rows.set(8, 11, 10, Cardinality::Single, &Value::Long(0));
+    for (version, there) in [(6, 1499), (7, 1500), (8, 1500)] {
+        assert_eq!(rows.scan(version, &[], &[], 5000).len(), there, "at {version}");
+    }
+    let value = |version| rows.see(version, 11).unwrap().cells[0].2.clone();
+    assert_eq!((value(7), value(8)), (format!("{:?}", Value::Long(11)), format!("{:?}", Value::Long(0))));
 }
 
 #[test]
