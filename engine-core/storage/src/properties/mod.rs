@@ -35,6 +35,7 @@ pub(crate) mod spill;
 #[cfg(test)]
 mod tests;
 mod undo;
+mod wide;
 mod write;
 
 pub(crate) use bytes::{Error as ImageError, Scratch};

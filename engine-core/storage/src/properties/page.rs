@@ -234,6 +234,26 @@ impl<'g> Page<'g> {
         crate::prefetch::address(self.block.as_ptr().cast::<u8>().wrapping_add(at));
     }
 
+    /// Asks for the bit that says whether a row is present.
+    #[inline]
+    pub fn prefetch_presence(self, row: usize) {
+        crate::prefetch::address(self.block.as_ptr().cast::<u8>().wrapping_add(HEADER + row / 8));
+    }
+
+    /// Asks for the bits of all rows.
+    pub fn prefetch_present(self) {
+        let bytes = (self.capacity() / 8).max(1);
+        crate::prefetch::lines(self.block.as_ptr().cast::<u8>().wrapping_add(HEADER), bytes);
+    }
+
+    /// Asks for a whole column.
+    pub fn prefetch_column(self, column: u16) {
+        let column = &self.set().columns[usize::from(column)];
+        let at = self.column_at(column.before);
+        let bytes = self.capacity() * column.shape.column.width() as usize;
+        crate::prefetch::lines(self.block.as_ptr().cast::<u8>().wrapping_add(at), bytes);
+    }
+
     /// Loads a cell. Without order: see [`super::read`].
     #[inline]
     pub fn load(self, column: u16, row: usize) -> Words {

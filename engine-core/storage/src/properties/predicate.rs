@@ -5,6 +5,7 @@
 
 use super::column::{ColumnType, inline_text, text_head};
 use super::page::Cells;
+use super::wide::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_apl::Test;
 use tidegraph_types::Value;
@@ -134,6 +135,9 @@ impl Kernel {
                     return bits.fill(0);
                 };
                 let (low, span) = (low as i8, (high - low) as u8);
+                if Range::Bytes(cells, low as u8, span).narrow(bits) {
+                    return;
+                }
                 let load = |cell: &std::sync::atomic::AtomicU8| cell.load(Ordering::Relaxed) as i8;
                 mask(cells, bits, load, |v| v.wrapping_sub(low) as u8 <= span);
             }
@@ -142,6 +146,9 @@ impl Kernel {
                     return bits.fill(0);
                 };
                 let (low, span) = (low as i16, (high - low) as u16);
+                if Range::Shorts(cells, low as u16, span).narrow(bits) {
+                    return;
+                }
                 let load = |cell: &std::sync::atomic::AtomicU16| cell.load(Ordering::Relaxed) as i16;
                 mask(cells, bits, load, |v| v.wrapping_sub(low) as u16 <= span);
             }
@@ -150,18 +157,30 @@ impl Kernel {
                     return bits.fill(0);
                 };
                 let (low, span) = (low as i32, (high - low) as u32);
+                if Range::Ints(cells, low as u32, span).narrow(bits) {
+                    return;
+                }
                 let load = |cell: &std::sync::atomic::AtomicU32| cell.load(Ordering::Relaxed) as i32;
                 mask(cells, bits, load, |v| v.wrapping_sub(low) as u32 <= span);
             }
             (Self::Integers { low, high }, Cells::Longs(cells)) => {
                 let (low, span) = (*low, high.wrapping_sub(*low) as u64);
-                mask(cells, bits, longs, |v| (v as i64).wrapping_sub(low) as u64 <= span);
+                if !Range::Longs(cells, low as u64, span).narrow(bits) {
+                    mask(cells, bits, longs, |v| (v as i64).wrapping_sub(low) as u64 <= span);
+                }
             }
             (Self::Floats { low, high }, Cells::Ints(cells)) => {
+                let (low, high) = (least_single(*low), -least_single(-*high));
+                if Range::Floats(cells, low, high).narrow(bits) {
+                    return;
+                }
                 let load = |cell: &std::sync::atomic::AtomicU32| f32::from_bits(cell.load(Ordering::Relaxed));
-                mask(cells, bits, load, |v| (f64::from(v) >= *low) & (f64::from(v) <= *high));
+                mask(cells, bits, load, |v| (v >= low) & (v <= high));
             }
             (Self::Floats { low, high }, Cells::Longs(cells)) => {
+                if Range::Doubles(cells, *low, *high).narrow(bits) {
+                    return;
+                }
                 let load = |cell: &AtomicU64| f64::from_bits(cell.load(Ordering::Relaxed));
                 mask(cells, bits, load, |v| (v >= *low) & (v <= *high));
             }
@@ -203,6 +222,12 @@ fn between(low: i64, high: i64, least: i64, greatest: i64) -> Option<(i64, i64)>
 #[inline]
 fn within(value: i64, span: Option<(i64, i64)>) -> bool {
     span.is_some_and(|(low, high)| low <= value && value <= high)
+}
+
+/// The least single that is not below a double.
+fn least_single(bound: f64) -> f32 {
+    let near = bound as f32;
+    if f64::from(near) < bound { near.next_up() } else { near }
 }
 
 /// Tests 64 rows at a time. Loading first and testing after lets the compiler test several rows at once.

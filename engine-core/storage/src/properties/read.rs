@@ -161,6 +161,7 @@ impl PageTable {
         let Some(page) = self.hot(place.page(), guard) else { return };
         let (set, row): (&Set, _) = (page.set(), place.row());
         page.prefetch(0, 8, row);
+        page.prefetch_presence(row);
         if want.id && set.kind.with_id() {
             page.prefetch(8, 16, row);
         }
@@ -228,7 +229,9 @@ fn look<'g>(
     match want.properties {
         Projection::None => {}
         Projection::All => {
-            found.cells.extend((0..set.columns.len() as u16).map(|at| (at, page.load(at, row))));
+            for at in 0..set.columns.len() as u16 {
+                found.cells.push((at, page.load(at, row)));
+            }
             beyond = true;
         }
         Projection::Keys(keys) => {

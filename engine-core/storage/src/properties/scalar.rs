@@ -60,9 +60,16 @@ impl From<Scalar> for Value {
     #[inline]
     fn from(scalar: Scalar) -> Self {
         match scalar {
+            Scalar::Bool(v) => Self::Bool(v),
+            Scalar::Byte(v) => Self::Byte(v),
+            Scalar::Short(v) => Self::Short(v),
+            Scalar::Int(v) => Self::Int(v),
+            Scalar::Long(v) => Self::Long(v),
+            Scalar::Float(v) => Self::Float(v),
+            Scalar::Double(v) => Self::Double(v),
             Scalar::String(v) => Self::String(v),
+            Scalar::DateTime(v) => Self::DateTime(v),
             Scalar::Other(v) => *v,
-            other => Self::from(&other),
         }
     }
 }

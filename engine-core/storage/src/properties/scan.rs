@@ -238,14 +238,22 @@ impl<'r> Scan<'r> {
             || matches!(self.plans.get(table.set_of(number) as usize), Some(Some(Plan::Skip)))
     }
 
-    /// Asks for what the scan of a page begins with.
+    /// Asks for what the scan of a page begins with: its header, long before; and nearer to it, when that is there, the
+    /// columns that are tested. The processor looks ahead by itself in one column only as far as the next 4 KiB.
     pub fn prefetch(&mut self, table: &PageTable, number: u32, guard: &Guard) {
+        if !self.skips(table, number + 1) {
+            match table.hot(number + 1, guard) {
+                Some(page) => crate::prefetch::line(page.header()),
+                None => table.read_ahead(number + 1),
+            }
+        }
         if self.skips(table, number) {
             return;
         }
-        match table.hot(number, guard) {
-            Some(page) => crate::prefetch::line(page.header()),
-            None => table.read_ahead(number),
+        let Some(page) = table.hot(number, guard) else { return };
+        if let Some(Some(Plan::Run { kernels, .. })) = self.plans.get(page.set().number as usize) {
+            page.prefetch_present();
+            kernels.iter().for_each(|(at, _)| page.prefetch_column(*at));
         }
     }
 }

@@ -35,7 +35,12 @@ pub(super) fn walk<'l>(
     let guard = &reading.epoch;
     if let [gui] = guis {
         let partition = reading.of(*gui);
-        visit(0, partition, partition.slot(*gui, guard));
+        let slot = partition.slot(*gui, guard);
+        if let Some(slot) = slot {
+            // Nothing else is under way, but the lines behind one node can be.
+            second(partition, slot);
+        }
+        visit(0, partition, slot);
         return;
     }
     let ahead = AHEAD.min(guis.len());
