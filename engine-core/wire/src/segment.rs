@@ -26,9 +26,9 @@ const BLOCK_BYTES: usize = 256 << 10;
 const WHAT: &str = "segment";
 
 /// Field of `SegmentBlock`.
-const MUTATIONS: u8 = 1;
-/// The first byte of a `SegmentFrame` that is a block.
-const BLOCK_TAG: u8 = 2 << 3 | 2;
+const MUTATIONS: u32 = 1;
+/// Field of `SegmentFrame`.
+const BLOCK: u32 = 2;
 
 /// What a segment is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,10 +87,7 @@ impl<W: Write> SegmentWriter<W> {
 
     /// Adds the bytes of one mutation, as [`bytes::append`] made them.
     pub fn push_bytes(&mut self, mutation: &[u8]) -> Result<(), Error> {
-        bytes::put_nested(&mut self.block, MUTATIONS, |out| {
-            out.extend_from_slice(mutation);
-            Ok::<(), Error>(())
-        })?;
+        bytes::put_bytes(&mut self.block, MUTATIONS, mutation);
         self.pushed()
     }
 
@@ -114,9 +111,7 @@ impl<W: Write> SegmentWriter<W> {
         self.footer.blocks += 1;
         let block = std::mem::take(&mut self.block);
         frame::write_frame_with(&mut self.buffer, |out| {
-            out.push(BLOCK_TAG);
-            bytes::put_varint(out, block.len() as u64);
-            out.extend_from_slice(&block);
+            bytes::put_bytes(out, BLOCK, &block);
         })?;
         self.block = block;
         self.block.clear();
@@ -221,12 +216,11 @@ fn kind_of(payload: &[u8]) -> Result<Kind, Error> {
 
 /// The mutations of a frame that is a block in its usual form: nothing but mutations in it. Else `None`.
 fn block_of(payload: &[u8]) -> Option<Result<Vec<Mutation>, Error>> {
-    let mut frame = Cursor(payload.strip_prefix(&[BLOCK_TAG])?);
-    let mut block = Cursor(frame.bytes().filter(|_| frame.0.is_empty())?);
+    let mut frame = Cursor(payload);
+    let mut block = Cursor(frame.only(BLOCK).filter(|_| frame.0.is_empty())?);
     let mut mutations = Vec::new();
     while !block.0.is_empty() {
-        block.0 = block.0.strip_prefix(&[MUTATIONS << 3 | 2])?;
-        match bytes::from_bytes(block.bytes()?) {
+        match bytes::from_bytes(block.only(MUTATIONS)?) {
             Ok(mutation) => mutations.push(mutation),
             Err(error) => return Some(Err(error)),
         }

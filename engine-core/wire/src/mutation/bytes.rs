@@ -1,4 +1,5 @@
-//! Mutations to bytes and back without the messages in between, for what loads have by the million.
+//! Mutations to bytes and back without the messages in between, for what loads have by the million. Each field is written
+//! and read by prost's function for its type, as the messages' own code does it.
 //!
 //! The bytes are those of the messages, which stay the definition: what is written is the same byte for byte, and what
 //! is read here is only the usual form of the usual kinds. Everything else (an unknown field, one that comes twice or out
@@ -8,102 +9,68 @@ use super::{decode, encode};
 use crate::value;
 use crate::{Error, proto};
 use prost::Message;
+use prost::encoding::{self, DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint};
 use tidegraph_types::{Cardinality, Edge, Gui, Mutation, PropertyWrite, Sid, Str, Token, Value};
 
-/// Wire types.
-const VARINT: u8 = 0;
-const FIXED64: u8 = 1;
-const BYTES: u8 = 2;
-const FIXED32: u8 = 5;
-
 /// Fields of `Mutation.kind`.
-const CREATE_VERTEX: u8 = 1;
-const CREATE_EDGE: u8 = 7;
+const CREATE_VERTEX: u32 = 1;
+const CREATE_EDGE: u32 = 7;
 
-const fn tag(field: u8, wire: u8) -> u8 {
-    field << 3 | wire
-}
-
-/// Appends a number in as many groups of seven bits as it needs.
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number > 0x7f {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
+/// Appends a field of bytes that are there already.
+pub(crate) fn put_bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
+    encode_key(field, WireType::LengthDelimited, out);
+    encode_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
 }
 
 /// Appends a field of several bytes with its length.
 pub(crate) fn put_nested<E>(
     out: &mut Vec<u8>,
-    field: u8,
+    field: u32,
     fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
 ) -> Result<(), E> {
-    out.extend_from_slice(&[tag(field, BYTES), 0]);
+    encode_key(field, WireType::LengthDelimited, out);
+    // Most lengths take one byte.
+    out.push(0);
     let start = out.len();
     fill(out)?;
     let length = out.len() - start;
     if length <= 0x7f {
         out[start - 1] = length as u8;
     } else {
-        // It takes more than the one byte that was left for it.
-        let (mut groups, mut rest, mut used) = ([0; 10], length, 0);
-        while rest > 0 {
-            groups[used] = (rest & 0x7f) as u8 | 0x80;
-            (rest, used) = (rest >> 7, used + 1);
-        }
-        groups[used - 1] &= 0x7f;
-        out.splice(start - 1..start, groups[..used].iter().copied());
+        let mut longer = [0; 10];
+        let mut rest = &mut longer[..];
+        encode_varint(length as u64, &mut rest);
+        let used = 10 - rest.len();
+        out.splice(start - 1..start, longer[..used].iter().copied());
     }
     Ok(())
 }
 
-fn put_text(out: &mut Vec<u8>, field: u8, text: &str) {
-    out.push(tag(field, BYTES));
-    put_varint(out, text.len() as u64);
-    out.extend_from_slice(text.as_bytes());
-}
-
 /// A number that is left out when it is zero.
-fn put_number(out: &mut Vec<u8>, field: u8, number: u64) {
+fn put_number(out: &mut Vec<u8>, field: u32, number: u64) {
     if number != 0 {
-        out.push(tag(field, VARINT));
-        put_varint(out, number);
+        encoding::uint64::encode(field, &number, out);
     }
 }
 
-fn put_fixed(out: &mut Vec<u8>, field: u8, number: u64) {
+fn put_fixed(out: &mut Vec<u8>, field: u32, number: u64) {
     if number != 0 {
-        out.push(tag(field, FIXED64));
-        out.extend_from_slice(&number.to_le_bytes());
+        encoding::fixed64::encode(field, &number, out);
     }
 }
 
-fn zigzag(number: i64) -> u64 {
-    (number << 1 ^ number >> 63) as u64
-}
-
-fn put_value(out: &mut Vec<u8>, field: u8, value: &Value) -> Result<(), Error> {
+fn put_value(out: &mut Vec<u8>, field: u32, value: &Value) -> Result<(), Error> {
     put_nested(out, field, |out| {
-        let mut varint = |field, number| {
-            out.push(tag(field, VARINT));
-            put_varint(out, number);
-        };
         match value {
-            Value::Bool(v) => varint(1, u64::from(*v)),
-            Value::Byte(v) => varint(2, zigzag(i64::from(*v))),
-            Value::Short(v) => varint(3, zigzag(i64::from(*v))),
-            Value::Int(v) => varint(4, zigzag(i64::from(*v))),
-            Value::Long(v) => varint(5, zigzag(*v)),
-            Value::Float(v) => {
-                out.push(tag(6, FIXED32));
-                out.extend_from_slice(&v.to_le_bytes());
-            }
-            Value::Double(v) => {
-                out.push(tag(7, FIXED64));
-                out.extend_from_slice(&v.to_le_bytes());
-            }
-            Value::String(v) => put_text(out, 8, v),
+            Value::Bool(v) => encoding::bool::encode(1, v, out),
+            Value::Byte(v) => encoding::sint32::encode(2, &i32::from(*v), out),
+            Value::Short(v) => encoding::sint32::encode(3, &i32::from(*v), out),
+            Value::Int(v) => encoding::sint32::encode(4, v, out),
+            Value::Long(v) => encoding::sint64::encode(5, v, out),
+            Value::Float(v) => encoding::float::encode(6, v, out),
+            Value::Double(v) => encoding::double::encode(7, v, out),
+            Value::String(v) => put_bytes(out, 8, v.as_bytes()),
             other => out.extend_from_slice(&value::encode(other)?.encode_to_vec()),
         }
         Ok(())
@@ -130,11 +97,11 @@ fn put_vertex(
     put_nested(out, CREATE_VERTEX, |out| {
         put_fixed(out, 1, gui.0);
         if !id.is_empty() {
-            put_text(out, 2, id);
+            put_bytes(out, 2, id.as_bytes());
         }
         if !labels.is_empty() {
             put_nested(out, 3, |out| {
-                labels.iter().for_each(|label| put_varint(out, u64::from(label.0)));
+                labels.iter().for_each(|label| encode_varint(u64::from(label.0), out));
                 Ok::<(), Error>(())
             })?;
         }
@@ -175,7 +142,7 @@ pub fn append_edge(
     put_nested(out, CREATE_EDGE, |out| {
         put_edge(out, edge)?;
         if let Some(id) = id {
-            put_text(out, 2, id);
+            put_bytes(out, 2, id.as_bytes());
         }
         for (key, value) in properties {
             put_nested(out, 3, |out| {
@@ -198,117 +165,87 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Mutation, Error> {
 /// What is left to read.
 pub(crate) struct Cursor<'b>(pub &'b [u8]);
 
-/// A field: its number, wire type, and its number or bytes.
-enum Field<'b> {
-    Varint(u64),
-    Fixed64([u8; 8]),
-    Fixed32([u8; 4]),
-    Bytes(&'b [u8]),
-}
-
 impl<'b> Cursor<'b> {
     #[inline]
-    pub fn varint(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for (index, byte) in self.0.iter().enumerate().take(9) {
-            number |= u64::from(byte & 0x7f) << (7 * index);
-            if byte & 0x80 == 0 {
-                self.0 = &self.0[index + 1..];
-                return Some(number);
-            }
-        }
-        // Ten bytes are left to the message's reader.
-        None
-    }
-
-    #[inline]
-    pub fn bytes(&mut self) -> Option<&'b [u8]> {
-        let length = usize::try_from(self.varint()?).ok()?;
+    fn bytes(&mut self) -> Option<&'b [u8]> {
+        let length = usize::try_from(decode_varint(&mut self.0).ok()?).ok()?;
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(bytes)
     }
 
+    /// Reads all fields, in order of their numbers: `take` gets number and type of each and reads it from here, if it
+    /// knows it. Only fields above `single` may come twice.
     #[inline]
-    fn fixed<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (bytes, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*bytes)
-    }
-
-    /// The next field with its number, which is below 16.
-    #[inline]
-    fn field(&mut self) -> Option<(u8, Field<'b>)> {
-        let (&first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        let field = match first & 7 {
-            VARINT => Field::Varint(self.varint()?),
-            FIXED64 => Field::Fixed64(self.fixed()?),
-            BYTES => Field::Bytes(self.bytes()?),
-            FIXED32 => Field::Fixed32(self.fixed()?),
-            _ => return None,
-        };
-        (first < 0x80).then_some((first >> 3, field))
-    }
-
-    /// All fields, in order of their numbers: `take` gets each, and says whether it knows it. Only fields above
-    /// `single` may come twice.
-    #[inline]
-    fn fields(mut self, single: u8, mut take: impl FnMut(u8, Field<'b>) -> Option<()>) -> Option<()> {
+    fn fields(
+        mut self,
+        single: u32,
+        mut take: impl FnMut(u32, WireType, &mut Self) -> Option<()>,
+    ) -> Option<()> {
         let mut last = 0;
         while !self.0.is_empty() {
-            let (number, field) = self.field()?;
+            let (number, wire) = decode_key(&mut self.0).ok()?;
             if number < last || (number == last && number <= single) {
                 return None;
             }
             last = number;
-            take(number, field)?;
+            take(number, wire, &mut self)?;
         }
         Some(())
     }
+
+    /// The bytes of a field that has to be this one.
+    #[inline]
+    pub fn only(&mut self, field: u32) -> Option<&'b [u8]> {
+        let (number, wire) = decode_key(&mut self.0).ok()?;
+        if number == field { self.nested(wire) } else { None }
+    }
+
+    /// A field of several bytes.
+    #[inline]
+    fn nested(&mut self, wire: WireType) -> Option<&'b [u8]> {
+        if wire == WireType::LengthDelimited { self.bytes() } else { None }
+    }
+
+    #[inline]
+    fn text(&mut self, wire: WireType) -> Option<Str> {
+        std::str::from_utf8(self.nested(wire)?).ok().map(Str::from)
+    }
 }
 
-fn narrow(number: u64) -> Option<u32> {
-    u32::try_from(number).ok()
-}
-
-fn unzigzag(number: u64) -> i64 {
-    (number >> 1) as i64 ^ -((number & 1) as i64)
-}
-
-fn text(bytes: &[u8]) -> Option<Str> {
-    std::str::from_utf8(bytes).ok().map(Str::from)
+/// Reads a field with the function of its type.
+macro_rules! read {
+    ($kind:ident, $wire:expr, $cursor:expr) => {{
+        let mut field = Default::default();
+        encoding::$kind::merge($wire, &mut field, &mut $cursor.0, DecodeContext::default()).ok()?;
+        field
+    }};
 }
 
 fn usual_value(bytes: &[u8]) -> Option<Value> {
     let mut cursor = Cursor(bytes);
-    let (number, field) = cursor.field()?;
-    if !cursor.0.is_empty() {
-        return None;
-    }
-    let int = |number: u64| narrow(number).map(|number| unzigzag(u64::from(number)));
-    Some(match (number, field) {
-        (1, Field::Varint(v @ 0..=1)) => Value::Bool(v == 1),
-        (2, Field::Varint(v)) => Value::Byte(i8::try_from(int(v)?).ok()?),
-        (3, Field::Varint(v)) => Value::Short(i16::try_from(int(v)?).ok()?),
-        (4, Field::Varint(v)) => Value::Int(i32::try_from(int(v)?).ok()?),
-        (5, Field::Varint(v)) => Value::Long(unzigzag(v)),
-        (6, Field::Fixed32(v)) => Value::Float(f32::from_le_bytes(v)),
-        (7, Field::Fixed64(v)) => Value::Double(f64::from_le_bytes(v)),
-        (8, Field::Bytes(v)) => Value::String(text(v)?),
+    let (number, wire) = decode_key(&mut cursor.0).ok()?;
+    let value = match number {
+        1 => Value::Bool(read!(bool, wire, cursor)),
+        2 => Value::Byte(i8::try_from(read!(sint32, wire, cursor)).ok()?),
+        3 => Value::Short(i16::try_from(read!(sint32, wire, cursor)).ok()?),
+        4 => Value::Int(read!(sint32, wire, cursor)),
+        5 => Value::Long(read!(sint64, wire, cursor)),
+        6 => Value::Float(read!(float, wire, cursor)),
+        7 => Value::Double(read!(double, wire, cursor)),
+        8 => Value::String(cursor.text(wire)?),
         _ => return None,
-    })
+    };
+    cursor.0.is_empty().then_some(value)
 }
 
 fn usual_write(bytes: &[u8]) -> Option<PropertyWrite> {
     let (mut key, mut cardinality, mut value) = (Token(0), Cardinality::Single, None);
-    Cursor(bytes).fields(u8::MAX, |number, field| {
-        match (number, field) {
-            (1, Field::Varint(v)) => key = Token(narrow(v)?),
-            (2, Field::Varint(v)) => {
-                cardinality = value::decode_cardinality(i32::try_from(v).ok()?).ok()?;
-            }
-            (3, Field::Bytes(v)) => value = Some(usual_value(v)?),
+    Cursor(bytes).fields(u32::MAX, |number, wire, field| {
+        match number {
+            1 => key = Token(read!(uint32, wire, field)),
+            2 => cardinality = value::decode_cardinality(read!(int32, wire, field)).ok()?,
+            3 => value = Some(usual_value(field.nested(wire)?)?),
             _ => return None,
         }
         Some(())
@@ -318,10 +255,10 @@ fn usual_write(bytes: &[u8]) -> Option<PropertyWrite> {
 
 fn usual_property(bytes: &[u8]) -> Option<(Token, Value)> {
     let (mut key, mut value) = (Token(0), None);
-    Cursor(bytes).fields(u8::MAX, |number, field| {
-        match (number, field) {
-            (1, Field::Varint(v)) => key = Token(narrow(v)?),
-            (2, Field::Bytes(v)) => value = Some(usual_value(v)?),
+    Cursor(bytes).fields(u32::MAX, |number, wire, field| {
+        match number {
+            1 => key = Token(read!(uint32, wire, field)),
+            2 => value = Some(usual_value(field.nested(wire)?)?),
             _ => return None,
         }
         Some(())
@@ -331,21 +268,21 @@ fn usual_property(bytes: &[u8]) -> Option<(Token, Value)> {
 
 fn usual_vertex(bytes: &[u8]) -> Option<Mutation> {
     let (mut gui, mut id, mut labels, mut properties) = (Gui(0), None, Vec::new(), Vec::new());
-    Cursor(bytes).fields(3, |number, field| {
-        match (number, field) {
-            (1, Field::Fixed64(v)) => gui = Gui(u64::from_le_bytes(v)),
-            (2, Field::Bytes(v)) => id = Some(text(v)?),
-            (3, Field::Bytes(v)) => {
-                let mut packed = Cursor(v);
-                while !packed.0.is_empty() {
-                    labels.push(Token(narrow(packed.varint()?)?));
+    Cursor(bytes).fields(3, |number, wire, field| {
+        match number {
+            1 => gui = Gui(read!(fixed64, wire, field)),
+            2 => id = Some(field.text(wire)?),
+            3 => {
+                let mut packed = field.nested(wire)?;
+                while !packed.is_empty() {
+                    labels.push(Token(u32::try_from(decode_varint(&mut packed).ok()?).ok()?));
                 }
             }
-            (4, Field::Bytes(v)) => {
+            4 => {
                 if properties.is_empty() {
                     properties.reserve(8);
                 }
-                properties.push(usual_write(v)?);
+                properties.push(usual_write(field.nested(wire)?)?);
             }
             _ => return None,
         }
@@ -354,26 +291,28 @@ fn usual_vertex(bytes: &[u8]) -> Option<Mutation> {
     Some(Mutation::CreateVertex { gui, id: id.unwrap_or_default(), labels, properties })
 }
 
+fn usual_ends(bytes: &[u8]) -> Option<Edge> {
+    let mut edge = Edge { sid: Sid(0), source: Gui(0), target: Gui(0), label: Token(0) };
+    Cursor(bytes).fields(u32::MAX, |number, wire, field| {
+        match number {
+            1 => edge.sid = Sid(read!(uint64, wire, field)),
+            2 => edge.source = Gui(read!(fixed64, wire, field)),
+            3 => edge.target = Gui(read!(fixed64, wire, field)),
+            4 => edge.label = Token(read!(uint32, wire, field)),
+            _ => return None,
+        }
+        Some(())
+    })?;
+    Some(edge)
+}
+
 fn usual_edge(bytes: &[u8]) -> Option<Mutation> {
     let (mut edge, mut id, mut properties) = (None, None, Vec::new());
-    Cursor(bytes).fields(2, |number, field| {
-        match (number, field) {
-            (1, Field::Bytes(v)) => {
-                let mut found = Edge { sid: Sid(0), source: Gui(0), target: Gui(0), label: Token(0) };
-                Cursor(v).fields(u8::MAX, |number, field| {
-                    match (number, field) {
-                        (1, Field::Varint(v)) => found.sid = Sid(v),
-                        (2, Field::Fixed64(v)) => found.source = Gui(u64::from_le_bytes(v)),
-                        (3, Field::Fixed64(v)) => found.target = Gui(u64::from_le_bytes(v)),
-                        (4, Field::Varint(v)) => found.label = Token(narrow(v)?),
-                        _ => return None,
-                    }
-                    Some(())
-                })?;
-                edge = Some(found);
-            }
-            (2, Field::Bytes(v)) => id = Some(text(v)?),
-            (3, Field::Bytes(v)) => properties.push(usual_property(v)?),
+    Cursor(bytes).fields(2, |number, wire, field| {
+        match number {
+            1 => edge = Some(usual_ends(field.nested(wire)?)?),
+            2 => id = Some(field.text(wire)?),
+            3 => properties.push(usual_property(field.nested(wire)?)?),
             _ => return None,
         }
         Some(())
@@ -383,13 +322,14 @@ fn usual_edge(bytes: &[u8]) -> Option<Mutation> {
 
 fn usual(bytes: &[u8]) -> Option<Mutation> {
     let mut cursor = Cursor(bytes);
-    let field = cursor.field()?;
+    let (number, wire) = decode_key(&mut cursor.0).ok()?;
+    let message = cursor.nested(wire)?;
     if !cursor.0.is_empty() {
         return None;
     }
-    match field {
-        (CREATE_VERTEX, Field::Bytes(vertex)) => usual_vertex(vertex),
-        (CREATE_EDGE, Field::Bytes(edge)) => usual_edge(edge),
+    match number {
+        CREATE_VERTEX => usual_vertex(message),
+        CREATE_EDGE => usual_edge(message),
         _ => None,
     }
 }
