@@ -10,13 +10,14 @@ use crate::{Database, Error};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tidegraph_apl::{Apl, At};
+use tidegraph_apl::{Apl, At, Expand};
 use tidegraph_exec::{Context, Entropy, Execution, Interrupt, Limits, Parameters, Stop, View};
 use tidegraph_opencypher::SchemaCommand;
 use tidegraph_plan::Plan;
-use tidegraph_plan::passes::{Knowledge, optimize};
+use tidegraph_plan::passes::{Instances, Knowledge, optimize};
 use tidegraph_platform::{Clock, Random};
-use tidegraph_types::{Epoch, ErrorCode, Str, Value, Version};
+use tidegraph_storage::{Pin, Store};
+use tidegraph_types::{Direction, Epoch, ErrorCode, Str, Token, Value, Version};
 
 /// Languages of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -268,7 +269,11 @@ impl Database {
             Language::OpenCypher => tidegraph_opencypher::compile(text)?,
         };
         let statistics = self.store.statistics();
-        let plan = optimize(plan, &Knowledge { statistics: &statistics, catalog: &self.catalog });
+        let asked = AskStore { store: &*self.store, pin: self.store.pin_published() };
+        let knowledge =
+            Knowledge { statistics: &statistics, catalog: &self.catalog, instances: Some(&asked) };
+        let plan = optimize(plan, &knowledge);
+        drop(asked);
         tracing::debug!(%plan, "planned");
         let cached = Arc::new(CachedPlan {
             columns: plan.columns.iter().map(|column| column.name.clone()).collect(),
@@ -315,6 +320,25 @@ impl Database {
         };
         drop(pin);
         Ok(Answer { columns: planned.columns.clone(), rows, version })
+    }
+}
+
+/// Answers what the planner asks about single vertices.
+struct AskStore<'d> {
+    store: &'d Store,
+    pin: Pin,
+}
+
+impl Instances for AskStore<'_> {
+    fn degree(&self, id: &Str, direction: Direction, labels: Option<&[Token]>) -> Option<u64> {
+        let at = At { version: self.pin.version(), epoch: Epoch::default() };
+        let (mut found, mut degrees) = (vec![], vec![]);
+        self.store.resolve_vertices(at, std::slice::from_ref(id), &mut found).ok()?;
+        let request = Expand { labels: labels.map(<[Token]>::to_vec), ..Expand::all(direction) };
+        // What is not there has no edges.
+        let Some(gui) = found.pop().flatten() else { return Some(0) };
+        self.store.degrees(at, &request, &[gui], &mut degrees).ok()?;
+        degrees.pop()
     }
 }
 

@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::{ask, copy, empty, open, run};
-use tidegraph_engine::{Database, Parameters};
+use tidegraph_engine::{Database, Language, Parameters};
 
 /// Above what is listed edge by edge.
 const EDGES: usize = 70_000;
@@ -45,6 +45,29 @@ fn a_hub_goes_with_all_its_edges() {
     assert_eq!(run(&database, "MATCH (n:N) WHERE (n)--() RETURN count(n)"), ["2"]);
     copy(&home.path().join("live"), &home.path().join("after"));
     assert_eq!(total(&open(&home.path().join("after"))), ["1"]);
+}
+
+#[test]
+fn an_edge_between_two_named_vertices_is_looked_for_from_the_one_with_fewer() {
+    let database = empty();
+    hub(&database);
+    run(&database, "MATCH (h:Hub) CREATE (h)-[:OUT]->(:Leaf {`~id`: 'leaf'}), (:Leaf {`~id`: 'other'})");
+    for (hub, leaf) in [("a", "b"), ("b", "a")] {
+        let query =
+            format!("MATCH (a)-[r:OUT]-(b) WHERE id({hub}) = 'hub' AND id({leaf}) = 'leaf' RETURN type(r)");
+        let plan = database.explain(Language::OpenCypher, &query).expect("a plan");
+        let slot = |id: &str| {
+            let looked_up = plan.lines().find(|line| line.ends_with(&format!("of '{id}'")));
+            looked_up.and_then(|line| line.split(' ').find(|word| word.starts_with('$'))).map(str::to_owned)
+        };
+        let (Some(hub), Some(leaf)) = (slot("hub"), slot("leaf")) else {
+            panic!("both are looked up: {plan}")
+        };
+        assert!(plan.contains(&format!("expand {leaf} -[OUT]- into {hub}")), "{plan}");
+        assert_eq!(run(&database, &query), ["OUT"]);
+        assert!(run(&database, &query.replace("'leaf'", "'other'")).is_empty());
+        assert!(run(&database, &query.replace("'leaf'", "'nobody'")).is_empty());
+    }
 }
 
 #[test]

@@ -11,6 +11,9 @@ const EQUALITY: f64 = 0.05;
 /// Without statistics a range or prefix is taken to pass this share.
 const RANGE: f64 = 0.3;
 
+/// Of a list of ids so many are asked for; they stand for the others.
+const NAMED: usize = 8;
+
 /// What is known of a property key.
 struct Key {
     /// Vertices that have it.
@@ -106,7 +109,7 @@ impl<'k> Estimate<'k> {
 
     /// What the characteristic sets say of a key of the vertices that have some labels; `None` if there are none.
     fn key(&self, labels: &[Str], key: &Str) -> Option<Key> {
-        let Knowledge { statistics, catalog } = self.knowledge;
+        let Knowledge { statistics, catalog, .. } = self.knowledge;
         if statistics.sets.is_empty() {
             return None;
         }
@@ -138,7 +141,7 @@ impl<'k> Estimate<'k> {
 
     /// How many vertices one value of a key has, where that is known: there is an index then.
     fn rows_of_value(&self, labels: &[Str], key: &Str) -> Option<f64> {
-        let Knowledge { statistics, catalog } = self.knowledge;
+        let Knowledge { statistics, catalog, .. } = self.knowledge;
         if statistics.keys.is_empty() {
             return None;
         }
@@ -153,24 +156,46 @@ impl<'k> Estimate<'k> {
         of_key.filter(|k| labels.contains(&k.label)).map(of_one).min_by(f64::total_cmp)
     }
 
-    /// Rows out for each row in when an edge is followed, from its left end or its right one.
-    pub fn fan_out(&self, edge: &PatternEdge, from_left: bool, nodes: &[PatternNode]) -> f64 {
+    /// Rows out for each row in when an edge is followed, from its left end or its right one. `named`: the ids of the
+    /// vertices that it is followed from, if the query says them.
+    pub fn fan_out(
+        &self,
+        edge: &PatternEdge,
+        from_left: bool,
+        nodes: &[PatternNode],
+        named: Option<&[Str]>,
+    ) -> f64 {
         let from = &nodes[if from_left { edge.left } else { edge.right }];
         let direction = if from_left { edge.direction } else { edge.direction.reversed() };
-        let mean: f64 = [true, false]
-            .into_iter()
-            .filter(|outgoing| direction != if *outgoing { Direction::In } else { Direction::Out })
-            .map(|outgoing| self.mean_degree(&from.labels, &edge.labels, outgoing))
-            .sum();
+        let mean = || {
+            [true, false]
+                .into_iter()
+                .filter(|outgoing| direction != if *outgoing { Direction::In } else { Direction::Out })
+                .map(|outgoing| self.mean_degree(&from.labels, &edge.labels, outgoing))
+                .sum()
+        };
+        let mean: f64 =
+            named.and_then(|ids| self.degree_of(ids, direction, &edge.labels)).unwrap_or_else(mean);
         match edge.length {
             None => mean,
             Some(Length { max, .. }) => mean.max(1.5).powi(max.unwrap_or(8).min(8) as i32) * 4.0,
         }
     }
 
+    /// Edges of some labels at the vertices with some ids, in the mean.
+    fn degree_of(&self, ids: &[Str], direction: Direction, labels: &[Str]) -> Option<f64> {
+        let Knowledge { catalog, instances, .. } = self.knowledge;
+        let tokens: Vec<Token> = labels.iter().filter_map(|label| catalog.token(label)).collect();
+        let labels = (!labels.is_empty()).then_some(&tokens[..]);
+        let asked = ids.get(..ids.len().min(NAMED)).filter(|ids| !ids.is_empty())?;
+        let degrees = asked.iter().map(|id| (*instances)?.degree(id, direction, labels));
+        let sum = degrees.sum::<Option<u64>>()?;
+        Some(sum as f64 / asked.len() as f64)
+    }
+
     /// Edges of some labels, one way, at a vertex that has some labels.
     fn mean_degree(&self, vertex_labels: &[Str], edge_labels: &[Str], outgoing: bool) -> f64 {
-        let Knowledge { statistics, catalog } = self.knowledge;
+        let Knowledge { statistics, catalog, .. } = self.knowledge;
         let vertices = statistics.vertices.max(1) as f64;
         let of_label = |token: Token| {
             let count = statistics.edges_by_label.iter().find(|(label, _)| *label == token);

@@ -45,6 +45,8 @@ struct Lowering<'a> {
     /// Slots that this pattern binds and has not bound yet.
     unbound: BTreeSet<Slot>,
     node_done: Vec<bool>,
+    /// The ids by which a vertex was looked up, where the query says them.
+    named: Vec<Option<Vec<Str>>>,
     edge_done: Vec<bool>,
     /// Slots of edges matched so far, with their labels; whether it is a list.
     used: Vec<(Slot, Vec<Str>, bool)>,
@@ -71,6 +73,7 @@ impl<'a> Lowering<'a> {
         Self {
             op: input,
             node_done: vec![false; pattern.nodes.len()],
+            named: vec![None; pattern.nodes.len()],
             edge_done: vec![false; pattern.edges.len()],
             nodes: pattern.nodes,
             edges: pattern.edges,
@@ -92,6 +95,10 @@ impl<'a> Lowering<'a> {
             }
         }
         self.check();
+        // One vertex each: with both ends bound an edge can be followed from the one that has fewer.
+        while let Some(index) = self.next_single() {
+            self.start(index);
+        }
         for index in 0..self.edges.len() {
             if self.edges[index].bound && self.edges[index].length.is_none() {
                 self.take_bound_edge(index);
@@ -206,12 +213,25 @@ impl<'a> Lowering<'a> {
         })
     }
 
+    /// A vertex, not bound yet, of which a condition says the one id, while there is an edge to follow from it.
+    fn next_single(&self) -> Option<usize> {
+        let is_single = |index: &usize| {
+            let slot = self.nodes[*index].slot;
+            let of_one = |conjunct: &&Expr| matches!(conjunct, Expr::Compare(..));
+            self.conjuncts.iter().filter(of_one).any(|conjunct| self.id_operand(conjunct, slot).is_some())
+        };
+        let has_edge =
+            |index: &usize| self.edges.iter().any(|e| !e.bound && (e.left == *index || e.right == *index));
+        (0..self.nodes.len()).filter(|&index| !self.node_done[index]).filter(has_edge).find(is_single)
+    }
+
     fn start(&mut self, index: usize) {
         let node = self.nodes[index].clone();
         let start = self.start_of(&node);
         if let Some(conjunct) = start.ids {
             let conjunct = self.conjuncts.remove(conjunct);
             if let Some(ids) = self.id_operand(&conjunct, node.slot) {
+                self.named[index] = texts(&ids);
                 self.wrap(|input| Op::LookupVertices { input, ids, out: node.slot });
             }
             self.finish_node(index, true);
@@ -277,7 +297,6 @@ impl<'a> Lowering<'a> {
     // ---- edges
 
     fn next_edge(&self) -> Option<usize> {
-        let estimate = Estimate::new(self.knowledge);
         let cost = |&index: &usize| {
             let edge = &self.edges[index];
             let both = self.node_done[edge.left] && self.node_done[edge.right];
@@ -285,7 +304,7 @@ impl<'a> Lowering<'a> {
             if edge.shortest.is_some() {
                 f64::MAX
             } else {
-                estimate.fan_out(edge, self.node_done[edge.left], &self.nodes) * if both { 0.01 } else { 1.0 }
+                self.cheaper_side(edge).1 * if both { 0.01 } else { 1.0 }
             }
         };
         (0..self.edges.len())
@@ -297,9 +316,28 @@ impl<'a> Lowering<'a> {
             .min_by(|a, b| cost(a).total_cmp(&cost(b)))
     }
 
+    /// Whether an edge of which an end is bound is followed from its left end, and the rows for each row then.
+    fn cheaper_side(&self, edge: &PatternEdge) -> (bool, f64) {
+        let estimate = Estimate::new(self.knowledge);
+        let rows = |from_left: bool| {
+            let from = if from_left { edge.left } else { edge.right };
+            let named = self.named[from].as_deref();
+            self.node_done[from].then(|| estimate.fan_out(edge, from_left, &self.nodes, named))
+        };
+        match (rows(true), rows(false)) {
+            (Some(left), Some(right)) if right < left => (false, right),
+            (Some(left), _) => (true, left),
+            (None, right) => (false, right.unwrap_or(f64::MAX)),
+        }
+    }
+
     fn follow(&mut self, index: usize) {
         let edge = self.edges[index].clone();
-        let from_left = self.node_done[edge.left];
+        // A path between two ends is found from the left one.
+        let from_left = match edge.shortest {
+            Some(_) => self.node_done[edge.left],
+            None => self.cheaper_side(&edge).0,
+        };
         let (from, to) = if from_left { (edge.left, edge.right) } else { (edge.right, edge.left) };
         let into = self.node_done[to];
         let direction = if from_left { edge.direction } else { edge.direction.reversed() };
@@ -462,6 +500,18 @@ impl<'a> Lowering<'a> {
         let made = Expr::Call(Function::MakePath, args);
         self.wrap(|input| Op::Let { input, bindings: vec![(path.slot, made)] });
         self.unbound.remove(&path.slot);
+    }
+}
+
+/// The texts that an operand is known to be.
+fn texts(operand: &Expr) -> Option<Vec<Str>> {
+    let text = |expr: &Expr| match expr {
+        Expr::Literal(value) => value.as_str().map(Str::from),
+        _ => None,
+    };
+    match operand {
+        Expr::List(items) => items.iter().map(text).collect(),
+        one => text(one).map(|one| vec![one]),
     }
 }
 

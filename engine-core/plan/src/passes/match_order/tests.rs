@@ -2,14 +2,14 @@
 
 use crate::op::ScanTest;
 use crate::passes::estimate::Estimate;
-use crate::passes::{Knowledge, optimize};
+use crate::passes::{Instances, Knowledge, optimize};
 use crate::{
     Column, Comparison, Expr, Function, Length, MatchPattern, NamedPath, Op, PatternEdge, PatternNode, Plan,
     Shortest, Slot,
 };
 use std::ops::Range;
 use tidegraph_apl::{Catalog, DegreeStatistics, Error, KeyStatistics, SetKey, SetStatistics, Statistics};
-use tidegraph_types::{Direction, Str, Token};
+use tidegraph_types::{Direction, Str, Token, Value};
 
 struct Names(&'static [&'static str]);
 
@@ -44,7 +44,7 @@ fn lower(pattern: MatchPattern, input: Op) -> String {
         slots: 20,
         columns: vec![Column { name: "x".into(), slot: Slot(0) }],
     };
-    optimize(plan, &Knowledge { statistics: &statistics, catalog: &catalog }).to_string()
+    optimize(plan, &Knowledge { statistics: &statistics, catalog: &catalog, instances: None }).to_string()
 }
 
 fn node(slot: u32, labels: &[&str]) -> PatternNode {
@@ -101,6 +101,42 @@ fn an_id_beats_every_label() {
         text.starts_with("look up vertices $0 of @id\nfilter $0:Person\nexpand $0 -[LIVES_IN]-> $1"),
         "{text}"
     );
+}
+
+/// Degrees by id.
+struct Degrees(&'static [(&'static str, u64)]);
+
+impl Instances for Degrees {
+    fn degree(&self, id: &Str, _: Direction, labels: Option<&[Token]>) -> Option<u64> {
+        assert_eq!(labels, Some(&[Token(2)][..]));
+        Some(self.0.iter().find(|(name, _)| *id == *name).map_or(0, |(_, degree)| *degree))
+    }
+}
+
+#[test]
+fn of_two_named_ends_the_one_with_fewer_edges_is_expanded() {
+    let lower = |degrees: &'static [(&'static str, u64)]| {
+        let named = |slot, id: &str| {
+            equal(Expr::Call(Function::Id, vec![Expr::Slot(Slot(slot))]), Expr::literal(Value::string(id)))
+        };
+        let pattern = MatchPattern {
+            nodes: vec![node(0, &[]), node(1, &[])],
+            edges: vec![edge(2, 0, 1, "KNOWS")],
+            predicate: Some(Expr::And(vec![named(0, "a"), named(1, "b")])),
+            ..Default::default()
+        };
+        let root = Op::Match { input: Box::new(Op::Argument), pattern };
+        let plan = Plan { root, slots: 20, columns: vec![Column { name: "x".into(), slot: Slot(0) }] };
+        let (statistics, catalog) = (Statistics::default(), Names(&["Person", "City", "KNOWS"]));
+        let instances = Degrees(degrees);
+        let knowledge = Knowledge { statistics: &statistics, catalog: &catalog, instances: Some(&instances) };
+        optimize(plan, &knowledge).to_string()
+    };
+    let from_left = lower(&[("a", 3), ("b", 1_000_000)]);
+    assert!(from_left.contains("expand $0 -[KNOWS]-> into $1"), "{from_left}");
+    let from_right = lower(&[("a", 1_000_000), ("b", 3)]);
+    assert!(from_right.contains("expand $1 <-[KNOWS]- into $0"), "{from_right}");
+    assert!(from_right.starts_with("look up vertices $0 of 'a'\nlook up vertices $1 of 'b'"), "{from_right}");
 }
 
 #[test]
@@ -246,13 +282,13 @@ fn estimates_follow_sets_values_and_degrees() {
         ..Statistics::default()
     };
     let catalog = Names(&["Person", "City", "KNOWS", "LIVES_IN", "age"]);
-    let knowledge = Knowledge { statistics: &statistics, catalog: &catalog };
+    let knowledge = Knowledge { statistics: &statistics, catalog: &catalog, instances: None };
     let estimate = Estimate::new(&knowledge);
     let near =
         |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.01, "{found}, {expected}");
     let nodes = [node(0, &["Person"]), node(1, &["City"])];
-    near(estimate.fan_out(&edge(2, 0, 1, "LIVES_IN"), true, &nodes), 1.0);
-    near(estimate.fan_out(&edge(2, 0, 1, "LIVES_IN"), false, &nodes), 10.0);
+    near(estimate.fan_out(&edge(2, 0, 1, "LIVES_IN"), true, &nodes, None), 1.0);
+    near(estimate.fan_out(&edge(2, 0, 1, "LIVES_IN"), false, &nodes, None), 10.0);
     let share = |label: &str, test: ScanTest| estimate.share(&[label.into()], &"age".into(), &test).0;
     near(share("Person", ScanTest::Equals(Expr::Parameter("age".into()))), 1.0 / 50.0);
     near(share("Person", ScanTest::Range { low: Some((Expr::literal(90), true)), high: None }), 0.1);
