@@ -1,5 +1,6 @@
 //! Answers: columns that the caller owns, clears and reuses.
 
+use std::ops::Range;
 use tidegraph_types::{Cardinality, Edge, Gui, Sid, Str, Token, Value};
 
 /// One value of one property key.
@@ -10,6 +11,17 @@ pub struct PropertyCell {
     /// Cardinality under which it was written (edges: single).
     pub cardinality: Cardinality,
     /// The value.
+    pub value: Value,
+}
+
+/// A meta-property: a property of one property value.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CellMeta {
+    /// Number of the cell among all cells of the answer.
+    pub cell: u32,
+    /// Its key.
+    pub key: Token,
+    /// Its value.
     pub value: Value,
 }
 
@@ -28,6 +40,8 @@ pub struct VertexRows {
     pub cell_ends: Vec<u32>,
     /// Property values of all rows; values of one key stand together, in order of writing.
     pub cells: Vec<PropertyCell>,
+    /// Meta-properties of the cells, in order of cells, each cell's in order of first writing; empty unless asked for.
+    pub meta: Vec<CellMeta>,
 }
 
 /// Edges, a row for each edge asked for.
@@ -58,6 +72,7 @@ impl VertexRows {
         self.labels.clear();
         self.cell_ends.clear();
         self.cells.clear();
+        self.meta.clear();
     }
 
     /// Labels of a row.
@@ -70,6 +85,20 @@ impl VertexRows {
     #[must_use]
     pub fn cells_of(&self, row: usize) -> &[PropertyCell] {
         slice(&self.cell_ends, &self.cells, row)
+    }
+
+    /// Number of the first cell of a row among all cells.
+    #[must_use]
+    pub fn first_cell_of(&self, row: usize) -> usize {
+        row.checked_sub(1).and_then(|before| self.cell_ends.get(before)).map_or(0, |end| *end as usize)
+    }
+
+    /// Meta-properties of some cells, by their numbers among all cells.
+    #[must_use]
+    pub fn meta_of(&self, cells: Range<usize>) -> &[CellMeta] {
+        let from = self.meta.partition_point(|meta| (meta.cell as usize) < cells.start);
+        let count = self.meta[from..].partition_point(|meta| (meta.cell as usize) < cells.end);
+        &self.meta[from..from + count]
     }
 
     /// The value of a key in a row: null if there is none, a list if there are several.

@@ -17,8 +17,8 @@ mod sample;
 mod top;
 
 pub use answer::{
-    DegreeStatistics, EdgeRows, Expansion, ExpansionRow, KeyStatistics, PropertyCell, ScannedValues, SetKey,
-    SetStatistics, Statistics, VertexRows, value_of,
+    CellMeta, DegreeStatistics, EdgeRows, Expansion, ExpansionRow, KeyStatistics, PropertyCell,
+    ScannedValues, SetKey, SetStatistics, Statistics, VertexRows, value_of,
 };
 pub use request::{
     At, Cursor, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test, VertexRead,

@@ -33,6 +33,8 @@ pub struct VertexRead {
     pub labels: bool,
     /// Fill `cells`.
     pub properties: Projection,
+    /// Fill `meta`: the meta-properties of these properties.
+    pub meta: bool,
 }
 
 /// What to read of edges.

@@ -238,6 +238,7 @@ fn takes_away(mutation: &Mutation) -> bool {
             | Mutation::DeleteEdge { .. }
             | Mutation::RemoveLabels { .. }
             | Mutation::RemoveVertexProperty { .. }
+            | Mutation::SetMetaProperty { value: None, .. }
             | Mutation::RemoveEdgeProperty { .. }
             | Mutation::DropIndex { .. }
     )

@@ -42,6 +42,52 @@ fn a_checkpoint_and_the_log_after_it_give_the_graph() {
 }
 
 #[test]
+fn meta_properties_survive_a_crash_and_a_checkpoint() {
+    let home = tempfile::tempdir().expect("a folder");
+    let live = home.path().join("live");
+    let database = open(&live);
+    run(&database, "g.addV('p').property(id,'a').property(single,'name','ann','acl','public')");
+    run(
+        &database,
+        "g.V('a').property(list,'place','ulm','from',1999).property(list,'place','ulm','from',2008)",
+    );
+    let check = |database: &Database| {
+        assert_eq!(run(database, "g.V('a').properties('name').values('acl')"), ["public"]);
+        assert_eq!(run(database, "g.V('a').properties('place').values('from')"), ["1999", "2008"]);
+    };
+    check(&database);
+    let crashed = home.path().join("by the log");
+    copy(&live, &crashed);
+    check(&open(&crashed));
+    // By a checkpoint, and the log after it.
+    database.checkpoint().expect("a checkpoint");
+    for (name, change) in [
+        ("by the checkpoint", None),
+        ("and a change", Some("g.V('a').properties('place').has('from',1999).property('to',2003)")),
+        ("and a removal", Some("g.V('a').properties('place').has('from',2008).drop()")),
+    ] {
+        if let Some(change) = change {
+            run(&database, change);
+        }
+        let crashed = home.path().join(name);
+        copy(&live, &crashed);
+        let after = open(&crashed);
+        assert!(after.status().checkpoint_version > 0);
+        match name {
+            "and a removal" => {
+                let left = run(&after, "g.V('a').properties('place').valueMap()");
+                assert_eq!(left, ["{from: 1999, to: 2003}"]);
+            }
+            "and a change" => {
+                check(&after);
+                assert_eq!(run(&after, "g.V('a').properties('place').has('to',2003).count()"), ["1"]);
+            }
+            _ => check(&after),
+        }
+    }
+}
+
+#[test]
 fn a_damaged_checkpoint_is_refused_and_the_one_before_it_is_used() {
     let home = tempfile::tempdir().expect("a folder");
     let (live, crashed) = (home.path().join("live"), home.path().join("crashed"));

@@ -75,6 +75,14 @@ pub enum Error {
         /// Type of the value.
         type_name: &'static str,
     },
+    /// Only a property of a vertex has properties itself.
+    #[error("{key:?} is {of}, which cannot have properties itself")]
+    NoMetaProperties {
+        /// Key of the property that was to get one.
+        key: Str,
+        /// What it is.
+        of: &'static str,
+    },
     /// The plan is one that the executor does not run: a defect of ours.
     #[error("the plan cannot be run: {0}")]
     Plan(String),
@@ -108,7 +116,10 @@ impl Error {
             Self::Stopped(Stop::Cancelled) => ErrorCode::Cancelled,
             Self::Stopped(Stop::TimedOut { .. }) => ErrorCode::TimeLimitExceeded,
             Self::Limit { .. } => ErrorCode::QueryLimitExceeded,
-            Self::Type { .. } | Self::NotStorable { .. } | Self::Gone { .. } => ErrorCode::InvalidArgument,
+            Self::Type { .. }
+            | Self::NotStorable { .. }
+            | Self::Gone { .. }
+            | Self::NoMetaProperties { .. } => ErrorCode::InvalidArgument,
             Self::VertexExists(_) | Self::EdgeExists(_) | Self::VertexHasEdges { .. } => {
                 ErrorCode::ConstraintViolation
             }

@@ -17,10 +17,12 @@ mod overlay;
 mod pending;
 mod scan;
 mod unique;
+mod value;
 mod write;
 
 pub use commit::Counters;
 pub use scan::ScanState;
+pub use value::MetaOwner;
 pub use write::{NewEdge, NewVertex};
 
 use crate::Result;

@@ -5,7 +5,7 @@ mod support;
 use support::plans::*;
 use support::{Graph, rows, run_and_apply, text, try_run};
 use tidegraph_exec::Error;
-use tidegraph_plan::{AggregateKind, BindKind, Expr, Function, Op, Plan, ScanTest, Slot};
+use tidegraph_plan::{AggregateKind, BindKind, Expr, Function, Op, Plan, PropertyAssignment, ScanTest, Slot};
 use tidegraph_types::{Cardinality, Direction, ErrorCode, Gui, GuiHasher, Key, Mutation, Value};
 
 fn pair() -> Graph {
@@ -423,4 +423,93 @@ fn a_read_of_edges_conflicts_with_a_new_edge_of_its_label_only() {
     let clash = |w: tidegraph_types::CommitRequest| w.write_keys.iter().any(|k| has(&reader.read_keys, *k));
     assert!(clash(writer("X")));
     assert!(!clash(writer("Y")));
+}
+
+/// Gives the value of `a.n` two meta-properties.
+fn annotated() -> PropertyAssignment {
+    let meta = vec![(lit("acl"), lit("x")), (lit("none"), lit(Value::Null)), (lit("since"), lit(7))];
+    PropertyAssignment { meta, ..assign_as("n", lit(5), Cardinality::List) }
+}
+
+fn meta_of(value: Expr, key: &str) -> Expr {
+    Expr::Call(Function::PropertyValues, vec![value, lit(key)])
+}
+
+#[test]
+fn meta_properties_are_seen_committed_and_checked() {
+    let mut g = pair();
+    let properties = || Expr::Call(Function::Properties, vec![s(0), lit("n")]);
+    let set = look("a").set(0, vec![annotated(), annotated()]);
+    let value = Expr::Call(Function::PropertyValue, vec![s(1)]);
+    let read = set.eager().unwind(properties(), 1).bind_let(2, meta_of(s(1), "since")).bind_let(3, value);
+    let plan_of = plan(read, &[3, 2]);
+    let commit = commit_of(&g, &plan_of);
+    let shown: Vec<String> = commit.mutations.iter().map(|m| format!("{m:?}")).collect();
+    assert_eq!(shown.len(), 6, "{shown:?}");
+    assert!(shown[0].starts_with("SetVertexProperty") && shown[3].starts_with("SetVertexProperty"));
+    assert!(shown[1].contains("nth: 0") && shown[5].contains("nth: 1"), "{shown:?}");
+    let gui = g.gui("a");
+    assert!(commit.read_keys.contains(&Key::content(gui)) && commit.write_keys.contains(&Key::content(gui)));
+    let (rows, _) = run_and_apply(&mut g, &plan_of);
+    assert_eq!(rows, ["1 []", "5 [7]", "5 [7]"]);
+
+    // Read from storage, and over it.
+    let more = look("a").unwind(properties(), 1).set(1, vec![assign("acl", lit("y"))]);
+    let read = more.eager().unwind(properties(), 1).bind_let(2, meta_of(s(1), "acl"));
+    let rows = run_and_apply(&mut g, &plan(read, &[2])).0;
+    assert!(
+        rows.len() == 9 && rows.iter().all(|row| row == "[y]"),
+        "each of three for each of three: {rows:?}"
+    );
+    assert_eq!(g.vertices[&gui].meta.len(), 5);
+}
+
+#[test]
+fn equal_values_that_differ_in_meta_properties_are_told_apart() {
+    let mut g = pair();
+    let five = || assign_as("n", lit(5), Cardinality::List);
+    run_and_apply(&mut g, &plan(look("a").set(0, vec![five(), annotated(), five(), five()]), &[]));
+    let properties = || Expr::Call(Function::Properties, vec![s(0), lit("n")]);
+    let has = Expr::Call(Function::HasProperty, vec![s(1), lit("acl")]);
+    let drop = look("a").unwind(properties(), 1).filter(has.clone()).delete(&[1], true);
+    let commit = commit_of(&g, &plan(drop.clone(), &[]));
+    assert_eq!(commit.mutations.len(), 5, "the key is written anew: {:?}", commit.mutations);
+    run_and_apply(&mut g, &plan(drop, &[]));
+    assert_eq!(g.property("a", "n"), [1, 5, 5, 5].map(Value::Int));
+    assert!(g.vertices[&g.gui("a")].meta.is_empty());
+
+    // Several at once, while others stay.
+    run_and_apply(&mut g, &plan(look("a").set(0, vec![annotated(), five()]), &[]));
+    let without = look("a").unwind(properties(), 1).filter(Expr::Not(Box::new(has))).delete(&[1], true);
+    run_and_apply(&mut g, &plan(without, &[]));
+    assert_eq!(g.property("a", "n"), [Value::Int(5)]);
+    assert_eq!(g.vertices[&g.gui("a")].meta.len(), 2);
+}
+
+#[test]
+fn what_has_no_meta_properties_says_so() {
+    let g = pair();
+    let refused = |op: Op| try_run(&g, &plan(op, &[])).unwrap_err();
+    let properties = |of: u32| Expr::Call(Function::Properties, vec![s(of)]);
+    let edge = || look("a").expand(0, Direction::Out, &[], Some(1), 2, false);
+    for op in [
+        edge().set(1, vec![annotated()]),
+        edge().unwind(properties(1), 3).set(3, vec![assign("x", lit(1))]),
+        look("a").unwind(properties(0), 3).set(3, vec![annotated()]),
+        look("a")
+            .set(0, vec![annotated()])
+            .eager()
+            .unwind(properties(0), 3)
+            .unwind(properties(3), 4)
+            .set(4, vec![assign("x", lit(1))]),
+    ] {
+        let error = refused(op);
+        assert!(matches!(error, Error::NoMetaProperties { .. }), "{error}");
+        assert_eq!(error.code(), ErrorCode::InvalidArgument);
+    }
+    // One that an earlier row removed.
+    let gone = look("a").unwind(properties(0), 3).delete(&[3], true).set(3, vec![assign("x", lit(1))]);
+    assert!(matches!(refused(gone), Error::Gone { .. }));
+    let list = PropertyAssignment { meta: vec![(lit("x"), list(&[1]))], ..assign("n", lit(1)) };
+    assert!(matches!(refused(look("a").set(0, vec![list])), Error::NotStorable { .. }));
 }

@@ -93,6 +93,29 @@ fn index_records() -> Vec<Record> {
         .collect()
 }
 
+fn meta_records() -> Vec<Record> {
+    let meta = |of, nth, value| Mutation::SetMetaProperty {
+        gui: Gui(1),
+        key: Token(2),
+        of,
+        nth,
+        meta_key: Token(3),
+        value,
+    };
+    let mutations =
+        vec![meta("Ada".into(), 0, Some("public".into())), meta(Value::Int(7), 2, Some(Value::Double(0.5)))];
+    let removed = vec![meta(Value::Int(7), 2, None)];
+    let bodies = [
+        Body::EpochStart,
+        Body::Commit { mutations, next_sid: Sid(1) },
+        Body::Commit { mutations: removed, next_sid: Sid(1) },
+    ];
+    (1..)
+        .zip(bodies)
+        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
+        .collect()
+}
+
 /// The file as JSON: fixed fields by name, bodies as protobuf's own JSON, decoded without the code under test.
 fn describe(bytes: &[u8]) -> serde_json::Value {
     let root = contracts().join("proto");
@@ -132,6 +155,11 @@ fn golden_file_of_format_1() {
 #[test]
 fn golden_file_of_indexes() {
     golden("log-v1-indexes", &index_records());
+}
+
+#[test]
+fn golden_file_of_meta_properties() {
+    golden("log-v1-meta", &meta_records());
 }
 
 fn golden(name: &str, records: &[Record]) {

@@ -59,7 +59,12 @@ fn assignments(properties: &[PropertyAssignment]) -> String {
             Expr::Literal(Value::String(key)) => key.to_string(),
             other => format!("({other})"),
         };
-        format!("{key}: {} {}", p.value, format!("{:?}", p.cardinality).to_lowercase())
+        let cardinality = format!("{:?}", p.cardinality).to_lowercase();
+        if p.meta.is_empty() {
+            return format!("{key}: {} {cardinality}", p.value);
+        }
+        let meta = list(p.meta.iter().map(|(key, value)| format!("{key}: {value}")));
+        format!("{key}: {} {cardinality} with {{{meta}}}", p.value)
     }))
 }
 

@@ -175,6 +175,8 @@ pub enum Function {
     PropertyKey,
     /// Gremlin `value()` of a property (or entry).
     PropertyValue,
+    /// Gremlin `element()` of a property: what it is a property of.
+    PropertyOwner,
     /// Source vertex of an edge.
     StartNode,
     /// Target vertex of an edge.

@@ -170,8 +170,17 @@ pub struct PropertyAssignment {
     pub key: Expr,
     /// The value. Null writes nothing when creating, and removes the key when setting.
     pub value: Expr,
-    /// Single replaces the values that are there; ignored for edges.
+    /// Single replaces the values that are there; ignored for edges and for properties of vertices.
     pub cardinality: Cardinality,
+    /// Meta-properties of the value: keys and values; a null value removes. Only of `SetProperties`, and of vertices.
+    pub meta: Vec<(Expr, Expr)>,
+}
+
+impl PropertyAssignment {
+    /// Key and value, and then those of each meta-property.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        [&self.key, &self.value].into_iter().chain(self.meta.iter().flat_map(|(key, value)| [key, value]))
+    }
 }
 
 /// An operator. `input` is where its rows come from.
@@ -340,7 +349,7 @@ pub enum Op {
         /// More properties, from a map.
         properties_from: Option<Expr>,
     },
-    /// Writes properties of an element. Null element: nothing happens. With a null value the key is removed.
+    /// Writes properties of an element, or meta-properties of a property of a vertex. Null element: nothing happens. With a null value the key is removed.
     SetProperties { input: Box<Op>, element: Expr, properties: Vec<PropertyAssignment> },
     /// Writes all entries of a map (or of another element's properties). `replace`: other keys are removed.
     SetPropertyMap { input: Box<Op>, element: Expr, map: Expr, replace: bool },

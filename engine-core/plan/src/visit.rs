@@ -1,7 +1,7 @@
 //! Walking plans: inputs, subplans and expressions of an operator, each in one place, so that passes stay short.
 
 use crate::op::ScanTest;
-use crate::{Expr, Op, ScanFilter};
+use crate::{Expr, Op, PropertyAssignment, ScanFilter};
 use tidegraph_types::Str;
 
 /// Input (if any) and subplans of an operator, in this order. One list for both walks: the shared one names `iter` and
@@ -111,18 +111,18 @@ impl Op {
             Op::CreateVertex { id, labels, properties, properties_from, .. } => id
                 .iter()
                 .chain(labels)
-                .chain(properties.iter().flat_map(|p| [&p.key, &p.value]))
+                .chain(properties.iter().flat_map(PropertyAssignment::exprs))
                 .chain(properties_from)
                 .collect(),
             Op::CreateEdge { id, label, from, to, properties, properties_from, .. } => id
                 .iter()
                 .chain([label, from, to])
-                .chain(properties.iter().flat_map(|p| [&p.key, &p.value]))
+                .chain(properties.iter().flat_map(PropertyAssignment::exprs))
                 .chain(properties_from)
                 .collect(),
-            Op::SetProperties { element, properties, .. } => {
-                std::iter::once(element).chain(properties.iter().flat_map(|p| [&p.key, &p.value])).collect()
-            }
+            Op::SetProperties { element, properties, .. } => std::iter::once(element)
+                .chain(properties.iter().flat_map(PropertyAssignment::exprs))
+                .collect(),
             Op::SetPropertyMap { element, map, .. } => vec![element, map],
             Op::SetLabels { element, .. } => vec![element],
             Op::Delete { targets, .. } => targets.iter().collect(),

@@ -154,7 +154,7 @@ impl Run {
 
     /// Median and 99th percentile in microseconds of reading all of one vertex; `among`: the first of them only.
     fn points(&mut self, among: usize) -> (f64, f64) {
-        let read = VertexRead { ids: true, labels: true, properties: Projection::All };
+        let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: false };
         let at = At { version: self.store.published(), epoch: Epoch(0) };
         let mut rows = VertexRows::default();
         let mut nanos: Vec<u64> = (0..2 * READS)
@@ -194,7 +194,7 @@ impl Run {
         println!("point reads     {p50:8.1} us p50, {p99:.1} us p99, of a tenth of them");
         let frontier: Vec<Gui> = (0..FRONTIER).map(|_| self.guis[self.random.below(vertices)]).collect();
         let at = At { version: self.store.published(), epoch: Epoch(0) };
-        let read = VertexRead { ids: true, labels: true, properties: Projection::All };
+        let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: false };
         let seconds = self.time(|run| {
             let mut rows = VertexRows::default();
             run.store.vertices(at, &read, &frontier, &mut rows).expect("the frontier can be read");

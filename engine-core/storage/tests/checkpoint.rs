@@ -90,15 +90,24 @@ fn sample() -> Store {
             },
             Mutation::CreateEdge { edge: edge(2, "ada", "ada"), id: None, properties: vec![] },
             Mutation::AddException { id: "other".into(), gui: Gui(99) },
+            note("ada", 4, "Ada".into(), 0, 13, "public".into()),
+            note("ada", 7, true.into(), 1, 14, Value::Int(1840)),
+            note("ada", 7, true.into(), 1, 13, Value::Double(0.5)),
         ],
     );
     store.publish(Version(41));
     store
 }
 
+/// A meta-property.
+fn note(id: &str, key: u32, of: Value, nth: u32, meta_key: u32, value: Value) -> Mutation {
+    let (key, meta_key, value) = (Token(key), Token(meta_key), Some(value));
+    Mutation::SetMetaProperty { gui: gui(id), key, of, nth, meta_key, value }
+}
+
 fn check_sample(store: &Store) {
     let at = At { version: Version(41), epoch: Epoch(0) };
-    let read = VertexRead { ids: true, labels: true, properties: Projection::All };
+    let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: true };
     let mut rows = VertexRows::default();
     store.vertices(at, &read, &[gui("ada"), gui("london"), gui("nowhere")], &mut rows).unwrap();
     assert_eq!(rows.ids, ["ada", "london", "nowhere"]);
@@ -121,6 +130,9 @@ fn check_sample(store: &Store) {
             "12 Single Double(-0.1)"
         ]
     );
+    let shown: Vec<String> =
+        rows.meta.iter().map(|meta| format!("{} {} {:?}", meta.cell, meta.key, meta.value)).collect();
+    assert_eq!(shown, ["0 13 String(\"public\")", "5 14 Int(1840)", "5 13 Double(0.5)"]);
     check_elements(store, at, 3);
 }
 
@@ -146,7 +158,7 @@ fn check_both(store: &Store) {
     let at = At { version: Version(42), epoch: Epoch(0) };
     check_elements(store, at, 4);
     let mut rows = VertexRows::default();
-    let read = VertexRead { ids: true, labels: true, properties: Projection::All };
+    let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: false };
     store.vertices(at, &read, &[gui("late")], &mut rows).unwrap();
     assert_eq!((&rows.ids[..], rows.labels_of(0)), (&["late".into()][..], &[Token(1)][..]));
 }
@@ -260,7 +272,7 @@ fn set_property(id: &str, value: i64) -> Mutation {
 
 fn value_of(store: &Store, id: &str) -> Option<Value> {
     let at = At { version: store.published(), epoch: Epoch(0) };
-    let read = VertexRead { ids: false, labels: false, properties: Projection::All };
+    let read = VertexRead { properties: Projection::All, ..VertexRead::default() };
     let mut rows = VertexRows::default();
     store.vertices(at, &read, &[gui(id)], &mut rows).unwrap();
     rows.cells_of(0).iter().map(|cell| cell.value.clone()).next()

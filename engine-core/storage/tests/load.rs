@@ -252,7 +252,7 @@ fn shown(store: &Store, version: u64) -> String {
     let frontier: Vec<Gui> = (0..VERTICES).map(|n| gui(&format!("v{n}"))).collect();
     let mut text = String::new();
     let mut rows = VertexRows::default();
-    let read = VertexRead { ids: true, labels: true, properties: Projection::All };
+    let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: false };
     store.vertices(at, &read, &frontier, &mut rows).unwrap();
     for (row, one) in frontier.iter().enumerate() {
         if !rows.present[row] {

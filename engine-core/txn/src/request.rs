@@ -112,6 +112,9 @@ fn mutation_bytes(mutation: &Mutation) -> Result<usize, Error> {
             Mutation::AddLabels { labels, .. } | Mutation::RemoveLabels { labels, .. } => 5 * labels.len(),
             Mutation::SetVertexProperty { write: w, .. } => write(w)?,
             Mutation::RemoveVertexProperty { value, .. } => value.as_ref().map_or(Ok(0), value_bytes)?,
+            Mutation::SetMetaProperty { of, value, .. } => {
+                value_bytes(of)? + value.as_ref().map_or(Ok(0), value_bytes)?
+            }
             Mutation::CreateEdge { id, properties, .. } => {
                 let properties: usize =
                     properties.iter().map(|(_, v)| value_bytes(v)).sum::<Result<_, _>>()?;

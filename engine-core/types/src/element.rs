@@ -75,6 +75,15 @@ pub struct PropertyData {
     pub cardinality: Cardinality,
     /// At least one value; exactly one for `Single`.
     pub values: smallvec::SmallVec<[Value; 1]>,
+    /// Meta-properties of the values: which value, key, value; in order of values. Most have none.
+    pub meta: Vec<(u32, Str, Value)>,
+}
+
+impl PropertyData {
+    /// Meta-properties of one of the values.
+    pub fn meta_of(&self, value: usize) -> impl Iterator<Item = (&Str, &Value)> + Clone {
+        self.meta.iter().filter(move |(of, ..)| *of as usize == value).map(|(_, key, value)| (key, value))
+    }
 }
 
 /// An edge as it leaves the database.
@@ -101,12 +110,22 @@ pub struct EdgeData {
 /// One property statement as a value in a traversal (Gremlin `properties()`).
 #[derive(Clone, PartialEq, Debug)]
 pub struct PropertyRef {
-    /// `Value::Vertex` or `Value::Edge`.
+    /// `Value::Vertex` or `Value::Edge`; of a meta-property the `Value::Property` of a vertex.
     pub owner: Value,
     /// Property key.
     pub key: Str,
     /// The value.
     pub value: Value,
+    /// Which of the equivalent values that the owner has under the key; almost always 0.
+    pub nth: u32,
+}
+
+impl PropertyRef {
+    /// Whether it is a property of a vertex, which has an identity, and may have properties itself.
+    #[must_use]
+    pub fn is_of_vertex(&self) -> bool {
+        self.owner.as_vertex().is_some()
+    }
 }
 
 /// The id of an edge to which the user gave none: source GUI and SID, so that it can be found without an index.

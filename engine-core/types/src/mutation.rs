@@ -66,6 +66,21 @@ pub enum Mutation {
         /// Only this value; `None`: all.
         value: Option<Value>,
     },
+    /// Writes a meta-property: a property of one value of a vertex property.
+    SetMetaProperty {
+        /// The vertex.
+        gui: Gui,
+        /// Property key.
+        key: Token,
+        /// The value of the key that gets it.
+        of: Value,
+        /// Which of the values that are equivalent to `of`, in order of writing: a list may hold several.
+        nth: u32,
+        /// Key of the meta-property.
+        meta_key: Token,
+        /// Its value; `None` removes it.
+        value: Option<Value>,
+    },
     /// Makes an edge. Goes to the partitions of source, target and, if the user chose an id, of that id's hash.
     CreateEdge {
         /// The edge.

@@ -6,7 +6,7 @@
 //! * [`order`]: a total order for ORDER BY, in which every pair has an answer; `Eq` and `Hash` agree with it.
 //!   [`gremlin_order`] is the one of Gremlin's `order()`, which ranks types otherwise.
 
-use crate::{Path, PropertyRef, Value};
+use crate::{Path, Value};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
@@ -209,9 +209,12 @@ fn total<const GREMLIN: bool>(a: &Value, b: &Value) -> Ordering {
         }
         (Value::Path(x), Value::Path(y)) => order_slices(&x.objects, &y.objects),
         (Value::Property(x), Value::Property(y)) => {
-            let by_owner =
-                if is_of_edge(x) && is_of_edge(y) { Ordering::Equal } else { order(&x.owner, &y.owner) };
-            by_owner.then_with(|| x.key.cmp(&y.key)).then_with(|| order(&x.value, &y.value))
+            let by_owner = match (x.is_of_vertex(), y.is_of_vertex()) {
+                (true, true) => order(&x.owner, &y.owner),
+                (a, b) => b.cmp(&a),
+            };
+            let by_value = || x.key.cmp(&y.key).then_with(|| order(&x.value, &y.value));
+            by_owner.then_with(by_value).then_with(|| x.nth.cmp(&y.nth))
         }
         (Value::Entry(x), Value::Entry(y)) => order(&x.0, &y.0).then_with(|| order(&x.1, &y.1)),
         (Value::Null, _) | (Value::Unbound, _) => Ordering::Equal,
@@ -225,11 +228,6 @@ fn total<const GREMLIN: bool>(a: &Value, b: &Value) -> Ordering {
             }),
         },
     }
-}
-
-/// Properties of edges have no identity: Gremlin takes those of one key and value for the same.
-fn is_of_edge(property: &PropertyRef) -> bool {
-    property.owner.as_edge().is_some()
 }
 
 fn slices<const GREMLIN: bool>(x: &[Value], y: &[Value]) -> Ordering {
@@ -278,11 +276,14 @@ impl Hash for Value {
             }
             Value::Path(path) => path.hash(state),
             Value::Property(p) => {
-                if !is_of_edge(p) {
+                // Those of edges and of other properties have no identity: Gremlin takes those of one key and value for
+                // the same.
+                if p.is_of_vertex() {
                     p.owner.hash(state);
                 }
                 p.key.hash(state);
                 p.value.hash(state);
+                p.nth.hash(state);
             }
             Value::Entry(entry) => {
                 entry.0.hash(state);

@@ -32,18 +32,24 @@ const MODERN: &str = "g.addV('person').property(id, 1).property('name', 'marko')
   addE('created').from('4').to('3').property(id, 11).property('weight', 0.4D).
   addE('created').from('6').to('3').property(id, 12).property('weight', 0.2D)";
 
-/// Without the meta-properties that TinkerPop's has: those are not supported.
-const CREW: &str =
-    "g.addV('person').property(id, 1).property('name', 'marko').property(list, 'location', 'san diego').
-    property(list, 'location', 'santa cruz').property(list, 'location', 'brussels').
-    property(list, 'location', 'santa fe').as('1').
-  addV('person').property(id, 7).property('name', 'stephen').property(list, 'location', 'centreville').
-    property(list, 'location', 'dulles').property(list, 'location', 'purcellville').as('7').
-  addV('person').property(id, 8).property('name', 'matthias').property(list, 'location', 'bremen').
-    property(list, 'location', 'baltimore').property(list, 'location', 'oakland').
-    property(list, 'location', 'seattle').as('8').
-  addV('person').property(id, 9).property('name', 'daniel').property(list, 'location', 'spremberg').
-    property(list, 'location', 'kaiserslautern').property(list, 'location', 'aachen').as('9').
+const CREW: &str = "g.addV('person').property(id, 1).property('name', 'marko').
+    property(list, 'location', 'san diego', 'startTime', 1997, 'endTime', 2001).
+    property(list, 'location', 'santa cruz', 'startTime', 2001, 'endTime', 2004).
+    property(list, 'location', 'brussels', 'startTime', 2004, 'endTime', 2005).
+    property(list, 'location', 'santa fe', 'startTime', 2005).as('1').
+  addV('person').property(id, 7).property('name', 'stephen').
+    property(list, 'location', 'centreville', 'startTime', 1990, 'endTime', 2000).
+    property(list, 'location', 'dulles', 'startTime', 2000, 'endTime', 2006).
+    property(list, 'location', 'purcellville', 'startTime', 2006).as('7').
+  addV('person').property(id, 8).property('name', 'matthias').
+    property(list, 'location', 'bremen', 'startTime', 2004, 'endTime', 2007).
+    property(list, 'location', 'baltimore', 'startTime', 2007, 'endTime', 2011).
+    property(list, 'location', 'oakland', 'startTime', 2011, 'endTime', 2014).
+    property(list, 'location', 'seattle', 'startTime', 2014).as('8').
+  addV('person').property(id, 9).property('name', 'daniel').
+    property(list, 'location', 'spremberg', 'startTime', 1982, 'endTime', 2005).
+    property(list, 'location', 'kaiserslautern', 'startTime', 2005, 'endTime', 2009).
+    property(list, 'location', 'aachen', 'startTime', 2009).as('9').
   addV('software').property(id, 10).property('name', 'gremlin').as('10').
   addV('software').property(id, 11).property('name', 'tinkergraph').as('11').
   addE('develops').from('1').to('10').property(id, 13).property('since', 2009).

@@ -51,6 +51,7 @@ pub fn value(text: &str, graph: &Database) -> Result<Value> {
             owner: value(&format!("v[{owner}]"), graph)?,
             key: key.into(),
             value: value(value_text, graph)?,
+            nth: 0,
         })));
     }
     if let Some(name) = inside("v") {

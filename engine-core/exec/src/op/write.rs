@@ -3,14 +3,14 @@
 
 use super::lookup::id_text;
 use super::{Boxed, Feed, Operator, Want, compute};
-use crate::view::{NewEdge, NewVertex};
+use crate::view::{MetaOwner, NewEdge, NewVertex};
 use crate::{Batch, Column, Context, Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use tidegraph_apl::{EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
 use tidegraph_plan::{Expr, Op, PropertyAssignment, Slot};
-use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Str, Token, Value};
+use tidegraph_types::{Cardinality, Edge, Gui, PropertyRef, PropertyWrite, Str, Token, Value};
 
 /// Tokens of the names that an operator writes, made where they are missing.
 #[derive(Default)]
@@ -305,7 +305,7 @@ pub(super) struct Delete<'p> {
 struct Doomed {
     vertices: Vec<Gui>,
     edges: Vec<Edge>,
-    properties: Vec<(Value, Str, Value)>,
+    properties: Vec<Arc<PropertyRef>>,
 }
 
 impl Doomed {
@@ -314,7 +314,7 @@ impl Doomed {
             Value::Null | Value::Unbound => {}
             Value::List(items) | Value::Set(items) => items.iter().try_for_each(|item| self.add(item))?,
             Value::Path(path) => path.objects.iter().try_for_each(|object| self.add(object))?,
-            Value::Property(p) => self.properties.push((p.owner.clone(), p.key.clone(), p.value.clone())),
+            Value::Property(property) => self.properties.push(Arc::clone(property)),
             other => {
                 if let Some(gui) = other.as_vertex() {
                     self.vertices.push(gui);
@@ -328,18 +328,24 @@ impl Doomed {
         Ok(())
     }
 
-    fn delete(self, detach: bool, ctx: &Context<'_>) -> Result<()> {
-        for (owner, key, value) in self.properties {
+    fn delete(mut self, detach: bool, ctx: &Context<'_>) -> Result<()> {
+        // The last of equivalent values first, so that the numbers of the others stay.
+        self.properties.sort_by_key(|property| std::cmp::Reverse(property.nth));
+        for property in &self.properties {
             // A key that the graph does not know stands on no element.
-            let Some(key) = ctx.view.catalog().token(&key) else { continue };
-            if let Some(gui) = owner.as_vertex() {
+            let Some(key) = ctx.view.catalog().token(&property.key) else { continue };
+            if let Some(gui) = property.owner.as_vertex() {
                 if ctx.view.vertex_exists(gui)? {
-                    ctx.view.remove_vertex_property(gui, key, Some(value))?;
+                    ctx.view.remove_vertex_value(gui, key, property.value.clone(), property.nth)?;
                 }
-            } else if let Some(edge) = owner.as_edge()
-                && ctx.view.edge_exists(edge)?
+            } else if let Some(edge) = property.owner.as_edge() {
+                if ctx.view.edge_exists(edge)? {
+                    ctx.view.set_edge_property(edge, key, None)?;
+                }
+            } else if let Some(of) = meta_owner(&property.owner, ctx)
+                && ctx.view.vertex_exists(of.gui)?
             {
-                ctx.view.set_edge_property(edge, key, None)?;
+                ctx.view.set_meta_property(of, key, None)?;
             }
         }
         if !self.edges.is_empty() {
@@ -350,6 +356,15 @@ impl Doomed {
         }
         Ok(())
     }
+}
+
+/// The value of a vertex property that may have meta-properties; `None` of what has none, or of a key that the graph does
+/// not know.
+pub(super) fn meta_owner(value: &Value, ctx: &Context<'_>) -> Option<MetaOwner> {
+    let Value::Property(property) = value else { return None };
+    let gui = property.owner.as_vertex()?;
+    let key = ctx.view.catalog().token(&property.key)?;
+    Some(MetaOwner { gui, key, value: property.value.clone(), nth: property.nth })
 }
 
 impl<'p> Delete<'p> {

@@ -4,8 +4,9 @@
 //! what the rows before it wrote. So a batch is cut where a row uses an element that an earlier row of the cut wrote;
 //! values of a cut are computed at once. Values that look at no element need no cuts.
 
-use super::write::{Tokens, charge_pending, entries, key_text, storable};
+use super::write::{Tokens, charge_pending, entries, key_text, meta_owner, storable};
 use super::{Boxed, Feed, Operator, Want, compute};
+use crate::view::MetaOwner;
 use crate::{Batch, Column, Context, Error, Result};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -14,15 +15,20 @@ use tidegraph_plan::{Expr, PropertyAssignment, Slot};
 use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Str, Token, Value};
 
 /// What a row writes to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Target {
     Vertex(Gui),
     Edge(Edge),
+    /// A property of a vertex.
+    Property(Value),
 }
 
 impl Target {
     fn of(value: &Value) -> Option<Self> {
-        value.as_vertex().map(Self::Vertex).or_else(|| value.as_edge().map(Self::Edge))
+        match value {
+            Value::Property(property) if property.is_of_vertex() => Some(Self::Property(value.clone())),
+            _ => value.as_vertex().map(Self::Vertex).or_else(|| value.as_edge().map(Self::Edge)),
+        }
     }
 }
 
@@ -36,12 +42,22 @@ fn targets(
     let column = compute::column(element, batch, ctx)?;
     (0..batch.len)
         .map(|row| match Target::of(&column.get(row)) {
-            None if !column.is_null(row) => {
-                Err(Error::of_type(place, "a vertex or an edge", &column.get(row)))
-            }
+            None if !column.is_null(row) => Err(not_a_target(place, &column.get(row))),
             target => Ok(target),
         })
         .collect()
+}
+
+fn not_a_target(place: &'static str, value: &Value) -> Error {
+    match value {
+        Value::Property(property) if property.owner.as_edge().is_some() => {
+            Error::NoMetaProperties { key: property.key.clone(), of: "the property of an edge" }
+        }
+        Value::Property(property) => {
+            Error::NoMetaProperties { key: property.key.clone(), of: "a meta-property" }
+        }
+        other => Error::of_type(place, "a vertex, an edge or a property of a vertex", other),
+    }
 }
 
 /// Loads what changes of these elements must know, once for all.
@@ -51,6 +67,8 @@ fn prepare(targets: &[Option<Target>], keys: &[Token], ctx: &Context<'_>) -> Res
         match target {
             Target::Vertex(gui) => vertices.push(*gui),
             Target::Edge(edge) => edges.push(*edge),
+            // Each is loaded with its values when it is written to.
+            Target::Property(_) => {}
         }
     }
     if !vertices.is_empty() {
@@ -87,7 +105,7 @@ fn cuts(batch: &Batch, targets: &[Option<Target>], exprs: &[&Expr]) -> Vec<Range
     let mut written: FxHashSet<Target> = FxHashSet::default();
     let mut start = 0;
     for (row, target) in targets.iter().enumerate() {
-        let clash = target.is_some_and(|target| written.contains(&target))
+        let clash = target.as_ref().is_some_and(|target| written.contains(target))
             || slots.iter().filter_map(|slot| batch.column(*slot)).any(|column| match column.get(row) {
                 // They may hold any elements.
                 Value::List(_) | Value::Set(_) | Value::Map(_) | Value::Path(_) | Value::Property(_) => true,
@@ -98,7 +116,7 @@ fn cuts(batch: &Batch, targets: &[Option<Target>], exprs: &[&Expr]) -> Vec<Range
             start = row;
             written.clear();
         }
-        written.extend(target);
+        written.extend(target.clone());
     }
     cuts.push(start..batch.len);
     cuts
@@ -115,7 +133,7 @@ fn part(batch: &Batch, cut: &Range<usize>) -> Batch {
 
 /// Writes one value (`None`: removes the key).
 fn write(
-    target: Target,
+    target: &Target,
     key: Token,
     cardinality: Cardinality,
     value: Option<Value>,
@@ -123,10 +141,52 @@ fn write(
 ) -> Result<()> {
     match (target, value) {
         (Target::Vertex(gui), Some(value)) => {
-            ctx.view.set_vertex_property(gui, PropertyWrite { key, cardinality, value })
+            ctx.view.set_vertex_property(*gui, PropertyWrite { key, cardinality, value })
         }
-        (Target::Vertex(gui), None) => ctx.view.remove_vertex_property(gui, key, None),
-        (Target::Edge(edge), value) => ctx.view.set_edge_property(edge, key, value),
+        (Target::Vertex(gui), None) => ctx.view.remove_vertex_property(*gui, key),
+        (Target::Edge(edge), value) => ctx.view.set_edge_property(*edge, key, value),
+        (Target::Property(property), value) => match meta_owner(property, ctx) {
+            Some(of) => ctx.view.set_meta_property(of, key, value),
+            None => Err(Error::Gone { place: "setting a property", element: "the property".to_owned() }),
+        },
+    }
+}
+
+/// A property to be written: key, value, meta-properties.
+struct Write {
+    target: Target,
+    key: Str,
+    cardinality: Cardinality,
+    value: Option<Value>,
+    meta: Vec<(Str, Option<Value>)>,
+}
+
+impl Write {
+    fn keys(&self) -> impl Iterator<Item = &Str> {
+        std::iter::once(&self.key).chain(self.meta.iter().map(|(key, _)| key))
+    }
+
+    fn run(self, tokens: &Tokens, ctx: &Context<'_>) -> Result<()> {
+        let key = tokens.of(&self.key)?;
+        if self.meta.is_empty() {
+            return write(&self.target, key, self.cardinality, self.value, ctx);
+        }
+        let Target::Vertex(gui) = self.target else {
+            let of = match self.target {
+                Target::Edge(_) => "the property of an edge",
+                _ => "a meta-property",
+            };
+            return Err(Error::NoMetaProperties { key: self.key, of });
+        };
+        let Some(value) = self.value else { return ctx.view.remove_vertex_property(gui, key) };
+        let write = PropertyWrite { key, cardinality: self.cardinality, value };
+        ctx.view.set_vertex_property(gui, write.clone())?;
+        let nth = ctx.view.written_value(gui, &write);
+        for (meta_key, value) in self.meta {
+            let of = MetaOwner { gui, key, value: write.value.clone(), nth };
+            ctx.view.set_meta_property(of, tokens.of(&meta_key)?, value)?;
+        }
+        Ok(())
     }
 }
 
@@ -152,30 +212,32 @@ impl<'p> SetProperties<'p> {
         ctx: &Context<'_>,
     ) -> Result<()> {
         const PLACE: &str = "setting a property";
-        let exprs = assignments.iter().flat_map(|a| [&a.key, &a.value]);
-        let columns = compute::columns(exprs, batch, ctx)?;
+        let columns = compute::columns(assignments.iter().flat_map(PropertyAssignment::exprs), batch, ctx)?;
         let mut writes = Vec::with_capacity(batch.len * assignments.len());
         for (row, target) in targets.iter().enumerate() {
             let Some(target) = target else { continue };
-            for (assignment, pair) in assignments.iter().zip(columns.chunks(2)) {
+            let mut pairs = columns.chunks(2).map(|pair| {
                 let key = key_text(PLACE, &pair[0].get(row))?;
                 let value = storable(&key, pair[1].get(row))?;
-                writes.push((*target, key, assignment.cardinality, value));
+                Ok((key, value))
+            });
+            for PropertyAssignment { cardinality, meta, .. } in assignments {
+                let mut own = pairs.by_ref().take(1 + meta.len());
+                let Some((key, value)) = own.next().transpose()? else { continue };
+                let meta = own.collect::<Result<_>>()?;
+                writes.push(Write { target: target.clone(), key, cardinality: *cardinality, value, meta });
             }
         }
-        self.tokens.intern(writes.iter().map(|(_, key, _, _)| key), ctx)?;
+        self.tokens.intern(writes.iter().flat_map(Write::keys), ctx)?;
         let mut multiple: Vec<Token> = vec![];
-        for (_, key, cardinality, _) in &writes {
-            let key = self.tokens.of(key)?;
-            if *cardinality != Cardinality::Single && !multiple.contains(&key) {
+        for write in &writes {
+            let key = self.tokens.of(&write.key)?;
+            if write.cardinality != Cardinality::Single && !multiple.contains(&key) {
                 multiple.push(key);
             }
         }
         prepare(targets, &multiple, ctx)?;
-        for (target, key, cardinality, value) in writes {
-            write(target, self.tokens.of(&key)?, cardinality, value, ctx)?;
-        }
-        Ok(())
+        writes.into_iter().try_for_each(|write| write.run(&self.tokens, ctx))
     }
 }
 
@@ -186,7 +248,7 @@ impl Operator for SetProperties<'_> {
         let before = ctx.view.pending_bytes();
         let targets = targets("setting a property", self.element, &batch, ctx)?;
         let assignments = self.properties;
-        let exprs: Vec<&Expr> = assignments.iter().flat_map(|a| [&a.key, &a.value]).collect();
+        let exprs: Vec<&Expr> = assignments.iter().flat_map(PropertyAssignment::exprs).collect();
         let one_by_one = assignments.len() > 1 && exprs.iter().any(|expr| looks_at_elements(expr));
         for cut in cuts(&batch, &targets, &exprs) {
             ctx.check()?;
@@ -223,7 +285,7 @@ impl<'p> SetPropertyMap<'p> {
         Self { input, element, map, replace, tokens: Tokens::default() }
     }
 
-    fn write(&mut self, target: Target, map: &Value, ctx: &Context<'_>) -> Result<()> {
+    fn write(&mut self, target: &Target, map: &Value, ctx: &Context<'_>) -> Result<()> {
         let entries: Vec<(Str, Cardinality, Option<Value>)> = entries("setting properties", map, ctx)?
             .into_iter()
             .map(|(key, cardinality, value)| Ok((key.clone(), cardinality, storable(&key, value)?)))
@@ -249,18 +311,20 @@ impl<'p> SetPropertyMap<'p> {
 }
 
 /// The property keys of an element.
-fn keys_of(target: Target, ctx: &Context<'_>) -> Result<Vec<Token>> {
+fn keys_of(target: &Target, ctx: &Context<'_>) -> Result<Vec<Token>> {
     let cells = match target {
+        // Only openCypher replaces a map, and it knows no properties of properties.
+        Target::Property(_) => return Ok(vec![]),
         Target::Vertex(gui) => {
             let read = VertexRead { properties: Projection::All, ..VertexRead::default() };
             let mut rows = VertexRows::default();
-            ctx.view.vertices(&read, &[gui], &mut rows)?;
+            ctx.view.vertices(&read, &[*gui], &mut rows)?;
             rows.cells
         }
         Target::Edge(edge) => {
             let read = EdgeRead { ids: false, properties: Projection::All };
             let mut rows = EdgeRows::default();
-            ctx.view.edges(&read, &[edge], &mut rows)?;
+            ctx.view.edges(&read, &[*edge], &mut rows)?;
             rows.cells
         }
     };
@@ -283,7 +347,7 @@ impl Operator for SetPropertyMap<'_> {
             let maps = compute::column(self.map, &part, ctx)?;
             for (row, target) in targets[cut].iter().enumerate() {
                 if let Some(target) = target {
-                    self.write(*target, &maps.get(row), ctx)?;
+                    self.write(target, &maps.get(row), ctx)?;
                 }
             }
         }

@@ -46,6 +46,10 @@ pub(crate) fn call(
             Value::Entry(entry) => entry.1.clone(),
             other => return Err(Error::of_type(name, "a property", other).into()),
         },
+        F::PropertyOwner => match first {
+            Value::Property(property) => property.owner.clone(),
+            other => return Err(Error::of_type(name, "a property", other).into()),
+        },
         F::RequireNotNull => match (first.is_null(), &args[1]) {
             (false, _) => first.clone(),
             (true, Value::String(message)) => return Err(Error::NullValue(message.clone()).into()),

@@ -118,6 +118,10 @@ impl<'p, 'a> Elements<'p, 'a> {
                 if !edges.is_empty() {
                     data.edges = self.read_edges(need, &edges, map)?;
                 }
+                if need.ids || need.all || !need.keys.is_empty() {
+                    // Properties of elements are looked into through the element.
+                    self.warm(values.iter().filter(|value| matches!(value, Value::Property(_))), false)?;
+                }
             }
         }
         if data.vertices.is_some() || data.edges.is_some() {
@@ -197,7 +201,7 @@ impl<'p, 'a> Elements<'p, 'a> {
         if missing.is_empty() {
             return Ok(());
         }
-        let read = VertexRead { ids: true, labels: true, properties: Projection::None };
+        let read = VertexRead { ids: true, labels: true, ..VertexRead::default() };
         let rows = self.vertex_rows(&read, &missing)?;
         let ends = missing.iter().enumerate().map(|(row, gui)| {
             let id = rows.ids.get(row).cloned().unwrap_or_default();
@@ -250,13 +254,16 @@ impl<'p, 'a> Elements<'p, 'a> {
         }
     }
 
-    /// Reads the elements that stand in these values (with `items`: also in lists) and are not in the cache.
+    /// Reads the elements that stand in these values, or own them (with `items`: also in lists), and are not in the cache.
     pub fn warm<'v>(&self, values: impl Iterator<Item = &'v Value>, items: bool) -> Result<()> {
         let (mut guis, mut edges) = (vec![], vec![]);
         for value in values {
             let values =
                 if items { value.as_slice().unwrap_or_default() } else { std::slice::from_ref(value) };
-            guis.extend(values.iter().filter_map(Value::as_vertex));
+            guis.extend(values.iter().filter_map(|value| match value {
+                Value::Property(property) => property.owner.as_vertex(),
+                other => other.as_vertex(),
+            }));
             edges.extend(values.iter().filter_map(Value::as_edge));
         }
         self.cache(&guis, &edges)
@@ -271,7 +278,7 @@ impl<'p, 'a> Elements<'p, 'a> {
             missing.dedup();
         }
         if !missing.is_empty() {
-            let read = VertexRead { ids: true, labels: true, properties: Projection::All };
+            let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: true };
             let rows = Rc::new(self.vertex_rows(&read, &missing)?);
             let entries = missing.iter().zip(0..).map(|(gui, row)| (*gui, (Rc::clone(&rows), row)));
             self.vertices.borrow_mut().extend(entries);
@@ -324,7 +331,8 @@ impl<'p, 'a> Elements<'p, 'a> {
 }
 
 fn vertex_read(elements: &Elements<'_, '_>, need: &Need) -> VertexRead {
-    VertexRead { ids: need.ids, labels: need.labels, properties: elements.projection(need) }
+    // Meta-properties are read with the vertex that owns the property, from the cache.
+    VertexRead { ids: need.ids, labels: need.labels, properties: elements.projection(need), meta: false }
 }
 
 /// The handles of one kind among values, equal neighbours once, and which row has which.

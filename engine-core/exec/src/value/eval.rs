@@ -4,6 +4,7 @@
 //! tests of a row copy nothing. Local variables of comprehensions are frames on the stack, chained inwards to outwards.
 
 use super::error::Error;
+use super::property;
 use super::record::{self, Record};
 use super::{Prepared, arithmetic, call, list, signature};
 use crate::Result;
@@ -295,6 +296,7 @@ impl Prepared<'_, '_> {
             Subject::Other(Value::Map(map)) => {
                 Ok(map.get(&Value::String(key.clone())).cloned().unwrap_or(Value::Null))
             }
+            Subject::Other(Value::Property(property)) => property::value(&self.elements, property, key),
             Subject::Other(value) if value.is_null() => Ok(Value::Null),
             Subject::Other(value) => {
                 Err(Error::of_type(format!(".{key}"), "a vertex, edge or map", value).into())
@@ -311,6 +313,9 @@ impl Prepared<'_, '_> {
             }
             (Subject::Element(_), other) => {
                 Err(Error::of_type("the index of an element", "a string", other).into())
+            }
+            (Subject::Other(Value::Property(property)), Value::String(key)) => {
+                property::value(&self.elements, property, key)
             }
             (Subject::Other(value), index) => Ok(list::index(value, index)?),
         })
@@ -331,7 +336,9 @@ impl Prepared<'_, '_> {
         match value.as_slice() {
             None => Err(Error::of_type(operation, "a list", &value).into()),
             Some(items) => {
-                if items.len() > 1 && matches!(items[0], Value::Vertex(_) | Value::Edge(_)) {
+                if items.len() > 1
+                    && matches!(items[0], Value::Vertex(_) | Value::Edge(_) | Value::Property(_))
+                {
                     self.elements.warm(std::iter::once(&*value), true)?;
                 }
                 Ok(Some(value))

@@ -8,7 +8,7 @@ use crate::{Context, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use tidegraph_apl::{EdgeRead, EdgeRows, Projection, PropertyCell, VertexRead, VertexRows};
+use tidegraph_apl::{CellMeta, EdgeRead, EdgeRows, Projection, PropertyCell, VertexRead, VertexRows};
 use tidegraph_types::{
     Edge, EdgeData, Gui, Map, PropertyData, PropertyRef, Sid, Str, Token, Value, VertexData,
     element::generated_edge_id,
@@ -100,7 +100,7 @@ impl Data {
         let mut names = Names { ctx, known: FxHashMap::default() };
         let mut vertices = FxHashMap::default();
         if !found.vertices.is_empty() {
-            let read = VertexRead { ids: true, labels: true, properties: Projection::All };
+            let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: true };
             let mut rows = VertexRows::default();
             ctx.view.vertices(&read, &found.vertices, &mut rows)?;
             vertices.reserve(found.vertices.len());
@@ -109,7 +109,7 @@ impl Data {
                     gui: *gui,
                     id: rows.ids.get(row).cloned().unwrap_or_default(),
                     labels: names.all(rows.labels_of(row)),
-                    properties: properties(rows.cells_of(row), &mut names),
+                    properties: properties(&rows, row, &mut names),
                 };
                 vertices.insert(*gui, Arc::new(data));
             }
@@ -157,6 +157,7 @@ impl Data {
                     owner: self.replaced(&property.owner),
                     key: property.key.clone(),
                     value: self.replaced(&property.value),
+                    nth: property.nth,
                 });
             }
             _ => {}
@@ -187,13 +188,22 @@ impl Names<'_, '_> {
     }
 }
 
-fn properties(cells: &[PropertyCell], names: &mut Names<'_, '_>) -> Vec<PropertyData> {
-    let of_key = |cells: &[PropertyCell]| PropertyData {
-        key: names.one(cells[0].key),
-        cardinality: cells[0].cardinality,
-        values: cells.iter().map(|cell| cell.value.clone()).collect::<SmallVec<[Value; 1]>>(),
+fn properties(rows: &VertexRows, row: usize, names: &mut Names<'_, '_>) -> Vec<PropertyData> {
+    let mut first = rows.first_cell_of(row);
+    let of_key = |cells: &[PropertyCell]| {
+        let own = first..first + cells.len();
+        first = own.end;
+        let meta = if rows.meta.is_empty() { &[] } else { rows.meta_of(own.clone()) };
+        let named = |meta: &CellMeta| (meta.cell - own.start as u32, names.one(meta.key), meta.value.clone());
+        let meta = meta.iter().map(named).collect();
+        PropertyData {
+            key: names.one(cells[0].key),
+            cardinality: cells[0].cardinality,
+            values: cells.iter().map(|cell| cell.value.clone()).collect::<SmallVec<[Value; 1]>>(),
+            meta,
+        }
     };
-    cells.chunk_by(|a, b| a.key == b.key).map(of_key).collect()
+    rows.cells_of(row).chunk_by(|a, b| a.key == b.key).map(of_key).collect()
 }
 
 /// Edges, and of the vertices at their ends those that were not read already.
@@ -216,7 +226,7 @@ fn read_edges(
     missing.retain(|gui| !vertices.contains_key(gui));
     let mut ends: FxHashMap<Gui, (Str, Vec<Str>)> = FxHashMap::default();
     if !missing.is_empty() {
-        let read = VertexRead { ids: true, labels: true, properties: Projection::None };
+        let read = VertexRead { ids: true, labels: true, ..VertexRead::default() };
         let mut rows = VertexRows::default();
         view.vertices(&read, &missing, &mut rows)?;
         for (row, gui) in missing.iter().enumerate() {

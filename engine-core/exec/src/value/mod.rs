@@ -26,6 +26,7 @@ mod need;
 mod number;
 mod path;
 mod pattern;
+mod property;
 mod record;
 mod signature;
 #[cfg(test)]

@@ -2,11 +2,15 @@
 
 use super::elements::Elements;
 use super::error::Error;
+use super::property;
 use crate::{Context, Result};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use tidegraph_apl::{EdgeRows, PropertyCell, VertexRows};
+use tidegraph_apl::{CellMeta, EdgeRows, PropertyCell, VertexRows};
 use tidegraph_plan::Function;
-use tidegraph_types::{Edge, Gui, Map, PropertyRef, Str, Symbol, Token, Value, element::generated_edge_id};
+use tidegraph_types::{
+    Cardinality, Edge, Gui, Map, PropertyRef, Str, Symbol, Token, Value, element::generated_edge_id,
+};
 
 /// Which element.
 #[derive(Clone, Copy)]
@@ -21,6 +25,8 @@ pub(crate) struct Record<'e> {
     handle: Handle<'e>,
     id: Option<&'e Str>,
     cells: &'e [PropertyCell],
+    /// Meta-properties of the cells, if they were read, and the number of the first cell in the answer.
+    meta: (&'e [CellMeta], usize),
     /// It exists as far as the request sees.
     present: bool,
 }
@@ -28,10 +34,13 @@ pub(crate) struct Record<'e> {
 impl<'e> Record<'e> {
     /// A row of an answer about vertices.
     pub fn vertex(gui: Gui, rows: &'e VertexRows, row: usize) -> Self {
+        let (cells, first) = (rows.cells_of(row), rows.first_cell_of(row));
+        let meta = if rows.meta.is_empty() { &[] } else { rows.meta_of(first..first + cells.len()) };
         Self {
             handle: Handle::Vertex(gui, rows.labels_of(row)),
             id: rows.ids.get(row),
-            cells: rows.cells_of(row),
+            cells,
+            meta: (meta, first),
             present: rows.present.get(row).copied().unwrap_or(true),
         }
     }
@@ -42,13 +51,14 @@ impl<'e> Record<'e> {
             handle: Handle::Edge(edge),
             id: rows.ids.get(row),
             cells: rows.cells_of(row),
+            meta: (&[], 0),
             present: rows.present.get(row).copied().unwrap_or(true),
         }
     }
 
     /// An edge of which only the handle is needed.
     pub fn handle(edge: Edge) -> Self {
-        Self { handle: Handle::Edge(edge), id: None, cells: &[], present: true }
+        Self { handle: Handle::Edge(edge), id: None, cells: &[], meta: (&[], 0), present: true }
     }
 
     /// The element as a value.
@@ -104,7 +114,18 @@ impl<'e> Record<'e> {
         }
     }
 
-    fn id(&self) -> Value {
+    /// Meta-properties of a property of this vertex, with their names.
+    pub fn meta_of(&self, elements: &Elements<'_, '_>, property: &PropertyRef) -> Vec<(Str, Value)> {
+        let (meta, first) = self.meta;
+        let Some(key) = elements.token(&property.key).filter(|_| !meta.is_empty()) else { return vec![] };
+        let mut equivalent =
+            (first..).zip(self.cells).filter(|(_, cell)| cell.key == key && cell.value == property.value);
+        let Some((number, _)) = equivalent.nth(property.nth as usize) else { return vec![] };
+        let own = meta.iter().filter(|meta| meta.cell as usize == number);
+        own.map(|meta| (elements.name(meta.key), meta.value.clone())).collect()
+    }
+
+    pub(super) fn id(&self) -> Value {
         match (self.id, self.handle) {
             (Some(id), _) if !id.is_empty() => Value::String(id.clone()),
             // A deleted edge without an id of its own still has the one made from its handle.
@@ -156,10 +177,7 @@ impl<'e> Record<'e> {
             }
             Function::Properties => {
                 let owner = self.value();
-                let of = |(key, cells): (Str, &'e [PropertyCell])| {
-                    let owner = &owner;
-                    cells.iter().map(move |cell| property(owner, &key, &cell.value)).collect::<Vec<_>>()
-                };
+                let of = |(key, cells): (Str, &'e [PropertyCell])| properties(&owner, &key, cells);
                 Value::list(self.groups(elements, args).flat_map(of).collect())
             }
             Function::ValueMap => self.value_map(elements, args),
@@ -167,10 +185,10 @@ impl<'e> Record<'e> {
             Function::GremlinPropertyMap => {
                 let owner = self.value();
                 let entries = self.groups(elements, args).map(|(key, cells)| {
-                    let mut all = cells.iter().map(|cell| property(&owner, &key, &cell.value));
+                    let all = properties(&owner, &key, cells);
                     let value = match self.handle {
-                        Handle::Vertex(..) => Value::list(all.collect()),
-                        Handle::Edge(_) => all.next().unwrap_or_default(),
+                        Handle::Vertex(..) => Value::list(all),
+                        Handle::Edge(_) => all.into_iter().next().unwrap_or_default(),
                     };
                     (Value::String(key.clone()), value)
                 });
@@ -247,8 +265,27 @@ impl<'e> Record<'e> {
     }
 }
 
-fn property(owner: &Value, key: &Str, value: &Value) -> Value {
-    Value::Property(Arc::new(PropertyRef { owner: owner.clone(), key: key.clone(), value: value.clone() }))
+/// The values of one key as properties.
+fn properties(owner: &Value, key: &Str, cells: &[PropertyCell]) -> Vec<Value> {
+    // Only a list holds a value more than once.
+    let is_list = cells.len() > 1 && cells[0].cardinality == Cardinality::List;
+    let mut seen: FxHashMap<&Value, u32> = FxHashMap::default();
+    let property = |cell: &'_ PropertyCell, nth| {
+        let (owner, key, value) = (owner.clone(), key.clone(), cell.value.clone());
+        Value::Property(Arc::new(PropertyRef { owner, key, value, nth }))
+    };
+    let mut all = Vec::with_capacity(cells.len());
+    for cell in cells {
+        let nth = if is_list {
+            let seen = seen.entry(&cell.value).or_default();
+            *seen += 1;
+            *seen - 1
+        } else {
+            0
+        };
+        all.push(property(cell, nth));
+    }
+    all
 }
 
 /// The element functions of what is no element: maps, properties of elements, anything else.
@@ -269,52 +306,11 @@ pub(crate) fn call_other(
         (Function::HasProperty, Value::Map(map)) => {
             Ok(Value::Bool(args.first().is_some_and(|key| map.contains_key(key))))
         }
-        (_, Value::Property(property)) => of_property(elements, function, name, property, args),
+        (_, Value::Property(property)) => property::call(elements, function, name, property, args),
         (Function::Labels, _) => wrong("a vertex"),
         (Function::Type, _) => wrong("an edge"),
         (Function::Keys | Function::PropertyMap | Function::HasProperty, _) => wrong("a vertex, edge or map"),
         (Function::Id | Function::Label, _) => wrong("a vertex, edge or property"),
         _ => wrong("a vertex or edge"),
-    }
-}
-
-/// A property is itself an element in Gremlin, one without properties of its own.
-fn of_property(
-    elements: &Elements<'_, '_>,
-    function: Function,
-    name: &'static str,
-    property: &Arc<PropertyRef>,
-    args: &[Value],
-) -> Result<Value> {
-    let id = || -> Result<Value> {
-        let owner = elements.with(&property.owner, |record| Ok(record.id())).unwrap_or(Ok(Value::Null))?;
-        let shown = super::text::to_text(&property.value).unwrap_or_default();
-        Ok(Value::string(format!("{}|{}|{shown}", owner.as_str().unwrap_or_default(), property.key)))
-    };
-    let statement = |map: &mut Map| -> Result<()> {
-        map.insert(Value::Symbol(Symbol::Id), id()?);
-        map.insert(Value::Symbol(Symbol::Key), Value::String(property.key.clone()));
-        map.insert(Value::Symbol(Symbol::Value), property.value.clone());
-        Ok(())
-    };
-    match function {
-        Function::Id => id(),
-        Function::Label => Ok(Value::String(property.key.clone())),
-        Function::PropertyValues | Function::Properties => Ok(Value::list(vec![])),
-        Function::HasProperty => Ok(Value::Bool(false)),
-        Function::ValueMap => {
-            let mut map = Map::new();
-            if args.first() == Some(&Value::Bool(true)) {
-                statement(&mut map)?;
-            }
-            Ok(Value::map(map))
-        }
-        Function::ElementMap => {
-            let mut map = Map::new();
-            statement(&mut map)?;
-            Ok(Value::map(map))
-        }
-        Function::GremlinPropertyMap => Ok(Value::map(Map::new())),
-        _ => Err(Error::of_type(name, "a vertex or edge", &Value::Property(Arc::clone(property))).into()),
     }
 }

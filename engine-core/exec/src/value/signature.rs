@@ -42,6 +42,7 @@ fn signature(function: Function) -> (&'static str, usize, usize) {
         F::GremlinPropertyMap => ("propertyMap()", 1, ANY),
         F::PropertyKey => ("key()", 1, 1),
         F::PropertyValue => ("value()", 1, 1),
+        F::PropertyOwner => ("element()", 1, 1),
         F::StartNode => ("startNode()", 1, 1),
         F::EndNode => ("endNode()", 1, 1),
         F::OtherNode => ("otherV()", 2, 2),

@@ -6,7 +6,7 @@
 //! deleted again leaves nothing.
 
 use super::View;
-use super::pending::Pending;
+use super::pending::{Pending, PendingCell};
 use crate::{Error, Result};
 use rustc_hash::FxHashSet;
 use tidegraph_apl::Expand;
@@ -105,7 +105,8 @@ impl Pending {
         }
         all.extend(self.deleted_vertices.iter().map(|gui| Mutation::DeleteVertex { gui: *gui }));
         for (gui, vertex) in created() {
-            let properties = vertex.cells.iter().flat_map(|(_, cells)| cells).map(|cell| PropertyWrite {
+            let cells = vertex.cells.iter().flat_map(|(_, cells)| cells);
+            let properties = cells.map(|PendingCell { cell, .. }| PropertyWrite {
                 key: cell.key,
                 cardinality: cell.cardinality,
                 value: cell.value.clone(),
@@ -116,6 +117,7 @@ impl Pending {
                 labels: vertex.labels.clone(),
                 properties: properties.collect(),
             });
+            all.extend(vertex.meta_writes(gui, None));
         }
         for edge in self.created_edges.iter().filter_map(|sid| self.edges.get(sid)).filter(|e| !e.deleted) {
             let properties = edge.cells.iter().filter_map(|(key, v)| v.clone().map(|v| (*key, v)));
@@ -135,9 +137,8 @@ impl Pending {
             Mutation::AddLabels { gui, .. }
             | Mutation::RemoveLabels { gui, .. }
             | Mutation::SetVertexProperty { gui, .. }
-            | Mutation::RemoveVertexProperty { gui, .. } => {
-                self.vertices.get(gui).is_some_and(|v| v.base_deleted)
-            }
+            | Mutation::RemoveVertexProperty { gui, .. }
+            | Mutation::SetMetaProperty { gui, .. } => self.vertices.get(gui).is_some_and(|v| v.base_deleted),
             Mutation::SetEdgeProperty { edge, .. } | Mutation::RemoveEdgeProperty { edge, .. } => {
                 self.is_gone(edge)
             }

@@ -3,9 +3,9 @@
 //! Expand and cursors: a vertex's added edges are answered in the call in which its row begins, after storage's edges
 //! of that row; a row has begun when the cursor stands beyond offset 0 of it.
 
-use super::pending::{Pending, PendingAdjacency, PendingVertex};
+use super::pending::{Pending, PendingAdjacency, PendingCell, PendingVertex};
 use tidegraph_apl::{
-    Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, PropertyCell, VertexRead, VertexRows,
+    CellMeta, Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, PropertyCell, VertexRead, VertexRows,
 };
 use tidegraph_types::{Cardinality, Direction, Edge, Gui, Str, Token};
 
@@ -44,8 +44,8 @@ pub(super) fn vertices(
         if read.properties != Projection::None {
             if present {
                 match state {
-                    None => out.cells.extend_from_slice(base.cells_of(row)),
-                    Some(v) => vertex_cells(v, read, base.cells_of(row), &mut out.cells),
+                    None => base_cells(base, row, |_| true, out),
+                    Some(v) => vertex_cells(v, read, base, row, out),
                 }
             }
             out.cell_ends.push(out.cells.len() as u32);
@@ -53,13 +53,31 @@ pub(super) fn vertices(
     }
 }
 
-fn vertex_cells(v: &PendingVertex, read: &VertexRead, base: &[PropertyCell], out: &mut Vec<PropertyCell>) {
-    if v.created.is_none() {
-        out.extend(base.iter().filter(|cell| v.cells_of(cell.key).is_none()).cloned());
+/// Those of the cells that storage answered for a row whose keys pass, with their meta-properties.
+fn base_cells(base: &VertexRows, row: usize, passes: impl Fn(Token) -> bool, out: &mut VertexRows) {
+    let first = base.first_cell_of(row);
+    for (number, cell) in (first..).zip(base.cells_of(row)).filter(|(_, cell)| passes(cell.key)) {
+        if !base.meta.is_empty() {
+            let at = out.cells.len() as u32;
+            let meta = base.meta_of(number..number + 1).iter();
+            out.meta.extend(meta.map(|meta| CellMeta { cell: at, ..meta.clone() }));
+        }
+        out.cells.push(cell.clone());
     }
-    for (key, cells) in &v.cells {
-        if wants(&read.properties, *key) {
-            out.extend_from_slice(cells);
+}
+
+fn vertex_cells(v: &PendingVertex, read: &VertexRead, base: &VertexRows, row: usize, out: &mut VertexRows) {
+    if v.created.is_none() {
+        base_cells(base, row, |key| v.cells_of(key).is_none(), out);
+    }
+    for (_, cells) in v.cells.iter().filter(|(key, _)| wants(&read.properties, *key)) {
+        for PendingCell { cell, meta } in cells {
+            if read.meta {
+                let cell = out.cells.len() as u32;
+                let meta = meta.iter().map(|(key, value)| CellMeta { cell, key: *key, value: value.clone() });
+                out.meta.extend(meta);
+            }
+            out.cells.push(cell.clone());
         }
     }
 }

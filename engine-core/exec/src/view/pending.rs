@@ -9,6 +9,13 @@ use std::collections::hash_map::Entry;
 use tidegraph_apl::PropertyCell;
 use tidegraph_types::{Cardinality, Edge, Gui, Mutation, PropertyWrite, Sid, Str, Token, Value, element};
 
+/// One value of a property, with its meta-properties in order of first writing.
+#[derive(Clone)]
+pub(super) struct PendingCell {
+    pub(super) cell: PropertyCell,
+    pub(super) meta: Vec<(Token, Value)>,
+}
+
 /// A vertex that was made, changed, deleted, or looked at in order to change it.
 pub(super) struct PendingVertex {
     /// When it became pending; scans begun before see storage's state.
@@ -30,7 +37,7 @@ pub(super) struct PendingVertex {
     /// Its labels now.
     pub(super) labels: Vec<Token>,
     /// Keys that differ from storage (all keys, if it was made here) with all their values.
-    pub(super) cells: Vec<(Token, Vec<PropertyCell>)>,
+    pub(super) cells: Vec<(Token, Vec<PendingCell>)>,
 }
 
 impl PendingVertex {
@@ -38,12 +45,12 @@ impl PendingVertex {
         self.created.is_some() || (self.in_base && !self.base_deleted)
     }
 
-    pub(super) fn cells_of(&self, key: Token) -> Option<&Vec<PropertyCell>> {
+    pub(super) fn cells_of(&self, key: Token) -> Option<&Vec<PendingCell>> {
         self.cells.iter().find(|(k, _)| *k == key).map(|(_, cells)| cells)
     }
 
     /// The values of a key, to be changed. The caller has loaded storage's if it needs them.
-    fn cells_mut(&mut self, key: Token) -> &mut Vec<PropertyCell> {
+    pub(super) fn cells_mut(&mut self, key: Token) -> &mut Vec<PendingCell> {
         let index = match self.cells.iter().position(|(k, _)| *k == key) {
             Some(index) => index,
             None => {
@@ -55,32 +62,59 @@ impl PendingVertex {
     }
 
     pub(super) fn write(&mut self, write: &PropertyWrite) {
-        let cell =
-            PropertyCell { key: write.key, cardinality: write.cardinality, value: write.value.clone() };
         let cells = self.cells_mut(write.key);
         match write.cardinality {
-            Cardinality::Single => {
-                cells.clear();
-                cells.push(cell);
-            }
-            Cardinality::Set => {
-                if !cells.iter().any(|c| c.value == cell.value) {
-                    cells.push(cell);
+            Cardinality::Single => cells.clear(),
+            Cardinality::Set if cells.iter().any(|c| c.cell.cardinality != Cardinality::Set) => {
+                // The newest write's cardinality holds for the key, and a set has no value twice.
+                let all = std::mem::take(cells);
+                for cell in all {
+                    if !cells.iter().any(|other| other.cell.value == cell.cell.value) {
+                        cells.push(cell);
+                    }
                 }
             }
-            Cardinality::List => cells.push(cell),
+            Cardinality::Set | Cardinality::List => {}
         }
-        for cell in cells {
-            cell.cardinality = write.cardinality;
+        for cell in cells.iter_mut() {
+            cell.cell.cardinality = write.cardinality;
+        }
+        let there = || cells.iter().any(|cell| cell.cell.value == write.value);
+        if write.cardinality != Cardinality::Set || !there() {
+            let PropertyWrite { key, cardinality, value } = write.clone();
+            cells.push(PendingCell { cell: PropertyCell { key, cardinality, value }, meta: vec![] });
         }
     }
 
-    pub(super) fn remove(&mut self, key: Token, value: Option<&Value>) {
-        let cells = self.cells_mut(key);
-        match value {
-            None => cells.clear(),
-            Some(value) => cells.retain(|cell| cell.value != *value),
-        }
+    /// Where the n-th of the values stands that are equivalent to one.
+    pub(super) fn place_of(&self, key: Token, value: &Value, nth: u32) -> Option<usize> {
+        let cells = self.cells_of(key)?.iter().enumerate();
+        cells.filter(|(_, cell)| cell.cell.value == *value).nth(nth as usize).map(|(at, _)| at)
+    }
+
+    /// How many values are equivalent to one.
+    pub(super) fn count_of(&self, key: Token, value: &Value) -> usize {
+        let cells = self.cells_of(key).map_or(&[][..], Vec::as_slice);
+        cells.iter().filter(|cell| cell.cell.value == *value).count()
+    }
+
+    /// What makes all meta-properties of the values that it holds.
+    pub(super) fn meta_writes(&self, gui: Gui, key: Option<Token>) -> impl Iterator<Item = Mutation> {
+        let cells = self.cells.iter().filter(move |(other, _)| key.is_none_or(|key| key == *other));
+        cells.flat_map(move |(key, cells)| {
+            cells.iter().enumerate().filter(|(_, cell)| !cell.meta.is_empty()).flat_map(move |(at, cell)| {
+                let of = &cell.cell.value;
+                let nth = cells[..at].iter().filter(|other| other.cell.value == *of).count() as u32;
+                cell.meta.iter().map(move |(meta_key, value)| Mutation::SetMetaProperty {
+                    gui,
+                    key: *key,
+                    of: of.clone(),
+                    nth,
+                    meta_key: *meta_key,
+                    value: Some(value.clone()),
+                })
+            })
+        })
     }
 }
 

@@ -112,7 +112,7 @@ impl View<'_> {
     /// How many of some vertices pass as storage has them.
     fn stored_that_pass(&self, scan: &VertexScan, vertices: &[Gui]) -> Result<u64> {
         let keys = scan.predicates.iter().map(|p| p.key).collect();
-        let read = VertexRead { ids: false, labels: true, properties: Projection::Keys(keys) };
+        let read = VertexRead { labels: true, properties: Projection::Keys(keys), ..VertexRead::default() };
         let mut rows = VertexRows::default();
         self.apl.vertices(self.at, &read, vertices, &mut rows)?;
         let passes = |row: &usize| {
@@ -139,11 +139,9 @@ impl View<'_> {
             }
             if vertex.created.is_none() && !scan.predicates.is_empty() {
                 stored.push(*gui);
-            } else if scan
-                .predicates
-                .iter()
-                .all(|p| vertex.cells_of(p.key).is_some_and(|cells| p.passes_among(cells)))
-            {
+            } else if scan.predicates.iter().all(|p| {
+                vertex.cells_of(p.key).is_some_and(|cells| p.passes(cells.iter().map(|c| &c.cell.value)))
+            }) {
                 made.push((vertex.seq, *gui));
             }
         }

@@ -77,7 +77,7 @@ impl View<'_> {
                         gui: *gui,
                         label,
                         key,
-                        value: cell.value.clone(),
+                        value: cell.cell.value.clone(),
                     })),
                     None if new && vertex.in_base && vertex.created.is_none() => {
                         stored.push((*gui, label, key));
@@ -111,7 +111,7 @@ impl View<'_> {
             vertex.visible()
                 && vertex.labels.contains(&one.label)
                 && match vertex.cells_of(one.key) {
-                    Some(cells) => cells.iter().any(|cell| test.passes(&cell.value)),
+                    Some(cells) => cells.iter().any(|cell| test.passes(&cell.cell.value)),
                     None => vertex.created.is_none(),
                 }
         };

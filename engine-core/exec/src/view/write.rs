@@ -4,9 +4,11 @@
 //! a batch. Values were checked to be storable before.
 
 use super::View;
-use super::pending::{Pending, PendingEdge, PendingVertex};
+use super::pending::{Pending, PendingCell, PendingEdge, PendingVertex};
 use crate::{Entropy, Error, Result};
-use tidegraph_apl::{Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, VertexRead, VertexRows};
+use tidegraph_apl::{
+    Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, PropertyCell, VertexRead, VertexRows,
+};
 use tidegraph_types::{
     Cardinality, Direction, Edge, Gui, GuiHasher, Key, Mutation, PropertyWrite, Sid, Str, Token, Value,
     element,
@@ -39,6 +41,16 @@ pub struct NewEdge {
     pub label: Token,
     /// Properties; of one key the last counts.
     pub properties: Vec<(Token, Value)>,
+}
+
+/// The values of a key of a row that storage answered.
+fn stored_cells(rows: &VertexRows, row: usize, key: Token) -> Vec<PendingCell> {
+    let cells = (rows.first_cell_of(row)..).zip(rows.cells_of(row)).filter(|(_, cell)| cell.key == key);
+    let cell = |(number, cell): (usize, &PropertyCell)| PendingCell {
+        cell: cell.clone(),
+        meta: rows.meta_of(number..number + 1).iter().map(|meta| (meta.key, meta.value.clone())).collect(),
+    };
+    cells.map(cell).collect()
 }
 
 impl View<'_> {
@@ -153,7 +165,7 @@ impl View<'_> {
         fresh.dedup();
         self.record(fresh.iter().map(|gui| Key::content(*gui)));
         let properties = if keys.is_empty() { Projection::None } else { Projection::Keys(keys.to_vec()) };
-        let read = VertexRead { ids: false, labels: true, properties };
+        let read = VertexRead { ids: false, labels: true, properties, meta: true };
         let mut rows = VertexRows::default();
         self.apl.vertices(self.at, &read, &fresh, &mut rows)?;
         let mut pending = self.pending.borrow_mut();
@@ -162,8 +174,7 @@ impl View<'_> {
             if let Some(vertex) = pending.vertices.get_mut(gui) {
                 for key in keys {
                     if vertex.cells_of(*key).is_none() {
-                        let cells = rows.cells_of(row).iter().filter(|c| c.key == *key).cloned().collect();
-                        vertex.cells.push((*key, cells));
+                        vertex.cells.push((*key, stored_cells(&rows, row, *key)));
                     }
                 }
             }
@@ -172,12 +183,12 @@ impl View<'_> {
         Ok(())
     }
 
-    fn with_vertex(
+    pub(super) fn with_vertex(
         &self,
         place: &'static str,
         gui: Gui,
         keys: &[Token],
-        change: impl FnOnce(&mut PendingVertex) -> Option<Mutation>,
+        change: impl FnOnce(&mut PendingVertex) -> Vec<Mutation>,
     ) -> Result<()> {
         self.prepare_vertices(&[gui], keys)?;
         let mut guard = self.pending.borrow_mut();
@@ -186,13 +197,11 @@ impl View<'_> {
         let Some(vertex) = vertex else {
             return Err(Error::Gone { place, element: "the vertex".to_owned() });
         };
-        let mutation = change(vertex);
-        if vertex.created.is_none()
-            && let Some(mutation) = mutation
-        {
+        let mutations = change(vertex);
+        if vertex.created.is_none() && !mutations.is_empty() {
             vertex.changed = true;
-            pending.changes.push(mutation);
-            pending.bytes += size_of::<Mutation>() + 64;
+            pending.bytes += mutations.len() * (size_of::<Mutation>() + 64);
+            pending.changes.extend(mutations);
         }
         drop(guard);
         self.touch();
@@ -205,7 +214,7 @@ impl View<'_> {
         let bytes = write.value.heap_bytes();
         self.with_vertex("setting a property", gui, keys, |vertex| {
             vertex.write(&write);
-            Some(Mutation::SetVertexProperty { gui, write })
+            vec![Mutation::SetVertexProperty { gui, write }]
         })?;
         let mut pending = self.pending.borrow_mut();
         pending.properties_written += 1;
@@ -213,12 +222,11 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Removes a property key of a vertex, or one of its values.
-    pub fn remove_vertex_property(&self, gui: Gui, key: Token, value: Option<Value>) -> Result<()> {
-        let keys: &[Token] = if value.is_some() { &[key] } else { &[] };
-        self.with_vertex("removing a property", gui, keys, |vertex| {
-            vertex.remove(key, value.as_ref());
-            Some(Mutation::RemoveVertexProperty { gui, key, value })
+    /// Removes a property key of a vertex.
+    pub fn remove_vertex_property(&self, gui: Gui, key: Token) -> Result<()> {
+        self.with_vertex("removing a property", gui, &[], |vertex| {
+            vertex.cells_mut(key).clear();
+            vec![Mutation::RemoveVertexProperty { gui, key, value: None }]
         })?;
         self.pending.borrow_mut().properties_written += 1;
         Ok(())
@@ -234,12 +242,12 @@ impl View<'_> {
                     new.push(*label);
                 }
             }
-            (!new.is_empty()).then_some(Mutation::AddLabels { gui, labels: new })
+            if new.is_empty() { vec![] } else { vec![Mutation::AddLabels { gui, labels: new }] }
         })?;
         self.with_vertex("removing labels", gui, &[], |vertex| {
             let old: Vec<Token> = remove.iter().copied().filter(|l| vertex.labels.contains(l)).collect();
             vertex.labels.retain(|label| !old.contains(label));
-            (!old.is_empty()).then_some(Mutation::RemoveLabels { gui, labels: old })
+            if old.is_empty() { vec![] } else { vec![Mutation::RemoveLabels { gui, labels: old }] }
         })
     }
 

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_apl::{
-    Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection,
+    Apl, At, Catalog, CellMeta, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection,
     PropertyCell, ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_exec::{
@@ -31,6 +31,8 @@ pub struct Vertex {
     pub id: Str,
     pub labels: Vec<Token>,
     pub cells: Vec<PropertyCell>,
+    /// Meta-properties: key, value and its number among the equal ones; key and value of the meta-property.
+    pub meta: Vec<(Token, Value, u32, Token, Value)>,
 }
 
 /// One edge with its chosen id.
@@ -84,7 +86,7 @@ impl Graph {
                 value: v.clone(),
             })
             .collect();
-        self.vertices.insert(places[0].0, Vertex { id: id.into(), labels, cells });
+        self.vertices.insert(places[0].0, Vertex { id: id.into(), labels, cells, meta: vec![] });
         places[0].0
     }
 
@@ -124,10 +126,14 @@ impl Graph {
     fn write(vertex: &mut Vertex, write: &PropertyWrite) {
         let same = |c: &PropertyCell| c.key == write.key;
         match write.cardinality {
-            Cardinality::Single => vertex.cells.retain(|c| !same(c)),
+            Cardinality::Single => {
+                vertex.cells.retain(|c| !same(c));
+                vertex.meta.retain(|m| m.0 != write.key);
+            }
             Cardinality::Set if vertex.cells.iter().any(|c| same(c) && c.value == write.value) => return,
             _ => {}
         }
+        vertex.cells.iter_mut().filter(|c| same(c)).for_each(|c| c.cardinality = write.cardinality);
         vertex.cells.push(PropertyCell {
             key: write.key,
             cardinality: write.cardinality,
@@ -140,7 +146,7 @@ impl Graph {
         for mutation in &request.mutations {
             match mutation.clone() {
                 Mutation::CreateVertex { gui, id, labels, properties } => {
-                    let mut vertex = Vertex { id, labels, cells: vec![] };
+                    let mut vertex = Vertex { id, labels, cells: vec![], meta: vec![] };
                     properties.iter().for_each(|w| Self::write(&mut vertex, w));
                     assert!(self.vertices.insert(gui, vertex).is_none(), "vertex exists");
                 }
@@ -158,8 +164,27 @@ impl Graph {
                     Self::write(self.vertices.get_mut(&gui).expect("vertex"), &write);
                 }
                 Mutation::RemoveVertexProperty { gui, key, value } => {
-                    let cells = &mut self.vertices.get_mut(&gui).expect("vertex").cells;
-                    cells.retain(|c| c.key != key || value.as_ref().is_some_and(|v| *v != c.value));
+                    let Vertex { cells, meta, .. } = self.vertices.get_mut(&gui).expect("vertex");
+                    match value {
+                        None => {
+                            cells.retain(|c| c.key != key);
+                            meta.retain(|m| m.0 != key);
+                        }
+                        Some(value) => {
+                            let at = cells.iter().position(|c| c.key == key && c.value == value);
+                            cells.remove(at.expect("value"));
+                            meta.retain(|m| m.0 != key || m.1 != value || m.2 > 0);
+                            let moved = meta.iter_mut().filter(|m| m.0 == key && m.1 == value);
+                            moved.for_each(|m| m.2 -= 1);
+                        }
+                    }
+                }
+                Mutation::SetMetaProperty { gui, key, of, nth, meta_key, value } => {
+                    let Vertex { cells, meta, .. } = self.vertices.get_mut(&gui).expect("vertex");
+                    let equal = cells.iter().filter(|c| c.key == key && c.value == of).count();
+                    assert!((nth as usize) < equal, "{of:?} is there {equal} times");
+                    meta.retain(|m| (m.0, &m.1, m.2, m.3) != (key, &of, nth, meta_key));
+                    meta.extend(value.map(|value| (key, of, nth, meta_key, value)));
                 }
                 Mutation::CreateEdge { edge, id, properties } => {
                     assert!(
@@ -256,8 +281,20 @@ impl Apl for Graph {
                 out.label_ends.push(out.labels.len() as u32);
             }
             if read.properties != Projection::None {
-                let cells = vertex.iter().flat_map(|v| &v.cells);
-                out.cells.extend(cells.filter(|c| wants(&read.properties, c.key)).cloned());
+                let mut cells: Vec<&PropertyCell> = vertex.iter().flat_map(|v| &v.cells).collect();
+                // Values of one key stand together.
+                let keys: Vec<Token> = cells.iter().map(|c| c.key).collect();
+                cells.sort_by_key(|c| keys.iter().position(|key| *key == c.key));
+                cells.retain(|c| wants(&read.properties, c.key));
+                for (at, cell) in cells.iter().enumerate() {
+                    let nth = cells[..at].iter().filter(|c| (c.key, &c.value) == (cell.key, &cell.value));
+                    let nth = nth.count() as u32;
+                    let number = out.cells.len() as u32;
+                    out.cells.push((*cell).clone());
+                    let own = vertex.iter().flat_map(|v| &v.meta).filter(|_| read.meta);
+                    let own = own.filter(|m| (m.0, &m.1, m.2) == (cell.key, &cell.value, nth));
+                    out.meta.extend(own.map(|m| CellMeta { cell: number, key: m.3, value: m.4.clone() }));
+                }
                 out.cell_ends.push(out.cells.len() as u32);
             }
         }

@@ -39,7 +39,7 @@ pub fn assign(key: &str, value: Expr) -> PropertyAssignment {
 }
 
 pub fn assign_as(key: &str, value: Expr, cardinality: Cardinality) -> PropertyAssignment {
-    PropertyAssignment { key: lit(key), value, cardinality }
+    PropertyAssignment { key: lit(key), value, cardinality, meta: vec![] }
 }
 
 pub fn item(out: u32, kind: AggregateKind, args: Vec<Expr>) -> AggregateItem {

@@ -376,6 +376,7 @@ impl Compiler {
                 ("label", []) => (call(Function::Label, vec![expr()]), Kind::Scalar),
                 ("key", []) => (call(Function::PropertyKey, vec![expr()]), Kind::Scalar),
                 ("value", []) => (call(Function::PropertyValue, vec![expr()]), Kind::Scalar),
+                ("element", []) => (call(Function::PropertyOwner, vec![expr()]), Kind::Unknown),
                 ("inV", []) => (call(Function::EndNode, vec![expr()]), Kind::Vertex),
                 ("outV", []) => (call(Function::StartNode, vec![expr()]), Kind::Vertex),
                 ("otherV", []) if at.near.is_some() => {

@@ -142,7 +142,7 @@ impl Compiler {
                     format!("a traversal in the map of {}()", step.name),
                 ));
             }
-            self.assignment(flow, step, key, value, cardinality, &mut written)?;
+            self.assignment(flow, step, key, value, cardinality, vec![], &mut written)?;
         }
         Ok(written)
     }

@@ -18,9 +18,9 @@ pub(super) fn moves(step: &Step<'_>) -> bool {
         "group" | "groupCount" => step.args.is_empty(),
         "to" => matches!(step.args.first().and_then(Arg::constant), Some("IN" | "OUT" | "BOTH")),
         "V" | "E" | "addE" | "addV" | "both" | "bothE" | "bothV" | "choose" | "coalesce" | "constant"
-        | "cap" | "count" | "elementMap" | "flatMap" | "fold" | "id" | "in" | "inE" | "inV" | "inject"
-        | "key" | "label" | "local" | "loops" | "map" | "max" | "mean" | "mergeE" | "mergeV" | "min"
-        | "optional" | "otherV" | "out" | "outE" | "outV" | "path" | "project" | "properties"
+        | "cap" | "count" | "element" | "elementMap" | "flatMap" | "fold" | "id" | "in" | "inE" | "inV"
+        | "inject" | "key" | "label" | "local" | "loops" | "map" | "max" | "mean" | "mergeE" | "mergeV"
+        | "min" | "optional" | "otherV" | "out" | "outE" | "outV" | "path" | "project" | "properties"
         | "propertyMap" | "repeat" | "select" | "sum" | "toE" | "toV" | "unfold" | "union" | "value"
         | "valueMap" | "values" => true,
         _ => false,
@@ -54,6 +54,11 @@ impl Compiler {
             "label" => self.simple(flow, step, dest, Function::Label),
             "key" => self.simple(flow, step, dest, Function::PropertyKey),
             "value" => self.simple(flow, step, dest, Function::PropertyValue),
+            "element" => {
+                self.simple(flow, step, dest, Function::PropertyOwner)?;
+                flow.scope.kind = Kind::Unknown;
+                Ok(())
+            }
             "loops" => self.loops(flow, step, dest),
             "constant" => self.constant(flow, step, dest),
             "as" => self.name(flow, cursor, step, index),

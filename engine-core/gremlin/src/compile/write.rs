@@ -50,8 +50,10 @@ impl Compiler {
         let label = written.label.take().or(label);
         let labels = vertex_labels(label);
         let out = self.or_fresh(dest);
-        let Written { id, properties, .. } = &mut written;
-        let (id, properties) = (id.take(), std::mem::take(properties));
+        // From the first with meta-properties on they are written one after the other.
+        let plain = written.properties.iter().take_while(|property| property.meta.is_empty()).count();
+        let rest = written.properties.split_off(plain);
+        let (id, properties) = (written.id.take(), std::mem::replace(&mut written.properties, rest));
         let properties_from = if written.maps.len() == 1 { written.maps.pop() } else { None };
         flow.wrap(|input| Op::CreateVertex { input, out, id, labels, properties, properties_from });
         flow.goto(out, Kind::Vertex);
@@ -99,6 +101,13 @@ impl Compiler {
         let to = to.or(here).ok_or_else(|| missing("to"))?;
         let label = written.label.take().unwrap_or(label);
         let out = self.or_fresh(dest);
+        let all = written.properties.iter().chain(&written.maybe);
+        if all.into_iter().any(|property| !property.meta.is_empty()) {
+            return Err(Failure::syntax(
+                step.at,
+                "properties of an edge have no properties themselves".into(),
+            ));
+        }
         let (id, properties) = (written.id.take(), std::mem::take(&mut written.properties));
         let properties_from = if written.maps.len() == 1 { written.maps.pop() } else { None };
         flow.wrap(|input| Op::CreateEdge { input, out, id, label, from, to, properties, properties_from });
@@ -209,10 +218,13 @@ impl Compiler {
         };
         let default = given.unwrap_or(Cardinality::Set);
         match args {
-            [key, value] => self.assignment(flow, step, key, value, default, written),
+            [key, value, meta @ ..] if args.len() % 2 == 0 => {
+                let meta = self.meta_properties(flow, step, meta)?;
+                self.assignment(flow, step, key, value, default, meta, written)
+            }
             [Arg { kind: ArgKind::Map(entries), .. }] => {
                 for (key, value) in entries {
-                    self.assignment(flow, step, key, value, default, written)?;
+                    self.assignment(flow, step, key, value, default, vec![], written)?;
                 }
                 Ok(())
             }
@@ -224,9 +236,44 @@ impl Compiler {
                 written.maps.push(Expr::Parameter((*name).into()));
                 Ok(())
             }
-            [_, _, ..] => Err(Failure::unsupported(step.at, "meta-properties")),
             _ => Err(wrong_arguments(step)),
         }
+    }
+
+    /// Keys and values in turn, as meta-properties.
+    fn meta_properties(
+        &mut self,
+        flow: &mut Flow,
+        step: &Step<'_>,
+        args: &[Arg<'_>],
+    ) -> Result<Vec<(Expr, Expr)>> {
+        let mut meta = vec![];
+        for pair in args.chunks_exact(2) {
+            let key = match &pair[0].kind {
+                ArgKind::Text(_) | ArgKind::Variable(_) => self.expr(&pair[0])?,
+                ArgKind::Constant(name) => {
+                    return Err(Failure::unsupported(pair[0].at, format!("{name} of a property")));
+                }
+                _ => return Err(wrong_arguments(step)),
+            };
+            // A child without a result writes none, as a null does.
+            meta.push((key, self.written_value(flow, step, &pair[1])?.0));
+        }
+        Ok(meta)
+    }
+
+    /// A value to be written, and whether there always is one.
+    fn written_value(&mut self, flow: &mut Flow, step: &Step<'_>, value: &Arg<'_>) -> Result<(Expr, bool)> {
+        let ArgKind::Traversal(steps) = &value.kind else { return Ok((self.expr(value)?, true)) };
+        let at = match flow.scope.cur {
+            Some(_) => At::cur(flow, step)?,
+            None => At { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None },
+        };
+        let result = self.child_value(flow, steps, at)?;
+        if result.productive {
+            return Ok((result.expr, true));
+        }
+        Ok((Expr::Slot(self.slot_of(flow, result.expr)), false))
     }
 
     pub(super) fn assignment(
@@ -236,31 +283,23 @@ impl Compiler {
         key: &Arg<'_>,
         value: &Arg<'_>,
         default: Cardinality,
+        meta: Vec<(Expr, Expr)>,
         written: &mut Written,
     ) -> Result<()> {
         let (cardinality, value) = match &value.kind {
             ArgKind::Cardinality(name, inner) => (cardinality(name).unwrap_or(default), &**inner),
             _ => (default, value),
         };
-        let mut maybe = false;
-        let expr = match &value.kind {
-            ArgKind::Traversal(steps) => {
-                let at = match flow.scope.cur {
-                    Some(_) => At::cur(flow, step)?,
-                    None => At { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None },
-                };
-                let result = self.child_value(flow, steps, at)?;
-                maybe = !result.productive;
-                if maybe { Expr::Slot(self.slot_of(flow, result.expr)) } else { result.expr }
-            }
-            _ => self.expr(value)?,
-        };
+        let (expr, always) = self.written_value(flow, step, value)?;
         match &key.kind {
+            ArgKind::Constant(name @ ("id" | "label")) if !meta.is_empty() => {
+                return Err(Failure::syntax(key.at, format!("the {name} of an element has no properties")));
+            }
             ArgKind::Constant("id") => written.id = Some(expr),
             ArgKind::Constant("label") => written.label = Some(expr),
             ArgKind::Text(_) | ArgKind::Variable(_) => {
-                let assignment = PropertyAssignment { key: self.expr(key)?, value: expr, cardinality };
-                if maybe { written.maybe.push(assignment) } else { written.properties.push(assignment) }
+                let assignment = PropertyAssignment { key: self.expr(key)?, value: expr, cardinality, meta };
+                if always { written.properties.push(assignment) } else { written.maybe.push(assignment) }
             }
             ArgKind::Traversal(_) => return Err(Failure::unsupported(key.at, "property(traversal, value)")),
             ArgKind::Other(name) => return Err(Failure::unsupported(key.at, name.to_string())),

@@ -397,7 +397,7 @@ fn check_creatable(path: &PathPattern, clause: &str) -> Result<()> {
 }
 
 fn assignment(key: &Str, value: Expr) -> PropertyAssignment {
-    PropertyAssignment { key: text(key), value, cardinality: Cardinality::Single }
+    PropertyAssignment { key: text(key), value, cardinality: Cardinality::Single, meta: vec![] }
 }
 
 fn assignments(entries: Vec<(Str, Expr)>) -> Vec<PropertyAssignment> {

@@ -102,6 +102,7 @@ mod tests {
             key: Expr::literal("k"),
             value,
             cardinality: tidegraph_types::Cardinality::Single,
+            meta: vec![],
         };
         Op::SetProperties {
             input: Box::new(input),

@@ -3,7 +3,7 @@
 use super::reclaim::Touch;
 use super::{EdgeIdEntry, Open, sid_hash};
 use crate::adjacency::{Found, Link};
-use crate::properties::{Changed, Content, Desk, Keeper, Owner, Place, Previous};
+use crate::properties::{Changed, Content, Desk, Keeper, MetaWrite, Owner, Place, Previous};
 use crate::slots::GROUP;
 use crossbeam_epoch::{Guard, pin};
 use rustc_hash::FxHashMap;
@@ -224,6 +224,13 @@ impl Open<'_> {
         self.partition.distinct.note(writes.iter().map(|write| (write.key, &write.value)));
         self.change_vertex(w, gui, |keeper, desk, version, place| {
             keeper.write_all(desk, version, place, writes)
+        });
+    }
+
+    /// Writes or removes meta-properties of a vertex's values, as one change.
+    pub fn set_meta_properties(&mut self, w: &mut Writer<'_>, gui: Gui, writes: &[MetaWrite<'_>]) {
+        self.change_vertex(w, gui, |keeper, desk, version, place| {
+            keeper.annotate(desk, version, place, writes)
         });
     }
 

@@ -64,7 +64,7 @@ impl ColumnType {
             Scalar::Double(_) => Self::Double,
             Scalar::DateTime(_) => Self::DateTime,
             Scalar::String(_) => Self::String,
-            Scalar::Other(_) => Self::Elsewhere,
+            Scalar::Other(_) | Scalar::Annotated(_) => Self::Elsewhere,
         }
     }
 
@@ -106,7 +106,7 @@ pub(crate) fn encode(value: &Scalar) -> Words {
         }
         Scalar::String(text) => encode_text(text),
         // Has no column.
-        Scalar::Other(_) => [0; 2],
+        Scalar::Other(_) | Scalar::Annotated(_) => [0; 2],
     }
 }
 

@@ -40,7 +40,7 @@ mod write;
 
 pub(crate) use bytes::{Error as ImageError, Scratch};
 pub(crate) use keeper::{Changed, Desk, Freed, Keeper};
-pub(crate) use overflow::Content;
+pub(crate) use overflow::{Content, MetaWrite};
 pub(crate) use page::{Place, ROWS};
 pub(crate) use page_table::PageTable;
 pub(crate) use project::Project;

@@ -1,4 +1,5 @@
-//! What has no column: several values of one key, rare types, rare keys. And the logical content of an element.
+//! What has no column: several values of one key, values with meta-properties, rare types, rare keys. And the logical
+//! content of an element.
 //!
 //! An [`Overflow`] is immutable and shared; a change makes a new one, in which the values of all other keys are shared
 //! with the old. Many values of one key are appended in place: a reader knows how many of them are its own, so that a
@@ -16,6 +17,18 @@ use tidegraph_types::{Cardinality, PropertyWrite, Token, Value};
 const FEW: usize = 8;
 /// From here on a look-up by key is worth a table.
 const MANY_KEYS: usize = 32;
+
+/// A meta-property to be written, or removed.
+#[derive(Clone, Copy)]
+pub(crate) struct MetaWrite<'m> {
+    pub key: Token,
+    /// The value that it is of.
+    pub of: &'m Value,
+    /// Which of the equivalent ones.
+    pub nth: u32,
+    pub meta_key: Token,
+    pub value: Option<&'m Value>,
+}
 
 /// Values of one key, at least one.
 #[derive(Clone, Debug)]
@@ -68,6 +81,27 @@ impl Values {
         Self::of(self.iter().cloned().chain([value]).collect())
     }
 
+    /// The same values, one of them with another meta-property, or without; `None` if that changes nothing.
+    fn annotated(&self, write: &MetaWrite<'_>) -> Option<Self> {
+        let mut equivalent = self.iter().enumerate().filter(|(_, value)| value.equivalent(write.of));
+        let (index, value) = equivalent.nth(write.nth as usize)?;
+        let mut meta = value.meta().to_vec();
+        match (meta.iter().position(|(key, _)| *key == write.meta_key), write.value) {
+            (None, None) => return None,
+            (Some(there), Some(new)) if meta[there].1.is_same(new) => return None,
+            (Some(there), Some(new)) => meta[there].1 = Scalar::from(new),
+            (None, Some(new)) => meta.push((write.meta_key, Scalar::from(new))),
+            (Some(there), None) => drop(meta.remove(there)),
+        }
+        let value = value.clone().annotated(meta);
+        if let Self::One(_) = self {
+            return Some(Self::One(value));
+        }
+        let mut values: Vec<Scalar> = self.iter().cloned().collect();
+        values[index] = value;
+        Self::of(values)
+    }
+
     fn has(&self, value: &Value) -> bool {
         self.iter().any(|other| other.equivalent(value))
     }
@@ -91,6 +125,10 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Stands for one value without meta-properties.
+    pub const PLAIN: Self =
+        Self { key: Token(0), cardinality: Cardinality::Single, values: Values::One(Scalar::Bool(false)) };
+
     /// The same key after a write; `None` if the write changes nothing.
     fn written(&self, cardinality: Cardinality, value: &Value) -> Option<Self> {
         let key = self.key;
@@ -217,6 +255,18 @@ impl Content {
         }
     }
 
+    /// Writes or removes a meta-property; false if that changes nothing.
+    pub fn annotate(&mut self, write: &MetaWrite<'_>) -> bool {
+        let Some(at) = self.place(write.key) else { return false };
+        match self.entries[at].values.annotated(write) {
+            Some(values) => {
+                self.entries[at].values = values;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Removes one value (any equivalent one) or all values of a key; false if there is none.
     pub fn remove(&mut self, key: Token, value: Option<&Value>) -> bool {
         let Some(at) = self.place(key) else { return false };
@@ -271,6 +321,50 @@ mod tests {
         assert!(!content.remove(Token(1), None));
         put(&mut content, 1, List, 4);
         assert_eq!(shown(&content), [(2, 9), (1, 4)], "a key that was gone comes last");
+    }
+
+    fn annotate(content: &mut Content, of: i64, nth: u32, meta_key: u32, value: Option<i64>) -> bool {
+        let (of, value) = (Value::Long(of), value.map(Value::Long));
+        let (key, meta_key) = (Token(1), Token(meta_key));
+        content.annotate(&MetaWrite { key, of: &of, nth, meta_key, value: value.as_ref() })
+    }
+
+    fn meta(content: &Content) -> Vec<Vec<(u32, i64)>> {
+        let of = |value: &Scalar| {
+            value.meta().iter().map(|(key, value)| (key.0, Value::from(value).as_i64().unwrap())).collect()
+        };
+        content.entries.iter().flat_map(|entry| entry.values.iter().map(of)).collect()
+    }
+
+    #[test]
+    fn meta_properties_go_where_their_value_goes() {
+        let mut content = Content::default();
+        assert!(!annotate(&mut content, 5, 0, 70, Some(1)), "there is no such value");
+        put(&mut content, 1, List, 5);
+        put(&mut content, 1, List, 6);
+        put(&mut content, 1, List, 5);
+        assert!(annotate(&mut content, 5, 1, 70, Some(1)));
+        assert!(!annotate(&mut content, 5, 1, 70, Some(1)), "nothing changes");
+        assert!(!annotate(&mut content, 5, 2, 70, Some(1)), "there are only two");
+        assert!(annotate(&mut content, 6, 0, 71, Some(2)));
+        assert!(annotate(&mut content, 6, 0, 70, Some(3)));
+        assert_eq!(meta(&content), [vec![], vec![(71, 2), (70, 3)], vec![(70, 1)]]);
+        for value in 10..30 {
+            put(&mut content, 1, List, value);
+        }
+        assert_eq!(meta(&content)[..4], [vec![], vec![(71, 2), (70, 3)], vec![(70, 1)], vec![]]);
+        assert!(content.remove(Token(1), Some(&Value::Long(5))), "the first of the two");
+        assert!(annotate(&mut content, 6, 0, 71, None));
+        assert!(!annotate(&mut content, 6, 0, 71, None));
+        assert_eq!(meta(&content)[..3], [vec![(70, 3)], vec![(70, 1)], vec![]]);
+        assert!(put(&mut content, 1, Set, 5), "the cardinality changes, the value is there");
+        assert!(!put(&mut content, 1, Set, 6), "an equal value keeps what it has");
+        assert_eq!(meta(&content)[..2], [vec![(70, 3)], vec![(70, 1)]]);
+        put(&mut content, 1, Single, 6);
+        assert_eq!(meta(&content), [vec![]]);
+        assert!(annotate(&mut content, 6, 0, 70, Some(3)));
+        assert!(put(&mut content, 1, Single, 6), "the same value anew has none");
+        assert_eq!(meta(&content), [vec![]]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! record that takes it back. A page without versions costs one look for that, not one for each cell.
 
 use super::column::{ColumnType, Words, decode, share_text, with_text};
-use super::overflow::Overflow;
+use super::overflow::{Entry, Overflow};
 use super::page::{Page, Place, load_pair};
 use super::page_table::PageTable;
 use super::scalar::Scalar;
@@ -323,6 +323,40 @@ impl<'g> Row<'g> {
             };
             if wanted && self.set.find(entry.key).is_none() {
                 entry.values.iter().for_each(|value| each(entry.key, entry.cardinality, Value::from(value)));
+            }
+        }
+    }
+
+    /// Calls `each` with every meta-property of what was wanted, and the number of its value among those that
+    /// [`Self::for_each`] gives, in their order.
+    pub fn for_each_meta(&self, want: Want<'_>, mut each: impl FnMut(u32, Token, Value)) {
+        // A value with meta-properties has no column.
+        let Some(overflow) = self.overflow() else { return };
+        let mut number = 0;
+        let mut values = |entry: &Entry| {
+            for value in entry.values.iter() {
+                value.meta().iter().for_each(|(key, value)| each(number, *key, Value::from(value)));
+                number += 1;
+            }
+        };
+        for (at, _) in &self.cells {
+            let shape = &self.set.columns[usize::from(*at)].shape;
+            if shape.column != ColumnType::Elsewhere {
+                values(&Entry::PLAIN);
+            } else if let Some(entry) = overflow.find(shape.key) {
+                values(entry);
+            }
+        }
+        if !self.set.irregular {
+            return;
+        }
+        for entry in &overflow.entries {
+            let wanted = match want.properties {
+                Projection::Keys(keys) => keys.contains(&entry.key),
+                _ => true,
+            };
+            if wanted && self.set.find(entry.key).is_none() {
+                values(entry);
             }
         }
     }

@@ -1,7 +1,9 @@
 //! Stored values: 24 bytes instead of the 40 of a [`Value`], because only scalars are stored.
+//!
+//! A value that has meta-properties carries them wherever it goes: values without any pay nothing for it.
 
 use jiff::Timestamp;
-use tidegraph_types::{Str, Value};
+use tidegraph_types::{Str, Token, Value};
 
 /// A stored value. Strings of up to 23 bytes are inline.
 #[derive(Clone, Debug)]
@@ -17,6 +19,15 @@ pub(crate) enum Scalar {
     DateTime(Timestamp),
     /// Whatever else a later release may store.
     Other(Box<Value>),
+    /// One of the others, with its meta-properties: at least one.
+    Annotated(Box<Annotated>),
+}
+
+/// A value with its meta-properties, in order of first writing. None of them is annotated itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Annotated {
+    pub value: Scalar,
+    pub meta: Vec<(Token, Scalar)>,
 }
 
 const _: () = assert!(size_of::<Scalar>() == 24);
@@ -52,6 +63,7 @@ impl From<&Scalar> for Value {
             Scalar::String(v) => Self::String(v.clone()),
             Scalar::DateTime(v) => Self::DateTime(*v),
             Scalar::Other(v) => (**v).clone(),
+            Scalar::Annotated(v) => Self::from(&v.value),
         }
     }
 }
@@ -78,14 +90,32 @@ impl Scalar {
     /// Equivalence, as sets use it: numbers by value whatever their width, NaN equal to itself.
     pub fn equivalent(&self, value: &Value) -> bool {
         match (self, value) {
+            (Self::Annotated(a), b) => a.value.equivalent(b),
             (Self::String(a), Value::String(b)) => a == b,
             (Self::String(_), _) | (_, Value::String(_)) => false,
             _ => Value::from(self) == *value,
         }
     }
 
+    /// The meta-properties.
+    pub fn meta(&self) -> &[(Token, Scalar)] {
+        match self {
+            Self::Annotated(annotated) => &annotated.meta,
+            _ => &[],
+        }
+    }
+
+    /// The same value with these meta-properties.
+    pub fn annotated(self, meta: Vec<(Token, Self)>) -> Self {
+        let value = match self {
+            Self::Annotated(annotated) => annotated.value,
+            plain => plain,
+        };
+        if meta.is_empty() { value } else { Self::Annotated(Box::new(Annotated { value, meta })) }
+    }
+
     /// Whether storing the value would change nothing: the same type, and the same bits. What has no case of its own
-    /// counts as changed.
+    /// counts as changed, and so does what would lose its meta-properties.
     pub fn is_same(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Bool(a), Value::Bool(b)) => a == b,
@@ -105,6 +135,13 @@ impl Scalar {
         match self {
             Self::String(text) if text.is_heap_allocated() => text.len() + 16,
             Self::Other(value) => size_of::<Value>() + value.heap_bytes(),
+            Self::Annotated(annotated) => {
+                let meta = annotated.meta.iter().map(|(_, value)| value.heap_bytes()).sum::<usize>();
+                size_of::<Annotated>()
+                    + annotated.value.heap_bytes()
+                    + annotated.meta.capacity() * size_of::<(Token, Self)>()
+                    + meta
+            }
             _ => 0,
         }
     }
@@ -139,6 +176,11 @@ mod tests {
         }
         assert!(!Scalar::Int(1).is_same(&Value::Long(1)), "another type is another value to store");
         assert!(!Scalar::Double(0.0).is_same(&Value::Double(-0.0)));
+        let annotated = Scalar::Int(1).annotated(vec![(Token(7), Scalar::Bool(true))]);
+        assert!(annotated.equivalent(&Value::Long(1)) && annotated.meta().len() == 1);
+        assert!(!annotated.is_same(&Value::Int(1)), "it would lose what it carries");
+        assert_eq!(Value::from(&annotated).type_name(), "int");
+        assert!(annotated.annotated(vec![]).is_same(&Value::Int(1)));
         assert!(Scalar::Int(1).equivalent(&Value::Double(1.0)));
         assert!(!Scalar::Int(1).equivalent(&Value::string("1")));
     }

@@ -2,7 +2,7 @@
 
 use super::column::{ColumnType, Words, clone_text, decode, encode, share_text};
 use super::keeper::{Changed, Desk, Keeper, owned_bytes};
-use super::overflow::{Content, Entry, Overflow, Values};
+use super::overflow::{Content, Entry, MetaWrite, Overflow, Values};
 use super::page::{Page, Place, load_pair};
 use super::scalar::Scalar;
 use super::sets::Shape;
@@ -142,6 +142,27 @@ impl Keeper {
             return Changed::No;
         }
         let set = desk.page(place.page()).set();
+        self.rewrite(desk, version, place, &set.labels, &content, &changed)
+    }
+
+    /// Writes or removes meta-properties, as one change.
+    pub fn annotate(
+        &mut self,
+        desk: Desk<'_>,
+        version: Version,
+        place: Place,
+        writes: &[MetaWrite<'_>],
+    ) -> Changed {
+        let set = desk.page(place.page()).set();
+        if !set.irregular && writes.iter().all(|write| set.find(write.key).is_none()) {
+            return Changed::No;
+        }
+        let mut content = self.content(desk, place);
+        let changed: Vec<Token> =
+            writes.iter().filter(|write| content.annotate(write)).map(|write| write.key).collect();
+        if changed.is_empty() {
+            return Changed::No;
+        }
         self.rewrite(desk, version, place, &set.labels, &content, &changed)
     }
 

@@ -2,6 +2,7 @@
 
 use super::Store;
 use crate::partition::{Tally, Writer};
+use crate::properties::MetaWrite;
 use smallvec::{SmallVec, smallvec};
 use tidegraph_types::{Edge, Gui, Mutation, PropertyWrite, Str, Token, Value, Version};
 
@@ -21,6 +22,18 @@ impl Store {
         let mut rest = mutations;
         while let Some((first, more)) = rest.split_first() {
             rest = more;
+            if let Some((gui, write)) = meta_write(first) {
+                let mut writes: SmallVec<[MetaWrite<'_>; 4]> = smallvec![write];
+                while let Some((next, more)) = rest.split_first()
+                    && let Some((_, write)) = meta_write(next).filter(|(other, _)| *other == gui)
+                {
+                    writes.push(write);
+                    rest = more;
+                }
+                // No index is over meta-properties.
+                self.partitions[self.number(gui)].open().set_meta_properties(&mut writer, gui, &writes);
+                continue;
+            }
             let Mutation::SetVertexProperty { gui, write } = first else {
                 self.apply_one(&mut writer, first);
                 continue;
@@ -94,6 +107,11 @@ impl Store {
             Mutation::RemoveVertexProperty { gui, key, value } => {
                 write(*gui).remove_property(w, *gui, *key, value.as_ref());
             }
+            Mutation::SetMetaProperty { gui, .. } => {
+                if let Some((_, meta)) = meta_write(mutation) {
+                    write(*gui).set_meta_properties(w, *gui, &[meta]);
+                }
+            }
             Mutation::CreateEdge { edge, id, properties } => {
                 self.create_edge(w, edge, id.as_ref(), properties);
             }
@@ -156,4 +174,11 @@ impl Store {
                 .flatten()
         })
     }
+}
+
+/// What a mutation writes to the meta-properties of a vertex.
+fn meta_write(mutation: &Mutation) -> Option<(Gui, MetaWrite<'_>)> {
+    let Mutation::SetMetaProperty { gui, key, of, nth, meta_key, value } = mutation else { return None };
+    let (key, nth, meta_key, value) = (*key, *nth, *meta_key, value.as_ref());
+    Some((*gui, MetaWrite { key, of, nth, meta_key, value }))
 }

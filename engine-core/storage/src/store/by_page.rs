@@ -7,7 +7,7 @@
 
 use super::Store;
 use crossbeam_epoch::pin;
-use tidegraph_apl::{Apl, At, EdgeRead, EdgeRows, Error, VertexRead, VertexRows};
+use tidegraph_apl::{Apl, At, CellMeta, EdgeRead, EdgeRows, Error, VertexRead, VertexRows};
 use tidegraph_types::{Edge, Gui, Str};
 
 /// Frontiers of fewer rows are read as they come.
@@ -52,6 +52,21 @@ fn restore_groups<T: Clone>(
         let start = place.checked_sub(1).map_or(0, |before| ends[before as usize]);
         out.extend_from_slice(&items[start as usize..ends[place as usize] as usize]);
         out_ends.push(out.len() as u32);
+    }
+}
+
+/// Takes meta-properties out in the order in which the cells of their rows were, from a number of cells on.
+fn restore_meta(places: &[u32], rows: &VertexRows, mut first: usize, out: &mut Vec<CellMeta>) {
+    if rows.meta.is_empty() {
+        return;
+    }
+    for &place in places {
+        let cells = rows.first_cell_of(place as usize)..rows.cell_ends[place as usize] as usize;
+        for meta in rows.meta_of(cells.clone()) {
+            let cell = (first + meta.cell as usize - cells.start) as u32;
+            out.push(CellMeta { cell, ..meta.clone() });
+        }
+        first += cells.len();
     }
 }
 
@@ -133,7 +148,9 @@ impl Store {
                 order.restore(&rows.ids, &mut out.ids);
             }
             restore_groups(&places, (&rows.label_ends, &rows.labels), (&mut out.label_ends, &mut out.labels));
+            let first = out.cells.len();
             restore_groups(&places, (&rows.cell_ends, &rows.cells), (&mut out.cell_ends, &mut out.cells));
+            restore_meta(&places, &rows, first, &mut out.meta);
         }))
     }
 

@@ -230,7 +230,12 @@ impl Store {
         let pin = self.pin_published();
         let at = At { version: pin.version(), epoch: Epoch::default() };
         let definition = &index.definition;
-        let read = VertexRead { ids: true, labels: true, properties: Projection::Keys(vec![definition.key]) };
+        let read = VertexRead {
+            ids: true,
+            labels: true,
+            properties: Projection::Keys(vec![definition.key]),
+            meta: false,
+        };
         let (mut rows, mut found) = (VertexRows::default(), Ok(None));
         index.shared_keys(|guis| {
             rows.clear();

@@ -7,8 +7,9 @@ use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
 use crate::properties::{self, Counted, Listed, Row};
 use crossbeam_epoch::{Guard, pin};
 use tidegraph_apl::{
-    Apl, At, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection, PropertyCell,
-    Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges, VertexRead, VertexRows, VertexScan,
+    Apl, At, CellMeta, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection,
+    PropertyCell, Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges, VertexRead, VertexRows,
+    VertexScan,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
 use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token};
@@ -17,6 +18,11 @@ use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token};
 const PIECE_ROWS: usize = 1 << 16;
 /// Salts that are tried to find the one of an exception; with 64 bits the second is never needed in practice.
 const MOST_SALTS: u64 = 1024;
+
+/// Appends the meta-properties of a row whose cells were appended from a number on.
+fn push_meta(want: properties::Want<'_>, row: &Row<'_>, first: usize, out: &mut Vec<CellMeta>) {
+    row.for_each_meta(want, |cell, key, value| out.push(CellMeta { cell: first as u32 + cell, key, value }));
+}
 
 fn push_cells(want: properties::Want<'_>, row: &Row<'_>, out: &mut Vec<PropertyCell>) {
     row.for_each(want, |key, cardinality, value| out.push(PropertyCell { key, cardinality, value }));
@@ -237,7 +243,11 @@ impl Apl for Store {
                         out.ids.push(row.as_ref().and_then(Row::id).unwrap_or_default());
                     }
                     if let Some(row) = &row {
+                        let first = out.cells.len();
                         push_cells(want, row, &mut out.cells);
+                        if read.meta {
+                            push_meta(want, row, first, &mut out.meta);
+                        }
                     }
                     if read.labels {
                         out.labels.extend_from_slice(row.as_ref().map_or(&[][..], Row::labels));

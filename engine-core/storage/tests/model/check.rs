@@ -87,7 +87,7 @@ fn resolve(store: &Store, version: Version, graph: &Graph, ids: &[Str], edge_ids
 
 fn vertices(store: &Store, version: Version, graph: &Graph, guis: &[Gui]) {
     let mut rows = VertexRows::default();
-    let read = VertexRead { ids: true, labels: true, properties: Projection::All };
+    let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: false };
     store.vertices(at(version), &read, guis, &mut rows).unwrap();
     for (row, gui) in guis.iter().enumerate() {
         let expected = graph.vertices.get(gui);
@@ -101,8 +101,10 @@ fn vertices(store: &Store, version: Version, graph: &Graph, guis: &[Gui]) {
             "properties of {gui} at {version}"
         );
     }
+    assert!(rows.meta.is_empty(), "it was not asked for");
+    meta_properties(store, version, graph, guis);
     let keys = vec![Token(201), Token(203)];
-    let read = VertexRead { ids: false, labels: false, properties: Projection::Keys(keys.clone()) };
+    let read = VertexRead { properties: Projection::Keys(keys.clone()), ..VertexRead::default() };
     rows.clear();
     store.vertices(at(version), &read, guis, &mut rows).unwrap();
     assert!(rows.ids.is_empty() && rows.label_ends.is_empty());
@@ -117,6 +119,39 @@ fn vertices(store: &Store, version: Version, graph: &Graph, guis: &[Gui]) {
     for (row, gui) in guis.iter().enumerate() {
         assert_eq!(rows.present[row], graph.vertices.contains_key(gui));
         assert_eq!(rows.labels_of(row), graph.vertices.get(gui).map_or(&[][..], |v| &v.labels));
+    }
+}
+
+/// Of all keys, and of some; the answer has rows already.
+fn meta_properties(store: &Store, version: Version, graph: &Graph, guis: &[Gui]) {
+    let some = Projection::Keys(vec![Token(204), Token(200), Token(9999)]);
+    for properties in [Projection::All, some] {
+        let mut rows = VertexRows::default();
+        let read = VertexRead { properties, meta: true, ..VertexRead::default() };
+        store.vertices(at(version), &read, &guis[..1], &mut rows).unwrap();
+        store.vertices(at(version), &read, guis, &mut rows).unwrap();
+        assert!(rows.meta.is_sorted_by_key(|meta| meta.cell));
+        let mut found = 0;
+        for (row, gui) in guis[..1].iter().chain(guis).enumerate() {
+            let first = rows.first_cell_of(row);
+            let mut before: BTreeMap<Token, usize> = BTreeMap::new();
+            for (number, cell) in rows.cells_of(row).iter().enumerate() {
+                let index = before.entry(cell.key).or_default();
+                let expected = &graph.vertices[gui].meta[&cell.key][*index];
+                let meta = rows.meta_of(first + number..first + number + 1);
+                let meta: Vec<(Token, Value)> = meta.iter().map(|m| (m.key, m.value.clone())).collect();
+                assert_eq!(
+                    format!("{meta:?}"),
+                    format!("{expected:?}"),
+                    "{} of {:?} of {gui} at {version}",
+                    cell.key,
+                    cell.value
+                );
+                *index += 1;
+                found += meta.len();
+            }
+        }
+        assert_eq!(found, rows.meta.len(), "none is of anything else");
     }
 }
 

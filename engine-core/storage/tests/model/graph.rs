@@ -8,7 +8,11 @@ pub struct Vertex {
     pub id: Str,
     pub labels: Vec<Token>,
     pub properties: BTreeMap<Token, (Cardinality, Vec<Value>)>,
+    /// Meta-properties of each of these values.
+    pub meta: BTreeMap<Token, Vec<Meta>>,
 }
+
+pub type Meta = Vec<(Token, Value)>;
 
 #[derive(Clone, Debug)]
 pub struct ModelEdge {
@@ -26,17 +30,23 @@ pub struct Graph {
 impl Vertex {
     fn write(&mut self, write: &PropertyWrite) {
         let (cardinality, values) = self.properties.entry(write.key).or_default();
+        let meta = self.meta.entry(write.key).or_default();
         match write.cardinality {
-            Cardinality::Single => values.clear(),
+            Cardinality::Single => {
+                values.clear();
+                meta.clear();
+            }
             Cardinality::Set => {
                 if *cardinality != Cardinality::Set {
                     let mut distinct: Vec<Value> = Vec::new();
-                    for value in values.drain(..) {
+                    let mut kept: Vec<Meta> = Vec::new();
+                    for (value, meta) in values.drain(..).zip(meta.drain(..)) {
                         if !distinct.contains(&value) {
                             distinct.push(value);
+                            kept.push(meta);
                         }
                     }
-                    *values = distinct;
+                    (*values, *meta) = (distinct, kept);
                 }
             }
             Cardinality::List => {}
@@ -44,6 +54,7 @@ impl Vertex {
         *cardinality = write.cardinality;
         if write.cardinality != Cardinality::Set || !values.contains(&write.value) {
             values.push(write.value.clone());
+            meta.push(Vec::new());
         }
     }
 
@@ -95,16 +106,32 @@ impl Graph {
             Mutation::RemoveVertexProperty { gui, key, value } => {
                 let Some(vertex) = self.vertices.get_mut(&gui) else { return };
                 let Some((_, values)) = vertex.properties.get_mut(&key) else { return };
+                let Some(meta) = vertex.meta.get_mut(&key) else { return };
                 match value {
                     None => values.clear(),
                     Some(value) => {
                         if let Some(index) = values.iter().position(|other| *other == value) {
                             values.remove(index);
+                            meta.remove(index);
                         }
                     }
                 }
                 if values.is_empty() {
                     vertex.properties.remove(&key);
+                    vertex.meta.remove(&key);
+                }
+            }
+            Mutation::SetMetaProperty { gui, key, of, nth, meta_key, value } => {
+                let Some(vertex) = self.vertices.get_mut(&gui) else { return };
+                let Some((_, values)) = vertex.properties.get(&key) else { return };
+                let equal = values.iter().enumerate().filter(|(_, value)| **value == of);
+                let Some((index, _)) = equal.into_iter().nth(nth as usize) else { return };
+                let meta = &mut vertex.meta.get_mut(&key).unwrap()[index];
+                match (meta.iter().position(|(key, _)| *key == meta_key), value) {
+                    (Some(at), Some(value)) => meta[at].1 = value,
+                    (Some(at), None) => drop(meta.remove(at)),
+                    (None, Some(value)) => meta.push((meta_key, value)),
+                    (None, None) => {}
                 }
             }
             Mutation::CreateEdge { edge, id, properties } => {

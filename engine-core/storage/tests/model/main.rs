@@ -11,7 +11,7 @@ mod check;
 mod graph;
 
 use graph::Graph;
-use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom, seq::IteratorRandom};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -166,6 +166,24 @@ impl Run {
         Some(Mutation::CreateEdge { edge, id, properties: properties.into_iter().collect() })
     }
 
+    /// Some meta-properties of one value of a vertex, which may have it or not.
+    fn meta_properties(&mut self, graph: &Graph) -> Vec<Mutation> {
+        let Some(gui) = self.pick(graph) else { return Vec::new() };
+        let properties = &graph.vertices[&gui].properties;
+        let key = properties.keys().copied().choose(&mut self.random).unwrap_or(Token(200));
+        let values = properties.get(&key).map_or(&[][..], |(_, values)| values);
+        let there = values.choose(&mut self.random).cloned().filter(|_| self.random.random_bool(0.9));
+        let of = there.unwrap_or_else(|| self.value());
+        let nth = u32::from(self.random.random_bool(0.2));
+        (0..self.random.random_range(1..4))
+            .map(|_| {
+                let meta_key = Token(self.random.random_range(300..303));
+                let value = self.random.random_bool(0.8).then(|| self.value());
+                Mutation::SetMetaProperty { gui, key, of: of.clone(), nth, meta_key, value }
+            })
+            .collect()
+    }
+
     fn mutations(&mut self, graph: &Graph, load: bool) -> Vec<Mutation> {
         let kind = if load { self.random.random_range(0..60) } else { self.random.random_range(0..100) };
         let one = match kind {
@@ -186,10 +204,11 @@ impl Run {
                 let labels = self.labels();
                 self.pick(graph).map(|gui| Mutation::RemoveLabels { gui, labels })
             }
-            71..79 => {
+            71..75 => {
                 let write = self.write();
                 self.pick(graph).map(|gui| Mutation::SetVertexProperty { gui, write })
             }
+            75..79 => return self.meta_properties(graph),
             79..82 => {
                 let value = self.random.random_bool(0.6).then(|| self.value());
                 let key = Token(self.random.random_range(200..205));

@@ -7,7 +7,7 @@ use super::{
 use crate::proto::apl_answer::Kind;
 use crate::{Error, mutation, proto, value};
 use tidegraph_apl::{
-    Cursor, EdgeRows, Expansion, KeyStatistics, PropertyCell, Reservoir, ScanCursor, ScannedValues,
+    CellMeta, Cursor, EdgeRows, Expansion, KeyStatistics, PropertyCell, Reservoir, ScanCursor, ScannedValues,
     Statistics, VertexRows,
 };
 use tidegraph_apl::{DegreeStatistics, SetKey, SetStatistics};
@@ -73,6 +73,7 @@ pub fn encode_answer(answer: &Answer) -> Result<proto::AplAnswer, Error> {
             labels: tokens_to(&rows.labels),
             cell_ends: rows.cell_ends.clone(),
             cells: cells_to(&rows.cells)?,
+            meta: rows.meta.iter().map(meta_to).collect::<Result<_, _>>()?,
         }),
         Answer::Edges(rows) => Kind::Edges(proto::EdgeRows {
             present: rows.present.clone(),
@@ -157,6 +158,7 @@ pub fn decode_answer(message: proto::AplAnswer) -> Result<Answer, Error> {
                 label_ends: m.label_ends,
                 labels: tokens_from(m.labels),
                 cell_ends: m.cell_ends,
+                meta: meta_from(m.meta, cells.len())?,
                 cells,
             })
         }
@@ -347,6 +349,23 @@ fn cells_from(message: Option<proto::PropertyCells>) -> Result<Vec<PropertyCell>
         Ok(PropertyCell { key: Token(key), cardinality, value: value::decode(v)? })
     };
     cells.map(cell).collect()
+}
+
+fn meta_to(meta: &CellMeta) -> Result<proto::CellMeta, Error> {
+    Ok(proto::CellMeta { cell: meta.cell, key: meta.key.0, value: Some(value::encode(&meta.value)?) })
+}
+
+/// Meta-properties, in order of the cells that they are of.
+fn meta_from(messages: Vec<proto::CellMeta>, cells: usize) -> Result<Vec<CellMeta>, Error> {
+    let fits = messages.last().is_none_or(|last| (last.cell as usize) < cells);
+    if !fits || !messages.is_sorted_by_key(|meta| meta.cell) {
+        return Err(Error::Misaligned { message: "VertexRows", field: "meta" });
+    }
+    let meta = |m: proto::CellMeta| {
+        let value = value::decode_required(m.value, "CellMeta")?;
+        Ok(CellMeta { cell: m.cell, key: Token(m.key), value })
+    };
+    messages.into_iter().map(meta).collect()
 }
 
 fn column_to(column: &[Value]) -> Result<proto::ValueColumn, Error> {

@@ -63,6 +63,7 @@ pub fn encode_request(at: At, request: &Request) -> Result<proto::AplRequest, Er
             labels: read.labels,
             properties: projection_to(&read.properties),
             frontier: guis_to(frontier),
+            meta: read.meta,
         }),
         Request::Edges(read, frontier) => Kind::Edges(proto::ReadEdgesRequest {
             ids: read.ids,
@@ -119,7 +120,8 @@ pub fn decode_request(message: proto::AplRequest) -> Result<(At, Request), Error
         }
         Kind::Vertices(m) => {
             let properties = projection_from(m.properties)?;
-            Request::Vertices(VertexRead { ids: m.ids, labels: m.labels, properties }, guis_from(m.frontier))
+            let read = VertexRead { ids: m.ids, labels: m.labels, properties, meta: m.meta };
+            Request::Vertices(read, guis_from(m.frontier))
         }
         Kind::Edges(m) => {
             let decode = |edge| mutation::decode_edge(Some(edge), "ReadEdgesRequest");

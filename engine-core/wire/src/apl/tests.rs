@@ -7,9 +7,9 @@ use crate::value::tests::any_value;
 use proptest::option;
 use proptest::prelude::*;
 use tidegraph_apl::{
-    At, Draw, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, KeyStatistics, Projection, PropertyCell,
-    PropertyPredicate, Reservoir, Sample, ScannedValues, Statistics, Test, TopEdges, VertexRead, VertexRows,
-    VertexScan,
+    At, CellMeta, Draw, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, KeyStatistics, Projection,
+    PropertyCell, PropertyPredicate, Reservoir, Sample, ScannedValues, Statistics, Test, TopEdges,
+    VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_apl::{DegreeStatistics, SetKey, SetStatistics};
 use tidegraph_types::{Cardinality, Direction, Epoch, Sid, Value, Version};
@@ -76,9 +76,9 @@ fn any_request() -> impl Strategy<Value = Request> {
         vec(any_str()).prop_map(Request::ResolveVertices),
         vec(any_str()).prop_map(Request::ResolveEdges),
         vec((any_str(), any::<u64>())).prop_map(Request::Place),
-        (any::<(bool, bool)>(), any_projection(), vec(any_gui())).prop_map(
-            |((ids, labels), properties, frontier)| {
-                Request::Vertices(VertexRead { ids, labels, properties }, frontier)
+        (any::<(bool, bool, bool)>(), any_projection(), vec(any_gui())).prop_map(
+            |((ids, labels, meta), properties, frontier)| {
+                Request::Vertices(VertexRead { ids, labels, properties, meta }, frontier)
             }
         ),
         (any::<bool>(), any_projection(), vec(any_edge()))
@@ -130,19 +130,29 @@ fn any_cell() -> impl Strategy<Value = PropertyCell> {
 
 fn any_vertex_rows() -> impl Strategy<Value = VertexRows> {
     let row = (any::<bool>(), any_str(), any_tokens(), vec(any_cell()));
-    (vec(row), any::<(bool, bool, bool)>()).prop_map(|(rows, (with_ids, with_labels, with_cells))| {
-        let mut out = VertexRows { present: rows.iter().map(|r| r.0).collect(), ..VertexRows::default() };
-        if with_ids {
-            out.ids = rows.iter().map(|r| r.1.clone()).collect();
-        }
-        if with_labels {
-            (out.label_ends, out.labels) = ragged(rows.iter().map(|r| r.2.clone()).collect());
-        }
-        if with_cells {
-            (out.cell_ends, out.cells) = ragged(rows.into_iter().map(|r| r.3).collect());
-        }
-        out
-    })
+    let meta = vec((any::<u32>(), any_token(), any_value()));
+    (vec(row), any::<(bool, bool, bool)>(), meta).prop_map(
+        |(rows, (with_ids, with_labels, with_cells), meta)| {
+            let mut out = VertexRows { present: rows.iter().map(|r| r.0).collect(), ..VertexRows::default() };
+            if with_ids {
+                out.ids = rows.iter().map(|r| r.1.clone()).collect();
+            }
+            if with_labels {
+                (out.label_ends, out.labels) = ragged(rows.iter().map(|r| r.2.clone()).collect());
+            }
+            if with_cells {
+                (out.cell_ends, out.cells) = ragged(rows.into_iter().map(|r| r.3).collect());
+            }
+            if let Some(cells) = std::num::NonZeroU32::new(out.cells.len() as u32) {
+                out.meta = meta
+                    .into_iter()
+                    .map(|(cell, key, value)| CellMeta { cell: cell % cells, key, value })
+                    .collect();
+                out.meta.sort_by_key(|meta| meta.cell);
+            }
+            out
+        },
+    )
 }
 
 fn any_edge_rows() -> impl Strategy<Value = EdgeRows> {
@@ -289,6 +299,25 @@ fn columns_that_do_not_fit_are_errors() {
     is_misaligned(rows(vec![2, 1], vec![7]));
     is_misaligned(rows(vec![1, 5], vec![7, 8]));
     is_misaligned(rows(vec![], vec![7]));
+    let meta =
+        |cell| proto::CellMeta { cell, key: 1, value: Some(crate::value::encode(&Value::Int(1)).unwrap()) };
+    let of_cells = |meta| {
+        let cells = proto::PropertyCells {
+            keys: vec![1, 2],
+            cardinalities: vec![0, 0],
+            values: vec![crate::value::encode(&Value::Int(1)).unwrap(); 2],
+        };
+        let (cell_ends, cells) = (vec![2], Some(cells));
+        Kind::Vertices(proto::VertexRows {
+            present: vec![true],
+            cell_ends,
+            cells,
+            meta,
+            ..Default::default()
+        })
+    };
+    is_misaligned(of_cells(vec![meta(2)]));
+    is_misaligned(of_cells(vec![meta(1), meta(0)]));
     is_misaligned(Kind::Expand(proto::Expansion { row: vec![1], ..Default::default() }));
     let column = |ends| proto::ValueColumn { ends, values: vec![] };
     let columns = vec![column(vec![0])];

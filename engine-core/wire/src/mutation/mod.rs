@@ -34,6 +34,16 @@ pub fn encode(mutation: &Mutation) -> Result<proto::Mutation, Error> {
                 value: value.as_ref().map(value::encode).transpose()?,
             })
         }
+        Mutation::SetMetaProperty { gui, key, of, nth, meta_key, value } => {
+            Kind::SetMetaProperty(proto::SetMetaProperty {
+                gui: gui.0,
+                key: key.0,
+                of: Some(value::encode(of)?),
+                nth: *nth,
+                meta_key: meta_key.0,
+                value: value.as_ref().map(value::encode).transpose()?,
+            })
+        }
         Mutation::CreateEdge { edge, id, properties } => Kind::CreateEdge(proto::CreateEdge {
             edge: Some(encode_edge(edge)),
             id: id.as_ref().map(Str::to_string),
@@ -85,6 +95,14 @@ pub fn decode(message: proto::Mutation) -> Result<Mutation, Error> {
                 (true, value) => Some(value::decode_required(value, "RemoveVertexProperty")?),
                 (false, _) => None,
             },
+        },
+        Kind::SetMetaProperty(m) => Mutation::SetMetaProperty {
+            gui: Gui(m.gui),
+            key: Token(m.key),
+            of: value::decode(m.of.ok_or(Error::Missing { message: "SetMetaProperty", field: "of" })?)?,
+            nth: m.nth,
+            meta_key: Token(m.meta_key),
+            value: m.value.map(value::decode).transpose()?,
         },
         Kind::CreateEdge(m) => Mutation::CreateEdge {
             edge: decode_edge(m.edge, "CreateEdge")?,
@@ -254,6 +272,15 @@ pub(crate) mod tests {
             (any_gui(), any_write()).prop_map(|(gui, write)| Mutation::SetVertexProperty { gui, write }),
             (any_gui(), any_token(), option::of(any_value()))
                 .prop_map(|(gui, key, value)| Mutation::RemoveVertexProperty { gui, key, value }),
+            (any_gui(), any_token(), any_value(), any::<u32>(), any_token(), option::of(any_value()))
+                .prop_map(|(gui, key, of, nth, meta_key, value)| Mutation::SetMetaProperty {
+                    gui,
+                    key,
+                    of,
+                    nth,
+                    meta_key,
+                    value
+                }),
             (any_edge(), option::of(any_str()), edge_properties())
                 .prop_map(|(edge, id, properties)| Mutation::CreateEdge { edge, id, properties }),
             (any_edge(), option::of(any_str())).prop_map(|(edge, id)| Mutation::DeleteEdge { edge, id }),
@@ -292,6 +319,12 @@ pub(crate) mod tests {
         let kind = proto::RemoveVertexProperty { gui: 1, key: 2, only_value: true, value: None };
         let message = proto::Mutation { kind: Some(Kind::RemoveVertexProperty(kind)) };
         assert!(matches!(decode(message), Err(Error::Missing { .. })));
+        // Nor writing one as a meta-property become removing it.
+        let value = Some(proto::Value::default());
+        let of = Some(value::encode(&Value::Int(1)).unwrap());
+        let kind = proto::SetMetaProperty { gui: 1, key: 2, of, nth: 0, meta_key: 3, value };
+        let message = proto::Mutation { kind: Some(Kind::SetMetaProperty(kind)) };
+        assert!(matches!(decode(message), Err(Error::UnknownKind { message: "Value" })));
     }
 
     proptest! {

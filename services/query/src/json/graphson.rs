@@ -2,7 +2,8 @@
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use smallvec::SmallVec;
-use tidegraph_types::{EdgeData, Path, PropertyRef, Str, Value, VertexData};
+use std::collections::HashMap;
+use tidegraph_types::{Cardinality, EdgeData, Path, PropertyRef, Str, Value, VertexData};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Writes a value as GraphSON 3.
@@ -93,8 +94,9 @@ impl Serialize for Float {
     }
 }
 
-/// Vertex properties have ids in TinkerPop. Ours are a hash of owner, key and value: stable, and nothing is stored.
-fn property_id(owner: &str, key: &str, value: &Value) -> i32 {
+/// Vertex properties have ids in TinkerPop. Ours are a hash of owner, key and value (and its number among equal ones):
+/// stable, and nothing is stored.
+fn property_id(owner: &str, key: &str, value: &Value, nth: u32) -> i32 {
     let mut bytes: SmallVec<[u8; 128]> = SmallVec::new();
     for part in [owner, key] {
         bytes.extend_from_slice(part.as_bytes());
@@ -108,6 +110,10 @@ fn property_id(owner: &str, key: &str, value: &Value) -> i32 {
             Some(int) => bytes.extend_from_slice(&int.to_le_bytes()),
             None => bytes.extend_from_slice(format!("{other:?}").as_bytes()),
         },
+    }
+    if nth > 0 {
+        bytes.push(0);
+        bytes.extend_from_slice(&nth.to_le_bytes());
     }
     xxh3_64(&bytes) as i32
 }
@@ -183,34 +189,64 @@ struct PropertyBody<'a> {
     typed: bool,
 }
 
-fn owner_id(owner: &Value) -> Option<&str> {
-    match owner {
-        Value::VertexData(data) => Some(&data.id),
-        _ => None,
+/// The meta-properties of a vertex property, as its owner has them.
+fn meta_of(property: &PropertyRef) -> Vec<(&Str, &Value)> {
+    let Value::VertexData(data) = &property.owner else { return vec![] };
+    let Some(all) = data.properties.iter().find(|p| p.key == property.key && !p.meta.is_empty()) else {
+        return vec![];
+    };
+    let mut equal = all.values.iter().enumerate().filter(|(_, value)| **value == property.value);
+    let index = equal.nth(property.nth as usize).map(|(index, _)| index);
+    index.map(|index| all.meta_of(index).collect()).unwrap_or_default()
+}
+
+/// Meta-properties, keys to values.
+struct MetaProperties<'a> {
+    meta: &'a [(&'a Str, &'a Value)],
+    typed: bool,
+}
+
+impl Serialize for MetaProperties<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.meta.len()))?;
+        for (key, value) in self.meta {
+            entry(&mut map, key, value, self.typed)?;
+        }
+        map.end()
     }
 }
 
 fn property_value<S: Serializer>(property: &PropertyRef, serializer: S) -> Result<S::Ok, S::Error> {
-    let is_vertex = property.owner.as_vertex().is_some();
-    let tag = if is_vertex { "g:VertexProperty" } else { "g:Property" };
+    let tag = if property.is_of_vertex() { "g:VertexProperty" } else { "g:Property" };
     Tagged(tag, PropertyBody { property, typed: true }).serialize(serializer)
 }
 
 impl Serialize for PropertyBody<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let PropertyRef { owner, key, value } = self.property;
+        let PropertyRef { owner, key, value, nth } = self.property;
         let mut map = serializer.serialize_map(None)?;
-        if owner.as_vertex().is_some() {
-            let id = property_id(owner_id(owner).unwrap_or_default(), key, value);
+        if self.property.is_of_vertex() {
+            let owner_id = if let Value::VertexData(data) = owner { data.id.as_str() } else { "" };
+            let id = property_id(owner_id, key, value, *nth);
             entry(&mut map, "id", &Value::Int(id), self.typed)?;
             entry(&mut map, "value", value, self.typed)?;
             map.serialize_entry("label", key.as_str())?;
+            meta_properties(&mut map, &meta_of(self.property), self.typed)?;
         } else {
             map.serialize_entry("key", key.as_str())?;
             entry(&mut map, "value", value, self.typed)?;
         }
         map.end()
     }
+}
+
+/// The entry with the meta-properties, if there are any.
+fn meta_properties<M: SerializeMap>(
+    map: &mut M,
+    meta: &[(&Str, &Value)],
+    typed: bool,
+) -> Result<(), M::Error> {
+    if meta.is_empty() { Ok(()) } else { map.serialize_entry("properties", &MetaProperties { meta, typed }) }
 }
 
 fn entry<M: SerializeMap>(map: &mut M, key: &str, value: &Value, typed: bool) -> Result<(), M::Error> {
@@ -246,6 +282,7 @@ struct VertexProperty<'a> {
     id: i32,
     key: &'a str,
     value: &'a Value,
+    meta: Vec<(&'a Str, &'a Value)>,
     typed: bool,
 }
 
@@ -260,6 +297,7 @@ impl Serialize for VertexProperty<'_> {
                 if self.0.typed {
                     map.serialize_entry("label", self.0.key)?;
                 }
+                meta_properties(&mut map, &self.0.meta, self.0.typed)?;
                 map.end()
             }
         }
@@ -274,13 +312,26 @@ impl Serialize for VertexProperty<'_> {
 impl Serialize for VertexProperties<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.data.properties.iter().map(|p| {
-            let values: Vec<_> = p
-                .values
-                .iter()
-                .map(|value| VertexProperty {
-                    id: property_id(&self.data.id, &p.key, value),
+            // Only a list holds a value more than once.
+            let mut seen: HashMap<&Value, u32> = HashMap::new();
+            let mut nth = |value| match p.cardinality {
+                Cardinality::List if p.values.len() > 1 => {
+                    let seen = seen.entry(value).or_default();
+                    *seen += 1;
+                    *seen - 1
+                }
+                _ => 0,
+            };
+            let mut meta = p.meta.iter().peekable();
+            let values: Vec<_> = (0..)
+                .zip(&p.values)
+                .map(|(index, value)| VertexProperty {
+                    id: property_id(&self.data.id, &p.key, value, nth(value)),
                     key: &p.key,
                     value,
+                    meta: std::iter::from_fn(|| meta.next_if(|(of, ..)| *of == index))
+                        .map(|(_, key, value)| (key, value))
+                        .collect(),
                     typed: self.typed,
                 })
                 .collect();
@@ -394,7 +445,7 @@ fn text_key(key: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegraph_types::Symbol;
+    use tidegraph_types::{Gui, PropertyData, Symbol};
 
     fn typed(value: &Value) -> String {
         serde_json::to_string(&Typed(value)).expect("json")
@@ -435,5 +486,49 @@ mod tests {
             typed(&Value::Path(path.into())),
             r#"{"@type":"g:Path","@value":{"labels":{"@type":"g:List","@value":[{"@type":"g:Set","@value":["x"]},{"@type":"g:Set","@value":[]}]},"objects":{"@type":"g:List","@value":["a",{"@type":"g:Int32","@value":1}]}}}"#
         );
+    }
+
+    /// A vertex whose `place` is twice the same value with meta-properties, and that value as a property.
+    fn annotated() -> (Value, Value) {
+        let place = PropertyData {
+            key: "place".into(),
+            cardinality: Cardinality::List,
+            values: vec!["ulm".into(), "ulm".into()].into(),
+            meta: vec![(1, "from".into(), 1999.into()), (1, "kind".into(), "home".into())],
+        };
+        let data =
+            VertexData { gui: Gui(1), id: "a".into(), labels: vec!["P".into()], properties: vec![place] };
+        let vertex = Value::VertexData(data.into());
+        let property =
+            PropertyRef { owner: vertex.clone(), key: "place".into(), value: "ulm".into(), nth: 1 };
+        (vertex, Value::Property(property.into()))
+    }
+
+    #[test]
+    fn vertex_properties_have_properties() {
+        let (vertex, property) = annotated();
+        let json = |value: &Value| serde_json::to_value(Typed(value)).expect("json");
+        let typed = json(&property);
+        assert_eq!(typed["@type"], "g:VertexProperty");
+        let meta = serde_json::json!({"from": {"@type": "g:Int32", "@value": 1999}, "kind": "home"});
+        assert_eq!(typed["@value"]["properties"], meta);
+        let of_vertex = &json(&vertex)["@value"]["properties"]["place"];
+        assert_eq!(of_vertex[1], typed, "the same in a vertex, with the same id");
+        assert!(of_vertex[0]["@value"].get("properties").is_none());
+        assert_ne!(of_vertex[0]["@value"]["id"], of_vertex[1]["@value"]["id"]);
+        let untyped = serde_json::to_value(Untyped(&property)).expect("json");
+        assert_eq!(untyped["properties"], serde_json::json!({"from": 1999, "kind": "home"}));
+        let untyped = serde_json::to_value(Untyped(&vertex)).expect("json");
+        let of_vertex = &untyped["properties"]["place"][1]["properties"];
+        assert_eq!(*of_vertex, serde_json::json!({"from": 1999, "kind": "home"}));
+        let meta = PropertyRef { owner: property, key: "from".into(), value: 1999.into(), nth: 0 };
+        assert_eq!(
+            typed_value(&Value::Property(meta.into())),
+            serde_json::json!({"@type": "g:Property", "@value": {"key": "from", "value": {"@type": "g:Int32", "@value": 1999}}})
+        );
+    }
+
+    fn typed_value(value: &Value) -> serde_json::Value {
+        serde_json::from_str(&typed(value)).expect("json")
     }
 }

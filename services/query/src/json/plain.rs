@@ -162,6 +162,7 @@ mod tests {
             key: key.into(),
             cardinality: Cardinality::Set,
             values: values.into(),
+            meta: vec![],
         };
         let data = VertexData {
             gui: Gui(1),

@@ -33,7 +33,7 @@ fn tokens<const N: usize>(first: [(Symbol, Value); N], rest: Value) -> Value {
 }
 
 fn statement(owner: Value, key: &str, value: impl Into<Value>) -> Value {
-    Value::Property(Arc::new(PropertyRef { owner, key: key.into(), value: value.into() }))
+    Value::Property(Arc::new(PropertyRef { owner, key: key.into(), value: value.into(), nth: 0 }))
 }
 
 /// Expression of an element, the element, result.
@@ -229,6 +229,51 @@ fn properties_are_elements_too() {
             )),
         ),
     ]);
+}
+
+#[test]
+fn properties_of_vertices_have_properties() {
+    let mut graph = Graph::default();
+    for gui in 1..=3 {
+        graph.vertex(gui, "anna", &["Person"], &[("place", "ulm".into()), ("place", "bonn".into())]);
+        graph.annotate(1, "from", gui as i32);
+        graph.annotate(1, "kind", "home");
+    }
+    let bonn = |gui| statement(v(gui), "place", "bonn");
+    let cases = [
+        (call(F::PropertyValues, [slot(0)]), values([1.into(), "home".into()])),
+        (
+            call(F::PropertyValues, [slot(0), s("kind"), s("no"), s("from"), s("kind")]),
+            values(["home".into(), 1.into()]),
+        ),
+        (call(F::HasProperty, [slot(0), s("from")]), true.into()),
+        (call(F::HasProperty, [slot(0), s("no")]), false.into()),
+        (property(slot(0), "from"), 1.into()),
+        (property(slot(0), "no"), Value::Null),
+        (call(F::ValueMap, [slot(0), e(false), s("from")]), map([("from", 1.into())])),
+        (call(F::PropertyOwner, [slot(0)]), v(1)),
+        (call(F::Properties, [slot(0), s("from")]), values([statement(bonn(1), "from", 1)])),
+        (call(F::GremlinPropertyMap, [slot(0), s("from")]), map([("from", statement(bonn(1), "from", 1))])),
+    ];
+    let exprs: Vec<&Expr> = cases.iter().map(|(expr, _)| expr).collect();
+    with_context(&graph, |ctx| {
+        let batch =
+            batch_of(Column::Values(vec![bonn(1), bonn(2), bonn(3), statement(v(1), "place", "ulm")]));
+        let prepared = Evaluator::prepare(&exprs, &batch, ctx).expect("prepares");
+        for (at, (expr, expected)) in cases.iter().enumerate() {
+            assert_eq!(prepared.eval(at, 0).expect("computes"), *expected, "{expr:?}");
+            prepared.eval_column(at).expect("computes");
+        }
+        assert_eq!(prepared.eval(4, 2).expect("computes"), 3.into());
+        assert_eq!(prepared.eval(0, 3).expect("computes"), values([]));
+    });
+    assert_eq!(graph.take_calls(), 1, "the vertices that own the properties are read at once");
+    let mut rows = vec![vec![v(2), bonn(3), statement(bonn(1), "from", 1)]];
+    with_context(&graph, |ctx| materialize(&mut rows, ctx).expect("materialises"));
+    let Value::VertexData(data) = &rows[0][0] else { panic!("no vertex data") };
+    assert_eq!(data.properties[0].meta, [(1, "from".into(), 2.into()), (1, "kind".into(), "home".into())]);
+    assert_eq!(data.properties[0].meta_of(0).count(), 0);
+    assert_eq!(graph.take_calls(), 1);
 }
 
 /// A batch of many rows in slot 0.

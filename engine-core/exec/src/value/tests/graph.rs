@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegraph_apl::{
-    Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection,
+    Apl, At, Catalog, CellMeta, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection,
     PropertyCell, ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::{Cardinality, Edge, Gui, Sid, Str, Token, Value};
@@ -14,6 +14,8 @@ struct Vertex {
     id: &'static str,
     labels: Vec<Token>,
     cells: Vec<PropertyCell>,
+    /// Which cell, key, value.
+    meta: Vec<(usize, Token, Value)>,
 }
 
 struct EdgeEntry {
@@ -58,7 +60,13 @@ impl Graph {
     pub fn vertex(&mut self, gui: u64, id: &'static str, labels: &[&str], properties: &[(&str, Value)]) {
         let labels = labels.iter().map(|label| self.make_token(label)).collect();
         let cells = self.cells(properties);
-        self.vertices.push(Vertex { gui: Gui(gui), id, labels, cells });
+        self.vertices.push(Vertex { gui: Gui(gui), id, labels, cells, meta: vec![] });
+    }
+
+    /// Gives one value of the newest vertex a meta-property.
+    pub fn annotate(&mut self, cell: usize, key: &str, value: impl Into<Value>) {
+        let meta = (cell, self.make_token(key), value.into());
+        self.vertices.last_mut().expect("a vertex").meta.push(meta);
     }
 
     pub fn edge(
@@ -128,8 +136,18 @@ impl Apl for Graph {
                 out.label_ends.push(out.labels.len() as u32);
             }
             if read.properties != Projection::None {
+                let first = out.cells.len();
                 project(vertex.map_or(&[], |v| &v.cells), &read.properties, &mut out.cells);
                 out.cell_ends.push(out.cells.len() as u32);
+                if read.meta {
+                    assert_eq!(read.properties, Projection::All, "this graph knows no other way");
+                    let meta = |(cell, key, value): &(usize, Token, Value)| CellMeta {
+                        cell: (first + cell) as u32,
+                        key: *key,
+                        value: value.clone(),
+                    };
+                    out.meta.extend(vertex.iter().flat_map(|v| &v.meta).map(meta));
+                }
             }
         }
         Ok(())

@@ -44,7 +44,7 @@ fn value() -> impl Strategy<Value = Value> {
                 .prop_map(|pairs| Value::map(pairs.into_iter().collect())),
             (inner.clone(), inner.clone()).prop_map(|pair| Value::Entry(Arc::new(pair))),
             (inner.clone(), inner.clone()).prop_map(|(owner, value)| {
-                Value::Property(Arc::new(PropertyRef { owner, key: "k".into(), value }))
+                Value::Property(Arc::new(PropertyRef { owner, key: "k".into(), value, nth: 0 }))
             }),
             prop::collection::vec(inner, 0..4)
                 .prop_map(|objects| Value::Path(Arc::new(Path { objects, labels: vec![vec!["a".into()]] }))),

@@ -284,6 +284,12 @@ fn get_texts(
     Ok(())
 }
 
+/// A value that has to be there.
+fn get_value(message: Option<tidegraph_wire::proto::Value>) -> Result<Scalar, Error> {
+    let missing = tidegraph_wire::Error::Missing { message: "MetaImage", field: "value" };
+    Ok(Scalar::from(&value::decode(message.ok_or(missing)?)?))
+}
+
 fn get_overflows(
     reader: &mut Reader<'_>,
     cells: &[AtomicU64],
@@ -304,6 +310,14 @@ fn get_overflows(
             let mut values = Vec::with_capacity(image.values.len());
             for one in image.values {
                 values.push(Scalar::from(&value::decode(one)?));
+            }
+            for of_one in image.meta.chunk_by(|a, b| a.of == b.of) {
+                let of = of_one[0].of as usize;
+                let Some(value) = values.get_mut(of).filter(|value| value.meta().is_empty()) else {
+                    return Err(Error::Wrong { at, found: of as u64, what: "value with meta-properties" });
+                };
+                let meta = of_one.iter().map(|one| Ok((Token(one.key), get_value(one.value.clone())?)));
+                *value = value.clone().annotated(meta.collect::<Result<_, Error>>()?);
             }
             if let Some(values) = Values::of(values) {
                 entries.push(Entry { key: Token(image.key), cardinality, values });

@@ -34,7 +34,7 @@ use super::undo::{Heads, Seen, overflow_at, walk};
 use crossbeam_epoch::Guard;
 use std::sync::atomic::{Ordering, fence};
 use tidegraph_types::{Value, Version};
-use tidegraph_wire::proto::{PropertyImage, PropertyImages};
+use tidegraph_wire::proto::{MetaImage, PropertyImage, PropertyImages};
 use tidegraph_wire::{Message, value};
 
 /// Bytes of a column's description.
@@ -300,10 +300,18 @@ fn finish(copied: &Copied<'_>, scratch: &mut Scratch, out: &mut Vec<u8>) -> Resu
 fn overflow_image(overflow: &Overflow) -> Result<PropertyImages, Error> {
     let image = |entry: &Entry| {
         let values = entry.values.iter().map(|stored| value::encode(&Value::from(stored)));
+        let mut meta = Vec::new();
+        for (of, stored) in (0..).zip(entry.values.iter()) {
+            for (key, stored) in stored.meta() {
+                let value = Some(value::encode(&Value::from(stored))?);
+                meta.push(MetaImage { of, key: key.0, value });
+            }
+        }
         Ok(PropertyImage {
             key: entry.key.0,
             cardinality: value::encode_cardinality(entry.cardinality).into(),
             values: values.collect::<Result<_, _>>()?,
+            meta,
         })
     };
     Ok(PropertyImages { properties: overflow.entries.iter().map(image).collect::<Result<_, Error>>()? })

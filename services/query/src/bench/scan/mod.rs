@@ -232,7 +232,7 @@ fn properties(bench: &Bench, report: &mut Report, vertices: usize) -> anyhow::Re
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 fn points(bench: &Bench, report: &mut Report, graph: &Graph, at: At) -> anyhow::Result<()> {
     let apl = graph.database.apl();
-    let read = VertexRead { ids: true, labels: true, properties: Projection::All };
+    let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: false };
     let mut rows = VertexRows::default();
     let dependent = dependent_read(bench)?;
     let mut random = ChaCha8Rng::seed_from_u64(bench.seed);

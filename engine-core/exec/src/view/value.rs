@@ -1,0 +1,85 @@
+//! Writes that concern one of the values of a vertex property: removing it, and its meta-properties.
+//!
+//! A value is named by itself and by its number among the equivalent ones, since a list may hold it several times. That
+//! number is the one of now, with all that the request wrote before.
+
+use super::View;
+use super::pending::PendingCell;
+use crate::{Error, Result};
+use tidegraph_types::{Cardinality, Gui, Mutation, PropertyWrite, Token, Value};
+
+/// The value of a vertex property that meta-properties are of.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MetaOwner {
+    /// The vertex.
+    pub gui: Gui,
+    /// Property key.
+    pub key: Token,
+    /// The value.
+    pub value: Value,
+    /// Which of the values that are equivalent to it, in order of writing.
+    pub nth: u32,
+}
+
+impl View<'_> {
+    /// Removes one value of a vertex property: the n-th of the equivalent ones, or the last if there are fewer.
+    pub fn remove_vertex_value(&self, gui: Gui, key: Token, value: Value, nth: u32) -> Result<()> {
+        self.with_vertex("removing a property", gui, &[key], |vertex| {
+            let first = vertex.place_of(key, &value, 0);
+            let last = vertex.count_of(key, &value).saturating_sub(1);
+            let target = vertex.place_of(key, &value, nth.min(last as u32));
+            let (Some(first), Some(target)) = (first, target) else { return vec![] };
+            let cells = vertex.cells_mut(key);
+            let plain = |cell: &PendingCell| cell.cell.value != value || cell.meta.is_empty();
+            if first == target || cells.iter().all(plain) {
+                // One is as good as another; the log says only which value.
+                cells.remove(first);
+                return vec![Mutation::RemoveVertexProperty { gui, key, value: Some(value) }];
+            }
+            cells.remove(target);
+            let mut all = vec![Mutation::RemoveVertexProperty { gui, key, value: None }];
+            all.extend(cells.iter().map(|PendingCell { cell, .. }| Mutation::SetVertexProperty {
+                gui,
+                write: PropertyWrite { key, cardinality: cell.cardinality, value: cell.value.clone() },
+            }));
+            all.extend(vertex.meta_writes(gui, Some(key)));
+            all
+        })?;
+        self.pending.borrow_mut().properties_written += 1;
+        Ok(())
+    }
+
+    /// Which of the values equivalent to one a write of it just made, or found.
+    pub fn written_value(&self, gui: Gui, write: &PropertyWrite) -> u32 {
+        let pending = self.pending.borrow();
+        let count = pending.vertices.get(&gui).map_or(0, |v| v.count_of(write.key, &write.value));
+        if write.cardinality == Cardinality::List { count.saturating_sub(1) as u32 } else { 0 }
+    }
+
+    /// Writes (`None`: removes) a meta-property of the n-th of the equivalent values of a vertex property.
+    pub fn set_meta_property(&self, of: MetaOwner, meta_key: Token, value: Option<Value>) -> Result<()> {
+        const PLACE: &str = "setting a property of a property";
+        let MetaOwner { gui, key, value: of, nth } = of;
+        let bytes = of.heap_bytes() + 2 * value.as_ref().map_or(0, Value::heap_bytes);
+        let mut found = false;
+        self.with_vertex(PLACE, gui, &[key], |vertex| {
+            let Some(at) = vertex.place_of(key, &of, nth) else { return vec![] };
+            found = true;
+            let meta = &mut vertex.cells_mut(key)[at].meta;
+            match (meta.iter().position(|(key, _)| *key == meta_key), value.clone()) {
+                (None, None) => return vec![],
+                (Some(there), None) => drop(meta.remove(there)),
+                (Some(there), Some(new)) => meta[there].1 = new,
+                (None, Some(new)) => meta.push((meta_key, new)),
+            }
+            vec![Mutation::SetMetaProperty { gui, key, of, nth, meta_key, value: value.clone() }]
+        })?;
+        if !found && value.is_some() {
+            return Err(Error::Gone { place: PLACE, element: "the property".to_owned() });
+        }
+        let mut pending = self.pending.borrow_mut();
+        pending.properties_written += 1;
+        pending.bytes += bytes + size_of::<(Token, Value)>();
+        Ok(())
+    }
+}
