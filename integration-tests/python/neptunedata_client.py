@@ -78,6 +78,13 @@ def check_gremlin(neptune):
         gremlinQuery="g.V('b8').values('name')", serializer="application/vnd.gremlin-v3.0+json"
     )
     assert typed["result"]["data"]["@value"] == ["Ebb"], typed
+    # A property with properties of its own.
+    neptune.execute_gremlin_query(gremlinQuery="g.V('b8').property(single,'shelf','S4','since',2020)")
+    query = "g.V('b8').properties('shelf').has('since',gt(2000))"
+    answer = neptune.execute_gremlin_query(gremlinQuery=query)
+    [shelf] = answer["result"]["data"]["@value"]
+    assert shelf["@type"] == "g:VertexProperty" and shelf["@value"]["value"] == "S4", answer
+    assert shelf["@value"]["properties"] == {"since": {"@type": "g:Int32", "@value": 2020}}, answer
 
 
 def check_errors(neptune):

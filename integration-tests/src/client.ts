@@ -56,8 +56,11 @@ export async function gremlin(server: Server, query: string): Promise<unknown[]>
 /** Takes the types off a GraphSON 3 value; a `g:Map` becomes a `Map`. */
 export function plain(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
-  const { "@type": type, "@value": inner } = value as { "@type": string; "@value": unknown };
+  if (Array.isArray(value)) return value.map(plain);
+  const { "@type": type, "@value": inner } = value as { "@type"?: string; "@value": unknown };
   switch (type) {
+    case undefined:
+      return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, plain(field)]));
     case "g:List":
     case "g:Set":
       return (inner as unknown[]).map(plain);

@@ -179,6 +179,45 @@ test("a request is one transaction", async (t) => {
     assert.equal(await cypherValue(server, "MATCH (n:Person {name: 'Cy'}) RETURN id(n)"), "c");
   });
 
+  await t.test("properties of properties are written, read and dropped", async () => {
+    await gremlin(
+      server,
+      "g.addV('Person').property(id,'d').property(single,'name','Di','acl','public').property(list,'place','Ulm','from',1999)",
+    );
+    await gremlin(server, "g.V('d').properties('place').property('to',2003)");
+    assert.deepEqual(await gremlin(server, "g.V('d').properties().values()"), ["public", 1999, 2003]);
+    const [property] = (await gremlin(server, "g.V('d').properties('name')")) as Record<string, unknown>[];
+    assert.equal(property?.type, "g:VertexProperty");
+    assert.deepEqual(
+      [property?.label, property?.value, property?.properties],
+      ["name", "Di", { acl: "public" }],
+    );
+    const [vertex] = (await gremlin(server, "g.V('d')")) as [
+      { properties: { place: [Record<string, unknown>] } },
+    ];
+    const place = {
+      type: "g:VertexProperty",
+      label: "place",
+      value: "Ulm",
+      properties: { from: 1999, to: 2003 },
+    };
+    const [{ id, ...found }] = vertex.properties.place;
+    assert.equal(typeof id, "number");
+    assert.deepEqual(found, place);
+    assert.deepEqual(await gremlin(server, "g.V('d').properties().properties('to').drop()"), []);
+    assert.deepEqual(await gremlin(server, "g.V('d').properties('place').valueMap()"), [
+      new Map([["from", 1999]]),
+    ]);
+    const refused = await post(server, "/gremlin", {
+      gremlin: "g.V('d').properties('name').properties('acl').property('x',1)",
+    });
+    const body = (await refused.json()) as { detailedMessage: string };
+    assert.equal(refused.status, 400, body.detailedMessage);
+    assert.match(body.detailedMessage, /"acl" is a meta-property, which cannot have properties itself/);
+    assert.equal(await cypherValue(server, "MATCH (n:Person {name: 'Di'}) RETURN n.place"), "Ulm");
+    await gremlin(server, "g.V('d').drop()");
+  });
+
   await t.test("a request that fails halfway leaves nothing", async () => {
     const query = "UNWIND [1, 2, 0] AS x CREATE (:Half {x: 10 / x})";
     const answer = await post(server, "/openCypher", { query });

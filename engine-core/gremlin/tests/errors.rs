@@ -40,6 +40,15 @@ fn syntax() {
         ("g.V().has('d', gt(datetime('yesterday')))", "invalid date 'yesterday' at 1:28"),
         ("g.V().range(5, 2)", "not a legal range: [5, 2] at 1:7"),
         ("g.V().property(id, 'x')", "the id of an element cannot be changed at 1:7"),
+        (
+            "g.V().property('a', 1, 'b')",
+            "property() does not take string 'a', number 1, string 'b' at 1:7",
+        ),
+        ("g.addV().property(id, 'x', 'b', 1)", "the id of an element has no properties at 1:19"),
+        (
+            "g.addE('a').from(V('1')).to(V('2')).property('w', 1, 'b', 1)",
+            "properties of an edge have no properties themselves at 1:3",
+        ),
         ("g.addE('a').from(V('1'))", "addE() without to() at 1:3"),
         ("g.V().addE('a').to('b')", "no step has the label 'b' at 1:20"),
         ("g.V()#", "unexpected character '#' at 1:6"),
@@ -77,7 +86,7 @@ fn not_supported_yet() {
         ("g.V(); g.E()", "several statements", 8),
         ("g.V().hasNext()", "hasNext()", 7),
         ("g.V().asString()", "asString()", 7),
-        ("g.V().property('a', 1, 'b', 2)", "meta-properties", 7),
+        ("g.V().property('a', 1, id, 2)", "id of a property", 24),
         ("g.V().repeat(out().count()).times(2)", "count() inside repeat()", 20),
         ("g.V(99999999999999999999)", "integer of more than 64 bits (99999999999999999999)", 5),
         (

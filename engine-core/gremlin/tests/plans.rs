@@ -172,6 +172,9 @@ golden!(
     [
         r#"g.addV()"#,
         r#"g.addV("a::b").property(T.id,"1").property("k",x)"#,
+        r#"g.addV().property("a",1).property(single,"k",x,"m",1,y,__.constant(2)).property("b",2)"#,
+        r#"g.V().properties("k").has("m",gt(1)).property("m",2)"#,
+        r#"g.V().properties("k").properties("m").element().drop()"#,
         r#"g.addE("knows").from(V("1")).to(V("2")).property(T.id,"e").property("w",1)"#,
         r#"g.V("1").property([a:1,b:set("x")]).property(list,"c",values("d"))"#,
         r#"g.V("1").properties("a").drop()"#,

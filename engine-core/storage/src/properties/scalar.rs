@@ -49,6 +49,14 @@ impl From<&Value> for Scalar {
     }
 }
 
+impl Annotated {
+    /// The value alone. Out of line: it is rare, and what surrounds it is not.
+    #[cold]
+    fn plain(&self) -> Value {
+        Value::from(&self.value)
+    }
+}
+
 impl From<&Scalar> for Value {
     #[inline]
     fn from(scalar: &Scalar) -> Self {
@@ -63,7 +71,7 @@ impl From<&Scalar> for Value {
             Scalar::String(v) => Self::String(v.clone()),
             Scalar::DateTime(v) => Self::DateTime(*v),
             Scalar::Other(v) => (**v).clone(),
-            Scalar::Annotated(v) => Self::from(&v.value),
+            Scalar::Annotated(v) => v.plain(),
         }
     }
 }
@@ -82,6 +90,7 @@ impl From<Scalar> for Value {
             Scalar::String(v) => Self::String(v),
             Scalar::DateTime(v) => Self::DateTime(v),
             Scalar::Other(v) => *v,
+            Scalar::Annotated(v) => v.plain(),
         }
     }
 }
