@@ -1,14 +1,23 @@
 //! How records of the log reach storage: from the sequencer while it runs, from the log itself at recovery.
 
+use crossbeam_channel::Sender;
 use std::sync::Arc;
-use tidegraph_load::segments::SegmentReader;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tidegraph_load::segments::{Kind, SegmentReader};
 use tidegraph_log::{Body, Record};
 use tidegraph_platform::Objects;
 use tidegraph_storage::Store;
 use tidegraph_types::{Mutation, PartitionId};
 
-/// Blocks of a segment, about 256 KiB each, that are read before the ones before them are applied.
+/// Blocks of a segment, about 256 KiB each, that each reader may read before the ones before them are applied.
 const BLOCKS_AHEAD: usize = 4;
+/// Threads that read segments, at most.
+const MOST_READERS: usize = 16;
+
+/// What the names of a partition's segments of one kind have in common.
+fn lane_of(segment: &str) -> &str {
+    segment.rsplit_once('-').map_or(segment, |(lane, _)| lane)
+}
 
 /// Applies records to a store and publishes their versions.
 #[derive(Clone)]
@@ -26,7 +35,7 @@ impl StoreApplier {
             Body::Commit { mutations, .. } => self.store.apply(record.version, mutations),
             Body::Load { segments, .. } => {
                 let mut load = self.store.begin_load(record.version);
-                self.for_each_block(segments, |block| load.apply(&block))?;
+                self.for_each_batch(segments, |batch| load.apply(batch))?;
                 load.finish();
             }
             Body::Tokens { .. } | Body::EpochStart => {}
@@ -38,30 +47,61 @@ impl StoreApplier {
 }
 
 impl StoreApplier {
-    /// Hands out the mutations of segments, in order. Another thread reads ahead by some blocks.
-    fn for_each_block(
+    /// Hands out the mutations of segments: kind after kind, and those of one partition in order. Blocks of several
+    /// partitions are read and handed out together, so that they can be applied side by side.
+    fn for_each_batch(
         &self,
         segments: &[String],
-        mut each: impl FnMut(Vec<Mutation>),
+        mut each: impl FnMut(&[Mutation]),
     ) -> Result<(), crate::Error> {
-        std::thread::scope(|scope| {
-            let (sender, blocks) = crossbeam_channel::bounded(BLOCKS_AHEAD);
-            let reading = scope.spawn(move || -> Result<(), crate::Error> {
-                for segment in segments {
-                    let mut reader = SegmentReader::open(&self.objects, segment)?;
-                    let partition = reader.header().partition;
-                    while let Some(mut block) = reader.next_block()? {
-                        block.retain(|mutation| self.is_here(mutation, partition));
-                        if sender.send(block).is_err() {
-                            return Ok(());
-                        }
-                    }
+        segments.chunk_by(|a, b| Kind::of(a) == Kind::of(b)).try_for_each(|phase| {
+            let lanes: Vec<&[String]> = phase.chunk_by(|a, b| lane_of(a) == lane_of(b)).collect();
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            let readers = cores.min(MOST_READERS).min(lanes.len());
+            let next = AtomicUsize::new(0);
+            let (lanes, next) = (&lanes, &next);
+            std::thread::scope(|scope| {
+                let (sender, blocks) = crossbeam_channel::bounded(readers * BLOCKS_AHEAD);
+                let reading: Vec<_> = (0..readers)
+                    .map(|_| {
+                        let sender = sender.clone();
+                        scope.spawn(move || -> Result<(), crate::Error> {
+                            while let Some(lane) = lanes.get(next.fetch_add(1, Ordering::Relaxed)) {
+                                if !self.read_lane(lane, &sender)? {
+                                    break;
+                                }
+                            }
+                            Ok(())
+                        })
+                    })
+                    .collect();
+                drop(sender);
+                while let Ok(mut batch) = blocks.recv() {
+                    (1..readers * BLOCKS_AHEAD)
+                        .map_while(|_| blocks.try_recv().ok())
+                        .for_each(|mut more| batch.append(&mut more));
+                    each(&batch);
                 }
-                Ok(())
-            });
-            blocks.into_iter().for_each(&mut each);
-            reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                reading.into_iter().try_for_each(|reader| {
+                    reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
+            })
         })
+    }
+
+    /// Sends the mutations of one partition's segments, in order; false if nobody takes them any more.
+    fn read_lane(&self, lane: &[String], sender: &Sender<Vec<Mutation>>) -> Result<bool, crate::Error> {
+        for segment in lane {
+            let mut reader = SegmentReader::open(&self.objects, segment)?;
+            let partition = reader.header().partition;
+            while let Some(mut block) = reader.next_block()? {
+                block.retain(|mutation| self.is_here(mutation, partition));
+                if sender.send(block).is_err() {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// An edge stands in the segments of its source, its target and its id, for stores that hold one partition each. This

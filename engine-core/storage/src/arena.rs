@@ -228,6 +228,15 @@ impl Arena {
         block
     }
 
+    /// Leaves the rest of the current segment, if much of it is used: so it becomes free when the blocks that are in it
+    /// have moved.
+    pub fn turn_over(&self) {
+        let mut book = self.book.lock();
+        if book.end > 0 && book.end - book.next < SEGMENT / 4 * 3 {
+            book.next = book.end;
+        }
+    }
+
     /// Takes back a block that no new reader can find, given the size that was asked for.
     pub fn retire(&self, block: u32, granules: u32, guard: &Guard) {
         let mut book = self.book.lock();
@@ -264,7 +273,7 @@ impl Arena {
     pub fn is_sparse(&self) -> bool {
         let book = self.book.lock();
         let (used, live) = (book.used() * GRANULE_WORDS * 8, book.live * GRANULE_WORDS * 8);
-        book.limbo.is_empty() && used > live + live / 4 + WORTH_MOVING
+        used > live + live / 4 + WORTH_MOVING
     }
 
     /// Where a block begins.
@@ -279,7 +288,6 @@ impl Arena {
     }
 
     /// Bytes of blocks in use.
-    #[cfg(test)]
     pub fn live_bytes(&self) -> usize {
         self.book.lock().live * GRANULE_WORDS * 8
     }

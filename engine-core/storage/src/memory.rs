@@ -9,6 +9,8 @@ pub struct Memory {
     pub vertices: usize,
     /// Blocks of adjacency, free ones among them: 12 bytes an entry, 32 until it is settled.
     pub adjacency: usize,
+    /// The part of `adjacency` that is no block in use: free blocks, ends of segments.
+    pub adjacency_free: usize,
     /// Rows of edges that have ids or properties, without them: 8 each, 24 with an id.
     pub edges: usize,
     /// Entries of edge ids that users chose: 24 each.

@@ -11,12 +11,12 @@ use tidegraph_apl::{
     Apl, At, Cursor, EdgeRead, EdgeRows, Expand, Expansion, Projection, ScanCursor, VertexRead, VertexRows,
     VertexScan,
 };
-use tidegraph_platform::{ManualClock, Objects};
+use tidegraph_platform::{ManualClock, Objects, RealDisk};
 use tidegraph_storage::checkpoint::restore_newest;
-use tidegraph_storage::{CheckpointMeta, LoadOutcome, Store, StoreConfig};
+use tidegraph_storage::{CheckpointMeta, LoadOutcome, MemoryBudget, Store, StoreConfig};
 use tidegraph_types::{
-    Cardinality, Direction, Edge, Epoch, Gui, GuiHasher, Mutation, PropertyWrite, Sid, Str, Token, Value,
-    Version,
+    Cardinality, Direction, Edge, Epoch, Gui, GuiHasher, Mutation, PartitionCount, PropertyWrite, Sid, Str,
+    Token, Value, Version,
 };
 
 fn gui(id: &str) -> Gui {
@@ -328,5 +328,58 @@ fn a_load_makes_what_its_mutations_make_one_by_one() {
         }
         assert_eq!(stores[0].totals(), stores[1].totals(), "seed {seed}");
         assert_eq!(stores[0].statistics().edges_by_label, stores[1].statistics().edges_by_label);
+    }
+}
+
+/// A load in many rounds: with this budget, some twenty thousand edges wait at most.
+#[test]
+fn rounds_of_a_load_make_what_its_mutations_make_and_leave_no_holes() {
+    const EDGES: u64 = 400_000;
+    let id = |n: u64| format!("v{n}");
+    let mut random = StdRng::seed_from_u64(7);
+    // Few vertices have most of the edges.
+    let mut skewed = || (random.random::<f64>().powi(4) * (VERTICES + 1) as f64) as u64;
+    let mut edges: Vec<Mutation> = Vec::new();
+    for sid in 1..=EDGES {
+        // One end in some thousand is missing.
+        let (source, target) = (skewed(), skewed());
+        let label = Token(2 + (sid % 3) as u32);
+        let edge = Edge { sid: Sid(sid), source: gui(&id(source)), target: gui(&id(target)), label };
+        let edge_id = (sid % 5 == 0).then(|| Str::from(format!("e{sid}")));
+        let properties = if sid % 7 == 0 { vec![(Token(9), Value::Long(sid as i64))] } else { vec![] };
+        edges.push(Mutation::CreateEdge { edge, id: edge_id, properties });
+    }
+    let vertices: Vec<Mutation> = (0..VERTICES).map(|n| vertex(&id(n))).collect();
+    let version = Version(1);
+    for partitions in [1, 8] {
+        let directory = tempfile::tempdir().unwrap();
+        let config = StoreConfig {
+            partitions: PartitionCount::new(partitions).unwrap(),
+            ..StoreConfig::new(Arc::new(ManualClock::default()))
+        };
+        let memory = MemoryBudget {
+            bytes: 32 << 20,
+            disk: Arc::new(RealDisk),
+            dir: directory.path().to_owned(),
+            process_bytes: None,
+        };
+        let applied = Store::new(config.clone());
+        let loaded = Store::new(StoreConfig { memory: Some(memory), ..config });
+        let mut load = loaded.begin_load(version);
+        load.apply(&vertices);
+        edges.chunks(10_000).for_each(|some| load.apply(some));
+        let outcome = load.finish();
+        applied.apply(version, &vertices);
+        applied.apply(version, &edges);
+        [&loaded, &applied].into_iter().for_each(|store| store.publish(version));
+        assert_eq!(outcome.edges_created + outcome.edges_refused, EDGES);
+        assert!(outcome.edges_refused > 0 && outcome.edges_merged == 0, "{outcome:?}");
+        assert_eq!(loaded.totals(), applied.totals());
+        let [one, other] = [&loaded, &applied].map(|store| shown(store, 1));
+        let differs = one.lines().zip(other.lines()).find(|(a, b)| a != b);
+        assert!(differs.is_none() && one.len() == other.len(), "{partitions} partitions: {differs:?}");
+        let memory = loaded.memory();
+        let (all, free) = (memory.adjacency, memory.adjacency_free);
+        assert!(partitions > 1 || free < all / 8, "{free} bytes of {all} are free");
     }
 }

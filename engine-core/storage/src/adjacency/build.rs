@@ -74,6 +74,8 @@ impl Links {
         /// A hub's directory is not copied for fewer.
         const FEW: usize = 8;
         let one_by_one = match list.place() {
+            // All of the list goes into fresh segments.
+            _ if self.compacting() => false,
             Place::Hub(_) => new.len() < FEW,
             Place::Block(number) => {
                 let tail = self.block(number, guard).tail;

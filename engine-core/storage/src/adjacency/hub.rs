@@ -71,6 +71,12 @@ impl Slot {
         }
     }
 
+    /// Moves the chunk into a fresh segment.
+    fn relocate(&self, links: &Links, guard: &Guard) {
+        let chunk = self.chunk.load(Ordering::Relaxed);
+        links.move_block(chunk, guard, |new| self.chunk.store(new, Ordering::Release));
+    }
+
     fn block<'g>(&self, arena: &'g Arena, _: &'g Guard) -> Block<'g> {
         let chunk = self.chunk.load(Ordering::Acquire);
         // SAFETY: a chunk is filled before the slot names it and retired after the slot, or the whole directory, was
@@ -351,7 +357,13 @@ impl Hub {
             let (some, after) = rest.split_at(here);
             rest = after;
             if some.is_empty() {
-                entries.push(entry);
+                if links.compacting() {
+                    let (chunk, granules) = links.copy_block(entry.chunk, guard);
+                    retired.push((entry.chunk, granules));
+                    entries.push(Entry { chunk, ..entry });
+                } else {
+                    entries.push(entry);
+                }
                 continue;
             }
             let block = slot.block(&links.arena, guard);
@@ -427,8 +439,7 @@ impl Hub {
             // An occasion to move the other chunks together, too.
             for (place, slot) in directory.slots().iter().enumerate() {
                 if places.binary_search(&place).is_err() {
-                    let new = links.move_block(slot.chunk.load(Ordering::Relaxed), guard);
-                    slot.chunk.store(new, Ordering::Release);
+                    slot.relocate(links, guard);
                 }
             }
         }
@@ -472,6 +483,11 @@ impl Hub {
             links.arena.retire(chunk, granules, guard);
         }
         false
+    }
+
+    /// Moves all chunks into fresh segments.
+    pub fn relocate(&self, links: &Links, guard: &Guard) {
+        self.directory(guard).slots().iter().for_each(|slot| slot.relocate(links, guard));
     }
 
     /// Gives back all chunks of a hub that nobody finds any more.

@@ -423,7 +423,7 @@ impl Links {
                     let more = if ops == 0 { 0 } else { slack(draft.len()) };
                     self.put(list, draft, more, guard);
                 } else if exact && self.compacting() {
-                    list.set(BLOCK, u64::from(self.move_block(number, guard)));
+                    self.move_block(number, guard, |new| list.set(BLOCK, u64::from(new)));
                 }
             }
             Place::Hub(number) => {
@@ -466,8 +466,26 @@ impl Links {
         true
     }
 
-    /// Copies a block into a fresh segment and retires it; the caller stores the new number at once.
-    fn move_block(&self, number: u32, guard: &Guard) -> u32 {
+    /// Moves the blocks of a list into fresh segments.
+    pub fn relocate(&self, _: &mut Turn, list: &List) {
+        let guard = &pin();
+        match list.place() {
+            Place::Empty | Place::Inline(_) => {}
+            Place::Block(number) => self.move_block(number, guard, |new| list.set(BLOCK, u64::from(new))),
+            Place::Hub(number) => self.hubs.get(number, guard).relocate(self, guard),
+        }
+    }
+
+    /// Copies a block into a fresh segment, has the copy named in its place, and retires it.
+    fn move_block(&self, number: u32, guard: &Guard, name: impl FnOnce(u32)) {
+        let (new, granules) = self.copy_block(number, guard);
+        name(new);
+        self.arena.retire(number, granules, guard);
+    }
+
+    /// Copies a block into a fresh segment; answers the copy and the size of both. The caller names the copy and then
+    /// retires the block.
+    fn copy_block(&self, number: u32, guard: &Guard) -> (u32, u32) {
         let granules = self.block(number, guard).shape.granules();
         let new = self.arena.allocate(granules, true);
         // SAFETY: both blocks have this size, the new one is the caller's alone, and in the old one nothing changes
@@ -476,11 +494,11 @@ impl Links {
             let words = granules as usize * crate::arena::GRANULE_WORDS;
             std::ptr::copy_nonoverlapping(self.arena.address(number), self.arena.address(new), words);
         }
-        self.arena.retire(number, granules, guard);
-        new
+        (new, granules)
     }
 
-    fn compacting(&self) -> bool {
+    /// Whether blocks are being moved together.
+    pub fn compacting(&self) -> bool {
         self.compacting.load(Ordering::Relaxed)
     }
 
@@ -492,7 +510,9 @@ impl Links {
     /// Says that all lists are settled exactly from now on, or that they were: blocks move together meanwhile.
     pub fn set_compacting(&self, compacting: bool) {
         self.compacting.store(compacting, Ordering::Relaxed);
-        if !compacting {
+        if compacting {
+            self.arena.turn_over();
+        } else {
             // Whoever waits last holds a segment each: let the epoch pass, if no reader holds it.
             for _ in 0..EPOCHS {
                 if !self.waits() {
@@ -520,6 +540,11 @@ impl Links {
     /// Bytes of blocks alone, free ones among them. Cheap, unlike [`Self::bytes`].
     pub fn block_bytes(&self) -> usize {
         self.arena.bytes()
+    }
+
+    /// Bytes of segments that no block in use takes.
+    pub fn free_bytes(&self) -> usize {
+        self.arena.bytes().saturating_sub(self.arena.live_bytes())
     }
 
     /// Bytes that were ever needed, free blocks among them.

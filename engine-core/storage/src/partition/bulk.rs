@@ -5,8 +5,8 @@
 
 use super::reclaim::Touch;
 use super::write::{Writer, distinct};
-use super::{Open, sid_hash};
-use crate::adjacency::Link;
+use super::{Open, Partition, Waits, sid_hash};
+use crate::adjacency::{Link, List};
 use crate::properties::Owner;
 use crossbeam_epoch::{Guard, pin};
 use smallvec::SmallVec;
@@ -22,6 +22,19 @@ pub(crate) struct Waiting {
 }
 
 const INWARD: u64 = 1 << 32;
+
+/// Bytes that an entry takes in a list, at least.
+const ENTRY_BYTES: usize = 12;
+/// Lists are all written anew if those that wait add this part of what all take.
+const ANEW_PART: usize = 16;
+/// After so many lists what was replaced is let go.
+const WRITTEN_AT_ONCE: usize = 512;
+
+/// A list by its number: even ones are of the edges out, odd ones of the edges in.
+fn list_of(partition: &Partition, number: u32) -> &List {
+    let node = partition.nodes.get(number >> 1);
+    if number & 1 == 0 { &node.out } else { &node.inward }
+}
 
 impl Waiting {
     /// The copy at an edge's source, which has this slot.
@@ -42,18 +55,22 @@ impl Waiting {
         (self.place >> 32) as u32
     }
 
-    fn link(&self) -> Link {
+    pub(super) fn link(&self) -> Link {
         Link { neighbour: self.neighbour, sid: self.sid, label: Token(self.place as u32) }
     }
 }
 
-impl Open<'_> {
-    /// Slot of a vertex that is present now.
+impl Partition {
+    /// Slot of a vertex that is present in the newest version. For who writes, and knows that nobody deletes meanwhile.
     #[inline]
     pub fn present(&self, gui: Gui, guard: &Guard) -> Option<u32> {
-        self.present_slot(gui, guard).map(|(slot, _)| slot)
+        let slot = self.slot(gui, guard)?;
+        let place = self.nodes.get(slot).row.get()?;
+        self.rows.has_now(place, guard).then_some(slot)
     }
+}
 
+impl Open<'_> {
     /// Makes a vertex or merges into the one that is there, as `create_vertex` does; true if it was made.
     pub fn load_vertex(
         &mut self,
@@ -104,21 +121,68 @@ impl Open<'_> {
     }
 
     /// Writes the lists that links wait for, each once, and forgets the links.
-    pub fn load_links(&mut self, w: &Writer<'_>, waiting: &mut Vec<Waiting>) {
+    ///
+    /// Where they are a good part of all there will be, nearly every list is written anew. Then all lists go into fresh
+    /// segments in order of their numbers, and the old segments, which are in that order too, become free on the way. So
+    /// a load of many rounds leaves no holes.
+    pub fn load_links(&mut self, w: &Writer<'_>, waits: &mut Waits) {
+        let waiting = waits.as_mut_slice();
         waiting.sort_unstable_by_key(|waiting| (waiting.place, waiting.sid));
-        let mut links: Vec<Link> = Vec::new();
-        for some in waiting.chunk_by(|a, b| a.list() == b.list()) {
-            let list = some[0].list();
-            let slot = list >> 1;
-            let node = self.partition.nodes.get(slot);
-            let list = if list & 1 == 0 { &node.out } else { &node.inward };
-            links.clear();
-            links.extend(some.iter().map(Waiting::link));
-            let oldest = self.partition.reclaimed();
-            self.partition.links.build(&mut self.book.turn, list, &links, w.version, oldest);
-            self.touch(w, Touch::Node(slot));
+        let links = &self.partition.links;
+        let most = waiting.len() * ENTRY_BYTES > links.block_bytes() / ANEW_PART;
+        let all_anew = (most || links.is_sparse()) && !links.compacting();
+        if all_anew {
+            links.set_compacting(true);
         }
-        waiting.clear();
+        let mut some_links: Vec<Link> = Vec::new();
+        let (mut next, mut written) = (0, 0);
+        for some in waiting.chunk_by(|a, b| a.list() == b.list()) {
+            let number = some[0].list();
+            if all_anew {
+                (next..number).for_each(|between| self.relocate_list(between, &mut written));
+                next = number + 1;
+            }
+            some_links.clear();
+            some_links.extend(some.iter().map(Waiting::link));
+            let oldest = self.partition.reclaimed();
+            let list = list_of(self.partition, number);
+            links.build(&mut self.book.turn, list, &some_links, w.version, oldest);
+            self.touch(w, Touch::Node(number >> 1));
+            self.count_written(&mut written);
+        }
+        if all_anew {
+            (next..self.partition.nodes.end() << 1)
+                .for_each(|between| self.relocate_list(between, &mut written));
+            links.set_compacting(false);
+        }
+        waits.clear();
+    }
+
+    /// Moves all lists together if rounds that wrote few of them left holes.
+    pub fn close_holes(&mut self) {
+        let links = &self.partition.links;
+        if links.is_sparse() && !links.compacting() {
+            links.set_compacting(true);
+            let mut written = 0;
+            (0..self.partition.nodes.end() << 1).for_each(|list| self.relocate_list(list, &mut written));
+            links.set_compacting(false);
+        }
+    }
+
+    fn relocate_list(&mut self, number: u32, written: &mut usize) {
+        let list = list_of(self.partition, number);
+        if !list.is_empty() {
+            self.partition.links.relocate(&mut self.book.turn, list);
+            self.count_written(written);
+        }
+    }
+
+    /// Lets go of old blocks from time to time.
+    fn count_written(&self, written: &mut usize) {
+        *written += 1;
+        if written.is_multiple_of(WRITTEN_AT_ONCE) {
+            self.partition.links.collect();
+        }
     }
 
     /// Bytes of the blocks of adjacency.

@@ -31,6 +31,7 @@ mod pick;
 mod read;
 mod reclaim;
 mod restore;
+mod waits;
 mod write;
 
 pub(crate) use bulk::Waiting;
@@ -39,6 +40,7 @@ pub(crate) use distinct::{Distinct, Sketches};
 pub(crate) use image::{Image, NodeCounts};
 pub(crate) use read::{Filter, Place, ScanWant, Want};
 pub(crate) use restore::{Rebuild, Rebuilt, Wrong};
+pub(crate) use waits::Waits;
 pub(crate) use write::{Tally, Writer};
 
 use crate::adjacency::{Links, List};
@@ -368,6 +370,7 @@ impl Partition {
         memory.ids += rows.ids;
         memory.labels += rows.sets;
         memory.adjacency += self.links.bytes();
+        memory.adjacency_free += self.links.free_bytes();
         memory.indexes += self.distinct.bytes();
         memory.versions += book.touched.capacity() * size_of::<(Version, Touch)>() + rows.versions;
     }

@@ -79,7 +79,7 @@ impl Open<'_> {
             self.book.free_nodes.seal(&guard);
             self.book.free_edge_ids.seal(&guard);
         }
-        if self.book.touched.is_empty() && self.partition.links.is_sparse() {
+        if self.book.touched.is_empty() && !self.partition.links.waits() && self.partition.links.is_sparse() {
             self.book.touched.push_back((oldest, Touch::Sweep));
         }
         if self.book.touched.is_empty() && self.book.touched.capacity() > 1024 {

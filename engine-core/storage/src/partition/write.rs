@@ -23,6 +23,20 @@ pub(crate) struct Tally {
     pub edges_by_label: FxHashMap<Token, i64>,
 }
 
+impl Tally {
+    /// Adds what another one counted.
+    pub fn add(&mut self, other: Self) {
+        self.vertices += other.vertices;
+        self.edges += other.edges;
+        for (label, by) in other.vertices_by_label {
+            *self.vertices_by_label.entry(label).or_default() += by;
+        }
+        for (label, by) in other.edges_by_label {
+            *self.edges_by_label.entry(label).or_default() += by;
+        }
+    }
+}
+
 /// What every change of a batch needs to know.
 pub(crate) struct Writer<'t> {
     pub version: Version,

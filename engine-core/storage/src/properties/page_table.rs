@@ -10,7 +10,7 @@
 use super::bytes::{Loaded, Texts};
 use super::column::text_heap_bytes;
 use super::overflow::Overflow;
-use super::page::{Block, Page, ROW_BITS, load_pair, owning_columns};
+use super::page::{Block, Page, Place, ROW_BITS, load_pair, owning_columns};
 use super::sets::{Set, Sets, Shape};
 use super::spill::{Error, Extent, Room, lost};
 use super::undo::overflow_at;
@@ -147,6 +147,12 @@ impl PageTable {
         }
         // SAFETY: as in `get`.
         unsafe { Page::from_raw(block) }
+    }
+
+    /// Whether the newest version has a row that something names. See [`super::Keeper::is_present`].
+    #[inline]
+    pub fn has_now(&self, place: Place, guard: &Guard) -> bool {
+        self.hot(place.page(), guard).is_none_or(|page| page.is_present(place.row()))
     }
 
     /// A page for one look, with some of its texts at least: what is in the file stays there, and nothing is noted of its

@@ -34,7 +34,7 @@ impl Keeper {
     /// Whether the newest version has the row. A row that is gone has an undo record until nothing names it any more, and
     /// a page in the file has none: so what is named there is present.
     pub fn is_present(&self, desk: Desk<'_>, place: Place) -> bool {
-        desk.table.hot(place.page(), desk.guard).is_none_or(|page| page.is_present(place.row()))
+        desk.table.has_now(place, desk.guard)
     }
 
     /// The version that took a row away, if older ones may still see it.

@@ -5,22 +5,31 @@
 //! the graph's adjacency takes already, so that a large load has few rounds. A mutation that has to know the
 //! adjacency (a deletion, say) makes what waits be written first.
 //!
+//! A run of mutations of one kind is divided among the machine's processors by partition: each partition is written by
+//! one of them at a time. Edges concern three partitions, one after the other: that their ends are there is looked up
+//! without opening any; ids are taken in the partition of their hash; then each partition takes the rows and links that
+//! are its own. (`edges` has these steps.)
+//!
 //! What must never happen: an edge of which one end has a link and the other has not; a load left without
 //! [`BulkLoad::finish`] and published.
 
 use super::Store;
 use super::locked::GROUP;
-use crate::partition::{Open, Partition, Tally, Waiting, Writer};
+use super::side_by_side::side_by_side;
+use crate::partition::{Open, Partition, Tally, Waiting, Waits, Writer};
 use crossbeam_epoch::{Guard, pin};
 use parking_lot::MutexGuard;
-use tidegraph_types::{Edge, Mutation, Str, Token, Value, Version};
+use tidegraph_types::{Edge, Gui, Mutation, PropertyWrite, Str, Token, Value, Version};
 
 /// Mutations that are applied together, with their partitions opened once.
-const PIECE: usize = 4096;
-/// Links that may wait in any graph: 32 MiB of them.
-const FEWEST_WAITING: usize = (32 << 20) / size_of::<Waiting>();
-/// The part of the adjacency's bytes that links may wait in, if that is more.
-const WAITING_PART: usize = 4;
+const PIECE: usize = 1 << 16;
+/// Vertices, or edges, that are worth another thread.
+const WORTH_A_THREAD: usize = 1 << 11;
+/// Bytes of links that may wait in any graph, and the part of a memory budget that they may be.
+const FEWEST_WAITING: usize = 64 << 20;
+const PART_OF_BUDGET: u64 = 32;
+/// Links that are worth another thread.
+const LINKS_WORTH_A_THREAD: usize = 1 << 15;
 
 /// What became of a load, or of a part of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -43,9 +52,11 @@ pub struct BulkLoad<'s> {
     store: &'s Store,
     version: Version,
     /// For each partition.
-    waiting: Vec<Vec<Waiting>>,
+    waiting: Vec<Waits>,
     waiting_links: usize,
     most_waiting: usize,
+    /// Whether lists were written.
+    wrote: bool,
     outcome: LoadOutcome,
     _writing: MutexGuard<'s, Version>,
 }
@@ -70,12 +81,21 @@ impl Store {
         BulkLoad {
             store: self,
             version,
-            waiting: self.partitions.iter().map(|_| Vec::new()).collect(),
+            waiting: self.partitions.iter().map(|_| Waits::default()).collect(),
             waiting_links: 0,
-            most_waiting: FEWEST_WAITING,
+            most_waiting: self.most_waiting(0),
+            wrote: false,
             outcome: LoadOutcome::default(),
             _writing: writing,
         }
+    }
+
+    /// Links that may wait where adjacency takes so many bytes: as many bytes, so that all rounds of a load together
+    /// copy no more than some times what it makes.
+    fn most_waiting(&self, adjacency_bytes: usize) -> usize {
+        let bytes = adjacency_bytes.max(FEWEST_WAITING);
+        let most = self.room.budget().map_or(usize::MAX, |budget| (budget / PART_OF_BUDGET) as usize);
+        bytes.min(most.max(1 << 20)) / size_of::<Waiting>()
     }
 
     /// Applies a whole load, or a part of one that is to be written at once; all parts of a load have one version.
@@ -112,25 +132,32 @@ impl BulkLoad<'_> {
 
     /// Writes what waits. Answers what became of the load.
     pub fn finish(mut self) -> LoadOutcome {
-        self.write_lists();
+        self.write_lists(true);
         self.store.make_room_anew();
         self.outcome
     }
 
-    /// Writes the lists that links wait for.
-    fn write_lists(&mut self) {
-        let mut tally = Tally::default();
-        let w = Writer { version: self.version, bulk: true, tally: &mut tally };
-        let mut bytes = 0;
-        for (partition, waiting) in self.store.partitions.iter().zip(&mut self.waiting) {
+    /// Writes the lists that links wait for, of several partitions at the same time. `last`: nothing comes after it that
+    /// would write them anew.
+    fn write_lists(&mut self, last: bool) {
+        let (version, wrote) = (self.version, self.wrote || self.waiting_links > 0);
+        let work = |(partition, waiting): (&Partition, &mut Waits)| {
+            let mut tally = Tally::default();
+            let w = Writer { version, bulk: true, tally: &mut tally };
             let mut open = partition.open();
             if !waiting.is_empty() {
                 open.load_links(&w, waiting);
             }
-            bytes += open.adjacency_bytes();
-        }
-        self.waiting_links = 0;
-        self.most_waiting = FEWEST_WAITING.max(bytes / WAITING_PART / size_of::<Waiting>());
+            if wrote && last {
+                open.close_holes();
+            }
+            open.adjacency_bytes()
+        };
+        let threads = self.waiting_links / LINKS_WORTH_A_THREAD;
+        let pairs = self.store.partitions.iter().zip(&mut self.waiting).collect();
+        let bytes = side_by_side(threads, pairs, work).into_iter().sum();
+        (self.waiting_links, self.wrote) = (0, wrote);
+        self.most_waiting = self.store.most_waiting(bytes);
     }
 
     fn other(&mut self, w: &mut Writer<'_>, mutation: &Mutation) {
@@ -143,99 +170,80 @@ impl BulkLoad<'_> {
             _ => false,
         };
         if reads_adjacency && self.waiting_links > 0 {
-            self.write_lists();
+            self.write_lists(false);
         }
         self.store.apply_one(w, mutation);
     }
 
     fn vertices(&mut self, w: &mut Writer<'_>, run: &[Mutation]) {
         let store = self.store;
-        let number = |mutation: &Mutation| match mutation {
-            Mutation::CreateVertex { gui, .. } => Some(store.number(*gui)),
-            _ => None,
-        };
-        let mut order: Vec<(usize, u32)> =
-            (0..).zip(run).filter_map(|(index, mutation)| Some((number(mutation)?, index))).collect();
-        // By partition, and in the order given within each.
-        order.sort_unstable();
-        for group in order.chunk_by(|a, b| a.0 == b.0) {
-            let partition = &store.partitions[group[0].0];
-            let mut open = partition.open();
-            for some in group.chunks(GROUP) {
-                let guis = || {
-                    some.iter().filter_map(|(_, index)| match &run[*index as usize] {
-                        Mutation::CreateVertex { gui, .. } => Some(*gui),
-                        _ => None,
-                    })
-                };
-                let guard = pin();
-                guis().for_each(|gui| partition.prefetch_index(gui, &guard));
-                guis().for_each(|gui| _ = partition.prefetch_node(gui, &guard));
-                // What rows that change retire is freed by pinning anew: no guard is held over several of them.
-                drop(guard);
-                for (_, index) in some {
-                    let mutation = &run[*index as usize];
-                    let Mutation::CreateVertex { gui, id, labels, properties } = mutation else { continue };
-                    let mut watch = store.watch(mutation);
-                    if let Some(watch) = &mut watch {
-                        watch.before = watch.look(&open);
-                    }
-                    if open.load_vertex(w, *gui, id, labels, properties) {
-                        self.outcome.vertices_created += 1;
-                    } else {
-                        self.outcome.vertices_merged += 1;
-                    }
-                    if let Some(watch) = watch {
-                        store.changed(w, watch, &open);
-                    }
-                }
-                store.make_room_in(&mut open);
+        let mut of_partition: Vec<Vec<NewVertex<'_>>> = store.partitions.iter().map(|_| Vec::new()).collect();
+        for mutation in run {
+            if let Some(new) = NewVertex::of(mutation) {
+                of_partition[store.number(new.gui)].push(new);
             }
+        }
+        let works = store.partitions.iter().zip(of_partition).filter(|(_, some)| !some.is_empty()).collect();
+        let version = w.version;
+        let done = side_by_side(run.len() / WORTH_A_THREAD, works, |(partition, some)| {
+            let mut tally = Tally::default();
+            let mut w = Writer { version, bulk: true, tally: &mut tally };
+            let created = store.load_vertices(&mut w, partition, &some);
+            (tally, created, some.len() as u64)
+        });
+        for (tally, created, all) in done {
+            w.tally.add(tally);
+            self.outcome.vertices_created += created;
+            self.outcome.vertices_merged += all - created;
         }
     }
 
     fn edges(&mut self, w: &mut Writer<'_>, run: &[Mutation]) {
-        let store = self.store;
-        let edges: Vec<NewEdge<'_>> =
-            run.iter().filter_map(|mutation| NewEdge::of(store, mutation)).collect();
-        let mut partitions: Vec<Open<'_>> = store.partitions.iter().map(Partition::open).collect();
-        // Those whose id may be taken, by an edge before or of the run, wait until the rest is there.
-        let mut again: Vec<&NewEdge<'_>> = Vec::new();
-        let mut tally = EdgeTally::default();
-        for group in edges.chunks(GROUP) {
-            let guard = &pin();
-            group.iter().for_each(|new| new.prefetch_indexes(&partitions, guard));
-            group.iter().for_each(|new| new.prefetch_nodes(&partitions, guard));
-            for new in group {
-                if new.id_hash.is_some_and(|hash| partitions[new.id_home].has_edge_id(hash, guard)) {
-                    again.push(new);
-                    continue;
-                }
-                let source = partitions[new.source].present(new.edge.source, guard);
-                let target = partitions[new.target].present(new.edge.target, guard);
-                let (Some(source), Some(target)) = (source, target) else {
-                    self.outcome.edges_refused += 1;
-                    continue;
-                };
-                self.waiting[new.source].push(Waiting::out(source, new.edge));
-                self.waiting[new.target].push(Waiting::inward(target, new.edge));
-                self.waiting_links += 2;
-                partitions[new.source].load_edge(w, new.edge.sid, new.id, new.properties, guard);
-                if let Some(hash) = new.id_hash {
-                    partitions[new.id_home].add_edge_id(w, hash, new.edge.source, new.edge.sid);
-                }
-                tally.add(w, new.edge.label);
-                self.outcome.edges_created += 1;
-            }
+        let (store, threads, version) = (self.store, run.len() / WORTH_A_THREAD, w.version);
+        if !self.waiting.iter().all(|waits| waits.fits(2 * run.len())) {
+            self.write_lists(false);
         }
+        // Whether their ends are there.
+        let pieces = run.chunks(WORTH_A_THREAD).enumerate().collect();
+        let mut pieces =
+            side_by_side(threads, pieces, |(number, piece)| (number, NewEdge::all(store, piece)));
+        pieces.sort_unstable_by_key(|(number, _)| *number);
+        let mut edges: Vec<NewEdge<'_>> = pieces.into_iter().flat_map(|(_, edges)| edges).collect();
+        self.outcome.edges_refused += (run.len() - edges.len()) as u64;
+        // Those whose id may be taken, by an edge before or of the run, wait until the rest is there.
+        let mut again: Vec<NewEdge<'_>> = Vec::new();
+        if edges.iter().any(|new| new.id_hash.is_some()) {
+            let works = store.numbers_of(&edges, |new| [new.id_hash.map(|_| new.id_home), None]);
+            let taken = side_by_side(threads, works, |(home, some)| {
+                store.partitions[home].open().take_edge_ids(version, &edges, &some)
+            });
+            let mut taken: Vec<u32> = taken.into_iter().flatten().collect();
+            taken.sort_unstable();
+            again.extend(taken.iter().map(|index| edges[*index as usize]));
+            let mut number = 0;
+            edges.retain(|_| {
+                number += 1;
+                taken.binary_search(&(number - 1)).is_err()
+            });
+        }
+        let works = store.numbers_of(&edges, |new| [Some(new.source), Some(new.target)]);
+        let mut waiting: Vec<Option<&mut Waits>> = self.waiting.iter_mut().map(Some).collect();
+        let works =
+            works.into_iter().filter_map(|(number, some)| Some((number, some, waiting[number].take()?)));
+        side_by_side(threads, works.collect(), |(number, some, waits)| {
+            store.load_edges(version, number, &edges, &some, waits);
+        });
+        let mut tally = EdgeTally::default();
+        edges.iter().for_each(|new| tally.add(w, new.edge.label));
         tally.finish(w);
-        drop(partitions);
+        self.waiting_links += 2 * edges.len();
+        self.outcome.edges_created += edges.len() as u64;
         if !again.is_empty() {
-            self.write_lists();
-            again.into_iter().for_each(|new| self.edge_again(w, new));
+            self.write_lists(false);
+            again.into_iter().for_each(|new| self.edge_again(w, &new));
         }
         if self.waiting_links > self.most_waiting {
-            self.write_lists();
+            self.write_lists(false);
         }
     }
 
@@ -259,42 +267,180 @@ impl BulkLoad<'_> {
     }
 }
 
-/// An edge of a load, with the partitions that it concerns.
+impl Store {
+    /// Makes vertices of one partition, or merges into those that are there. Answers how many were made.
+    fn load_vertices(&self, w: &mut Writer<'_>, partition: &Partition, some: &[NewVertex<'_>]) -> u64 {
+        let mut created = 0;
+        let mut open = partition.open();
+        for group in some.chunks(GROUP) {
+            let guard = pin();
+            group.iter().for_each(|new| partition.prefetch_index(new.gui, &guard));
+            group.iter().for_each(|new| _ = partition.prefetch_node(new.gui, &guard));
+            // What rows that change retire is freed by pinning anew: no guard is held over several of them.
+            drop(guard);
+            for new in group {
+                let mut watch = self.watch(new.mutation);
+                if let Some(watch) = &mut watch {
+                    watch.before = watch.look(&open);
+                }
+                created += u64::from(open.load_vertex(w, new.gui, new.id, new.labels, new.properties));
+                if let Some(watch) = watch {
+                    self.changed(w, watch, &open);
+                }
+            }
+            self.make_room_in(&mut open);
+        }
+        self.note_lost();
+        created
+    }
+
+    /// Takes what edges have in one partition: rows and links of those that begin there, links of those that end there.
+    fn load_edges(
+        &self,
+        version: Version,
+        number: usize,
+        edges: &[NewEdge<'_>],
+        some: &[u32],
+        waits: &mut Waits,
+    ) {
+        let mut tally = Tally::default();
+        let mut w = Writer { version, bulk: true, tally: &mut tally };
+        let mut open = self.partitions[number].open();
+        for group in some.chunks(GROUP) {
+            let group = || group.iter().map(|index| &edges[*index as usize]);
+            let guard = &pin();
+            group().filter(|new| new.source == number).for_each(|new| new.prefetch_row(&open, guard));
+            for new in group() {
+                if new.source == number {
+                    waits.push(Waiting::out(new.source_slot, new.edge));
+                    open.load_edge(&mut w, new.edge.sid, new.id, new.properties, guard);
+                }
+                if new.target == number {
+                    waits.push(Waiting::inward(new.target_slot, new.edge));
+                }
+            }
+            self.make_room_in(&mut open);
+        }
+        self.note_lost();
+    }
+
+    /// For each partition that edges concern, which edges: their places, in order.
+    fn numbers_of(
+        &self,
+        edges: &[NewEdge<'_>],
+        concerns: impl Fn(&NewEdge<'_>) -> [Option<usize>; 2],
+    ) -> Vec<(usize, Vec<u32>)> {
+        let mut places: Vec<(usize, Vec<u32>)> =
+            (0..self.partitions.len()).map(|p| (p, Vec::new())).collect();
+        for (place, new) in (0..).zip(edges) {
+            let [one, other] = concerns(new);
+            one.into_iter().chain(other.filter(|_| one != other)).for_each(|p| places[p].1.push(place));
+        }
+        places.retain(|(_, places)| !places.is_empty());
+        places
+    }
+}
+
+impl Open<'_> {
+    /// Takes the ids of edges that hash to this partition; answers the edges whose id may be taken already.
+    fn take_edge_ids(&mut self, version: Version, edges: &[NewEdge<'_>], some: &[u32]) -> Vec<u32> {
+        let mut tally = Tally::default();
+        let w = Writer { version, bulk: true, tally: &mut tally };
+        let mut taken = Vec::new();
+        for group in some.chunks(GROUP) {
+            let guard = &pin();
+            let hashes = || group.iter().filter_map(|place| Some((*place, edges[*place as usize].id_hash?)));
+            hashes().for_each(|(_, hash)| self.prefetch_edge_id(hash, guard));
+            for (place, hash) in hashes() {
+                if self.has_edge_id(hash, guard) {
+                    taken.push(place);
+                } else {
+                    let edge = edges[place as usize].edge;
+                    self.add_edge_id(&w, hash, edge.source, edge.sid);
+                }
+            }
+        }
+        taken
+    }
+}
+
+/// A vertex of a load.
+struct NewVertex<'m> {
+    mutation: &'m Mutation,
+    gui: Gui,
+    id: &'m Str,
+    labels: &'m [Token],
+    properties: &'m [PropertyWrite],
+}
+
+impl<'m> NewVertex<'m> {
+    fn of(mutation: &'m Mutation) -> Option<Self> {
+        let Mutation::CreateVertex { gui, id, labels, properties } = mutation else { return None };
+        Some(Self { mutation, gui: *gui, id, labels, properties })
+    }
+}
+
+/// An edge of a load whose ends are there, with the partitions that it concerns.
+#[derive(Clone, Copy)]
 struct NewEdge<'m> {
     edge: &'m Edge,
     id: Option<&'m Str>,
     properties: &'m [(Token, Value)],
     source: usize,
+    source_slot: u32,
     target: usize,
+    target_slot: u32,
     id_home: usize,
     id_hash: Option<u64>,
 }
 
 impl<'m> NewEdge<'m> {
+    /// The edges of some mutations whose ends are there, in order.
+    fn all(store: &Store, some: &'m [Mutation]) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::with_capacity(some.len());
+        let mut found = 0;
+        for group in some.chunks(GROUP) {
+            let guard = &pin();
+            all.extend(group.iter().filter_map(|mutation| Self::of(store, mutation)));
+            let ends = |new: &Self| {
+                [
+                    (&store.partitions[new.source], new.edge.source),
+                    (&store.partitions[new.target], new.edge.target),
+                ]
+            };
+            let each = || all[found..].iter().flat_map(ends);
+            each().for_each(|(partition, gui)| partition.prefetch_index(gui, guard));
+            each().for_each(|(partition, gui)| _ = partition.prefetch_node(gui, guard));
+            let mut kept = found;
+            for index in found..all.len() {
+                let mut new = all[index];
+                let [source, target] = ends(&new).map(|(partition, gui)| partition.present(gui, guard));
+                if let (Some(source), Some(target)) = (source, target) {
+                    (new.source_slot, new.target_slot) = (source, target);
+                    all[kept] = new;
+                    kept += 1;
+                }
+            }
+            all.truncate(kept);
+            found = kept;
+        }
+        all
+    }
+
     fn of(store: &Store, mutation: &'m Mutation) -> Option<Self> {
         let Mutation::CreateEdge { edge, id, properties } = mutation else { return None };
         let (source, target) = (store.number(edge.source), store.number(edge.target));
         let id_hash = id.as_ref().map(|id| store.config.hasher.edge_id(id));
         let id_home = id_hash.map_or(source, |hash| store.number(hash));
         let (id, id_hash) = (id.as_ref(), id_hash.map(|hash| hash.0));
-        Some(Self { edge, id, properties, source, target, id_home, id_hash })
+        Some(Self { edge, id, properties, source, source_slot: 0, target, target_slot: 0, id_home, id_hash })
     }
 
-    /// Asks for all lines that are found without another one.
-    fn prefetch_indexes(&self, partitions: &[Open<'_>], guard: &Guard) {
-        partitions[self.source].prefetch_index(self.edge.source, guard);
-        partitions[self.target].prefetch_index(self.edge.target, guard);
-        if let Some(hash) = self.id_hash {
-            partitions[self.id_home].prefetch_edge_id(hash, guard);
-        }
+    /// Asks for the line of the index of rows that its row, if it has one, goes to.
+    fn prefetch_row(&self, source: &Partition, guard: &Guard) {
         if self.id.is_some() || !self.properties.is_empty() {
-            partitions[self.source].prefetch_edge_index(self.edge.sid, guard);
+            source.prefetch_edge_index(self.edge.sid, guard);
         }
-    }
-
-    fn prefetch_nodes(&self, partitions: &[Open<'_>], guard: &Guard) {
-        partitions[self.source].prefetch_node(self.edge.source, guard);
-        partitions[self.target].prefetch_node(self.edge.target, guard);
     }
 }
 

@@ -12,6 +12,7 @@ mod pipeline;
 mod read;
 mod room;
 mod scan;
+mod side_by_side;
 mod statistics;
 
 pub use bulk::{BulkLoad, LoadOutcome};

@@ -1,0 +1,32 @@
+//! Work that is divided among the machine's processors.
+
+use parking_lot::Mutex;
+
+/// Does some works, at most so many at the same time, and answers what came of each, in no order.
+pub(super) fn side_by_side<T: Send, R: Send>(
+    threads: usize,
+    works: Vec<T>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.min(cores).min(works.len());
+    if threads < 2 {
+        return works.into_iter().map(work).collect();
+    }
+    let count = works.len();
+    let (works, done) = (Mutex::new(works), Mutex::new(Vec::with_capacity(count)));
+    let run = || {
+        loop {
+            // The lock is not held while the work is done.
+            let next = works.lock().pop();
+            let Some(next) = next else { break };
+            let result = work(next);
+            done.lock().push(result);
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..threads).for_each(|_| _ = scope.spawn(run));
+        run();
+    });
+    done.into_inner()
+}
