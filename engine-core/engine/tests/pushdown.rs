@@ -4,6 +4,7 @@
 mod support;
 
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use std::collections::{BTreeMap, BTreeSet};
 use support::{ask, empty, run, show};
 use tidegraph_engine::{Database, Language, Parameters};
 use tidegraph_types::Value;
@@ -213,4 +214,28 @@ fn plans_name_what_storage_does() {
     }
     let plain = plan("MATCH (n:A) WHERE n.v <> 1 RETURN count(*)");
     assert!(plain.contains("filter") && !plain.contains("counted"), "{plain}");
+}
+
+#[test]
+fn a_sample_of_a_scan_is_drawn_from_all_that_passes() {
+    let database = empty();
+    fill(&[&database], &mut StdRng::seed_from_u64(5));
+    let passing = "g.V().hasLabel('A').has('w', 3)";
+    let all: BTreeSet<String> = run(&database, &format!("{passing}.id()")).into_iter().collect();
+    assert!((10..40).contains(&all.len()), "{all:?}");
+    let mut drawn: BTreeMap<String, usize> = BTreeMap::new();
+    for _ in 0..1000 {
+        let some: BTreeSet<String> =
+            run(&database, &format!("{passing}.sample(2).id()")).into_iter().collect();
+        assert!(some.len() == 2 && some.is_subset(&all), "{some:?} of {all:?}");
+        some.into_iter().for_each(|id| *drawn.entry(id).or_default() += 1);
+    }
+    // Less than half of what each gets on average is more than six standard deviations away.
+    let fewest = 1000 / all.len();
+    assert!(all.iter().all(|id| drawn.get(id).is_some_and(|count| *count > fewest)), "{drawn:?}");
+    let every: BTreeSet<String> =
+        run(&database, &format!("{passing}.sample(1000).id()")).into_iter().collect();
+    assert_eq!(every, all);
+    let ages = run(&database, &format!("{passing}.sample(1000).values('i')"));
+    assert_eq!(ages.len(), all.len(), "with what is used of them later");
 }

@@ -31,6 +31,9 @@ fn syntax() {
         ("g.V(300b)", "number 300b does not fit the type of its suffix at 1:5"),
         ("g.V() out()", r#"expected "." or the end of the text, found "out" at 1:7"#),
         ("g.V().by('x')", "by() modulates no step here at 1:7"),
+        ("g.V().coin('a')", "coin() does not take string 'a' at 1:7"),
+        ("g.V().sample(-1)", "sample() takes a number that is not negative at 1:14"),
+        ("g.V().sample(1).by('a').by('b')", "sample() takes one by() at 1:25"),
         ("g.V().times(2)", "times() without repeat() at 1:7"),
         ("g.V().loops()", "loops() outside of a repeat() that it could count at 1:7"),
         ("g.V().has('a', between(1))", "between() takes 2 arguments, not 1 at 1:16"),
@@ -40,10 +43,7 @@ fn syntax() {
         ("g.V().has('d', gt(datetime('yesterday')))", "invalid date 'yesterday' at 1:28"),
         ("g.V().range(5, 2)", "not a legal range: [5, 2] at 1:7"),
         ("g.V().property(id, 'x')", "the id of an element cannot be changed at 1:7"),
-        (
-            "g.V().property('a', 1, 'b')",
-            "property() does not take string 'a', number 1, string 'b' at 1:7",
-        ),
+        ("g.V().property('a', 1, 'b')", "property() does not take string 'a', number 1, string 'b' at 1:7"),
         ("g.addV().property(id, 'x', 'b', 1)", "the id of an element has no properties at 1:19"),
         (
             "g.addE('a').from(V('1')).to(V('2')).property('w', 1, 'b', 1)",

@@ -93,6 +93,9 @@ golden!(
         r#"g.V().values("age").is(gt(3).and(lt(9)).or(eq(11)))"#,
         r#"g.V().values("n").is(without("a",null))"#,
         r#"g.V().hasNot("x").properties("a").hasKey("a").hasValue(1)"#,
+        r#"g.V().hasLabel("a").sample(2).values("n")"#,
+        r#"g.V().outE("x").coin(0.5).sample(n).by("w").inV()"#,
+        r#"g.V().values("a").fold().sample(local,2)"#,
     ]
 );
 

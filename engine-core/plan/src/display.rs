@@ -3,7 +3,7 @@
 use crate::op::ScanTest;
 use crate::{
     ApplyKind, Arithmetic, BindKind, Comparison, Expr, Length, Op, Plan, PropertyAssignment, Quantifier,
-    RepeatTest, ScanFilter, Shortest, Slot,
+    RepeatTest, ScanFilter, Shortest, Slot, SortKey,
 };
 use std::fmt::{self, Display, Formatter, Write};
 use tidegraph_types::{Direction, Str, Value};
@@ -66,6 +66,10 @@ fn assignments(properties: &[PropertyAssignment]) -> String {
         let meta = list(p.meta.iter().map(|(key, value)| format!("{key}: {value}")));
         format!("{key}: {} {cardinality} with {{{meta}}}", p.value)
     }))
+}
+
+fn sort_keys(keys: &[SortKey]) -> String {
+    list(keys.iter().map(|k| format!("{}{}", k.expr, if k.descending { " desc" } else { "" })))
 }
 
 fn slots(slots: &[Slot]) -> String {
@@ -187,11 +191,10 @@ fn describe(op: &Op) -> String {
             format!("aggregate by [{keys}] to [{items}]{counted}")
         }
         Op::Distinct { by, .. } => format!("distinct [{}]", list(by.iter())),
-        Op::Sort { keys, .. } => {
-            format!(
-                "sort [{}]",
-                list(keys.iter().map(|k| format!("{}{}", k.expr, if k.descending { " desc" } else { "" })))
-            )
+        Op::Sort { keys, .. } => format!("sort [{}]", sort_keys(keys)),
+        Op::Top { keys, count, .. } => {
+            let place = if op.sampled_scan().is_some() { " in storage" } else { "" };
+            format!("first {count} by [{}]{place}", sort_keys(keys))
         }
         Op::Slice { skip, limit, .. } => {
             let mut text = "slice".to_string();

@@ -276,6 +276,11 @@ pub enum Function {
     Euler,
     /// Uniform in [0, 1); anew for each row.
     Rand,
+    /// Gremlin `sample()`: args weight, a number that is not negative. A random key; the `n` largest keys of a stream are a
+    /// sample in which each has a chance by its weight.
+    SampleKey,
+    /// Gremlin `sample(local, n)`: args list, set or map, n: so many of its items, or all, in their order.
+    SampleLocal,
     Substring,
     Left,
     Right,

@@ -283,6 +283,8 @@ pub enum Op {
     Sort { input: Box<Op>, keys: Vec<SortKey> },
     /// Without the first `skip`, at most `limit`. Expressions must not use slots; negative or no integer: an error.
     Slice { input: Box<Op>, skip: Option<Expr>, limit: Option<Expr> },
+    /// The first `count` of the sorted rows. Unlike a slice of a sort it begins anew in each round of a repeat.
+    Top { input: Box<Op>, keys: Vec<SortKey>, count: Expr },
     /// The last `count` rows.
     Tail { input: Box<Op>, count: Expr },
     /// All rows are read before the first is yielded.

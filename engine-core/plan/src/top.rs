@@ -1,6 +1,6 @@
 //! The first few edges by a property: what a sorted slice above an expand lets storage leave out.
 
-use crate::{Expr, Op, Slot, TotalOrder};
+use crate::{Expr, Function, Op, Slot, SortKey, TotalOrder};
 use tidegraph_types::{Direction, Str};
 
 /// Edges of an expand of which only the first few are used.
@@ -61,6 +61,21 @@ impl Op {
                 _ => return None,
             }
         }
+    }
+}
+
+impl Op {
+    /// For the first rows by some keys: the scan of which that is a uniform sample.
+    #[must_use]
+    pub fn sampled_scan(&self) -> Option<&Op> {
+        let Op::Top { input, keys, .. } = self else { return None };
+        let [SortKey { expr: Expr::Call(Function::SampleKey, weight), descending: true, .. }] = &keys[..]
+        else {
+            return None;
+        };
+        let Op::ScanVertices { input: below, .. } = &**input else { return None };
+        let uniform = matches!(weight[..], [Expr::Literal(_)]) && matches!(**below, Op::Argument);
+        uniform.then_some(&**input)
     }
 }
 

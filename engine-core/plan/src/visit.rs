@@ -26,6 +26,7 @@ macro_rules! children {
             | Op::Distinct { input, .. }
             | Op::Sort { input, .. }
             | Op::Slice { input, .. }
+            | Op::Top { input, .. }
             | Op::Tail { input, .. }
             | Op::Eager { input }
             | Op::CreateVertex { input, .. }
@@ -105,6 +106,7 @@ impl Op {
             Op::Distinct { by, .. } => by.iter().collect(),
             Op::Sort { keys, .. } => keys.iter().map(|k| &k.expr).collect(),
             Op::Slice { skip, limit, .. } => skip.iter().chain(limit).collect(),
+            Op::Top { keys, count, .. } => keys.iter().map(|k| &k.expr).chain([count]).collect(),
             Op::Tail { count, .. } => vec![count],
             Op::Choose { branches, .. } => branches.iter().map(|b| &b.condition).collect(),
             Op::Repeat { times, .. } => times.iter().collect(),

@@ -172,7 +172,7 @@ impl Current {
 fn is_in_order(op: &Op) -> bool {
     match op {
         Op::VarExpand { .. } | Op::Repeat { .. } | Op::Match { .. } => false,
-        Op::Aggregate { .. } | Op::Sort { .. } | Op::Tail { .. } => true,
+        Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Tail { .. } => true,
         Op::Apply { input, plan, kind } => {
             is_in_order(input) && (!matches!(kind, ApplyKind::Cross) || is_in_order(plan))
         }

@@ -23,6 +23,7 @@ mod merge;
 mod order;
 mod repeat;
 mod row;
+mod sample;
 mod scan;
 mod scan_values;
 mod shortest;
@@ -205,6 +206,15 @@ pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
                 other => build(other)?,
             };
             Box::new(slice::Slice::new(below, skip.as_ref(), limit.as_ref(), input.writes()))
+        }
+        Op::Top { input, keys, count } => {
+            let sorted = Box::new(order::Sort::new(build(input)?, keys, Some((None, Some(count)))));
+            match op.sampled_scan() {
+                Some(Op::ScanVertices { out, filter, columns, .. }) => {
+                    Box::new(sample::SampledScan::new(sorted, *out, filter, columns, count))
+                }
+                _ => sorted,
+            }
         }
         Op::Tail { input, count } => Box::new(order::Tail::new(build(input)?, count)),
         Op::Eager { input } => Box::new(buffer::Eager::new(build(input)?)),

@@ -107,6 +107,11 @@ pub(crate) fn call(
         F::Pi => Value::Double(std::f64::consts::PI),
         F::Euler => Value::Double(std::f64::consts::E),
         F::Rand => Value::Double(ctx.entropy.random_unit()),
+        F::SampleKey => match first.as_f64() {
+            Some(weight) if weight >= 0.0 => Value::Double(sample_key(weight, ctx.entropy.random_unit())),
+            _ => return Err(Error::of_type(name, "a number that is not negative", first).into()),
+        },
+        F::SampleLocal => local::sample(name, &args, || ctx.entropy.random_unit())?,
         F::Timestamp => Value::Long(ctx.now.as_millisecond()),
         F::DateTime if args.is_empty() => Value::DateTime(ctx.now),
         F::DateTime => convert::datetime(name, first)?,
@@ -160,6 +165,14 @@ pub(crate) fn call(
     })
 }
 
+/// The key of an item in a weighted sample without replacement (Efraimidis and Spirakis 2006): u to the power of one by
+/// the weight, as its logarithm.
+fn sample_key(weight: f64, unit: f64) -> f64 {
+    // Not the logarithm of 0, which all weights would share.
+    let key = (1.0 - unit).ln() / weight;
+    if key.is_nan() { f64::NEG_INFINITY } else { key }
+}
+
 /// Vertices at the ends of an edge.
 fn ends(function: Function, name: &'static str, args: &[Value]) -> Result<Value, Error> {
     let edge = args[0].as_edge().ok_or_else(|| Error::of_type(name, "an edge", &args[0]))?;
@@ -190,4 +203,56 @@ fn range(ctx: &Context<'_>, name: &'static str, args: &[Value]) -> Result<Value>
         }
     }
     Ok(Value::list(numbers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegraph_apl::Draw;
+
+    const ROUNDS: usize = 20_000;
+
+    fn units() -> impl FnMut() -> f64 {
+        let mut draw = Draw(7);
+        move || (draw.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    #[test]
+    fn keys_of_samples_win_by_their_weight() {
+        let mut unit = units();
+        let weights = [0.0, 1.0, 2.0, 5.0];
+        let mut won = [0; 4];
+        for _ in 0..ROUNDS {
+            let keys = weights.map(|weight| sample_key(weight, unit()));
+            let best = (0..4).max_by(|a, b| keys[*a].total_cmp(&keys[*b])).unwrap();
+            won[best] += 1;
+        }
+        assert_eq!(won[0], 0, "what has no weight comes after all others");
+        for (won, expected) in won[1..].iter().zip([2_500, 5_000, 12_500_i32]) {
+            assert!((won - expected).abs() < 300, "{won} instead of {expected}");
+        }
+        assert_eq!(sample_key(0.0, 0.0), f64::NEG_INFINITY);
+        assert!(sample_key(f64::INFINITY, 0.5) > sample_key(1e300, 0.5));
+    }
+
+    #[test]
+    fn parts_of_collections_are_chosen_evenly() {
+        let mut unit = units();
+        let items = Value::list((0..5).map(Value::Int).collect());
+        let mut taken = [0; 5];
+        for _ in 0..ROUNDS {
+            let sample = local::sample("sample()", &[items.clone(), Value::Int(2)], &mut unit).unwrap();
+            let sample: Vec<i64> = sample.as_slice().unwrap().iter().filter_map(Value::as_i64).collect();
+            assert!(sample.len() == 2 && sample[0] < sample[1], "{sample:?}");
+            sample.iter().for_each(|item| taken[*item as usize] += 1);
+        }
+        assert!(taken.iter().all(|taken| (7_700..8_300).contains(taken)), "{taken:?}");
+        let all = local::sample("sample()", &[items.clone(), Value::Int(5)], || panic!("none is needed"));
+        assert_eq!(all.unwrap(), items);
+        assert!(local::sample("sample()", &[items, Value::Int(-1)], || 0.5).is_err());
+        assert_eq!(
+            local::sample("sample()", &[Value::Int(3), Value::Int(0)], || 0.5).unwrap(),
+            Value::Int(3)
+        );
+    }
 }

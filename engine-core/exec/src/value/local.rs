@@ -184,6 +184,40 @@ pub(crate) fn map_get(value: &Value, key: &Value) -> Value {
     }
 }
 
+/// So many items of a collection, chosen at random, in their order; what is no collection as it is.
+pub(crate) fn sample(
+    name: &'static str,
+    args: &[Value],
+    mut unit: impl FnMut() -> f64,
+) -> Result<Value, Error> {
+    let wanted = match args[1].as_i64().map(usize::try_from) {
+        Some(Ok(wanted)) => wanted,
+        _ => return Err(Error::of_type(name, "an integer that is not negative", &args[1])),
+    };
+    // Each item is taken with the chance that is left to it (Knuth's algorithm S).
+    let chosen = |items: usize| {
+        let (mut left, mut wanted) = (items, wanted);
+        move || {
+            let take = unit() * (left as f64) < wanted as f64;
+            left -= 1;
+            wanted -= usize::from(take);
+            take
+        }
+    };
+    Ok(match &args[0] {
+        Value::List(items) | Value::Set(items) if items.len() > wanted => {
+            let mut take = chosen(items.len());
+            let items = Arc::new(items.iter().filter(|_| take()).cloned().collect());
+            if matches!(args[0], Value::Set(_)) { Value::Set(items) } else { Value::List(items) }
+        }
+        Value::Map(map) if map.len() > wanted => {
+            let mut take = chosen(map.len());
+            Value::map(map.iter().filter(|_| take()).map(|(k, v)| (k.clone(), v.clone())).collect())
+        }
+        other => other.clone(),
+    })
+}
+
 /// `select(keys)`.
 pub(crate) fn keys(name: &'static str, value: &Value) -> Result<Value, Error> {
     match value {

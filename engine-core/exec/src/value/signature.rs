@@ -107,6 +107,8 @@ fn signature(function: Function) -> (&'static str, usize, usize) {
         F::Pi => ("pi()", 0, 0),
         F::Euler => ("e()", 0, 0),
         F::Rand => ("rand()", 0, 0),
+        F::SampleKey => ("by() of sample()", 1, 1),
+        F::SampleLocal => ("sample()", 2, 2),
         F::Substring => ("substring()", 2, 3),
         F::Left => ("left()", 2, 2),
         F::Right => ("right()", 2, 2),

@@ -6,7 +6,9 @@
 
 use super::View;
 use crate::Result;
-use tidegraph_apl::{EdgeScan, Projection, ScanCursor, ScannedValues, VertexRead, VertexRows, VertexScan};
+use tidegraph_apl::{
+    EdgeScan, Projection, Reservoir, ScanCursor, ScannedValues, VertexRead, VertexRows, VertexScan,
+};
 use tidegraph_types::{Edge, Gui, Key, Token};
 
 /// Where a scan stands. The default is its start.
@@ -107,6 +109,34 @@ impl View<'_> {
             count = count.saturating_sub(self.stored_that_pass(scan, &stored)?) + now.len() as u64;
         }
         Ok(count)
+    }
+
+    /// Offers the vertices that pass to a sample. `check` is asked between calls to storage whether to go on.
+    pub fn sample_vertices(
+        &self,
+        scan: &VertexScan,
+        sample: &mut Reservoir<Gui>,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        if self.is_dirty() {
+            let (mut state, mut found) = (ScanState::default(), vec![]);
+            loop {
+                found.clear();
+                let more = self.scan_vertices(scan, &mut state, &mut found)?;
+                sample.offer_run(found.len() as u64, |at| found.get(at as usize).copied());
+                check()?;
+                if !more {
+                    return Ok(());
+                }
+            }
+        }
+        self.record_scan(scan);
+        let mut cursor = Some(ScanCursor::default());
+        while let Some(from) = cursor {
+            cursor = self.apl.sample_vertices(self.at, scan, from, sample)?;
+            check()?;
+        }
+        Ok(())
     }
 
     /// How many of some vertices pass as storage has them.

@@ -329,6 +329,7 @@ impl Compiler {
         }
         Ok(match (step.name, step.args.as_slice()) {
             ("identity" | "barrier", []) => Some(Expr::literal(true)),
+            ("coin", _) => Some(self.coin(step)?),
             ("is", [Arg { kind: ArgKind::Predicate(predicate), .. }]) => {
                 Some(self.predicate_expr(predicate, &at.expr, &mut How::Value)?)
             }

@@ -68,6 +68,12 @@ impl Compiler {
                 let list = call(Function::TailLocal, vec![Expr::Slot(cur), count]);
                 self.part(flow, list, one, dest);
             }
+            ("sample", [count]) => {
+                let count = self.sample_size(count)?;
+                let out = self.or_fresh(dest);
+                flow.bind(out, call(Function::SampleLocal, vec![Expr::Slot(cur), count]));
+                flow.goto(out, kind);
+            }
             ("order", []) => self.order_local(flow, cursor, cur, dest)?,
             _ => return Err(wrong_arguments(step)),
         }

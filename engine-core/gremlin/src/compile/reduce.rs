@@ -18,7 +18,10 @@ use tidegraph_types::Value;
 pub(super) fn is_stateful(step: &Step<'_>) -> bool {
     is_reducing(step)
         || (!is_local(step)
-            && matches!(step.name, "dedup" | "order" | "limit" | "range" | "skip" | "tail" | "inject"))
+            && matches!(
+                step.name,
+                "dedup" | "order" | "limit" | "range" | "sample" | "skip" | "tail" | "inject"
+            ))
 }
 
 /// Whether a step makes one object of all.
@@ -147,6 +150,46 @@ impl Compiler {
         }
         flow.wrap(|input| Op::Sort { input, keys });
         Ok(())
+    }
+
+    /// `sample(n)`: those with the largest random keys, which a `by()` gives weights.
+    pub(super) fn sample(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        step: &Step<'_>,
+    ) -> Result<()> {
+        let [count] = global(step) else { return Err(wrong_arguments(step)) };
+        let count = self.sample_size(count)?;
+        let cur = flow.cur(step)?;
+        let weight = match cursor.take_all("by") {
+            [] => Expr::literal(1.0),
+            [by] => {
+                let by = self.by(by, &by.args)?;
+                let weight = self.by_value(flow, &by, Expr::Slot(cur), flow.scope.kind)?;
+                let slot = self.slot_of(flow, weight.expr);
+                if !weight.productive {
+                    flow.filter(not(is_null(Expr::Slot(slot))));
+                }
+                Expr::Slot(slot)
+            }
+            [_, second, ..] => return Err(Failure::syntax(second.at, "sample() takes one by()".into())),
+        };
+        let expr = call(Function::SampleKey, vec![weight]);
+        let keys = vec![SortKey { expr, order: TotalOrder::Gremlin, descending: true }];
+        flow.scope.single |= matches!(&count, Expr::Literal(n) if n.as_i64().is_some_and(|n| n <= 1));
+        flow.wrap(|input| Op::Top { input, keys, count });
+        Ok(())
+    }
+
+    /// How many a `sample()` takes.
+    pub(super) fn sample_size(&mut self, count: &Arg<'_>) -> Result<Expr> {
+        match self.integer(count)? {
+            Expr::Literal(n) if n.as_i64().is_some_and(|n| n < 0) => {
+                Err(Failure::syntax(count.at, "sample() takes a number that is not negative".into()))
+            }
+            count => Ok(count),
+        }
     }
 
     /// `limit`, `range`, `skip`, `tail` over the traversers.

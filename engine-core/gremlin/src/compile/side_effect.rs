@@ -150,7 +150,10 @@ impl Compiler {
         let rest = &cursor.steps[cursor.next..];
         let until = rest.iter().position(|s| s.name == "cap" && mentions(std::slice::from_ref(s), key));
         let before = &rest[..until.unwrap_or(rest.len())];
-        if lazy && (mentions(before, key) || before.iter().any(|s| matches!(s.name, "limit" | "range"))) {
+        if lazy
+            && (mentions(before, key)
+                || before.iter().any(|s| matches!(s.name, "limit" | "range" | "sample")))
+        {
             let what = format!("{}() that is read before cap()", step.name);
             return Err(Failure::unsupported(step.at, what));
         }

@@ -3,7 +3,7 @@
 use super::{Compiler, Cursor, Flow, Kind, Label, Result, call, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Step};
 use crate::error::Failure;
-use tidegraph_plan::{Expr, Function, Op, Slot};
+use tidegraph_plan::{Comparison, Expr, Function, Op, Slot};
 use tidegraph_types::Value;
 
 /// Whether the first argument says `local`.
@@ -14,7 +14,7 @@ pub(super) fn is_local(step: &Step<'_>) -> bool {
 /// Whether a step makes a new object (the others test it, name it or act on it).
 pub(super) fn moves(step: &Step<'_>) -> bool {
     match step.name {
-        "dedup" | "order" | "limit" | "range" | "skip" | "tail" => is_local(step),
+        "dedup" | "order" | "limit" | "range" | "sample" | "skip" | "tail" => is_local(step),
         "group" | "groupCount" => step.args.is_empty(),
         "to" => matches!(step.args.first().and_then(Arg::constant), Some("IN" | "OUT" | "BOTH")),
         "V" | "E" | "addE" | "addV" | "both" | "bothE" | "bothV" | "choose" | "coalesce" | "constant"
@@ -65,11 +65,18 @@ impl Compiler {
             "select" => self.select(flow, cursor, step, dest),
             "project" => self.project(flow, cursor, step, dest),
             "path" | "simplePath" | "cyclicPath" => self.path_step(flow, cursor, step, dest),
-            "dedup" | "order" | "limit" | "range" | "skip" | "tail" if is_local(step) => {
+            "dedup" | "order" | "limit" | "range" | "sample" | "skip" | "tail" if is_local(step) => {
                 self.local_scope(flow, cursor, step, dest)
             }
             "dedup" => self.dedup(flow, cursor, step),
             "order" => self.order(flow, cursor, step),
+            "sample" => self.sample(flow, cursor, step),
+            "coin" => {
+                flow.cur(step)?;
+                let test = self.coin(step)?;
+                flow.filter(test);
+                Ok(())
+            }
             "limit" | "range" | "skip" | "tail" => self.slice(flow, step),
             "count" | "sum" | "min" | "max" | "mean" if is_local(step) => {
                 self.local_scope(flow, cursor, step, dest)
@@ -138,6 +145,16 @@ impl Compiler {
         flow.bind(out, call(function, vec![Expr::Slot(cur)]));
         flow.goto(out, Kind::Scalar);
         Ok(())
+    }
+
+    /// `coin(p)`: true in so many cases of 1.
+    pub(super) fn coin(&mut self, step: &Step<'_>) -> Result<Expr> {
+        let chance = match step.args.as_slice() {
+            [arg @ Arg { kind: ArgKind::Variable(_), .. }] => self.expr(arg)?,
+            [arg @ Arg { kind: ArgKind::Value(value), .. }] if value.as_f64().is_some() => self.expr(arg)?,
+            _ => return Err(wrong_arguments(step)),
+        };
+        Ok(Expr::compare(Comparison::Less, call(Function::Rand, vec![]), chance))
     }
 
     fn constant(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {

@@ -11,8 +11,8 @@ use tidegraph_types::{Direction, Str, Value};
 
 /// Steps between an edge step and the step to its other end, over which the expand may reach.
 const TRANSPARENT: &[&str] = &[
-    "and", "as", "barrier", "dedup", "filter", "has", "hasId", "hasLabel", "hasNot", "identity", "is",
-    "limit", "not", "or", "order", "range", "skip", "tail", "where", "by",
+    "and", "as", "barrier", "coin", "dedup", "filter", "has", "hasId", "hasLabel", "hasNot", "identity",
+    "is", "limit", "not", "or", "order", "range", "sample", "skip", "tail", "where", "by",
 ];
 
 impl Compiler {

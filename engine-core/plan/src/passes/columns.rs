@@ -70,7 +70,9 @@ impl Scan {
                 }
                 self.in_scope = *out != self.out;
             }
-            Op::Sort { keys, .. } => keys.iter_mut().for_each(|key| self.expr(&mut key.expr)),
+            Op::Sort { keys, .. } | Op::Top { keys, .. } => {
+                keys.iter_mut().for_each(|key| self.expr(&mut key.expr))
+            }
             Op::Distinct { by, .. } => by.iter_mut().for_each(|expr| self.expr(expr)),
             Op::Aggregate { keys, items, .. } => {
                 keys.iter_mut().for_each(|(_, expr)| self.expr(expr));

@@ -35,9 +35,10 @@ fn insert(op: &mut Op) -> Since {
         return Since::default();
     }
     let (mut own_reads, mut own_writes) = (reads(op), op.writes_itself());
-    let is_barrier =
-        matches!(op, Op::Aggregate { .. } | Op::Sort { .. } | Op::Eager { .. } | Op::Tail { .. })
-            && !own_writes;
+    let is_barrier = matches!(
+        op,
+        Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Eager { .. } | Op::Tail { .. }
+    ) && !own_writes;
     let mut children = op.children_mut().into_iter();
     let Some(input) = children.next() else { return Since::default() };
     for subplan in children {

@@ -81,27 +81,6 @@ impl Values {
         Self::of(self.iter().cloned().chain([value]).collect())
     }
 
-    /// The same values, one of them with another meta-property, or without; `None` if that changes nothing.
-    fn annotated(&self, write: &MetaWrite<'_>) -> Option<Self> {
-        let mut equivalent = self.iter().enumerate().filter(|(_, value)| value.equivalent(write.of));
-        let (index, value) = equivalent.nth(write.nth as usize)?;
-        let mut meta = value.meta().to_vec();
-        match (meta.iter().position(|(key, _)| *key == write.meta_key), write.value) {
-            (None, None) => return None,
-            (Some(there), Some(new)) if meta[there].1.is_same(new) => return None,
-            (Some(there), Some(new)) => meta[there].1 = Scalar::from(new),
-            (None, Some(new)) => meta.push((write.meta_key, Scalar::from(new))),
-            (Some(there), None) => drop(meta.remove(there)),
-        }
-        let value = value.clone().annotated(meta);
-        if let Self::One(_) = self {
-            return Some(Self::One(value));
-        }
-        let mut values: Vec<Scalar> = self.iter().cloned().collect();
-        values[index] = value;
-        Self::of(values)
-    }
-
     fn has(&self, value: &Value) -> bool {
         self.iter().any(|other| other.equivalent(value))
     }
@@ -162,6 +141,65 @@ impl Entry {
         }
         Some(Self { key, cardinality, values: Values::of(values)? })
     }
+}
+
+/// Values of a key with other meta-properties; `None` if the writes change nothing.
+fn annotated(values: &Values, writes: &[MetaWrite<'_>]) -> Option<Values> {
+    let mut values: Vec<Scalar> = values.iter().cloned().collect();
+    // Where the equivalent values stand, if there is enough to look up.
+    let mut places: FxHashMap<Value, Vec<usize>> = FxHashMap::default();
+    let many = values.len() >= FEW && writes.len() >= FEW;
+    if many {
+        for (at, value) in values.iter().enumerate() {
+            places.entry(Value::from(value)).or_default().push(at);
+        }
+    }
+    let mut changed = false;
+    for of_value in writes.chunk_by(|a, b| a.nth == b.nth && a.of == b.of) {
+        let MetaWrite { of, nth, .. } = of_value[0];
+        let place = if many {
+            places.get(of).and_then(|places| places.get(nth as usize)).copied()
+        } else {
+            let equivalent = values.iter().enumerate().filter(|(_, value)| value.equivalent(of));
+            equivalent.into_iter().nth(nth as usize).map(|(at, _)| at)
+        };
+        let Some(place) = place else { continue };
+        let mut meta = values[place].meta().to_vec();
+        if write_meta(&mut meta, of_value) {
+            values[place] = values[place].clone().annotated(meta);
+            changed = true;
+        }
+    }
+    if changed { Values::of(values) } else { None }
+}
+
+/// Writes to the meta-properties of one value; false if that changes nothing.
+fn write_meta(meta: &mut Vec<(Token, Scalar)>, writes: &[MetaWrite<'_>]) -> bool {
+    let mut places: FxHashMap<Token, usize> = FxHashMap::default();
+    let many = writes.len() >= MANY_KEYS && writes.iter().all(|write| write.value.is_some());
+    if many {
+        places.extend(meta.iter().zip(0..).map(|((key, _), place)| (*key, place)));
+    }
+    let mut changed = false;
+    for MetaWrite { meta_key, value, .. } in writes {
+        let there = if many {
+            places.get(meta_key).copied()
+        } else {
+            meta.iter().position(|(key, _)| key == meta_key)
+        };
+        match (there, value) {
+            (None, None) => continue,
+            (Some(there), Some(new)) if meta[there].1.is_same(new) => continue,
+            (Some(there), Some(new)) => meta[there].1 = Scalar::from(*new),
+            (None, Some(new)) => {
+                places.insert(*meta_key, meta.len());
+                meta.push((*meta_key, Scalar::from(*new)));
+            }
+            (Some(there), None) => drop(meta.remove(there)),
+        }
+        changed = true;
+    }
+    changed
 }
 
 /// What a row has beyond its columns. Keys that its set knows, and others.
@@ -255,16 +293,18 @@ impl Content {
         }
     }
 
-    /// Writes or removes a meta-property; false if that changes nothing.
-    pub fn annotate(&mut self, write: &MetaWrite<'_>) -> bool {
-        let Some(at) = self.place(write.key) else { return false };
-        match self.entries[at].values.annotated(write) {
-            Some(values) => {
+    /// Writes or removes meta-properties, in order; answers the keys that changed, some of them more than once. The values of
+    /// a key are copied once for a run of writes to it.
+    pub fn annotate(&mut self, writes: &[MetaWrite<'_>]) -> Vec<Token> {
+        let mut changed = Vec::new();
+        for of_key in writes.chunk_by(|a, b| a.key == b.key) {
+            let Some(at) = self.place(of_key[0].key) else { continue };
+            if let Some(values) = annotated(&self.entries[at].values, of_key) {
                 self.entries[at].values = values;
-                true
+                changed.push(of_key[0].key);
             }
-            None => false,
         }
+        changed
     }
 
     /// Removes one value (any equivalent one) or all values of a key; false if there is none.
@@ -326,7 +366,7 @@ mod tests {
     fn annotate(content: &mut Content, of: i64, nth: u32, meta_key: u32, value: Option<i64>) -> bool {
         let (of, value) = (Value::Long(of), value.map(Value::Long));
         let (key, meta_key) = (Token(1), Token(meta_key));
-        content.annotate(&MetaWrite { key, of: &of, nth, meta_key, value: value.as_ref() })
+        !content.annotate(&[MetaWrite { key, of: &of, nth, meta_key, value: value.as_ref() }]).is_empty()
     }
 
     fn meta(content: &Content) -> Vec<Vec<(u32, i64)>> {
@@ -365,6 +405,35 @@ mod tests {
         assert!(annotate(&mut content, 6, 0, 70, Some(3)));
         assert!(put(&mut content, 1, Single, 6), "the same value anew has none");
         assert_eq!(meta(&content), [vec![]]);
+    }
+
+    #[test]
+    fn many_meta_properties_are_written_at_once_as_one_by_one() {
+        let values: Vec<Value> = (0..40).map(|n| Value::Long(n % 25)).collect();
+        let plain = Content::of(values.iter().map(|value| (Token(1), List, value)));
+        let numbers: Vec<Value> = (0..50).map(Value::Long).collect();
+        let mut writes: Vec<MetaWrite<'_>> = Vec::new();
+        for n in 0..600_usize {
+            let (of, nth) = (&numbers[n / 8 % 30], n as u32 / 300);
+            let value = (n % 11 > 0).then_some(&numbers[n % 50]);
+            writes.push(MetaWrite { key: Token(1), of, nth, meta_key: Token(70 + n as u32 % 5), value });
+        }
+        // A value that gets very many.
+        writes.extend((0..50).map(|n| MetaWrite {
+            key: Token(1),
+            of: &numbers[3],
+            nth: 1,
+            meta_key: Token(70 + n % 45),
+            value: Some(&numbers[n as usize]),
+        }));
+        let (mut at_once, mut one_by_one) = (plain.clone(), plain);
+        assert!(!at_once.annotate(&writes).is_empty());
+        for write in &writes {
+            one_by_one.annotate(std::slice::from_ref(write));
+        }
+        assert_eq!(meta(&at_once), meta(&one_by_one));
+        assert_eq!(shown(&at_once), shown(&one_by_one));
+        assert!(at_once.annotate(&writes[600..]).is_empty() || meta(&at_once)[28].len() == 45);
     }
 
     #[test]

@@ -158,8 +158,7 @@ impl Keeper {
             return Changed::No;
         }
         let mut content = self.content(desk, place);
-        let changed: Vec<Token> =
-            writes.iter().filter(|write| content.annotate(write)).map(|write| write.key).collect();
+        let changed = content.annotate(writes);
         if changed.is_empty() {
             return Changed::No;
         }

@@ -3,8 +3,8 @@
 use super::Store;
 use crate::partition::{Tally, Writer};
 use crate::properties::MetaWrite;
-use smallvec::{SmallVec, smallvec};
-use tidegraph_types::{Edge, Gui, Mutation, PropertyWrite, Str, Token, Value, Version};
+use smallvec::SmallVec;
+use tidegraph_types::{Cardinality, Edge, Gui, Mutation, PropertyWrite, Str, Token, Value, Version};
 
 /// What stays in memory is counted once for so many versions.
 const APPLIES_A_COUNT: u64 = 64;
@@ -22,31 +22,26 @@ impl Store {
         let mut rest = mutations;
         while let Some((first, more)) = rest.split_first() {
             rest = more;
-            if let Some((gui, write)) = meta_write(first) {
-                let mut writes: SmallVec<[MetaWrite<'_>; 4]> = smallvec![write];
-                while let Some((next, more)) = rest.split_first()
-                    && let Some((_, write)) = meta_write(next).filter(|(other, _)| *other == gui)
-                {
-                    writes.push(write);
-                    rest = more;
-                }
-                // No index is over meta-properties.
-                self.partitions[self.number(gui)].open().set_meta_properties(&mut writer, gui, &writes);
-                continue;
-            }
-            let Mutation::SetVertexProperty { gui, write } = first else {
+            let (Mutation::SetVertexProperty { gui, .. } | Mutation::SetMetaProperty { gui, .. }) = first
+            else {
                 self.apply_one(&mut writer, first);
                 continue;
             };
             // What is written to one vertex in a row is one change of it.
-            let mut writes: SmallVec<[&PropertyWrite; 8]> = smallvec![write];
-            while let Some((Mutation::SetVertexProperty { gui: next, write }, more)) = rest.split_first()
-                && next == gui
+            let mut run = Run::default();
+            run.add(first, *gui);
+            while let Some((next, more)) = rest.split_first()
+                && run.add(next, *gui)
             {
-                writes.push(write);
                 rest = more;
             }
-            self.set_properties(&mut writer, *gui, &writes);
+            if !run.values.is_empty() {
+                self.set_properties(&mut writer, *gui, &run.values);
+            }
+            if !run.meta.is_empty() {
+                // No index is over meta-properties.
+                self.partitions[self.number(*gui)].open().set_meta_properties(&mut writer, *gui, &run.meta);
+            }
         }
         self.count(tally);
         let (oldest, budget) = (self.versions.oldest(), 256 + 8 * mutations.len());
@@ -173,6 +168,43 @@ impl Store {
                 .then(|| source.live_edge(candidate.source, candidate.sid))
                 .flatten()
         })
+    }
+}
+
+/// Longest run of writes that are applied together.
+const LONGEST_RUN: usize = 1024;
+
+/// Writes to one vertex that are applied together: the values first, then their meta-properties.
+///
+/// So a value that comes after a meta-property must leave the values before it and their numbers among equivalent ones as
+/// they are. One that is added to a set or a list does, unless it is equivalent to the one with the meta-property.
+#[derive(Default)]
+struct Run<'m> {
+    values: SmallVec<[&'m PropertyWrite; 8]>,
+    meta: SmallVec<[MetaWrite<'m>; 4]>,
+}
+
+impl<'m> Run<'m> {
+    /// Takes one write more; false if it does not belong here.
+    fn add(&mut self, mutation: &'m Mutation, gui: Gui) -> bool {
+        if self.values.len() + self.meta.len() >= LONGEST_RUN {
+            return false;
+        }
+        if let Some((_, write)) = meta_write(mutation).filter(|(of, _)| *of == gui) {
+            self.meta.push(write);
+            return true;
+        }
+        let Mutation::SetVertexProperty { gui: of, write } = mutation else { return false };
+        let adds = || {
+            write.cardinality != Cardinality::Single
+                && self.values.iter().all(|other| other.cardinality == write.cardinality)
+                && !self.meta.iter().any(|meta| meta.key == write.key && *meta.of == write.value)
+        };
+        let fits = *of == gui && (self.meta.is_empty() || adds());
+        if fits {
+            self.values.push(write);
+        }
+        fits
     }
 }
 

@@ -174,12 +174,19 @@ impl Run {
         let values = properties.get(&key).map_or(&[][..], |(_, values)| values);
         let there = values.choose(&mut self.random).cloned().filter(|_| self.random.random_bool(0.9));
         let of = there.unwrap_or_else(|| self.value());
-        let nth = u32::from(self.random.random_bool(0.2));
-        (0..self.random.random_range(1..4))
+        // Sometimes with values among them, and sometimes many.
+        let (among, most) = *[(0.0, 3), (0.3, 12), (0.1, 60)].choose(&mut self.random).unwrap();
+        (0..self.random.random_range(1..=most))
             .map(|_| {
+                let of = if self.random.random_bool(0.7) { of.clone() } else { self.value() };
+                if self.random.random_bool(among) {
+                    let write = PropertyWrite { key, value: of, ..self.write() };
+                    return Mutation::SetVertexProperty { gui, write };
+                }
+                let nth = u32::from(self.random.random_bool(0.2));
                 let meta_key = Token(self.random.random_range(300..303));
                 let value = self.random.random_bool(0.8).then(|| self.value());
-                Mutation::SetMetaProperty { gui, key, of: of.clone(), nth, meta_key, value }
+                Mutation::SetMetaProperty { gui, key, of, nth, meta_key, value }
             })
             .collect()
     }

@@ -233,3 +233,220 @@ Feature: steps that filter
     Then the result should be unordered
       | result |
       | null |
+
+  Scenario: sample of vertices, each once
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().sample(4).dedup()
+      """
+    When iterated to list
+    Then the result should have a count of 4
+
+  Scenario: sample of more than there are
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().hasLabel("person").sample(10).values("age")
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[29].i |
+      | d[27].i |
+      | d[32].i |
+      | d[35].i |
+
+  Scenario: sample of what passes
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().has("age",gt(30)).sample(1).where(__.values("age").is(lte(30)))
+      """
+    When iterated to list
+    Then the result should have a count of 0
+
+  Scenario: sample of nothing
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().sample(0)
+      """
+    When iterated to list
+    Then the result should have a count of 0
+
+  Scenario: sample of a number that is bound
+    Given the modern graph
+    And using the parameter xx1 defined as "d[2].i"
+    And the traversal of
+      """
+      g.V().sample(xx1)
+      """
+    When iterated to list
+    Then the result should have a count of 2
+
+  Scenario: sample by a weight that not all have
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().sample(10).by("age")
+      """
+    When iterated to list
+    Then the result should have a count of 4
+
+  Scenario: sample by a weight of zero
+    Given the modern graph
+    And the traversal of
+      """
+      g.inject(0,0,0,5,0).sample(1).by(identity())
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[5].i |
+
+  Scenario: sample by a weight that is no number
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().sample(1).by("name")
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: sample by a negative weight
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().sample(1).by(constant(-1))
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: sample of a negative number
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().sample(-1)
+      """
+    When iterated to list
+    Then the traversal will raise an error
+
+  Scenario: sample for each traverser
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().local(outE().sample(1)).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[3].l |
+
+  Scenario: sample for each traverser, of all vertices
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().hasLabel("software").local(__.V().sample(2)).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[4].l |
+
+  Scenario: sample inside of union
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().union(out().sample(2),__.in().sample(1)).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[3].l |
+
+  Scenario: sample inside of repeat
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().repeat(both().sample(2)).times(2).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[2].l |
+
+  Scenario: sample of a collection
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().values("age").fold().sample(local,3).count(local)
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[3].l |
+
+  Scenario: sample of a collection that is small
+    Given the modern graph
+    And the traversal of
+      """
+      g.inject([1,2]).sample(local,5)
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | l[d[1].i,d[2].i] |
+
+  Scenario: sample of a map
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().groupCount().by(label).sample(local,1).count(local)
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[1].l |
+
+  Scenario: sample sees what the request wrote
+    Given the empty graph
+    And the graph initializer of
+      """
+      g.addV("a").addV("b")
+      """
+    And the traversal of
+      """
+      g.V().hasLabel("b").property("x",1).addV("a").V().hasLabel("a").sample(5).count()
+      """
+    When iterated to list
+    Then the result should be unordered
+      | result |
+      | d[2].l |
+
+  Scenario: coin that always falls right
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().coin(1.0)
+      """
+    When iterated to list
+    Then the result should have a count of 6
+
+  Scenario: coin that never does
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().where(__.coin(0)).union(identity(),__.out().coin(0.0))
+      """
+    When iterated to list
+    Then the result should have a count of 0
+
+  Scenario: coin that is no number
+    Given the modern graph
+    And the traversal of
+      """
+      g.V().coin("a")
+      """
+    When iterated to list
+    Then the traversal will raise an error

@@ -1,0 +1,96 @@
+//! A uniform sample of a scan, drawn by storage while it scans: vertices that are not taken are not even listed.
+//!
+//! It stands for a sort by random keys of which the first rows are taken. That one runs instead where several rows share
+//! one sample, where storage cannot test all conditions, and for samples that are too large to be drawn in one go.
+
+use super::buffer::Pieces;
+use super::scan::{Source, Vertices};
+use super::{Boxed, Feed, Operator, Want, compute};
+use crate::{Batch, Column, Context, Result};
+use tidegraph_apl::{Reservoir, Sample};
+use tidegraph_plan::{Expr, ScanFilter, Slot};
+use tidegraph_types::Str;
+
+/// Larger samples are sorted out of all rows.
+const MOST_DRAWN: u64 = 1 << 16;
+
+/// So many of the vertices that pass, for each row, with some of their properties.
+pub(super) struct SampledScan<'p> {
+    /// Does the same in general.
+    sorted: Boxed<'p>,
+    out: Slot,
+    columns: &'p [(Str, Slot)],
+    source: Vertices<'p>,
+    count: &'p Expr,
+    /// Rows to begin with.
+    fed: Option<Feed>,
+    /// What storage drew; `None`: the sort answers.
+    pieces: Option<Pieces>,
+}
+
+impl<'p> SampledScan<'p> {
+    pub(super) fn new(
+        sorted: Boxed<'p>,
+        out: Slot,
+        filter: &'p ScanFilter,
+        columns: &'p [(Str, Slot)],
+        count: &'p Expr,
+    ) -> Self {
+        Self { sorted, out, columns, source: Vertices::new(filter), count, fed: None, pieces: None }
+    }
+
+    /// The sample of each row; `None` if it has to be sorted out.
+    fn draw(&mut self, outer: &Batch, ctx: &Context<'_>) -> Result<Option<Pieces>> {
+        let count = compute::count("sample()", self.count, ctx)?;
+        let count = match u32::try_from(count) {
+            Ok(small) if count <= MOST_DRAWN => small,
+            _ => return Ok(None),
+        };
+        let (mut rows, mut guis) = (vec![], vec![]);
+        for row in 0..outer.len {
+            if !self.source.begin(outer, row, ctx)? {
+                continue;
+            }
+            if !self.source.unchecked.is_empty() {
+                return Ok(None);
+            }
+            let mut sample = Reservoir::new(Sample { count, seed: ctx.entropy.random_u64() });
+            ctx.view.sample_vertices(&self.source.scan, &mut sample, &|| ctx.check())?;
+            rows.resize(rows.len() + sample.items.len(), row as u32);
+            guis.extend(sample.items);
+        }
+        let mut batch = outer.gather(&rows);
+        batch.set(self.out, Column::Vertices(guis));
+        let value = |key: &Str| Expr::Property(Box::new(Expr::Slot(self.out)), key.clone());
+        let values: Vec<Expr> = self.columns.iter().map(|(key, _)| value(key)).collect();
+        let values = compute::columns(&values, &batch, ctx)?;
+        for ((_, slot), column) in self.columns.iter().zip(values) {
+            batch.set_shared(*slot, column);
+        }
+        let order = (0..batch.len as u32).collect();
+        Pieces::new(batch, order, ctx).map(Some)
+    }
+}
+
+impl Operator for SampledScan<'_> {
+    fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
+        if let Some(feed) = self.fed.take() {
+            let alone = (0..feed.batch.len).all(|row| feed.batch.origin_of(row) as usize == row);
+            self.pieces = if alone { self.draw(&feed.batch, ctx)? } else { None };
+            if self.pieces.is_none() {
+                self.sorted.feed(ctx, feed);
+            }
+        }
+        match &mut self.pieces {
+            Some(pieces) => Ok(pieces.next(want, ctx)),
+            None => self.sorted.next(ctx, want),
+        }
+    }
+
+    fn feed(&mut self, ctx: &Context<'_>, feed: Feed) {
+        if let Some(mut pieces) = self.pieces.take() {
+            pieces.clear(ctx);
+        }
+        self.fed = Some(feed);
+    }
+}
