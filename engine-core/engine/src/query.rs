@@ -269,7 +269,7 @@ impl Database {
             Language::OpenCypher => tidegraph_opencypher::compile(text)?,
         };
         let statistics = self.store.statistics();
-        let asked = AskStore { store: &*self.store, pin: self.store.pin_published() };
+        let asked = AskStore { store: &self.store, pin: self.store.pin_published() };
         let knowledge =
             Knowledge { statistics: &statistics, catalog: &self.catalog, instances: Some(&asked) };
         let plan = optimize(plan, &knowledge);
