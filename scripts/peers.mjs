@@ -5,9 +5,9 @@
  * into the cache: Maven artefacts and compiled drivers for those on the JVM, a virtual environment for Python. A peer
  * that cannot be installed is noted with the reason; the benchmark decides whether that is an error.
  */
-import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
+import { installed, jars } from "./installed.mjs";
 import { cache, root, run } from "./run.mjs";
 
 const folder = join(root, "scripts", "peers");
@@ -23,29 +23,6 @@ const workloads = {
 };
 
 /**
- * Installs into a folder named after what goes in, or finds it complete.
- *
- * @param {string} name
- * @param {readonly string[]} files
- * @param {(into: string) => Promise<void>} fill
- * @returns {Promise<string>}
- */
-async function installed(name, files, fill) {
-  const hash = createHash("sha256");
-  for (const file of files) hash.update(readFileSync(file));
-  const into = join(cache, "peers", `${name}-${hash.digest("hex").slice(0, 16)}`);
-  const done = join(into, "complete");
-  if (existsSync(done)) return into;
-  console.error(`installing ${name} to run beside`);
-  rmSync(into, { recursive: true, force: true });
-  mkdirSync(into, { recursive: true });
-  await fill(into);
-  writeFileSync(`${done}.unfinished`, "");
-  renameSync(`${done}.unfinished`, done);
-  return into;
-}
-
-/**
  * Jars and compiled drivers of a peer on the JVM.
  *
  * @param {"gremlin" | "neo4j"} name
@@ -59,10 +36,9 @@ async function jvm(name) {
       .filter((file) => file.endsWith(".java"))
       .map((file) => join(of, file));
   });
-  const into = await installed(name, [pom, ...sources], async (into) => {
+  const into = await installed("peers", name, [pom, ...sources], async (into) => {
     const [lib, classes] = [join(into, "lib"), join(into, "classes")];
-    const copy = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies";
-    await run("mvn", ["-q", "-B", "-f", pom, copy, `-DoutputDirectory=${lib}`, "-DincludeScope=runtime"]);
+    await jars(pom, lib);
     await run("javac", ["-cp", join(lib, "*"), "-d", classes, ...sources]);
   });
   return [join(into, "classes"), join(into, "lib", "*")].join(delimiter);
@@ -102,7 +78,7 @@ const peers = {
   },
   kuzu: async () => {
     const requirements = join(folder, "kuzu", "requirements.txt");
-    const into = await installed("kuzu", [requirements], async (into) => {
+    const into = await installed("peers", "kuzu", [requirements], async (into) => {
       await run("python3", ["-m", "venv", into]);
       const pip = ["-m", "pip", "install", "--quiet", "--no-deps", "-r", requirements];
       await run(join(into, "bin", "python"), pip);

@@ -2,19 +2,22 @@
  * `npm test`: every test, on a clean clone too. It installs what it needs (pinned, skipped when it is there), then runs
  * the Rust tests, the tests of the contracts, and the black-box tests against the real binary.
  *
- * `npm test -- --rust`, `--contracts` or `--integration` runs one part.
+ * `npm test -- --rust`, `--kafka`, `--contracts` or `--integration` runs one part.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { kafkaClasspath } from "./kafka.mjs";
 import { pythonWithClients } from "./python.mjs";
 import { buildBinary, installNodeModules, root, run, runSteps } from "./run.mjs";
 
 const only = process.argv.slice(2).map((argument) => argument.replace(/^--/, ""));
 /** @param {string} part */
 const wanted = (part) => only.length === 0 || only.includes(part);
-const unknown = only.filter((part) => !["rust", "contracts", "integration"].includes(part));
+const unknown = only.filter((part) => !["rust", "kafka", "contracts", "integration"].includes(part));
 if (unknown.length > 0) {
-  console.error(`no such part: ${unknown.join(", ")}; there are --rust, --contracts and --integration`);
+  console.error(
+    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --contracts and --integration`,
+  );
   process.exit(2);
 }
 
@@ -24,6 +27,27 @@ let python = "";
 const steps = [["npm packages", installNodeModules]];
 if (wanted("rust")) {
   steps.push(["Rust tests", () => run("cargo", ["test", "--locked", "--workspace", "--quiet"])]);
+}
+if (wanted("kafka")) {
+  // By themselves: the client takes minutes to build, and whoever works on the engine does without.
+  steps.push([
+    "log in Kafka",
+    async () => {
+      const env = { TIDEGRAPH_KAFKA_CLASSPATH: await kafkaClasspath() };
+      const tests = [
+        "test",
+        "--locked",
+        "--quiet",
+        "-p",
+        "tidegraph-log",
+        "--features",
+        "kafka",
+        "--lib",
+        "kafka",
+      ];
+      await run("cargo", [...tests, "--", "--test-threads=2"], { env });
+    },
+  ]);
 }
 if (wanted("contracts")) {
   steps.push(["contracts", () => run("npm", ["test", "--silent", "--workspace", "contracts"])]);

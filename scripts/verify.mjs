@@ -18,6 +18,22 @@ await runSteps("npm run verify", [
     () =>
       run("cargo", ["clippy", "--locked", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
   ],
+  [
+    "clippy of the log in Kafka",
+    () => {
+      const what = [
+        "clippy",
+        "--locked",
+        "-p",
+        "tidegraph-log",
+        "--features",
+        "kafka",
+        "--all-targets",
+        "--quiet",
+      ];
+      return run("cargo", [...what, "--", "-D", "warnings"]);
+    },
+  ],
   ["TypeScript types", () => run("npx", ["--no-install", "tsc", "--project", "."])],
   ["Biome", () => run("npx", ["--no-install", "biome", "check", "--error-on-warnings", "."])],
   ["schemas", () => run("npm", ["run", "--silent", "check", "--workspace", "contracts"])],

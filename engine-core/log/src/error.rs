@@ -74,6 +74,30 @@ pub enum Error {
         /// The oldest one there is.
         first: Version,
     },
+    /// Kafka refused, or did not answer. If the request was an append, nothing of it was written; the log stays usable.
+    #[error("the log cannot {operation} partition {partition} of Kafka topic {topic}: {reason}")]
+    Broker {
+        /// What was tried.
+        operation: &'static str,
+        /// The graph's topic.
+        topic: String,
+        /// The shard's partition.
+        partition: u16,
+        /// What the client said.
+        reason: String,
+    },
+    /// A message that is no record, or one that is missing.
+    #[error("partition {partition} of Kafka topic {topic} is damaged at offset {offset}: {reason}")]
+    Damaged {
+        /// The graph's topic.
+        topic: String,
+        /// The shard's partition.
+        partition: u16,
+        /// Where in the partition.
+        offset: i64,
+        /// What is wrong there.
+        reason: String,
+    },
     /// Another process has the log open.
     #[error("the log is in use: {0}")]
     InUse(#[source] DiskError),
@@ -84,8 +108,10 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Full(_) | Self::Io(_) | Self::Poisoned { .. } | Self::InUse(_) => ErrorCode::Unavailable,
-            Self::Corrupt { .. } | Self::Newer { .. } => ErrorCode::Corrupt,
+            Self::Full(_) | Self::Io(_) | Self::Poisoned { .. } | Self::Broker { .. } | Self::InUse(_) => {
+                ErrorCode::Unavailable
+            }
+            Self::Corrupt { .. } | Self::Newer { .. } | Self::Damaged { .. } => ErrorCode::Corrupt,
             Self::Encode { source, .. } => match source {
                 tidegraph_wire::Error::TooLong { .. } => ErrorCode::QueryLimitExceeded,
                 other => other.code(),

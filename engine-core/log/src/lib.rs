@@ -1,7 +1,8 @@
 //! The log: the one durable truth of a graph.
 //!
 //! Roles: [`Record`] is what is written; [`LogStore`] is the seam between the sequencer and a backend; [`FileLog`] is
-//! the backend of a graph in one process, [`MemoryLog`] the one of tests. One suite (`suite.rs`) runs against each.
+//! the backend of a graph in one process, `kafka::KafkaLog` (feature `kafka`) the one of a fleet, [`MemoryLog`] the one of
+//! tests. One suite (`suite.rs`) runs against each.
 //!
 //! Flow: the sequencer hands over the records of several transactions as one slice; the backend writes them together
 //! and makes them durable together (group commit), and only then answers. At start, the backend finds its tail, and
@@ -13,6 +14,8 @@
 
 mod error;
 mod file;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 mod memory;
 mod record;
 mod recovery;

@@ -1,0 +1,235 @@
+//! The clients of one partition of a topic.
+
+use super::{KafkaOptions, LOOK};
+use crate::Error;
+use crate::record::Prefix;
+use parking_lot::{Condvar, Mutex};
+use rdkafka::admin::{AdminClient, AdminOptions};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::producer::{BaseRecord, DeliveryResult, ProducerContext, ThreadedProducer};
+use rdkafka::types::RDKafkaErrorCode;
+use rdkafka::{ClientContext, Message, Offset, TopicPartitionList};
+use std::path::PathBuf;
+use std::time::Duration;
+use tidegraph_types::ShardId;
+
+pub(super) use futures_executor::block_on;
+
+/// Where a shard is.
+#[derive(Debug)]
+pub(super) struct Broker {
+    pub options: KafkaOptions,
+    pub shard: ShardId,
+}
+
+impl Broker {
+    pub fn new(options: KafkaOptions, shard: ShardId) -> Self {
+        Self { options, shard }
+    }
+
+    fn partition(&self) -> i32 {
+        i32::from(self.shard.0)
+    }
+
+    pub fn error(&self, operation: &'static str, reason: impl Into<String>) -> Error {
+        let (topic, reason) = (self.options.topic.clone(), reason.into());
+        Error::Broker { operation, topic, partition: self.shard.0, reason }
+    }
+
+    pub fn damaged(&self, offset: i64, reason: impl Into<String>) -> Error {
+        let (topic, reason) = (self.options.topic.clone(), reason.into());
+        Error::Damaged { topic, partition: self.shard.0, offset, reason }
+    }
+
+    /// The partition, where an error has to name a file.
+    pub fn as_path(&self) -> PathBuf {
+        PathBuf::from(format!("kafka:{}/{}", self.options.topic, self.shard.0))
+    }
+
+    /// What stands before the body of a message.
+    pub fn prefix(&self, offset: i64, payload: &[u8]) -> Result<Prefix, Error> {
+        let prefix = Prefix::parse(payload)
+            .ok_or_else(|| self.damaged(offset, format!("{} bytes are no record", payload.len())))?;
+        if prefix.shard != self.shard {
+            return Err(self.damaged(offset, format!("a record of shard {}", prefix.shard)));
+        }
+        Ok(prefix)
+    }
+
+    fn config(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", &self.options.brokers).set("client.id", "tidegraph");
+        let millis = self.options.timeout.as_millis().max(1000).to_string();
+        config.set("socket.timeout.ms", &millis).set("socket.connection.setup.timeout.ms", &millis);
+        for (name, value) in &self.options.properties {
+            config.set(name, value);
+        }
+        config
+    }
+
+    fn most_message_bytes(&self) -> usize {
+        self.options.most_record_bytes + (1 << 10)
+    }
+
+    pub fn producer(&self) -> Result<ThreadedProducer<Deliveries>, Error> {
+        let millis = self.options.timeout.as_millis().max(1000).to_string();
+        self.config()
+            // Nothing twice, nothing out of order, and on every replica that is in sync.
+            .set("enable.idempotence", "true")
+            .set("acks", "all")
+            .set("linger.ms", "0")
+            .set("message.timeout.ms", &millis)
+            .set("message.max.bytes", self.most_message_bytes().to_string())
+            .create_with_context(Deliveries::default())
+            .map_err(|error| self.error("write to", error.to_string()))
+    }
+
+    /// A consumer of the partition that begins at an offset.
+    pub fn consumer(&self, offset: i64) -> Result<BaseConsumer, Error> {
+        let most = self.most_message_bytes();
+        let failed = |error: KafkaError| self.error("read", error.to_string());
+        let consumer: BaseConsumer = self
+            .config()
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false")
+            // What is not there any more is an error and no reason to begin elsewhere.
+            .set("auto.offset.reset", "error")
+            .set("isolation.level", "read_uncommitted")
+            .set("check.crcs", "true")
+            .set("fetch.min.bytes", "1")
+            .set("fetch.queue.backoff.ms", "1")
+            .set("fetch.message.max.bytes", most.to_string())
+            .set("fetch.max.bytes", most.to_string())
+            .set("message.max.bytes", most.to_string())
+            .set("receive.message.max.bytes", (most + (1 << 20)).to_string())
+            // The client wants one; nothing is committed to it.
+            .set("group.id", "tidegraph")
+            .create()
+            .map_err(failed)?;
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(&self.options.topic, self.partition(), Offset::Offset(offset))
+            .map_err(failed)?;
+        consumer.assign(&list).map_err(failed)?;
+        Ok(consumer)
+    }
+
+    /// Offsets of the oldest message and behind the newest one that all replicas in sync have.
+    pub fn watermarks(&self) -> Result<(i64, i64), Error> {
+        let failed = |error: KafkaError| self.error("read", error.to_string());
+        let consumer: BaseConsumer = self.config().create().map_err(failed)?;
+        let clock = &*self.options.clock;
+        let end = clock.now() + self.options.timeout;
+        loop {
+            let left = end.saturating_sub(clock.now());
+            match consumer.fetch_watermarks(&self.options.topic, self.partition(), left.max(LOOK)) {
+                Err(error) if will_pass(&error) && !left.is_zero() => clock.sleep(LOOK),
+                other => return other.map_err(failed),
+            }
+        }
+    }
+
+    pub fn admin(&self) -> Result<AdminClient<DefaultClientContext>, Error> {
+        self.config().create().map_err(|error| self.error("manage", error.to_string()))
+    }
+
+    /// Deletes the messages before an offset.
+    pub fn delete_before(&self, offset: i64) -> Result<(), Error> {
+        let failed = |reason: String| self.error("trim", reason);
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(&self.options.topic, self.partition(), Offset::Offset(offset))
+            .map_err(|error| failed(error.to_string()))?;
+        let patience = AdminOptions::new().request_timeout(Some(self.options.timeout));
+        let done = block_on(self.admin()?.delete_records(&list, &patience));
+        let done = done.map_err(|error| failed(error.to_string()))?;
+        for element in done.elements() {
+            element.error().map_err(|error| failed(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    pub fn send(
+        &self,
+        producer: &ThreadedProducer<Deliveries>,
+        index: usize,
+        payload: &[u8],
+    ) -> Result<(), KafkaError> {
+        let record = BaseRecord::<(), [u8], usize>::with_opaque_to(&self.options.topic, index)
+            .partition(self.partition())
+            .payload(payload);
+        producer.send(record).map_err(|(error, _)| error)
+    }
+}
+
+/// Whether the brokers are still finding out who leads the partition: after a start, or when it is new.
+fn will_pass(error: &KafkaError) -> bool {
+    matches!(
+        error.rdkafka_error_code(),
+        Some(
+            RDKafkaErrorCode::NotLeaderForPartition
+                | RDKafkaErrorCode::LeaderNotAvailable
+                | RDKafkaErrorCode::UnknownPartition
+        )
+    )
+}
+
+/// What became of the messages of one append.
+#[derive(Default)]
+pub(super) struct Deliveries {
+    delivered: Mutex<Delivered>,
+    all: Condvar,
+}
+
+#[derive(Default)]
+struct Delivered {
+    offsets: Vec<i64>,
+    missing: usize,
+    failed: Option<String>,
+}
+
+impl Deliveries {
+    pub fn begin(&self, count: usize) {
+        *self.delivered.lock() = Delivered { offsets: vec![-1; count], missing: count, failed: None };
+    }
+
+    /// Waits until nothing is missing, or for so long; answers whether nothing is.
+    pub fn wait(&self, most: Duration) -> bool {
+        let mut delivered = self.delivered.lock();
+        if delivered.missing > 0 {
+            self.all.wait_for(&mut delivered, most);
+        }
+        delivered.missing == 0
+    }
+
+    /// Offsets of all messages, or the first failure.
+    pub fn take(&self) -> Result<Vec<i64>, String> {
+        let delivered = std::mem::take(&mut *self.delivered.lock());
+        delivered.failed.map_or(Ok(delivered.offsets), Err)
+    }
+}
+
+impl ClientContext for Deliveries {}
+
+impl ProducerContext for Deliveries {
+    type DeliveryOpaque = usize;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, index: usize) {
+        let mut delivered = self.delivered.lock();
+        delivered.missing = delivered.missing.saturating_sub(1);
+        if delivered.missing == 0 {
+            self.all.notify_all();
+        }
+        match result {
+            Ok(message) => {
+                if let Some(offset) = delivered.offsets.get_mut(index) {
+                    *offset = message.offset();
+                }
+            }
+            Err((error, _)) => {
+                delivered.failed.get_or_insert_with(|| error.to_string());
+            }
+        }
+    }
+}

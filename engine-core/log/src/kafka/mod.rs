@@ -1,0 +1,237 @@
+//! The log of a fleet: a Kafka topic for each graph, a partition of it for each shard, a message for each record.
+//!
+//! Replication and durability are Kafka's: a write is acknowledged by all replicas that are in sync. What is left to say
+//! here is which messages count, because a sequencer that was deposed may go on writing for a while. Every reader goes
+//! through a partition in order of offset and takes a message if it has the version after the last one that was taken,
+//! and no lower epoch ([`reading::Sight`]). What does not fit is what somebody wrote who did not know of others' writes.
+//! So all readers agree on what the log says, whenever they read it.
+//!
+//! Flow of an append: send all records → all replicas in sync have them → read the partition up to the last of them →
+//! acknowledge if every one of them counts. So nobody who was deposed acknowledges anything, however late he learns of it.
+//!
+//! Flow of opening: read what is retained, once, and note at which offsets versions stand. What a checkpoint holds is
+//! deleted by `trim`, so that this is about what recovery replays.
+//!
+//! What must never happen: an acknowledgement before the record was read back; a message skipped by one reader that
+//! another one takes; retention by time or size on the topic ([`create_topic`] turns it off).
+
+mod broker;
+mod options;
+mod reading;
+#[cfg(test)]
+mod tests;
+
+use crate::record;
+use crate::store::{Records, check_all};
+use crate::{Error, LogStore, Record, Tail};
+use broker::{Broker, Deliveries};
+pub use options::{KafkaOptions, NewTopic, create_topic};
+use rdkafka::Message;
+use rdkafka::consumer::BaseConsumer;
+use rdkafka::producer::{Producer, ThreadedProducer};
+use reading::{Mark, Messages, Sight};
+use std::time::Duration;
+use tidegraph_types::{ShardId, Version};
+
+/// How long one look at the broker waits: bounds how late we notice that our own time is over.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How long we wait when the client has all that it can keep.
+const FULL: Duration = Duration::from_millis(5);
+
+/// A shard of the log in a partition of a Kafka topic.
+pub struct KafkaLog {
+    broker: Broker,
+    producer: ThreadedProducer<Deliveries>,
+    /// Stands behind the last message that `sight` saw.
+    consumer: BaseConsumer,
+    sight: Sight,
+    /// Offset of the next message.
+    next: i64,
+    /// Where some versions stand, in order; the first one is the oldest that can be read.
+    marks: Vec<Mark>,
+    poisoned: Option<String>,
+    bytes: u64,
+}
+
+impl std::fmt::Debug for KafkaLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KafkaLog")
+            .field("broker", &self.broker)
+            .field("tail", &self.sight.tail)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+impl KafkaLog {
+    /// Opens a shard of a topic that exists, and reads what it retains.
+    ///
+    /// Whoever opens a log to write to it has raised the epoch before: from the first record of that epoch on, nobody
+    /// with an older one gets anything into the log.
+    pub fn open(options: KafkaOptions, shard: ShardId) -> Result<Self, Error> {
+        let broker = Broker::new(options, shard);
+        let (low, high) = broker.watermarks()?;
+        let (producer, consumer) = (broker.producer()?, broker.consumer(low)?);
+        let mut log = Self {
+            broker,
+            producer,
+            consumer,
+            sight: Sight::default(),
+            next: low,
+            marks: Vec::new(),
+            poisoned: None,
+            bytes: 0,
+        };
+        log.look_up_to(high, |_, _| ())?;
+        tracing::debug!(?log, first = ?log.first(), "opened");
+        Ok(log)
+    }
+
+    /// Reads all messages below an offset. `each` learns of every one whether it counts.
+    fn look_up_to(&mut self, end: i64, mut each: impl FnMut(i64, bool)) -> Result<(), Error> {
+        let mut messages = Messages::new(&self.broker, &self.consumer, self.next, end);
+        while let Some(message) = messages.next()? {
+            let (offset, payload) = (message.offset(), message.payload().unwrap_or_default());
+            let prefix = self.broker.prefix(offset, payload)?;
+            let counts = self.sight.take(prefix.version, prefix.epoch);
+            if counts {
+                self.bytes += payload.len() as u64;
+                if prefix.version.0.is_multiple_of(self.broker.options.mark_every) || self.marks.is_empty() {
+                    self.marks.push(Mark { version: prefix.version, epoch: prefix.epoch, offset });
+                }
+            } else {
+                let (version, epoch) = (prefix.version, prefix.epoch);
+                tracing::info!(offset, %version, %epoch, "passed over: written by who did not know the tail");
+            }
+            each(offset, counts);
+        }
+        self.next = messages.next_offset();
+        Ok(())
+    }
+
+    /// Sends payloads; answers the offsets that they got.
+    fn send(&self, payloads: &[Vec<u8>]) -> Result<Vec<i64>, Sent> {
+        let clock = &*self.broker.options.clock;
+        // Kafka gives up by itself before that.
+        let end = clock.now() + self.broker.options.timeout * 2;
+        let deliveries = self.producer.context();
+        deliveries.begin(payloads.len());
+        for (index, payload) in payloads.iter().enumerate() {
+            while let Err(error) = self.broker.send(&self.producer, index, payload) {
+                let is_full = error.rdkafka_error_code() == Some(rdkafka::types::RDKafkaErrorCode::QueueFull);
+                if !is_full && index == 0 {
+                    return Err(Sent::Nothing(error.to_string()));
+                }
+                if !is_full || clock.now() > end {
+                    return Err(Sent::Perhaps(error.to_string()));
+                }
+                clock.sleep(FULL);
+            }
+        }
+        while !deliveries.wait(LOOK) {
+            if clock.now() > end {
+                return Err(Sent::Perhaps("the broker does not answer".into()));
+            }
+        }
+        deliveries.take().map_err(Sent::Perhaps)
+    }
+
+    fn poison(&mut self, reason: String) -> Error {
+        tracing::error!(reason, "the log takes no more records");
+        self.poisoned = Some(reason.clone());
+        Error::Poisoned { reason }
+    }
+}
+
+/// What became of records that were sent, when not all is well.
+enum Sent {
+    Nothing(String),
+    Perhaps(String),
+}
+
+impl LogStore for KafkaLog {
+    fn append(&mut self, records: &[Record]) -> Result<(), Error> {
+        if let Some(reason) = &self.poisoned {
+            return Err(Error::Poisoned { reason: reason.clone() });
+        }
+        if records.is_empty() {
+            return Ok(());
+        }
+        check_all(records, self.broker.shard, self.sight.tail)?;
+        let most = self.broker.options.most_record_bytes;
+        let encoded = records.iter().map(|record| {
+            let mut payload = Vec::new();
+            record::encode(record, 0, &mut payload).and_then(|()| {
+                let length = payload.len();
+                if length > most {
+                    let (length, max) = (length as u64, most as u64);
+                    return Err(tidegraph_wire::Error::TooLong { offset: 0, length, max });
+                }
+                Ok(payload)
+            })
+        });
+        let encoded = encoded.zip(records).map(|(payload, record)| {
+            payload.map_err(|source| Error::Encode { version: record.version, source })
+        });
+        let payloads = encoded.collect::<Result<Vec<_>, _>>()?;
+        let offsets = match self.send(&payloads) {
+            Ok(offsets) => offsets,
+            Err(Sent::Nothing(reason)) => return Err(self.broker.error("write to", reason)),
+            Err(Sent::Perhaps(reason)) => return Err(self.poison(reason)),
+        };
+        let last = offsets.iter().copied().max().unwrap_or(-1);
+        let mut counted = 0;
+        let seen = self.look_up_to(last + 1, |offset, counts| {
+            counted += usize::from(counts && offsets.contains(&offset));
+        });
+        if let Err(error) = seen {
+            return Err(self.poison(format!("what was written could not be read back: {error}")));
+        }
+        if counted < records.len() {
+            let tail = self.sight.tail.map_or_else(String::new, |tail| {
+                format!(", which is now at version {} of epoch {}", tail.version, tail.epoch)
+            });
+            return Err(self.poison(format!("another sequencer has written to the log{tail}")));
+        }
+        Ok(())
+    }
+
+    fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
+        let (Some(first), Some(tail)) = (self.first(), self.sight.tail) else {
+            return Ok(Box::new(std::iter::empty()));
+        };
+        if version < first {
+            return Err(Error::Trimmed { requested: version, first });
+        }
+        if version > tail.version {
+            return Ok(Box::new(std::iter::empty()));
+        }
+        let after = self.marks.partition_point(|mark| mark.version <= version);
+        let mark = self.marks[after - 1];
+        Ok(Box::new(reading::Read::new(&self.broker, mark, version, tail.version)?))
+    }
+
+    fn trim(&mut self, below: Version) -> Result<(), Error> {
+        // The last record stays: it says where the log ends.
+        let below = below.min(self.sight.tail.map_or(Version(0), |tail| tail.version));
+        let keep = self.marks.partition_point(|mark| mark.version <= below).saturating_sub(1);
+        if keep > 0 {
+            self.broker.delete_before(self.marks[keep].offset)?;
+            self.marks.drain(..keep);
+        }
+        Ok(())
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        self.sight.tail
+    }
+
+    fn first(&self) -> Option<Version> {
+        self.marks.first().map(|mark| mark.version)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

@@ -1,0 +1,183 @@
+//! Against a real broker.
+
+mod server;
+
+use super::reading::Sight;
+use super::{KafkaLog, KafkaOptions, NewTopic, create_topic};
+use crate::suite::{commit, log_test_suite, read_all};
+use crate::{Body, Error, LogStore, Record, Tail};
+use rdkafka::config::ClientConfig;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use server::Server;
+use std::cell::Cell;
+use std::time::Duration;
+use tidegraph_types::{Epoch, ShardId, Version};
+
+const ONE: NewTopic = NewTopic { shards: 1, replication: 1, in_sync: 1 };
+
+fn options(server: &Server, topic: &str) -> KafkaOptions {
+    KafkaOptions { mark_every: 4, ..KafkaOptions::new(server.brokers(), topic) }
+}
+
+/// Makes a topic and opens its first shard.
+fn made(options: &KafkaOptions) -> KafkaLog {
+    create_topic(options, ONE).unwrap();
+    open(options)
+}
+
+fn open(options: &KafkaOptions) -> KafkaLog {
+    KafkaLog::open(options.clone(), ShardId(0)).unwrap()
+}
+
+fn epoch_start(version: u64, epoch: u64) -> Record {
+    Record { shard: ShardId(0), epoch: Epoch(epoch), version: Version(version), body: Body::EpochStart }
+}
+
+fn versions(log: &mut KafkaLog) -> Vec<(u64, u64)> {
+    let from = log.first().unwrap().0;
+    read_all(log, from).unwrap().iter().map(|record| (record.version.0, record.epoch.0)).collect()
+}
+
+#[test]
+fn behaves_as_a_log() {
+    let server = Server::start();
+    for mark_every in [1, 7, 256] {
+        let count = Cell::new(0);
+        log_test_suite(|| {
+            count.set(count.get() + 1);
+            let topic = format!("suite-{mark_every}-{}", count.get());
+            Box::new(made(&KafkaOptions { mark_every, ..options(&server, &topic) }))
+        });
+    }
+}
+
+#[test]
+fn keeps_what_it_acknowledged_through_restarts() {
+    let mut server = Server::start();
+    let options = options(&server, "restarts");
+    let mut log = made(&options);
+    let written: Vec<Record> = (1..=40).map(|version| commit(version, 1, "a")).collect();
+    for records in written.chunks(3) {
+        log.append(records).unwrap();
+    }
+    let tail = Some(Tail { version: Version(40), epoch: Epoch(1) });
+    drop(log);
+    server.crash_and_restart();
+    let mut log = open(&options);
+    assert_eq!((log.tail(), log.first()), (tail, Some(Version(1))));
+    assert_eq!(read_all(&mut log, 1).unwrap(), written);
+    log.trim(Version(30)).unwrap();
+    drop(log);
+    // What was trimmed is gone for everybody.
+    let mut log = open(&options);
+    let first = log.first().unwrap().0;
+    assert!((26..=30).contains(&first), "{first}");
+    assert_eq!(log.tail(), tail);
+    assert_eq!(read_all(&mut log, 31).unwrap(), written[30..]);
+    assert!(matches!(read_all(&mut log, first - 1), Err(Error::Trimmed { .. })));
+    log.append(&[commit(41, 2, "b")]).unwrap();
+    log.trim(Version(1000)).unwrap();
+    drop(log);
+    let mut log = open(&options);
+    assert_eq!(log.tail(), Some(Tail { version: Version(41), epoch: Epoch(2) }));
+    log.append(&[commit(42, 2, "c")]).unwrap();
+    assert_eq!(read_all(&mut log, 42).unwrap(), [commit(42, 2, "c")]);
+    // A broker that crashes under an open log.
+    server.crash_and_restart();
+    log.append(&[commit(43, 2, "d")]).unwrap();
+    assert_eq!(open(&options).tail().unwrap().version, Version(43));
+}
+
+#[test]
+fn whoever_was_deposed_acknowledges_nothing() {
+    let server = Server::start();
+    let options = options(&server, "deposed");
+    let mut old = made(&options);
+    old.append(&[epoch_start(1, 1), commit(2, 1, "a"), commit(3, 1, "b")]).unwrap();
+    // The next one takes over. The old one does not know.
+    let mut new = open(&options);
+    new.append(&[epoch_start(4, 2)]).unwrap();
+    for _ in 0..2 {
+        let refused = old.append(&[commit(4, 1, "lost"), commit(5, 1, "lost")]).unwrap_err();
+        let Error::Poisoned { reason } = &refused else { panic!("{refused}") };
+        assert!(reason.contains("another sequencer") && reason.contains("version 4 of epoch 2"), "{reason}");
+    }
+    new.append(&[commit(5, 2, "kept")]).unwrap();
+    let expected = [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)];
+    for log in [&mut new, &mut open(&options)] {
+        assert_eq!(versions(log), expected);
+        assert_eq!(read_all(log, 5).unwrap(), [commit(5, 2, "kept")]);
+    }
+    // This time the old one is first: what it acknowledged is there, and the next one has to look again.
+    let mut newest = open(&options);
+    new.append(&[commit(6, 2, "kept too")]).unwrap();
+    let refused = newest.append(&[epoch_start(6, 3)]).unwrap_err();
+    assert!(matches!(refused, Error::Poisoned { .. }), "{refused}");
+    let mut newest = open(&options);
+    newest.append(&[epoch_start(7, 3)]).unwrap();
+    let refused = new.append(&[commit(7, 2, "lost")]).unwrap_err();
+    assert!(matches!(refused, Error::Poisoned { .. }), "{refused}");
+    let expected = [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 2), (7, 3)];
+    assert_eq!(versions(&mut newest), expected);
+    assert_eq!(versions(&mut open(&options)), expected);
+}
+
+#[test]
+fn a_broker_that_does_not_answer_leaves_it_open_what_was_written() {
+    let server = Server::start();
+    let options = KafkaOptions { timeout: Duration::from_secs(2), ..options(&server, "silent") };
+    let mut log = made(&options);
+    log.append(&[commit(1, 1, "a")]).unwrap();
+    server.pause(true);
+    let refused = log.append(&[commit(2, 1, "b")]).unwrap_err();
+    assert!(matches!(refused, Error::Poisoned { .. }), "{refused}");
+    assert!(matches!(log.append(&[commit(2, 1, "b")]), Err(Error::Poisoned { .. })));
+    let unreachable = KafkaLog::open(options.clone(), ShardId(0)).unwrap_err();
+    assert!(matches!(unreachable, Error::Broker { .. }), "{unreachable}");
+    server.pause(false);
+    let patient = KafkaOptions { timeout: Duration::from_secs(20), ..options };
+    let mut log = open(&patient);
+    let tail = log.tail().unwrap().version.0;
+    assert!((1..=2).contains(&tail), "{tail}");
+    log.append(&[commit(tail + 1, 1, "c")]).unwrap();
+    assert_eq!(versions(&mut open(&patient)).len() as u64, tail + 1);
+}
+
+#[test]
+fn bad_input_is_named() {
+    let server = Server::start();
+    let missing = KafkaLog::open(options(&server, "nowhere"), ShardId(0)).unwrap_err();
+    assert!(missing.to_string().contains("nowhere"), "{missing}");
+    let options = KafkaOptions { most_record_bytes: 1 << 20, ..options(&server, "bad") };
+    let mut log = made(&options);
+    let large = "x".repeat(2 << 20);
+    let refused = log.append(&[commit(1, 1, "small"), commit(2, 1, &large)]).unwrap_err();
+    assert!(matches!(refused, Error::Encode { version: Version(2), .. }), "{refused}");
+    assert_eq!(log.tail(), None);
+    log.append(&[commit(1, 1, "a")]).unwrap();
+    // A shard that the topic does not have.
+    let wrong = KafkaLog::open(options.clone(), ShardId(3)).unwrap_err();
+    assert!(matches!(wrong, Error::Broker { .. }), "{wrong}");
+    // Somebody else's message.
+    let producer: BaseProducer =
+        ClientConfig::new().set("bootstrap.servers", server.brokers()).create().unwrap();
+    producer.send(BaseRecord::<(), str>::to("bad").partition(0).payload("hello")).unwrap();
+    producer.flush(Duration::from_secs(10)).unwrap();
+    let damaged = KafkaLog::open(options.clone(), ShardId(0)).unwrap_err().to_string();
+    assert_eq!(damaged, "partition 0 of Kafka topic bad is damaged at offset 1: 5 bytes are no record");
+    let secret = KafkaOptions { properties: vec![("sasl.password".into(), "hunter2".into())], ..options };
+    assert!(!format!("{secret:?}").contains("hunter2"));
+}
+
+#[test]
+fn the_first_of_two_with_the_same_version_counts() {
+    let mut sight = Sight::default();
+    let mut take = |version, epoch| sight.take(Version(version), Epoch(epoch));
+    assert!(!take(0, 1), "version 0 is the empty graph");
+    assert!(take(7, 1));
+    assert!(!take(7, 1) && !take(9, 1) && !take(7, 5));
+    assert!(take(8, 1));
+    assert!(take(9, 3));
+    assert!(!take(10, 2), "of who was deposed");
+    assert!(take(10, 3));
+}

@@ -1,0 +1,124 @@
+//! A real broker for a test, gone at its end.
+
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tidegraph_platform::{Clock, RealClock};
+
+const CLASSPATH: &str = "TIDEGRAPH_KAFKA_CLASSPATH";
+const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
+/// A machine with much to do takes its time.
+const START: Duration = Duration::from_secs(120);
+
+/// A broker on free ports of this machine.
+pub struct Server {
+    dir: tempfile::TempDir,
+    port: u16,
+    child: Option<Child>,
+}
+
+fn java(main: &str) -> Command {
+    let classpath = std::env::var(CLASSPATH)
+        .unwrap_or_else(|_| panic!("{CLASSPATH} names Kafka's jars; `npm test -- --kafka` installs them"));
+    let mut command = Command::new("java");
+    command.args(["-Xmx384m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", &classpath]);
+    command.arg(main);
+    command
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+impl Server {
+    pub fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (port, controller) = (free_port(), free_port());
+        let data = dir.path().join("data");
+        let properties = format!(
+            "process.roles=broker,controller\nnode.id=1\n\
+             controller.quorum.voters=1@127.0.0.1:{controller}\n\
+             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
+             advertised.listeners=PLAINTEXT://127.0.0.1:{port}\n\
+             controller.listener.names=CONTROLLER\ninter.broker.listener.name=PLAINTEXT\n\
+             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
+             log.dirs={}\nauto.create.topics.enable=false\ngroup.initial.rebalance.delay.ms=0\n\
+             offsets.topic.replication.factor=1\ntransaction.state.log.replication.factor=1\n\
+             transaction.state.log.min.isr=1\nmin.insync.replicas=1\n",
+            data.display()
+        );
+        std::fs::write(Self::properties(dir.path()), properties).expect("the settings are written");
+        let mut format = java("kafka.tools.StorageTool");
+        format.args(["format", "-t", CLUSTER, "-c"]).arg(Self::properties(dir.path()));
+        let output = format.output().expect("java runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut server = Self { dir, port, child: None };
+        server.run();
+        server
+    }
+
+    fn properties(dir: &Path) -> std::path::PathBuf {
+        dir.join("server.properties")
+    }
+
+    fn output(&self) -> std::path::PathBuf {
+        self.dir.path().join("output.txt")
+    }
+
+    fn run(&mut self) {
+        let file = File::create(self.output()).expect("a file");
+        let error = file.try_clone().expect("a file");
+        let mut command = java("kafka.Kafka");
+        command.arg(Self::properties(self.dir.path())).stdin(Stdio::null()).stdout(file).stderr(error);
+        self.child = Some(command.spawn().expect("java runs"));
+        let clock = RealClock::new();
+        let consumer: BaseConsumer = ClientConfig::new()
+            .set("bootstrap.servers", self.brokers())
+            .set("log_level", "0")
+            .create()
+            .expect("a client");
+        while consumer.fetch_metadata(None, Duration::from_millis(500)).is_err() {
+            let output = self.output();
+            let said = || std::fs::read_to_string(&output).unwrap_or_default();
+            let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
+            assert!(ended.is_none(), "Kafka ended: {}", said());
+            assert!(clock.now() < START, "Kafka does not answer: {}", said());
+        }
+    }
+
+    pub fn brokers(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Ends it as a loss of power would, and starts it again on what its disk has.
+    pub fn crash_and_restart(&mut self) {
+        self.end();
+        self.run();
+    }
+
+    /// Stops it where it is, or lets it go on.
+    pub fn pause(&self, pause: bool) {
+        let id = self.child.as_ref().expect("it runs").id().to_string();
+        let signal = if pause { "-STOP" } else { "-CONT" };
+        let status = Command::new("kill").args([signal, &id]).status().expect("kill runs");
+        assert!(status.success());
+    }
+
+    fn end(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,17 @@
+/**
+ * Kafka from Maven Central, for the tests of the log.
+ */
+import { join } from "node:path";
+import { installed, jars } from "./installed.mjs";
+import { root } from "./run.mjs";
+
+/**
+ * Installs Kafka, or finds it.
+ *
+ * @returns {Promise<string>} Its class path.
+ */
+export async function kafkaClasspath() {
+  const pom = join(root, "scripts", "kafka", "pom.xml");
+  const into = await installed("kafka", "kafka", [pom], (into) => jars(pom, join(into, "lib")));
+  return join(into, "lib", "*");
+}
