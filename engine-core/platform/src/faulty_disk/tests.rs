@@ -1,3 +1,5 @@
+//! The disk that fails, by itself.
+
 use super::*;
 
 fn read(disk: &dyn Disk, path: &Path, offset: u64) -> Vec<u8> {
