@@ -1,8 +1,8 @@
 //! What a memory budget costs: a graph with properties is loaded and read with all of it in memory, and with budgets of
 //! a part of that, each in a process of its own, beside the memory that the process takes then.
 //!
-//! `cargo run --release -p tidegraph-storage --example spill_rate [VERTICES]` (default 1,000,000). One thread. The
-//! allocator is that of the service.
+//! `MIMALLOC_PURGE_DELAY=0 cargo run --release -p tidegraph-storage --example spill_rate [VERTICES]` (default 1,000,000). One
+//! thread. The allocator is that of the service, and with the variable it has the setting that the service gives it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,6 +96,19 @@ impl Run {
         self.most = self.most.max(resident_bytes().unwrap_or(0));
     }
 
+    /// Says what the process takes beside what the store counts.
+    fn stage(&mut self, name: &str) {
+        self.note();
+        let resident = resident_bytes().unwrap_or(0);
+        let counted = self.store.memory_use().in_memory;
+        println!(
+            "  {name:20} resident {:5} MiB, {:5} MiB at most so far, the store counts {:5} MiB",
+            resident >> 20,
+            self.most >> 20,
+            counted >> 20
+        );
+    }
+
     fn load(&mut self) -> f64 {
         let begin = self.clock.now();
         let (mut batch, last) = (Vec::new(), self.guis.len() - 1);
@@ -120,6 +133,7 @@ impl Run {
                 self.note();
             }
         }
+        self.stage("vertices");
         for sid in 0..self.guis.len() as u64 {
             let (source, target) = (self.random.below(self.guis.len()), self.random.below(self.guis.len()));
             let edge = Edge {
@@ -136,6 +150,7 @@ impl Run {
             }
         }
         self.store.publish(Version(1));
+        self.stage("edges");
         (self.clock.now() - begin).as_secs_f64()
     }
 
@@ -190,6 +205,7 @@ impl Run {
         );
         let (p50, p99) = self.points(vertices);
         println!("point reads     {p50:8.1} us p50, {p99:.1} us p99, of any vertex");
+        self.stage("point reads");
         let (p50, p99) = self.points(vertices / 10);
         println!("point reads     {p50:8.1} us p50, {p99:.1} us p99, of a tenth of them");
         let frontier: Vec<Gui> = (0..FRONTIER).map(|_| self.guis[self.random.below(vertices)]).collect();
@@ -200,6 +216,7 @@ impl Run {
             run.store.vertices(at, &read, &frontier, &mut rows).expect("the frontier can be read");
         });
         println!("frontier        {:8.0} ns a vertex", seconds * 1e9 / FRONTIER as f64);
+        self.stage("frontier");
         let test = Test::Range { low: Some((Value::Long(999_900), true)), high: None };
         let scan = VertexScan {
             labels: vec![vec![LABEL]],

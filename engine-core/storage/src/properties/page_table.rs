@@ -12,7 +12,7 @@ use super::column::text_heap_bytes;
 use super::overflow::Overflow;
 use super::page::{Block, Page, Place, ROW_BITS, load_pair, owning_columns};
 use super::sets::{Set, Sets, Shape};
-use super::spill::{Error, Extent, Room, lost};
+use super::spill::{Error, Extent, Room, lost, passing};
 use super::undo::overflow_at;
 use crate::virtual_array::{VirtualArray, ZeroValid};
 use crossbeam_epoch::Guard;
@@ -218,6 +218,12 @@ impl PageTable {
             if lost::is_noted() {
                 return None;
             }
+            let (table, word) = (ptr::from_ref(self).addr(), block.addr());
+            if let Some(raw) = passing::find(table, number, word).filter(|_| !always) {
+                // SAFETY: this thread read it under a guard that it still holds: it lives as long, and the word means
+                // the same image until then.
+                return unsafe { Page::from_raw(raw) };
+            }
             let loaded = match self.load(number, extent, Texts::All) {
                 Ok(loaded) => loaded,
                 Err(error) => {
@@ -229,6 +235,7 @@ impl PageTable {
                 let raw = loaded.page().as_raw();
                 // SAFETY: nobody else knows the page, and it lives until this guard is gone.
                 unsafe { guard.defer_unchecked(move || drop(loaded)) };
+                passing::remember(table, number, word, raw);
                 // SAFETY: as above.
                 return unsafe { Page::from_raw(raw) };
             }

@@ -8,6 +8,8 @@ use tidegraph_types::{Cardinality, Edge, Gui, Mutation, PropertyWrite, Str, Toke
 
 /// What stays in memory is counted once for so many versions.
 const APPLIES_A_COUNT: u64 = 64;
+/// And where pages take more than they may.
+const APPLIES_A_COUNT_WHEN_SHORT: u64 = 4;
 
 impl Store {
     /// Applies the mutations of one committed transaction. Versions never go down from call to call. Nothing is
@@ -48,8 +50,9 @@ impl Store {
         self.indexes.reclaim(oldest, budget);
         self.reclaim_one(oldest, budget);
         self.note_lost();
-        // What all else takes changes slowly.
-        if version.0.is_multiple_of(APPLIES_A_COUNT) {
+        // What all else takes changes slowly; but pages that have versions, and so must stay, may soon be too many.
+        let every = if self.room.keeps() { APPLIES_A_COUNT } else { APPLIES_A_COUNT_WHEN_SHORT };
+        if version.0.is_multiple_of(every) {
             self.keep_to_budget();
         } else {
             self.make_room();

@@ -2,6 +2,7 @@
 
 use super::Store;
 use crate::partition::Partition;
+use crate::properties::spill::passing::Passing;
 use crossbeam_epoch::{Guard, pin};
 use tidegraph_apl::{At, Error};
 use tidegraph_types::{Gui, PartitionCount};
@@ -9,7 +10,7 @@ use tidegraph_types::{Gui, PartitionCount};
 /// Rows of a frontier that are answered under one epoch guard, so that what writers replaced can be freed in between.
 pub(super) const PIECE: usize = 1024;
 /// The same while there are pages in the file.
-pub(super) const PIECE_OF_FILE: usize = 64;
+pub(super) const PIECE_OF_FILE: usize = 16;
 /// Rows that are looked up together, so that their cache misses overlap.
 pub(super) const GROUP: usize = 16;
 
@@ -17,6 +18,8 @@ pub(super) const GROUP: usize = 16;
 pub(super) struct Reading<'s> {
     partitions: &'s [Partition],
     count: PartitionCount,
+    /// Goes before the guard.
+    _passing: Passing,
     pub epoch: Guard,
 }
 
@@ -29,7 +32,13 @@ impl Store {
 
     /// Begins to read. See [`Self::still_readable`] for the end.
     pub(super) fn reading(&self) -> Reading<'_> {
-        Reading { partitions: &self.partitions, count: self.config.partitions, epoch: pin() }
+        let epoch = pin();
+        Reading {
+            partitions: &self.partitions,
+            count: self.config.partitions,
+            _passing: Passing::new(),
+            epoch,
+        }
     }
 
     /// Whether everything that was read so far was as it was at a version: nothing of it was forgotten meanwhile.

@@ -24,6 +24,9 @@ const SLACK: u64 = 64;
 const LEAST_SLACK: u64 = 16 << 10;
 /// The part of what topology leaves that pages get in any case.
 const LEAST: u64 = 4;
+/// The part of the budget that is left for what passes between two looks at the process: pages that were moved out and wait
+/// for their last readers, blocks of a load.
+const PASSING: u64 = 10;
 /// Records that are looked at for forgetting when memory is short.
 const FORGOTTEN_AT_ONCE: usize = 1 << 16;
 
@@ -115,7 +118,8 @@ impl Store {
         let left = budget.bytes.saturating_sub(self.count_fixed());
         let others = budget.process_bytes.and_then(|process_bytes| process_bytes());
         let others = others.map_or(0, |bytes| bytes.saturating_sub(self.room.resident()));
-        self.room.allow(left.min(budget.bytes.saturating_sub(others)).max(left / LEAST));
+        let passing = if others > 0 { budget.bytes / PASSING } else { 0 };
+        self.room.allow(left.min(budget.bytes.saturating_sub(others + passing)).max(left / LEAST));
     }
 
     fn count_fixed(&self) -> u64 {

@@ -20,6 +20,7 @@
 pub(super) mod evict;
 mod extents;
 pub(crate) mod lost;
+pub(crate) mod passing;
 
 use crate::arena::Limbo;
 use crate::store::MemoryBudget;
