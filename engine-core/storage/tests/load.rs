@@ -380,6 +380,8 @@ fn rounds_of_a_load_make_what_its_mutations_make_and_leave_no_holes() {
         assert!(differs.is_none() && one.len() == other.len(), "{partitions} partitions: {differs:?}");
         let memory = loaded.memory();
         let (all, free) = (memory.adjacency, memory.adjacency_free);
-        assert!(partitions > 1 || free < all / 8, "{free} bytes of {all} are free");
+        // A quarter of what is in use, and a mebibyte, may be free; without closing holes half of it was.
+        let most = (all - free) / 4 + (1 << 20);
+        assert!(partitions > 1 || free <= most, "{free} bytes of {all} are free");
     }
 }

@@ -24,7 +24,7 @@ use tidegraph_types::{Edge, Gui, Mutation, PropertyWrite, Str, Token, Value, Ver
 /// Mutations that are applied together, with their partitions opened once.
 const PIECE: usize = 1 << 16;
 /// Vertices, or edges, that are worth another thread.
-const WORTH_A_THREAD: usize = 1 << 11;
+const WORTH_A_THREAD: usize = 1 << 13;
 /// Bytes of links that may wait in any graph, and the part of a memory budget that they may be.
 const FEWEST_WAITING: usize = 64 << 20;
 const PART_OF_BUDGET: u64 = 32;
