@@ -329,14 +329,22 @@ impl Doomed {
     }
 
     fn delete(mut self, detach: bool, ctx: &Context<'_>) -> Result<()> {
-        // The last of equivalent values first, so that the numbers of the others stay.
-        self.properties.sort_by_key(|property| std::cmp::Reverse(property.nth));
-        for property in &self.properties {
+        // Those of one key of a vertex at once, the last of equivalent values first, so that the numbers of the others stay.
+        self.properties.sort_by(|a, b| {
+            let by_owner = a.owner.as_vertex().cmp(&b.owner.as_vertex()).then_with(|| a.key.cmp(&b.key));
+            by_owner.then_with(|| b.nth.cmp(&a.nth))
+        });
+        let together = |a: &Arc<PropertyRef>, b: &Arc<PropertyRef>| {
+            a.is_of_vertex() && a.owner == b.owner && a.key == b.key
+        };
+        for several in self.properties.chunk_by(together) {
+            let property = &several[0];
             // A key that the graph does not know stands on no element.
             let Some(key) = ctx.view.catalog().token(&property.key) else { continue };
             if let Some(gui) = property.owner.as_vertex() {
                 if ctx.view.vertex_exists(gui)? {
-                    ctx.view.remove_vertex_value(gui, key, property.value.clone(), property.nth)?;
+                    let values: Vec<(&Value, u32)> = several.iter().map(|p| (&p.value, p.nth)).collect();
+                    ctx.view.remove_vertex_values(gui, key, &values)?;
                 }
             } else if let Some(edge) = property.owner.as_edge() {
                 if ctx.view.edge_exists(edge)? {

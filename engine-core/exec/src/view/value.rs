@@ -4,7 +4,7 @@
 //! number is the one of now, with all that the request wrote before.
 
 use super::View;
-use super::pending::PendingCell;
+use super::pending::{PendingCell, PendingVertex};
 use crate::{Error, Result};
 use tidegraph_types::{Cardinality, Gui, Mutation, PropertyWrite, Token, Value};
 
@@ -22,30 +22,50 @@ pub struct MetaOwner {
 }
 
 impl View<'_> {
-    /// Removes one value of a vertex property: the n-th of the equivalent ones, or the last if there are fewer.
-    pub fn remove_vertex_value(&self, gui: Gui, key: Token, value: Value, nth: u32) -> Result<()> {
+    /// Removes values of a vertex property: of each the n-th of the equivalent ones, or the last if there are fewer. The
+    /// last ones come first.
+    pub fn remove_vertex_values(&self, gui: Gui, key: Token, values: &[(&Value, u32)]) -> Result<()> {
         self.with_vertex("removing a property", gui, &[key], |vertex| {
-            let first = vertex.place_of(key, &value, 0);
-            let last = vertex.count_of(key, &value).saturating_sub(1);
-            let target = vertex.place_of(key, &value, nth.min(last as u32));
-            let (Some(first), Some(target)) = (first, target) else { return vec![] };
-            let cells = vertex.cells_mut(key);
-            let plain = |cell: &PendingCell| cell.cell.value != value || cell.meta.is_empty();
-            if first == target || cells.iter().all(plain) {
-                // One is as good as another; the log says only which value.
-                cells.remove(first);
-                return vec![Mutation::RemoveVertexProperty { gui, key, value: Some(value) }];
+            let place = |vertex: &PendingVertex, value: &Value, nth: u32| {
+                let last = vertex.count_of(key, value).saturating_sub(1);
+                vertex.place_of(key, value, nth.min(last as u32))
+            };
+            let cells = vertex.cells_of(key).map_or(&[][..], Vec::as_slice);
+            let numbered = values.iter().any(|(_, nth)| *nth > 0);
+            if !numbered || cells.iter().all(|cell| cell.meta.is_empty()) {
+                // The first is meant, or as good as another; the log says only which value.
+                let mut all = vec![];
+                for (value, _) in values {
+                    if let Some(at) = place(vertex, value, 0) {
+                        vertex.cells_mut(key).remove(at);
+                        let value = Some((*value).clone());
+                        all.push(Mutation::RemoveVertexProperty { gui, key, value });
+                    }
+                }
+                return all;
             }
-            cells.remove(target);
+            let mut gone: Vec<usize> = vec![];
+            for (value, nth) in values {
+                gone.extend(place(vertex, value, *nth).filter(|at| !gone.contains(at)));
+            }
+            if gone.is_empty() {
+                return vec![];
+            }
+            let mut at = 0;
+            vertex.cells_mut(key).retain(|_| {
+                at += 1;
+                !gone.contains(&(at - 1))
+            });
+            // What is left is written anew.
             let mut all = vec![Mutation::RemoveVertexProperty { gui, key, value: None }];
-            all.extend(cells.iter().map(|PendingCell { cell, .. }| Mutation::SetVertexProperty {
-                gui,
-                write: PropertyWrite { key, cardinality: cell.cardinality, value: cell.value.clone() },
+            all.extend(vertex.cells_mut(key).iter().map(|PendingCell { cell, .. }| {
+                let write = PropertyWrite { key, cardinality: cell.cardinality, value: cell.value.clone() };
+                Mutation::SetVertexProperty { gui, write }
             }));
             all.extend(vertex.meta_writes(gui, Some(key)));
             all
         })?;
-        self.pending.borrow_mut().properties_written += 1;
+        self.pending.borrow_mut().properties_written += values.len() as u64;
         Ok(())
     }
 

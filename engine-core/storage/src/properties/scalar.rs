@@ -3,6 +3,7 @@
 //! A value that has meta-properties carries them wherever it goes: values without any pay nothing for it.
 
 use jiff::Timestamp;
+use std::sync::Arc;
 use tidegraph_types::{Str, Token, Value};
 
 /// A stored value. Strings of up to 23 bytes are inline.
@@ -19,8 +20,8 @@ pub(crate) enum Scalar {
     DateTime(Timestamp),
     /// Whatever else a later release may store.
     Other(Box<Value>),
-    /// One of the others, with its meta-properties: at least one.
-    Annotated(Box<Annotated>),
+    /// One of the others, with its meta-properties: at least one. Shared by the versions of a list.
+    Annotated(Arc<Annotated>),
 }
 
 /// A value with its meta-properties, in order of first writing. None of them is annotated itself.
@@ -117,10 +118,10 @@ impl Scalar {
     /// The same value with these meta-properties.
     pub fn annotated(self, meta: Vec<(Token, Self)>) -> Self {
         let value = match self {
-            Self::Annotated(annotated) => annotated.value,
+            Self::Annotated(annotated) => annotated.value.clone(),
             plain => plain,
         };
-        if meta.is_empty() { value } else { Self::Annotated(Box::new(Annotated { value, meta })) }
+        if meta.is_empty() { value } else { Self::Annotated(Arc::new(Annotated { value, meta })) }
     }
 
     /// Whether storing the value would change nothing: the same type, and the same bits. What has no case of its own
