@@ -272,6 +272,91 @@ impl ScannedValues {
     }
 }
 
+/// Edges that stand together in an answer because they have one source and one label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EdgeRun {
+    /// Their source.
+    pub source: Gui,
+    /// Their label.
+    pub label: Token,
+    /// One more than the last row of the run; the first one is where the run before ends.
+    pub end: u32,
+}
+
+/// Edges of a scan, as they are stored: columns of what is different, and runs of what is the same. Sixteen bytes an edge
+/// where runs are long.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EdgeRuns {
+    /// Runs of rows, none of them empty. Two in a row may be of one source and label.
+    pub runs: Vec<EdgeRun>,
+    /// The vertex that each edge ends at.
+    pub target: Vec<Gui>,
+    /// Each edge itself.
+    pub sid: Vec<Sid>,
+}
+
+impl EdgeRuns {
+    /// Empties all columns, keeping their memory.
+    pub fn clear(&mut self) {
+        self.runs.clear();
+        self.target.clear();
+        self.sid.clear();
+    }
+
+    /// Number of edges.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.target.len()
+    }
+
+    /// Whether there is no edge.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.target.is_empty()
+    }
+
+    /// Appends one edge.
+    pub fn push(&mut self, edge: Edge) {
+        self.target.push(edge.target);
+        self.sid.push(edge.sid);
+        self.end_run(edge.source, edge.label);
+    }
+
+    /// Makes a run of the rows that were appended to the columns since the last one, or adds them to that.
+    ///
+    /// Panics with more than 4 billion rows: the caller keeps to `max_rows`.
+    pub fn end_run(&mut self, source: Gui, label: Token) {
+        let Ok(end) = u32::try_from(self.target.len()) else {
+            panic!("an answer of {} edges", self.target.len());
+        };
+        match self.runs.last_mut() {
+            Some(last) if last.source == source && last.label == label => last.end = end,
+            last => {
+                if last.map_or(0, |last| last.end) < end {
+                    self.runs.push(EdgeRun { source, label, end });
+                }
+            }
+        }
+    }
+
+    /// Appends the edges one by one.
+    pub fn append_to(&self, out: &mut Vec<Edge>) {
+        out.reserve(self.len());
+        let mut start = 0;
+        for run in &self.runs {
+            let rows = start..run.end as usize;
+            start = rows.end;
+            let ends = self.target[rows.clone()].iter().zip(&self.sid[rows]);
+            out.extend(ends.map(|(&target, &sid)| Edge {
+                sid,
+                source: run.source,
+                target,
+                label: run.label,
+            }));
+        }
+    }
+}
+
 /// Counts for the planner.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Statistics {

@@ -17,8 +17,8 @@ mod sample;
 mod top;
 
 pub use answer::{
-    CellMeta, DegreeStatistics, EdgeRows, Expansion, ExpansionRow, KeyStatistics, PropertyCell,
-    ScannedValues, SetKey, SetStatistics, Statistics, VertexRows, value_of,
+    CellMeta, DegreeStatistics, EdgeRows, EdgeRun, EdgeRuns, Expansion, ExpansionRow, KeyStatistics,
+    PropertyCell, ScannedValues, SetKey, SetStatistics, Statistics, VertexRows, value_of,
 };
 pub use request::{
     At, Cursor, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test, VertexRead,
@@ -180,14 +180,28 @@ pub trait Apl: Send + Sync {
         plain::top_edges(self, at, request, top, frontier, from, out)
     }
 
-    /// Edges that pass a scan, in no particular order, each once over all calls.
+    /// Edges that pass a scan, each once over all calls; those of one source and label mostly together.
     fn scan_edges(
         &self,
         at: At,
         scan: &EdgeScan,
         from: ScanCursor,
-        out: &mut Vec<Edge>,
+        out: &mut EdgeRuns,
     ) -> Result<Option<ScanCursor>, Error>;
+
+    /// As `scan_edges`, edge by edge.
+    fn scan_edge_rows(
+        &self,
+        at: At,
+        scan: &EdgeScan,
+        from: ScanCursor,
+        out: &mut Vec<Edge>,
+    ) -> Result<Option<ScanCursor>, Error> {
+        let mut runs = EdgeRuns::default();
+        let next = self.scan_edges(at, scan, from, &mut runs)?;
+        runs.append_to(out);
+        Ok(next)
+    }
 
     /// Labels with property keys under which no two vertices of the label may have one value. The newest: whoever read
     /// before a change of them is refused at its commit.

@@ -7,8 +7,8 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegraph_apl::{
-    Apl, At, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, PropertyPredicate, Reservoir,
-    Sample, ScanCursor, Statistics, Test, TopEdges, VertexRead, VertexRows, VertexScan,
+    Apl, At, Cursor, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand, Expansion, PropertyPredicate,
+    Reservoir, Sample, ScanCursor, Statistics, Test, TopEdges, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_platform::ManualClock;
 use tidegraph_storage::{Store, StoreConfig};
@@ -80,7 +80,7 @@ impl Apl for Plain<'_> {
         at: At,
         scan: &EdgeScan,
         from: ScanCursor,
-        out: &mut Vec<Edge>,
+        out: &mut EdgeRuns,
     ) -> Result<Option<ScanCursor>, Error> {
         self.0.scan_edges(at, scan, from, out)
     }

@@ -88,13 +88,13 @@ fn a_scan_of_edges_comes_back_though_nothing_passes() {
         }));
         let store = store(8, &mutations);
         let mut scan = EdgeScan { labels: None, predicates: equals(VERTICES), max_rows: 1000 };
-        let (times, found) = calls(|from, out| store.scan_edges(AT, &scan, from, out));
+        let (times, found) = calls(|from, out| store.scan_edge_rows(AT, &scan, from, out));
         assert_eq!(found, []);
         assert!(times > VERTICES / MOST_VISITED, "{times} calls");
         scan.labels = Some(vec![KEY]);
-        assert_eq!(calls(|from, out| store.scan_edges(AT, &scan, from, out)).1, []);
+        assert_eq!(calls(|from, out| store.scan_edge_rows(AT, &scan, from, out)).1, []);
         scan = EdgeScan { labels: Some(vec![LABEL]), predicates: vec![], max_rows: 1000 };
-        let (_, mut found) = calls(|from, out| store.scan_edges(AT, &scan, from, out));
+        let (_, mut found) = calls(|from, out| store.scan_edge_rows(AT, &scan, from, out));
         found.sort_unstable_by_key(|edge| edge.sid);
         found.dedup();
         assert_eq!(found.len(), VERTICES);

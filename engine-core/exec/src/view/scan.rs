@@ -216,7 +216,7 @@ impl View<'_> {
         }
         let start = out.len();
         let scan = EdgeScan { labels: labels.map(<[Token]>::to_vec), predicates: vec![], max_rows };
-        let next = self.apl.scan_edges(self.at, &scan, state.cursor, out)?;
+        let next = self.apl.scan_edge_rows(self.at, &scan, state.cursor, out)?;
         if self.is_dirty() {
             let pending = self.pending.borrow();
             let mut kept = start;

@@ -13,8 +13,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_apl::{
-    Apl, At, Catalog, CellMeta, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection,
-    PropertyCell, ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
+    Apl, At, Catalog, CellMeta, Cursor, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand, Expansion,
+    Projection, PropertyCell, ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_exec::{
     Context, Entropy, Execution, Interrupt, Limits, NeverInterrupted, Outcome, Parameters, View,
@@ -387,7 +387,7 @@ impl Apl for Graph {
         _: At,
         scan: &EdgeScan,
         from: ScanCursor,
-        out: &mut Vec<Edge>,
+        out: &mut EdgeRuns,
     ) -> Result<Option<ScanCursor>, Error> {
         let mut read = 0;
         for (position, e) in self.edges.values().enumerate().skip(from.position as usize) {

@@ -274,6 +274,35 @@ impl<'b> Block<'b> {
         }
     }
 
+    /// The entries of a block to which there is no more than one run of them, begun by a version: what most blocks are.
+    /// `None`: there is more to it, or the version is an older one.
+    ///
+    /// # Safety
+    ///
+    /// As [`Block::at`].
+    #[inline]
+    pub unsafe fn plain(words: *const u64, at: Version) -> Option<Run<'b>> {
+        // SAFETY: the caller's promise; without runs and tail the entries follow the two or three words of the head.
+        unsafe {
+            let (first, second) = (*words, *words.add(1));
+            let (entries, flags) = (first as u32 as usize, second >> SID_BITS);
+            let begins = usize::from(flags & BEGIN != 0);
+            if flags & (RUNS | TAIL) != 0 || (begins != 0 && *words.add(2) > at.0) {
+                return None;
+            }
+            let neighbours = words.add(2 + begins);
+            let sids = neighbours.add(entries);
+            let sids = if flags & WIDE != 0 {
+                Sids::Wide(std::slice::from_raw_parts(sids, entries))
+            } else {
+                let above = std::slice::from_raw_parts(sids.cast(), entries);
+                Sids::Narrow { least: second & SID_MASK, above }
+            };
+            let neighbours = std::slice::from_raw_parts(neighbours, entries);
+            Some(Run { label: Token((first >> 32) as u32), neighbours, sids })
+        }
+    }
+
     /// Label, start and end of each run of settled entries.
     #[inline]
     pub fn runs(&self) -> impl Iterator<Item = (Token, usize, usize)> {

@@ -49,6 +49,9 @@ pub(crate) const LARGEST_SID: Sid = Sid(block::SID_MASK);
 /// So often the epoch is moved on at most, to get everything free that was retired.
 const EPOCHS: usize = 256;
 
+/// Words of a line of the cache.
+const WORDS_OF_LINE: usize = 8;
+
 /// Where a list's entries are, in the low bits of its word.
 const INLINE: u64 = 1;
 const BLOCK: u64 = 2;
@@ -91,7 +94,7 @@ pub(crate) enum Labels<'r> {
 
 impl Labels<'_> {
     #[inline]
-    fn pass(self, label: Token) -> bool {
+    pub fn pass(self, label: Token) -> bool {
         match self {
             Self::All => true,
             Self::These([one]) => *one == label,
@@ -171,8 +174,9 @@ impl List {
         self.word.store(0, Ordering::Release);
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        matches!(self.place(), Place::Empty)
+        self.word.load(Ordering::Acquire) == 0
     }
 
     #[inline]
@@ -230,11 +234,28 @@ impl Links {
         unsafe { Block::at(self.arena.address(number)) }
     }
 
+    /// The entries of a list that is a block of nothing but one run, begun by a version. `None`: look closer.
+    #[inline]
+    pub fn plain<'g>(&'g self, list: &List, at: Version, _: &'g Guard) -> Option<Run<'g>> {
+        let Place::Block(number) = list.place() else { return None };
+        // SAFETY: as in `block`.
+        unsafe { Block::plain(self.arena.address(number), at) }
+    }
+
     /// Asks the processor for what lies outside of the node.
     #[inline]
     pub fn prefetch(&self, list: &List) {
         if let Place::Block(number) = list.place() {
             crate::prefetch::address(self.arena.address(number));
+        }
+    }
+
+    /// Asks for the first lines of a list, whatever it is, without a branch that could be guessed wrong.
+    #[inline(always)]
+    pub fn prefetch_lines(&self, list: &List, lines: usize) {
+        let first = self.arena.address((list.word.load(Ordering::Relaxed) >> TAG_BITS) as u32);
+        for line in 0..lines {
+            crate::prefetch::address(first.wrapping_add(line * WORDS_OF_LINE));
         }
     }
 

@@ -24,6 +24,7 @@
 //! while a reader of then may still look at it.
 
 mod bulk;
+mod columns;
 mod degrees;
 mod distinct;
 mod image;
@@ -31,6 +32,7 @@ mod pick;
 mod read;
 mod reclaim;
 mod restore;
+mod scan;
 mod waits;
 mod write;
 
@@ -38,8 +40,9 @@ pub(crate) use bulk::Waiting;
 pub(crate) use degrees::Degrees;
 pub(crate) use distinct::{Distinct, Sketches};
 pub(crate) use image::{Image, NodeCounts};
-pub(crate) use read::{Filter, Place, ScanWant, Want};
+pub(crate) use read::{Filter, Place, Want};
 pub(crate) use restore::{Rebuild, Rebuilt, Wrong};
+pub(crate) use scan::{EdgeAnswer, ScanWant};
 pub(crate) use waits::Waits;
 pub(crate) use write::{Tally, Writer};
 

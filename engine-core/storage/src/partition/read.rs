@@ -1,10 +1,10 @@
 //! Reading one partition at a version. The caller checks the version before and after, and holds an epoch guard.
 
 use super::Partition;
-use crate::adjacency::{Each, Labels, Run, Sids, Sink};
+use crate::adjacency::{Each, Labels, Run, Sink};
 use crate::properties::{self, Owner, Row};
 use crossbeam_epoch::{Guard, pin};
-use tidegraph_apl::{EdgeScan, Expansion, Projection, PropertyPredicate};
+use tidegraph_apl::Expansion;
 use tidegraph_types::{Direction, Edge, Gui, Sid, Token, Version};
 
 /// How often a row may have moved on while it was looked up: once or twice happens; more often only to a reader whose
@@ -121,72 +121,6 @@ impl<const ALL: bool> Sink for Rows<'_, ALL> {
 
     fn full(&self) -> bool {
         self.out.len() >= self.limit
-    }
-}
-
-/// Appends what is read to a list of edges, as far as its properties pass.
-struct ScannedEdges<'o, P> {
-    out: &'o mut Vec<Edge>,
-    source: Gui,
-    /// None: all pass.
-    passes: Option<P>,
-    limit: usize,
-    /// Edges that were looked at, and how many may be.
-    looked: usize,
-    most: usize,
-}
-
-impl<P: Fn(&Edge) -> bool> Sink for ScannedEdges<'_, P> {
-    #[inline]
-    fn take(&mut self, run: Run<'_>) {
-        self.looked += run.neighbours.len();
-        let (source, label) = (self.source, run.label);
-        let edge = |(target, sid): (&u64, Sid)| Edge { sid, source, target: Gui(*target), label };
-        if let Some(passes) = &self.passes {
-            let sids = (0..).map(|index| run.sids.get(index));
-            self.out.extend(run.neighbours.iter().zip(sids).map(edge).filter(passes));
-            return;
-        }
-        match run.sids {
-            Sids::Narrow { least, above } => {
-                let sids = above.iter().map(|above| Sid(least + u64::from(*above)));
-                self.out.extend(run.neighbours.iter().zip(sids).map(edge));
-            }
-            Sids::Wide(sids) => {
-                self.out.extend(run.neighbours.iter().zip(sids.iter().map(|sid| Sid(*sid))).map(edge));
-            }
-        }
-    }
-
-    /// A hub may stop behind a chunk of which nothing passed, as long as the version sees something of it.
-    fn len(&self) -> usize {
-        self.looked
-    }
-
-    fn full(&self) -> bool {
-        self.out.len() >= self.limit || self.looked >= self.most
-    }
-}
-
-/// Which edges a scan wants, the same for all vertices.
-pub(crate) struct ScanWant<'r> {
-    filter: Filter<'r>,
-    predicates: &'r [PropertyPredicate],
-    keys: Projection,
-    at: Version,
-    /// Length of the answer at which it stops.
-    limit: usize,
-}
-
-impl<'r> ScanWant<'r> {
-    pub fn new(scan: &'r EdgeScan, at: Version, limit: usize) -> Self {
-        Self {
-            filter: Filter::of(scan.labels.as_deref()),
-            predicates: &scan.predicates,
-            keys: Projection::Keys(scan.predicates.iter().map(|predicate| predicate.key).collect()),
-            at,
-            limit,
-        }
     }
 }
 
@@ -339,53 +273,5 @@ impl Partition {
             None => row.and_then(|row| row.id()).is_none(),
         };
         same.then_some(edge)
-    }
-
-    /// Appends the out-edges of vertices that pass, beginning with `from`: a slot, and the chunk of its hub behind which
-    /// to go on. Takes what it looks at (vertices too) off `left`. Stops at the end of the slots, when the answer has
-    /// reached its limit, or when nothing is left; answers where to go on.
-    pub fn scan_out_edges(
-        &self,
-        from: (u32, u32),
-        end: u32,
-        want: &ScanWant<'_>,
-        left: &mut usize,
-        guard: &Guard,
-        out: &mut Vec<Edge>,
-    ) -> (u32, u32) {
-        /// So far ahead of a vertex the first line of its block is asked for; half as far the rest.
-        const AHEAD: usize = 16;
-        let (mut slot, mut after) = from;
-        let wanted = properties::Want { id: false, properties: &want.keys };
-        let row_passes = |edge: &Edge| {
-            let row = self.read_edge(edge, want.at, wanted, guard).flatten();
-            row.is_some_and(|row| row.passes(want.predicates))
-        };
-        let passes = (!want.predicates.is_empty()).then_some(row_passes);
-        if slot >= end {
-            return (slot, after);
-        }
-        let nodes = self.nodes.slice(slot..end);
-        let first = slot;
-        nodes.iter().take(AHEAD).for_each(|node| self.links.prefetch(&node.out));
-        nodes.iter().take(AHEAD / 2).for_each(|node| self.links.prefetch_rest(&node.out, true, guard));
-        while slot < end && out.len() < want.limit && *left > 0 {
-            let here = (slot - first) as usize;
-            if let Some(node) = nodes.get(here + AHEAD) {
-                self.links.prefetch(&node.out);
-            }
-            if let Some(node) = nodes.get(here + AHEAD / 2) {
-                self.links.prefetch_rest(&node.out, true, guard);
-            }
-            let node = &nodes[here];
-            let passes = passes.as_ref();
-            let (source, limit) = (node.gui(), want.limit);
-            let mut edges = ScannedEdges { out, source, passes, limit, looked: 0, most: *left };
-            let next = self.links.read(&node.out, want.at, want.filter.labels(), after, guard, &mut edges);
-            *left = left.saturating_sub(1 + edges.looked);
-            after = next.unwrap_or(0);
-            slot += u32::from(next.is_none());
-        }
-        (slot, after)
     }
 }

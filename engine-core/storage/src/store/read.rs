@@ -7,7 +7,7 @@ use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
 use crate::properties::{self, Counted, Listed, Row};
 use crossbeam_epoch::{Guard, pin};
 use tidegraph_apl::{
-    Apl, At, CellMeta, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection,
+    Apl, At, CellMeta, Cursor, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand, Expansion, Projection,
     PropertyCell, Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges, VertexRead, VertexRows,
     VertexScan,
 };
@@ -437,6 +437,16 @@ impl Apl for Store {
     }
 
     fn scan_edges(
+        &self,
+        at: At,
+        scan: &EdgeScan,
+        from: ScanCursor,
+        out: &mut EdgeRuns,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.scan_all_edges(at, scan, from, out)
+    }
+
+    fn scan_edge_rows(
         &self,
         at: At,
         scan: &EdgeScan,

@@ -6,13 +6,13 @@
 use super::Store;
 use super::index::LookedUp;
 use super::locked::PIECE_OF_FILE;
-use crate::partition::ScanWant;
+use crate::partition::{EdgeAnswer, ScanWant};
 use crate::properties::{Found, Listed, PageTable, Project, ROWS, Scan};
 use crossbeam_epoch::{Guard, pin};
 use tidegraph_apl::{
     Apl, At, EdgeScan, Error, Projection, ScanCursor, ScannedValues, VertexRead, VertexRows, VertexScan,
 };
-use tidegraph_types::{Edge, Token};
+use tidegraph_types::Token;
 
 /// Pages that are looked at under one epoch guard.
 const PIECE_PAGES: u32 = 16;
@@ -183,7 +183,7 @@ impl Store {
         at: At,
         scan: &EdgeScan,
         from: ScanCursor,
-        out: &mut Vec<Edge>,
+        out: &mut impl EdgeAnswer,
     ) -> Result<Option<ScanCursor>, Error> {
         self.versions.check(at.version)?;
         let next = self.some_edges(at, scan, from, out);
@@ -196,7 +196,7 @@ impl Store {
         at: At,
         scan: &EdgeScan,
         from: ScanCursor,
-        out: &mut Vec<Edge>,
+        out: &mut impl EdgeAnswer,
     ) -> Option<ScanCursor> {
         let limit = out.len().saturating_add(scan.max_rows.max(1) as usize);
         let want = ScanWant::new(scan, at.version, limit);

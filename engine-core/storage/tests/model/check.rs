@@ -3,7 +3,7 @@
 use crate::graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_apl::{
-    Apl, At, Cursor, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, Projection, PropertyCell,
+    Apl, At, Cursor, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Expand, Expansion, Projection, PropertyCell,
     PropertyPredicate, ScanCursor, ScannedValues, Test, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_storage::Store;
@@ -269,8 +269,11 @@ fn count_vertices(store: &Store, version: Version, scan: &VertexScan) -> u64 {
 fn scan_edges(store: &Store, version: Version, scan: &EdgeScan) -> BTreeSet<Edge> {
     let (mut found, mut cursor) = (BTreeSet::new(), ScanCursor::default());
     loop {
-        let mut out = Vec::new();
-        let next = store.scan_edges(at(version), scan, cursor, &mut out).unwrap();
+        let (mut out, mut columns, mut again) = (Vec::new(), EdgeRuns::default(), Vec::new());
+        let next = store.scan_edge_rows(at(version), scan, cursor, &mut out).unwrap();
+        assert_eq!(store.scan_edges(at(version), scan, cursor, &mut columns).unwrap(), next);
+        columns.append_to(&mut again);
+        assert_eq!(again, out, "columns and rows of {scan:?} at {version}");
         for edge in out {
             assert!(found.insert(edge), "{edge:?} came twice");
         }

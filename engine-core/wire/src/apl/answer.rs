@@ -7,8 +7,8 @@ use super::{
 use crate::proto::apl_answer::Kind;
 use crate::{Error, mutation, proto, value};
 use tidegraph_apl::{
-    CellMeta, Cursor, EdgeRows, Expansion, KeyStatistics, PropertyCell, Reservoir, ScanCursor, ScannedValues,
-    Statistics, VertexRows,
+    CellMeta, Cursor, EdgeRows, EdgeRun, EdgeRuns, Expansion, KeyStatistics, PropertyCell, Reservoir,
+    ScanCursor, ScannedValues, Statistics, VertexRows,
 };
 use tidegraph_apl::{DegreeStatistics, SetKey, SetStatistics};
 use tidegraph_types::{Edge, Gui, Sid, Str, Token, Value, Version};
@@ -37,7 +37,7 @@ pub enum Answer {
     /// Of `scan_values`, with where to go on.
     ScanValues(ScannedValues, Option<ScanCursor>),
     /// Of `scan_edges`, with where to go on.
-    ScanEdges(Vec<Edge>, Option<ScanCursor>),
+    ScanEdges(EdgeRuns, Option<ScanCursor>),
     /// Of `statistics`.
     Statistics(Statistics),
     /// Of `count_vertices`, with where to go on.
@@ -101,7 +101,11 @@ pub fn encode_answer(answer: &Answer) -> Result<proto::AplAnswer, Error> {
             next: next.map(scan_cursor_to),
         }),
         Answer::ScanEdges(edges, next) => Kind::ScanEdges(proto::ScannedEdges {
-            edges: edges.iter().map(mutation::encode_edge).collect(),
+            sources: edges.runs.iter().map(|run| run.source.0).collect(),
+            labels: edges.runs.iter().map(|run| run.label.0).collect(),
+            ends: edges.runs.iter().map(|run| run.end).collect(),
+            targets: guis_to(&edges.target),
+            sids: edges.sid.iter().map(|sid| sid.0).collect(),
             next: next.map(scan_cursor_to),
         }),
         Answer::Statistics(statistics) => Kind::Statistics(proto::Statistics {
@@ -202,7 +206,9 @@ pub fn decode_answer(message: proto::AplAnswer) -> Result<Answer, Error> {
             Answer::ScanValues(found, m.next.map(scan_cursor_from).transpose()?)
         }
         Kind::ScanEdges(m) => {
-            Answer::ScanEdges(edges_from(m.edges, "ScannedEdges")?, m.next.map(scan_cursor_from).transpose()?)
+            let next = m.next.map(scan_cursor_from).transpose()?;
+            let (sources, labels, ends) = (m.sources, m.labels, m.ends);
+            Answer::ScanEdges(edge_runs_from(sources, labels, ends, m.targets, m.sids)?, next)
         }
         Kind::Statistics(m) => Answer::Statistics(Statistics {
             vertices: m.vertices,
@@ -246,6 +252,31 @@ fn expansion_from(m: proto::Expansion) -> Result<(Expansion, Option<Cursor>), Er
         outgoing: m.outgoing,
     };
     Ok((expansion, m.next.map(cursor_from)))
+}
+
+fn edge_runs_from(
+    sources: Vec<u64>,
+    labels: Vec<u32>,
+    run_ends: Vec<u32>,
+    targets: Vec<u64>,
+    sids: Vec<u64>,
+) -> Result<EdgeRuns, Error> {
+    const MESSAGE: &str = "ScannedEdges";
+    same(MESSAGE, "labels", labels.len(), sources.len())?;
+    same(MESSAGE, "sids", sids.len(), targets.len())?;
+    ends(MESSAGE, "ends", &run_ends, sources.len(), targets.len())?;
+    let starts = std::iter::once(0).chain(run_ends.iter().copied());
+    if run_ends.len() != sources.len() || starts.zip(&run_ends).any(|(start, end)| start == *end) {
+        return Err(Error::Misaligned { message: MESSAGE, field: "ends" });
+    }
+    let runs = sources.into_iter().zip(labels).zip(run_ends);
+    Ok(EdgeRuns {
+        runs: runs
+            .map(|((source, label), end)| EdgeRun { source: Gui(source), label: Token(label), end })
+            .collect(),
+        target: guis_from(targets),
+        sid: sids.into_iter().map(Sid).collect(),
+    })
 }
 
 fn key_to(key: &KeyStatistics) -> proto::KeyStatistics {

@@ -7,7 +7,7 @@ use crate::value::tests::any_value;
 use proptest::option;
 use proptest::prelude::*;
 use tidegraph_apl::{
-    At, CellMeta, Draw, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, KeyStatistics, Projection,
+    At, CellMeta, Draw, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Expand, Expansion, KeyStatistics, Projection,
     PropertyCell, PropertyPredicate, Reservoir, Sample, ScannedValues, Statistics, Test, TopEdges,
     VertexRead, VertexRows, VertexScan,
 };
@@ -236,7 +236,11 @@ fn any_answer() -> impl Strategy<Value = Answer> {
         (vec(any_gui()), option::of(any_scan_cursor())).prop_map(|(g, next)| Answer::ScanVertices(g, next)),
         (any_scanned_values(), option::of(any_scan_cursor()))
             .prop_map(|(found, next)| Answer::ScanValues(found, next)),
-        (vec(any_edge()), option::of(any_scan_cursor())).prop_map(|(e, next)| Answer::ScanEdges(e, next)),
+        (vec(any_edge()), option::of(any_scan_cursor())).prop_map(|(edges, next)| {
+            let mut runs = EdgeRuns::default();
+            edges.into_iter().for_each(|edge| runs.push(edge));
+            Answer::ScanEdges(runs, next)
+        }),
         (
             any::<(u64, u64)>(),
             counts(),
@@ -319,6 +323,20 @@ fn columns_that_do_not_fit_are_errors() {
     is_misaligned(of_cells(vec![meta(2)]));
     is_misaligned(of_cells(vec![meta(1), meta(0)]));
     is_misaligned(Kind::Expand(proto::Expansion { row: vec![1], ..Default::default() }));
+    for (ends, sids) in
+        [(vec![1, 2], vec![5]), (vec![0, 2], vec![5, 6]), (vec![2, 1], vec![5, 6]), (vec![], vec![])]
+    {
+        let (sources, labels) = (vec![1, 2], vec![3, 3]);
+        let targets = vec![4; sids.len().max(1)];
+        is_misaligned(Kind::ScanEdges(proto::ScannedEdges {
+            sources,
+            labels,
+            ends,
+            targets,
+            sids,
+            next: None,
+        }));
+    }
     let column = |ends| proto::ValueColumn { ends, values: vec![] };
     let columns = vec![column(vec![0])];
     is_misaligned(Kind::ScanValues(proto::ScannedValues { guis: vec![1, 2], columns, next: None }));

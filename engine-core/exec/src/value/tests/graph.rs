@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegraph_apl::{
-    Apl, At, Catalog, CellMeta, Cursor, EdgeRead, EdgeRows, EdgeScan, Error, Expand, Expansion, Projection,
-    PropertyCell, ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
+    Apl, At, Catalog, CellMeta, Cursor, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand, Expansion,
+    Projection, PropertyCell, ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::{Cardinality, Edge, Gui, Sid, Str, Token, Value};
 
@@ -200,7 +200,7 @@ impl Apl for Graph {
         _: At,
         _: &EdgeScan,
         _: ScanCursor,
-        _: &mut Vec<Edge>,
+        _: &mut EdgeRuns,
     ) -> Result<Option<ScanCursor>, Error> {
         Ok(None)
     }

@@ -17,10 +17,10 @@ use rand_chacha::ChaCha8Rng;
 use std::hint::black_box;
 use std::time::Instant;
 use tidegraph_engine::apl::{
-    Apl, At, Cursor, EdgeScan, Expand, Expansion, Projection, PropertyPredicate, ScanCursor, Test,
-    VertexRead, VertexRows, VertexScan,
+    Apl, At, Cursor, EdgeRun, EdgeRuns, EdgeScan, Expand, Expansion, Projection, PropertyPredicate,
+    ScanCursor, Test, VertexRead, VertexRows, VertexScan,
 };
-use tidegraph_types::{Direction, Edge, Gui, Value};
+use tidegraph_types::{Direction, Gui, Sid, Value};
 
 /// Rows of one answer.
 const ROWS: u32 = 1 << 14;
@@ -299,14 +299,16 @@ fn kronecker(bench: &Bench, report: &mut Report, scale: u32) -> anyhow::Result<(
 
 fn edge_scan(bench: &Bench, report: &mut Report, graph: &Graph, at: At, scale: u32) -> anyhow::Result<()> {
     let scan = EdgeScan { max_rows: ROWS, ..EdgeScan::default() };
-    let (mut out, mut total): (Vec<Edge>, _) = (Vec::new(), 0);
+    let (mut out, mut total, mut bytes) = (EdgeRuns::default(), 0, 0);
     let (taken, copy) = beside_copy(bench, &mut || {
         let mut cursor = Some(ScanCursor::default());
-        total = 0;
+        (total, bytes) = (0, 0);
         while let Some(from) = cursor {
             out.clear();
             cursor = graph.database.apl().scan_edges(at, &scan, from, &mut out)?;
             total += out.len();
+            bytes += out.len() * (size_of::<Gui>() + size_of::<Sid>());
+            bytes += out.runs.len() * size_of::<EdgeRun>();
         }
         Ok(())
     })?;
@@ -320,7 +322,7 @@ fn edge_scan(bench: &Bench, report: &mut Report, graph: &Graph, at: At, scale: u
             .target(0.6 * copy),
     );
     report.add(
-        Figure::rate(format!("{name}, bytes answered"), "GB/s", rate(size_of::<Edge>() as f64))
+        Figure::rate(format!("{name}, bytes answered"), "GB/s", bytes as f64 / taken / 1e9)
             .beside("memory copy", copy),
     );
     Ok(())

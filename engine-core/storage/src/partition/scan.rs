@@ -1,0 +1,219 @@
+//! Scanning the out-edges of one partition, list after list in order of slots, at a version.
+//!
+//! A list is copied run by run, as it stands in its block: neighbours and SIDs as columns, source and label once. The
+//! lines of lists that come are asked for while those before them are copied.
+
+use super::columns::append_ends;
+use super::read::Filter;
+use super::{Node, Partition};
+use crate::adjacency::{Run, Sids, Sink};
+use crate::properties;
+use crossbeam_epoch::Guard;
+use tidegraph_apl::{EdgeRuns, EdgeScan, Projection, PropertyPredicate};
+use tidegraph_types::{Edge, Gui, Sid, Version};
+
+/// Nodes of which those with edges are found together.
+const GROUP: usize = 128;
+/// So many lists ahead of one its first lines are asked for. The machine sees by itself that the others follow.
+const AHEAD: usize = 8;
+const LINES: usize = 3;
+
+/// What a scan of edges fills.
+pub(crate) trait EdgeAnswer {
+    /// Appends a run.
+    fn run(&mut self, source: Gui, run: Run<'_>);
+    /// Appends one edge.
+    fn edge(&mut self, edge: Edge);
+    /// Edges so far.
+    fn len(&self) -> usize;
+}
+
+impl EdgeAnswer for EdgeRuns {
+    #[inline(always)]
+    fn run(&mut self, source: Gui, run: Run<'_>) {
+        append_ends(self, run);
+        self.end_run(source, run.label);
+    }
+
+    fn edge(&mut self, edge: Edge) {
+        self.push(edge);
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.target.len()
+    }
+}
+
+impl EdgeAnswer for Vec<Edge> {
+    #[inline]
+    fn run(&mut self, source: Gui, run: Run<'_>) {
+        let edge = |(target, sid): (&u64, Sid)| Edge { sid, source, target: Gui(*target), label: run.label };
+        match run.sids {
+            Sids::Narrow { least, above } => {
+                let sids = above.iter().map(|above| Sid(least + u64::from(*above)));
+                self.extend(run.neighbours.iter().zip(sids).map(edge));
+            }
+            Sids::Wide(sids) => {
+                self.extend(run.neighbours.iter().zip(sids.iter().map(|sid| Sid(*sid))).map(edge));
+            }
+        }
+    }
+
+    fn edge(&mut self, edge: Edge) {
+        self.push(edge);
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Appends what is read to an answer, as far as its properties pass.
+struct Scanned<'o, O, P> {
+    out: &'o mut O,
+    source: Gui,
+    /// None: all pass.
+    passes: Option<P>,
+    limit: usize,
+    /// Edges that were looked at, and how many may be.
+    looked: usize,
+    most: usize,
+}
+
+impl<O: EdgeAnswer, P: Fn(&Edge) -> bool> Sink for Scanned<'_, O, P> {
+    #[inline]
+    fn take(&mut self, run: Run<'_>) {
+        self.looked += run.neighbours.len();
+        let source = self.source;
+        match &self.passes {
+            None => self.out.run(source, run),
+            Some(passes) => {
+                let edges = run.links().map(|link| Edge {
+                    sid: link.sid,
+                    source,
+                    target: link.neighbour,
+                    label: link.label,
+                });
+                edges.filter(passes).for_each(|edge| self.out.edge(edge));
+            }
+        }
+    }
+
+    /// A hub may stop behind a chunk of which nothing passed, as long as the version sees something of it.
+    fn len(&self) -> usize {
+        self.looked
+    }
+
+    fn full(&self) -> bool {
+        self.out.len() >= self.limit || self.looked >= self.most
+    }
+}
+
+/// Which edges a scan wants, the same for all vertices.
+pub(crate) struct ScanWant<'r> {
+    filter: Filter<'r>,
+    predicates: &'r [PropertyPredicate],
+    keys: Projection,
+    at: Version,
+    /// Length of the answer at which it stops.
+    limit: usize,
+}
+
+impl<'r> ScanWant<'r> {
+    pub fn new(scan: &'r EdgeScan, at: Version, limit: usize) -> Self {
+        Self {
+            filter: Filter::of(scan.labels.as_deref()),
+            predicates: &scan.predicates,
+            keys: Projection::Keys(scan.predicates.iter().map(|predicate| predicate.key).collect()),
+            at,
+            limit,
+        }
+    }
+}
+
+impl Partition {
+    /// Appends the out-edges of vertices that pass, beginning with `from`: a slot, and the chunk of its hub behind which
+    /// to go on. Takes what it looks at (vertices too) off `left`. Stops at the end of the slots, when the answer has
+    /// reached its limit, or when nothing is left; answers where to go on.
+    pub fn scan_out_edges<O: EdgeAnswer>(
+        &self,
+        from: (u32, u32),
+        end: u32,
+        want: &ScanWant<'_>,
+        left: &mut usize,
+        guard: &Guard,
+        out: &mut O,
+    ) -> (u32, u32) {
+        let (mut slot, mut after) = from;
+        while slot < end && out.len() < want.limit && *left > 0 {
+            let nodes = self.nodes.slice(slot..end.min(slot.saturating_add(2 * GROUP as u32)));
+            let (group, next) = nodes.split_at(nodes.len().min(GROUP));
+            let (done, place) = self.scan_group(group, next, after, want, left, guard, out);
+            (slot, after) = (slot + done, place);
+        }
+        (slot, after)
+    }
+
+    /// As `scan_out_edges`, for some nodes, while those after them are fetched. Answers how many of them are done, and
+    /// where to go on in the next.
+    fn scan_group<O: EdgeAnswer>(
+        &self,
+        nodes: &[Node],
+        ahead: &[Node],
+        mut after: u32,
+        want: &ScanWant<'_>,
+        left: &mut usize,
+        guard: &Guard,
+        out: &mut O,
+    ) -> (u32, u32) {
+        // Those with edges, found without a branch that could be guessed wrong.
+        let (mut some, mut count) = ([0_u8; GROUP], 0);
+        for (index, node) in nodes.iter().enumerate() {
+            some[count] = index as u8;
+            count += usize::from(!node.out.is_empty());
+        }
+        let some = &some[..count];
+        let list = |place: usize| some.get(place).map(|index| &nodes[usize::from(*index)].out);
+        (0..AHEAD).filter_map(list).for_each(|list| self.links.prefetch_lines(list, LINES));
+        let wanted = properties::Want { id: false, properties: &want.keys };
+        let row_passes = |edge: &Edge| {
+            let row = self.read_edge(edge, want.at, wanted, guard).flatten();
+            row.is_some_and(|row| row.passes(want.predicates))
+        };
+        let passes = (!want.predicates.is_empty()).then_some(row_passes);
+        let labels = want.filter.labels();
+        for (place, &index) in some.iter().enumerate() {
+            if out.len() >= want.limit || *left == 0 {
+                return (u32::from(index), after);
+            }
+            for node in ahead.iter().skip(place * 2).take(2) {
+                crate::prefetch::line(node);
+            }
+            if let Some(list) = list(place + AHEAD) {
+                self.links.prefetch_lines(list, LINES);
+            }
+            let node = &nodes[usize::from(index)];
+            if passes.is_none()
+                && let Some(run) = self.links.plain(&node.out, want.at, guard)
+            {
+                if labels.pass(run.label) {
+                    out.run(node.gui(), run);
+                }
+                *left = left.saturating_sub(1 + run.neighbours.len());
+                continue;
+            }
+            let (source, limit, passes) = (node.gui(), want.limit, passes.as_ref());
+            let mut edges = Scanned { out, source, passes, limit, looked: 0, most: *left };
+            let next = self.links.read(&node.out, want.at, labels, after, guard, &mut edges);
+            *left = left.saturating_sub(1 + edges.looked);
+            after = next.unwrap_or(0);
+            if next.is_some() {
+                return (u32::from(index), after);
+            }
+        }
+        *left = left.saturating_sub(nodes.len() - count);
+        (nodes.len() as u32, 0)
+    }
+}
