@@ -5,8 +5,8 @@
 //! one go: the processor then guesses one length wrong for each list, and not one for each column.
 
 use crate::adjacency::{Run, Sids};
-use tidegraph_apl::EdgeRuns;
-use tidegraph_types::{Gui, Sid};
+use tidegraph_apl::{EdgeRuns, Expansion};
+use tidegraph_types::{Gui, Sid, Token};
 
 /// Entries of the largest piece.
 const PIECE: usize = 8;
@@ -121,10 +121,109 @@ pub(super) fn append_ends(out: &mut EdgeRuns, run: Run<'_>) {
     }
 }
 
+/// Columns of an expansion: with `ALL` those of the edges too.
+struct Rows<const ALL: bool> {
+    row: *mut u32,
+    neighbour: *mut Gui,
+    sid: *mut Sid,
+    label: *mut Token,
+    outgoing: *mut bool,
+    /// What every row of the run has.
+    same: (u32, Token, bool),
+}
+
+impl<const ALL: bool> Columns for Rows<ALL> {
+    #[inline(always)]
+    unsafe fn write<const N: usize>(&self, index: usize, neighbours: [u64; N], sids: [u64; N]) {
+        let (row, label, outgoing) = self.same;
+        // SAFETY: the caller's promise; without `ALL` the other columns are left alone.
+        unsafe {
+            self.row.add(index).cast::<[u32; N]>().write_unaligned([row; N]);
+            self.neighbour.add(index).cast::<[Gui; N]>().write_unaligned(neighbours.map(Gui));
+            if ALL {
+                self.sid.add(index).cast::<[Sid; N]>().write_unaligned(sids.map(Sid));
+                self.label.add(index).cast::<[Token; N]>().write_unaligned([label; N]);
+                self.outgoing.add(index).cast::<[bool; N]>().write_unaligned([outgoing; N]);
+            }
+        }
+    }
+}
+
+/// Room for some more; answers where they go.
+#[inline(always)]
+fn room<T>(column: &mut Vec<T>, count: usize) -> *mut T {
+    column.reserve(count);
+    column.spare_capacity_mut().as_mut_ptr().cast()
+}
+
+/// Says that some more are there.
+///
+/// # Safety
+///
+/// They were written where `room` said.
+#[inline(always)]
+unsafe fn grow<T>(column: &mut Vec<T>, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { column.set_len(column.len() + count) };
+}
+
+/// Appends the entries of a run to an expansion. Without `ALL` the SIDs are not even looked at.
+#[inline(always)]
+pub(super) fn append_rows<const ALL: bool>(out: &mut Expansion, run: Run<'_>, row: u32, outgoing: bool) {
+    let count = run.neighbours.len();
+    let rows = Rows::<ALL> {
+        row: room(&mut out.row, count),
+        neighbour: room(&mut out.neighbour, count),
+        sid: if ALL { room(&mut out.sid, count) } else { std::ptr::null_mut() },
+        label: if ALL { room(&mut out.label, count) } else { std::ptr::null_mut() },
+        outgoing: if ALL { room(&mut out.outgoing, count) } else { std::ptr::null_mut() },
+        same: (row, run.label, outgoing),
+    };
+    // SAFETY: each column that is written has room for the run, and all of that is written before its length says so.
+    unsafe {
+        if ALL {
+            copy(run, &rows);
+        } else {
+            // SAFETY: a slice of what takes no bytes.
+            let nothing = std::slice::from_raw_parts(std::ptr::NonNull::<()>::dangling().as_ptr(), count);
+            pieces(run.neighbours, nothing, |()| 0, &rows);
+        }
+        grow(&mut out.row, count);
+        grow(&mut out.neighbour, count);
+        if ALL {
+            grow(&mut out.sid, count);
+            grow(&mut out.label, count);
+            grow(&mut out.outgoing, count);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegraph_apl::ExpansionRow;
     use tidegraph_types::{Edge, Token};
+
+    #[test]
+    fn runs_of_all_lengths_become_rows() {
+        let neighbours: Vec<u64> = (100..150).collect();
+        let above: Vec<u32> = (0..50).map(|n| n * 3).collect();
+        let (mut all, mut some, mut expected) = (Expansion::default(), Expansion::default(), Vec::new());
+        for count in 0..=above.len() {
+            let sids = Sids::Narrow { least: 1000, above: &above[..count] };
+            let run = Run { label: Token(count as u32), neighbours: &neighbours[..count], sids };
+            let (row, outgoing) = (count as u32 * 2, count % 2 == 0);
+            append_rows::<true>(&mut all, run, row, outgoing);
+            append_rows::<false>(&mut some, run, row, outgoing);
+            expected.extend(neighbours.iter().zip(&above).take(count).map(|(neighbour, above)| {
+                let (neighbour, sid) = (Gui(*neighbour), Sid(1000 + u64::from(*above)));
+                ExpansionRow { row, neighbour, sid, label: Token(count as u32), outgoing }
+            }));
+        }
+        assert_eq!((0..all.len()).map(|index| all.at(index)).collect::<Vec<_>>(), expected);
+        assert_eq!((&some.row, &some.neighbour), (&all.row, &all.neighbour));
+        assert!(some.sid.is_empty() && some.label.is_empty() && some.outgoing.is_empty());
+    }
 
     #[test]
     fn runs_of_all_lengths_are_copied_behind_what_is_there() {

@@ -1,6 +1,7 @@
 //! Reading one partition at a version. The caller checks the version before and after, and holds an epoch guard.
 
 use super::Partition;
+use super::columns::append_rows;
 use crate::adjacency::{Each, Labels, Run, Sink};
 use crate::properties::{self, Owner, Row};
 use crossbeam_epoch::{Guard, pin};
@@ -105,14 +106,7 @@ impl<const ALL: bool> Sink for Rows<'_, ALL> {
             }
             return;
         }
-        let count = run.neighbours.len();
-        out.row.extend(std::iter::repeat_n(self.row, count));
-        out.neighbour.extend(run.neighbours.iter().map(|&neighbour| Gui(neighbour)));
-        if ALL {
-            run.sids.append_to(&mut out.sid);
-            out.label.extend(std::iter::repeat_n(run.label, count));
-            out.outgoing.extend(std::iter::repeat_n(self.outgoing, count));
-        }
+        append_rows::<ALL>(out, run, self.row, self.outgoing);
     }
 
     fn len(&self) -> usize {
@@ -157,9 +151,17 @@ impl Partition {
         let node = self.node(slot);
         let labels = want.filter.labels();
         if want.direction != Direction::In && !from.inward {
-            let mut rows = Rows::<ALL> { out, row, outgoing: true, skipped: None, limit: want.limit };
-            if let Some(after) = self.links.read(&node.out, want.at, labels, from.after, guard, &mut rows) {
-                return Some(Place { inward: false, after });
+            // Most lists are one run of one label, all of it old.
+            if let Some(run) = self.links.plain(&node.out, want.at, guard) {
+                if labels.pass(run.label) {
+                    append_rows::<ALL>(out, run, row, true);
+                }
+            } else {
+                let mut rows = Rows::<ALL> { out, row, outgoing: true, skipped: None, limit: want.limit };
+                let read = self.links.read(&node.out, want.at, labels, from.after, guard, &mut rows);
+                if let Some(after) = read {
+                    return Some(Place { inward: false, after });
+                }
             }
         }
         if want.direction != Direction::Out {
