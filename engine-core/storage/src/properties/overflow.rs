@@ -413,7 +413,7 @@ mod tests {
         let plain = Content::of(values.iter().map(|value| (Token(1), List, value)));
         let numbers: Vec<Value> = (0..50).map(Value::Long).collect();
         let mut writes: Vec<MetaWrite<'_>> = Vec::new();
-        for n in 0..600_usize {
+        for n in 0..if cfg!(miri) { 60_usize } else { 600 } {
             let (of, nth) = (&numbers[n / 8 % 30], n as u32 / 300);
             let value = (n % 11 > 0).then_some(&numbers[n % 50]);
             writes.push(MetaWrite { key: Token(1), of, nth, meta_key: Token(70 + n as u32 % 5), value });
