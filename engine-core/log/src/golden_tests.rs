@@ -62,7 +62,7 @@ fn records() -> Vec<Record> {
         Mutation::SetEdgeProperty { edge, key: Token(5), value: Value::Double(0.25) },
         Mutation::RemoveEdgeProperty { edge, key: Token(5) },
         Mutation::DeleteEdge { edge, id: Some("e1".into()) },
-        Mutation::DeleteVertex { gui: Gui(1) },
+        Mutation::DeleteVertex { gui: Gui(1), edges_left: false },
         Mutation::AddException { id: "collides".into(), gui: Gui(77) },
     ];
     let assigned = vec![(Token(0), "Person".into()), (Token(1), "Employee".into())];

@@ -16,7 +16,7 @@ pub(crate) fn commit(version: u64, epoch: u64, mark: &str) -> Record {
             labels: vec![Token(7)],
             properties: vec![write],
         },
-        Mutation::DeleteVertex { gui: Gui(version + 1) },
+        Mutation::DeleteVertex { gui: Gui(version + 1), edges_left: false },
     ];
     Record {
         shard: ShardId(0),

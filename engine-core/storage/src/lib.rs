@@ -37,5 +37,7 @@ mod virtual_array;
 pub use checkpoint::{CheckpointMeta, Manifest};
 pub use error::Error;
 pub use memory::Memory;
-pub use store::{BulkLoad, Duplicate, IndexState, LoadOutcome, MemoryBudget, MemoryUse, Store, StoreConfig};
+pub use store::{
+    BulkLoad, Duplicate, IndexState, LoadOutcome, MemoryBudget, MemoryUse, Scope, Store, StoreConfig,
+};
 pub use versions::Pin;

@@ -238,7 +238,7 @@ fn random_blocks(random: &mut StdRng) -> Vec<Vec<Mutation>> {
                 0 => Mutation::DeleteEdge { edge, id },
                 1 => Mutation::SetEdgeProperty { edge, key: Token(8), value: Value::Bool(true) },
                 2 => Mutation::RemoveEdgeProperty { edge, key: Token(9) },
-                _ => Mutation::DeleteVertex { gui: edge.target },
+                _ => Mutation::DeleteVertex { gui: edge.target, edges_left: true },
             });
         }
         blocks.push(block);

@@ -112,7 +112,7 @@ fn change(random: &mut StdRng, vertices: usize) -> Mutation {
             labels: labels(random),
             properties: vec![],
         },
-        1 => Mutation::DeleteVertex { gui },
+        1 => Mutation::DeleteVertex { gui, edges_left: true },
         2 => Mutation::AddLabels { gui, labels: labels(random) },
         3 => Mutation::RemoveLabels { gui, labels: labels(random) },
         4 => Mutation::RemoveVertexProperty { gui, key: *KEYS.choose(random).unwrap(), value: None },

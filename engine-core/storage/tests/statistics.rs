@@ -121,7 +121,7 @@ fn bounds_widen_and_rows_go() {
     let write = PropertyWrite { key: AGE, cardinality: Cardinality::Single, value: Value::Int(-7) };
     store.apply(Version(2), &[Mutation::SetVertexProperty { gui: gui("p1"), write }]);
     let gone: Vec<Mutation> =
-        (0..20).map(|n| Mutation::DeleteVertex { gui: gui(&format!("c{n}")) }).collect();
+        (0..20).map(|n| Mutation::DeleteVertex { gui: gui(&format!("c{n}")), edges_left: true }).collect();
     store.apply(Version(3), &gone);
     store.publish(Version(3));
     let statistics = store.statistics();

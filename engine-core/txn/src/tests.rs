@@ -241,7 +241,7 @@ fn loads_and_transactions() {
     sequencer.commit(request(loaded, &[78], &[(78, 1)])).unwrap();
     // What it checked may not.
     let add = Mutation::AddException { id: "a".into(), gui: Gui(9) };
-    for mutation in [Mutation::DeleteVertex { gui: Gui(5) }, make(Some("e".into())), add] {
+    for mutation in [Mutation::DeleteVertex { gui: Gui(5), edges_left: false }, make(Some("e".into())), add] {
         let base = sequencer.version();
         write(mutation);
         assert!(is_conflict(load(base)));

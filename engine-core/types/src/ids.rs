@@ -62,6 +62,11 @@ impl Version {
     }
 }
 
+/// Bits of a GUI below those that say its partition.
+const PARTITION_SHIFT: u32 = 48;
+/// Bits of a GUI that say its partition, however many there are.
+const PARTITION_BITS: u64 = u64::MAX << PARTITION_SHIFT;
+
 /// How many partitions a graph has: a power of two, fixed when the graph is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
@@ -90,7 +95,7 @@ impl PartitionCount {
     #[must_use]
     pub fn of(self, gui: Gui) -> PartitionId {
         // The high bits, so that hash tables inside a partition can go on using the low ones.
-        PartitionId(((gui.0 >> 48) as u16) & (self.0 - 1))
+        PartitionId(((gui.0 >> PARTITION_SHIFT) as u16) & (self.0 - 1))
     }
 
     /// All partitions in order.
@@ -149,7 +154,11 @@ impl GuiHasher {
     #[must_use]
     pub fn salted(self, id: &str, salt: u64) -> Gui {
         let hash = xxhash_rust::xxh3::xxh3_64_with_seed(id.as_bytes(), salt);
-        if salt > 0 || self.bits == 64 {
+        if salt > 0 {
+            // In the partition of the plain hash: so where an id lives does not depend on what it collided with.
+            return Gui(self.gui(id).0 & PARTITION_BITS | hash & !PARTITION_BITS);
+        }
+        if self.bits == 64 {
             return Gui(hash);
         }
         // Spread the few bits over the whole range, so that several partitions are still used.
@@ -186,5 +195,16 @@ mod tests {
         let guis: std::collections::HashSet<_> = (0..100).map(|i| hasher.gui(&format!("v{i}"))).collect();
         assert_eq!(guis.len(), 2);
         assert_ne!(hasher.gui("v1"), hasher.salted("v1", 1));
+        assert_ne!(hasher.salted("v1", 1), hasher.salted("v1", 2));
+    }
+
+    #[test]
+    fn a_salted_id_stays_in_its_partition() {
+        let partitions = PartitionCount::new(1 << 15).unwrap();
+        for (hasher, n) in [GuiHasher::default(), GuiHasher::with_bits(3)].into_iter().zip([7, 8]) {
+            let id = format!("v{n}");
+            let plain = partitions.of(hasher.gui(&id));
+            assert!((1..100).all(|salt| partitions.of(hasher.salted(&id, salt)) == plain));
+        }
     }
 }

@@ -35,6 +35,8 @@ pub enum Mutation {
     DeleteVertex {
         /// The vertex.
         gui: Gui,
+        /// Edges may be left that go with it: partitions that hold only their other ends have to look for them.
+        edges_left: bool,
     },
     /// Adds labels that are not there.
     AddLabels {

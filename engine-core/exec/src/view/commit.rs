@@ -103,7 +103,10 @@ impl Pending {
         for edge in self.deleted_edges.iter().filter_map(|sid| self.edges.get(sid)) {
             all.push(Mutation::DeleteEdge { edge: edge.edge, id: edge.chosen_id.clone() });
         }
-        all.extend(self.deleted_vertices.iter().map(|gui| Mutation::DeleteVertex { gui: *gui }));
+        let deleted = self.deleted_vertices.iter();
+        all.extend(
+            deleted.map(|gui| Mutation::DeleteVertex { gui: *gui, edges_left: self.detached.contains(gui) }),
+        );
         for (gui, vertex) in created() {
             let cells = vertex.cells.iter().flat_map(|(_, cells)| cells);
             let properties = cells.map(|PendingCell { cell, .. }| PropertyWrite {

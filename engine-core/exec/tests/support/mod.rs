@@ -150,7 +150,7 @@ impl Graph {
                     properties.iter().for_each(|w| Self::write(&mut vertex, w));
                     assert!(self.vertices.insert(gui, vertex).is_none(), "vertex exists");
                 }
-                Mutation::DeleteVertex { gui } => {
+                Mutation::DeleteVertex { gui, .. } => {
                     assert!(!self.edges.values().any(|e| e.edge.source == gui || e.edge.target == gui));
                     self.vertices.remove(&gui).expect("vertex to delete");
                 }

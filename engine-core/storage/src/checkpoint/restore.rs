@@ -168,12 +168,14 @@ impl Source<'_> {
         let vertices = directory.counts().0.min(room(Kind::Nodes, 14) as u64);
         rebuild.reserve(vertices as usize, room(Kind::EdgeIds, 24));
         let count = self.manifest.partition_count;
-        let here = |hash: Gui| usize::from(count.of(hash).0) == self.number;
+        let here = |hash: Gui| usize::from(count.of(hash).0) == self.number && self.store.holds(hash);
+        // The other end of an edge of a scoped store may be in another one, and its part is not here then.
+        let comes_again = |gui: Gui| self.store.holds(gui);
         for kind in Kind::ALL {
             self.each_chunk(directory.of(kind), |entry, bytes| {
                 match kind {
                     Kind::Pages => rebuild.page(entry.number, bytes)?,
-                    Kind::Nodes => rebuild.nodes(entry.number, bytes, here)?,
+                    Kind::Nodes => rebuild.nodes(entry.number, bytes, here, comes_again)?,
                     Kind::EdgeIds => rebuild.edge_ids(entry.number, bytes, here)?,
                 }
                 rebuild.make_room(self.store);

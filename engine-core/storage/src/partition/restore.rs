@@ -26,7 +26,7 @@ pub(crate) struct Wrong {
 #[derive(Default)]
 pub(crate) struct Rebuilt {
     pub tally: Tally,
-    /// Sum over the edges that leave vertices, and over those that arrive: over a whole graph, both are the same.
+    /// Sum over the edges that leave vertices, and over those that arrive, if both ends are in the store: both are the same.
     pub left: u64,
     pub arrived: u64,
 }
@@ -205,6 +205,7 @@ impl<'p> Rebuild<'p> {
         group: u32,
         bytes: &[u8],
         belongs_here: impl Fn(Gui) -> bool,
+        comes_again: impl Fn(Gui) -> bool,
     ) -> Result<(), Wrong> {
         let guard = pin();
         let mut reader = Reader { bytes, at: 0 };
@@ -234,7 +235,7 @@ impl<'p> Rebuild<'p> {
             node.row.set(Some(place));
             partition.by_gui.insert(&mut book.turn, gui.0, slot);
             reader.list(&mut self.links)?;
-            for link in &self.links {
+            for link in self.links.iter().filter(|link| comes_again(link.neighbour)) {
                 self.rebuilt.left = self.rebuilt.left.wrapping_add(mark(gui, link.neighbour, link));
             }
             for run in self.links.chunk_by(|a, b| a.label == b.label) {
@@ -244,7 +245,7 @@ impl<'p> Rebuild<'p> {
             let oldest = partition.reclaimed();
             partition.links.build(&mut book.turn, &node.out, &self.links, Version(0), oldest);
             reader.list(&mut self.links)?;
-            for link in &self.links {
+            for link in self.links.iter().filter(|link| comes_again(link.neighbour)) {
                 self.rebuilt.arrived = self.rebuilt.arrived.wrapping_add(mark(link.neighbour, gui, link));
             }
             partition.links.build(&mut book.turn, &node.inward, &self.links, Version(0), oldest);
@@ -358,7 +359,9 @@ mod tests {
         let mut rebuild = Rebuild::new(partition.open());
         let mut all = || -> Result<(), Wrong> {
             chunks[0].iter().try_for_each(|(number, bytes)| rebuild.page(*number, bytes))?;
-            chunks[1].iter().try_for_each(|(number, bytes)| rebuild.nodes(*number, bytes, |_| true))?;
+            chunks[1]
+                .iter()
+                .try_for_each(|(number, bytes)| rebuild.nodes(*number, bytes, |_| true, |_| true))?;
             chunks[2].iter().try_for_each(|(number, bytes)| rebuild.edge_ids(*number, bytes, |_| true))
         };
         all().map_err(|wrong| {

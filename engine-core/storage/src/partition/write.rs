@@ -177,6 +177,29 @@ impl Open<'_> {
         edges
     }
 
+    /// Edges with a neighbour that is in no list of its own here: looks at all lists.
+    pub fn edges_with(&self, neighbour: Gui) -> Vec<Edge> {
+        let mut edges = Vec::new();
+        let newest = Version(u64::MAX - 1);
+        for slot in 0..self.partition.nodes.end() {
+            // One guard for each: the walk is long, and what others replace meanwhile is to be freed.
+            let guard = &pin();
+            let node = self.partition.nodes.get(slot);
+            let gui = node.gui();
+            self.partition.links.for_each_visible(&node.out, newest, guard, |link| {
+                if link.neighbour == neighbour {
+                    edges.push(Edge { sid: link.sid, source: gui, target: neighbour, label: link.label });
+                }
+            });
+            self.partition.links.for_each_visible(&node.inward, newest, guard, |link| {
+                if link.neighbour == neighbour {
+                    edges.push(Edge { sid: link.sid, source: neighbour, target: gui, label: link.label });
+                }
+            });
+        }
+        edges
+    }
+
     pub fn delete_vertex(&mut self, w: &mut Writer<'_>, gui: Gui) {
         let guard = pin();
         let Some((slot, place)) = self.present_slot(gui, &guard) else { return };

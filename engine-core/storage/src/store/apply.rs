@@ -29,6 +29,9 @@ impl Store {
                 self.apply_one(&mut writer, first);
                 continue;
             };
+            if !self.holds(*gui) {
+                continue;
+            }
             // What is written to one vertex in a row is one change of it.
             let mut run = Run::default();
             run.add(first, *gui);
@@ -64,7 +67,9 @@ impl Store {
     }
 
     pub(super) fn apply_one(&self, w: &mut Writer<'_>, mutation: &Mutation) {
-        let Some(mut watch) = self.watch(mutation) else { return self.change(w, mutation) };
+        let Some(mut watch) = self.watch(mutation).filter(|watch| self.holds(watch.gui())) else {
+            return self.change(w, mutation);
+        };
         let partition = &self.partitions[self.number(watch.gui())];
         watch.before = watch.look(partition);
         self.change(w, mutation);
@@ -85,15 +90,18 @@ impl Store {
 
     fn change(&self, w: &mut Writer<'_>, mutation: &Mutation) {
         let write = |gui: Gui| self.partitions[self.number(gui)].open();
+        if self.config.scope.is_some() && self.is_elsewhere(w, mutation) {
+            return;
+        }
         match mutation {
             Mutation::CreateVertex { gui, id, labels, properties } => {
                 write(*gui).create_vertex(w, *gui, id, labels, properties);
             }
-            Mutation::DeleteVertex { gui } => {
+            Mutation::DeleteVertex { gui, .. } => {
                 // Its edges were to go before it; if some did not, they must not outlive it.
                 let edges = self.partitions[self.number(*gui)].open().live_edges(*gui);
                 for edge in &edges {
-                    self.delete_edge(w, edge);
+                    self.delete_edge(w, edge, None);
                 }
                 write(*gui).delete_vertex(w, *gui);
             }
@@ -113,7 +121,7 @@ impl Store {
             Mutation::CreateEdge { edge, id, properties } => {
                 self.create_edge(w, edge, id.as_ref(), properties);
             }
-            Mutation::DeleteEdge { edge, .. } => self.delete_edge(w, edge),
+            Mutation::DeleteEdge { edge, id } => self.delete_edge(w, edge, id.as_ref()),
             Mutation::SetEdgeProperty { edge, key, value } => {
                 write(edge.source).set_edge_property(w, edge, *key, value);
             }
@@ -128,6 +136,34 @@ impl Store {
         }
     }
 
+    /// Whether a mutation is of a vertex, or of the source of an edge, that this store does not hold. What it holds of the
+    /// edges of such a vertex goes with it.
+    fn is_elsewhere(&self, w: &mut Writer<'_>, mutation: &Mutation) -> bool {
+        match mutation {
+            Mutation::DeleteVertex { gui, edges_left } if !self.holds(*gui) => {
+                if *edges_left {
+                    self.sweep_edges_of(w, *gui);
+                }
+                true
+            }
+            Mutation::CreateVertex { gui, .. }
+            | Mutation::AddLabels { gui, .. }
+            | Mutation::RemoveLabels { gui, .. }
+            | Mutation::SetVertexProperty { gui, .. }
+            | Mutation::RemoveVertexProperty { gui, .. }
+            | Mutation::SetMetaProperty { gui, .. }
+            | Mutation::AddException { gui, .. } => !self.holds(*gui),
+            Mutation::SetEdgeProperty { edge, .. } | Mutation::RemoveEdgeProperty { edge, .. } => {
+                !self.holds(edge.source)
+            }
+            Mutation::DeleteVertex { .. }
+            | Mutation::CreateEdge { .. }
+            | Mutation::DeleteEdge { .. }
+            | Mutation::DefineIndex { .. }
+            | Mutation::DropIndex { .. } => false,
+        }
+    }
+
     pub(super) fn create_edge(
         &self,
         w: &mut Writer<'_>,
@@ -135,6 +171,9 @@ impl Store {
         id: Option<&Str>,
         properties: &[(Token, Value)],
     ) -> bool {
+        if self.config.scope.is_some() {
+            return self.create_parts(w, edge, id, properties);
+        }
         let write = |gui: Gui| self.partitions[self.number(gui)].open();
         if !write(edge.target).add_in(w, edge) {
             return false;
@@ -150,7 +189,10 @@ impl Store {
         true
     }
 
-    fn delete_edge(&self, w: &mut Writer<'_>, edge: &Edge) {
+    fn delete_edge(&self, w: &mut Writer<'_>, edge: &Edge, id: Option<&Str>) {
+        if self.config.scope.is_some() {
+            return self.delete_parts(w, edge, id);
+        }
         let write = |gui: Gui| self.partitions[self.number(gui)].open();
         let Some(id) = write(edge.source).remove_out(w, edge) else { return };
         write(edge.target).remove_in(w, edge);

@@ -28,6 +28,8 @@ const WORTH_A_THREAD: usize = 1 << 13;
 /// Bytes of links that may wait in any graph, and the part of a memory budget that they may be.
 const FEWEST_WAITING: usize = 64 << 20;
 const PART_OF_BUDGET: u64 = 32;
+/// In place of the number of a partition: a store of another one holds that end.
+const ELSEWHERE: usize = usize::MAX;
 /// Links that are worth another thread.
 const LINKS_WORTH_A_THREAD: usize = 1 << 15;
 
@@ -179,7 +181,7 @@ impl BulkLoad<'_> {
         let store = self.store;
         let mut of_partition: Vec<Vec<NewVertex<'_>>> = store.partitions.iter().map(|_| Vec::new()).collect();
         for mutation in run {
-            if let Some(new) = NewVertex::of(mutation) {
+            if let Some(new) = NewVertex::of(mutation).filter(|new| store.holds(new.gui)) {
                 of_partition[store.number(new.gui)].push(new);
             }
         }
@@ -212,7 +214,16 @@ impl BulkLoad<'_> {
         self.outcome.edges_refused += (run.len() - edges.len()) as u64;
         // Those whose id may be taken, by an edge before or of the run, wait until the rest is there.
         let mut again: Vec<NewEdge<'_>> = Vec::new();
-        if edges.iter().any(|new| new.id_hash.is_some()) {
+        if store.config.scope.is_some() {
+            // Whose id it is cannot be seen here; the load made sure that nobody has it.
+            let tally = &mut Tally::default();
+            let w = Writer { version, bulk: true, tally };
+            let mut open = store.partitions[0].open();
+            for new in &edges {
+                let home = new.id_hash.filter(|hash| store.holds(Gui(*hash)));
+                home.into_iter().for_each(|hash| open.add_edge_id(&w, hash, new.edge.source, new.edge.sid));
+            }
+        } else if edges.iter().any(|new| new.id_hash.is_some()) {
             let works = store.numbers_of(&edges, |new| [new.id_hash.map(|_| new.id_home), None]);
             let taken = side_by_side(threads, works, |(home, some)| {
                 store.partitions[home].open().take_edge_ids(version, &edges, &some)
@@ -234,10 +245,11 @@ impl BulkLoad<'_> {
             store.load_edges(version, number, &edges, &some, waits);
         });
         let mut tally = EdgeTally::default();
-        edges.iter().for_each(|new| tally.add(w, new.edge.label));
+        let begin_here = edges.iter().filter(|new| new.source != ELSEWHERE);
+        let created = begin_here.map(|new| tally.add(w, new.edge.label)).count();
         tally.finish(w);
         self.waiting_links += 2 * edges.len();
-        self.outcome.edges_created += edges.len() as u64;
+        self.outcome.edges_created += created as u64;
         if !again.is_empty() {
             self.write_lists(false);
             again.into_iter().for_each(|new| self.edge_again(w, &new));
@@ -333,7 +345,7 @@ impl Store {
         let mut places: Vec<(usize, Vec<u32>)> =
             (0..self.partitions.len()).map(|p| (p, Vec::new())).collect();
         for (place, new) in (0..).zip(edges) {
-            let [one, other] = concerns(new);
+            let [one, other] = concerns(new).map(|number| number.filter(|number| *number != ELSEWHERE));
             one.into_iter().chain(other.filter(|_| one != other)).for_each(|p| places[p].1.push(place));
         }
         places.retain(|(_, places)| !places.is_empty());
@@ -404,17 +416,21 @@ impl<'m> NewEdge<'m> {
             all.extend(group.iter().filter_map(|mutation| Self::of(store, mutation)));
             let ends = |new: &Self| {
                 [
-                    (&store.partitions[new.source], new.edge.source),
-                    (&store.partitions[new.target], new.edge.target),
+                    (store.partitions.get(new.source), new.edge.source),
+                    (store.partitions.get(new.target), new.edge.target),
                 ]
             };
-            let each = || all[found..].iter().flat_map(ends);
+            let here = |(partition, gui)| Some((partition?, gui));
+            let each = || all[found..].iter().flat_map(ends).filter_map(here);
             each().for_each(|(partition, gui)| partition.prefetch_index(gui, guard));
             each().for_each(|(partition, gui)| _ = partition.prefetch_node(gui, guard));
             let mut kept = found;
             for index in found..all.len() {
                 let mut new = all[index];
-                let [source, target] = ends(&new).map(|(partition, gui)| partition.present(gui, guard));
+                let [source, target] = ends(&new).map(|(partition, gui)| match partition {
+                    Some(partition) => partition.present(gui, guard),
+                    None => Some(u32::MAX),
+                });
                 if let (Some(source), Some(target)) = (source, target) {
                     (new.source_slot, new.target_slot) = (source, target);
                     all[kept] = new;
@@ -429,7 +445,8 @@ impl<'m> NewEdge<'m> {
 
     fn of(store: &Store, mutation: &'m Mutation) -> Option<Self> {
         let Mutation::CreateEdge { edge, id, properties } = mutation else { return None };
-        let (source, target) = (store.number(edge.source), store.number(edge.target));
+        let number = |gui| if store.holds(gui) { store.number(gui) } else { ELSEWHERE };
+        let (source, target) = (number(edge.source), number(edge.target));
         let id_hash = id.as_ref().map(|id| store.config.hasher.edge_id(id));
         let id_home = id_hash.map_or(source, |hash| store.number(hash));
         let (id, id_hash) = (id.as_ref(), id_hash.map(|hash| hash.0));

@@ -122,7 +122,7 @@ impl Store {
                 let keys = |key| properties.iter().any(|write| write.key == key);
                 (*gui, index::concerned(&list, labels, keys)?)
             }
-            Mutation::DeleteVertex { gui } => (*gui, (0..list.len()).collect()),
+            Mutation::DeleteVertex { gui, .. } => (*gui, (0..list.len()).collect()),
             Mutation::AddLabels { gui, labels } | Mutation::RemoveLabels { gui, labels } => {
                 (*gui, index::concerned(&list, labels, |_| false)?)
             }

@@ -12,12 +12,14 @@ mod pipeline;
 mod read;
 mod room;
 mod scan;
+mod scope;
 mod side_by_side;
 mod statistics;
 
 pub use bulk::{BulkLoad, LoadOutcome};
 pub use index::{Duplicate, IndexState};
 pub use room::{MemoryBudget, MemoryUse};
+pub use scope::Scope;
 
 use crate::index::{Index, Indexes};
 use crate::partition::{Partition, Tally};
@@ -38,8 +40,10 @@ use tidegraph_types::{Gui, GuiHasher, PartitionCount, Str, Token, Version};
 /// What a store has to be told.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
-    /// How many partitions the graph has; fixed when it is made.
+    /// How many partitions the store has; fixed when the graph is made.
     pub partitions: PartitionCount,
+    /// `None`: they are all of the graph. Else the store has one, and it is this one of the graph's.
+    pub scope: Option<Scope>,
     /// Computes GUIs; tests cut it down.
     pub hasher: GuiHasher,
     /// How long a version stays readable after a newer one took its place.
@@ -57,11 +61,20 @@ impl StoreConfig {
         let partitions = PartitionCount::new(8).unwrap_or(PartitionCount::ONE);
         Self {
             partitions,
+            scope: None,
             hasher: GuiHasher::default(),
             window: Duration::from_secs(60),
             clock,
             memory: None,
         }
+    }
+}
+
+impl StoreConfig {
+    /// The same for a store of one partition of a graph.
+    #[must_use]
+    pub fn of_partition(self, scope: Scope) -> Self {
+        Self { partitions: PartitionCount::ONE, scope: Some(scope), ..self }
     }
 }
 

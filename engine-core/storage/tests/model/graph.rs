@@ -84,7 +84,7 @@ impl Graph {
                 vertex.add_labels(&labels);
                 properties.iter().for_each(|write| vertex.write(write));
             }
-            Mutation::DeleteVertex { gui } => {
+            Mutation::DeleteVertex { gui, .. } => {
                 self.vertices.remove(&gui);
                 self.edges.retain(|_, edge| edge.edge.source != gui && edge.edge.target != gui);
             }

@@ -51,6 +51,7 @@ impl Run {
             hasher: GuiHasher::with_bits(random.random_range(2..7)),
             window: Duration::from_secs(random.random_range(0..20)),
             clock: clock.clone(),
+            scope: None,
             memory: spilling.then(|| little_memory(seed)),
         };
         Self {
@@ -201,7 +202,7 @@ impl Run {
                 let hub = |gui: &Gui| graph.vertices[gui].id == "v0" || graph.vertices[gui].id == "v1";
                 let spared = self.random.random_bool(0.95);
                 let gui = self.pick(graph).filter(|gui| !(spared && hub(gui)));
-                gui.map(|gui| Mutation::DeleteVertex { gui })
+                gui.map(|gui| Mutation::DeleteVertex { gui, edges_left: true })
             }
             64..68 => {
                 let labels = self.labels();

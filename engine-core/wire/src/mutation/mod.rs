@@ -15,7 +15,9 @@ pub fn encode(mutation: &Mutation) -> Result<proto::Mutation, Error> {
             labels: encode_tokens(labels),
             properties: properties.iter().map(encode_write).collect::<Result<_, _>>()?,
         }),
-        Mutation::DeleteVertex { gui } => Kind::DeleteVertex(proto::DeleteVertex { gui: gui.0 }),
+        Mutation::DeleteVertex { gui, edges_left } => {
+            Kind::DeleteVertex(proto::DeleteVertex { gui: gui.0, edges_left: *edges_left })
+        }
         Mutation::AddLabels { gui, labels } => {
             Kind::AddLabels(proto::ChangeLabels { gui: gui.0, labels: encode_tokens(labels) })
         }
@@ -79,7 +81,7 @@ pub fn decode(message: proto::Mutation) -> Result<Mutation, Error> {
             labels: decode_tokens(m.labels),
             properties: m.properties.into_iter().map(decode_write).collect::<Result<_, _>>()?,
         },
-        Kind::DeleteVertex(m) => Mutation::DeleteVertex { gui: Gui(m.gui) },
+        Kind::DeleteVertex(m) => Mutation::DeleteVertex { gui: Gui(m.gui), edges_left: m.edges_left },
         Kind::AddLabels(m) => Mutation::AddLabels { gui: Gui(m.gui), labels: decode_tokens(m.labels) },
         Kind::RemoveLabels(m) => Mutation::RemoveLabels { gui: Gui(m.gui), labels: decode_tokens(m.labels) },
         Kind::SetVertexProperty(m) => Mutation::SetVertexProperty {
@@ -266,7 +268,8 @@ pub(crate) mod tests {
             (any_gui(), any_str(), any_tokens(), prop::collection::vec(any_write(), 0..4)).prop_map(
                 |(gui, id, labels, properties)| Mutation::CreateVertex { gui, id, labels, properties }
             ),
-            any_gui().prop_map(|gui| Mutation::DeleteVertex { gui }),
+            (any_gui(), any::<bool>())
+                .prop_map(|(gui, edges_left)| Mutation::DeleteVertex { gui, edges_left }),
             (any_gui(), any_tokens()).prop_map(|(gui, labels)| Mutation::AddLabels { gui, labels }),
             (any_gui(), any_tokens()).prop_map(|(gui, labels)| Mutation::RemoveLabels { gui, labels }),
             (any_gui(), any_write()).prop_map(|(gui, write)| Mutation::SetVertexProperty { gui, write }),

@@ -1,0 +1,294 @@
+//! A graph in stores of one partition each answers what the same graph in one store answers.
+
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::IteratorRandom};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tidegraph_apl::{
+    Apl, At, Cursor, EdgeRead, EdgeRows, EdgeScan, Expand, Expansion, Projection, ScanCursor, VertexRead,
+    VertexRows,
+};
+use tidegraph_platform::{ManualClock, Objects};
+use tidegraph_storage::{CheckpointMeta, Scope, Store, StoreConfig, checkpoint};
+use tidegraph_types::{
+    Cardinality, Direction, Edge, Epoch, Gui, GuiHasher, Mutation, PartitionCount, PropertyWrite, Sid, Str,
+    Token, Value, Version,
+};
+
+const PARTITIONS: u16 = 4;
+/// Few bits, so that ids collide.
+const BITS: u32 = 5;
+const IDS: usize = 60;
+
+fn config() -> StoreConfig {
+    StoreConfig {
+        partitions: PartitionCount::new(PARTITIONS).unwrap(),
+        hasher: GuiHasher::with_bits(BITS),
+        ..StoreConfig::new(Arc::new(ManualClock::default()))
+    }
+}
+
+fn parts() -> Vec<Store> {
+    let partitions = PartitionCount::new(PARTITIONS).unwrap();
+    let scope = |partition| Scope { partitions, partition };
+    partitions.all().map(|partition| Store::new(config().of_partition(scope(partition)))).collect()
+}
+
+/// Makes transactions as a sequencer lets them through.
+struct Writer {
+    random: StdRng,
+    version: Version,
+    placed: BTreeMap<Str, (Gui, u64)>,
+    live: BTreeSet<Gui>,
+    edges: BTreeMap<Sid, (Edge, Option<Str>)>,
+    next_sid: u64,
+}
+
+impl Writer {
+    fn new(seed: u64) -> Self {
+        let hasher = GuiHasher::with_bits(BITS);
+        let mut placed: BTreeMap<Str, (Gui, u64)> = BTreeMap::new();
+        for n in 0..IDS {
+            let id = Str::from(format!("v{n}"));
+            let taken = |gui| placed.values().any(|(other, _)| *other == gui);
+            let salt = (0..).find(|salt| !taken(hasher.salted(&id, *salt))).unwrap();
+            let gui = hasher.salted(&id, salt);
+            placed.insert(id, (gui, salt));
+        }
+        Self {
+            random: StdRng::seed_from_u64(seed),
+            version: Version(0),
+            placed,
+            live: BTreeSet::new(),
+            edges: BTreeMap::new(),
+            next_sid: 1,
+        }
+    }
+
+    fn write(&mut self) -> PropertyWrite {
+        let cardinality = if self.random.random_bool(0.7) { Cardinality::Single } else { Cardinality::Set };
+        let value = Value::Long(self.random.random_range(0..20));
+        PropertyWrite { key: Token(10 + self.random.random_range(0..3)), cardinality, value }
+    }
+
+    fn one(&mut self, out: &mut Vec<Mutation>) {
+        let kind = self.random.random_range(0..10);
+        let edge = self.edges.values().choose(&mut self.random).cloned();
+        match kind {
+            0..3 => {
+                let (id, (gui, salt)) = self.placed.iter().choose(&mut self.random).unwrap();
+                let (id, gui, salt) = (id.clone(), *gui, *salt);
+                if salt > 0 {
+                    out.push(Mutation::AddException { id: id.clone(), gui });
+                }
+                let properties = vec![self.write()];
+                self.live.insert(gui);
+                out.push(Mutation::CreateVertex { gui, id, labels: vec![Token(1)], properties });
+            }
+            3..6 if !self.live.is_empty() => {
+                let mut end = || *self.live.iter().choose(&mut self.random).unwrap();
+                let (source, target) = (end(), end());
+                let edge = Edge { sid: Sid(self.next_sid), source, target, label: Token(5 + kind % 2) };
+                let id = self.random.random_bool(0.5).then(|| Str::from(format!("e{}", self.next_sid)));
+                self.next_sid += 1;
+                self.edges.insert(edge.sid, (edge, id.clone()));
+                let properties = if kind == 5 { vec![(Token(20), Value::Long(7))] } else { vec![] };
+                out.push(Mutation::CreateEdge { edge, id, properties });
+            }
+            6 => {
+                let Some(gui) = self.live.iter().copied().choose(&mut self.random) else { return };
+                self.live.remove(&gui);
+                let of = |edge: &Edge| edge.source == gui || edge.target == gui;
+                let gone: Vec<_> = self.edges.values().filter(|(edge, _)| of(edge)).cloned().collect();
+                self.edges.retain(|_, (edge, _)| !of(edge));
+                let edges_left = self.random.random_bool(0.5);
+                if !edges_left {
+                    out.extend(gone.into_iter().map(|(edge, id)| Mutation::DeleteEdge { edge, id }));
+                }
+                out.push(Mutation::DeleteVertex { gui, edges_left });
+            }
+            7 => {
+                let Some((edge, id)) = edge else { return };
+                self.edges.remove(&edge.sid);
+                out.push(Mutation::DeleteEdge { edge, id });
+            }
+            8 => {
+                let Some((edge, _)) = edge else { return };
+                let value = Value::Long(self.random.random_range(0..20));
+                out.push(Mutation::SetEdgeProperty { edge, key: Token(20), value });
+            }
+            _ => {
+                let Some(gui) = self.live.iter().copied().choose(&mut self.random) else { return };
+                let write = self.write();
+                out.push(Mutation::SetVertexProperty { gui, write });
+            }
+        }
+    }
+
+    fn transaction(&mut self) -> Vec<Mutation> {
+        self.version = self.version.next();
+        let mut mutations = Vec::new();
+        (0..self.random.random_range(1..6)).for_each(|_| self.one(&mut mutations));
+        mutations
+    }
+}
+
+fn at(version: Version) -> At {
+    At { version, epoch: Epoch(0) }
+}
+
+type Links = Vec<(Direction, Gui, Sid, Token)>;
+
+/// All that is known of the vertices of a store, and of edges that begin in it, without order.
+fn all_of(store: &Store, version: Version, guis: &[Gui]) -> Vec<String> {
+    let at = at(version);
+    let mut all = Vec::new();
+    let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: false };
+    let (mut rows, mut degrees) = (VertexRows::default(), Vec::new());
+    store.vertices(at, &read, guis, &mut rows).unwrap();
+    let both = Expand { loops_once: true, ..Expand::all(Direction::Both) };
+    store.degrees(at, &both, guis, &mut degrees).unwrap();
+    for (row, gui) in guis.iter().enumerate() {
+        let mut links: Links = Vec::new();
+        for direction in [Direction::Out, Direction::In] {
+            let mut found = Expansion::default();
+            store.expand(at, &Expand::all(direction), &[*gui], Cursor::default(), &mut found).unwrap();
+            links.extend((0..found.len()).map(|n| {
+                let link = found.at(n);
+                (direction, link.neighbour, link.sid, link.label)
+            }));
+        }
+        links.sort_by_key(|(direction, gui, sid, _)| (*direction == Direction::In, *gui, *sid));
+        let mut cells: Vec<String> = rows.cells_of(row).iter().map(|cell| format!("{cell:?}")).collect();
+        cells.sort();
+        let (id, labels, degree) = (&rows.ids[row], rows.labels_of(row), degrees[row]);
+        all.push(format!("{gui} {} {id} {labels:?} {cells:?} {degree} {links:?}", rows.present[row]));
+    }
+    all
+}
+
+fn edges_of(store: &Store, version: Version) -> Vec<String> {
+    let (mut edges, mut cursor) = (Vec::new(), Some(ScanCursor::default()));
+    while let Some(from) = cursor {
+        let scan = EdgeScan { max_rows: 50, ..EdgeScan::default() };
+        cursor = store.scan_edge_rows(at(version), &scan, from, &mut edges).unwrap();
+    }
+    let read = EdgeRead { ids: true, properties: Projection::All };
+    let mut rows = EdgeRows::default();
+    store.edges(at(version), &read, &edges, &mut rows).unwrap();
+    let row = |(row, edge): (usize, &Edge)| format!("{edge:?} {} {:?}", rows.ids[row], rows.cells_of(row));
+    edges.iter().enumerate().map(row).collect()
+}
+
+fn same(whole: &Store, parts: &[Store], writer: &Writer, version: Version) {
+    let guis: Vec<Gui> = writer.placed.values().map(|(gui, _)| *gui).collect();
+    let (mut vertices, mut edges) = (0, Vec::new());
+    for part in parts {
+        let here: Vec<Gui> = guis.iter().copied().filter(|gui| part.holds(*gui)).collect();
+        assert_eq!(all_of(part, version, &here), all_of(whole, version, &here), "at version {version}");
+        let ids: Vec<Str> =
+            writer.placed.iter().filter(|(_, (gui, _))| part.holds(*gui)).map(|(id, _)| id.clone()).collect();
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        part.resolve_vertices(at(version), &ids, &mut ours).unwrap();
+        whole.resolve_vertices(at(version), &ids, &mut theirs).unwrap();
+        assert_eq!(ours, theirs, "at version {version}");
+        vertices += here.len();
+        edges.extend(edges_of(part, version));
+    }
+    assert_eq!(vertices, guis.len(), "each vertex is in one partition");
+    let mut expected = edges_of(whole, version);
+    edges.sort();
+    expected.sort();
+    assert_eq!(edges, expected, "at version {version}");
+}
+
+fn totals(parts: &[Store]) -> (u64, u64) {
+    parts.iter().map(Store::totals).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
+#[test]
+fn parts_answer_as_the_whole() {
+    for seed in 0..8 {
+        let (whole, parts, mut writer) = (Store::new(config()), parts(), Writer::new(seed));
+        for _ in 0..300 {
+            let mutations = writer.transaction();
+            for store in parts.iter().chain([&whole]) {
+                store.apply(writer.version, &mutations);
+                store.publish(writer.version);
+            }
+        }
+        same(&whole, &parts, &writer, writer.version);
+        same(&whole, &parts, &writer, Version(writer.version.0 / 2));
+        assert_eq!(totals(&parts), whole.totals(), "seed {seed}");
+        assert_eq!(whole.totals(), (writer.live.len() as u64, writer.edges.len() as u64), "seed {seed}");
+        assert!(writer.edges.len() > 20, "seed {seed} makes edges");
+    }
+}
+
+#[test]
+fn each_part_has_a_checkpoint_of_its_own() {
+    let (whole, parts, mut writer) = (Store::new(config()), parts(), Writer::new(99));
+    let objects = Objects::memory().unwrap();
+    let batch = |stores: &[&Store], writer: &mut Writer| {
+        for _ in 0..150 {
+            let mutations = writer.transaction();
+            for store in stores {
+                store.apply(writer.version, &mutations);
+                store.publish(writer.version);
+            }
+        }
+    };
+    let all: Vec<&Store> = parts.iter().chain([&whole]).collect();
+    batch(&all, &mut writer);
+    let prefix = |number: usize| format!("checkpoints/p{number:05}");
+    for (number, part) in parts.iter().enumerate() {
+        let meta =
+            CheckpointMeta { graph: "g".into(), epoch: Epoch(1), next_sid: writer.next_sid, tokens: vec![] };
+        part.checkpoint(writer.version, &objects, &prefix(number), meta).unwrap();
+    }
+    let restored: Vec<Store> = (0..parts.len())
+        .map(|number| {
+            let config =
+                StoreConfig { scope: parts[number].config().scope, ..parts[number].config().clone() };
+            checkpoint::restore_newest(&config, &objects, &prefix(number)).unwrap().unwrap().store
+        })
+        .collect();
+    let all: Vec<&Store> = restored.iter().chain([&whole]).collect();
+    batch(&all, &mut writer);
+    same(&whole, &restored, &writer, writer.version);
+    assert_eq!(totals(&restored), whole.totals());
+}
+
+#[test]
+fn a_load_is_divided_like_transactions() {
+    let (whole, parts, mut writer) = (Store::new(config()), parts(), Writer::new(5));
+    // What a load has: vertices and edges of kinds one after the other, both with exceptions before them.
+    let mut mutations: Vec<Mutation> = (0..2_000).flat_map(|_| writer.transaction()).collect();
+    let gone: BTreeSet<Gui> = mutations
+        .iter()
+        .filter_map(|m| if let Mutation::DeleteVertex { gui, .. } = m { Some(*gui) } else { None })
+        .collect();
+    assert!(!gone.is_empty());
+    mutations.retain(|m| {
+        matches!(
+            m,
+            Mutation::AddException { .. } | Mutation::CreateVertex { .. } | Mutation::CreateEdge { .. }
+        )
+    });
+    let rank = |m: &Mutation| match m {
+        Mutation::AddException { .. } => 0,
+        Mutation::CreateVertex { .. } => 1,
+        _ => 2,
+    };
+    mutations.sort_by_key(rank);
+    let version = Version(1);
+    for store in parts.iter().chain([&whole]) {
+        let outcome = store.apply_load_block(version, &mutations);
+        assert!(outcome.edges_created > 100, "{outcome:?}");
+        store.publish(version);
+    }
+    same(&whole, &parts, &writer, version);
+    assert_eq!(totals(&parts), whole.totals());
+}
