@@ -7,7 +7,7 @@
 //! half-written in the log was never acknowledged and is cut.
 
 use crate::applier::StoreApplier;
-use crate::catalog::SequencerCatalog;
+use crate::backend::{Backend, Local};
 use crate::checkpoints::Checkpoints;
 use crate::loads::{Loads, Parts};
 use crate::query::{CachedPlan, PlanKey};
@@ -21,21 +21,25 @@ use tidegraph_log::{FileLog, FileLogOptions, LogStore, MemoryLog};
 use tidegraph_platform::{Clock, Disk, Objects, Random, RealClock, RealDisk, RealRandom};
 use tidegraph_storage::{Manifest, MemoryBudget, Store, StoreConfig};
 use tidegraph_txn::{Recovered, Sequencer, SequencerConfig};
-use tidegraph_types::{
-    Epoch, ErrorCode, GuiHasher, Mutation, PartitionCount, ShardId, Sid, Str, Token, Version,
-};
+use tidegraph_types::{Epoch, ErrorCode, GuiHasher, PartitionCount, ShardId, Sid, Str, Token, Version};
 
 /// An open graph. Shared by all threads that use it.
 pub struct Database {
     pub(crate) options: Options,
-    pub(crate) store: Arc<Store>,
-    pub(crate) sequencer: Arc<Sequencer>,
-    pub(crate) catalog: SequencerCatalog,
+    pub(crate) backend: Arc<dyn Backend>,
     pub(crate) plans: quick_cache::sync::Cache<PlanKey, Arc<CachedPlan>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) filling: Filling,
     loads: Arc<Loads>,
+    /// What else there is of a graph that is in this process.
+    pub(crate) local: Option<Embedded>,
+}
+
+/// A graph in this process.
+pub(crate) struct Embedded {
+    pub store: Arc<Store>,
+    sequencer: Arc<Sequencer>,
     checkpoints: Checkpoints,
     /// Keeps other processes out of the directory.
     lock: Mutex<Option<tidegraph_platform::disk::DiskLock>>,
@@ -129,7 +133,8 @@ impl Database {
             "recovered"
         );
         let sequencer = Sequencer::start(SequencerConfig::default(), log, recovered, Box::new(applier));
-        schema::complete_all(&store, &sequencer)?;
+        let backend: Arc<dyn Backend> = Arc::new(Local::new(store.clone(), sequencer.clone()));
+        schema::complete_all(&*backend)?;
         let checkpoints = Checkpoints::start(
             &options,
             store.clone(),
@@ -138,28 +143,52 @@ impl Database {
             manifest.map_or(Version::default(), |m| m.version),
         );
         let parts = Parts {
-            store: store.clone(),
-            sequencer: sequencer.clone(),
+            backend: backend.clone(),
             objects,
             clock: clock.clone(),
             random: random.clone(),
             commit: checkpoints.one_at_a_time(),
-            replayed,
+            replayed: Some(replayed),
         };
         let loads = Arc::new(Loads::open(parts)?);
         checkpoints.sweep_loads(&loads);
         Ok(Arc::new(Self {
-            catalog: SequencerCatalog(sequencer.clone()),
             plans: quick_cache::sync::Cache::new(options.cached_plans),
             options,
-            store,
-            sequencer,
+            backend,
             clock,
             random,
             filling: Filling::default(),
             loads,
-            checkpoints,
-            lock: Mutex::new(lock),
+            local: Some(Embedded { store, sequencer, checkpoints, lock: Mutex::new(lock) }),
+        }))
+    }
+
+    /// A graph that is elsewhere. `objects` is where its segments of loads are, and the jobs of this process's loads.
+    pub fn connect(
+        options: Options,
+        backend: Arc<dyn Backend>,
+        objects: Arc<Objects>,
+    ) -> Result<Arc<Self>, Error> {
+        let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) =
+            (Arc::new(RealClock::new()), Arc::new(RealRandom));
+        let parts = Parts {
+            backend: backend.clone(),
+            objects,
+            clock: clock.clone(),
+            random: random.clone(),
+            commit: Arc::default(),
+            replayed: None,
+        };
+        Ok(Arc::new(Self {
+            plans: quick_cache::sync::Cache::new(options.cached_plans),
+            options,
+            backend,
+            clock,
+            random,
+            filling: Filling::default(),
+            loads: Arc::new(Loads::open(parts)?),
+            local: None,
         }))
     }
 
@@ -178,39 +207,36 @@ impl Database {
     /// Counts and versions.
     #[must_use]
     pub fn status(&self) -> Status {
-        let statistics = self.store.counts();
-        let memory = self.store.memory_use();
+        let standing = self.backend.standing();
+        let (vertices, edges) = self.backend.totals();
+        let checkpoints = self.local.as_ref().map(|local| &local.checkpoints);
         Status {
-            version: self.sequencer.version().0,
-            epoch: self.sequencer.epoch().0,
-            vertices: statistics.vertices,
-            edges: statistics.edges,
-            partitions: self.store.config().partitions.get(),
-            checkpoint_version: self.checkpoints.newest().0,
-            writable: self.sequencer.is_writable(),
-            memory_budget_bytes: memory.budget,
-            memory_bytes: memory.in_memory,
-            spilled_bytes: memory.spilled,
+            version: standing.version.0,
+            epoch: standing.epoch.0,
+            vertices,
+            edges,
+            partitions: self.backend.partitions().get(),
+            checkpoint_version: checkpoints.map_or(0, |checkpoints| checkpoints.newest().0),
+            writable: standing.writable,
+            memory_budget_bytes: standing.memory_budget,
+            memory_bytes: standing.memory,
+            spilled_bytes: standing.spilled,
         }
     }
 
-    /// An error if these changes need memory that the graph may not take. What takes away goes through: it is the way out.
-    pub(crate) fn check_room(&self, mutations: &[Mutation]) -> Result<(), Error> {
-        if mutations.iter().all(takes_away) {
-            return Ok(());
-        }
-        Ok(self.store.check_room()?)
-    }
-
-    /// Bytes that storage holds in memory. Walks all of it: for reports, not for every request.
+    /// Bytes that storage in this process holds in memory. Walks all of it: for reports, not for every request.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        self.store.memory().total() as u64
+        self.memory().total() as u64
     }
 
-    /// Writes a checkpoint now. Reads and writes go on meanwhile.
+    /// Writes a checkpoint now. Reads and writes go on meanwhile. Of a graph that is elsewhere it is not this process's
+    /// task.
     pub fn checkpoint(&self) -> Result<Version, Error> {
-        self.checkpoints.write()
+        match &self.local {
+            Some(local) => local.checkpoints.write(),
+            None => Err(Error::new(ErrorCode::BadRequest, "the graph's storage nodes write its checkpoints")),
+        }
     }
 
     /// Ends loads, writes what is queued, takes a last checkpoint and frees the directory. Queries afterwards answer
@@ -218,9 +244,11 @@ impl Database {
     pub fn close(&self) {
         self.loads.stop();
         self.filling.stop();
-        self.checkpoints.stop();
-        self.sequencer.shutdown();
-        self.lock.lock().take();
+        if let Some(local) = &self.local {
+            local.checkpoints.stop();
+            local.sequencer.shutdown();
+            local.lock.lock().take();
+        }
     }
 }
 
@@ -228,20 +256,6 @@ impl Drop for Database {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// Whether a change only takes from the graph.
-fn takes_away(mutation: &Mutation) -> bool {
-    matches!(
-        mutation,
-        Mutation::DeleteVertex { .. }
-            | Mutation::DeleteEdge { .. }
-            | Mutation::RemoveLabels { .. }
-            | Mutation::RemoveVertexProperty { .. }
-            | Mutation::SetMetaProperty { value: None, .. }
-            | Mutation::RemoveEdgeProperty { .. }
-            | Mutation::DropIndex { .. }
-    )
 }
 
 /// The memory budget of the options. A directory that cannot be written to is an error now, not when memory is short.

@@ -4,46 +4,44 @@
 //! as any. What a query language would refuse is not refused here: a request must keep the rules that
 //! [`tidegraph_types::Mutation`] states.
 
+use crate::backend::{Asking, Reader, Snapshot};
 use crate::{Database, Error};
-use tidegraph_apl::{Apl, At, Catalog};
-use tidegraph_storage::{Memory, Pin};
-use tidegraph_types::{CommitRequest, Epoch, Gui, Str, Version};
+use tidegraph_apl::Catalog;
+use tidegraph_storage::Memory;
+use tidegraph_types::{CommitRequest, Gui, Str, Version};
 
 impl Database {
     /// The graph's data. Read it at a version of [`Database::snapshot`].
     #[must_use]
-    pub fn apl(&self) -> &dyn Apl {
-        &*self.store
+    pub fn apl(&self) -> Reader<'_> {
+        self.backend.reader(Asking::default())
     }
 
     /// The graph's dictionary and its source of SIDs.
     #[must_use]
     pub fn catalog(&self) -> &dyn Catalog {
-        &self.catalog
+        self.backend.catalog()
     }
 
     /// Where in time to read now, and what keeps that readable for as long as it lives.
-    #[must_use]
-    pub fn snapshot(&self) -> (At, Pin) {
-        let pin = self.store.pin_published();
-        (At { version: pin.version(), epoch: Epoch::default() }, pin)
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        self.backend.snapshot(None)
     }
 
-    /// What storage holds in memory, by purpose. Walks all of it: for reports.
+    /// What storage in this process holds in memory, by purpose. Walks all of it: for reports.
     #[must_use]
     pub fn memory(&self) -> Memory {
-        self.store.memory()
+        self.local.as_ref().map_or_else(Memory::default, |local| local.store.memory())
     }
 
     /// The GUI of an id that collided with none.
     #[must_use]
     pub fn plain_gui(&self, id: &Str) -> Gui {
-        self.store.config().hasher.gui(id)
+        self.backend.hasher().gui(id)
     }
 
     /// Commits changes; answers the version from which they can be read. They are durable then.
     pub fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
-        self.check_room(&request.mutations)?;
-        Ok(self.sequencer.commit(request)?)
+        self.backend.commit(request)
     }
 }

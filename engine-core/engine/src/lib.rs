@@ -10,6 +10,7 @@
 //! What must never happen: an answer before the log is durable; a reader that sees part of a transaction or of a load.
 
 mod applier;
+mod backend;
 mod catalog;
 mod checkpoints;
 mod database;
@@ -20,6 +21,7 @@ mod options;
 mod query;
 mod schema;
 
+pub use backend::{Asking, Backend, LoadHold, Reader, Snapshot, Standing};
 pub use database::{Database, Status};
 pub use error::Error;
 pub use options::Options;

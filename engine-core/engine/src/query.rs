@@ -6,18 +6,18 @@
 //! [`Database::query`] may take its time and may wait for the disk. [`Database::query_briefly`] is for a thread that
 //! serves others too: it gives up soon, without having changed anything, and the request goes to `query` then.
 
+use crate::backend::{Asking, Reader, Snapshot};
 use crate::{Database, Error};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tidegraph_apl::{Apl, At, Expand};
+use tidegraph_apl::Expand;
 use tidegraph_exec::{Context, Entropy, Execution, Interrupt, Limits, Parameters, Stop, View};
 use tidegraph_opencypher::SchemaCommand;
 use tidegraph_plan::Plan;
 use tidegraph_plan::passes::{Instances, Knowledge, optimize};
 use tidegraph_platform::{Clock, Random};
-use tidegraph_storage::{Pin, Store};
-use tidegraph_types::{Direction, Epoch, ErrorCode, Str, Token, Value, Version};
+use tidegraph_types::{Direction, ErrorCode, Str, Token, Value, Version};
 
 /// Languages of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -41,13 +41,15 @@ pub struct Query<'a> {
     pub timeout: Option<Duration>,
     /// Set by somebody else to end the request early.
     pub cancel: Option<&'a AtomicBool>,
+    /// A version that the caller knows of: it reads that one or a later one.
+    pub at_least: Option<Version>,
 }
 
 impl<'a> Query<'a> {
     /// A request without a time of its own or a way to cancel it.
     #[must_use]
     pub fn new(language: Language, text: &'a str, parameters: &'a Parameters) -> Self {
-        Self { language, text, parameters, timeout: None, cancel: None }
+        Self { language, text, parameters, timeout: None, cancel: None, at_least: None }
     }
 }
 
@@ -211,7 +213,7 @@ impl Database {
     /// Runs a request if it is soon over: one that only reads, of a text that was planned before, within the bounds.
     /// `None`: it is not, nothing came of it, and [`Database::query`] is to be asked. Never waits for the disk.
     pub fn query_briefly(&self, query: &Query<'_>, brief: Brief) -> Option<Result<Answer, Error>> {
-        if self.store.is_spilling() {
+        if self.backend.may_wait() {
             return None;
         }
         let planned = self.cached(query.language, query.text).filter(|planned| planned.may_be_brief())?;
@@ -257,7 +259,7 @@ impl Database {
     /// The plan of a text that was planned before, while the graph is much as it was then.
     fn cached(&self, language: Language, text: &str) -> Option<Arc<CachedPlan>> {
         let cached = self.plans.get(&PlanLookup(language, text))?;
-        (!has_drifted(cached.planned_for, self.store.totals())).then_some(cached)
+        (!has_drifted(cached.planned_for, self.backend.totals())).then_some(cached)
     }
 
     fn plan(&self, language: Language, text: &str) -> Result<Arc<CachedPlan>, Error> {
@@ -268,10 +270,11 @@ impl Database {
             Language::Gremlin => tidegraph_gremlin::compile(text)?,
             Language::OpenCypher => tidegraph_opencypher::compile(text)?,
         };
-        let statistics = self.store.statistics();
-        let asked = AskStore { store: &self.store, pin: self.store.pin_published() };
+        let statistics = self.backend.statistics();
+        let asked =
+            AskStore { apl: self.backend.reader(Asking::default()), at: self.backend.snapshot(None)? };
         let knowledge =
-            Knowledge { statistics: &statistics, catalog: &self.catalog, instances: Some(&asked) };
+            Knowledge { statistics: &statistics, catalog: self.backend.catalog(), instances: Some(&asked) };
         let plan = optimize(plan, &knowledge);
         drop(asked);
         tracing::debug!(%plan, "planned");
@@ -295,9 +298,10 @@ impl Database {
         watch: &Watch<'_>,
         limits: Limits,
     ) -> Result<Answer, Error> {
-        let pin = self.store.pin_published();
-        let at = At { version: pin.version(), epoch: Epoch::default() };
-        let view = View::new(&*self.store, &self.catalog, at, planned.writes);
+        let snapshot = self.backend.snapshot(query.at_least)?;
+        let at = snapshot.at;
+        let apl = self.backend.reader(Asking { deadline: Some(watch.deadline), cancel: query.cancel });
+        let view = View::new(&*apl, self.backend.catalog(), at, planned.writes);
         let dice = Dice(&*self.random);
         let mut context = Context::new(view, query.parameters, limits, watch, &dice, self.clock.wall());
         context.deleted_is_error = query.language == Language::OpenCypher;
@@ -312,32 +316,29 @@ impl Database {
         }
         let outcome = execution.finish()?;
         let version = match outcome.commit {
-            Some(request) => {
-                self.check_room(&request.mutations)?;
-                self.sequencer.commit(request)?
-            }
+            Some(request) => self.backend.commit(request)?,
             None => at.version,
         };
-        drop(pin);
+        drop(snapshot);
         Ok(Answer { columns: planned.columns.clone(), rows, version })
     }
 }
 
 /// Answers what the planner asks about single vertices.
 struct AskStore<'d> {
-    store: &'d Store,
-    pin: Pin,
+    apl: Reader<'d>,
+    at: Snapshot,
 }
 
 impl Instances for AskStore<'_> {
     fn degree(&self, id: &Str, direction: Direction, labels: Option<&[Token]>) -> Option<u64> {
-        let at = At { version: self.pin.version(), epoch: Epoch::default() };
+        let at = self.at.at;
         let (mut found, mut degrees) = (vec![], vec![]);
-        self.store.resolve_vertices(at, std::slice::from_ref(id), &mut found).ok()?;
+        self.apl.resolve_vertices(at, std::slice::from_ref(id), &mut found).ok()?;
         let request = Expand { labels: labels.map(<[Token]>::to_vec), ..Expand::all(direction) };
         // What is not there has no edges.
         let Some(gui) = found.pop().flatten() else { return Some(0) };
-        self.store.degrees(at, &request, &[gui], &mut degrees).ok()?;
+        self.apl.degrees(at, &request, &[gui], &mut degrees).ok()?;
         degrees.pop()
     }
 }

@@ -11,6 +11,7 @@
 //!
 //! What must never happen: a constraint that was answered and does not hold.
 
+use crate::backend::{Backend, index_of};
 use crate::query::{Answer, Watch};
 use crate::{Database, Error};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
@@ -21,8 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_exec::Interrupt;
 use tidegraph_opencypher::SchemaCommand;
-use tidegraph_storage::{Duplicate, IndexState, Store};
-use tidegraph_txn::Sequencer;
+use tidegraph_storage::{Duplicate, IndexState};
 use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, Key, Mutation, Str, Token, Value, Version};
 
 /// Fills indexes beside queries.
@@ -67,16 +67,15 @@ impl Filling {
 
 /// Completes one index.
 struct Job {
-    store: Arc<Store>,
-    sequencer: Arc<Sequencer>,
+    backend: Arc<dyn Backend>,
     name: Str,
 }
 
 impl Job {
     fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
-        self.store.fill_indexes(&|| stop.load(Ordering::Relaxed))?;
+        self.backend.fill_indexes(&|| stop.load(Ordering::Relaxed))?;
         loop {
-            let (version, index) = find(&self.store, &self.name);
+            let (version, index) = find(&*self.backend, &self.name)?;
             let Some(index) = index else {
                 let message = format!("`{}` was dropped while it was made", self.name);
                 return Err(Error::new(ErrorCode::BadRequest, message));
@@ -90,8 +89,8 @@ impl Job {
             }
             // Nobody who read before this commits after it.
             let barrier = Mutation::DefineIndex { index: index.definition.clone() };
-            match commit(&self.sequencer, version, barrier) {
-                Ok(_) => return enforce(&self.store, &self.sequencer, &index.definition),
+            match commit(&*self.backend, version, barrier) {
+                Ok(_) => return enforce(&*self.backend, &index.definition),
                 Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
                 Err(error) => return Err(error),
             }
@@ -100,13 +99,13 @@ impl Job {
 }
 
 /// Refuses and drops a constraint that does not hold.
-fn enforce(store: &Store, sequencer: &Sequencer, definition: &IndexDefinition) -> Result<(), Error> {
-    let Some(Duplicate { ids: [a, b], value }) = store.duplicate(&definition.name)? else { return Ok(()) };
+fn enforce(backend: &dyn Backend, definition: &IndexDefinition) -> Result<(), Error> {
+    let Some(Duplicate { ids: [a, b], value }) = backend.duplicate(&definition.name)? else { return Ok(()) };
     let name = &definition.name;
     let drop = vec![Mutation::DropIndex { name: name.clone() }];
     let write_keys = vec![Key::schema(), Key::constraints()];
-    sequencer.commit(CommitRequest { write_keys, mutations: drop, ..CommitRequest::default() })?;
-    let of = |token| sequencer.name(token).unwrap_or_default();
+    backend.commit(CommitRequest { write_keys, mutations: drop, ..CommitRequest::default() })?;
+    let of = |token| backend.catalog().name(token);
     let message = format!(
         "constraint `{name}` does not hold: vertices {a:?} and {b:?} of label `{}` both have {} for `{}`",
         of(definition.label),
@@ -118,10 +117,10 @@ fn enforce(store: &Store, sequencer: &Sequencer, definition: &IndexDefinition) -
 
 /// Fills all indexes of a graph that is not served yet, and drops the constraints whose making a crash broke off and
 /// which do not hold.
-pub(crate) fn complete_all(store: &Store, sequencer: &Sequencer) -> Result<(), Error> {
-    store.fill_indexes(&|| false)?;
-    for index in store.indexes().iter().filter(|index| index.definition.unique) {
-        match enforce(store, sequencer, &index.definition) {
+pub(crate) fn complete_all(backend: &dyn Backend) -> Result<(), Error> {
+    backend.fill_indexes(&|| false)?;
+    for index in backend.indexes()?.iter().filter(|index| index.definition.unique) {
+        match enforce(backend, &index.definition) {
             Err(error) if error.code() == ErrorCode::UniqueViolation => {
                 tracing::warn!(%error, "the constraint was not complete, and is dropped");
             }
@@ -132,12 +131,12 @@ pub(crate) fn complete_all(store: &Store, sequencer: &Sequencer) -> Result<(), E
 }
 
 /// An index by its name, and a version at which it is so.
-fn find(store: &Store, name: &str) -> (Version, Option<IndexState>) {
-    let version = store.published();
-    (version, store.indexes().into_iter().find(|index| index.definition.name == name))
+fn find(backend: &dyn Backend, name: &Str) -> Result<(Version, Option<IndexState>), Error> {
+    let version = backend.snapshot(None)?.at.version;
+    Ok((version, index_of(backend.indexes()?, name)))
 }
 
-fn commit(sequencer: &Sequencer, read_version: Version, mutation: Mutation) -> Result<Version, Error> {
+fn commit(backend: &dyn Backend, read_version: Version, mutation: Mutation) -> Result<Version, Error> {
     let read_keys = vec![Key::schema()];
     let unique = match &mutation {
         Mutation::DefineIndex { index } => index.unique,
@@ -145,7 +144,7 @@ fn commit(sequencer: &Sequencer, read_version: Version, mutation: Mutation) -> R
     };
     let write_keys = if unique { vec![Key::schema(), Key::constraints()] } else { read_keys.clone() };
     let mutations = vec![mutation];
-    Ok(sequencer.commit(CommitRequest { read_version, read_keys, write_keys, mutations })?)
+    backend.commit(CommitRequest { read_version, read_keys, write_keys, mutations })
 }
 
 impl Database {
@@ -156,8 +155,8 @@ impl Database {
                 self.create_index(name.as_ref(), [label, key], *unique, *if_not_exists, watch)
             }
             SchemaCommand::Drop { name, unique, if_exists } => self.drop_index(name, *unique, *if_exists),
-            SchemaCommand::ShowIndexes => Ok(self.show_indexes()),
-            SchemaCommand::ShowConstraints => Ok(self.show_constraints()),
+            SchemaCommand::ShowIndexes => self.show_indexes(),
+            SchemaCommand::ShowConstraints => self.show_constraints(),
         }
     }
 
@@ -170,14 +169,14 @@ impl Database {
         watch: &Watch<'_>,
     ) -> Result<Answer, Error> {
         let [label_name, key_name] = over;
-        let tokens = self.sequencer.intern(&over.map(Str::clone))?;
+        let tokens = self.backend.catalog().intern(&over.map(Str::clone))?;
         let (label, key): (Token, Token) = (tokens[0], tokens[1]);
         let kind = if unique { "constraint" } else { "index" };
         let name = name.cloned().unwrap_or_else(|| Str::from(format!("{kind}_{label_name}_{key_name}")));
         loop {
             watch.check().map_err(tidegraph_exec::Error::from)?;
-            let version = self.store.published();
-            let there = self.store.indexes().into_iter().find(|index| {
+            let version = self.backend.snapshot(None)?.at.version;
+            let there = self.backend.indexes()?.into_iter().find(|index| {
                 let other = &index.definition;
                 other.name == name || (other.label, other.key) == (label, key)
             });
@@ -194,21 +193,22 @@ impl Database {
                 };
                 return Err(Error::new(ErrorCode::BadRequest, message));
             }
-            self.store.check_room()?;
+            self.backend.check_room()?;
             let index = IndexDefinition { name: name.clone(), label, key, unique };
-            match commit(&self.sequencer, version, Mutation::DefineIndex { index }) {
+            match commit(&*self.backend, version, Mutation::DefineIndex { index }) {
                 Ok(_) => break,
                 Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
                 Err(error) => return Err(error),
             }
         }
-        let job = Job { store: self.store.clone(), sequencer: self.sequencer.clone(), name };
+        let job = Job { backend: self.backend.clone(), name };
         let answer = self.filling.start(job)?;
         loop {
             match answer.recv_timeout(Duration::from_millis(20)) {
                 Ok(result) => {
                     self.plans.clear();
-                    return result.map(|()| nothing(self.store.published()));
+                    result?;
+                    return Ok(nothing(self.backend.snapshot(None)?.at.version));
                 }
                 Err(RecvTimeoutError::Timeout) => watch.check().map_err(tidegraph_exec::Error::from)?,
                 Err(RecvTimeoutError::Disconnected) => {
@@ -224,7 +224,7 @@ impl Database {
     fn drop_index(&self, name: &Str, unique: bool, if_exists: bool) -> Result<Answer, Error> {
         let kind = if unique { "constraint" } else { "index" };
         loop {
-            let (version, index) = find(&self.store, name);
+            let (version, index) = find(&*self.backend, name)?;
             let Some(index) = index.filter(|index| index.definition.unique || !unique) else {
                 if if_exists {
                     return Ok(nothing(version));
@@ -235,7 +235,7 @@ impl Database {
                 let message = format!("index `{name}` belongs to a constraint: use DROP CONSTRAINT");
                 return Err(Error::new(ErrorCode::BadRequest, message));
             }
-            match commit(&self.sequencer, version, Mutation::DropIndex { name: name.clone() }) {
+            match commit(&*self.backend, version, Mutation::DropIndex { name: name.clone() }) {
                 Ok(version) => {
                     self.plans.clear();
                     return Ok(nothing(version));
@@ -246,7 +246,7 @@ impl Database {
         }
     }
 
-    fn show_indexes(&self) -> Answer {
+    fn show_indexes(&self) -> Result<Answer, Error> {
         const COLUMNS: [&str; 7] =
             ["name", "state", "type", "entityType", "labelsOrTypes", "properties", "owningConstraint"];
         self.show(&COLUMNS, |index| {
@@ -258,7 +258,7 @@ impl Database {
         })
     }
 
-    fn show_constraints(&self) -> Answer {
+    fn show_constraints(&self) -> Result<Answer, Error> {
         const COLUMNS: [&str; 6] =
             ["name", "type", "entityType", "labelsOrTypes", "properties", "ownedIndex"];
         self.show(&COLUMNS, |index| {
@@ -272,18 +272,22 @@ impl Database {
     /// Label and key, as lists.
     fn over(&self, definition: &IndexDefinition) -> [Value; 2] {
         [definition.label, definition.key]
-            .map(|token| Value::list(vec![text(&self.sequencer.name(token).unwrap_or_default())]))
+            .map(|token| Value::list(vec![text(&self.backend.catalog().name(token))]))
     }
 
-    fn show(&self, columns: &[&str], row: impl Fn(&IndexState) -> Option<Vec<Value>>) -> Answer {
-        let version = self.store.published();
-        let mut indexes = self.store.indexes();
+    fn show(
+        &self,
+        columns: &[&str],
+        row: impl Fn(&IndexState) -> Option<Vec<Value>>,
+    ) -> Result<Answer, Error> {
+        let version = self.backend.snapshot(None)?.at.version;
+        let mut indexes = self.backend.indexes()?;
         indexes.sort_by(|a, b| a.definition.name.cmp(&b.definition.name));
-        Answer {
+        Ok(Answer {
             columns: columns.iter().map(|name| Str::from(*name)).collect(),
             rows: indexes.iter().filter_map(row).collect(),
             version,
-        }
+        })
     }
 }
 

@@ -1,8 +1,8 @@
 //! The log: the one durable truth of a graph.
 //!
 //! Roles: [`Record`] is what is written; [`LogStore`] is the seam between the sequencer and a backend; [`FileLog`] is
-//! the backend of a graph in one process, `kafka::KafkaLog` (feature `kafka`) the one of a fleet, [`MemoryLog`] the one of
-//! tests. One suite (`suite.rs`) runs against each.
+//! the backend of a graph in one process, `kafka::KafkaLog` (feature `kafka`) the one of a fleet, [`MemoryLog`] and
+//! [`SharedLog`] those of tests. [`Follower`] is how storage nodes read a log that another process writes. One suite (`suite.rs`) runs against each.
 //!
 //! Flow: the sequencer hands over the records of several transactions as one slice; the backend writes them together
 //! and makes them durable together (group commit), and only then answers. At start, the backend finds its tail, and
@@ -14,18 +14,22 @@
 
 mod error;
 mod file;
+mod follow;
 #[cfg(feature = "kafka")]
 pub mod kafka;
 mod memory;
 mod record;
 mod recovery;
+mod shared;
 mod store;
 
 pub use error::Error;
 pub use file::{FileLog, FileLogOptions};
+pub use follow::{Follower, Position};
 pub use memory::MemoryLog;
 pub use record::{Body, Record};
 pub use recovery::Recovery;
+pub use shared::{SharedLog, SharedLogFollower, SharedLogHandle};
 pub use store::{LogStore, Records, Tail};
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub use spec::{Format, LoadSpec, Mode};
 pub use tidegraph_load::run::{Counts, Parallelism};
 
 use crate::Error;
+use crate::backend::Backend;
 use job::Job;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -29,8 +30,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use tidegraph_platform::{Clock, Objects, Random};
-use tidegraph_storage::Store;
-use tidegraph_txn::Sequencer;
 use tidegraph_types::{ErrorCode, Version};
 
 /// Jobs that may wait, as Neptune has it.
@@ -50,8 +49,7 @@ pub struct Loads {
 
 /// What the threads of the loader share.
 pub(crate) struct Shared {
-    store: Arc<Store>,
-    sequencer: Arc<Sequencer>,
+    backend: Arc<dyn Backend>,
     objects: Arc<Objects>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
@@ -73,20 +71,20 @@ struct State {
 
 /// What `Loads::open` needs of the database.
 pub(crate) struct Parts {
-    pub store: Arc<Store>,
-    pub sequencer: Arc<Sequencer>,
+    pub backend: Arc<dyn Backend>,
     pub objects: Arc<Objects>,
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub commit: Arc<Mutex<()>>,
-    /// Loads whose records were replayed, with their versions.
-    pub replayed: Vec<(String, Version)>,
+    /// Loads whose records were replayed, with their versions; `None`: others load into this graph too, so what is not
+    /// known here is not removed.
+    pub replayed: Option<Vec<(String, Version)>>,
 }
 
 impl Loads {
     /// Reads the jobs of earlier runs, removes what a crash left, and starts the thread that runs jobs.
     pub(crate) fn open(parts: Parts) -> Result<Self, Error> {
-        let Parts { store, sequencer, objects, clock, random, commit, replayed } = parts;
+        let Parts { backend, objects, clock, random, commit, replayed } = parts;
         let mut jobs: Vec<Arc<Job>> = vec![];
         for object in objects.list(&format!("{JOBS}/"))? {
             let bytes = objects.get(&object.path)?;
@@ -100,8 +98,7 @@ impl Loads {
         }
         jobs.sort_by_key(|job| job.number());
         let shared = Arc::new(Shared {
-            store,
-            sequencer,
+            backend,
             objects,
             clock,
             random,
@@ -110,7 +107,7 @@ impl Loads {
             changed: Condvar::new(),
             stopping: AtomicBool::new(false),
         });
-        shared.settle(&replayed)?;
+        shared.settle(replayed.as_deref())?;
         let this = Self { shared: shared.clone(), threads: Mutex::new(vec![]) };
         this.spawn("loads", move || shared.work())?;
         Ok(this)
@@ -290,9 +287,10 @@ impl Shared {
     }
 
     /// After a start: jobs that had not ended get their end, and segments that no record names are removed.
-    fn settle(&self, replayed: &[(String, Version)]) -> Result<(), Error> {
+    fn settle(&self, replayed: Option<&[(String, Version)]>) -> Result<(), Error> {
         let now = self.clock.wall();
         let state = self.state.lock();
+        let (sole, replayed) = (replayed.is_some(), replayed.unwrap_or_default());
         for job in &state.jobs {
             match replayed.iter().find(|(id, _)| id == job.id()) {
                 Some((_, version)) if job.state() != LoadState::Completed => {
@@ -310,6 +308,9 @@ impl Shared {
                 }
                 _ => {}
             }
+        }
+        if !sole {
+            return Ok(());
         }
         for object in self.objects.list(&format!("{SEGMENTS}/"))? {
             let id = object.path.split('/').nth(1).unwrap_or_default();

@@ -4,12 +4,12 @@ use super::job::{Job, LoadState};
 use super::target::GraphTarget;
 use super::{Format, KEPT_ERRORS, Shared};
 use crate::Error;
+use crate::backend::{Asking, LoadHold};
 use std::sync::atomic::Ordering;
-use tidegraph_apl::Apl;
 use tidegraph_load::run::{self, Config, Control, Outcome, Progress, Status, VertexIds};
 use tidegraph_load::source::Source;
 use tidegraph_load::{Dialect, Options};
-use tidegraph_txn::{LoadCommit, LoadWatch, NewVertices};
+use tidegraph_txn::{LoadCommit, NewVertices};
 use tidegraph_types::{ErrorCode, Gui, Key, Version};
 
 /// How often a load is checked again after a transaction went over what it had checked.
@@ -112,12 +112,12 @@ impl Shared {
         config.done = job.done_before().iter().cloned().collect();
         config.max_errors = KEPT_ERRORS;
         let mut checks = 0;
-        let watch = self.sequencer.begin_load();
+        let hold = self.backend.begin_load()?;
         loop {
-            self.store.check_room()?;
+            self.backend.check_room()?;
             // After the watch began, so that nothing in between is missed.
-            let pin = self.store.pin_published();
-            let target = GraphTarget::new(&self.store, &self.sequencer, pin.version());
+            let snapshot = self.backend.snapshot(None)?;
+            let target = GraphTarget::new(&*self.backend, snapshot.at);
             let outcome = run::run(&config, &source, &target, &self.objects, &Watched(self, job))?;
             job.outcome(&outcome);
             if outcome.status == Status::Failed {
@@ -126,7 +126,7 @@ impl Shared {
             if job.is_cancelled() {
                 return Err(Error::new(ErrorCode::Cancelled, "the load was cancelled"));
             }
-            match self.commit(job, outcome, pin.version(), &watch) {
+            match self.commit(job, outcome, snapshot.at.version, &*hold) {
                 Err(error) if error.code() == ErrorCode::ConcurrentModification && checks < MOST_CHECKS => {
                     checks += 1;
                     tracing::info!(
@@ -147,21 +147,21 @@ impl Shared {
         job: &Job,
         outcome: Outcome,
         read_version: Version,
-        watch: &LoadWatch,
+        hold: &dyn LoadHold,
     ) -> Result<(), Error> {
         let done = outcome.done().map(ToString::to_string).collect();
-        self.store.check_room()?;
+        self.backend.check_room()?;
         let _together = self.commit.lock();
         if !outcome.segments.is_empty() {
             let segments = outcome.segments.iter().map(|s| s.object.clone()).collect();
             // Those that the load checked, or else the constraints have changed since.
-            let unique = self.store.unique_keys().into_iter();
+            let unique = self.backend.reader(Asking::default()).unique_keys().into_iter();
             let mut read_keys = vec![Key::constraints()];
             read_keys.extend(unique.map(|(label, key)| Key::any_unique(label, key)));
             let vertices = Box::new(Loaded(outcome.vertex_ids));
             let load_id = job.id().to_owned();
             let commit = LoadCommit { load_id, segments, read_version, read_keys, vertices };
-            job.committed(self.sequencer.commit_load(watch, commit)?);
+            job.committed(hold.commit(commit)?);
         }
         job.done(done);
         job.end(LoadState::Completed, None, self.clock.wall());

@@ -1,26 +1,25 @@
-//! What a load asks of the embedded graph.
+//! What a load asks of the graph.
 
+use crate::backend::{Asking, Backend, Reader};
 use std::ops::Range;
 use tidegraph_apl::{
-    Apl, At, EdgeRead, EdgeRows, Projection, PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows,
+    At, EdgeRead, EdgeRows, Projection, PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows,
     VertexScan,
 };
 use tidegraph_load::Error;
 use tidegraph_load::run::{Found, LoadTarget};
-use tidegraph_storage::Store;
-use tidegraph_txn::Sequencer;
-use tidegraph_types::{Edge, Epoch, Gui, GuiHasher, PartitionCount, Str, Token, Value, Version};
+use tidegraph_types::{Edge, Gui, GuiHasher, PartitionCount, Str, Token, Value};
 
 /// The graph at one version, which the caller has pinned.
 pub(super) struct GraphTarget<'a> {
-    store: &'a Store,
-    sequencer: &'a Sequencer,
+    backend: &'a dyn Backend,
+    apl: Reader<'a>,
     at: At,
 }
 
 impl<'a> GraphTarget<'a> {
-    pub fn new(store: &'a Store, sequencer: &'a Sequencer, version: Version) -> Self {
-        Self { store, sequencer, at: At { version, epoch: Epoch::default() } }
+    pub fn new(backend: &'a dyn Backend, at: At) -> Self {
+        Self { backend, apl: backend.reader(Asking::default()), at }
     }
 }
 
@@ -42,34 +41,32 @@ impl LoadTarget for GraphTarget<'_> {
     }
 
     fn partitions(&self) -> PartitionCount {
-        self.store.config().partitions
+        self.backend.partitions()
     }
 
     fn hasher(&self) -> GuiHasher {
-        self.store.config().hasher
+        self.backend.hasher()
     }
 
     fn is_empty(&self) -> Result<bool, Error> {
-        // Counts are of the newest version: they count for this one if nothing was committed since.
-        let vertices = self.store.counts().vertices;
-        Ok(vertices == 0 && self.store.published() == self.at.version)
+        self.backend.is_empty(self.at.version).map_err(target)
     }
 
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
-        self.sequencer.intern(names).map_err(target)
+        self.backend.catalog().intern(names).map_err(target)
     }
 
     fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error> {
-        Ok(self.sequencer.allocate_sids(count))
+        self.backend.catalog().allocate_sids(count).map_err(target)
     }
 
     fn vertices(&self, ids: &[Str]) -> Result<Vec<Found>, Error> {
         let mut guis = Vec::with_capacity(ids.len());
-        self.store.resolve_vertices(self.at, ids, &mut guis).map_err(target)?;
+        self.apl.resolve_vertices(self.at, ids, &mut guis).map_err(target)?;
         let absent: Vec<(Str, u64)> =
             ids.iter().zip(&guis).filter(|(_, gui)| gui.is_none()).map(|(id, _)| (id.clone(), 0)).collect();
         let mut places = Vec::with_capacity(absent.len());
-        self.store.place(self.at, &absent, &mut places).map_err(target)?;
+        self.apl.place(self.at, &absent, &mut places).map_err(target)?;
         let mut places = places.into_iter();
         let found = guis.into_iter().map(|gui| match gui {
             Some(gui) => Found::Present(gui),
@@ -81,7 +78,7 @@ impl LoadTarget for GraphTarget<'_> {
 
     fn occupied(&self, guis: &[Gui]) -> Result<Vec<bool>, Error> {
         let mut rows = VertexRows::default();
-        self.store.vertices(self.at, &VertexRead::default(), guis, &mut rows).map_err(target)?;
+        self.apl.vertices(self.at, &VertexRead::default(), guis, &mut rows).map_err(target)?;
         Ok(rows.present)
     }
 
@@ -92,7 +89,7 @@ impl LoadTarget for GraphTarget<'_> {
         };
         let guis: Vec<Gui> = wanted.iter().map(|(gui, _)| *gui).collect();
         let mut rows = VertexRows::default();
-        self.store.vertices(self.at, &read, &guis, &mut rows).map_err(target)?;
+        self.apl.vertices(self.at, &read, &guis, &mut rows).map_err(target)?;
         let values = |(row, (_, key)): (usize, &(Gui, Token))| {
             rows.cells_of(row).iter().filter(|cell| cell.key == *key).map(|cell| cell.value.clone()).collect()
         };
@@ -100,13 +97,13 @@ impl LoadTarget for GraphTarget<'_> {
     }
 
     fn unique_keys(&self) -> Vec<(Token, Token)> {
-        self.store.unique_keys()
+        self.apl.unique_keys()
     }
 
     fn vertex_labels(&self, guis: &[Gui]) -> Result<Vec<Vec<Token>>, Error> {
         let read = VertexRead { labels: true, ..VertexRead::default() };
         let mut rows = VertexRows::default();
-        self.store.vertices(self.at, &read, guis, &mut rows).map_err(target)?;
+        self.apl.vertices(self.at, &read, guis, &mut rows).map_err(target)?;
         Ok((0..guis.len()).map(|row| rows.labels_of(row).to_vec()).collect())
     }
 
@@ -119,13 +116,13 @@ impl LoadTarget for GraphTarget<'_> {
             max_rows: 16,
         };
         let mut guis = Vec::new();
-        self.store.scan_vertices(self.at, &scan, ScanCursor::default(), &mut guis).map_err(target)?;
+        self.apl.scan_vertices(self.at, &scan, ScanCursor::default(), &mut guis).map_err(target)?;
         Ok(guis)
     }
 
     fn edges(&self, ids: &[Str]) -> Result<Vec<Option<Edge>>, Error> {
         let mut edges = Vec::with_capacity(ids.len());
-        self.store.resolve_edges(self.at, ids, &mut edges).map_err(target)?;
+        self.apl.resolve_edges(self.at, ids, &mut edges).map_err(target)?;
         Ok(edges)
     }
 
@@ -136,7 +133,7 @@ impl LoadTarget for GraphTarget<'_> {
         };
         let edges: Vec<Edge> = wanted.iter().map(|(edge, _)| *edge).collect();
         let mut rows = EdgeRows::default();
-        self.store.edges(self.at, &read, &edges, &mut rows).map_err(target)?;
+        self.apl.edges(self.at, &read, &edges, &mut rows).map_err(target)?;
         let value = |(row, (_, key)): (usize, &(Edge, Token))| {
             rows.cells_of(row).iter().find(|cell| cell.key == *key).map(|cell| cell.value.clone())
         };

@@ -63,7 +63,7 @@ fn a_vertex_made_during_a_load_never_shares_the_gui_of_a_loaded_one() {
         std::thread::yield_now();
     }
     run(&database, &format!("CREATE (:Q {{`~id`: '{meanwhile}', n: -1}})"));
-    assert_eq!(database.store.exceptions(), [], "the transaction found the GUI free");
+    assert_eq!(database.local.as_ref().unwrap().store.exceptions(), [], "the transaction found the GUI free");
     drop(held);
     let status = database.loads().wait(&id).expect("known");
     assert_eq!(status.overall.state, LoadState::Completed, "{status:?}");

@@ -16,6 +16,7 @@
 //! another one takes; retention by time or size on the topic ([`create_topic`] turns it off).
 
 mod broker;
+mod follower;
 mod options;
 mod reading;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use crate::record;
 use crate::store::{Records, check_all};
 use crate::{Error, LogStore, Record, Tail};
 use broker::{Broker, Deliveries};
+pub use follower::KafkaFollower;
 pub use options::{KafkaOptions, NewTopic, create_topic};
 use rdkafka::Message;
 use rdkafka::consumer::BaseConsumer;

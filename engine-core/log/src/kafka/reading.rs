@@ -92,7 +92,7 @@ impl<'c> Messages<'c> {
 }
 
 /// Whether asking again may not help.
-fn is_fatal(error: &KafkaError) -> bool {
+pub(super) fn is_fatal(error: &KafkaError) -> bool {
     use rdkafka::types::RDKafkaErrorCode as Code;
     matches!(
         error.rdkafka_error_code(),

@@ -135,7 +135,7 @@ fn callers(
                 let mut latencies = Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
                 while start.elapsed() < bench.round() {
                     let began = Instant::now();
-                    let version = database.snapshot().0.version;
+                    let version = database.snapshot()?.at.version;
                     match database.commit(counters.transaction(version, &mut random)) {
                         Ok(_) => {
                             latencies.saturating_record(began.elapsed().as_nanos() as u64);

@@ -106,6 +106,7 @@ impl Asked {
             parameters: &self.parameters,
             timeout: Some(self.timeout.map_or(longest, |asked| asked.min(longest))),
             cancel,
+            at_least: None,
         }
     }
 }

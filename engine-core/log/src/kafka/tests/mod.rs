@@ -3,9 +3,9 @@
 mod server;
 
 use super::reading::Sight;
-use super::{KafkaLog, KafkaOptions, NewTopic, create_topic};
+use super::{KafkaFollower, KafkaLog, KafkaOptions, NewTopic, create_topic};
 use crate::suite::{commit, log_test_suite, read_all};
-use crate::{Body, Error, LogStore, Record, Tail};
+use crate::{Body, Error, Follower, LogStore, Position, Record, Tail};
 use rdkafka::config::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use server::Server;
@@ -120,6 +120,44 @@ fn whoever_was_deposed_acknowledges_nothing() {
     let expected = [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 2), (7, 3)];
     assert_eq!(versions(&mut newest), expected);
     assert_eq!(versions(&mut open(&options)), expected);
+    // Whoever follows from anywhere sees the same.
+    for (known, at) in std::iter::once((0, 0)).chain(expected).enumerate() {
+        assert_eq!(followed(&options, at), expected[known..], "after {at:?}");
+    }
+    newest.append(&[commit(8, 3, "later")]).unwrap();
+    assert_eq!(followed(&options, (7, 3)), [(8, 3)]);
+}
+
+/// What follows after a version and its epoch, until nothing comes for a while.
+fn followed(options: &KafkaOptions, (version, epoch): (u64, u64)) -> Vec<(u64, u64)> {
+    let after = Position { version: Version(version), epoch: Epoch(epoch) };
+    let mut follower = KafkaFollower::new(options.clone(), ShardId(0), after);
+    let mut next = || follower.next(Duration::from_millis(1500)).unwrap();
+    std::iter::from_fn(|| next().map(|record| (record.version.0, record.epoch.0))).collect()
+}
+
+#[test]
+fn a_follower_waits_for_what_is_written_and_says_what_is_gone() {
+    let server = Server::start();
+    let options = options(&server, "followed");
+    let mut log = made(&options);
+    let mut follower = KafkaFollower::new(options.clone(), ShardId(0), Position::default());
+    assert_eq!(follower.next(Duration::from_millis(10)).unwrap(), None, "an empty log");
+    let written: Vec<Record> = (1..=20).map(|version| commit(version, 1, "a")).collect();
+    let reader = std::thread::spawn(move || {
+        let mut next = || follower.next(Duration::from_secs(20)).unwrap();
+        let records: Vec<Record> = std::iter::from_fn(&mut next).take(20).collect();
+        (records, follower)
+    });
+    written.chunks(7).for_each(|some| log.append(some).unwrap());
+    let (read, mut follower) = reader.join().unwrap();
+    assert_eq!(read, written);
+    log.trim(Version(18)).unwrap();
+    log.append(&[commit(21, 1, "b")]).unwrap();
+    assert_eq!(follower.next(Duration::from_secs(20)).unwrap(), Some(commit(21, 1, "b")));
+    let late = Position { version: Version(3), epoch: Epoch(1) };
+    let refused = KafkaFollower::new(options, ShardId(0), late).next(Duration::from_secs(5));
+    assert!(matches!(refused, Err(Error::Trimmed { requested: Version(4), .. })), "{refused:?}");
 }
 
 #[test]

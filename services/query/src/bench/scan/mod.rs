@@ -114,8 +114,10 @@ fn expansion(
     target: f64,
 ) -> anyhow::Result<()> {
     let graph = Graph::load(bench, vertices, &graphs::regular(bench, vertices, degree), false)?;
-    let (at, _pin) = graph.database.snapshot();
+    let snapshot = graph.database.snapshot()?;
+    let at = snapshot.at;
     let apl = graph.database.apl();
+    let apl = &*apl;
     let mut limit = RandomReads::new(bench);
     let mut random = ChaCha8Rng::seed_from_u64(bench.seed);
     let mut out = Expansion::default();
@@ -185,8 +187,10 @@ fn beside_copy(bench: &Bench, work: Work<'_>) -> anyhow::Result<(f64, f64)> {
 /// Vertices with properties: column scan, point reads, memory.
 fn properties(bench: &Bench, report: &mut Report, vertices: usize) -> anyhow::Result<()> {
     let graph = Graph::load(bench, vertices, &[], true)?;
-    let (at, _pin) = graph.database.snapshot();
+    let snapshot = graph.database.snapshot()?;
+    let at = snapshot.at;
     let apl = graph.database.apl();
+    let apl = &*apl;
     let properties = graph.database.memory().properties as f64 / vertices as f64;
     report.add(
         Figure::cost(
@@ -232,6 +236,7 @@ fn properties(bench: &Bench, report: &mut Report, vertices: usize) -> anyhow::Re
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 fn points(bench: &Bench, report: &mut Report, graph: &Graph, at: At) -> anyhow::Result<()> {
     let apl = graph.database.apl();
+    let apl = &*apl;
     let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: false };
     let mut rows = VertexRows::default();
     let dependent = dependent_read(bench)?;
@@ -277,7 +282,8 @@ fn kronecker(bench: &Bench, report: &mut Report, scale: u32) -> anyhow::Result<(
     let vertices = 1_usize << scale;
     let edges = graphs::kronecker(bench, scale);
     let graph = Graph::load(bench, vertices, &edges, false)?;
-    let (at, _pin) = graph.database.snapshot();
+    let snapshot = graph.database.snapshot()?;
+    let at = snapshot.at;
     let count = graph.edges as f64;
     let memory = graph.database.memory();
     let topology = memory.adjacency + memory.indexes + vertices * 64;
@@ -345,6 +351,7 @@ fn searches(
         starts.extend((rows.degree(start) > 0).then_some(start));
     }
     let apl = graph.database.apl();
+    let apl = &*apl;
     let first = starts[0];
     let reached = search::live(apl, at, vertices, graph.guis[first as usize])?;
     let (down, both) = (rows.search_down(first), rows.search(first));

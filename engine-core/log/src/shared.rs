@@ -1,0 +1,204 @@
+//! A log in memory that several share as they would share one in Kafka: for tests and simulations.
+//!
+//! Handles stand for processes. Each keeps what it believes to be the tail, so that one which was deposed writes as it
+//! would into Kafka; which of its records count is decided in the same way.
+
+use crate::store::{Records, check_all};
+use crate::{Error, Follower, LogStore, Position, Record, Tail};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_types::{ShardId, Version};
+
+/// A log that several handles write and read.
+#[derive(Clone, Debug, Default)]
+pub struct SharedLog(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    grown: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Those that count, beginning with version `first`.
+    records: Vec<Record>,
+    tail: Option<Tail>,
+    away: bool,
+}
+
+impl SharedLog {
+    /// An empty log.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether it answers: a log that is away refuses to be written, and gives nothing to those who follow it.
+    pub fn set_away(&self, away: bool) {
+        self.0.state.lock().away = away;
+        self.0.grown.notify_all();
+    }
+
+    /// A handle to write it, at the tail as it is now.
+    #[must_use]
+    pub fn open(&self, shard: ShardId) -> SharedLogHandle {
+        let tail = self.0.state.lock().tail;
+        SharedLogHandle { log: self.clone(), shard, tail, poisoned: None }
+    }
+
+    /// Follows the log from behind a position on.
+    #[must_use]
+    pub fn follow(&self, after: Position) -> SharedLogFollower {
+        SharedLogFollower { log: self.clone(), at: after.version }
+    }
+}
+
+/// One process's view of a [`SharedLog`].
+#[derive(Debug)]
+pub struct SharedLogHandle {
+    log: SharedLog,
+    shard: ShardId,
+    tail: Option<Tail>,
+    poisoned: Option<String>,
+}
+
+impl LogStore for SharedLogHandle {
+    fn append(&mut self, records: &[Record]) -> Result<(), Error> {
+        if let Some(reason) = &self.poisoned {
+            return Err(Error::Poisoned { reason: reason.clone() });
+        }
+        let tail = check_all(records, self.shard, self.tail)?;
+        let mut state = self.log.0.state.lock();
+        if state.away {
+            self.poisoned = Some("the log does not answer".into());
+            return Err(Error::Poisoned { reason: "the log does not answer".into() });
+        }
+        for record in records {
+            let counts = state
+                .tail
+                .is_none_or(|tail| record.version == tail.version.next() && record.epoch >= tail.epoch);
+            if !counts {
+                let reason = "another sequencer has written to the log".to_owned();
+                self.poisoned = Some(reason.clone());
+                return Err(Error::Poisoned { reason });
+            }
+            state.tail = Some(Tail { version: record.version, epoch: record.epoch });
+            state.records.push(record.clone());
+        }
+        drop(state);
+        self.tail = tail;
+        self.log.0.grown.notify_all();
+        Ok(())
+    }
+
+    fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
+        let state = self.log.0.state.lock();
+        if let Some(first) = state.first()
+            && version < first
+        {
+            return Err(Error::Trimmed { requested: version, first });
+        }
+        let records: Vec<Record> = state.records.iter().filter(|r| r.version >= version).cloned().collect();
+        Ok(Box::new(records.into_iter().map(Ok)))
+    }
+
+    fn trim(&mut self, below: Version) -> Result<(), Error> {
+        let mut state = self.log.0.state.lock();
+        let gone = state.records.partition_point(|record| record.version < below);
+        state.records.drain(..gone);
+        Ok(())
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        self.tail
+    }
+
+    fn first(&self) -> Option<Version> {
+        self.log.0.state.lock().first()
+    }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
+}
+
+impl State {
+    fn first(&self) -> Option<Version> {
+        let first = self.records.first().map(|record| record.version);
+        first.or_else(|| self.tail.map(|tail| tail.version.next()))
+    }
+}
+
+/// Follows a [`SharedLog`].
+#[derive(Debug)]
+pub struct SharedLogFollower {
+    log: SharedLog,
+    at: Version,
+}
+
+impl Follower for SharedLogFollower {
+    fn next(&mut self, at_most: Duration) -> Result<Option<Record>, Error> {
+        let mut state = self.log.0.state.lock();
+        let wanted = self.at.next();
+        let there = |state: &State| !state.away && state.tail.is_some_and(|tail| tail.version >= wanted);
+        if !there(&state) {
+            self.log.0.grown.wait_for(&mut state, at_most);
+        }
+        if !there(&state) {
+            return Ok(None);
+        }
+        match state.first() {
+            Some(first) if wanted < first => Err(Error::Trimmed { requested: wanted, first }),
+            first => {
+                let index = (wanted.0 - first.unwrap_or(wanted).0) as usize;
+                self.at = wanted;
+                Ok(state.records.get(index).cloned())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Body;
+    use tidegraph_types::Epoch;
+
+    fn record(version: u64, epoch: u64) -> Record {
+        Record { shard: ShardId(0), epoch: Epoch(epoch), version: Version(version), body: Body::EpochStart }
+    }
+
+    #[test]
+    fn behaves_as_a_log() {
+        crate::suite::log_test_suite(|| Box::new(SharedLog::new().open(ShardId(0))));
+    }
+
+    #[test]
+    fn who_was_deposed_gets_nothing_in() {
+        let log = SharedLog::new();
+        let mut old = log.open(ShardId(0));
+        old.append(&[record(1, 1)]).unwrap();
+        let mut new = log.open(ShardId(0));
+        new.append(&[record(2, 2)]).unwrap();
+        assert!(matches!(old.append(&[record(2, 1)]), Err(Error::Poisoned { .. })));
+        let mut follower = log.follow(Position::default());
+        let mut next = || follower.next(Duration::ZERO).unwrap();
+        assert_eq!(next(), Some(record(1, 1)));
+        assert_eq!(next(), Some(record(2, 2)));
+        assert_eq!(next(), None);
+    }
+
+    #[test]
+    fn what_was_trimmed_is_said() {
+        let log = SharedLog::new();
+        let mut handle = log.open(ShardId(0));
+        handle.append(&[record(1, 1), record(2, 1), record(3, 1)]).unwrap();
+        handle.trim(Version(3)).unwrap();
+        let mut late = log.follow(Position { version: Version(1), epoch: Epoch(1) });
+        assert!(matches!(late.next(Duration::ZERO), Err(Error::Trimmed { .. })));
+        let mut follower = log.follow(Position { version: Version(2), epoch: Epoch(1) });
+        assert_eq!(follower.next(Duration::ZERO).unwrap(), Some(record(3, 1)));
+    }
+}
