@@ -2,10 +2,11 @@
  * `npm test`: every test, on a clean clone too. It installs what it needs (pinned, skipped when it is there), then runs
  * the Rust tests, the tests of the contracts, and the black-box tests against the real binary.
  *
- * `npm test -- --rust`, `--kafka`, `--contracts` or `--integration` runs one part.
+ * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--contracts` or `--integration` runs one part.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { dynamodbClasspath } from "./dynamodb.mjs";
 import { kafkaClasspath } from "./kafka.mjs";
 import { pythonWithClients } from "./python.mjs";
 import { buildBinary, installNodeModules, root, run, runSteps } from "./run.mjs";
@@ -13,10 +14,10 @@ import { buildBinary, installNodeModules, root, run, runSteps } from "./run.mjs"
 const only = process.argv.slice(2).map((argument) => argument.replace(/^--/, ""));
 /** @param {string} part */
 const wanted = (part) => only.length === 0 || only.includes(part);
-const unknown = only.filter((part) => !["rust", "kafka", "contracts", "integration"].includes(part));
+const unknown = only.filter((part) => !["rust", "kafka", "dynamodb", "contracts", "integration"].includes(part));
 if (unknown.length > 0) {
   console.error(
-    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --contracts and --integration`,
+    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --contracts and --integration`,
   );
   process.exit(2);
 }
@@ -46,6 +47,17 @@ if (wanted("kafka")) {
         "kafka",
       ];
       await run("cargo", [...tests, "--", "--test-threads=2"], { env });
+    },
+  ]);
+}
+if (wanted("dynamodb")) {
+  // By themselves, as those of the log: the SDK takes minutes to build.
+  steps.push([
+    "partition map in DynamoDB",
+    async () => {
+      const env = { TIDEGRAPH_DYNAMODB_CLASSPATH: await dynamodbClasspath() };
+      const tests = ["test", "--locked", "--quiet", "-p", "tidegraph-cluster", "--features", "dynamodb"];
+      await run("cargo", [...tests, "--lib", "dynamodb", "--", "--test-threads=2"], { env });
     },
   ]);
 }

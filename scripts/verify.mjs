@@ -18,28 +18,25 @@ await runSteps("npm run verify", [
     () =>
       run("cargo", ["clippy", "--locked", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
   ],
-  [
-    "clippy of the log in Kafka",
-    () => {
-      const what = [
-        "clippy",
-        "--locked",
-        "-p",
-        "tidegraph-log",
-        "--features",
-        "kafka",
-        "--all-targets",
-        "--quiet",
-      ];
-      return run("cargo", [...what, "--", "-D", "warnings"]);
-    },
-  ],
+  ["clippy of the log in Kafka", () => clippyWith("tidegraph-log", "kafka")],
+  ["clippy of the map in DynamoDB", () => clippyWith("tidegraph-cluster", "dynamodb")],
   ["TypeScript types", () => run("npx", ["--no-install", "tsc", "--project", "."])],
   ["Biome", () => run("npx", ["--no-install", "biome", "check", "--error-on-warnings", "."])],
   ["schemas", () => run("npm", ["run", "--silent", "check", "--workspace", "contracts"])],
   ["tidy", () => run("cargo", ["run", "--locked", "--quiet", "-p", "xtask", "--", "tidy"])],
   ["cargo deny", cargoDeny],
 ]);
+
+/**
+ * Clippy for a crate with a feature that is off otherwise.
+ *
+ * @param {string} crate
+ * @param {string} feature
+ */
+function clippyWith(crate, feature) {
+  const what = ["clippy", "--locked", "-p", crate, "--features", feature, "--all-targets", "--quiet"];
+  return run("cargo", [...what, "--", "-D", "warnings"]);
+}
 
 async function cargoDeny() {
   const folder = join(cache, "tools", `cargo-deny-${CARGO_DENY_VERSION}`);

@@ -1,0 +1,503 @@
+//! The map in DynamoDB: one table for all graphs of a deployment, an item for each node, each partition, each lease.
+//!
+//! Flow of a load: one query of the index that is sorted by the epoch of the last change, from the epoch that is known on.
+//! What was not read is known; whether it is all of one epoch, the counts of changes say ([`crate::PartitionMap`]), so that cheap
+//! reads from replicas that lag will do, and are repeated in the expensive way when they do not add up.
+//!
+//! Flow of a change: one serializable read of the graph's item and what the change touches, one transaction that writes
+//! the next epoch under the condition that the map is still at the one that was read. If it is not, again.
+//!
+//! What must never happen: a write without a condition that says what was read; a request without an end: attempts, their
+//! times and the time for trying again are bounded.
+
+mod client;
+mod items;
+mod leases;
+mod options;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use crate::change::{Scope, Touched};
+use crate::map::Mark;
+use crate::watch::jitter;
+use crate::{Beat, Change, Checkpoint, Claim, Error, Graph, Lease, MapStore, NodeId, PartitionMap};
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{
+    AttributeValue, CancellationReason, Get, Put, ReturnConsumedCapacity, TransactGetItem, TransactWriteItem,
+};
+pub use client::Usage;
+use client::{Requests, failed};
+use items::{Attributes, CheckpointItem, PartitionItem, Read, number};
+pub use options::DynamoOptions;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_platform::{Clock, Random};
+use tidegraph_types::Epoch;
+
+/// Index of the items of a map by the epoch of their last change.
+const BY_EPOCH: &str = "by-epoch";
+
+/// Time between two attempts, in ms, for the first ones; drawn around it, and growing up to ten times as long.
+const BACK_OFF_MS: u64 = 20;
+
+/// Attempts to read a map until it adds up.
+const LOADS: u64 = 12;
+
+/// From this attempt on a map is read anew, and not only what changed.
+const READ_ALL: u64 = 4;
+
+/// The map in a table of DynamoDB.
+pub struct DynamoMap {
+    requests: Requests,
+    table: String,
+    patience: Duration,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    /// Graphs that were met; what is fixed about them.
+    graphs: Mutex<HashMap<String, Arc<Graph>>>,
+}
+
+impl std::fmt::Debug for DynamoMap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DynamoMap").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
+impl DynamoMap {
+    /// Finds credentials and region; nothing is asked of DynamoDB yet.
+    pub fn open(
+        options: &DynamoOptions,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            requests: Requests::new(options)?,
+            table: options.table(),
+            patience: Duration::from_millis(options.patience_ms),
+            clock,
+            random,
+            graphs: Mutex::default(),
+        })
+    }
+
+    /// What was asked of DynamoDB so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.requests.usage()
+    }
+
+    fn client(&self) -> Client {
+        self.requests.client.clone()
+    }
+
+    fn back_off(&self, attempt: u64) {
+        self.clock.sleep(jitter(&*self.random, BACK_OFF_MS * (attempt + 1).min(10)));
+    }
+
+    /// An item, as it is after all writes that were answered.
+    fn get(&self, operation: &'static str, graph: &str, key: &str) -> Result<Option<Read>, Error> {
+        let request = self
+            .client()
+            .get_item()
+            .table_name(&self.table)
+            .set_key(Some(items::key(graph, key)))
+            .consistent_read(true)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let answer = self.requests.wait(operation, request.send())?.map_err(|e| failed(operation, e))?;
+        self.requests.count(answer.consumed_capacity(), false);
+        answer.item.map(|item| Read::new(graph, item)).transpose()
+    }
+
+    /// The items of a graph whose keys begin with a text.
+    fn query(&self, operation: &'static str, graph: &str, prefix: &str) -> Result<Vec<Read>, Error> {
+        let values = [(":g", graph), (":p", prefix)];
+        let values = values.map(|(name, value)| (name.to_owned(), AttributeValue::S(value.into()))).into();
+        self.pages(operation, graph, "#g = :g AND begins_with(#k, :p)", items::ITEM, values, None, true)
+    }
+
+    /// The items of a map that were changed after an epoch.
+    fn changed_after(&self, graph: &str, epoch: Epoch, consistent: bool) -> Result<Vec<Read>, Error> {
+        let values = [(":g".to_owned(), AttributeValue::S(graph.into())), (":p".to_owned(), number(epoch.0))];
+        let (condition, key) = ("#g = :g AND #k > :p", items::CHANGED_AT);
+        self.pages("read the map", graph, condition, key, values.into(), Some(BY_EPOCH), consistent)
+    }
+
+    fn pages(
+        &self,
+        operation: &'static str,
+        graph: &str,
+        condition: &str,
+        key: &str,
+        values: Attributes,
+        index: Option<&str>,
+        consistent: bool,
+    ) -> Result<Vec<Read>, Error> {
+        let mut found = Vec::new();
+        let mut from = None;
+        loop {
+            let request = self
+                .client()
+                .query()
+                .table_name(&self.table)
+                .set_index_name(index.map(str::to_owned))
+                .key_condition_expression(condition)
+                .expression_attribute_names("#g", items::GRAPH)
+                .expression_attribute_names("#k", key)
+                .set_expression_attribute_values(Some(values.clone()))
+                .set_exclusive_start_key(from)
+                .consistent_read(consistent)
+                .return_consumed_capacity(ReturnConsumedCapacity::Total);
+            let page = self.requests.wait(operation, request.send())?.map_err(|e| failed(operation, e))?;
+            self.requests.count(page.consumed_capacity(), false);
+            for item in page.items.unwrap_or_default() {
+                found.push(Read::new(graph, item)?);
+            }
+            from = page.last_evaluated_key.filter(|key| !key.is_empty());
+            if from.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// What is fixed about a graph.
+    fn graph(&self, name: &str) -> Result<Arc<Graph>, Error> {
+        if let Some(graph) = self.graphs.lock().get(name) {
+            return Ok(graph.clone());
+        }
+        let Some(read) = self.get("read the graph", name, items::GRAPH_KEY)? else {
+            return Err(Error::NotFound { what: format!("graph {name}") });
+        };
+        let (graph, _) = decode_graph(name, read)?;
+        let graph = Arc::new(graph);
+        self.graphs.lock().insert(name.into(), graph.clone());
+        Ok(graph)
+    }
+
+    /// One attempt at the whole map: what was read does not have to add up.
+    fn put_together(
+        &self,
+        graph: &str,
+        known: Option<&PartitionMap>,
+        consistent: bool,
+    ) -> Result<Option<PartitionMap>, Error> {
+        let since = known.map_or(Epoch(0), PartitionMap::epoch);
+        let mut reads = self.changed_after(graph, since, consistent)?;
+        let own = reads.iter().position(|read| read.key == items::GRAPH_KEY).map(|at| reads.swap_remove(at));
+        let mut map = match (own, known) {
+            (None, None) => return Ok(None),
+            (None, Some(known)) => known.clone(),
+            (Some(own), known) => {
+                let (fixed, mark) = decode_graph(graph, own)?;
+                let epoch = mark.changed_at;
+                match known {
+                    Some(known) if *known.graph() == fixed => {
+                        let mut map = known.clone();
+                        map.set_epoch(epoch, mark.changes);
+                        map
+                    }
+                    // Made anew under the same name.
+                    Some(_) => return Ok(None),
+                    None => PartitionMap::new(fixed, epoch, mark.changes),
+                }
+            }
+        };
+        reads.into_iter().try_for_each(|read| read.put_into(&mut map))?;
+        Ok(Some(map))
+    }
+
+    /// The graph's item and those that a change touches, at one moment.
+    fn read_scope(
+        &self,
+        graph: &str,
+        touched: &Touched,
+    ) -> Result<Option<(Graph, Mark, PartitionMap)>, Error> {
+        let operation = "change the map";
+        let keys = std::iter::once(items::GRAPH_KEY.to_owned())
+            .chain(touched.nodes.iter().map(items::node_key))
+            .chain(touched.partitions.iter().map(|partition| items::partition_key(*partition)));
+        let mut request =
+            self.client().transact_get_items().return_consumed_capacity(ReturnConsumedCapacity::Total);
+        for key in keys {
+            let get = Get::builder().table_name(&self.table).set_key(Some(items::key(graph, &key)));
+            let get = get.build().map_err(|error| unbuilt(operation, &error))?;
+            request = request.transact_items(TransactGetItem::builder().get(get).build());
+        }
+        let answer = match self.requests.wait(operation, request.send())? {
+            Ok(answer) => answer,
+            // Somebody writes these items right now.
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_transaction_canceled_exception()) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(failed(operation, error)),
+        };
+        self.requests.count(answer.consumed_capacity(), false);
+        let mut reads = answer.responses.unwrap_or_default().into_iter().map(|response| response.item);
+        let Some(own) = reads.next().flatten() else {
+            return Err(Error::NotFound { what: format!("graph {graph}") });
+        };
+        let (fixed, mark) = decode_graph(graph, Read::new(graph, own)?)?;
+        let mut part = PartitionMap::new(fixed.clone(), mark.changed_at, mark.changes);
+        for item in reads.flatten() {
+            Read::new(graph, item)?.put_into(&mut part)?;
+        }
+        Ok(Some((fixed, mark, part)))
+    }
+
+    /// Writes what changed, and the next epoch; false if the map is not at the epoch that was read any more.
+    fn write_scope(
+        &self,
+        fixed: &Graph,
+        mark: Mark,
+        part: &PartitionMap,
+        before: &Scope,
+        after: &Scope,
+    ) -> Result<bool, Error> {
+        let operation = "change the map";
+        let graph = fixed.name.as_str();
+        let epoch = Epoch(mark.changed_at.0 + 1);
+        let mut written = Vec::new();
+        for (id, node) in &after.nodes {
+            if let Some(node) = node.as_ref().filter(|node| before.nodes[id].as_ref() != Some(*node)) {
+                let mark = part.node_mark(id).next(epoch);
+                written.push(items::item(graph, &items::node_key(id), Some(mark), node)?);
+            }
+        }
+        for (partition, replicas) in &after.partitions {
+            if before.partitions[partition] != *replicas {
+                let mark = part.partition_mark(*partition).next(epoch);
+                let (key, value) = (items::partition_key(*partition), PartitionItem::new(replicas));
+                written.push(items::item(graph, &key, Some(mark), &value)?);
+            }
+        }
+        let changes = mark.changes + written.len() as u64;
+        let own = items::item(graph, items::GRAPH_KEY, Some(Mark { changed_at: epoch, changes }), fixed)?;
+        let own = Put::builder()
+            .table_name(&self.table)
+            .set_item(Some(own))
+            .condition_expression("#e = :e")
+            .expression_attribute_names("#e", items::CHANGED_AT)
+            .expression_attribute_values(":e", number(mark.changed_at.0));
+        let puts =
+            written.into_iter().map(|item| Put::builder().table_name(&self.table).set_item(Some(item)));
+        let mut request =
+            self.client().transact_write_items().return_consumed_capacity(ReturnConsumedCapacity::Total);
+        for put in std::iter::once(own).chain(puts) {
+            let put = put.build().map_err(|error| unbuilt(operation, &error))?;
+            request = request.transact_items(TransactWriteItem::builder().put(put).build());
+        }
+        match self.requests.wait(operation, request.send())? {
+            Ok(answer) => {
+                self.requests.count(answer.consumed_capacity(), true);
+                Ok(true)
+            }
+            Err(error) => match error.as_service_error() {
+                Some(service) if service.is_transaction_in_progress_exception() => Ok(false),
+                Some(service) if was_faster(service) => Ok(false),
+                _ => Err(failed(operation, error)),
+            },
+        }
+    }
+}
+
+/// Whether a transaction was refused because of somebody else's.
+fn was_faster(error: &aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError) -> bool {
+    use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError::TransactionCanceledException;
+    let TransactionCanceledException(cancelled) = error else { return false };
+    let reasons = cancelled.cancellation_reasons().iter().filter_map(CancellationReason::code);
+    reasons.into_iter().any(|code| matches!(code, "ConditionalCheckFailed" | "TransactionConflict"))
+}
+
+fn unbuilt(operation: &'static str, error: &dyn std::error::Error) -> Error {
+    Error::Unavailable { operation, reason: format!("the request cannot be made: {error}") }
+}
+
+fn decode_graph(name: &str, mut read: Read) -> Result<(Graph, Mark), Error> {
+    let mark = read.mark(name)?;
+    let graph: Graph = read.value(name)?;
+    graph.check().map_err(|error| items::damaged(name, items::GRAPH_KEY, error.to_string()))?;
+    if graph.name != name {
+        let reason = format!("it is of graph {}", graph.name);
+        return Err(items::damaged(name, items::GRAPH_KEY, reason));
+    }
+    Ok((graph, mark))
+}
+
+impl MapStore for DynamoMap {
+    fn create_graph(&self, graph: &Graph) -> Result<(), Error> {
+        graph.check()?;
+        let operation = "make the graph";
+        let mark = Mark { changed_at: Epoch(1), changes: 0 };
+        let item = items::item(&graph.name, items::GRAPH_KEY, Some(mark), graph)?;
+        let condition = "attribute_not_exists(#g)";
+        if self.put(operation, item, condition, &[("#g", items::GRAPH)], &[])?.is_none() {
+            return Ok(());
+        }
+        match *self.graph(&graph.name)? == *graph {
+            true => Ok(()),
+            false => Err(Error::Exists { graph: graph.name.clone() }),
+        }
+    }
+
+    fn load(&self, graph: &str, known: Option<&Arc<PartitionMap>>) -> Result<Arc<PartitionMap>, Error> {
+        let mut reason = String::new();
+        let mut epochs = Vec::new();
+        for attempt in 0..LOADS {
+            if attempt > 0 {
+                self.back_off(attempt);
+            }
+            let base = known.filter(|_| attempt < READ_ALL);
+            let read = self.put_together(graph, base.map(|known| &**known), attempt > 0)?;
+            let Some(map) = read else {
+                if attempt > 0 && base.is_none() {
+                    return Err(Error::NotFound { what: format!("graph {graph}") });
+                }
+                continue;
+            };
+            match map.is_torn() {
+                None => {
+                    check_nodes(&map)?;
+                    return Ok(match known {
+                        Some(known) if **known == map => known.clone(),
+                        _ => Arc::new(map),
+                    });
+                }
+                Some(torn) => reason = torn,
+            }
+            epochs.push(map.epoch());
+        }
+        // Nobody changes it, and it does not add up.
+        if epochs.first() == epochs.last() {
+            return Err(items::damaged(graph, items::GRAPH_KEY, reason));
+        }
+        Err(Error::Unavailable {
+            operation: "read the map",
+            reason: format!("it never stands still: {reason}"),
+        })
+    }
+
+    fn change(&self, graph: &str, expected: Option<Epoch>, changes: &[Change]) -> Result<Epoch, Error> {
+        let touched = Touched::by(changes)?;
+        let end = self.clock.now() + self.patience;
+        for attempt in 0.. {
+            if let Some((fixed, mark, part)) = self.read_scope(graph, &touched)? {
+                let found = mark.changed_at;
+                if let Some(expected) = expected.filter(|expected| *expected != found) {
+                    return Err(Error::Stale { expected, found });
+                }
+                let before = touched.of(&part);
+                let mut after = before.clone();
+                after.apply(changes, fixed.partitions.get())?;
+                if after == before {
+                    return Ok(found);
+                }
+                if self.write_scope(&fixed, mark, &part, &before, &after)? {
+                    return Ok(Epoch(found.0 + 1));
+                }
+            }
+            if self.clock.now() > end {
+                break;
+            }
+            self.back_off(attempt);
+        }
+        Err(Error::Unavailable {
+            operation: "change the map",
+            reason: "others change it all the time".into(),
+        })
+    }
+
+    fn beat(&self, graph: &str, node: &NodeId, beat: &Beat) -> Result<(), Error> {
+        self.graph(graph)?;
+        let key = format!("{}{node}", items::BEAT);
+        let item = items::item(graph, &key, None, beat)?;
+        let condition = "attribute_not_exists(#n) OR #n <= :n";
+        let generation = number(beat.generation);
+        match self.put(
+            "note a sign of life",
+            item,
+            condition,
+            &[("#n", "generation")],
+            &[(":n", generation)],
+        )? {
+            None => Ok(()),
+            Some(found) => {
+                let found =
+                    format!("generation {}", Read::new(graph, found)?.value::<Beat>(graph)?.generation);
+                Err(Error::Conflict { item: format!("beat of node {node}"), found })
+            }
+        }
+    }
+
+    fn beats(&self, graph: &str) -> Result<BTreeMap<NodeId, Beat>, Error> {
+        self.graph(graph)?;
+        let reads = self.query("read signs of life", graph, items::BEAT)?.into_iter();
+        reads
+            .map(|read| {
+                let id = NodeId::new(read.key.strip_prefix(items::BEAT).unwrap_or_default())
+                    .map_err(|error| items::damaged(graph, &read.key, error.to_string()))?;
+                Ok((id, read.value(graph)?))
+            })
+            .collect()
+    }
+
+    fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error> {
+        let count = self.graph(graph)?.partitions.get();
+        if checkpoint.partition.0 >= count {
+            return Err(Error::NotFound {
+                what: format!("partition {}, there are {count}", checkpoint.partition),
+            });
+        }
+        let key = items::checkpoint_key(checkpoint.partition);
+        let item = items::item(graph, &key, None, &CheckpointItem::new(checkpoint))?;
+        let condition = "attribute_not_exists(#v) OR #v < :v";
+        let version = number(checkpoint.version.0);
+        // A newer one is as good.
+        self.put("note a checkpoint", item, condition, &[("#v", "version")], &[(":v", version)]).map(|_| ())
+    }
+
+    fn checkpoints(&self, graph: &str) -> Result<Vec<Checkpoint>, Error> {
+        self.graph(graph)?;
+        let reads = self.query("read checkpoints", graph, items::CHECKPOINT)?.into_iter();
+        reads
+            .map(|read| {
+                let key = read.key.clone();
+                read.value::<CheckpointItem>(graph)?.into_checkpoint(graph, &key)
+            })
+            .collect()
+    }
+
+    fn lease(&self, graph: &str, name: &str) -> Result<Option<Lease>, Error> {
+        self.read_lease(graph, name)
+    }
+
+    fn take_lease(
+        &self,
+        graph: &str,
+        name: &str,
+        seen: Option<&Lease>,
+        claim: &Claim,
+    ) -> Result<Lease, Error> {
+        self.write_lease(graph, name, seen, claim)
+    }
+
+    fn renew_lease(&self, graph: &str, name: &str, lease: &Lease) -> Result<Lease, Error> {
+        self.raise_lease(graph, name, lease)
+    }
+
+    fn release_lease(&self, graph: &str, name: &str, lease: &Lease) -> Result<(), Error> {
+        self.free_lease(graph, name, lease)
+    }
+}
+
+/// A replica on a node that never was is somebody's slip.
+fn check_nodes(map: &PartitionMap) -> Result<(), Error> {
+    for (partition, replicas) in map.partitions() {
+        if let Some(replica) = replicas.iter().find(|replica| map.node(&replica.node).is_none()) {
+            let reason = format!("there is no node {}", replica.node);
+            return Err(items::damaged(&map.graph().name, &items::partition_key(partition), reason));
+        }
+    }
+    Ok(())
+}

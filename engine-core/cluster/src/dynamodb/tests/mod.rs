@@ -1,0 +1,154 @@
+//! The suite against a DynamoDB Local, and what only a real table can show.
+
+mod server;
+
+use super::*;
+use crate::suite::{id, made, map_test_suite, register};
+use crate::{Applied, SEQUENCER};
+use server::Server;
+use tidegraph_platform::{RealClock, SeededRandom};
+use tidegraph_types::{PartitionId, Version};
+
+fn open(options: &DynamoOptions) -> DynamoMap {
+    DynamoMap::open(options, Arc::new(RealClock::new()), Arc::new(SeededRandom::new(1))).unwrap()
+}
+
+fn patient(server: &Server) -> DynamoOptions {
+    // The machine may have much to do.
+    DynamoOptions { attempt_ms: 30_000, patience_ms: 120_000, ..DynamoOptions::local(server.endpoint()) }
+}
+
+#[test]
+fn behaves_as_a_map() {
+    let server = Server::start();
+    let store = open(&patient(&server));
+    let missing = store.load("g", None).unwrap_err();
+    assert_eq!(missing.to_string(), "there is no table for the map: it has to be made first");
+    store.create_tables().unwrap();
+    store.create_tables().unwrap();
+    let store: Arc<dyn MapStore> = Arc::new(store);
+    map_test_suite(&store);
+    let other = DynamoOptions { table_prefix: "other-".into(), ..patient(&server) };
+    assert!(matches!(open(&other).load("g", None), Err(Error::NotFound { .. })));
+}
+
+/// Sets an attribute by hand.
+fn edit(store: &DynamoMap, graph: &str, key: &str, attribute: &str, value: Option<AttributeValue>) {
+    let request = store.client().update_item().table_name(&store.table);
+    let request = request
+        .set_key(Some(items::key(graph, key)))
+        .expression_attribute_names("#a", attribute)
+        .update_expression(if value.is_some() { "SET #a = :v" } else { "REMOVE #a" })
+        .set_expression_attribute_values(value.map(|value| [(":v".to_owned(), value)].into()));
+    store.requests.wait("edit", request.send()).unwrap().unwrap();
+}
+
+#[test]
+fn an_item_edited_to_nonsense_is_refused_by_name() {
+    let server = Server::start();
+    let store = open(&patient(&server));
+    store.create_tables().unwrap();
+    let text = |text: &str| Some(AttributeValue::S(text.into()));
+    let replicas = |node: &str, state: &str| {
+        let state = AttributeValue::S(state.into());
+        Some(AttributeValue::M([(node.to_owned(), state)].into()))
+    };
+    let (graph_key, partition) = (items::GRAPH_KEY, "map#part#00001");
+    let node = "map#node#node-001";
+    let edits = [
+        (node, "state", text("upp"), "unknown variant"),
+        (node, "state", None, "missing field"),
+        (node, "colour", text("red"), "unknown field"),
+        (node, "capacityBytes", text("many"), ""),
+        (node, "changes", text("one"), "is no number"),
+        (partition, "replicas", replicas("node-001", "asleep"), "unknown variant"),
+        (partition, "replicas", replicas("nobody", "serving"), "there is no node nobody"),
+        (partition, "replicas", replicas("a#b", "serving"), "node id"),
+        (partition, "replicas", Some(AttributeValue::L(vec![])), ""),
+        (partition, "changes", Some(number(7)), "the graph says 3"),
+        (graph_key, "partitions", Some(number(3)), "not a power of two"),
+        (graph_key, "partitions", Some(number(1)), "no such partition"),
+        (graph_key, "name", text("other"), "it is of graph other"),
+        (graph_key, "changedAt", Some(number(1)), "an item is of epoch"),
+        ("map#part#7", "replicas", text("x"), "is no number"),
+    ];
+    for (key, attribute, value, expected) in edits {
+        let graph = &made(&store, 4);
+        let add = |p| Change::AddReplica { partition: PartitionId(p), node: id(1) };
+        store.change(graph, None, &[register(1), add(1), add(2)]).unwrap();
+        store.load(graph, None).unwrap();
+        edit(&store, graph, key, attribute, value.clone());
+        if key == "map#part#7" {
+            edit(&store, graph, key, "changedAt", Some(number(2)));
+        }
+        let refused = store.load(graph, None).unwrap_err();
+        assert!(matches!(refused, Error::Damaged { .. }), "{key} {attribute}: {refused}");
+        assert!(refused.to_string().contains(expected), "{key} {attribute}: {refused}");
+        assert!(refused.to_string().contains(graph.as_str()), "{refused}");
+    }
+    let graph = &made(&store, 4);
+    edit(&store, graph, "lease#sequencer", "holder", text("me"));
+    assert!(matches!(store.lease(graph, SEQUENCER), Err(Error::Damaged { .. })));
+    edit(&store, graph, "beat#node-001", "applied", text("7:9-1"));
+    assert!(matches!(store.beats(graph), Err(Error::Damaged { .. })));
+    edit(&store, graph, "checkpoint#x", "version", Some(number(1)));
+    assert!(matches!(store.checkpoints(graph), Err(Error::Damaged { .. })));
+}
+
+#[test]
+fn a_table_that_does_not_answer_is_an_error_in_time() {
+    let server = Server::start();
+    let store = open(&patient(&server));
+    store.create_tables().unwrap();
+    let graph = &made(&store, 4);
+    let known = store.load(graph, None).unwrap();
+    let hasty = DynamoOptions { attempt_ms: 100, attempts: 2, ..DynamoOptions::local(server.endpoint()) };
+    let hasty = open(&hasty);
+    server.pause(true);
+    let away = hasty.load(graph, Some(&known)).unwrap_err();
+    assert!(away.will_pass() && matches!(away, Error::Unavailable { .. }), "{away}");
+    assert!(hasty.change(graph, None, &[register(1)]).unwrap_err().will_pass());
+    server.pause(false);
+    // Whether the change was made is not known; asking again makes it so.
+    store.change(graph, None, &[register(1)]).unwrap();
+    assert!(store.load(graph, Some(&known)).unwrap().node(&id(1)).is_some());
+    let nobody = open(&DynamoOptions { attempts: 1, ..DynamoOptions::local("http://127.0.0.1:1") });
+    assert!(nobody.load("g", None).unwrap_err().will_pass());
+}
+
+#[test]
+fn little_is_read_when_little_changed() {
+    let server = Server::start();
+    let store = open(&patient(&server));
+    store.create_tables().unwrap();
+    let graph = &made(&store, 1024);
+    store.change(graph, None, &[register(1)]).unwrap();
+    let all: Vec<Change> =
+        (0..1024).map(|p| Change::AddReplica { partition: PartitionId(p), node: id(1) }).collect();
+    crate::change_all(&store, graph, &all).unwrap();
+    let known = store.load(graph, None).unwrap();
+    let mut before = store.usage();
+    let mut spent = |what: &dyn Fn()| {
+        what();
+        let now = store.usage();
+        let spent = (now.requests - before.requests, now.read_units - before.read_units);
+        before = now;
+        spent
+    };
+    let (requests, units) = spent(&|| assert_eq!(store.load(graph, None).unwrap(), known));
+    assert!(requests == 1 && units > 5.0, "{requests} requests, {units} units");
+    let (requests, units) =
+        spent(&|| assert!(Arc::ptr_eq(&store.load(graph, Some(&known)).unwrap(), &known)));
+    assert!(requests == 1 && units <= 1.0, "{requests} requests, {units} units");
+    let state = crate::ReplicaState::CatchingUp;
+    let change = Change::SetReplica { partition: PartitionId(5), node: id(1), state };
+    spent(&|| assert!(store.change(graph, None, std::slice::from_ref(&change)).is_ok()));
+    let (requests, units) =
+        spent(&|| assert_eq!(store.load(graph, Some(&known)).unwrap().epoch(), Epoch(known.epoch().0 + 1)));
+    assert!(requests == 1 && units <= 1.0, "{requests} requests, {units} units");
+    let applied = Applied((0..1024).map(|p| (PartitionId(p), Version(9))).collect());
+    let beat = Beat { generation: 1, counter: 1, disk_full: false, used_bytes: 0, applied };
+    let writes = store.usage().write_units;
+    store.beat(graph, &id(1), &beat).unwrap();
+    assert!(store.usage().write_units - writes <= 1.0);
+}

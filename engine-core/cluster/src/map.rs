@@ -1,0 +1,157 @@
+//! The map as one whole, as it was at one epoch.
+//!
+//! Every item notes how often it was changed, and at which epoch last; the graph's item notes the sum of these counts. A
+//! map that was put together from items is whole if no item is newer than the graph's and the counts add up. So a
+//! reader needs no snapshot: what he read piece by piece, from replicas that lag, or only in part because he knew the
+//! rest, either adds up or is read again.
+
+use crate::model::{Graph, Node, NodeId, Replica};
+use std::collections::BTreeMap;
+use tidegraph_types::{Epoch, PartitionId};
+
+/// How often an item was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Mark {
+    /// Epoch of the last change.
+    pub changed_at: Epoch,
+    /// How many changes there were.
+    pub changes: u64,
+}
+
+impl Mark {
+    /// After one more change.
+    pub fn next(self, epoch: Epoch) -> Self {
+        Self { changed_at: epoch, changes: self.changes + 1 }
+    }
+}
+
+/// Which nodes hold which partitions of a graph, at one epoch. Never changes; a new epoch is a new one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PartitionMap {
+    graph: Graph,
+    epoch: Epoch,
+    /// Sum of the changes of all nodes and partitions.
+    changes: u64,
+    nodes: BTreeMap<NodeId, (Node, Mark)>,
+    /// By number of the partition; in order of node.
+    partitions: Vec<(Vec<Replica>, Mark)>,
+}
+
+impl PartitionMap {
+    /// The map of a graph that was just made: no nodes, no replicas.
+    pub(crate) fn new(graph: Graph, epoch: Epoch, changes: u64) -> Self {
+        let partitions = vec![Default::default(); usize::from(graph.partitions.get())];
+        Self { graph, epoch, changes, nodes: BTreeMap::new(), partitions }
+    }
+
+    /// What was fixed when the graph was made.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Grows with every change of the map.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// All nodes that ever registered and were not forgotten, in order of id.
+    pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, &Node)> {
+        self.nodes.iter().map(|(id, (node, _))| (id, node))
+    }
+
+    /// A node.
+    #[must_use]
+    pub fn node(&self, id: &NodeId) -> Option<&Node> {
+        self.nodes.get(id).map(|(node, _)| node)
+    }
+
+    /// The replicas of a partition, in order of node; none for a partition that the graph does not have.
+    #[must_use]
+    pub fn replicas(&self, partition: PartitionId) -> &[Replica] {
+        self.partitions.get(usize::from(partition.0)).map_or(&[], |(replicas, _)| replicas)
+    }
+
+    /// All partitions with their replicas, in order.
+    pub fn partitions(&self) -> impl Iterator<Item = (PartitionId, &[Replica])> {
+        (0..).map(PartitionId).zip(self.partitions.iter().map(|(replicas, _)| replicas.as_slice()))
+    }
+
+    /// The nodes that answer reads of a partition: those that serve it first, those that are to lose it last.
+    #[must_use]
+    pub fn serving(&self, partition: PartitionId) -> Vec<(&NodeId, &Node)> {
+        let mut found: Vec<_> = self
+            .replicas(partition)
+            .iter()
+            .filter(|replica| replica.state.answers())
+            .filter_map(|replica| Some((replica, self.node(&replica.node)?)))
+            .filter(|(_, node)| node.answers())
+            .map(|(replica, node)| (&replica.node, node, replica.state))
+            .collect();
+        found.sort_by_key(|(_, node, state)| {
+            (*state == crate::ReplicaState::Leaving, node.state == crate::NodeState::Draining)
+        });
+        found.into_iter().map(|(id, node, _)| (id, node)).collect()
+    }
+
+    /// The partitions of which a node has a replica, whatever its state.
+    pub fn held_by<'a>(&'a self, node: &'a NodeId) -> impl Iterator<Item = (PartitionId, &'a Replica)> {
+        self.partitions().filter_map(move |(partition, replicas)| {
+            Some((partition, replicas.iter().find(|replica| replica.node == *node)?))
+        })
+    }
+
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    pub(crate) fn set_epoch(&mut self, epoch: Epoch, changes: u64) {
+        (self.epoch, self.changes) = (epoch, changes);
+    }
+
+    pub(crate) fn node_mark(&self, id: &NodeId) -> Mark {
+        self.nodes.get(id).map(|(_, mark)| *mark).unwrap_or_default()
+    }
+
+    pub(crate) fn partition_mark(&self, partition: PartitionId) -> Mark {
+        self.partitions.get(usize::from(partition.0)).map(|(_, mark)| *mark).unwrap_or_default()
+    }
+
+    /// Takes an item in, unless it is older than what is here.
+    pub(crate) fn put_node(&mut self, id: NodeId, node: Node, mark: Mark) {
+        if mark.changes > self.node_mark(&id).changes {
+            self.nodes.insert(id, (node, mark));
+        }
+    }
+
+    /// Takes an item in, unless it is older than what is here; false if the graph has no such partition.
+    pub(crate) fn put_partition(
+        &mut self,
+        partition: PartitionId,
+        replicas: Vec<Replica>,
+        mark: Mark,
+    ) -> bool {
+        let Some(slot) = self.partitions.get_mut(usize::from(partition.0)) else { return false };
+        if mark.changes > slot.1.changes {
+            *slot = (replicas, mark);
+        }
+        true
+    }
+
+    /// Why this is not the whole map at its epoch; `None` when it is.
+    pub(crate) fn is_torn(&self) -> Option<String> {
+        let marks =
+            self.nodes.values().map(|(_, mark)| mark).chain(self.partitions.iter().map(|(_, mark)| mark));
+        let (mut sum, mut newest) = (0, Epoch(0));
+        for mark in marks {
+            sum += mark.changes;
+            newest = newest.max(mark.changed_at);
+        }
+        if newest > self.epoch {
+            return Some(format!("an item is of epoch {newest}, the graph of {}", self.epoch));
+        }
+        (sum != self.changes)
+            .then(|| format!("the items were changed {sum} times, the graph says {}", self.changes))
+    }
+}

@@ -1,0 +1,214 @@
+//! The map in memory: of one process, of tests and of simulations.
+
+use crate::change::Touched;
+use crate::{Beat, Change, Checkpoint, Claim, Error, Graph, Lease, MapStore, NodeId, PartitionMap};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tidegraph_types::{Epoch, PartitionId};
+
+/// Maps in memory. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryMap(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    graphs: Mutex<BTreeMap<String, Kept>>,
+    away: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Kept {
+    map: Arc<PartitionMap>,
+    beats: BTreeMap<NodeId, Beat>,
+    checkpoints: BTreeMap<PartitionId, Checkpoint>,
+    leases: BTreeMap<String, Lease>,
+}
+
+impl MemoryMap {
+    /// Whether it stops answering, as a service that cannot be reached.
+    pub fn set_away(&self, away: bool) {
+        self.0.away.store(away, Ordering::Release);
+    }
+
+    fn with<T>(
+        &self,
+        operation: &'static str,
+        graph: &str,
+        act: impl FnOnce(&mut Kept) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.0.away.load(Ordering::Acquire) {
+            return Err(Error::Unavailable { operation, reason: "the map is away".into() });
+        }
+        match self.0.graphs.lock().get_mut(graph) {
+            Some(kept) => act(kept),
+            None => Err(Error::NotFound { what: format!("graph {graph}") }),
+        }
+    }
+
+    fn with_lease<T>(
+        &self,
+        operation: &'static str,
+        graph: &str,
+        name: &str,
+        act: impl FnOnce(Option<&Lease>) -> Result<(Lease, T), String>,
+    ) -> Result<T, Error> {
+        self.with(operation, graph, |kept| {
+            let (lease, answer) = act(kept.leases.get(name))
+                .map_err(|found| Error::Conflict { item: format!("lease {name}"), found })?;
+            kept.leases.insert(name.into(), lease);
+            Ok(answer)
+        })
+    }
+}
+
+/// What an error says about a lease that is not as it should be.
+pub(crate) fn describe(found: Option<&Lease>) -> String {
+    match found {
+        None => "nobody has it".into(),
+        Some(lease) if lease.is_free() => format!("epoch {}, given back", lease.epoch),
+        Some(lease) => format!("epoch {} of {}", lease.epoch, lease.holder),
+    }
+}
+
+/// Whether the lease that is found is still the one that is held.
+pub(crate) fn is_held(found: &Lease, held: &Lease) -> bool {
+    found.holder == held.holder && found.epoch == held.epoch
+}
+
+impl MapStore for MemoryMap {
+    fn create_graph(&self, graph: &Graph) -> Result<(), Error> {
+        graph.check()?;
+        if self.0.away.load(Ordering::Acquire) {
+            return Err(Error::Unavailable { operation: "make the graph", reason: "the map is away".into() });
+        }
+        let mut graphs = self.0.graphs.lock();
+        match graphs.get(&graph.name) {
+            Some(kept) if kept.map.graph() == graph => Ok(()),
+            Some(_) => Err(Error::Exists { graph: graph.name.clone() }),
+            None => {
+                let kept = Kept {
+                    map: Arc::new(PartitionMap::new(graph.clone(), Epoch(1), 0)),
+                    beats: BTreeMap::new(),
+                    checkpoints: BTreeMap::new(),
+                    leases: BTreeMap::new(),
+                };
+                graphs.insert(graph.name.clone(), kept);
+                Ok(())
+            }
+        }
+    }
+
+    fn load(&self, graph: &str, _known: Option<&Arc<PartitionMap>>) -> Result<Arc<PartitionMap>, Error> {
+        self.with("read the map", graph, |kept| Ok(kept.map.clone()))
+    }
+
+    fn change(&self, graph: &str, expected: Option<Epoch>, changes: &[Change]) -> Result<Epoch, Error> {
+        let touched = Touched::by(changes)?;
+        self.with("change the map", graph, |kept| {
+            let found = kept.map.epoch();
+            if let Some(expected) = expected.filter(|expected| *expected != found) {
+                return Err(Error::Stale { expected, found });
+            }
+            let before = touched.of(&kept.map);
+            let mut after = before.clone();
+            after.apply(changes, kept.map.graph().partitions.get())?;
+            if after == before {
+                return Ok(found);
+            }
+            let map = Arc::make_mut(&mut kept.map);
+            let epoch = Epoch(found.0 + 1);
+            let mut changed = 0;
+            for (id, node) in after.nodes {
+                if let Some(node) = node.filter(|node| before.nodes[&id].as_ref() != Some(node)) {
+                    let mark = map.node_mark(&id).next(epoch);
+                    map.put_node(id, node, mark);
+                    changed += 1;
+                }
+            }
+            for (partition, replicas) in after.partitions {
+                if before.partitions[&partition] != replicas {
+                    let mark = map.partition_mark(partition).next(epoch);
+                    map.put_partition(partition, replicas, mark);
+                    changed += 1;
+                }
+            }
+            map.set_epoch(epoch, map.changes() + changed);
+            Ok(epoch)
+        })
+    }
+
+    fn beat(&self, graph: &str, node: &NodeId, beat: &Beat) -> Result<(), Error> {
+        self.with("note a sign of life", graph, |kept| {
+            if let Some(found) = kept.beats.get(node).filter(|found| found.generation > beat.generation) {
+                let found = format!("generation {}", found.generation);
+                return Err(Error::Conflict { item: format!("beat of node {node}"), found });
+            }
+            kept.beats.insert(node.clone(), beat.clone());
+            Ok(())
+        })
+    }
+
+    fn beats(&self, graph: &str) -> Result<BTreeMap<NodeId, Beat>, Error> {
+        self.with("read signs of life", graph, |kept| Ok(kept.beats.clone()))
+    }
+
+    fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error> {
+        self.with("note a checkpoint", graph, |kept| {
+            let count = kept.map.graph().partitions.get();
+            if checkpoint.partition.0 >= count {
+                let what = format!("partition {}, there are {count}", checkpoint.partition);
+                return Err(Error::NotFound { what });
+            }
+            let newest = kept.checkpoints.entry(checkpoint.partition).or_insert_with(|| checkpoint.clone());
+            if newest.version < checkpoint.version {
+                *newest = checkpoint.clone();
+            }
+            Ok(())
+        })
+    }
+
+    fn checkpoints(&self, graph: &str) -> Result<Vec<Checkpoint>, Error> {
+        self.with("read checkpoints", graph, |kept| Ok(kept.checkpoints.values().cloned().collect()))
+    }
+
+    fn lease(&self, graph: &str, name: &str) -> Result<Option<Lease>, Error> {
+        self.with("read a lease", graph, |kept| Ok(kept.leases.get(name).cloned()))
+    }
+
+    fn take_lease(
+        &self,
+        graph: &str,
+        name: &str,
+        seen: Option<&Lease>,
+        claim: &Claim,
+    ) -> Result<Lease, Error> {
+        self.with_lease("take a lease", graph, name, |found| match found == seen {
+            true => Ok((Lease::next(seen, claim), Lease::next(seen, claim))),
+            false => Err(describe(found)),
+        })
+    }
+
+    fn renew_lease(&self, graph: &str, name: &str, lease: &Lease) -> Result<Lease, Error> {
+        self.with_lease("renew a lease", graph, name, |found| match found {
+            Some(found) if is_held(found, lease) => {
+                let next = Lease { counter: found.counter + 1, ..lease.clone() };
+                Ok((next.clone(), next))
+            }
+            found => Err(describe(found)),
+        })
+    }
+
+    fn release_lease(&self, graph: &str, name: &str, lease: &Lease) -> Result<(), Error> {
+        let free = Lease { holder: String::new(), endpoint: String::new(), ..lease.clone() };
+        self.with_lease("give a lease back", graph, name, |found| match found {
+            Some(found) if is_held(found, lease) => Ok((free, ())),
+            found => Err(describe(found)),
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;
