@@ -1,6 +1,9 @@
 //! Hints to the machine: prefetch of a cache line, huge pages for large tables. Hints only: leaving them out changes
 //! no result.
 
+/// Bytes of a line of the cache.
+pub(crate) const LINE: usize = 64;
+
 /// Asks the processor to fetch the line that holds `item`.
 #[inline(always)]
 pub(crate) fn line<T>(item: &T) {
@@ -27,7 +30,7 @@ pub(crate) fn address<T>(item: *const T) {
 
 /// Asks the processor to fetch the lines of some bytes. They need not be valid.
 pub(crate) fn lines(start: *const u8, bytes: usize) {
-    for at in (0..bytes).step_by(64) {
+    for at in (0..bytes).step_by(LINE) {
         address(start.wrapping_add(at));
     }
 }

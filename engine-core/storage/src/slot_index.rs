@@ -13,7 +13,8 @@
 //! inside a live table (a reader could pass it by), a table freed under a reader, more than 2³¹ entries.
 
 use crate::turn::Turn;
-use crossbeam_epoch::{Atomic, Guard, Owned, Shared};
+use crossbeam_epoch::{Atomic, Guard, Shared};
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// An entry is `low 32 bits of the hash << 32 | slot + 1`.
@@ -21,10 +22,12 @@ const EMPTY: u64 = 0;
 /// What stands where an entry was: look-ups go on behind it. No entry has slot `u32::MAX`.
 const GRAVE: u64 = u32::MAX as u64;
 const SMALLEST: usize = 16;
+const LINE: usize = 8;
 
 /// Open-addressing table. See the module.
 pub(crate) struct SlotIndex {
-    table: Atomic<Table>,
+    /// The first line of the table; its tag says how many there are, as a power of two.
+    table: Atomic<Line>,
     /// Entries; only the writer changes this and the next two.
     len: AtomicUsize,
     /// Places that are not `EMPTY`.
@@ -32,34 +35,77 @@ pub(crate) struct SlotIndex {
     size: AtomicUsize,
 }
 
-struct Table {
-    entries: Vec<AtomicU64>,
+/// Entries of a line of the cache.
+#[derive(Default)]
+#[repr(align(64))]
+struct Line {
+    _entries: [AtomicU64; LINE],
 }
 
-impl Table {
+/// A table as long as somebody may look at it: a power of two of entries.
+#[derive(Clone, Copy)]
+struct Table<'g> {
+    entries: *const AtomicU64,
+    mask: usize,
+    life: PhantomData<&'g Line>,
+}
+
+impl<'g> Table<'g> {
+    /// A table that nobody else knows.
     fn with_size(size: usize) -> Self {
-        let mut entries: Vec<AtomicU64> = Vec::with_capacity(size);
-        crate::prefetch::huge_pages(&entries);
-        entries.resize_with(size, || AtomicU64::new(EMPTY));
-        Self { entries }
+        let mut lines: Vec<Line> = Vec::with_capacity(size / LINE);
+        crate::prefetch::huge_pages(&lines);
+        lines.resize_with(size / LINE, Line::default);
+        let entries = Box::into_raw(lines.into_boxed_slice()).cast_const().cast();
+        Self { entries, mask: size - 1, life: PhantomData }
     }
 
-    #[inline]
-    fn mask(&self) -> usize {
-        self.entries.len() - 1
+    /// How it is published.
+    fn shared(self) -> Shared<'g, Line> {
+        Shared::from(self.entries.cast::<Line>()).with_tag((self.len() / LINE).ilog2() as usize)
+    }
+
+    /// What was published; nothing if it is null.
+    ///
+    /// # Safety
+    ///
+    /// The table is not freed during `'g`.
+    #[inline(always)]
+    unsafe fn of(shared: Shared<'g, Line>) -> Option<Self> {
+        let mask = (LINE << shared.tag()) - 1;
+        (!shared.is_null()).then(|| Self { entries: shared.as_raw().cast(), mask, life: PhantomData })
+    }
+
+    /// # Safety
+    ///
+    /// Nobody looks at the table any more.
+    unsafe fn free(self) {
+        let lines = self.entries.cast_mut().cast::<Line>();
+        // SAFETY: `with_size` made a box of so many lines of it, and the caller is the last one who has it.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(lines, self.len() / LINE)) });
+    }
+
+    fn len(self) -> usize {
+        self.mask + 1
+    }
+
+    /// The entry of a place, round and round.
+    #[inline(always)]
+    fn at(self, place: usize) -> &'g AtomicU64 {
+        // SAFETY: the mask keeps the place inside of the table, which lives for `'g`.
+        unsafe { &*self.entries.add(place & self.mask) }
     }
 
     /// Puts an entry at the first free place and says whether that was a grave.
-    fn place(&self, entry: u64, order: Ordering) -> bool {
-        let mask = self.mask();
-        let mut at = (entry >> 32) as usize & mask;
+    fn place(self, entry: u64, order: Ordering) -> bool {
+        let mut at = (entry >> 32) as usize;
         loop {
-            let there = self.entries[at].load(Ordering::Relaxed);
+            let there = self.at(at).load(Ordering::Relaxed);
             if there == EMPTY || there == GRAVE {
-                self.entries[at].store(entry, order);
+                self.at(at).store(entry, order);
                 return there == GRAVE;
             }
-            at = (at + 1) & mask;
+            at += 1;
         }
     }
 }
@@ -77,9 +123,13 @@ impl Default for SlotIndex {
 
 impl Drop for SlotIndex {
     fn drop(&mut self) {
-        let table = std::mem::replace(&mut self.table, Atomic::null());
         // SAFETY: `&mut self` says that no reader is left, and the table belongs to nobody else.
-        drop(unsafe { table.try_into_owned() });
+        unsafe {
+            if let Some(table) = Table::of(self.table.load(Ordering::Relaxed, crossbeam_epoch::unprotected()))
+            {
+                table.free();
+            }
+        }
     }
 }
 
@@ -89,29 +139,47 @@ impl SlotIndex {
         self.size.load(Ordering::Relaxed) * 8
     }
 
-    #[inline]
-    fn table<'g>(&self, guard: &'g Guard) -> Option<&'g Table> {
+    #[inline(always)]
+    fn table<'g>(&self, guard: &'g Guard) -> Option<Table<'g>> {
         // SAFETY: a table is published whole and retired through the epoch, so the guard keeps it alive.
-        unsafe { self.table.load(Ordering::Acquire, guard).as_ref() }
+        unsafe { Table::of(self.table.load(Ordering::Acquire, guard)) }
     }
 
     /// Asks the processor to fetch the line where the hash is.
     #[inline]
     pub fn prefetch(&self, hash: u64, guard: &Guard) {
         if let Some(table) = self.table(guard) {
-            crate::prefetch::line(&table.entries[hash as u32 as usize & table.mask()]);
+            crate::prefetch::line(table.at(hash as u32 as usize));
         }
+    }
+
+    /// The slot that probably is the one of the hash: the first under its low half. Most are among the first three
+    /// entries from their place on, of which one is taken without a branch that could be guessed wrong.
+    #[inline(always)]
+    pub fn probable(&self, hash: u64, guard: &Guard) -> Option<u32> {
+        let table = self.table(guard)?;
+        let (tag, place) = (hash as u32, hash as u32 as usize);
+        // Not beyond the line that was asked for.
+        let last = place | (LINE - 1);
+        let [first, second, third] = [place, (place + 1).min(last), (place + 2).min(last)]
+            .map(|place| table.at(place).load(Ordering::Acquire));
+        let is_of = |entry: u64| (entry >> 32) as u32 == tag;
+        let later = std::hint::select_unpredictable(is_of(second), second, third);
+        let entry = std::hint::select_unpredictable(is_of(first), first, later);
+        let slot = (entry as u32).wrapping_sub(1);
+        // Neither `EMPTY` nor `GRAVE`, whose tag is 0.
+        if is_of(entry) && slot < u32::MAX - 1 { Some(slot) } else { self.find(hash, guard, |_| true) }
     }
 
     /// The first slot under the hash that the caller accepts.
     #[inline]
     pub fn find(&self, hash: u64, guard: &Guard, mut accept: impl FnMut(u32) -> bool) -> Option<u32> {
         let table = self.table(guard)?;
-        let (mask, tag) = (table.mask(), hash as u32);
-        let mut at = tag as usize & mask;
+        let tag = hash as u32;
+        let mut at = tag as usize;
         loop {
             // Acquire: who sees the entry sees the record that was written before it.
-            let entry = table.entries[at].load(Ordering::Acquire);
+            let entry = table.at(at).load(Ordering::Acquire);
             if entry == EMPTY {
                 return None;
             }
@@ -121,7 +189,7 @@ impl SlotIndex {
                     return Some(slot);
                 }
             }
-            at = (at + 1) & mask;
+            at += 1;
         }
     }
 
@@ -154,26 +222,25 @@ impl SlotIndex {
     pub fn remove(&self, _turn: &mut Turn, hash: u64, slot: u32) -> bool {
         let guard = crossbeam_epoch::pin();
         let Some(table) = self.table(&guard) else { return false };
-        let mask = table.mask();
         let wanted = (hash << 32) | (u64::from(slot) + 1);
-        let load = |at: usize| table.entries[at].load(Ordering::Relaxed);
-        let mut at = hash as u32 as usize & mask;
+        let load = |at: usize| table.at(at).load(Ordering::Relaxed);
+        let mut at = hash as u32 as usize;
         while load(at) != wanted {
             if load(at) == EMPTY {
                 return false;
             }
-            at = (at + 1) & mask;
+            at += 1;
         }
         self.len.fetch_sub(1, Ordering::Relaxed);
-        if load((at + 1) & mask) == EMPTY {
+        if load(at + 1) == EMPTY {
             // Nothing stands behind it: it and the graves before it need not be passed any more.
             while load(at) == wanted || load(at) == GRAVE {
-                table.entries[at].store(EMPTY, Ordering::Release);
+                table.at(at).store(EMPTY, Ordering::Release);
                 self.filled.fetch_sub(1, Ordering::Relaxed);
-                at = at.wrapping_sub(1) & mask;
+                at = at.wrapping_sub(1);
             }
         } else {
-            table.entries[at].store(GRAVE, Ordering::Release);
+            table.at(at).store(GRAVE, Ordering::Release);
         }
         true
     }
@@ -181,20 +248,20 @@ impl SlotIndex {
     fn resize(&self, _turn: &mut Turn, size: usize) {
         let guard = crossbeam_epoch::pin();
         let table = Table::with_size(size);
-        let old = self.table.load(Ordering::Relaxed, &guard);
-        // SAFETY: only the holder of the turn retires tables, and this one is still the current one.
-        if let Some(old) = unsafe { old.as_ref() } {
-            for entry in &old.entries {
-                let entry = entry.load(Ordering::Relaxed);
+        let old = self.table(&guard);
+        if let Some(old) = old {
+            for entry in (0..old.len()).map(|at| old.at(at).load(Ordering::Relaxed)) {
                 if entry != EMPTY && entry != GRAVE {
                     table.place(entry, Ordering::Relaxed);
                 }
             }
         }
-        self.table.store(Owned::new(table), Ordering::Release);
-        if old != Shared::null() {
-            // SAFETY: the old table was just replaced: no new reader can find it, and nobody else retires it.
-            unsafe { guard.defer_destroy(old) };
+        self.table.store(table.shared(), Ordering::Release);
+        if let Some(old) = old {
+            let old = Table { life: PhantomData, ..old };
+            // SAFETY: the old table was just replaced: no new reader can find it, and only the holder of the turn retires
+            // tables, each once.
+            unsafe { guard.defer_unchecked(move || old.free()) };
         }
         self.filled.store(self.len.load(Ordering::Relaxed), Ordering::Relaxed);
         self.size.store(size, Ordering::Relaxed);
@@ -230,7 +297,12 @@ mod tests {
             if step % 500 == 0 {
                 for (&slot, &hash) in &model {
                     assert_eq!(index.find(hash, &pin(), |s| s == slot), Some(slot));
+                    let probable = index.probable(hash, &pin()).expect("there is one");
+                    assert_eq!(model[&probable], hash);
                 }
+                assert_eq!(index.probable(5_000, &pin()), None);
+                let none_has_zero = !model.values().any(|hash| *hash == 0);
+                assert_eq!(index.probable(0, &pin()).is_none(), none_has_zero);
             }
         }
         assert_eq!(index.len.load(Ordering::Relaxed), model.len());

@@ -10,9 +10,9 @@
 //!
 //! What must never happen: a range given back while a reader may still look at it; an element that needs `Drop`.
 
-use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Types of which all zero bits are a valid value.
 ///
@@ -50,8 +50,10 @@ const LEAST_BYTES: usize = 64 << 20;
 pub(crate) struct VirtualArray<T> {
     /// Elements that are asked for.
     most: usize,
+    /// Of the region, and zero before it is there: what each access needs.
+    start: AtomicPtr<T>,
+    capacity: AtomicUsize,
     region: OnceLock<Region>,
-    elements: PhantomData<T>,
 }
 
 // SAFETY: the array owns its elements and hands out nothing but shared references to them.
@@ -69,7 +71,12 @@ impl<T: ZeroValid> VirtualArray<T> {
     /// An array of at most so many elements. Nothing is reserved yet.
     pub const fn new(most: usize) -> Self {
         assert!(size_of::<T>() > 0 && align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>());
-        Self { most, region: OnceLock::new(), elements: PhantomData }
+        Self {
+            most,
+            start: AtomicPtr::new(std::ptr::null_mut()),
+            capacity: AtomicUsize::new(0),
+            region: OnceLock::new(),
+        }
     }
 
     /// Reserves the addresses, if that was not done before. Where the machine refuses so many, fewer are taken:
@@ -88,20 +95,23 @@ impl<T: ZeroValid> VirtualArray<T> {
             }
         };
         // One writer: nobody else can have come first; if somebody did, theirs is as good.
-        let _ = self.region.set(region);
+        let region = self.region.get_or_init(|| region);
+        self.start.store(region.start.cast(), Ordering::Relaxed);
+        // Release: who sees the capacity sees the start.
+        self.capacity.store((region.bytes / size_of::<T>()).min(self.most), Ordering::Release);
         Ok(())
     }
 
     /// Elements that there is room for: none before [`Self::reserve`].
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.region.get().map_or(0, |region| (region.bytes / size_of::<T>()).min(self.most))
+        self.capacity.load(Ordering::Acquire)
     }
 
     /// The address of the first element, for those that do their own arithmetic; null before [`Self::reserve`].
     #[inline]
     pub fn base(&self) -> *mut T {
-        self.region.get().map_or(std::ptr::null_mut(), |region| region.start.cast())
+        self.start.load(Ordering::Relaxed)
     }
 
     /// An element. Panics outside of the capacity.

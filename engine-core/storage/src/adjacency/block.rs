@@ -20,11 +20,11 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tidegraph_types::{Gui, Sid, Token, Version};
 
-const WIDE: u64 = 1;
-const RUNS: u64 = 2;
-const BEGIN: u64 = 4;
-const TAIL: u64 = 8;
-const SID_BITS: u32 = 56;
+pub(super) const WIDE: u64 = 1;
+pub(super) const RUNS: u64 = 2;
+pub(super) const BEGIN: u64 = 4;
+pub(super) const TAIL: u64 = 8;
+pub(super) const SID_BITS: u32 = 56;
 pub(super) const SID_MASK: u64 = (1 << SID_BITS) - 1;
 /// Words of an operation.
 const OP_WORDS: usize = 4;
@@ -274,35 +274,6 @@ impl<'b> Block<'b> {
         }
     }
 
-    /// The entries of a block to which there is no more than one run of them, begun by a version: what most blocks are.
-    /// `None`: there is more to it, or the version is an older one.
-    ///
-    /// # Safety
-    ///
-    /// As [`Block::at`].
-    #[inline]
-    pub unsafe fn plain(words: *const u64, at: Version) -> Option<Run<'b>> {
-        // SAFETY: the caller's promise; without runs and tail the entries follow the two or three words of the head.
-        unsafe {
-            let (first, second) = (*words, *words.add(1));
-            let (entries, flags) = (first as u32 as usize, second >> SID_BITS);
-            let begins = usize::from(flags & BEGIN != 0);
-            if flags & (RUNS | TAIL) != 0 || (begins != 0 && *words.add(2) > at.0) {
-                return None;
-            }
-            let neighbours = words.add(2 + begins);
-            let sids = neighbours.add(entries);
-            let sids = if flags & WIDE != 0 {
-                Sids::Wide(std::slice::from_raw_parts(sids, entries))
-            } else {
-                let above = std::slice::from_raw_parts(sids.cast(), entries);
-                Sids::Narrow { least: second & SID_MASK, above }
-            };
-            let neighbours = std::slice::from_raw_parts(neighbours, entries);
-            Some(Run { label: Token((first >> 32) as u32), neighbours, sids })
-        }
-    }
-
     /// Label, start and end of each run of settled entries.
     #[inline]
     pub fn runs(&self) -> impl Iterator<Item = (Token, usize, usize)> {
@@ -394,23 +365,6 @@ impl<'b> Block<'b> {
             found.end = Version(end.version);
         }
         Some(found)
-    }
-}
-
-/// Asks for the lines of a block whose first one is there already: what a reader of all of it will look at.
-#[inline]
-pub(super) fn prefetch_rest(words: *mut u64, sids: bool) {
-    const LINE: usize = 64;
-    /// Beyond, the machine sees by itself that the reading is sequential.
-    const MOST: usize = 1024;
-    // SAFETY: the caller has loaded the block's number under its guard, so the first word is there.
-    let entries = unsafe { *words } as u32 as usize;
-    let bytes = (24 + entries * if sids { 12 } else { 8 }).min(MOST);
-    let first: *const u8 = words.cast_const().cast();
-    let mut offset = LINE - (first as usize & (LINE - 1));
-    while offset < bytes {
-        crate::prefetch::address(first.wrapping_add(offset));
-        offset += LINE;
     }
 }
 

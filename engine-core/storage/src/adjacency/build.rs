@@ -7,7 +7,7 @@
 use super::block::{self, Shape};
 use super::draft::Draft;
 use super::hub::Hub;
-use super::{BLOCK, HUB, Link, Links, List, Place};
+use super::{HUB, Link, Links, List, Place};
 use crate::turn::Turn;
 use crossbeam_epoch::{Guard, pin};
 use tidegraph_types::Version;
@@ -35,7 +35,7 @@ impl Links {
             let hub = self.hubs.insert(Hub::new(self, draft));
             return list.set(HUB, u64::from(hub));
         }
-        list.set(BLOCK, u64::from(self.write_block(links, begin)));
+        list.set_block(self.write_block(links, begin), links.len());
     }
 
     /// A block of settled entries alone.

@@ -74,7 +74,7 @@ impl Slot {
     /// Moves the chunk into a fresh segment.
     fn relocate(&self, links: &Links, guard: &Guard) {
         let chunk = self.chunk.load(Ordering::Relaxed);
-        links.move_block(chunk, guard, |new| self.chunk.store(new, Ordering::Release));
+        links.move_block(chunk, guard, |new, _| self.chunk.store(new, Ordering::Release));
     }
 
     fn block<'g>(&self, arena: &'g Arena, _: &'g Guard) -> Block<'g> {

@@ -17,12 +17,14 @@
 mod block;
 mod build;
 mod draft;
+mod glance;
 mod hub;
 mod hubs;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use block::{Found, NEVER, Run, Sids};
+pub(crate) use glance::{FEW, Few, Glance};
 
 use crate::arena::Arena;
 use crate::turn::Turn;
@@ -49,14 +51,14 @@ pub(crate) const LARGEST_SID: Sid = Sid(block::SID_MASK);
 /// So often the epoch is moved on at most, to get everything free that was retired.
 const EPOCHS: usize = 256;
 
-/// Words of a line of the cache.
-const WORDS_OF_LINE: usize = 8;
-
 /// Where a list's entries are, in the low bits of its word.
 const INLINE: u64 = 1;
 const BLOCK: u64 = 2;
 const HUB: u64 = 3;
 const TAG_BITS: u32 = 2;
+/// Of a block, the number takes 32 bits; how many settled entries it has stands above them: enough to ask for all of its
+/// lines at once.
+const ENTRIES_SHIFT: u32 = TAG_BITS + 32;
 /// An inline entry has a SID of 40 bits and a label of 24.
 const INLINE_SID_BITS: u32 = 40;
 
@@ -167,6 +169,10 @@ impl List {
         self.word.store(rest << TAG_BITS | tag, Ordering::Release);
     }
 
+    fn set_block(&self, number: u32, entries: usize) {
+        self.set(BLOCK, (entries as u64) << (ENTRIES_SHIFT - TAG_BITS) | u64::from(number));
+    }
+
     /// Makes the list of a new vertex out of one that nobody looks at.
     pub fn clear(&self) {
         self.neighbour.store(0, Ordering::Relaxed);
@@ -232,39 +238,6 @@ impl Links {
         // SAFETY: a block is filled before a list names it and retired after the list was changed; the guard was
         // there before the list's word was loaded, so that the block outlives it.
         unsafe { Block::at(self.arena.address(number)) }
-    }
-
-    /// The entries of a list that is a block of nothing but one run, begun by a version. `None`: look closer.
-    #[inline]
-    pub fn plain<'g>(&'g self, list: &List, at: Version, _: &'g Guard) -> Option<Run<'g>> {
-        let Place::Block(number) = list.place() else { return None };
-        // SAFETY: as in `block`.
-        unsafe { Block::plain(self.arena.address(number), at) }
-    }
-
-    /// Asks the processor for what lies outside of the node.
-    #[inline]
-    pub fn prefetch(&self, list: &List) {
-        if let Place::Block(number) = list.place() {
-            crate::prefetch::address(self.arena.address(number));
-        }
-    }
-
-    /// Asks for the first lines of a list, whatever it is, without a branch that could be guessed wrong.
-    #[inline(always)]
-    pub fn prefetch_lines(&self, list: &List, lines: usize) {
-        let first = self.arena.address((list.word.load(Ordering::Relaxed) >> TAG_BITS) as u32);
-        for line in 0..lines {
-            crate::prefetch::address(first.wrapping_add(line * WORDS_OF_LINE));
-        }
-    }
-
-    /// Asks for the rest of a list whose first line is there already.
-    #[inline]
-    pub fn prefetch_rest(&self, list: &List, sids: bool, _: &Guard) {
-        if let Place::Block(number) = list.place() {
-            block::prefetch_rest(self.arena.address(number), sids);
-        }
     }
 
     /// Hands out what is visible at a version and has one of the labels. In a hub: from behind a chunk on (0: from the
@@ -369,7 +342,7 @@ impl Links {
             && list.set_inline(draft.settled[0], draft.begin))
         {
             let block = draft.write(&self.arena, more, self.compacting());
-            list.set(BLOCK, u64::from(block));
+            list.set_block(block, draft.settled.len());
         }
         if let Some((number, granules)) = old {
             self.arena.retire(number, granules, guard);
@@ -444,7 +417,7 @@ impl Links {
                     let more = if ops == 0 { 0 } else { slack(draft.len()) };
                     self.put(list, draft, more, guard);
                 } else if exact && self.compacting() {
-                    self.move_block(number, guard, |new| list.set(BLOCK, u64::from(new)));
+                    self.move_block(number, guard, |new, entries| list.set_block(new, entries));
                 }
             }
             Place::Hub(number) => {
@@ -492,15 +465,19 @@ impl Links {
         let guard = &pin();
         match list.place() {
             Place::Empty | Place::Inline(_) => {}
-            Place::Block(number) => self.move_block(number, guard, |new| list.set(BLOCK, u64::from(new))),
+            Place::Block(number) => {
+                self.move_block(number, guard, |new, entries| list.set_block(new, entries));
+            }
             Place::Hub(number) => self.hubs.get(number, guard).relocate(self, guard),
         }
     }
 
-    /// Copies a block into a fresh segment, has the copy named in its place, and retires it.
-    fn move_block(&self, number: u32, guard: &Guard, name: impl FnOnce(u32)) {
+    /// Copies a block into a fresh segment, has the copy named in its place (with the number of its settled entries), and
+    /// retires it.
+    fn move_block(&self, number: u32, guard: &Guard, name: impl FnOnce(u32, usize)) {
+        let entries = self.block(number, guard).neighbours.len();
         let (new, granules) = self.copy_block(number, guard);
-        name(new);
+        name(new, entries);
         self.arena.retire(number, granules, guard);
     }
 

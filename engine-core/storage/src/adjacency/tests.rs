@@ -21,6 +21,22 @@ fn all(links: &Links, list: &List, at: Version, labels: Labels<'_>) -> Vec<Link>
     found
 }
 
+/// What is seen at a glance, if that is all of it.
+fn glanced<const SIDS: bool>(links: &Links, list: &List, at: Version) -> Option<Vec<Link>> {
+    let found = match links.glance::<SIDS>(list, at, &pin()) {
+        Glance::Nothing => vec![],
+        Glance::One(link) => vec![link],
+        Glance::Few(few) => {
+            let link =
+                |n| Link { neighbour: Gui(few.neighbours[n]), sid: Sid(few.sids[n]), label: few.label };
+            (0..few.count).map(link).collect()
+        }
+        Glance::Run(run) => run.links().collect(),
+        Glance::More => return None,
+    };
+    Option::Some(found)
+}
+
 /// Counts what it is given and is full from some number of rows on.
 struct Some<'f> {
     found: &'f mut Vec<Link>,
@@ -56,6 +72,9 @@ impl Model {
 
 fn check(links: &Links, list: &List, model: &Model, at: Version, random: &mut StdRng) {
     let guard = pin();
+    if let Option::Some(found) = glanced::<true>(links, list, at) {
+        assert_eq!(found, model.at(at, Labels::All), "at a glance, at {at}");
+    }
     let wanted = [Token(random.random_range(0..5)), Token(random.random_range(0..5))];
     for labels in [Labels::All, Labels::These(&wanted[..1]), Labels::These(&wanted)] {
         let expected = model.at(at, labels);
@@ -69,6 +88,35 @@ fn check(links: &Links, list: &List, model: &Model, at: Version, random: &mut St
         let found = links.find(list, key.1, hint, &guard).filter(|found| found.visible(at));
         let there = *begin <= at && at < *end;
         assert_eq!(found.map(|found| found.link), there.then_some(*link));
+    }
+}
+
+#[test]
+fn what_a_load_wrote_is_seen_at_a_glance() {
+    let neighbours = |links: Vec<Link>| links.into_iter().map(|link| link.neighbour).collect::<Vec<_>>();
+    for (count, apart, oldest) in
+        (0..40).flat_map(|count| [(count, 1, 9), (count, 1, 0), (count, 1 << 33, 9), (count, 1 << 33, 0)])
+    {
+        let (links, list, mut turn) = (Links::default(), List::default(), Turn::new());
+        // Something else stands before and behind.
+        let others = [List::default(), List::default()];
+        let mut new: Vec<Link> = (1..=count).map(|n| link(n * apart, 3)).collect();
+        for list in [&others[0], &list, &others[1]] {
+            links.push_all(&mut turn, list, &mut new, Version(5), Version(oldest));
+        }
+        assert_eq!(
+            glanced::<true>(&links, &list, Version(5)).as_ref(),
+            Option::Some(&new),
+            "{count} entries"
+        );
+        let found = glanced::<false>(&links, &list, Version(5)).map(neighbours);
+        assert_eq!(found, Option::Some(neighbours(new.clone())), "{count} entries");
+        if oldest == 0 && count > 0 {
+            let before = glanced::<true>(&links, &list, Version(4));
+            assert!(before.is_none_or(|found| found.is_empty()), "{count} entries before they began");
+        }
+        links.prefetch(&list, true);
+        links.prefetch_lines(&list, 3);
     }
 }
 

@@ -4,10 +4,12 @@
 //! copying. A run is copied in pieces of a few sizes, the last of which overlaps the one before it, and all columns in
 //! one go: the processor then guesses one length wrong for each list, and not one for each column.
 
-use crate::adjacency::{Run, Sids};
+use crate::adjacency::{Few, Link, Run, Sids};
 use tidegraph_apl::{EdgeRuns, Expansion};
 use tidegraph_types::{Gui, Sid, Token};
 
+/// Entries that few may be.
+const FEW: usize = crate::adjacency::FEW;
 /// Entries of the largest piece.
 const PIECE: usize = 8;
 
@@ -87,6 +89,17 @@ unsafe fn piece<const N: usize, S: Copy>(
     }
 }
 
+/// Writes few entries: as many as there may be, so that nobody has to guess how many there are.
+///
+/// # Safety
+///
+/// The columns have room for as many as there may be.
+#[inline(always)]
+unsafe fn copy_few(few: &Few, to: &impl Columns) {
+    // SAFETY: the caller's promise.
+    unsafe { to.write(0, few.neighbours, few.sids) };
+}
+
 struct Ends {
     target: *mut Gui,
     sid: *mut Sid,
@@ -121,6 +134,18 @@ pub(super) fn append_ends(out: &mut EdgeRuns, run: Run<'_>) {
     }
 }
 
+/// As [`append_ends`], for few entries.
+#[inline(always)]
+pub(super) fn append_few_ends(out: &mut EdgeRuns, few: &Few) {
+    let (target, sid) = (room(&mut out.target, FEW), room(&mut out.sid, FEW));
+    // SAFETY: room was reserved for as many as are written, and the columns grow by no more than that.
+    unsafe {
+        copy_few(few, &Ends { target, sid });
+        grow(&mut out.target, few.count);
+        grow(&mut out.sid, few.count);
+    }
+}
+
 /// Columns of an expansion: with `ALL` those of the edges too.
 struct Rows<const ALL: bool> {
     row: *mut u32,
@@ -130,6 +155,21 @@ struct Rows<const ALL: bool> {
     outgoing: *mut bool,
     /// What every row of the run has.
     same: (u32, Token, bool),
+}
+
+impl<const ALL: bool> Rows<ALL> {
+    /// Places behind what the columns hold, with room for so many.
+    #[inline(always)]
+    fn behind(out: &mut Expansion, count: usize, same: (u32, Token, bool)) -> Self {
+        Self {
+            row: room(&mut out.row, count),
+            neighbour: room(&mut out.neighbour, count),
+            sid: if ALL { room(&mut out.sid, count) } else { std::ptr::null_mut() },
+            label: if ALL { room(&mut out.label, count) } else { std::ptr::null_mut() },
+            outgoing: if ALL { room(&mut out.outgoing, count) } else { std::ptr::null_mut() },
+            same,
+        }
+    }
 }
 
 impl<const ALL: bool> Columns for Rows<ALL> {
@@ -167,18 +207,30 @@ unsafe fn grow<T>(column: &mut Vec<T>, count: usize) {
     unsafe { column.set_len(column.len() + count) };
 }
 
+/// Says that some rows more are there.
+///
+/// # Safety
+///
+/// They were written where [`Rows::behind`] said.
+#[inline(always)]
+unsafe fn grow_rows<const ALL: bool>(out: &mut Expansion, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        grow(&mut out.row, count);
+        grow(&mut out.neighbour, count);
+        if ALL {
+            grow(&mut out.sid, count);
+            grow(&mut out.label, count);
+            grow(&mut out.outgoing, count);
+        }
+    }
+}
+
 /// Appends the entries of a run to an expansion. Without `ALL` the SIDs are not even looked at.
 #[inline(always)]
 pub(super) fn append_rows<const ALL: bool>(out: &mut Expansion, run: Run<'_>, row: u32, outgoing: bool) {
     let count = run.neighbours.len();
-    let rows = Rows::<ALL> {
-        row: room(&mut out.row, count),
-        neighbour: room(&mut out.neighbour, count),
-        sid: if ALL { room(&mut out.sid, count) } else { std::ptr::null_mut() },
-        label: if ALL { room(&mut out.label, count) } else { std::ptr::null_mut() },
-        outgoing: if ALL { room(&mut out.outgoing, count) } else { std::ptr::null_mut() },
-        same: (row, run.label, outgoing),
-    };
+    let rows = Rows::<ALL>::behind(out, count, (row, run.label, outgoing));
     // SAFETY: each column that is written has room for the run, and all of that is written before its length says so.
     unsafe {
         if ALL {
@@ -188,13 +240,30 @@ pub(super) fn append_rows<const ALL: bool>(out: &mut Expansion, run: Run<'_>, ro
             let nothing = std::slice::from_raw_parts(std::ptr::NonNull::<()>::dangling().as_ptr(), count);
             pieces(run.neighbours, nothing, |()| 0, &rows);
         }
-        grow(&mut out.row, count);
-        grow(&mut out.neighbour, count);
-        if ALL {
-            grow(&mut out.sid, count);
-            grow(&mut out.label, count);
-            grow(&mut out.outgoing, count);
-        }
+        grow_rows::<ALL>(out, count);
+    }
+}
+
+/// As [`append_rows`], for few entries.
+#[inline(always)]
+pub(super) fn append_few<const ALL: bool>(out: &mut Expansion, few: &Few, row: u32, outgoing: bool) {
+    let rows = Rows::<ALL>::behind(out, FEW, (row, few.label, outgoing));
+    // SAFETY: room was reserved for as many as are written, and the columns grow by no more than that.
+    unsafe {
+        copy_few(few, &rows);
+        grow_rows::<ALL>(out, few.count);
+    }
+}
+
+/// As [`append_rows`], for one entry.
+#[inline(always)]
+pub(super) fn append_one<const ALL: bool>(out: &mut Expansion, link: Link, row: u32, outgoing: bool) {
+    out.row.push(row);
+    out.neighbour.push(link.neighbour);
+    if ALL {
+        out.sid.push(link.sid);
+        out.label.push(link.label);
+        out.outgoing.push(outgoing);
     }
 }
 

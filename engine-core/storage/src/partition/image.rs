@@ -247,7 +247,7 @@ impl Partition {
         put_column(places.iter().map(|place| place.to_le_bytes()), out);
         for slot in slots {
             let node = self.nodes.get(*slot);
-            self.links.prefetch(&node.inward);
+            self.links.prefetch(&node.inward, true);
             list.read(&self.links, &node.out, at, guard);
             counts.edges += list.sids.len() as u64;
             list.append_to(out);

@@ -274,9 +274,9 @@ impl Partition {
     }
 
     /// Asks for the node that a vertex probably has, and answers its slot; the node has the last word.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch_node(&self, gui: Gui, guard: &Guard) -> Option<u32> {
-        let slot = self.by_gui.find(gui.0, guard, |_| true)?;
+        let slot = self.by_gui.probable(gui.0, guard)?;
         self.nodes.prefetch(slot);
         Some(slot)
     }

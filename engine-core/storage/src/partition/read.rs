@@ -1,8 +1,8 @@
 //! Reading one partition at a version. The caller checks the version before and after, and holds an epoch guard.
 
 use super::Partition;
-use super::columns::append_rows;
-use crate::adjacency::{Each, Labels, Run, Sink};
+use super::columns::{append_few, append_one, append_rows};
+use crate::adjacency::{Each, Glance, Labels, Run, Sink};
 use crate::properties::{self, Owner, Row};
 use crossbeam_epoch::{Guard, pin};
 use tidegraph_apl::Expansion;
@@ -152,15 +152,29 @@ impl Partition {
         let labels = want.filter.labels();
         if want.direction != Direction::In && !from.inward {
             // Most lists are one run of one label, all of it old.
-            if let Some(run) = self.links.plain(&node.out, want.at, guard) {
-                if labels.pass(run.label) {
-                    append_rows::<ALL>(out, run, row, true);
+            match self.links.glance::<ALL>(&node.out, want.at, guard) {
+                Glance::Nothing => {}
+                Glance::One(link) => {
+                    if labels.pass(link.label) {
+                        append_one::<ALL>(out, link, row, true);
+                    }
                 }
-            } else {
-                let mut rows = Rows::<ALL> { out, row, outgoing: true, skipped: None, limit: want.limit };
-                let read = self.links.read(&node.out, want.at, labels, from.after, guard, &mut rows);
-                if let Some(after) = read {
-                    return Some(Place { inward: false, after });
+                Glance::Few(few) => {
+                    if labels.pass(few.label) {
+                        append_few::<ALL>(out, &few, row, true);
+                    }
+                }
+                Glance::Run(run) => {
+                    if labels.pass(run.label) {
+                        append_rows::<ALL>(out, run, row, true);
+                    }
+                }
+                Glance::More => {
+                    let mut rows = Rows::<ALL> { out, row, outgoing: true, skipped: None, limit: want.limit };
+                    let read = self.links.read(&node.out, want.at, labels, from.after, guard, &mut rows);
+                    if let Some(after) = read {
+                        return Some(Place { inward: false, after });
+                    }
                 }
             }
         }

@@ -3,10 +3,10 @@
 //! A list is copied run by run, as it stands in its block: neighbours and SIDs as columns, source and label once. The
 //! lines of lists that come are asked for while those before them are copied.
 
-use super::columns::append_ends;
+use super::columns::{append_ends, append_few_ends};
 use super::read::Filter;
 use super::{Node, Partition};
-use crate::adjacency::{Run, Sids, Sink};
+use crate::adjacency::{Few, Glance, Link, Run, Sids, Sink};
 use crate::properties;
 use crossbeam_epoch::Guard;
 use tidegraph_apl::{EdgeRuns, EdgeScan, Projection, PropertyPredicate};
@@ -22,6 +22,8 @@ const LINES: usize = 3;
 pub(crate) trait EdgeAnswer {
     /// Appends a run.
     fn run(&mut self, source: Gui, run: Run<'_>);
+    /// Appends few entries of one label.
+    fn few(&mut self, source: Gui, few: &Few);
     /// Appends one edge.
     fn edge(&mut self, edge: Edge);
     /// Edges so far.
@@ -33,6 +35,12 @@ impl EdgeAnswer for EdgeRuns {
     fn run(&mut self, source: Gui, run: Run<'_>) {
         append_ends(self, run);
         self.end_run(source, run.label);
+    }
+
+    #[inline(always)]
+    fn few(&mut self, source: Gui, few: &Few) {
+        append_few_ends(self, few);
+        self.end_run(source, few.label);
     }
 
     fn edge(&mut self, edge: Edge) {
@@ -58,6 +66,17 @@ impl EdgeAnswer for Vec<Edge> {
                 self.extend(run.neighbours.iter().zip(sids.iter().map(|sid| Sid(*sid))).map(edge));
             }
         }
+    }
+
+    #[inline]
+    fn few(&mut self, source: Gui, few: &Few) {
+        let edge = |(target, sid): (&u64, &u64)| Edge {
+            sid: Sid(*sid),
+            source,
+            target: Gui(*target),
+            label: few.label,
+        };
+        self.extend(few.neighbours.iter().zip(&few.sids).take(few.count).map(edge));
     }
 
     fn edge(&mut self, edge: Edge) {
@@ -195,14 +214,34 @@ impl Partition {
                 self.links.prefetch_lines(list, LINES);
             }
             let node = &nodes[usize::from(index)];
-            if passes.is_none()
-                && let Some(run) = self.links.plain(&node.out, want.at, guard)
-            {
-                if labels.pass(run.label) {
-                    out.run(node.gui(), run);
+            if passes.is_none() {
+                let seen = match self.links.glance::<true>(&node.out, want.at, guard) {
+                    Glance::Few(few) => {
+                        if labels.pass(few.label) {
+                            out.few(node.gui(), &few);
+                        }
+                        Some(few.count)
+                    }
+                    Glance::Run(run) => {
+                        if labels.pass(run.label) {
+                            out.run(node.gui(), run);
+                        }
+                        Some(run.neighbours.len())
+                    }
+                    Glance::One(link) => {
+                        if labels.pass(link.label) {
+                            let Link { neighbour: target, sid, label } = link;
+                            out.edge(Edge { sid, source: node.gui(), target, label });
+                        }
+                        Some(1)
+                    }
+                    Glance::Nothing => Some(0),
+                    Glance::More => None,
+                };
+                if let Some(seen) = seen {
+                    *left = left.saturating_sub(1 + seen);
+                    continue;
                 }
-                *left = left.saturating_sub(1 + run.neighbours.len());
-                continue;
             }
             let (source, limit, passes) = (node.gui(), want.limit, passes.as_ref());
             let mut edges = Scanned { out, source, passes, limit, looked: 0, most: *left };

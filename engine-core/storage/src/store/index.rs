@@ -313,25 +313,17 @@ impl Store {
                 let guard = &reading.epoch;
                 let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);
                 let mut stopped = None;
-                walk(
-                    &reading,
-                    piece,
-                    |_, _| {},
-                    prefetch,
-                    |row, partition, slot| {
-                        if found.full() {
-                            stopped = Some(piece[row].0);
-                            return false;
-                        }
-                        let seen = slot.and_then(|slot| partition.read_vertex(slot, at.version, want, guard));
-                        if seen
-                            .is_some_and(|row| passes(&row, scan) && cover.is_none_or(|c| has_any(&row, c)))
-                        {
-                            found.one(piece[row]);
-                        }
-                        true
-                    },
-                );
+                walk(&reading, piece, prefetch, |row, partition, slot| {
+                    if found.full() {
+                        stopped = Some(piece[row].0);
+                        return false;
+                    }
+                    let seen = slot.and_then(|slot| partition.read_vertex(slot, at.version, want, guard));
+                    if seen.is_some_and(|row| passes(&row, scan) && cover.is_none_or(|c| has_any(&row, c))) {
+                        found.one(piece[row]);
+                    }
+                    true
+                });
                 if let Some(position) = stopped {
                     return Ok(to(number, position));
                 }

@@ -35,8 +35,7 @@ impl Store {
             walk(
                 &reading,
                 piece,
-                |partition, slot| prefetch_lists(partition, slot, request.direction),
-                |_, _| {},
+                |partition, slot| prefetch_lists(partition, slot, request),
                 |_, partition, slot| {
                     if let Some(slot) = slot {
                         let mut taken = Reservoir::new(sample.of_row(row));

@@ -14,7 +14,7 @@ use tidegraph_types::Gui;
 const AHEAD: usize = 8;
 /// Slots that were found and not used yet, and room to find them again.
 const RING: usize = 64;
-const _: () = assert!(3 * AHEAD < RING);
+const _: () = assert!(2 * AHEAD < RING);
 /// A vertex that the partition does not know.
 const NO_SLOT: u32 = u32::MAX;
 
@@ -22,14 +22,12 @@ const NO_SLOT: u32 = u32::MAX;
 pub(super) type GoOn = bool;
 
 /// Visits the rows of a piece in order, as long as `visit` says so: row, its partition, and its slot if it has one.
-/// `first` and `second` ask for what lies behind a node: they come before the visit, `second` when what `first` asked for
-/// has arrived.
+/// `behind` asks for what lies behind a node.
 #[inline(always)]
 pub(super) fn walk<'l>(
     reading: &'l Reading<'_>,
     guis: &[Gui],
-    first: impl Fn(&'l Partition, u32),
-    second: impl Fn(&'l Partition, u32),
+    behind: impl Fn(&'l Partition, u32),
     mut visit: impl FnMut(usize, &'l Partition, Option<u32>) -> GoOn,
 ) {
     let guard = &reading.epoch;
@@ -38,14 +36,14 @@ pub(super) fn walk<'l>(
         let slot = partition.slot(*gui, guard);
         if let Some(slot) = slot {
             // Nothing else is under way, but the lines behind one node can be.
-            second(partition, slot);
+            behind(partition, slot);
         }
         visit(0, partition, slot);
         return;
     }
     let ahead = AHEAD.min(guis.len());
     let mut ring = [NO_SLOT; RING];
-    for step in 0..guis.len() + 4 * ahead {
+    for step in 0..guis.len() + 3 * ahead {
         let stage = |number: usize| {
             let row = step.wrapping_sub(number * ahead);
             guis.get(row).map(|gui| (row, reading.of(*gui), *gui))
@@ -63,16 +61,11 @@ pub(super) fn walk<'l>(
                     *slot = partition.slot(gui, guard).unwrap_or(NO_SLOT);
                 }
                 if *slot != NO_SLOT {
-                    first(partition, *slot);
+                    behind(partition, *slot);
                 }
             }
         }
-        if let Some((row, partition, _)) = stage(3)
-            && ring[row % RING] != NO_SLOT
-        {
-            second(partition, ring[row % RING]);
-        }
-        if let Some((row, partition, _)) = stage(4) {
+        if let Some((row, partition, _)) = stage(3) {
             let slot = ring[row % RING];
             if !visit(row, partition, (slot != NO_SLOT).then_some(slot)) {
                 return;

@@ -5,7 +5,7 @@ use super::locked::{GROUP, PIECE};
 use super::pipeline::walk;
 use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
 use crate::properties::{self, Counted, Listed, Row};
-use crossbeam_epoch::{Guard, pin};
+use crossbeam_epoch::pin;
 use tidegraph_apl::{
     Apl, At, CellMeta, Cursor, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand, Expansion, Projection,
     PropertyCell, Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges, VertexRead, VertexRows,
@@ -28,28 +28,15 @@ fn push_cells(want: properties::Want<'_>, row: &Row<'_>, out: &mut Vec<PropertyC
     row.for_each(want, |key, cardinality, value| out.push(PropertyCell { key, cardinality, value }));
 }
 
-/// Asks for the first lines of what an expansion reads of a vertex.
+/// Asks for what an expansion reads of a vertex.
 #[inline(always)]
-pub(super) fn prefetch_lists(partition: &Partition, slot: u32, direction: Direction) {
-    let node = partition.node(slot);
-    if direction != Direction::In {
-        partition.links().prefetch(&node.out);
-    }
-    if direction != Direction::Out {
-        partition.links().prefetch(&node.inward);
-    }
-}
-
-/// Asks for the other lines: how long a list is stands in its first one.
-#[inline(always)]
-fn prefetch_entries(partition: &Partition, slot: u32, request: &Expand, guard: &Guard) {
-    let node = partition.node(slot);
-    let sids = !request.neighbours_only;
+pub(super) fn prefetch_lists(partition: &Partition, slot: u32, request: &Expand) {
+    let (node, sids) = (partition.node(slot), !request.neighbours_only);
     if request.direction != Direction::In {
-        partition.links().prefetch_rest(&node.out, sids, guard);
+        partition.links().prefetch(&node.out, sids);
     }
     if request.direction != Direction::Out {
-        partition.links().prefetch_rest(&node.inward, sids, guard);
+        partition.links().prefetch(&node.inward, sids);
     }
 }
 
@@ -112,23 +99,17 @@ impl Apl for Store {
             let guard = &reading.epoch;
             let want = properties::Want::ID;
             let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);
-            walk(
-                &reading,
-                &plain,
-                |_, _| {},
-                prefetch,
-                |row, partition, slot| {
-                    let id = &piece[row];
-                    let is_there =
-                        |gui: &Gui| reading.of(*gui).slot_with_id(*gui, id, at.version, guard).is_some();
-                    let found = salted.get(row).copied().flatten().filter(is_there).or_else(|| {
-                        let has_id = |slot| partition.has_id(slot, id, at.version, guard);
-                        slot.is_some_and(has_id).then_some(plain[row])
-                    });
-                    out.push(found);
-                    true
-                },
-            );
+            walk(&reading, &plain, prefetch, |row, partition, slot| {
+                let id = &piece[row];
+                let is_there =
+                    |gui: &Gui| reading.of(*gui).slot_with_id(*gui, id, at.version, guard).is_some();
+                let found = salted.get(row).copied().flatten().filter(is_there).or_else(|| {
+                    let has_id = |slot| partition.has_id(slot, id, at.version, guard);
+                    slot.is_some_and(has_id).then_some(plain[row])
+                });
+                out.push(found);
+                true
+            });
             drop(reading);
             self.make_room();
         }
@@ -191,19 +172,13 @@ impl Apl for Store {
             let guard = &reading.epoch;
             let want = properties::Want::ID;
             let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);
-            walk(
-                &reading,
-                &plain,
-                |_, _| {},
-                prefetch,
-                |row, partition, _| {
-                    let (gui, id) = (plain[row], &piece[row].0);
-                    let free = !known[row] && partition.is_free_for(gui, id, at.version, guard);
-                    // What stays at this salt is looked at below.
-                    out.push((gui, if free { 0 } else { u64::MAX }));
-                    true
-                },
-            );
+            walk(&reading, &plain, prefetch, |row, partition, _| {
+                let (gui, id) = (plain[row], &piece[row].0);
+                let free = !known[row] && partition.is_free_for(gui, id, at.version, guard);
+                // What stays at this salt is looked at below.
+                out.push((gui, if free { 0 } else { u64::MAX }));
+                true
+            });
             drop(reading);
             self.make_room();
             for (answer, (id, least)) in out[first..].iter_mut().zip(piece) {
@@ -231,34 +206,28 @@ impl Apl for Store {
             let reading = self.reading();
             let guard = &reading.epoch;
             let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);
-            walk(
-                &reading,
-                piece,
-                |_, _| {},
-                prefetch,
-                |_, partition, slot| {
-                    let row = slot.and_then(|slot| partition.read_vertex(slot, at.version, want, guard));
-                    out.present.push(row.is_some());
-                    if read.ids {
-                        out.ids.push(row.as_ref().and_then(Row::id).unwrap_or_default());
+            walk(&reading, piece, prefetch, |_, partition, slot| {
+                let row = slot.and_then(|slot| partition.read_vertex(slot, at.version, want, guard));
+                out.present.push(row.is_some());
+                if read.ids {
+                    out.ids.push(row.as_ref().and_then(Row::id).unwrap_or_default());
+                }
+                if let Some(row) = &row {
+                    let first = out.cells.len();
+                    push_cells(want, row, &mut out.cells);
+                    if read.meta {
+                        push_meta(want, row, first, &mut out.meta);
                     }
-                    if let Some(row) = &row {
-                        let first = out.cells.len();
-                        push_cells(want, row, &mut out.cells);
-                        if read.meta {
-                            push_meta(want, row, first, &mut out.meta);
-                        }
-                    }
-                    if read.labels {
-                        out.labels.extend_from_slice(row.as_ref().map_or(&[][..], Row::labels));
-                        out.label_ends.push(out.labels.len() as u32);
-                    }
-                    if read.properties != Projection::None {
-                        out.cell_ends.push(out.cells.len() as u32);
-                    }
-                    true
-                },
-            );
+                }
+                if read.labels {
+                    out.labels.extend_from_slice(row.as_ref().map_or(&[][..], Row::labels));
+                    out.label_ends.push(out.labels.len() as u32);
+                }
+                if read.properties != Projection::None {
+                    out.cell_ends.push(out.cells.len() as u32);
+                }
+                true
+            });
             drop(reading);
             self.make_room();
         }
@@ -328,8 +297,7 @@ impl Apl for Store {
             walk(
                 &reading,
                 piece,
-                |partition, slot| prefetch_lists(partition, slot, request.direction),
-                |partition, slot| prefetch_entries(partition, slot, request, guard),
+                |partition, slot| prefetch_lists(partition, slot, request),
                 |_, partition, slot| {
                     let next =
                         slot.and_then(|slot| partition.expand(slot, row as u32, &want, place, guard, out));
@@ -357,8 +325,7 @@ impl Apl for Store {
             walk(
                 &reading,
                 piece,
-                |partition, slot| prefetch_lists(partition, slot, request.direction),
-                |_, _| {},
+                |partition, slot| prefetch_lists(partition, slot, request),
                 |_, partition, slot| {
                     out.push(slot.map_or(0, |slot| partition.degree(slot, &want, guard)));
                     true
