@@ -3,10 +3,11 @@
 //! Links wait as [`Waiting`] until there are many; then they are sorted by vertex, direction, label and SID, and each
 //! list is written once. Until then nobody sees them: their version is not published.
 
+use super::lists::ListNumber;
 use super::reclaim::Touch;
 use super::write::{Writer, distinct};
 use super::{Open, Partition, Waits, sid_hash};
-use crate::adjacency::{Link, List};
+use crate::adjacency::Link;
 use crate::properties::Owner;
 use crossbeam_epoch::{Guard, pin};
 use smallvec::SmallVec;
@@ -15,13 +16,11 @@ use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Sid, Str, Token, Va
 /// A link that waits for the others of its list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
-    /// Slot of the vertex, whether it is the target, and the label.
+    /// Number of the list, and the label.
     place: u64,
     sid: Sid,
     neighbour: Gui,
 }
-
-const INWARD: u64 = 1 << 32;
 
 /// Bytes that an entry takes in a list, at least.
 const ENTRY_BYTES: usize = 12;
@@ -30,29 +29,26 @@ const ANEW_PART: usize = 16;
 /// After so many lists what was replaced is let go.
 const WRITTEN_AT_ONCE: usize = 512;
 
-/// A list by its number: even ones are of the edges out, odd ones of the edges in.
-fn list_of(partition: &Partition, number: u32) -> &List {
-    let node = partition.nodes.get(number >> 1);
-    if number & 1 == 0 { &node.out } else { &node.inward }
-}
-
 impl Waiting {
     /// The copy at an edge's source, which has this slot.
     #[inline]
     pub fn out(slot: u32, edge: &Edge) -> Self {
-        Self { place: u64::from(slot) << 33 | u64::from(edge.label.0), sid: edge.sid, neighbour: edge.target }
+        Self { place: Self::place(slot, false, edge.label), sid: edge.sid, neighbour: edge.target }
     }
 
     /// The copy at an edge's target, which has this slot.
     #[inline]
     pub fn inward(slot: u32, edge: &Edge) -> Self {
-        let place = u64::from(slot) << 33 | INWARD | u64::from(edge.label.0);
-        Self { place, sid: edge.sid, neighbour: edge.source }
+        Self { place: Self::place(slot, true, edge.label), sid: edge.sid, neighbour: edge.source }
     }
 
-    /// Number of the list.
-    fn list(&self) -> u32 {
-        (self.place >> 32) as u32
+    #[inline]
+    fn place(slot: u32, inward: bool, label: Token) -> u64 {
+        u64::from(ListNumber::new(slot, inward).0) << 32 | u64::from(label.0)
+    }
+
+    fn list(&self) -> ListNumber {
+        ListNumber((self.place >> 32) as u32)
     }
 
     pub(super) fn link(&self) -> Link {
@@ -139,20 +135,20 @@ impl Open<'_> {
         for some in waiting.chunk_by(|a, b| a.list() == b.list()) {
             let number = some[0].list();
             if all_anew {
-                (next..number).for_each(|between| self.relocate_list(between, &mut written));
-                next = number + 1;
+                (next..number.0).for_each(|between| self.relocate_list(between, &mut written));
+                next = number.0 + 1;
             }
             some_links.clear();
             some_links.extend(some.iter().map(Waiting::link));
             let oldest = self.partition.reclaimed();
-            let list = list_of(self.partition, number);
+            let list = self.partition.nodes.get(number.slot()).list(number.is_inward());
             links.build(&mut self.book.turn, list, &some_links, w.version, oldest);
-            self.touch(w, Touch::Node(number >> 1));
+            self.touch(w, Touch::Node(number.slot()));
             self.count_written(&mut written);
         }
         if all_anew {
-            (next..self.partition.nodes.end() << 1)
-                .for_each(|between| self.relocate_list(between, &mut written));
+            let end = ListNumber::end(self.partition.nodes.end());
+            (next..end).for_each(|between| self.relocate_list(between, &mut written));
             links.set_compacting(false);
         }
         waits.clear();
@@ -164,14 +160,16 @@ impl Open<'_> {
         if links.is_sparse() && !links.compacting() {
             links.set_compacting(true);
             let mut written = 0;
-            (0..self.partition.nodes.end() << 1).for_each(|list| self.relocate_list(list, &mut written));
+            let end = ListNumber::end(self.partition.nodes.end());
+            (0..end).for_each(|list| self.relocate_list(list, &mut written));
             links.set_compacting(false);
         }
     }
 
     fn relocate_list(&mut self, number: u32, written: &mut usize) {
-        let list = list_of(self.partition, number);
-        if !list.is_empty() {
+        if let Some(list) = self.partition.list(ListNumber(number))
+            && !list.is_empty()
+        {
             self.partition.links.relocate(&mut self.book.turn, list);
             self.count_written(written);
         }

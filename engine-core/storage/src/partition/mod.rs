@@ -28,6 +28,7 @@ mod columns;
 mod degrees;
 mod distinct;
 mod image;
+mod lists;
 mod pick;
 mod read;
 mod reclaim;

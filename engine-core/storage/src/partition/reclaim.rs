@@ -5,6 +5,7 @@
 //! touches a good part of the partition leaves one note for all of it, which is worked off by a sweep over the slots.
 
 use super::Open;
+use super::lists::ListNumber;
 use crate::properties::{Freed, Owner, Place};
 use crossbeam_epoch::pin;
 use std::sync::atomic::Ordering;
@@ -28,7 +29,8 @@ pub(crate) enum Touch {
 /// How far a sweep has come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sweep {
-    node: u32,
+    /// Number of the next list.
+    list: u32,
 }
 
 /// What settling a page counts for: most of its rows have nothing to settle.
@@ -54,7 +56,7 @@ impl Open<'_> {
                 break;
             }
             match touch {
-                Touch::Node(slot) => self.settle_node(slot, oldest, false),
+                Touch::Node(slot) => self.settle_node(slot, oldest),
                 Touch::Row(place) => self.settle_row(place, oldest),
                 Touch::Page(number) => {
                     self.settle_page(number, oldest);
@@ -89,30 +91,36 @@ impl Open<'_> {
     }
 
     fn sweep_some(&mut self, oldest: Version, budget: usize) -> (usize, bool) {
-        let mut sweep = self.book.sweep.unwrap_or(Sweep { node: 0 });
-        if sweep.node == 0 {
+        let mut sweep = self.book.sweep.unwrap_or(Sweep { list: 0 });
+        if sweep.list == 0 {
             // All lists are settled exactly: an occasion to move them together.
             self.partition.links.set_compacting(true);
         }
         let mut looked = 0;
-        while looked < budget && sweep.node < self.partition.nodes.end() {
-            self.settle_node(sweep.node, oldest, true);
-            sweep.node += 1;
+        while looked < budget && sweep.list < ListNumber::end(self.partition.nodes.end()) {
+            let number = ListNumber(sweep.list);
+            if let Some(list) = self.partition.list(number) {
+                self.partition.links.settle(&mut self.book.turn, list, oldest, true);
+                if number.is_inward() {
+                    self.free_if_empty(number.slot());
+                }
+            }
+            sweep.list += 1;
             looked += 1;
         }
         self.book.sweep = Some(sweep);
-        let finished = sweep.node >= self.partition.nodes.end();
+        let finished = sweep.list >= ListNumber::end(self.partition.nodes.end());
         if finished {
             self.partition.links.set_compacting(false);
         }
         (looked, finished)
     }
 
-    /// Settles the adjacency of a vertex; `exact` leaves no spare room in it.
-    fn settle_node(&mut self, slot: u32, oldest: Version, exact: bool) {
+    /// Settles the adjacency of a vertex.
+    fn settle_node(&mut self, slot: u32, oldest: Version) {
         let node = self.partition.nodes.get(slot);
-        self.partition.links.settle(&mut self.book.turn, &node.out, oldest, exact);
-        self.partition.links.settle(&mut self.book.turn, &node.inward, oldest, exact);
+        self.partition.links.settle(&mut self.book.turn, &node.out, oldest, false);
+        self.partition.links.settle(&mut self.book.turn, &node.inward, oldest, false);
         self.free_if_empty(slot);
     }
 

@@ -37,6 +37,8 @@ pub(crate) struct Rebuild<'p> {
     rebuilt: Rebuilt,
     vertex_rows: usize,
     links: Vec<Link>,
+    /// Lists in of some vertices, one behind the other.
+    inward: Vec<Link>,
 }
 
 struct Reader<'b> {
@@ -168,7 +170,7 @@ fn slots_of(group: u32, bits: Bits) -> impl Iterator<Item = u32> {
 
 impl<'p> Rebuild<'p> {
     pub fn new(partition: Open<'p>) -> Self {
-        Self { partition, rebuilt: Rebuilt::default(), vertex_rows: 0, links: Vec::new() }
+        Self { partition, rebuilt: Rebuilt::default(), vertex_rows: 0, links: Vec::new(), inward: Vec::new() }
     }
 
     /// Makes room for vertices and edge ids, no more than the chunks can hold.
@@ -215,6 +217,7 @@ impl<'p> Rebuild<'p> {
         let places = reader.column::<4>(count, "places")?;
         let guis = guis.iter().map(|gui| Gui(u64::from_le_bytes(*gui)));
         guis.clone().for_each(|gui| self.partition.prefetch_index(gui, &guard));
+        let mut inward_ends = Vec::with_capacity(count);
         for ((slot, gui), place) in slots_of(group, bits).zip(guis).zip(places) {
             let place = Place(u32::from_le_bytes(*place));
             if !belongs_here(gui) {
@@ -248,8 +251,18 @@ impl<'p> Rebuild<'p> {
             for link in self.links.iter().filter(|link| comes_again(link.neighbour)) {
                 self.rebuilt.arrived = self.rebuilt.arrived.wrapping_add(mark(link.neighbour, gui, link));
             }
-            partition.links.build(&mut book.turn, &node.inward, &self.links, Version(0), oldest);
+            self.inward.extend_from_slice(&self.links);
+            inward_ends.push((slot, self.inward.len()));
         }
+        // Behind those out, as in the order of lists.
+        let Open { partition, book } = &mut self.partition;
+        let (oldest, mut start) = (partition.reclaimed(), 0);
+        for (slot, end) in inward_ends {
+            let list = &partition.nodes.get(slot).inward;
+            partition.links.build(&mut book.turn, list, &self.inward[start..end], Version(0), oldest);
+            start = end;
+        }
+        self.inward.clear();
         self.rebuilt.tally.vertices += count as i64;
         reader.end()
     }
