@@ -15,6 +15,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-changed={}", file.display());
     }
     let descriptors = protox::compile(&files, [&root])?;
-    prost_build::Config::new().compile_fds(descriptors)?;
+    // Long columns are slices of the message that arrived.
+    let columns = [
+        ".tidegraph.v1.NumberColumn",
+        ".tidegraph.v1.ReadVerticesRequest",
+        ".tidegraph.v1.ReadEdgesRequest",
+        ".tidegraph.v1.ExpandRequest",
+        ".tidegraph.v1.FindEdgesRequest",
+        ".tidegraph.v1.VertexHandles",
+        ".tidegraph.v1.EdgeCandidates",
+        ".tidegraph.v1.Expansion",
+        ".tidegraph.v1.ScannedVertices",
+        ".tidegraph.v1.ScannedValues",
+        ".tidegraph.v1.ScannedEdges",
+    ];
+    prost_build::Config::new().bytes(columns).compile_fds(descriptors)?;
     Ok(())
 }

@@ -272,6 +272,35 @@ impl ScannedValues {
     }
 }
 
+/// Where edges of ids may be: some places for each id.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EdgeCandidates {
+    /// End of each id's candidates.
+    pub ends: Vec<u32>,
+    /// Source of each candidate.
+    pub source: Vec<Gui>,
+    /// SID of each candidate.
+    pub sid: Vec<Sid>,
+}
+
+impl EdgeCandidates {
+    /// The candidates of an id, by the number of the id.
+    pub fn of_row(&self, row: usize) -> impl Iterator<Item = (Gui, Sid)> {
+        let sources = slice(&self.ends, &self.source, row);
+        sources.iter().copied().zip(slice(&self.ends, &self.sid, row).iter().copied())
+    }
+
+    /// What was appended since the last row are the candidates of the next id.
+    ///
+    /// Panics with more than 4 billion candidates.
+    pub fn end_row(&mut self) {
+        let Ok(end) = u32::try_from(self.source.len()) else {
+            panic!("an answer of {} candidates", self.source.len());
+        };
+        self.ends.push(end);
+    }
+}
+
 /// Edges that stand together in an answer because they have one source and one label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EdgeRun {

@@ -11,24 +11,26 @@
 //! What must never happen: an answer that mixes two versions; an allocation, lock or await for each row.
 
 mod answer;
-mod plain;
+pub mod plain;
 mod request;
 mod sample;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod top;
 
 pub use answer::{
-    CellMeta, DegreeStatistics, EdgeRows, EdgeRun, EdgeRuns, Expansion, ExpansionRow, KeyStatistics,
-    PropertyCell, ScannedValues, SetKey, SetStatistics, Statistics, VertexRows, value_of,
+    CellMeta, DegreeStatistics, EdgeCandidates, EdgeRows, EdgeRun, EdgeRuns, Expansion, ExpansionRow,
+    KeyStatistics, PropertyCell, ScannedValues, SetKey, SetStatistics, Statistics, VertexRows, value_of,
 };
 pub use request::{
-    At, Cursor, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test, VertexRead,
-    VertexScan,
+    At, Cursor, EdgePlace, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test,
+    VertexRead, VertexScan,
 };
 pub use sample::{Draw, Reservoir, Sample};
 pub use top::{Best, TopEdges};
 
 use std::ops::Range;
-use tidegraph_types::{Direction, Edge, ErrorCode, Gui, Str, Token, Version};
+use tidegraph_types::{Direction, Edge, Epoch, ErrorCode, Gui, PartitionId, Str, Token, Version};
 
 /// Why storage did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +57,36 @@ pub enum Error {
     /// Stored bytes are damaged.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
+    /// The node that was asked does not hold the partition.
+    #[error("partition {partition} is not on this node by the map of epoch {epoch}")]
+    NotHere {
+        /// The partition.
+        partition: PartitionId,
+        /// Epoch of the map that the node goes by.
+        epoch: Epoch,
+    },
+    /// The node goes by a map of another epoch, in which something that matters here is different.
+    #[error("the node goes by the map of epoch {held}, the request by that of epoch {asked}")]
+    WrongEpoch {
+        /// Epoch of the map that the node goes by.
+        held: Epoch,
+        /// Epoch of the map that the request was routed by.
+        asked: Epoch,
+    },
+    /// The caller has cancelled meanwhile.
+    #[error("the request was cancelled")]
+    Cancelled,
+    /// The caller's deadline has passed.
+    #[error("the deadline of the request has passed")]
+    Overdue,
+    /// A request or its answer is too large for one message.
+    #[error("a message of {bytes} bytes is larger than the limit of {limit}")]
+    TooLarge {
+        /// How many bytes it has.
+        bytes: u64,
+        /// How many it may have.
+        limit: u64,
+    },
 }
 
 impl Error {
@@ -62,8 +94,15 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Behind { .. } | Self::TooOld { .. } | Self::Unavailable(_) => ErrorCode::Unavailable,
+            Self::Behind { .. }
+            | Self::TooOld { .. }
+            | Self::Unavailable(_)
+            | Self::NotHere { .. }
+            | Self::WrongEpoch { .. } => ErrorCode::Unavailable,
             Self::Corrupt(_) => ErrorCode::Corrupt,
+            Self::Cancelled => ErrorCode::Cancelled,
+            Self::Overdue => ErrorCode::TimeLimitExceeded,
+            Self::TooLarge { .. } => ErrorCode::QueryLimitExceeded,
         }
     }
 }
@@ -75,6 +114,17 @@ pub trait Apl: Send + Sync {
 
     /// Edges of ids, user-chosen or generated; `None` for an id that no edge has at the version.
     fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error>;
+
+    /// Where edges of ids that users chose may be, as the partition of each id's hash knows it. Whether an edge is there at
+    /// the version, and has that id, [`Self::find_edges`] answers at its source.
+    fn edge_candidates(&self, at: At, ids: &[Str], out: &mut EdgeCandidates) -> Result<(), Error> {
+        plain::edge_candidates(self, at, ids, out)
+    }
+
+    /// Edges of which source, SID and id are known, if they are there at the version. One answer for each place.
+    fn find_edges(&self, at: At, places: &[EdgePlace], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
+        plain::find_edges(self, at, places, out)
+    }
 
     /// Which GUI a new vertex of an id would get: the first free one whose salt is at least the given one, and its
     /// salt. Salt 0 is the plain hash; any other must be written to the exception list.
@@ -205,8 +255,8 @@ pub trait Apl: Send + Sync {
 
     /// Labels with property keys under which no two vertices of the label may have one value. The newest: whoever read
     /// before a change of them is refused at its commit.
-    fn unique_keys(&self) -> Vec<(Token, Token)> {
-        Vec::new()
+    fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
+        Ok(Vec::new())
     }
 
     /// Counts for the planner: cheap, and near the truth rather than exact.

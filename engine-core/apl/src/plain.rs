@@ -2,16 +2,17 @@
 //! what the better answers are compared with.
 
 use crate::{
-    Apl, At, Cursor, EdgeRead, EdgeRows, Error, Expand, Expansion, ExpansionRow, Projection, Reservoir,
-    Sample, ScanCursor, TopEdges, VertexScan,
+    Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, Error, Expand, Expansion, ExpansionRow,
+    Projection, Reservoir, Sample, ScanCursor, TopEdges, VertexScan,
 };
-use tidegraph_types::{Edge, Gui, Value};
+use tidegraph_types::element::generated_edge_id;
+use tidegraph_types::{Edge, Gui, Str, Value};
 
 /// Rows that are asked for at once.
 const AT_ONCE: u32 = 4096;
 
 /// See [`Apl::count_vertices`].
-pub(crate) fn count_vertices<A: Apl + ?Sized>(
+pub fn count_vertices<A: Apl + ?Sized>(
     apl: &A,
     at: At,
     scan: &VertexScan,
@@ -26,7 +27,7 @@ pub(crate) fn count_vertices<A: Apl + ?Sized>(
 }
 
 /// See [`Apl::sample_vertices`].
-pub(crate) fn sample_vertices<A: Apl + ?Sized>(
+pub fn sample_vertices<A: Apl + ?Sized>(
     apl: &A,
     at: At,
     scan: &VertexScan,
@@ -41,7 +42,7 @@ pub(crate) fn sample_vertices<A: Apl + ?Sized>(
 }
 
 /// See [`Apl::sample_edges`].
-pub(crate) fn sample_edges<A: Apl + ?Sized>(
+pub fn sample_edges<A: Apl + ?Sized>(
     apl: &A,
     at: At,
     request: &Expand,
@@ -67,7 +68,7 @@ pub(crate) fn sample_edges<A: Apl + ?Sized>(
 }
 
 /// See [`Apl::top_edges`].
-pub(crate) fn top_edges<A: Apl + ?Sized>(
+pub fn top_edges<A: Apl + ?Sized>(
     apl: &A,
     at: At,
     request: &Expand,
@@ -89,4 +90,41 @@ pub(crate) fn top_edges<A: Apl + ?Sized>(
     }
     best.finish().into_iter().for_each(|row| out.append(row));
     Ok(next)
+}
+
+/// See [`Apl::edge_candidates`].
+pub fn edge_candidates<A: Apl + ?Sized>(
+    apl: &A,
+    at: At,
+    ids: &[Str],
+    out: &mut EdgeCandidates,
+) -> Result<(), Error> {
+    let mut found = Vec::new();
+    apl.resolve_edges(at, ids, &mut found)?;
+    for edge in found {
+        if let Some(edge) = edge {
+            out.source.push(edge.source);
+            out.sid.push(edge.sid);
+        }
+        out.end_row();
+    }
+    Ok(())
+}
+
+/// See [`Apl::find_edges`].
+pub fn find_edges<A: Apl + ?Sized>(
+    apl: &A,
+    at: At,
+    places: &[EdgePlace],
+    out: &mut Vec<Option<Edge>>,
+) -> Result<(), Error> {
+    let id =
+        |place: &EdgePlace| place.id.clone().unwrap_or_else(|| generated_edge_id(place.source, place.sid));
+    let ids: Vec<Str> = places.iter().map(id).collect();
+    let first = out.len();
+    apl.resolve_edges(at, &ids, out)?;
+    for (found, place) in out[first..].iter_mut().zip(places) {
+        *found = found.filter(|edge| edge.source == place.source && edge.sid == place.sid);
+    }
+    Ok(())
 }

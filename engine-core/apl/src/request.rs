@@ -1,7 +1,7 @@
 //! Requests: what a caller can ask, with the shapes that also travel over the wire.
 
 use crate::PropertyCell;
-use tidegraph_types::{Direction, Epoch, Token, Value, Version};
+use tidegraph_types::{Direction, Epoch, Gui, Sid, Str, Token, Value, Version};
 
 /// Where in time a request reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,6 +46,17 @@ pub struct EdgeRead {
     pub properties: Projection,
 }
 
+/// Where an edge would be, and the id that it would have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EdgePlace {
+    /// Its source.
+    pub source: Gui,
+    /// Its SID.
+    pub sid: Sid,
+    /// The id that its user chose; `None`: the generated one.
+    pub id: Option<Str>,
+}
+
 /// Which edges to follow from a frontier.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expand {
@@ -68,6 +79,8 @@ pub struct Cursor {
     pub row: u32,
     /// Position inside its adjacency; its meaning is the storage's.
     pub offset: u64,
+    /// Whose position it is, where there are replicas: no other one can go on there. 0: anybody's.
+    pub replica: u16,
 }
 
 /// Where a scan goes on; its meaning is the storage's. The default is the start.
@@ -81,6 +94,8 @@ pub struct ScanCursor {
     pub by_index: bool,
     /// Which labels are answered from indexes while the others are scanned; 0: no such division.
     pub cover: u16,
+    /// Whose position it is, where there are replicas: no other one can go on there. 0: anybody's.
+    pub replica: u16,
 }
 
 /// A test of one property key. An element passes when any value of the key passes.

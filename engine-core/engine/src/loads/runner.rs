@@ -155,7 +155,7 @@ impl Shared {
         if !outcome.segments.is_empty() {
             let segments = outcome.segments.iter().map(|s| s.object.clone()).collect();
             // Those that the load checked, or else the constraints have changed since.
-            let unique = self.backend.reader(Asking::default()).unique_keys().into_iter();
+            let unique = self.backend.reader(Asking::default()).unique_keys()?.into_iter();
             let mut read_keys = vec![Key::constraints()];
             read_keys.extend(unique.map(|(label, key)| Key::any_unique(label, key)));
             let vertices = Box::new(Loaded(outcome.vertex_ids));

@@ -96,8 +96,8 @@ impl LoadTarget for GraphTarget<'_> {
         Ok(wanted.iter().enumerate().map(values).collect())
     }
 
-    fn unique_keys(&self) -> Vec<(Token, Token)> {
-        self.apl.unique_keys()
+    fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
+        self.apl.unique_keys().map_err(target)
     }
 
     fn vertex_labels(&self, guis: &[Gui]) -> Result<Vec<Vec<Token>>, Error> {

@@ -194,7 +194,7 @@ impl Operator for Expand<'_> {
                 while (cursor.row as usize) < vertices.len()
                     && !want.wants(batch.origin_of(frontier.row(cursor.row) as usize))
                 {
-                    cursor = Cursor { row: cursor.row + 1, offset: 0 };
+                    cursor = Cursor { row: cursor.row + 1, ..Cursor::default() };
                 }
                 if cursor.row as usize >= vertices.len() {
                     continue;

@@ -141,7 +141,7 @@ impl<'p> VarExpand<'p> {
                 level.push(self.found.neighbour[index], edge, parent, row);
             }
         }
-        let end = Cursor { row: u32::MAX, offset: 0 };
+        let end = Cursor { row: u32::MAX, ..Cursor::default() };
         if let Some(top) = self.levels.last_mut() {
             top.cursor = next.unwrap_or(end);
         }

@@ -340,7 +340,7 @@ impl Apl for Graph {
                 self.adjacent(request, frontier[row as usize]).into_iter().enumerate().skip(skip as usize)
             {
                 if out.len() >= request.max_rows as usize {
-                    return Ok(Some(Cursor { row, offset: offset as u64 }));
+                    return Ok(Some(Cursor { row, offset: offset as u64, ..Cursor::default() }));
                 }
                 self.rows_read.fetch_add(1, Ordering::Relaxed);
                 if request.neighbours_only {

@@ -232,7 +232,7 @@ impl<'a> Load<'a> {
             bytes_read: Arc::default(),
             sids: 0..0,
             waiting: settle::Waiting::default(),
-            unique: unique::Unique::new(target.unique_keys()),
+            unique: unique::Unique::new(target.unique_keys()?),
             vertices: 0,
             edges: 0,
             files,

@@ -51,8 +51,8 @@ pub trait LoadTarget {
     fn vertex_values(&self, wanted: &[(Gui, Token)]) -> Result<Vec<Vec<Value>>, Error>;
 
     /// Labels with property keys under which no two vertices of the label may have one value.
-    fn unique_keys(&self) -> Vec<(Token, Token)> {
-        Vec::new()
+    fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
+        Ok(Vec::new())
     }
 
     /// The labels of vertices; none where the vertex is not there. Asked only of a graph with unique keys.

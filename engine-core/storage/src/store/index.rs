@@ -152,6 +152,18 @@ impl Store {
         self.indexes.change(&list, self.number(gui), gui, w.version, before, &after);
     }
 
+    /// Labels with property keys under which no two vertices of the label may have one value. Those that are being filled
+    /// are not among them: they are checked as a whole when they are complete.
+    #[must_use]
+    pub fn unique_keys(&self) -> Vec<(Token, Token)> {
+        if self.indexes.is_empty() {
+            return Vec::new();
+        }
+        let list = self.indexes.list();
+        let unique = list.iter().filter(|index| index.definition.unique && index.is_complete());
+        unique.map(|index| (index.definition.label, index.definition.key)).collect()
+    }
+
     /// Fills every index that is not complete, from the newest version that can be read, while writes go on. Answers
     /// when they are complete, or when `stop` says so.
     pub fn fill_indexes(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), Error> {
@@ -293,7 +305,7 @@ impl Store {
         let want = Want { id: false, properties: &Projection::Keys(keys) };
         let to = |partition: usize, position: u64| {
             let partition = partition as u16;
-            LookedUp::To(ScanCursor { partition, position, by_index: true, cover: number })
+            LookedUp::To(ScanCursor { partition, position, by_index: true, cover: number, ..from })
         };
         let mut position = from.position;
         let mut looked = 0;

@@ -7,9 +7,9 @@ use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
 use crate::properties::{self, Counted, Listed, Row};
 use crossbeam_epoch::pin;
 use tidegraph_apl::{
-    Apl, At, CellMeta, Cursor, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand, Expansion, Projection,
-    PropertyCell, Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges, VertexRead, VertexRows,
-    VertexScan,
+    Apl, At, CellMeta, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error,
+    Expand, Expansion, Projection, PropertyCell, Reservoir, Sample, ScanCursor, ScannedValues, Statistics,
+    TopEdges, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
 use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token};
@@ -149,6 +149,37 @@ impl Apl for Store {
                     *answer = reading.of(source).find_edge_with_id(source, sid, id, at.version);
                 }
             }
+            drop(reading);
+            self.make_room();
+        }
+        self.still_readable(at)
+    }
+
+    fn edge_candidates(&self, at: At, ids: &[Str], out: &mut EdgeCandidates) -> Result<(), Error> {
+        self.versions.check(at.version)?;
+        let mut found: Vec<EdgeIdEntry> = Vec::new();
+        for piece in ids.chunks(self.piece()) {
+            let reading = self.reading();
+            for id in piece {
+                let hash = self.config.hasher.edge_id(id);
+                reading.of(hash).edge_id_candidates(hash.0, &mut found);
+                for entry in found.drain(..) {
+                    out.source.push(entry.source);
+                    out.sid.push(entry.sid);
+                }
+                out.end_row();
+            }
+        }
+        self.still_readable(at)
+    }
+
+    fn find_edges(&self, at: At, places: &[EdgePlace], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
+        self.versions.check(at.version)?;
+        for piece in places.chunks(self.piece()) {
+            let reading = self.reading();
+            out.extend(piece.iter().map(|EdgePlace { source, sid, id }| {
+                reading.of(*source).find_edge_with_id(*source, *sid, id.as_deref(), at.version)
+            }));
             drop(reading);
             self.make_room();
         }
@@ -309,7 +340,7 @@ impl Apl for Store {
             );
             if out.len() >= limit && row < frontier.len() {
                 self.still_readable(at)?;
-                return Ok(Some(Cursor { row: row as u32, offset: place.to_offset() }));
+                return Ok(Some(Cursor { row: row as u32, offset: place.to_offset(), replica: 0 }));
             }
         }
         self.still_readable(at)?;
@@ -423,14 +454,8 @@ impl Apl for Store {
         self.scan_all_edges(at, scan, from, out)
     }
 
-    fn unique_keys(&self) -> Vec<(Token, Token)> {
-        if self.indexes.is_empty() {
-            return Vec::new();
-        }
-        // Not those that are being filled: they are checked as a whole when they are complete.
-        let list = self.indexes.list();
-        let unique = list.iter().filter(|index| index.definition.unique && index.is_complete());
-        unique.map(|index| (index.definition.label, index.definition.key)).collect()
+    fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
+        Ok(Self::unique_keys(self))
     }
 
     fn statistics(&self) -> Statistics {

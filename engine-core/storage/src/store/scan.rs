@@ -142,7 +142,7 @@ impl Store {
     ) -> Option<ScanCursor> {
         let cursor = |number: usize, page: u32, row: usize| {
             let position = u64::from(page) * ROWS as u64 + row as u64;
-            Some(ScanCursor { partition: number as u16, position, by_index: false, cover: from.cover })
+            Some(ScanCursor { partition: number as u16, position, by_index: false, ..from })
         };
         let without = self.indexes.cover(from.cover);
         let mut visited = 0;

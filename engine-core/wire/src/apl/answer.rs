@@ -1,17 +1,18 @@
 //! Answers: value ↔ message.
 
+use super::column::{numbers_from, numbers_to, wide_from, wide_to};
 use super::{
-    cursor_from, cursor_to, guis_from, guis_to, reservoir_from, reservoir_to, scan_cursor_from,
-    scan_cursor_to, tokens_from, tokens_to,
+    cursor_from, cursor_to, guis_from, guis_to, reservoir_from, reservoir_to, same, scan_cursor_from,
+    scan_cursor_to, sids_from, sids_to, tokens_from, tokens_to,
 };
 use crate::proto::apl_answer::Kind;
 use crate::{Error, mutation, proto, value};
 use tidegraph_apl::{
-    CellMeta, Cursor, EdgeRows, EdgeRun, EdgeRuns, Expansion, KeyStatistics, PropertyCell, Reservoir,
-    ScanCursor, ScannedValues, Statistics, VertexRows,
+    CellMeta, Cursor, EdgeCandidates, EdgeRows, EdgeRun, EdgeRuns, Expansion, KeyStatistics, PropertyCell,
+    Reservoir, ScanCursor, ScannedValues, Statistics, VertexRows,
 };
 use tidegraph_apl::{DegreeStatistics, SetKey, SetStatistics};
-use tidegraph_types::{Edge, Gui, Sid, Str, Token, Value, Version};
+use tidegraph_types::{Edge, Epoch, Gui, PartitionId, Sid, Str, Token, Value, Version};
 
 /// What one call of the trait `Apl` gave.
 #[derive(Debug)]
@@ -48,6 +49,12 @@ pub enum Answer {
     SampleEdges(Expansion),
     /// Of `top_edges`, with where to go on.
     TopEdges(Expansion, Option<Cursor>),
+    /// Of `edge_candidates`.
+    EdgeCandidates(EdgeCandidates),
+    /// Of `find_edges`.
+    FindEdges(Vec<Option<Edge>>),
+    /// Of `unique_keys`.
+    UniqueKeys(Vec<(Token, Token)>),
 }
 
 /// The message of an answer; fails on a property value that is not storable.
@@ -56,11 +63,18 @@ pub fn encode_answer(answer: &Answer) -> Result<proto::AplAnswer, Error> {
         Answer::Failed(error) => Kind::Error(error_to(error)),
         Answer::ResolveVertices(found) => Kind::ResolveVertices(proto::VertexHandles {
             found: found.iter().map(Option::is_some).collect(),
-            guis: found.iter().map(|gui| gui.map_or(0, |g| g.0)).collect(),
+            guis: wide_to(found, |gui| gui.map_or(0, |g| g.0)),
         }),
-        Answer::ResolveEdges(found) => Kind::ResolveEdges(proto::EdgeHandles {
-            found: found.iter().map(Option::is_some).collect(),
-            edges: found.iter().flatten().map(mutation::encode_edge).collect(),
+        Answer::ResolveEdges(found) => Kind::ResolveEdges(handles_to(found)),
+        Answer::FindEdges(found) => Kind::FindEdges(handles_to(found)),
+        Answer::EdgeCandidates(found) => Kind::EdgeCandidates(proto::EdgeCandidates {
+            ends: found.ends.clone(),
+            sources: guis_to(&found.source),
+            sids: sids_to(&found.sid),
+        }),
+        Answer::UniqueKeys(pairs) => Kind::UniqueKeys(proto::UniqueKeys {
+            labels: pairs.iter().map(|(label, _)| label.0).collect(),
+            keys: pairs.iter().map(|(_, key)| key.0).collect(),
         }),
         Answer::Place(places) => Kind::Place(proto::Places {
             guis: places.iter().map(|(gui, _)| gui.0).collect(),
@@ -105,7 +119,7 @@ pub fn encode_answer(answer: &Answer) -> Result<proto::AplAnswer, Error> {
             labels: edges.runs.iter().map(|run| run.label.0).collect(),
             ends: edges.runs.iter().map(|run| run.end).collect(),
             targets: guis_to(&edges.target),
-            sids: edges.sid.iter().map(|sid| sid.0).collect(),
+            sids: sids_to(&edges.sid),
             next: next.map(scan_cursor_to),
         }),
         Answer::Statistics(statistics) => Kind::Statistics(proto::Statistics {
@@ -131,17 +145,25 @@ pub fn decode_answer(message: proto::AplAnswer) -> Result<Answer, Error> {
     Ok(match message.kind.ok_or(Error::UnknownKind { message: "AplAnswer" })? {
         Kind::Error(m) => Answer::Failed(error_from(m)?),
         Kind::ResolveVertices(m) => {
-            same("VertexHandles", "guis", m.guis.len(), m.found.len())?;
-            let pairs = m.found.into_iter().zip(m.guis);
-            Answer::ResolveVertices(pairs.map(|(found, gui)| found.then_some(Gui(gui))).collect())
+            let guis = guis_from(&m.guis, "VertexHandles", "guis")?;
+            same("VertexHandles", "guis", guis.len(), m.found.len())?;
+            let pairs = m.found.into_iter().zip(guis);
+            Answer::ResolveVertices(pairs.map(|(found, gui)| found.then_some(gui)).collect())
         }
-        Kind::ResolveEdges(m) => {
-            let found = m.found.iter().filter(|found| **found).count();
-            same("EdgeHandles", "edges", m.edges.len(), found)?;
-            let mut edges = edges_from(m.edges, "EdgeHandles")?.into_iter();
-            Answer::ResolveEdges(
-                m.found.into_iter().map(|found| if found { edges.next() } else { None }).collect(),
-            )
+        Kind::ResolveEdges(m) => Answer::ResolveEdges(handles_from(m)?),
+        Kind::FindEdges(m) => Answer::FindEdges(handles_from(m)?),
+        Kind::EdgeCandidates(m) => {
+            const MESSAGE: &str = "EdgeCandidates";
+            let source = guis_from(&m.sources, MESSAGE, "sources")?;
+            let sid = sids_from(&m.sids, MESSAGE, "sids")?;
+            same(MESSAGE, "sids", sid.len(), source.len())?;
+            ends(MESSAGE, "ends", &m.ends, m.ends.len(), source.len())?;
+            Answer::EdgeCandidates(EdgeCandidates { ends: m.ends, source, sid })
+        }
+        Kind::UniqueKeys(m) => {
+            same("UniqueKeys", "keys", m.keys.len(), m.labels.len())?;
+            let pairs = m.labels.into_iter().zip(m.keys);
+            Answer::UniqueKeys(pairs.map(|(label, key)| (Token(label), Token(key))).collect())
         }
         Kind::Place(m) => {
             same("Places", "salts", m.salts.len(), m.guis.len())?;
@@ -196,19 +218,22 @@ pub fn decode_answer(message: proto::AplAnswer) -> Result<Answer, Error> {
         }
         Kind::Degrees(m) => Answer::Degrees(m.degrees),
         Kind::ScanVertices(m) => {
-            Answer::ScanVertices(guis_from(m.guis), m.next.map(scan_cursor_from).transpose()?)
+            let guis = guis_from(&m.guis, "ScannedVertices", "guis")?;
+            Answer::ScanVertices(guis, m.next.map(scan_cursor_from).transpose()?)
         }
         Kind::ScanValues(m) => {
-            let rows = m.guis.len();
+            let vertices = guis_from(&m.guis, "ScannedValues", "guis")?;
+            let rows = vertices.len();
             let columns = m.columns.into_iter().map(|column| column_from(column, rows));
             let columns = columns.collect::<Result<_, _>>()?;
-            let found = ScannedValues { vertices: guis_from(m.guis), columns };
+            let found = ScannedValues { vertices, columns };
             Answer::ScanValues(found, m.next.map(scan_cursor_from).transpose()?)
         }
         Kind::ScanEdges(m) => {
             let next = m.next.map(scan_cursor_from).transpose()?;
-            let (sources, labels, ends) = (m.sources, m.labels, m.ends);
-            Answer::ScanEdges(edge_runs_from(sources, labels, ends, m.targets, m.sids)?, next)
+            let targets = guis_from(&m.targets, "ScannedEdges", "targets")?;
+            let sids = sids_from(&m.sids, "ScannedEdges", "sids")?;
+            Answer::ScanEdges(edge_runs_from(m.sources, m.labels, m.ends, targets, sids)?, next)
         }
         Kind::Statistics(m) => Answer::Statistics(Statistics {
             vertices: m.vertices,
@@ -223,34 +248,47 @@ pub fn decode_answer(message: proto::AplAnswer) -> Result<Answer, Error> {
     })
 }
 
+fn handles_to(found: &[Option<Edge>]) -> proto::EdgeHandles {
+    proto::EdgeHandles {
+        found: found.iter().map(Option::is_some).collect(),
+        edges: found.iter().flatten().map(mutation::encode_edge).collect(),
+    }
+}
+
+fn handles_from(m: proto::EdgeHandles) -> Result<Vec<Option<Edge>>, Error> {
+    let found = m.found.iter().filter(|found| **found).count();
+    same("EdgeHandles", "edges", m.edges.len(), found)?;
+    let mut edges = edges_from(m.edges, "EdgeHandles")?.into_iter();
+    Ok(m.found.into_iter().map(|found| if found { edges.next() } else { None }).collect())
+}
+
 fn expansion_to(rows: &Expansion, next: Option<Cursor>) -> proto::Expansion {
     proto::Expansion {
-        row: rows.row.clone(),
+        row: numbers_to(&rows.row, |row| row),
         neighbour: guis_to(&rows.neighbour),
-        sid: rows.sid.iter().map(|sid| sid.0).collect(),
-        label: tokens_to(&rows.label),
-        outgoing: rows.outgoing.clone(),
+        sid: sids_to(&rows.sid),
+        label: numbers_to(&rows.label, |label| label.0),
+        outgoing: numbers_to(&rows.outgoing, u32::from),
         next: next.map(cursor_to),
     }
 }
 
 fn expansion_from(m: proto::Expansion) -> Result<(Expansion, Option<Cursor>), Error> {
     const MESSAGE: &str = "Expansion";
-    let rows = m.row.len();
-    same(MESSAGE, "neighbour", m.neighbour.len(), rows)?;
+    let neighbour = guis_from(&m.neighbour, MESSAGE, "neighbour")?;
+    let rows = neighbour.len();
+    let row = numbers_from(m.row.as_ref(), rows, MESSAGE, "row", |row| row)?;
     // Who asked for neighbours only may get no more.
-    if !(m.sid.is_empty() && m.label.is_empty() && m.outgoing.is_empty()) {
-        same(MESSAGE, "sid", m.sid.len(), rows)?;
-        same(MESSAGE, "label", m.label.len(), rows)?;
-        same(MESSAGE, "outgoing", m.outgoing.len(), rows)?;
-    }
+    let neighbours_only = m.sid.is_empty() && m.label.is_none() && m.outgoing.is_none();
+    let others = if neighbours_only { 0 } else { rows };
     let expansion = Expansion {
-        row: m.row,
-        neighbour: guis_from(m.neighbour),
-        sid: m.sid.into_iter().map(Sid).collect(),
-        label: tokens_from(m.label),
-        outgoing: m.outgoing,
+        row,
+        neighbour,
+        sid: wide_from(&m.sid, MESSAGE, "sid", Sid)?,
+        label: numbers_from(m.label.as_ref(), others, MESSAGE, "label", Token)?,
+        outgoing: numbers_from(m.outgoing.as_ref(), others, MESSAGE, "outgoing", |n| n != 0)?,
     };
+    same(MESSAGE, "sid", expansion.sid.len(), others)?;
     Ok((expansion, m.next.map(cursor_from)))
 }
 
@@ -258,13 +296,13 @@ fn edge_runs_from(
     sources: Vec<u64>,
     labels: Vec<u32>,
     run_ends: Vec<u32>,
-    targets: Vec<u64>,
-    sids: Vec<u64>,
+    target: Vec<Gui>,
+    sid: Vec<Sid>,
 ) -> Result<EdgeRuns, Error> {
     const MESSAGE: &str = "ScannedEdges";
     same(MESSAGE, "labels", labels.len(), sources.len())?;
-    same(MESSAGE, "sids", sids.len(), targets.len())?;
-    ends(MESSAGE, "ends", &run_ends, sources.len(), targets.len())?;
+    same(MESSAGE, "sids", sid.len(), target.len())?;
+    ends(MESSAGE, "ends", &run_ends, sources.len(), target.len())?;
     let starts = std::iter::once(0).chain(run_ends.iter().copied());
     if run_ends.len() != sources.len() || starts.zip(&run_ends).any(|(start, end)| start == *end) {
         return Err(Error::Misaligned { message: MESSAGE, field: "ends" });
@@ -274,8 +312,8 @@ fn edge_runs_from(
         runs: runs
             .map(|((source, label), end)| EdgeRun { source: Gui(source), label: Token(label), end })
             .collect(),
-        target: guis_from(targets),
-        sid: sids.into_iter().map(Sid).collect(),
+        target,
+        sid,
     })
 }
 
@@ -331,10 +369,6 @@ fn degrees_from(m: proto::DegreeStatistics) -> DegreeStatistics {
 
 fn key_from(m: proto::KeyStatistics) -> KeyStatistics {
     KeyStatistics { label: Token(m.label), key: Token(m.key), values: m.values, distinct: m.distinct }
-}
-
-fn same(message: &'static str, field: &'static str, found: usize, expected: usize) -> Result<(), Error> {
-    if found == expected { Ok(()) } else { Err(Error::Misaligned { message, field }) }
 }
 
 /// Ends of rows: none, or one a row, rising, the last one being the number of items.
@@ -452,6 +486,17 @@ fn error_to(error: &tidegraph_apl::Error) -> proto::AplError {
         }
         Apl::Unavailable(reason) => Kind::Unavailable(reason.clone()),
         Apl::Corrupt(reason) => Kind::Corrupt(reason.clone()),
+        Apl::NotHere { partition, epoch } => {
+            Kind::NotHere(proto::NotHereError { partition: u32::from(partition.0), epoch: epoch.0 })
+        }
+        Apl::WrongEpoch { held, asked } => {
+            Kind::WrongEpoch(proto::WrongEpochError { held: held.0, asked: asked.0 })
+        }
+        Apl::Cancelled => Kind::Cancelled(proto::CancelledError {}),
+        Apl::Overdue => Kind::Overdue(proto::OverdueError {}),
+        Apl::TooLarge { bytes, limit } => {
+            Kind::TooLarge(proto::TooLargeError { bytes: *bytes, limit: *limit })
+        }
     };
     proto::AplError { kind: Some(kind) }
 }
@@ -464,5 +509,14 @@ fn error_from(message: proto::AplError) -> Result<tidegraph_apl::Error, Error> {
         Kind::TooOld(m) => Apl::TooOld { oldest: Version(m.oldest), asked: Version(m.asked) },
         Kind::Unavailable(reason) => Apl::Unavailable(reason),
         Kind::Corrupt(reason) => Apl::Corrupt(reason),
+        Kind::NotHere(m) => {
+            let partition = u16::try_from(m.partition)
+                .map_err(|_| Error::OutOfRange { field: "partition", value: i128::from(m.partition) })?;
+            Apl::NotHere { partition: PartitionId(partition), epoch: Epoch(m.epoch) }
+        }
+        Kind::WrongEpoch(m) => Apl::WrongEpoch { held: Epoch(m.held), asked: Epoch(m.asked) },
+        Kind::Cancelled(_) => Apl::Cancelled,
+        Kind::Overdue(_) => Apl::Overdue,
+        Kind::TooLarge(m) => Apl::TooLarge { bytes: m.bytes, limit: m.limit },
     })
 }

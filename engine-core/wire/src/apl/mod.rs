@@ -7,21 +7,36 @@
 //! within what they index. What a peer sends must never make the caller index out of bounds.
 
 mod answer;
+mod column;
 mod request;
 
 pub use answer::{Answer, decode_answer, encode_answer};
 pub use request::{Request, decode_request, encode_request};
 
 use crate::{Error, proto};
+use bytes::Bytes;
 use tidegraph_apl::{Cursor, Draw, Reservoir, ScanCursor};
-use tidegraph_types::{Gui, Token};
+use tidegraph_types::{Gui, Sid, Token};
 
-fn guis_to(guis: &[Gui]) -> Vec<u64> {
-    guis.iter().map(|g| g.0).collect()
+fn guis_to(guis: &[Gui]) -> Bytes {
+    column::wide_to(guis, |gui| gui.0)
 }
 
-fn guis_from(numbers: Vec<u64>) -> Vec<Gui> {
-    numbers.into_iter().map(Gui).collect()
+fn guis_from(bytes: &[u8], message: &'static str, field: &'static str) -> Result<Vec<Gui>, Error> {
+    column::wide_from(bytes, message, field, Gui)
+}
+
+fn sids_to(sids: &[Sid]) -> Bytes {
+    column::wide_to(sids, |sid| sid.0)
+}
+
+fn sids_from(bytes: &[u8], message: &'static str, field: &'static str) -> Result<Vec<Sid>, Error> {
+    column::wide_from(bytes, message, field, Sid)
+}
+
+/// Columns of one length.
+fn same(message: &'static str, field: &'static str, found: usize, expected: usize) -> Result<(), Error> {
+    if found == expected { Ok(()) } else { Err(Error::Misaligned { message, field }) }
 }
 
 fn tokens_to(tokens: &[Token]) -> Vec<u32> {
@@ -37,7 +52,7 @@ fn cursor_to(cursor: Cursor) -> proto::ExpandCursor {
 }
 
 fn cursor_from(cursor: proto::ExpandCursor) -> Cursor {
-    Cursor { row: cursor.row, offset: cursor.offset }
+    Cursor { row: cursor.row, offset: cursor.offset, replica: 0 }
 }
 
 fn scan_cursor_to(cursor: ScanCursor) -> proto::ScanCursor {
@@ -54,13 +69,13 @@ fn scan_cursor_from(cursor: proto::ScanCursor) -> Result<ScanCursor, Error> {
         .map_err(|_| Error::OutOfRange { field: "partition", value: i128::from(cursor.partition) })?;
     let cover = u16::try_from(cursor.cover)
         .map_err(|_| Error::OutOfRange { field: "cover", value: i128::from(cursor.cover) })?;
-    Ok(ScanCursor { partition, position: cursor.position, by_index: cursor.by_index, cover })
+    Ok(ScanCursor { partition, position: cursor.position, by_index: cursor.by_index, cover, replica: 0 })
 }
 
 fn reservoir_to(sample: &Reservoir<Gui>) -> proto::Reservoir {
     proto::Reservoir {
         count: sample.count,
-        guis: guis_to(&sample.items),
+        guis: sample.items.iter().map(|gui| gui.0).collect(),
         draw: sample.draw.0,
         weight: sample.weight,
         skip: sample.skip,
@@ -71,7 +86,7 @@ fn reservoir_from(sample: Option<proto::Reservoir>) -> Result<Reservoir<Gui>, Er
     let sample = sample.ok_or(Error::UnknownKind { message: "Reservoir" })?;
     Ok(Reservoir {
         count: sample.count,
-        items: guis_from(sample.guis),
+        items: sample.guis.into_iter().map(Gui).collect(),
         draw: Draw(sample.draw),
         weight: sample.weight,
         skip: sample.skip,

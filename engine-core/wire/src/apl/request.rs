@@ -1,15 +1,16 @@
 //! Requests: value ↔ message.
 
+use super::column::{numbers_from, numbers_to, wide_to};
 use super::{
-    cursor_from, cursor_to, guis_from, guis_to, reservoir_from, reservoir_to, scan_cursor_from,
-    scan_cursor_to, tokens_from, tokens_to,
+    cursor_from, cursor_to, guis_from, guis_to, reservoir_from, reservoir_to, same, scan_cursor_from,
+    scan_cursor_to, sids_from, tokens_from, tokens_to,
 };
 use crate::proto::apl_request::Kind;
 use crate::proto::property_predicate::Test as TestKind;
-use crate::{Error, mutation, proto, value};
+use crate::{Error, proto, value};
 use tidegraph_apl::{
-    At, Cursor, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, Reservoir, Sample, ScanCursor,
-    Test, TopEdges, VertexRead, VertexScan,
+    At, Cursor, EdgePlace, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, Reservoir, Sample,
+    ScanCursor, Test, TopEdges, VertexRead, VertexScan,
 };
 use tidegraph_types::{Direction, Edge, Epoch, Gui, Str, Token, Value, Version};
 
@@ -46,6 +47,12 @@ pub enum Request {
     SampleEdges(Expand, Sample, Vec<Gui>),
     /// `top_edges`: which edges, which of them, of which vertices, from where on.
     TopEdges(Expand, TopEdges, Vec<Gui>, Cursor),
+    /// `edge_candidates`: ids of edges.
+    EdgeCandidates(Vec<Str>),
+    /// `find_edges`: source, SID, and the id that its user chose.
+    FindEdges(Vec<EdgePlace>),
+    /// `unique_keys`.
+    UniqueKeys,
 }
 
 /// The message of a request; fails on a predicate whose value is no scalar.
@@ -68,7 +75,10 @@ pub fn encode_request(at: At, request: &Request) -> Result<proto::AplRequest, Er
         Request::Edges(read, frontier) => Kind::Edges(proto::ReadEdgesRequest {
             ids: read.ids,
             properties: projection_to(&read.properties),
-            frontier: frontier.iter().map(mutation::encode_edge).collect(),
+            sids: wide_to(frontier, |edge| edge.sid.0),
+            sources: wide_to(frontier, |edge| edge.source.0),
+            targets: wide_to(frontier, |edge| edge.target.0),
+            labels: numbers_to(frontier, |edge| edge.label.0),
         }),
         Request::Expand(expand, frontier, from) => Kind::Expand(expand_to(expand, frontier, Some(*from))),
         Request::Degrees(expand, frontier) => Kind::Degrees(expand_to(expand, frontier, None)),
@@ -101,6 +111,14 @@ pub fn encode_request(at: At, request: &Request) -> Result<proto::AplRequest, Er
             from: Some(scan_cursor_to(*from)),
         }),
         Request::Statistics => Kind::Statistics(proto::StatisticsRequest {}),
+        Request::EdgeCandidates(ids) => Kind::EdgeCandidates(proto::ResolveRequest { ids: strings(ids) }),
+        Request::FindEdges(places) => Kind::FindEdges(proto::FindEdgesRequest {
+            sources: wide_to(places, |place| place.source.0),
+            sids: wide_to(places, |place| place.sid.0),
+            ids: places.iter().map(|place| place.id.clone().unwrap_or_default().into()).collect(),
+            generated: places.iter().map(|place| place.id.is_none()).collect(),
+        }),
+        Request::UniqueKeys => Kind::UniqueKeys(proto::UniqueKeysRequest {}),
     };
     Ok(proto::AplRequest { version: at.version.0, epoch: at.epoch.0, kind: Some(kind) })
 }
@@ -121,12 +139,11 @@ pub fn decode_request(message: proto::AplRequest) -> Result<(At, Request), Error
         Kind::Vertices(m) => {
             let properties = projection_from(m.properties)?;
             let read = VertexRead { ids: m.ids, labels: m.labels, properties, meta: m.meta };
-            Request::Vertices(read, guis_from(m.frontier))
+            Request::Vertices(read, guis_from(&m.frontier, "ReadVerticesRequest", "frontier")?)
         }
         Kind::Edges(m) => {
-            let decode = |edge| mutation::decode_edge(Some(edge), "ReadEdgesRequest");
-            let frontier = m.frontier.into_iter().map(decode).collect::<Result<_, _>>()?;
-            Request::Edges(EdgeRead { ids: m.ids, properties: projection_from(m.properties)? }, frontier)
+            let read = EdgeRead { ids: m.ids, properties: projection_from(m.properties.clone())? };
+            Request::Edges(read, edges_from(&m)?)
         }
         Kind::Expand(m) => {
             let (expand, frontier, from) = expand_from(m)?;
@@ -177,8 +194,39 @@ pub fn decode_request(message: proto::AplRequest) -> Result<(At, Request), Error
             Request::ScanEdges(scan, m.from.map_or(Ok(ScanCursor::default()), scan_cursor_from)?)
         }
         Kind::Statistics(_) => Request::Statistics,
+        Kind::EdgeCandidates(m) => Request::EdgeCandidates(strings(m.ids)),
+        Kind::FindEdges(m) => Request::FindEdges(places_from(m)?),
+        Kind::UniqueKeys(_) => Request::UniqueKeys,
     };
     Ok((at, request))
+}
+
+fn edges_from(m: &proto::ReadEdgesRequest) -> Result<Vec<Edge>, Error> {
+    const MESSAGE: &str = "ReadEdgesRequest";
+    let sids = sids_from(&m.sids, MESSAGE, "sids")?;
+    let sources = guis_from(&m.sources, MESSAGE, "sources")?;
+    let targets = guis_from(&m.targets, MESSAGE, "targets")?;
+    let labels = numbers_from(m.labels.as_ref(), sids.len(), MESSAGE, "labels", Token)?;
+    same(MESSAGE, "sources", sources.len(), sids.len())?;
+    same(MESSAGE, "targets", targets.len(), sids.len())?;
+    let ends = sources.into_iter().zip(targets).zip(labels);
+    let edge = |(sid, ((source, target), label))| Edge { sid, source, target, label };
+    Ok(sids.into_iter().zip(ends).map(edge).collect())
+}
+
+fn places_from(m: proto::FindEdgesRequest) -> Result<Vec<EdgePlace>, Error> {
+    const MESSAGE: &str = "FindEdgesRequest";
+    let sources = guis_from(&m.sources, MESSAGE, "sources")?;
+    let sids = sids_from(&m.sids, MESSAGE, "sids")?;
+    same(MESSAGE, "sids", sids.len(), sources.len())?;
+    same(MESSAGE, "ids", m.ids.len(), sources.len())?;
+    same(MESSAGE, "generated", m.generated.len(), sources.len())?;
+    let ids = m.ids.into_iter().zip(m.generated);
+    let place = |((source, sid), (id, generated)): ((Gui, _), (String, bool))| {
+        let id = (!generated).then(|| Str::from(id));
+        EdgePlace { source, sid, id }
+    };
+    Ok(sources.into_iter().zip(sids).zip(ids).map(place).collect())
 }
 
 fn scan_to(scan: &VertexScan, from: ScanCursor) -> Result<proto::ScanVerticesRequest, Error> {
@@ -258,7 +306,8 @@ fn expand_from(message: proto::ExpandRequest) -> Result<(Expand, Vec<Gui>, Curso
         loops_once: message.loops_once,
         neighbours_only: message.neighbours_only,
     };
-    Ok((expand, guis_from(message.frontier), message.from.map_or(Cursor::default(), cursor_from)))
+    let frontier = guis_from(&message.frontier, "ExpandRequest", "frontier")?;
+    Ok((expand, frontier, message.from.map_or(Cursor::default(), cursor_from)))
 }
 
 fn predicate_to(predicate: &PropertyPredicate) -> Result<proto::PropertyPredicate, Error> {

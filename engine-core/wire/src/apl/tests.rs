@@ -1,5 +1,6 @@
 //! Requests and answers there and back.
 
+use super::column::wide_to;
 use super::*;
 use crate::Message;
 use crate::mutation::tests::{any_edge, any_gui, any_str, any_token, any_tokens};
@@ -7,12 +8,12 @@ use crate::value::tests::any_value;
 use proptest::option;
 use proptest::prelude::*;
 use tidegraph_apl::{
-    At, CellMeta, Draw, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Expand, Expansion, KeyStatistics, Projection,
-    PropertyCell, PropertyPredicate, Reservoir, Sample, ScannedValues, Statistics, Test, TopEdges,
-    VertexRead, VertexRows, VertexScan,
+    At, CellMeta, Draw, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Expand, Expansion,
+    KeyStatistics, Projection, PropertyCell, PropertyPredicate, Reservoir, Sample, ScannedValues, Statistics,
+    Test, TopEdges, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_apl::{DegreeStatistics, SetKey, SetStatistics};
-use tidegraph_types::{Cardinality, Direction, Epoch, Sid, Value, Version};
+use tidegraph_types::{Cardinality, Direction, Epoch, PartitionId, Sid, Value, Version};
 
 fn vec<S: Strategy>(of: S) -> impl Strategy<Value = Vec<S::Value>> {
     prop::collection::vec(of, 0..4)
@@ -36,7 +37,7 @@ fn any_expand() -> impl Strategy<Value = Expand> {
 }
 
 fn any_cursor() -> impl Strategy<Value = Cursor> {
-    any::<(u32, u64)>().prop_map(|(row, offset)| Cursor { row, offset })
+    any::<(u32, u64)>().prop_map(|(row, offset)| Cursor { row, offset, replica: 0 })
 }
 
 fn any_scan_cursor() -> impl Strategy<Value = ScanCursor> {
@@ -45,6 +46,7 @@ fn any_scan_cursor() -> impl Strategy<Value = ScanCursor> {
         position,
         by_index,
         cover,
+        replica: 0,
     })
 }
 
@@ -105,6 +107,12 @@ fn any_request() -> impl Strategy<Value = Request> {
             }
         ),
         Just(Request::Statistics),
+        Just(Request::UniqueKeys),
+        vec(any_str()).prop_map(Request::EdgeCandidates),
+        vec((any_gui(), any::<u64>(), option::of(any_str()))).prop_map(|places| {
+            let place = |(source, sid, id)| EdgePlace { source, sid: Sid(sid), id };
+            Request::FindEdges(places.into_iter().map(place).collect())
+        }),
     ]
 }
 
@@ -221,6 +229,21 @@ fn any_answer() -> impl Strategy<Value = Answer> {
         versions().prop_map(|(oldest, asked)| Answer::Failed(Error::TooOld { oldest, asked })),
         any::<String>().prop_map(|reason| Answer::Failed(Error::Unavailable(reason))),
         any::<String>().prop_map(|reason| Answer::Failed(Error::Corrupt(reason))),
+        any::<(u16, u64)>().prop_map(|(partition, epoch)| {
+            Answer::Failed(Error::NotHere { partition: PartitionId(partition), epoch: Epoch(epoch) })
+        }),
+        any::<(u64, u64)>().prop_map(|(held, asked)| {
+            Answer::Failed(Error::WrongEpoch { held: Epoch(held), asked: Epoch(asked) })
+        }),
+        any::<(u64, u64)>().prop_map(|(bytes, limit)| Answer::Failed(Error::TooLarge { bytes, limit })),
+        any::<bool>().prop_map(|late| Answer::Failed(if late { Error::Overdue } else { Error::Cancelled })),
+        vec(option::of(any_edge())).prop_map(Answer::FindEdges),
+        vec((any_token(), any_token())).prop_map(Answer::UniqueKeys),
+        vec(vec((any_gui(), any::<u64>()))).prop_map(|rows| {
+            let (ends, items) = ragged(rows);
+            let (source, sid) = items.into_iter().map(|(gui, sid)| (gui, Sid(sid))).unzip();
+            Answer::EdgeCandidates(EdgeCandidates { ends, source, sid })
+        }),
         vec(option::of(any_gui())).prop_map(Answer::ResolveVertices),
         vec(option::of(any_edge())).prop_map(Answer::ResolveEdges),
         vec((any_gui(), any::<u64>())).prop_map(Answer::Place),
@@ -322,12 +345,18 @@ fn columns_that_do_not_fit_are_errors() {
     };
     is_misaligned(of_cells(vec![meta(2)]));
     is_misaligned(of_cells(vec![meta(1), meta(0)]));
-    is_misaligned(Kind::Expand(proto::Expansion { row: vec![1], ..Default::default() }));
+    let numbers = |bytes: Vec<u8>| Some(proto::NumberColumn { plain: bytes.into(), ..Default::default() });
+    let wide = |numbers: &[u64]| wide_to(numbers, |n| *n);
+    is_misaligned(Kind::Expand(proto::Expansion { row: numbers(vec![1, 0, 0, 0]), ..Default::default() }));
+    is_misaligned(Kind::Expand(proto::Expansion { neighbour: vec![1; 9].into(), ..Default::default() }));
+    is_misaligned(Kind::EdgeCandidates(proto::EdgeCandidates { ends: vec![1], ..Default::default() }));
+    is_misaligned(Kind::UniqueKeys(proto::UniqueKeys { labels: vec![1], keys: vec![] }));
     for (ends, sids) in
         [(vec![1, 2], vec![5]), (vec![0, 2], vec![5, 6]), (vec![2, 1], vec![5, 6]), (vec![], vec![])]
     {
         let (sources, labels) = (vec![1, 2], vec![3, 3]);
-        let targets = vec![4; sids.len().max(1)];
+        let targets = wide(&vec![4; sids.len().max(1)]);
+        let sids = wide(&sids);
         is_misaligned(Kind::ScanEdges(proto::ScannedEdges {
             sources,
             labels,
@@ -339,17 +368,17 @@ fn columns_that_do_not_fit_are_errors() {
     }
     let column = |ends| proto::ValueColumn { ends, values: vec![] };
     let columns = vec![column(vec![0])];
-    is_misaligned(Kind::ScanValues(proto::ScannedValues { guis: vec![1, 2], columns, next: None }));
+    is_misaligned(Kind::ScanValues(proto::ScannedValues { guis: wide(&[1, 2]), columns, next: None }));
     let columns = vec![column(vec![1])];
-    is_misaligned(Kind::ScanValues(proto::ScannedValues { guis: vec![1], columns, next: None }));
+    is_misaligned(Kind::ScanValues(proto::ScannedValues { guis: wide(&[1]), columns, next: None }));
     is_misaligned(Kind::Expand(proto::Expansion {
-        row: vec![1],
-        neighbour: vec![2],
-        sid: vec![3],
+        row: numbers(vec![1, 0, 0, 0]),
+        neighbour: wide(&[2]),
+        sid: wide(&[3]),
         ..Default::default()
     }));
     is_misaligned(Kind::ResolveEdges(proto::EdgeHandles { found: vec![true], edges: vec![] }));
-    is_misaligned(Kind::ResolveVertices(proto::VertexHandles { found: vec![true], guis: vec![] }));
+    is_misaligned(Kind::ResolveVertices(proto::VertexHandles { found: vec![true], guis: wide(&[]) }));
 }
 
 #[test]

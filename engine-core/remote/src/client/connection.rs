@@ -1,0 +1,276 @@
+//! One connection to a node, shared by many callers: each request has a number, a thread reads the answers and puts them
+//! into the callers' mailboxes.
+
+use super::ClientConfig;
+use super::mailbox::{Letter, Mailbox};
+use crate::frame::{self, Frame, FrameReader, Kind, MAGIC, Next};
+use crate::link::{Link, LinkReader};
+use crate::outbox::Outbox;
+use crate::security::Security;
+use crate::{Error, PROTOCOL};
+use parking_lot::{Condvar, Mutex};
+use rustc_hash::FxHashMap;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use tidegraph_platform::Clock;
+use tidegraph_wire::proto::goodbye::Reason;
+use tidegraph_wire::{Message, proto};
+
+pub(crate) struct Connection {
+    peer: String,
+    outbox: Outbox,
+    /// What the node lets a client send.
+    request_bytes: u32,
+    in_flight: usize,
+    /// Names the run of the node.
+    run: u64,
+    waiting: Mutex<Waiting>,
+    room: Condvar,
+    /// How many wait; read without the lock to find the connection with the least to do.
+    load: AtomicUsize,
+    next: AtomicU64,
+    /// Set back whenever something comes.
+    doubts: Arc<AtomicU32>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    requests: FxHashMap<u64, (Arc<Mailbox>, u32)>,
+    /// Why the connection is lost.
+    gone: Option<Error>,
+}
+
+/// A request whose answer has not been taken. Dropped before, it is cancelled.
+pub(crate) struct Ticket {
+    connection: Arc<Connection>,
+    id: u64,
+}
+
+impl Ticket {
+    /// Names the run of the node that was asked.
+    pub fn run(&self) -> u64 {
+        self.connection.run
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.connection.forget(self.id) {
+            // A lost connection needs no word.
+            let _ = self.connection.outbox.send(frame::empty(Kind::Cancel, self.id));
+        }
+    }
+}
+
+impl Connection {
+    /// Connects and says hello; a thread reads from then on.
+    pub fn open(
+        address: &str,
+        config: &ClientConfig,
+        security: &Security,
+        clock: &Arc<dyn Clock>,
+        doubts: Arc<AtomicU32>,
+    ) -> Result<Arc<Self>, Error> {
+        let unreachable =
+            |error: std::io::Error| Error::Unreachable { peer: address.into(), reason: error.to_string() };
+        let socket = connect(address, config).map_err(unreachable)?;
+        socket.set_nodelay(true).map_err(unreachable)?;
+        let patience = Duration::from_millis(config.connect_ms.max(1));
+        socket.set_read_timeout(Some(patience)).map_err(unreachable)?;
+        socket.set_write_timeout(Some(patience)).map_err(unreachable)?;
+        let link = match security.client(address) {
+            Some((tls, name)) => Link::client(socket, tls, &name).map_err(unreachable)?,
+            None => Link::plain(socket),
+        };
+        let hello = proto::Hello {
+            oldest: PROTOCOL,
+            newest: PROTOCOL,
+            graph: config.graph.clone(),
+            token: security.token().to_owned(),
+            software: concat!("tidegraph ", env!("CARGO_PKG_VERSION")).into(),
+        };
+        let hello = frame::encode(Kind::Hello, 0, &hello);
+        link.write_all(&[&MAGIC, hello.as_slice()].concat()).map_err(unreachable)?;
+        let mut reader = FrameReader::new(link.reader(), config.reply_bytes);
+        let welcome = welcome(&mut reader, address)?;
+        link.set_read_timeout(Duration::from_millis(config.ping_ms.max(1))).map_err(unreachable)?;
+        let connection = Arc::new(Self {
+            peer: address.to_owned(),
+            outbox: Outbox::new(link, address.to_owned(), config.outbox_bytes),
+            request_bytes: welcome.request_bytes,
+            in_flight: welcome.in_flight.max(1) as usize,
+            run: welcome.run,
+            waiting: Mutex::default(),
+            room: Condvar::new(),
+            load: AtomicUsize::new(0),
+            next: AtomicU64::new(1),
+            doubts,
+        });
+        let (reading, clock) = (connection.clone(), clock.clone());
+        let dead = Duration::from_millis(config.dead_ms);
+        std::thread::Builder::new()
+            .name("remote-read".into())
+            .spawn(move || reading.read(reader, clock.as_ref(), dead))
+            .map_err(unreachable)?;
+        Ok(connection)
+    }
+
+    /// How many requests wait for an answer.
+    pub fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    /// Whether requests can still be sent.
+    pub fn is_open(&self) -> bool {
+        self.waiting.lock().gone.is_none()
+    }
+
+    /// Sends a request; its answer will be in the mailbox, under the tag.
+    pub fn start(
+        self: &Arc<Self>,
+        call: &proto::Call,
+        mailbox: &Arc<Mailbox>,
+        tag: u32,
+        patience: Duration,
+    ) -> Result<Ticket, Error> {
+        let (bytes, limit) = (call.encoded_len() as u64, u64::from(self.request_bytes));
+        if bytes > limit {
+            return Err(Error::TooLarge { bytes, limit });
+        }
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let frame = frame::encode(Kind::Call, id, call);
+        {
+            let mut waiting = self.waiting.lock();
+            while waiting.gone.is_none() && waiting.requests.len() >= self.in_flight {
+                if self.room.wait_for(&mut waiting, patience).timed_out() {
+                    return Err(Error::Unavailable(format!("{} has too much to do", self.peer)));
+                }
+            }
+            if let Some(error) = &waiting.gone {
+                return Err(error.clone());
+            }
+            waiting.requests.insert(id, (mailbox.clone(), tag));
+            self.load.store(waiting.requests.len(), Ordering::Relaxed);
+        }
+        let ticket = Ticket { connection: self.clone(), id };
+        self.outbox.send(frame)?;
+        Ok(ticket)
+    }
+
+    /// Nobody waits for an answer any more; false if it came already.
+    fn forget(&self, id: u64) -> bool {
+        self.take(id).is_some()
+    }
+
+    fn take(&self, id: u64) -> Option<(Arc<Mailbox>, u32)> {
+        let mut waiting = self.waiting.lock();
+        let taken = waiting.requests.remove(&id);
+        self.load.store(waiting.requests.len(), Ordering::Relaxed);
+        if waiting.requests.len() + 1 == self.in_flight {
+            self.room.notify_one();
+        }
+        taken
+    }
+
+    fn read(&self, mut reader: FrameReader<LinkReader>, clock: &dyn Clock, dead: Duration) {
+        let mut heard = clock.now();
+        let error = loop {
+            match reader.next() {
+                Ok(Next::Frame(frame)) => {
+                    heard = clock.now();
+                    self.doubts.store(0, Ordering::Relaxed);
+                    if let Err(error) = self.accept(frame) {
+                        break error;
+                    }
+                }
+                Ok(Next::Idle) => {
+                    if clock.now().saturating_sub(heard) > dead {
+                        break Error::lost(&self.peer, "nothing was heard for too long");
+                    }
+                    if let Err(error) = self.outbox.send(frame::empty(Kind::Ping, 0)) {
+                        break error;
+                    }
+                }
+                Ok(Next::End) => break Error::lost(&self.peer, "it was closed"),
+                Err(error) => break Error::lost(&self.peer, error),
+            }
+        };
+        self.outbox.close(&error.to_string());
+        let lost = {
+            let mut waiting = self.waiting.lock();
+            waiting.gone = Some(error.clone());
+            self.load.store(0, Ordering::Relaxed);
+            std::mem::take(&mut waiting.requests)
+        };
+        self.room.notify_all();
+        for (mailbox, tag) in lost.into_values() {
+            mailbox.put(Letter { tag, content: Err(error.clone()) });
+        }
+    }
+
+    fn accept(&self, frame: Frame) -> Result<(), Error> {
+        match frame.kind {
+            Kind::Reply => {
+                // One that was cancelled meanwhile is for nobody.
+                if let Some((mailbox, tag)) = self.take(frame.id) {
+                    mailbox.put(Letter { tag, content: Ok(frame.payload) });
+                }
+                Ok(())
+            }
+            Kind::Pong => Ok(()),
+            Kind::Goodbye => Err(refusal(&self.peer, frame)),
+            other => Err(Error::garbage(format!("a {other:?} came from a server"))),
+        }
+    }
+
+    /// Ends the connection.
+    pub fn close(&self) {
+        self.outbox.close("it is not needed any more");
+    }
+}
+
+fn connect(address: &str, config: &ClientConfig) -> std::io::Result<TcpStream> {
+    let patience = Duration::from_millis(config.connect_ms.max(1));
+    let mut last = std::io::Error::other("the name stands for no address");
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, patience) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn welcome(reader: &mut FrameReader<LinkReader>, peer: &str) -> Result<proto::Welcome, Error> {
+    let ended = || Error::lost(peer, "it ended before the hello was answered");
+    if !reader.expect_magic()? {
+        return Err(ended());
+    }
+    match reader.next()? {
+        Next::Frame(frame) if frame.kind == Kind::Welcome => {
+            let welcome = proto::Welcome::decode(frame.payload).map_err(Error::garbage)?;
+            if welcome.version == PROTOCOL {
+                return Ok(welcome);
+            }
+            let reason = format!("it speaks version {} of the protocol, this is {PROTOCOL}", welcome.version);
+            Err(Error::Refused { peer: peer.to_owned(), reason })
+        }
+        Next::Frame(frame) if frame.kind == Kind::Goodbye => Err(refusal(peer, frame)),
+        Next::Frame(frame) => Err(Error::garbage(format!("a {:?} came instead of a welcome", frame.kind))),
+        Next::Idle | Next::End => Err(ended()),
+    }
+}
+
+/// The error of a goodbye.
+fn refusal(peer: &str, frame: Frame) -> Error {
+    let goodbye = match proto::Goodbye::decode(frame.payload) {
+        Ok(goodbye) => goodbye,
+        Err(error) => return Error::garbage(error),
+    };
+    match goodbye.reason() {
+        Reason::Stopping | Reason::Full => Error::lost(peer, goodbye.text),
+        _ => Error::Refused { peer: peer.to_owned(), reason: goodbye.text },
+    }
+}

@@ -1,0 +1,268 @@
+//! A node seen from outside.
+//!
+//! [`RemoteNode`] holds a few connections, makes them when they are needed, and after a failure tries again only after a
+//! pause that grows. A request goes by the connection with the fewest that wait.
+
+mod commits;
+mod connection;
+mod mailbox;
+
+pub use commits::RemoteCommits;
+pub(crate) use connection::Ticket;
+pub(crate) use mailbox::Mailbox;
+
+use crate::Error;
+use crate::security::Security;
+use connection::Connection;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tidegraph_platform::{Clock, Random};
+use tidegraph_wire::{Message, proto};
+
+/// Doubts after which others are asked first.
+const DOUBTS: u32 = 3;
+
+/// Settings of clients.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClientConfig {
+    /// Name of the graph.
+    pub graph: String,
+    /// Most connections to one node.
+    pub connections: usize,
+    /// How long connecting may take, and the hello.
+    pub connect_ms: u64,
+    /// After so long without a word the node is asked whether it is there.
+    pub ping_ms: u64,
+    /// After so long without a word it is not.
+    pub dead_ms: u64,
+    /// Most bytes of an answer.
+    pub reply_bytes: u32,
+    /// Bytes of requests that may wait to be sent on one connection.
+    pub outbox_bytes: usize,
+    /// The first pause after a failure to connect.
+    pub pause_ms: u64,
+    /// The longest one.
+    pub longest_pause_ms: u64,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self {
+            graph: "default".into(),
+            connections: 2,
+            connect_ms: 1000,
+            ping_ms: 1000,
+            dead_ms: 3000,
+            reply_bytes: 128 << 20,
+            outbox_bytes: 8 << 20,
+            pause_ms: 20,
+            longest_pause_ms: 1000,
+        }
+    }
+}
+
+/// A node at an address. Any number of threads ask it at the same time.
+pub struct RemoteNode {
+    address: String,
+    config: ClientConfig,
+    security: Security,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    places: Box<[Mutex<Option<Arc<Connection>>>]>,
+    pause: Mutex<Pause>,
+    /// How often somebody waited for it too long since anything came from it.
+    doubts: Arc<AtomicU32>,
+}
+
+/// When to connect again.
+#[derive(Default)]
+struct Pause {
+    failures: u32,
+    /// Not before.
+    until: Duration,
+    reason: String,
+}
+
+impl std::fmt::Debug for RemoteNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteNode").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl RemoteNode {
+    /// A node that is connected to when it is asked first.
+    #[must_use]
+    pub fn new(
+        address: &str,
+        config: ClientConfig,
+        security: Security,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Self {
+        let places = (0..config.connections.max(1)).map(|_| Mutex::default()).collect();
+        Self {
+            address: address.into(),
+            config,
+            security,
+            clock,
+            random,
+            places,
+            pause: Mutex::default(),
+            doubts: Arc::default(),
+        }
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Whether connecting failed, and it is too early to try again.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        let pause = self.pause.lock();
+        pause.failures > 0 && self.clock.now() < pause.until
+    }
+
+    /// Whether there is no reason to ask another one first: it is not known to be unreachable, and not silent.
+    #[must_use]
+    pub fn is_well(&self) -> bool {
+        self.doubts.load(Ordering::Relaxed) < DOUBTS && !self.is_paused()
+    }
+
+    /// Notes that somebody waits for it too long. Whatever comes from it next takes that back.
+    pub(crate) fn doubt(&self) {
+        self.doubts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sends a request, whose answer will be in the mailbox under the tag.
+    pub(crate) fn start(
+        &self,
+        call: &proto::Call,
+        mailbox: &Arc<Mailbox>,
+        tag: u32,
+        patience: Duration,
+    ) -> Result<Ticket, Error> {
+        self.connection()?.start(call, mailbox, tag, patience)
+    }
+
+    /// Asks, and waits for the answer, but at most so long.
+    pub fn ask(&self, call: proto::call::Kind, at_most: Duration) -> Result<proto::reply::Kind, Error> {
+        let remaining_us = u64::try_from(at_most.as_micros()).unwrap_or(u64::MAX).max(1);
+        let call = proto::Call { remaining_us, kind: Some(call) };
+        let mailbox = Arc::new(Mailbox::default());
+        let _ticket = self.start(&call, &mailbox, 0, at_most)?;
+        let (deadline, mut letters) = (self.clock.now() + at_most, Vec::new());
+        loop {
+            mailbox.take(deadline.saturating_sub(self.clock.now()), &mut letters);
+            if let Some(letter) = letters.pop() {
+                return open(letter.content?);
+            }
+            if self.clock.now() >= deadline {
+                return Err(Error::Overdue);
+            }
+        }
+    }
+
+    /// How the node is, as JSON.
+    pub fn status(&self, at_most: Duration) -> Result<String, Error> {
+        match self.ask(proto::call::Kind::Status(proto::StatusCall {}), at_most)? {
+            proto::reply::Kind::Status(status) => Ok(status.json),
+            _ => Err(Error::garbage("an answer of another kind than the request")),
+        }
+    }
+
+    /// The connection with the least to do. One that does nothing is as good as a new one.
+    fn connection(&self) -> Result<Arc<Connection>, Error> {
+        let mut best: Option<Arc<Connection>> = None;
+        let mut empty = None;
+        for (number, place) in self.places.iter().enumerate() {
+            // Locked: another thread is connecting just now.
+            let Some(place) = place.try_lock() else { continue };
+            match &*place {
+                Some(open) if open.is_open() => {
+                    if open.load() == 0 {
+                        return Ok(open.clone());
+                    }
+                    if best.as_ref().is_none_or(|best| best.load() > open.load()) {
+                        best = Some(open.clone());
+                    }
+                }
+                _ => empty = empty.or(Some(number)),
+            }
+        }
+        if let Some(open) = &best
+            && (empty.is_none() || self.is_paused())
+        {
+            return Ok(open.clone());
+        }
+        let opened = self.open(empty.unwrap_or(0));
+        match best {
+            Some(best) => Ok(opened.unwrap_or(best)),
+            None => opened,
+        }
+    }
+
+    /// Connects, unless another thread did meanwhile.
+    fn open(&self, place: usize) -> Result<Arc<Connection>, Error> {
+        let mut place = self.places[place].lock();
+        if let Some(open) = place.as_ref().filter(|open| open.is_open()) {
+            return Ok(open.clone());
+        }
+        {
+            let pause = self.pause.lock();
+            if pause.failures > 0 && self.clock.now() < pause.until {
+                return Err(Error::Unreachable { peer: self.address.clone(), reason: pause.reason.clone() });
+            }
+        }
+        match Connection::open(&self.address, &self.config, &self.security, &self.clock, self.doubts.clone())
+        {
+            Ok(open) => {
+                *self.pause.lock() = Pause::default();
+                *place = Some(open.clone());
+                Ok(open)
+            }
+            Err(error) => {
+                self.failed(&error);
+                Err(error)
+            }
+        }
+    }
+
+    fn failed(&self, error: &Error) {
+        let mut pause = self.pause.lock();
+        let longest = self.config.longest_pause_ms.max(1);
+        let length = (self.config.pause_ms.max(1) << pause.failures.min(16)).min(longest);
+        // Between half of it and all, so that many clients do not come back at once.
+        let length = length / 2 + self.random.below(length / 2 + 1);
+        pause.failures = pause.failures.saturating_add(1);
+        pause.until = self.clock.now() + Duration::from_millis(length);
+        pause.reason = error.to_string();
+        tracing::debug!(node = self.address, %error, length, "a node cannot be connected to");
+    }
+}
+
+impl Drop for RemoteNode {
+    fn drop(&mut self) {
+        for place in &self.places {
+            if let Some(open) = place.lock().take() {
+                open.close();
+            }
+        }
+    }
+}
+
+/// The content of a reply.
+pub(crate) fn open(bytes: bytes::Bytes) -> Result<proto::reply::Kind, Error> {
+    let reply = proto::Reply::decode(bytes).map_err(Error::garbage)?;
+    match reply.kind {
+        Some(proto::reply::Kind::Failure(failure)) => Err(Error::from_failure(failure)),
+        Some(kind) => Ok(kind),
+        None => Err(Error::garbage("an answer of a kind that this version does not know")),
+    }
+}

@@ -1,0 +1,172 @@
+//! Why a connection or a request failed.
+
+use tidegraph_types::Version;
+use tidegraph_wire::proto;
+
+/// An error between two processes.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No connection, or it broke before the answer came. Whether the request was carried out is not known.
+    #[error("the connection to {peer} is lost: {reason}")]
+    Lost {
+        /// Address of the peer.
+        peer: String,
+        /// Why.
+        reason: String,
+    },
+    /// There is no connection, and none is tried for a while. The request was not sent.
+    #[error("{peer} cannot be reached: {reason}")]
+    Unreachable {
+        /// Address of the peer.
+        peer: String,
+        /// Why.
+        reason: String,
+    },
+    /// The peer refused the connection: another version, another graph, a wrong token.
+    #[error("{peer} refuses the connection: {reason}")]
+    Refused {
+        /// Address of the peer.
+        peer: String,
+        /// Why.
+        reason: String,
+    },
+    /// Bytes that are not of the protocol.
+    #[error("what was received is not of this protocol: {0}")]
+    Garbage(String),
+    /// A message with more bytes than a message may have.
+    #[error("a message of {bytes} bytes is larger than the limit of {limit}")]
+    TooLarge {
+        /// How many bytes it has.
+        bytes: u64,
+        /// How many it may have.
+        limit: u64,
+    },
+    /// The peer does not know what is asked, or does not have that service.
+    #[error("the peer does not do what is asked: {0}")]
+    Unknown(String),
+    /// The peer cannot answer now; another may.
+    #[error("the peer cannot answer now: {0}")]
+    Unavailable(String),
+    /// Something that the transaction read was written since.
+    #[error("what was read at version {read_version} was changed by version {written}")]
+    Conflict {
+        /// The version at which the transaction read.
+        read_version: Version,
+        /// A version that changed what it read, or may have.
+        written: Version,
+    },
+    /// The transaction is too large, or the dictionary is full.
+    #[error("{0}")]
+    Limit(String),
+    /// The transaction can never be committed as it is.
+    #[error("{0}")]
+    NotAllowed(String),
+    /// Nobody knows whether the transaction is committed. Its outcome can be asked for.
+    #[error("whether the transaction is committed is not known: {0}")]
+    InDoubt(String),
+    /// The node is not the sequencer.
+    #[error("the node is not the sequencer: {0}")]
+    NotSequencer(String),
+    /// The deadline has passed.
+    #[error("the deadline of the request has passed")]
+    Overdue,
+    /// The caller has cancelled.
+    #[error("the request was cancelled")]
+    Cancelled,
+    /// Certificates or keys that cannot be used.
+    #[error("the certificates cannot be used: {0}")]
+    Certificates(String),
+}
+
+impl Error {
+    pub(crate) fn lost(peer: &str, reason: impl ToString) -> Self {
+        Self::Lost { peer: peer.to_owned(), reason: reason.to_string() }
+    }
+
+    pub(crate) fn garbage(reason: impl ToString) -> Self {
+        Self::Garbage(reason.to_string())
+    }
+
+    /// Whether another node may answer.
+    #[must_use]
+    pub fn is_of_node(&self) -> bool {
+        matches!(
+            self,
+            Self::Lost { .. }
+                | Self::Unreachable { .. }
+                | Self::Refused { .. }
+                | Self::Garbage(_)
+                | Self::Unavailable(_)
+        )
+    }
+
+    /// The message of a failure that a server answers.
+    pub(crate) fn to_failure(&self) -> proto::Failure {
+        use proto::failure::Reason;
+        let (mut first, mut second) = (0, 0);
+        let reason = match self {
+            Self::Garbage(_) => Reason::Malformed,
+            Self::TooLarge { bytes, limit } => {
+                (first, second) = (*bytes, *limit);
+                Reason::TooLarge
+            }
+            Self::Unknown(_) => Reason::Unknown,
+            Self::Conflict { read_version, written } => {
+                (first, second) = (read_version.0, written.0);
+                Reason::Conflict
+            }
+            Self::Limit(_) => Reason::Limit,
+            Self::NotAllowed(_) => Reason::Refused,
+            Self::InDoubt(_) => Reason::InDoubt,
+            Self::NotSequencer(_) => Reason::NotSequencer,
+            Self::Overdue | Self::Cancelled => Reason::Stopped,
+            Self::Lost { .. }
+            | Self::Unreachable { .. }
+            | Self::Refused { .. }
+            | Self::Unavailable(_)
+            | Self::Certificates(_) => Reason::Unavailable,
+        };
+        let text = match self {
+            Self::Garbage(text)
+            | Self::Unknown(text)
+            | Self::Limit(text)
+            | Self::NotAllowed(text)
+            | Self::InDoubt(text)
+            | Self::NotSequencer(text)
+            | Self::Unavailable(text) => text.clone(),
+            other => other.to_string(),
+        };
+        proto::Failure { reason: reason.into(), text, first, second }
+    }
+
+    /// The error that a server answered.
+    pub(crate) fn from_failure(failure: proto::Failure) -> Self {
+        use proto::failure::Reason;
+        let text = failure.text.clone();
+        match failure.reason() {
+            Reason::Unspecified | Reason::Unavailable => Self::Unavailable(text),
+            Reason::Unknown | Reason::Malformed => Self::Unknown(text),
+            Reason::TooLarge => Self::TooLarge { bytes: failure.first, limit: failure.second },
+            Reason::Conflict => {
+                Self::Conflict { read_version: Version(failure.first), written: Version(failure.second) }
+            }
+            Reason::Limit => Self::Limit(text),
+            Reason::Refused => Self::NotAllowed(text),
+            Reason::InDoubt => Self::InDoubt(text),
+            Reason::NotSequencer => Self::NotSequencer(text),
+            Reason::Stopped => Self::Overdue,
+        }
+    }
+}
+
+impl From<Error> for tidegraph_apl::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Overdue => Self::Overdue,
+            Error::Cancelled => Self::Cancelled,
+            Error::TooLarge { bytes, limit } => Self::TooLarge { bytes, limit },
+            other => Self::Unavailable(other.to_string()),
+        }
+    }
+}

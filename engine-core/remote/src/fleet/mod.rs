@@ -1,0 +1,432 @@
+//! APL over many nodes.
+//!
+//! Roles: [`Fleet`] is what all queries of a process share: the nodes, the map, what is known of how long answers take.
+//! [`FleetApl`] is one query's view of it, with a deadline and a way to be cancelled; it is cheap to make. `gather.rs` asks
+//! partitions and sees to it that each is answered; `rows.rs`, `expand.rs`, `scan.rs` split requests by partition and put
+//! answers together; `statistics.rs` merges counts.
+//!
+//! Positions inside of a partition (cursors) mean something to the replica that gave them and to no other, since replicas
+//! lay the same data out differently. So a cursor says whose it is, and when that replica is gone the request fails: the
+//! query can be asked again as a whole. Everything else is asked of another replica, and nobody hears of it.
+
+mod expand;
+mod gather;
+mod hedge;
+mod routes;
+mod rows;
+mod scan;
+mod statistics;
+
+pub use routes::{Replicas, RouteMap, Routes};
+
+use crate::client::{ClientConfig, RemoteNode};
+use crate::security::Security;
+use gather::{Answered, Asked, Gather, Pin};
+use hedge::Hedges;
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+use tidegraph_apl::{
+    Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand,
+    Expansion, Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges, VertexRead, VertexRows,
+    VertexScan,
+};
+use tidegraph_platform::{Clock, Random};
+use tidegraph_types::{Edge, Gui, GuiHasher, PartitionCount, PartitionId, Str, Token};
+use tidegraph_wire::apl::Request;
+
+/// Settings of access to a fleet.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FleetConfig {
+    /// Connections to nodes.
+    pub client: ClientConfig,
+    /// How often every replica of a partition may fail before a request does.
+    pub rounds: u32,
+    /// No second replica is asked sooner than this.
+    pub hedge_after_us: u64,
+    /// How long counts for the planner are kept.
+    pub statistics_ms: u64,
+    /// The deadline of requests that have none.
+    pub longest_ms: u64,
+}
+
+impl Default for FleetConfig {
+    fn default() -> Self {
+        Self {
+            client: ClientConfig::default(),
+            rounds: 8,
+            hedge_after_us: 1000,
+            statistics_ms: 5000,
+            longest_ms: 120_000,
+        }
+    }
+}
+
+/// Numbers of what was asked of a fleet.
+#[derive(Debug, Default)]
+pub struct FleetCounters {
+    /// Times that a second replica was asked because the first was slow.
+    pub hedged: AtomicU64,
+    /// Times that a node failed and another was asked.
+    pub failed_over: AtomicU64,
+    /// Times that a newer map was asked for.
+    pub reloaded: AtomicU64,
+}
+
+/// What the queries of a process share.
+#[derive(Clone)]
+pub struct Fleet(Arc<Shared>);
+
+struct Shared {
+    config: FleetConfig,
+    security: Security,
+    routes: Arc<dyn Routes>,
+    hasher: GuiHasher,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    nodes: RwLock<FxHashMap<Arc<str>, Arc<RemoteNode>>>,
+    hedges: Hedges,
+    counters: FleetCounters,
+    statistics: Mutex<Option<(Duration, Statistics)>>,
+}
+
+impl std::fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fleet").field("counters", &self.0.counters).finish_non_exhaustive()
+    }
+}
+
+impl Fleet {
+    /// A fleet whose map others look after.
+    #[must_use]
+    pub fn new(
+        config: FleetConfig,
+        security: Security,
+        routes: Arc<dyn Routes>,
+        hasher: GuiHasher,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Self {
+        let hedges = Hedges::new(Duration::from_micros(config.hedge_after_us));
+        let (nodes, counters, statistics) = (RwLock::default(), FleetCounters::default(), Mutex::default());
+        Self(Arc::new(Shared {
+            config,
+            security,
+            routes,
+            hasher,
+            clock,
+            random,
+            nodes,
+            hedges,
+            counters,
+            statistics,
+        }))
+    }
+
+    /// One query's view: with the time that it has left, and a flag that cancels it.
+    #[must_use]
+    pub fn query(&self, within: Option<Duration>, cancelled: Option<Arc<AtomicBool>>) -> FleetApl {
+        let shared = self.0.clone();
+        let longest = Duration::from_millis(shared.config.longest_ms);
+        let deadline = shared.clock.now() + within.unwrap_or(longest).min(longest);
+        let query = Query {
+            count: shared.routes.current().count,
+            shared,
+            deadline,
+            cancelled,
+            degree: AtomicU32::new(0),
+            window: AtomicU32::new(1),
+            pins: Mutex::default(),
+        };
+        FleetApl(query)
+    }
+
+    /// The node at an address, for what is not APL.
+    #[must_use]
+    pub fn node(&self, address: &Arc<str>) -> Arc<RemoteNode> {
+        self.0.node(address)
+    }
+
+    /// Lets go of nodes that are not in the map any more.
+    pub fn prune(&self) {
+        let map = self.0.routes.current();
+        let known: rustc_hash::FxHashSet<&Arc<str>> = map.replicas.iter().flatten().collect();
+        self.0.nodes.write().retain(|address, _| known.contains(address));
+    }
+
+    /// What was asked so far.
+    #[must_use]
+    pub fn counters(&self) -> &FleetCounters {
+        &self.0.counters
+    }
+}
+
+impl Shared {
+    fn node(&self, address: &Arc<str>) -> Arc<RemoteNode> {
+        if let Some(node) = self.nodes.read().get(address) {
+            return node.clone();
+        }
+        let make = || {
+            let (config, security) = (self.config.client.clone(), self.security.clone());
+            Arc::new(RemoteNode::new(address, config, security, self.clock.clone(), self.random.clone()))
+        };
+        self.nodes.write().entry(address.clone()).or_insert_with(make).clone()
+    }
+}
+
+/// One query's view of a fleet.
+pub struct FleetApl(Query);
+
+struct Query {
+    shared: Arc<Shared>,
+    /// How many partitions the graph has: that never changes.
+    count: PartitionCount,
+    /// By the shared clock.
+    deadline: Duration,
+    cancelled: Option<Arc<AtomicBool>>,
+    /// Edges that a vertex had on average lately, in sixteenths; 0: not known.
+    degree: AtomicU32,
+    /// Partitions that a scan asks at once.
+    window: AtomicU32,
+    /// The replicas that cursors name, by their number less one.
+    pins: Mutex<Vec<Pin>>,
+}
+
+impl std::fmt::Debug for FleetApl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FleetApl").field("deadline", &self.0.deadline).finish_non_exhaustive()
+    }
+}
+
+impl Query {
+    /// Whether there is still a reason to go on.
+    fn check(&self) -> Result<(), Error> {
+        if self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
+            return Err(Error::Cancelled);
+        }
+        if self.shared.clock.now() >= self.deadline { Err(Error::Overdue) } else { Ok(()) }
+    }
+
+    /// The time that is left, but no more than this.
+    fn remaining(&self, at_most: Duration) -> Duration {
+        self.deadline.saturating_sub(self.shared.clock.now()).min(at_most)
+    }
+
+    fn remaining_us(&self) -> u64 {
+        u64::try_from(self.remaining(Duration::MAX).as_micros()).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// Asks partitions; one answer for each.
+    fn gather(&self, at: At, rows: usize, asked: Vec<Asked>) -> Result<Vec<Answered>, Error> {
+        self.check()?;
+        Gather::new(self, self.shared.routes.current(), at, rows, asked)?.run()
+    }
+
+    fn partition(&self, gui: Gui) -> PartitionId {
+        self.count.of(gui)
+    }
+
+    /// The number of a replica, for cursors.
+    fn number(&self, pin: &Pin) -> Result<u16, Error> {
+        let mut pins = self.pins.lock();
+        let index = pins.iter().position(|known| known == pin).unwrap_or_else(|| {
+            pins.push(pin.clone());
+            pins.len() - 1
+        });
+        u16::try_from(index + 1).map_err(|_| Error::Unavailable("a query met too many replicas".into()))
+    }
+
+    /// The replica of a number; `None` for anybody.
+    fn pin(&self, replica: u16) -> Result<Option<Pin>, Error> {
+        let Some(index) = usize::from(replica).checked_sub(1) else { return Ok(None) };
+        let pin = self.pins.lock().get(index).cloned();
+        pin.map(Some).ok_or_else(|| Error::Unavailable("a cursor of another query".into()))
+    }
+}
+
+/// A node answered in another way than the request was made.
+fn strange() -> Error {
+    Error::Corrupt("a node gave an answer that does not fit the request".into())
+}
+
+impl Apl for FleetApl {
+    fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error> {
+        self.0.resolve_vertices(at, ids, out)
+    }
+
+    fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
+        self.0.resolve_edges(at, ids, out)
+    }
+
+    fn edge_candidates(&self, at: At, ids: &[Str], out: &mut EdgeCandidates) -> Result<(), Error> {
+        self.0.edge_candidates(at, ids, out)
+    }
+
+    fn find_edges(&self, at: At, places: &[EdgePlace], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
+        self.0.find_edges(at, places, out)
+    }
+
+    fn place(&self, at: At, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<(), Error> {
+        self.0.place(at, ids, out)
+    }
+
+    fn vertices(
+        &self,
+        at: At,
+        read: &VertexRead,
+        frontier: &[Gui],
+        out: &mut VertexRows,
+    ) -> Result<(), Error> {
+        self.0.vertices(at, read, frontier, out)
+    }
+
+    fn edges(&self, at: At, read: &EdgeRead, frontier: &[Edge], out: &mut EdgeRows) -> Result<(), Error> {
+        self.0.edges(at, read, frontier, out)
+    }
+
+    fn expand(
+        &self,
+        at: At,
+        request: &Expand,
+        frontier: &[Gui],
+        from: Cursor,
+        out: &mut Expansion,
+    ) -> Result<Option<Cursor>, Error> {
+        self.0.expand(at, request, None, frontier, from, out)
+    }
+
+    fn degrees(&self, at: At, request: &Expand, frontier: &[Gui], out: &mut Vec<u64>) -> Result<(), Error> {
+        self.0.degrees(at, request, frontier, out)
+    }
+
+    fn scan_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        from: ScanCursor,
+        out: &mut Vec<Gui>,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.0.scan_vertices(at, scan, from, out)
+    }
+
+    fn scan_values(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        keys: &[Token],
+        from: ScanCursor,
+        out: &mut ScannedValues,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.0.scan_values(at, scan, keys, from, out)
+    }
+
+    fn count_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        from: ScanCursor,
+        count: &mut u64,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.0.count_vertices(at, scan, from, count)
+    }
+
+    fn sample_vertices(
+        &self,
+        at: At,
+        scan: &VertexScan,
+        from: ScanCursor,
+        sample: &mut Reservoir<Gui>,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.0.sample_vertices(at, scan, from, sample)
+    }
+
+    fn sample_edges(
+        &self,
+        at: At,
+        request: &Expand,
+        sample: Sample,
+        frontier: &[Gui],
+        out: &mut Expansion,
+    ) -> Result<(), Error> {
+        self.0.sample_edges(at, request, sample, frontier, out)
+    }
+
+    fn top_edges(
+        &self,
+        at: At,
+        request: &Expand,
+        top: &TopEdges,
+        frontier: &[Gui],
+        from: Cursor,
+        out: &mut Expansion,
+    ) -> Result<Option<Cursor>, Error> {
+        // What decides stands at the source of an edge; and only of each vertex by itself is the best known in one place.
+        if request.direction == tidegraph_types::Direction::Out && top.each {
+            return self.0.expand(at, request, Some(*top), frontier, from, out);
+        }
+        tidegraph_apl::plain::top_edges(self, at, request, top, frontier, from, out)
+    }
+
+    fn scan_edges(
+        &self,
+        at: At,
+        scan: &EdgeScan,
+        from: ScanCursor,
+        out: &mut EdgeRuns,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.0.scan_edges(at, scan, from, out)
+    }
+
+    fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
+        self.0.unique_keys()
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.0.statistics()
+    }
+}
+
+/// Rows of a frontier by partition: the rows of each, rising.
+struct Split {
+    parts: Vec<(PartitionId, Vec<u32>)>,
+    /// For each row, its part and its number there.
+    places: Vec<(u32, u32)>,
+}
+
+impl Query {
+    /// Splits rows by partition.
+    fn split(&self, partitions: impl ExactSizeIterator<Item = PartitionId>) -> Split {
+        const NONE: u32 = u32::MAX;
+        let rows = partitions.len();
+        let mut split = Split { parts: Vec::new(), places: Vec::with_capacity(rows) };
+        // A table where there are rows enough to make it for; a few rows are looked for among the parts.
+        let table = if rows > 16 { usize::from(self.count.get()) } else { 0 };
+        let (mut numbers, share) = (vec![NONE; table], rows / table.max(1) + 4);
+        for (row, partition) in partitions.enumerate() {
+            let known = match numbers.get(usize::from(partition.0)) {
+                Some(&NONE) => None,
+                Some(&number) => Some(number as usize),
+                None => split.parts.iter().position(|(of, _)| *of == partition),
+            };
+            let number = known.unwrap_or_else(|| {
+                split.parts.push((partition, Vec::with_capacity(share.min(rows))));
+                split.parts.len() - 1
+            });
+            if let Some(place) = numbers.get_mut(usize::from(partition.0)) {
+                *place = number as u32;
+            }
+            let part = &mut split.parts[number].1;
+            split.places.push((number as u32, part.len() as u32));
+            part.push(row as u32);
+        }
+        split
+    }
+}
+
+fn asked(partition: PartitionId, request: Request) -> Asked {
+    Asked { partition, request, pin: None }
+}

@@ -1,0 +1,292 @@
+//! Requests with one answer for each row: split by partition, asked, put together in the order of the rows.
+
+use super::gather::Answered;
+use super::{Asked, Query, Split, asked, strange};
+use std::ops::Range;
+use tidegraph_apl::{
+    At, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, Error, Expand, PropertyCell, VertexRead, VertexRows,
+};
+use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
+use tidegraph_types::{Edge, Gui, PartitionId, Str};
+use tidegraph_wire::apl::{Answer, Request};
+
+/// What takes answers, of which rows.
+type Take<'t> = dyn FnMut(&Split, Vec<Answer>) -> Result<(), Error> + 't;
+
+impl Query {
+    /// Asks about items, each in its partition. `take` gets the answers and where each item's row is among them; when an
+    /// answer is too large for a message, it gets the answers for one half of the items and then for the other.
+    fn scatter<T: Clone>(
+        &self,
+        at: At,
+        items: &[T],
+        partition: impl Fn(&T) -> PartitionId + Copy,
+        request: impl Fn(Vec<T>) -> Request + Copy,
+        take: &mut Take<'_>,
+    ) -> Result<(), Error> {
+        if items.is_empty() {
+            return Ok(());
+        }
+        let split = self.split(items.iter().map(partition));
+        let ask = |(partition, rows): &(PartitionId, Vec<u32>)| {
+            let of_part = rows.iter().map(|row| items[*row as usize].clone()).collect();
+            asked(*partition, request(of_part))
+        };
+        let all: Vec<Asked> = split.parts.iter().map(ask).collect();
+        match self.gather(at, items.len(), all) {
+            Ok(answers) => take(&split, answers.into_iter().map(|Answered { answer, .. }| answer).collect()),
+            Err(Error::TooLarge { .. }) if items.len() > 1 => {
+                let (first, second) = items.split_at(items.len() / 2);
+                self.scatter(at, first, partition, request, take)?;
+                self.scatter(at, second, partition, request, take)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// As `scatter`, where an answer is a list with an item for each row.
+    fn scatter_lists<T: Clone, A: Clone>(
+        &self,
+        at: At,
+        items: &[T],
+        partition: impl Fn(&T) -> PartitionId + Copy,
+        request: impl Fn(Vec<T>) -> Request + Copy,
+        list: impl Fn(Answer) -> Option<Vec<A>>,
+        out: &mut Vec<A>,
+    ) -> Result<(), Error> {
+        self.scatter(at, items, partition, request, &mut |split, answers| {
+            let lists: Vec<Vec<A>> = answers.into_iter().filter_map(&list).collect();
+            fits(split, &lists, Vec::len)?;
+            out.extend(split.places.iter().map(|&(part, row)| lists[part as usize][row as usize].clone()));
+            Ok(())
+        })
+    }
+
+    fn of_id(&self, id: &Str) -> PartitionId {
+        // The salted GUI of a colliding id is in the same partition.
+        self.partition(self.shared.hasher.gui(id))
+    }
+
+    pub(super) fn resolve_vertices(
+        &self,
+        at: At,
+        ids: &[Str],
+        out: &mut Vec<Option<Gui>>,
+    ) -> Result<(), Error> {
+        let list = |answer| match answer {
+            Answer::ResolveVertices(found) => Some(found),
+            _ => None,
+        };
+        self.scatter_lists(at, ids, |id| self.of_id(id), Request::ResolveVertices, list, out)
+    }
+
+    pub(super) fn place(&self, at: At, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<(), Error> {
+        let list = |answer| match answer {
+            Answer::Place(places) => Some(places),
+            _ => None,
+        };
+        self.scatter_lists(at, ids, |(id, _)| self.of_id(id), Request::Place, list, out)
+    }
+
+    pub(super) fn degrees(
+        &self,
+        at: At,
+        request: &Expand,
+        frontier: &[Gui],
+        out: &mut Vec<u64>,
+    ) -> Result<(), Error> {
+        let list = |answer| match answer {
+            Answer::Degrees(degrees) => Some(degrees),
+            _ => None,
+        };
+        let ask = |part| Request::Degrees(request.clone(), part);
+        self.scatter_lists(at, frontier, |gui| self.partition(*gui), ask, list, out)
+    }
+
+    pub(super) fn find_edges(
+        &self,
+        at: At,
+        places: &[EdgePlace],
+        out: &mut Vec<Option<Edge>>,
+    ) -> Result<(), Error> {
+        let list = |answer| match answer {
+            Answer::FindEdges(found) => Some(found),
+            _ => None,
+        };
+        self.scatter_lists(at, places, |place| self.partition(place.source), Request::FindEdges, list, out)
+    }
+
+    pub(super) fn edge_candidates(&self, at: At, ids: &[Str], out: &mut EdgeCandidates) -> Result<(), Error> {
+        let partition = |id: &Str| self.partition(self.shared.hasher.edge_id(id));
+        self.scatter(at, ids, partition, Request::EdgeCandidates, &mut |split, answers| {
+            let list = |answer| match answer {
+                Answer::EdgeCandidates(found) => Some(found),
+                _ => None,
+            };
+            let lists: Vec<EdgeCandidates> = answers.into_iter().filter_map(list).collect();
+            fits(split, &lists, |list| list.ends.len())?;
+            for &(part, row) in &split.places {
+                for (source, sid) in lists[part as usize].of_row(row as usize) {
+                    out.source.push(source);
+                    out.sid.push(sid);
+                }
+                out.end_row();
+            }
+            Ok(())
+        })
+    }
+
+    /// Where an edge may be stands in the partition of its id's hash, or in a generated id itself; whether it is there, at
+    /// its source.
+    pub(super) fn resolve_edges(
+        &self,
+        at: At,
+        ids: &[Str],
+        out: &mut Vec<Option<Edge>>,
+    ) -> Result<(), Error> {
+        let mut candidates = EdgeCandidates::default();
+        self.edge_candidates(at, ids, &mut candidates)?;
+        let (mut places, mut rows) = (Vec::new(), Vec::new());
+        for (row, id) in ids.iter().enumerate() {
+            // A chosen id goes before a generated one of the same text.
+            for (source, sid) in candidates.of_row(row) {
+                places.push(EdgePlace { source, sid, id: Some(id.clone()) });
+                rows.push(row);
+            }
+            if let Some((source, sid)) = parse_generated_edge_id(id)
+                && generated_edge_id(source, sid) == *id
+            {
+                places.push(EdgePlace { source, sid, id: None });
+                rows.push(row);
+            }
+        }
+        let mut found = Vec::with_capacity(places.len());
+        self.find_edges(at, &places, &mut found)?;
+        let first = out.len();
+        out.resize(first + ids.len(), None);
+        for (row, edge) in rows.into_iter().zip(found) {
+            let answer = &mut out[first + row];
+            *answer = answer.or(edge);
+        }
+        Ok(())
+    }
+
+    pub(super) fn vertices(
+        &self,
+        at: At,
+        read: &VertexRead,
+        frontier: &[Gui],
+        out: &mut VertexRows,
+    ) -> Result<(), Error> {
+        let ask = |part| Request::Vertices(read.clone(), part);
+        self.scatter(at, frontier, |gui| self.partition(*gui), ask, &mut |split, answers| {
+            let list = |answer| match answer {
+                Answer::Vertices(rows) => Some(rows),
+                _ => None,
+            };
+            let parts: Vec<VertexRows> = answers.into_iter().filter_map(list).collect();
+            fits(split, &parts, |rows| rows.present.len())?;
+            let complete = |rows: &VertexRows| {
+                let present = rows.present.len();
+                let has = |wanted: bool, found: usize| found == if wanted { present } else { 0 };
+                let properties = read.properties != tidegraph_apl::Projection::None;
+                has(read.ids, rows.ids.len())
+                    && has(read.labels, rows.label_ends.len())
+                    && has(properties, rows.cell_ends.len())
+            };
+            if !parts.iter().all(complete) {
+                return Err(strange());
+            }
+            merge_vertices(split, parts, out);
+            Ok(())
+        })
+    }
+
+    pub(super) fn edges(
+        &self,
+        at: At,
+        read: &EdgeRead,
+        frontier: &[Edge],
+        out: &mut EdgeRows,
+    ) -> Result<(), Error> {
+        let ask = |part| Request::Edges(read.clone(), part);
+        self.scatter(at, frontier, |edge| self.partition(edge.source), ask, &mut |split, answers| {
+            let list = |answer| match answer {
+                Answer::Edges(rows) => Some(rows),
+                _ => None,
+            };
+            let mut parts: Vec<EdgeRows> = answers.into_iter().filter_map(list).collect();
+            fits(split, &parts, |rows| rows.present.len())?;
+            let complete = |rows: &EdgeRows| {
+                let present = rows.present.len();
+                let has = |wanted: bool, found: usize| found == if wanted { present } else { 0 };
+                let properties = read.properties != tidegraph_apl::Projection::None;
+                has(read.ids, rows.ids.len()) && has(properties, rows.cell_ends.len())
+            };
+            if !parts.iter().all(complete) {
+                return Err(strange());
+            }
+            let cells = parts.iter_mut().map(|rows| std::mem::take(&mut rows.cells).into_iter());
+            let mut cells: Vec<_> = cells.collect();
+            for &(part, row) in &split.places {
+                let (rows, row) = (&mut parts[part as usize], row as usize);
+                out.present.push(rows.present[row]);
+                out.ids.extend(rows.ids.get_mut(row).map(std::mem::take));
+                if !rows.cell_ends.is_empty() {
+                    let count = range(&rows.cell_ends, row).len();
+                    move_cells(&mut cells[part as usize], count, &mut out.cells, &mut out.cell_ends);
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Refuses answers that are of another kind, or have not one row for each that was asked for.
+fn fits<L>(split: &Split, lists: &[L], rows: impl Fn(&L) -> usize) -> Result<(), Error> {
+    let asked = split.parts.iter().map(|(_, rows)| rows.len());
+    if lists.len() == split.parts.len() && asked.eq(lists.iter().map(rows)) { Ok(()) } else { Err(strange()) }
+}
+
+/// The items of a row.
+fn range(ends: &[u32], row: usize) -> Range<usize> {
+    let start = if row == 0 { 0 } else { ends[row - 1] };
+    start as usize..ends[row] as usize
+}
+
+fn move_cells(
+    from: &mut std::vec::IntoIter<PropertyCell>,
+    count: usize,
+    cells: &mut Vec<PropertyCell>,
+    ends: &mut Vec<u32>,
+) {
+    cells.extend(from.take(count));
+    ends.push(cells.len() as u32);
+}
+
+/// Appends the rows of parts in their order. What moves is taken from the front of each part: its rows rise.
+fn merge_vertices(split: &Split, mut parts: Vec<VertexRows>, out: &mut VertexRows) {
+    let cells = parts.iter_mut().map(|rows| std::mem::take(&mut rows.cells).into_iter());
+    let mut cells: Vec<_> = cells.collect();
+    let meta = parts.iter_mut().map(|rows| std::mem::take(&mut rows.meta).into_iter().peekable());
+    let mut meta: Vec<_> = meta.collect();
+    for &(part, row) in &split.places {
+        let (number, row) = (part as usize, row as usize);
+        let rows = &mut parts[number];
+        out.present.push(rows.present[row]);
+        out.ids.extend(rows.ids.get_mut(row).map(std::mem::take));
+        if !rows.label_ends.is_empty() {
+            out.labels.extend_from_slice(&rows.labels[range(&rows.label_ends, row)]);
+            out.label_ends.push(out.labels.len() as u32);
+        }
+        if rows.cell_ends.is_empty() {
+            continue;
+        }
+        let (first, of_row) = (out.cells.len(), range(&rows.cell_ends, row));
+        move_cells(&mut cells[number], of_row.len(), &mut out.cells, &mut out.cell_ends);
+        while let Some(mut one) = meta[number].next_if(|meta| (meta.cell as usize) < of_row.end) {
+            one.cell = (first + (one.cell as usize).saturating_sub(of_row.start)) as u32;
+            out.meta.push(one);
+        }
+    }
+}

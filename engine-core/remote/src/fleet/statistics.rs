@@ -1,0 +1,151 @@
+//! Counts for the planner: those of all partitions together, kept for some seconds.
+
+use super::gather::Answered;
+use super::{Query, asked};
+use rustc_hash::FxHashMap;
+use std::time::Duration;
+use tidegraph_apl::{At, DegreeStatistics, Error, KeyStatistics, SetKey, SetStatistics, Statistics};
+use tidegraph_types::{PartitionId, Token};
+use tidegraph_wire::apl::{Answer, Request};
+
+impl Query {
+    /// One request to each partition.
+    fn of_all(&self, request: &Request) -> Result<Vec<Answer>, Error> {
+        let asked =
+            self.count.all().map(|partition: PartitionId| asked(partition, request.clone())).collect();
+        let answers = self.gather(At::default(), usize::MAX, asked)?;
+        Ok(answers.into_iter().map(|Answered { answer, .. }| answer).collect())
+    }
+
+    /// The counts; old ones if new ones cannot be had.
+    pub(super) fn statistics(&self) -> Statistics {
+        let now = self.shared.clock.now();
+        {
+            let mut kept = self.shared.statistics.lock();
+            if let Some((since, statistics)) = &mut *kept {
+                let fresh = Duration::from_millis(self.shared.config.statistics_ms);
+                if now.saturating_sub(*since) < fresh {
+                    return statistics.clone();
+                }
+                // Others go on with the old ones while this one asks.
+                *since = now;
+            }
+        }
+        match self.of_all(&Request::Statistics) {
+            Ok(answers) => {
+                let parts = answers.into_iter().filter_map(|answer| match answer {
+                    Answer::Statistics(statistics) => Some(statistics),
+                    _ => None,
+                });
+                let merged = merge(parts);
+                *self.shared.statistics.lock() = Some((now, merged.clone()));
+                merged
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no new counts for the planner");
+                self.shared.statistics.lock().as_ref().map(|(_, kept)| kept.clone()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Keys that are unique in every partition: a constraint counts when it is complete everywhere.
+    pub(super) fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
+        let lists = self.of_all(&Request::UniqueKeys)?;
+        let mut lists = lists.into_iter().filter_map(|answer| match answer {
+            Answer::UniqueKeys(pairs) => Some(pairs),
+            _ => None,
+        });
+        let mut all = lists.next().unwrap_or_default();
+        lists.for_each(|list| all.retain(|pair| list.contains(pair)));
+        Ok(all)
+    }
+}
+
+/// Adds up what can be added; of values that are different in each partition the sum, or the most, whichever is nearer
+/// the truth: a value that is rare is in one partition, one that is common is in all of them.
+fn merge(parts: impl Iterator<Item = Statistics>) -> Statistics {
+    let mut all = Statistics::default();
+    let mut vertices_by_label: FxHashMap<Token, u64> = FxHashMap::default();
+    let mut edges_by_label: FxHashMap<Token, u64> = FxHashMap::default();
+    let mut distinct: FxHashMap<Token, (u64, u64)> = FxHashMap::default();
+    let mut keys: FxHashMap<(Token, Token), (u64, u64, u64)> = FxHashMap::default();
+    let mut sets: FxHashMap<(Vec<Token>, Vec<Token>), SetStatistics> = FxHashMap::default();
+    let mut degrees: FxHashMap<(Option<Token>, Token, bool), DegreeStatistics> = FxHashMap::default();
+    for part in parts {
+        all.vertices += part.vertices;
+        all.edges += part.edges;
+        part.vertices_by_label.iter().for_each(|(l, n)| *vertices_by_label.entry(*l).or_default() += n);
+        part.edges_by_label.iter().for_each(|(l, n)| *edges_by_label.entry(*l).or_default() += n);
+        for (key, count) in part.distinct {
+            let (most, sum) = distinct.entry(key).or_default();
+            (*most, *sum) = ((*most).max(count), *sum + count);
+        }
+        for key in part.keys {
+            let (values, most, sum) = keys.entry((key.label, key.key)).or_default();
+            (*values, *most, *sum) = (*values + key.values, (*most).max(key.distinct), *sum + key.distinct);
+        }
+        for set in part.sets {
+            merge_set(&mut sets, set);
+        }
+        for degree in part.degrees {
+            let id = (degree.vertex_label, degree.edge_label, degree.outgoing);
+            let empty = || DegreeStatistics {
+                vertex_label: degree.vertex_label,
+                edge_label: degree.edge_label,
+                outgoing: degree.outgoing,
+                ..Default::default()
+            };
+            let sum = degrees.entry(id).or_insert_with(empty);
+            sum.vertices += degree.vertices;
+            sum.edges += degree.edges;
+            sum.histogram.resize(sum.histogram.len().max(degree.histogram.len()), 0);
+            sum.histogram.iter_mut().zip(&degree.histogram).for_each(|(sum, count)| *sum += count);
+        }
+    }
+    // Many more values than the partition with the most has: they are mostly different ones in each.
+    let together = |most: u64, sum: u64| if most > 1000 { sum } else { most };
+    all.vertices_by_label = sorted(vertices_by_label);
+    all.edges_by_label = sorted(edges_by_label);
+    all.distinct =
+        sorted(distinct).into_iter().map(|(key, (most, sum))| (key, together(most, sum))).collect();
+    all.keys = sorted(keys)
+        .into_iter()
+        .map(|((label, key), (values, most, sum))| {
+            let distinct = together(most, sum).min(values);
+            KeyStatistics { label, key, values, distinct }
+        })
+        .collect();
+    all.sets = sorted(sets).into_iter().map(|(_, set)| set).collect();
+    all.degrees = sorted(degrees).into_iter().map(|(_, degree)| degree).collect();
+    all
+}
+
+fn merge_set(sets: &mut FxHashMap<(Vec<Token>, Vec<Token>), SetStatistics>, mut set: SetStatistics) {
+    set.labels.sort_unstable();
+    set.keys.sort_unstable_by_key(|key| key.key);
+    let id = (set.labels.clone(), set.keys.iter().map(|key| key.key).collect());
+    match sets.entry(id) {
+        std::collections::hash_map::Entry::Vacant(entry) => {
+            entry.insert(set);
+        }
+        std::collections::hash_map::Entry::Occupied(mut entry) => {
+            let sum = entry.get_mut();
+            sum.vertices += set.vertices;
+            for (key, more) in sum.keys.iter_mut().zip(set.keys) {
+                *key = wider(*key, more);
+            }
+        }
+    }
+}
+
+/// A key with bounds that hold in both; none if one has none.
+fn wider(key: SetKey, more: SetKey) -> SetKey {
+    let bounds = key.bounds.zip(more.bounds).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));
+    SetKey { key: key.key, bounds }
+}
+
+fn sorted<K: Ord, V>(map: FxHashMap<K, V>) -> Vec<(K, V)> {
+    let mut list: Vec<(K, V)> = map.into_iter().collect();
+    list.sort_by(|a, b| a.0.cmp(&b.0));
+    list
+}

@@ -1,0 +1,336 @@
+//! What a server does with a request: finds the service, calls it, makes a message of what it says.
+//!
+//! A frontier is worked through in pieces, between which a request looks whether anybody still waits for it.
+
+use crate::Error;
+use crate::services::{Node, Outcome, RequestId, Services};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tidegraph_apl::{
+    Apl, At, EdgeCandidates, EdgeRows, EdgeRuns, Error as AplError, Expansion, ScannedValues, VertexRows,
+};
+use tidegraph_platform::Clock;
+use tidegraph_types::{CommitRequest, Key, PartitionId, Str, Token, Version};
+use tidegraph_wire::apl::{Answer, Request, decode_request, encode_answer};
+use tidegraph_wire::proto::{self, call, reply};
+
+/// Rows of a frontier between two looks at whether anybody still waits.
+const PIECE: usize = 8192;
+/// Most rows of one answer; a caller who wants more gets a cursor.
+const MOST_ROWS: u32 = 1 << 18;
+
+/// When a request is to be given up.
+pub(super) struct Stop<'c> {
+    pub clock: &'c dyn Clock,
+    /// By that clock; `None`: never.
+    pub deadline: Option<Duration>,
+    pub cancelled: &'c AtomicBool,
+}
+
+impl Stop<'_> {
+    fn check(&self) -> Result<(), AplError> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(AplError::Cancelled);
+        }
+        match self.deadline {
+            Some(deadline) if self.clock.now() >= deadline => Err(AplError::Overdue),
+            _ => Ok(()),
+        }
+    }
+
+    /// How long it may still take, but no more than this.
+    fn remaining(&self, at_most: Duration) -> Duration {
+        let left = self.deadline.map(|deadline| deadline.saturating_sub(self.clock.now()));
+        left.map_or(at_most, |left| left.min(at_most))
+    }
+}
+
+/// What a request is about to cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Cost {
+    /// Some microseconds: less than to hand it to another thread.
+    Small,
+    /// Work for a processor.
+    Large,
+    /// It waits for something else than a processor.
+    Waits,
+}
+
+/// Rows of a frontier that are read in less time than another thread takes to wake.
+const SMALL_ROWS: usize = 128;
+
+pub(super) fn cost(call: &proto::Call) -> Cost {
+    use proto::apl_request::Kind;
+    let Some(call::Kind::Apl(apl)) = &call.kind else {
+        return match &call.kind {
+            Some(
+                call::Kind::Commit(_) | call::Kind::Intern(_) | call::Kind::Status(_) | call::Kind::Tokens(_),
+            ) => Cost::Waits,
+            _ => Cost::Small,
+        };
+    };
+    let mut rows = 0;
+    for part in &apl.parts {
+        rows += match part.request.as_ref().and_then(|request| request.kind.as_ref()) {
+            Some(Kind::ResolveVertices(m) | Kind::ResolveEdges(m) | Kind::EdgeCandidates(m)) => m.ids.len(),
+            Some(Kind::Place(m)) => m.ids.len(),
+            Some(Kind::FindEdges(m)) => m.ids.len(),
+            Some(Kind::Vertices(m)) => m.frontier.len() / 8,
+            Some(Kind::Edges(m)) => m.sids.len() / 8,
+            // Their answers are long, but for a short list.
+            Some(Kind::Expand(m)) => m.frontier.len() / 8 + m.max_rows as usize / 64,
+            // A hub is counted by looking at its blocks.
+            Some(Kind::Degrees(m)) => m.frontier.len() / 4,
+            Some(Kind::ScanVertices(m)) if m.max_rows == 1 => SMALL_ROWS / 4,
+            _ => return Cost::Large,
+        };
+    }
+    if rows <= SMALL_ROWS { Cost::Small } else { Cost::Large }
+}
+
+/// The answer to a request; `None`: a partition is behind, and `wait` is not given.
+pub(super) fn answer(
+    services: &Services,
+    call: proto::Call,
+    stop: &Stop<'_>,
+    wait: Option<Duration>,
+) -> Option<proto::Reply> {
+    let kind = match call.kind {
+        Some(call::Kind::Apl(apl)) => match &services.node {
+            Some(node) => partitions(node.as_ref(), apl, stop, wait)?,
+            None => Err(Error::Unknown("this node holds no partitions".into())),
+        },
+        Some(other) => commits(services, other, stop),
+        None => Err(Error::Unknown("a request of a kind that this version does not know".into())),
+    };
+    let kind = kind.unwrap_or_else(|error| reply::Kind::Failure(error.to_failure()));
+    Some(proto::Reply { kind: Some(kind) })
+}
+
+fn partitions(
+    node: &dyn Node,
+    call: proto::PartitionsCall,
+    stop: &Stop<'_>,
+    wait: Option<Duration>,
+) -> Option<Result<reply::Kind, Error>> {
+    let mut answers = Vec::with_capacity(call.parts.len());
+    for part in call.parts {
+        let answer = match part_request(part) {
+            Ok((partition, at, request)) => match asked(node, partition, at, &request, stop, wait) {
+                Err(AplError::Behind { .. }) if wait.is_none() => return None,
+                Err(error) => Answer::Failed(error),
+                Ok(answer) => answer,
+            },
+            Err(error) => return Some(Err(error)),
+        };
+        match encode_answer(&answer) {
+            Ok(message) => answers.push(message),
+            Err(error) => return Some(Err(Error::Unavailable(error.to_string()))),
+        }
+    }
+    Some(Ok(reply::Kind::Apl(proto::PartitionsReply { answers })))
+}
+
+fn part_request(part: proto::PartitionCall) -> Result<(PartitionId, At, Request), Error> {
+    let partition = u16::try_from(part.partition)
+        .map_err(|_| Error::garbage(format!("partition {} is out of range", part.partition)))?;
+    let request = part.request.ok_or_else(|| Error::garbage("a part has no request"))?;
+    let (at, request) = decode_request(request).map_err(Error::garbage)?;
+    Ok((PartitionId(partition), at, request))
+}
+
+/// Asks a partition; if it is behind, waits a while and asks again.
+fn asked(
+    node: &dyn Node,
+    partition: PartitionId,
+    at: At,
+    request: &Request,
+    stop: &Stop<'_>,
+    wait: Option<Duration>,
+) -> Result<Answer, AplError> {
+    stop.check()?;
+    let apl = node.partition(partition, at.epoch)?;
+    let behind = match ask(apl.as_ref(), at, request, stop) {
+        Err(error @ AplError::Behind { .. }) => error,
+        other => return other,
+    };
+    let Some(wait) = wait else { return Err(behind) };
+    if !node.wait_for(partition, at.version, stop.remaining(wait)) {
+        return Err(behind);
+    }
+    // It may have been given away meanwhile.
+    let apl = node.partition(partition, at.epoch)?;
+    ask(apl.as_ref(), at, request, stop)
+}
+
+/// One call of the trait.
+fn ask(apl: &dyn Apl, at: At, request: &Request, stop: &Stop<'_>) -> Result<Answer, AplError> {
+    Ok(match request {
+        Request::ResolveVertices(ids) => {
+            let mut out = Vec::with_capacity(ids.len());
+            in_pieces(ids, stop, |ids| apl.resolve_vertices(at, ids, &mut out))?;
+            Answer::ResolveVertices(out)
+        }
+        Request::ResolveEdges(ids) => {
+            let mut out = Vec::with_capacity(ids.len());
+            in_pieces(ids, stop, |ids| apl.resolve_edges(at, ids, &mut out))?;
+            Answer::ResolveEdges(out)
+        }
+        Request::EdgeCandidates(ids) => {
+            let mut out = EdgeCandidates::default();
+            in_pieces(ids, stop, |ids| apl.edge_candidates(at, ids, &mut out))?;
+            Answer::EdgeCandidates(out)
+        }
+        Request::FindEdges(places) => {
+            let mut out = Vec::with_capacity(places.len());
+            in_pieces(places, stop, |places| apl.find_edges(at, places, &mut out))?;
+            Answer::FindEdges(out)
+        }
+        Request::Place(ids) => {
+            let mut out = Vec::with_capacity(ids.len());
+            in_pieces(ids, stop, |ids| apl.place(at, ids, &mut out))?;
+            Answer::Place(out)
+        }
+        Request::Vertices(read, frontier) => {
+            let mut out = VertexRows::default();
+            in_pieces(frontier, stop, |piece| apl.vertices(at, read, piece, &mut out))?;
+            Answer::Vertices(out)
+        }
+        Request::Edges(read, frontier) => {
+            let mut out = EdgeRows::default();
+            in_pieces(frontier, stop, |piece| apl.edges(at, read, piece, &mut out))?;
+            Answer::Edges(out)
+        }
+        Request::Expand(expand, frontier, from) => {
+            let mut out = Expansion::default();
+            let mut expand = expand.clone();
+            expand.max_rows = expand.max_rows.min(MOST_ROWS);
+            let next = apl.expand(at, &expand, frontier, *from, &mut out)?;
+            Answer::Expand(out, next)
+        }
+        Request::Degrees(expand, frontier) => {
+            let mut out = Vec::with_capacity(frontier.len());
+            in_pieces(frontier, stop, |piece| apl.degrees(at, expand, piece, &mut out))?;
+            Answer::Degrees(out)
+        }
+        Request::ScanVertices(scan, from) => {
+            let mut out = Vec::new();
+            let mut scan = scan.clone();
+            scan.max_rows = scan.max_rows.min(MOST_ROWS);
+            let next = apl.scan_vertices(at, &scan, *from, &mut out)?;
+            Answer::ScanVertices(out, next)
+        }
+        Request::ScanValues(scan, keys, from) => {
+            let mut out = ScannedValues::default();
+            out.begin(keys.len());
+            let mut scan = scan.clone();
+            scan.max_rows = scan.max_rows.min(MOST_ROWS);
+            let next = apl.scan_values(at, &scan, keys, *from, &mut out)?;
+            Answer::ScanValues(out, next)
+        }
+        Request::ScanEdges(scan, from) => {
+            let mut out = EdgeRuns::default();
+            let mut scan = scan.clone();
+            scan.max_rows = scan.max_rows.min(MOST_ROWS);
+            let next = apl.scan_edges(at, &scan, *from, &mut out)?;
+            Answer::ScanEdges(out, next)
+        }
+        Request::CountVertices(scan, from) => {
+            let mut count = 0;
+            let next = apl.count_vertices(at, scan, *from, &mut count)?;
+            Answer::CountVertices(count, next)
+        }
+        Request::SampleVertices(scan, from, sample) => {
+            let mut sample = sample.clone();
+            let next = apl.sample_vertices(at, scan, *from, &mut sample)?;
+            Answer::SampleVertices(sample, next)
+        }
+        Request::SampleEdges(expand, sample, frontier) => {
+            let mut out = Expansion::default();
+            apl.sample_edges(at, expand, *sample, frontier, &mut out)?;
+            Answer::SampleEdges(out)
+        }
+        Request::TopEdges(expand, top, frontier, from) => {
+            let mut out = Expansion::default();
+            let next = apl.top_edges(at, expand, top, frontier, *from, &mut out)?;
+            Answer::TopEdges(out, next)
+        }
+        Request::Statistics => Answer::Statistics(apl.statistics()),
+        Request::UniqueKeys => Answer::UniqueKeys(apl.unique_keys()?),
+    })
+}
+
+fn in_pieces<T>(
+    frontier: &[T],
+    stop: &Stop<'_>,
+    mut ask: impl FnMut(&[T]) -> Result<(), AplError>,
+) -> Result<(), AplError> {
+    for piece in frontier.chunks(PIECE) {
+        stop.check()?;
+        ask(piece)?;
+    }
+    Ok(())
+}
+
+fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<reply::Kind, Error> {
+    stop.check().map_err(|_| Error::Overdue)?;
+    if let call::Kind::Status(_) = kind {
+        let status = services.status.as_ref();
+        let status = status.ok_or_else(|| Error::Unknown("this node tells no status".into()))?;
+        return Ok(reply::Kind::Status(proto::StatusReply { json: status.status() }));
+    }
+    let commits = services.commits.as_ref();
+    let commits = commits.ok_or_else(|| Error::NotSequencer("it never will be".into()))?;
+    Ok(match kind {
+        call::Kind::Commit(m) => {
+            let id = request_id(&m.request_id)?;
+            let keys = |keys: Vec<u64>| keys.into_iter().map(Key).collect();
+            let request = CommitRequest {
+                read_version: Version(m.read_version),
+                read_keys: keys(m.read_keys),
+                write_keys: keys(m.write_keys),
+                mutations: tidegraph_wire::mutation::decode_all(m.mutations).map_err(Error::garbage)?,
+            };
+            reply::Kind::Commit(proto::CommitReply { version: commits.commit(id, request)?.0 })
+        }
+        call::Kind::Outcome(m) => {
+            use proto::outcome_reply::State;
+            let (state, version) = match commits.outcome(request_id(&m.request_id)?)? {
+                Outcome::Unknown => (State::Unknown, 0),
+                Outcome::Committed(version) => (State::Committed, version.0),
+                Outcome::Refused => (State::Refused, 0),
+            };
+            reply::Kind::Outcome(proto::OutcomeReply { state: state.into(), version })
+        }
+        call::Kind::Intern(m) => {
+            let names: Vec<Str> = m.names.into_iter().map(Str::from).collect();
+            let tokens = commits.intern(&names)?.into_iter().map(|token| token.0).collect();
+            reply::Kind::Intern(proto::InternReply { tokens })
+        }
+        call::Kind::Allocate(m) => {
+            let sids = commits.allocate_sids(m.count)?;
+            reply::Kind::Allocate(proto::AllocateReply { first: sids.start, count: sids.end - sids.start })
+        }
+        call::Kind::Newest(_) => {
+            let (version, epoch) = commits.newest()?;
+            reply::Kind::Newest(proto::NewestReply { version: version.0, epoch: epoch.0 })
+        }
+        call::Kind::Tokens(m) => {
+            let (tokens, names) =
+                commits.tokens(Token(m.above))?.into_iter().unzip::<Token, Str, Vec<_>, Vec<_>>();
+            reply::Kind::Tokens(proto::TokensReply {
+                tokens: tokens.into_iter().map(|token| token.0).collect(),
+                names: names.into_iter().map(String::from).collect(),
+            })
+        }
+        call::Kind::Apl(_) | call::Kind::Status(_) => {
+            return Err(Error::Unknown("a request without a service".into()));
+        }
+    })
+}
+
+fn request_id(bytes: &[u8]) -> Result<RequestId, Error> {
+    let id =
+        bytes.try_into().map_err(|_| Error::garbage(format!("a request id of {} bytes", bytes.len())))?;
+    Ok(RequestId(id))
+}

@@ -1,0 +1,444 @@
+//! The connection between two processes: who is taken, what is refused, what is bounded, what is given up.
+
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
+use parking_lot::{Condvar, Mutex};
+use proptest::prelude::*;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tidegraph_platform::{Clock, RealClock, RealRandom};
+use tidegraph_remote::{
+    ClientConfig, Commits, Error, Outcome, RemoteCommits, RemoteNode, RequestId, Security, SecurityConfig,
+    Server, ServerConfig, Services, Status, TlsFiles,
+};
+use tidegraph_types::{CommitRequest, Epoch, Gui, Key, Mutation, PropertyWrite, Str, Token, Value, Version};
+use tidegraph_wire::proto;
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// A gate that status requests wait at, so that a test decides when they are answered.
+#[derive(Default)]
+struct Gate {
+    open: Mutex<bool>,
+    opened: Condvar,
+    waiting: Mutex<usize>,
+}
+
+impl Gate {
+    fn open(&self) {
+        *self.open.lock() = true;
+        self.opened.notify_all();
+    }
+}
+
+impl Status for Gate {
+    fn status(&self) -> String {
+        *self.waiting.lock() += 1;
+        let mut open = self.open.lock();
+        while !*open {
+            self.opened.wait(&mut open);
+        }
+        r#"{"state":"serving"}"#.into()
+    }
+}
+
+/// A sequencer that remembers what it was asked.
+#[derive(Default)]
+struct Log(Mutex<Vec<(RequestId, CommitRequest)>>);
+
+impl Commits for Log {
+    fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Version, Error> {
+        if request.read_version == Version(99) {
+            return Err(Error::Conflict { read_version: Version(99), written: Version(100) });
+        }
+        let mut log = self.0.lock();
+        log.push((id, request));
+        Ok(Version(log.len() as u64))
+    }
+    fn outcome(&self, id: RequestId) -> Result<Outcome, Error> {
+        let log = self.0.lock();
+        let found = log.iter().position(|(known, _)| *known == id);
+        Ok(found.map_or(Outcome::Unknown, |at| Outcome::Committed(Version(at as u64 + 1))))
+    }
+    fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
+        Ok(names.iter().map(|name| Token(name.len() as u32)).collect())
+    }
+    fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error> {
+        Ok(100..100 + count)
+    }
+    fn newest(&self) -> Result<(Version, Epoch), Error> {
+        Ok((Version(7), Epoch(3)))
+    }
+    fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {
+        Ok(vec![(Token(above.0 + 1), "name".into())])
+    }
+}
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(RealClock::new())
+}
+
+fn server(config: ServerConfig, security: Security, services: Services) -> Server {
+    Server::start(config, security, services, clock(), &RealRandom).unwrap()
+}
+
+fn node(server: &Server, config: ClientConfig, security: Security) -> Arc<RemoteNode> {
+    let address = server.address().to_string();
+    Arc::new(RemoteNode::new(&address, config, security, clock(), Arc::new(RealRandom)))
+}
+
+fn with_status(gate: &Arc<Gate>) -> Services {
+    Services { status: Some(gate.clone()), ..Services::default() }
+}
+
+fn opened() -> Arc<Gate> {
+    let gate = Arc::new(Gate::default());
+    gate.open();
+    gate
+}
+
+fn token(token: &str) -> Security {
+    Security::load(&SecurityConfig { token: token.into(), tls: None }).unwrap()
+}
+
+#[test]
+fn commits_travel_with_their_errors() {
+    let log = Arc::new(Log::default());
+    let services = Services { commits: Some(log.clone()), ..Services::default() };
+    let server = server(ServerConfig::default(), Security::none(), services);
+    let commits = RemoteCommits::new(node(&server, ClientConfig::default(), Security::none()), LONG);
+    let write = PropertyWrite {
+        key: Token(4),
+        cardinality: tidegraph_types::Cardinality::Set,
+        value: Value::string("x"),
+    };
+    let request = CommitRequest {
+        read_version: Version(5),
+        read_keys: vec![Key(1), Key(u64::MAX)],
+        write_keys: vec![Key(3)],
+        mutations: vec![Mutation::SetVertexProperty { gui: Gui(9), write }],
+    };
+    let id = RequestId([7; 16]);
+    assert_eq!(commits.outcome(id).unwrap(), Outcome::Unknown);
+    assert_eq!(commits.commit(id, request.clone()).unwrap(), Version(1));
+    assert_eq!(commits.outcome(id).unwrap(), Outcome::Committed(Version(1)));
+    assert_eq!(*log.0.lock(), [(id, request.clone())]);
+    let late = CommitRequest { read_version: Version(99), ..request };
+    assert!(matches!(
+        commits.commit(id, late),
+        Err(Error::Conflict { read_version: Version(99), written: Version(100) })
+    ));
+    assert_eq!(commits.intern(&["ab".into(), "".into()]).unwrap(), [Token(2), Token(0)]);
+    assert_eq!(commits.allocate_sids(8).unwrap(), 100..108);
+    assert_eq!(commits.newest().unwrap(), (Version(7), Epoch(3)));
+    assert_eq!(commits.tokens(Token(4)).unwrap(), [(Token(5), "name".into())]);
+    // A service that the node does not have.
+    let status = commits_node(&server).status(LONG);
+    assert!(matches!(status, Err(Error::Unknown(_))), "{status:?}");
+}
+
+fn commits_node(server: &Server) -> Arc<RemoteNode> {
+    node(server, ClientConfig::default(), Security::none())
+}
+
+#[test]
+fn strangers_are_refused_with_the_reason() {
+    let server = server(ServerConfig::default(), token("secret"), with_status(&opened()));
+    let refused = |config: ClientConfig, security: Security, text: &str| {
+        let status = node(&server, config, security).status(LONG);
+        let Err(Error::Refused { reason, .. }) = &status else { panic!("{status:?}") };
+        assert!(reason.contains(text), "{reason}");
+    };
+    refused(ClientConfig::default(), token("guess"), "token");
+    refused(ClientConfig::default(), Security::none(), "token");
+    refused(ClientConfig { graph: "other".into(), ..ClientConfig::default() }, token("secret"), "graph");
+    let status = node(&server, ClientConfig::default(), token("secret")).status(LONG);
+    assert_eq!(status.unwrap(), r#"{"state":"serving"}"#);
+    // Another version of the protocol: what the server says names both.
+    let frames = raw(&server, &hello(&proto::Hello { oldest: 7, newest: 9, ..ours() }));
+    assert!(frames.windows(11).any(|text| text == b"versions 7 "), "{}", String::from_utf8_lossy(&frames));
+}
+
+fn ours() -> proto::Hello {
+    proto::Hello {
+        oldest: tidegraph_remote::PROTOCOL,
+        newest: tidegraph_remote::PROTOCOL,
+        graph: "default".into(),
+        token: "secret".into(),
+        software: String::new(),
+    }
+}
+
+fn frame(kind: u8, id: u64, payload: &[u8]) -> Vec<u8> {
+    let mut rest = id.to_le_bytes().to_vec();
+    rest.extend([kind, 0, 0, 0]);
+    rest.extend(payload);
+    let mut out = (payload.len() as u32).to_le_bytes().to_vec();
+    out.extend(crc32c::crc32c(&rest).to_le_bytes());
+    out.extend(rest);
+    out
+}
+
+fn hello(hello: &proto::Hello) -> Vec<u8> {
+    use tidegraph_wire::Message;
+    [b"TIDEWIRE".as_slice(), &frame(1, 0, &hello.encode_to_vec())].concat()
+}
+
+/// Sends bytes, says that there are no more, and answers what came back until the end.
+fn raw(server: &Server, bytes: &[u8]) -> Vec<u8> {
+    let mut socket = TcpStream::connect(server.address()).unwrap();
+    socket.set_read_timeout(Some(LONG)).unwrap();
+    // The server may cut the connection before it has read all.
+    let _ = socket.write_all(bytes);
+    let _ = socket.shutdown(std::net::Shutdown::Write);
+    let mut answer = Vec::new();
+    match socket.read_to_end(&mut answer) {
+        Ok(_) => {}
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "it never ended"),
+    }
+    answer
+}
+
+#[test]
+fn whatever_is_sent_the_server_goes_on() {
+    let server = server(ServerConfig::default(), token("secret"), with_status(&opened()));
+    let good = hello(&ours());
+    let huge = [good.clone(), frame(4, 1, b"")[..16].to_vec()].concat();
+    let mut huge_length = huge;
+    let at = good.len();
+    huge_length.extend([4, 0, 0, 0]);
+    huge_length[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+    let cases = [
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        b"TIDEWIRE".to_vec(),
+        good[..good.len() - 1].to_vec(),
+        frame(4, 1, b""),
+        [b"TIDEWIRE".as_slice(), &frame(4, 1, b"")].concat(),
+        [good.clone(), frame(99, 1, b"")].concat(),
+        [good.clone(), frame(2, 1, b"")].concat(),
+        [good.clone(), frame(4, 1, b"\xff\xff\xff")].concat(),
+        [good.clone(), frame(4, 1, b"\x4a\x00"), frame(4, 1, b"\x4a\x00")].concat(),
+        huge_length,
+    ];
+    for case in &cases {
+        raw(&server, case);
+    }
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
+    let noise = (prop::collection::vec(any::<u8>(), 0..300), 0_u8..3, 0_u8..10);
+    let tried = runner.run(&noise, |(bytes, way, kind)| {
+        let bytes = match way {
+            0 => bytes,
+            1 => [good.clone(), bytes].concat(),
+            _ => [good.clone(), frame(kind, 1, &bytes)].concat(),
+        };
+        raw(&server, &bytes);
+        Ok(())
+    });
+    tried.unwrap();
+    assert!(server.counters().refused.load(Ordering::Relaxed) >= 9);
+    let status = node(&server, ClientConfig::default(), token("secret")).status(LONG);
+    assert_eq!(status.unwrap(), r#"{"state":"serving"}"#);
+}
+
+#[test]
+fn a_message_that_is_too_large_is_refused_before_it_is_sent() {
+    let config = ServerConfig { request_bytes: 1000, reply_bytes: 10, ..ServerConfig::default() };
+    let services =
+        Services { commits: Some(Arc::new(Log::default())), status: Some(opened()), ..Services::default() };
+    let server = server(config, Security::none(), services);
+    let node = commits_node(&server);
+    let commits = RemoteCommits::new(node.clone(), LONG);
+    let long = commits.intern(&[Str::from("x".repeat(2000))]);
+    assert!(matches!(long, Err(Error::TooLarge { limit: 1000, .. })), "{long:?}");
+    let answer = node.status(LONG);
+    assert!(matches!(answer, Err(Error::TooLarge { limit: 10, .. })), "{answer:?}");
+    assert_eq!(commits.newest().unwrap().0, Version(7), "the connection is still good");
+}
+
+#[test]
+fn requests_that_wait_are_bounded_and_do_not_hold_up_others() {
+    let gate = Arc::new(Gate::default());
+    let services = Services {
+        commits: Some(Arc::new(Log::default())),
+        status: Some(gate.clone()),
+        ..Services::default()
+    };
+    let server = server(ServerConfig { in_flight: 4, ..ServerConfig::default() }, Security::none(), services);
+    let node = node(&server, ClientConfig { connections: 1, ..ClientConfig::default() }, Security::none());
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..3).map(|_| scope.spawn(|| node.status(LONG))).collect();
+        while *gate.waiting.lock() < 3 {
+            std::thread::yield_now();
+        }
+        // Three of four places are taken; the fourth serves all that is quick.
+        let commits = RemoteCommits::new(node.clone(), LONG);
+        for _ in 0..100 {
+            assert_eq!(commits.newest().unwrap().0, Version(7));
+        }
+        let fourth = scope.spawn(|| node.status(LONG));
+        while *gate.waiting.lock() < 4 {
+            std::thread::yield_now();
+        }
+        let fifth = RemoteCommits::new(node.clone(), Duration::from_millis(50)).newest();
+        assert!(matches!(fifth, Err(Error::Unavailable(_))), "{fifth:?}");
+        gate.open();
+        for caller in callers.into_iter().chain([fourth]) {
+            assert!(caller.join().unwrap().is_ok());
+        }
+    });
+}
+
+#[test]
+fn a_caller_gives_up_at_its_deadline_and_the_node_hears_of_it() {
+    let gate = Arc::new(Gate::default());
+    let server = server(ServerConfig::default(), Security::none(), with_status(&gate));
+    let node = commits_node(&server);
+    let late = node.status(Duration::from_millis(30));
+    assert!(matches!(late, Err(Error::Overdue)), "{late:?}");
+    while server.counters().cancelled.load(Ordering::Relaxed) == 0 {
+        std::thread::yield_now();
+    }
+    gate.open();
+    assert!(node.status(LONG).is_ok());
+}
+
+#[test]
+fn a_node_that_falls_silent_is_given_up() {
+    // It takes the connection and says hello, and then nothing any more.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let silent = std::thread::spawn(move || {
+        use tidegraph_wire::Message;
+        let (mut socket, _) = listener.accept().unwrap();
+        let welcome = proto::Welcome {
+            version: tidegraph_remote::PROTOCOL,
+            request_bytes: 1000,
+            in_flight: 10,
+            ..Default::default()
+        };
+        let hello = [b"TIDEWIRE".as_slice(), &frame(2, 0, &welcome.encode_to_vec())].concat();
+        socket.write_all(&hello).unwrap();
+        let mut sink = Vec::new();
+        // Until the client closes.
+        let _ = socket.read_to_end(&mut sink);
+        sink
+    });
+    let config = ClientConfig { ping_ms: 20, dead_ms: 100, ..ClientConfig::default() };
+    let node = RemoteNode::new(&address, config, Security::none(), clock(), Arc::new(RealRandom));
+    let status = node.status(LONG);
+    let Err(Error::Lost { reason, .. }) = &status else { panic!("{status:?}") };
+    assert!(reason.contains("nothing was heard"), "{reason}");
+    let sent = silent.join().unwrap();
+    assert!(sent.windows(20).any(|bytes| bytes == frame(7, 0, b"")), "it was asked whether it is there");
+}
+
+#[test]
+fn a_node_that_comes_back_is_connected_to_again() {
+    let mut first = server(ServerConfig::default(), Security::none(), with_status(&opened()));
+    let node = node(
+        &first,
+        ClientConfig { pause_ms: 1, longest_pause_ms: 5, ..ClientConfig::default() },
+        Security::none(),
+    );
+    assert!(node.status(LONG).is_ok());
+    let listen = first.address().to_string();
+    first.stop();
+    let lost = node.status(LONG);
+    assert!(matches!(lost, Err(Error::Lost { .. } | Error::Unreachable { .. })), "{lost:?}");
+    let config = ServerConfig { listen, ..ServerConfig::default() };
+    let _second = server(config, Security::none(), with_status(&opened()));
+    let clock = RealClock::new();
+    while node.status(LONG).is_err() {
+        assert!(clock.now() < LONG, "it never connected again");
+        std::thread::yield_now();
+    }
+}
+
+/// An authority, and files of a process that it signed for.
+struct Authority {
+    folder: tempfile::TempDir,
+    issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).unwrap();
+        std::fs::write(folder.path().join("authority.pem"), certificate.pem()).unwrap();
+        Self { folder, issuer: rcgen::Issuer::new(params, key) }
+    }
+
+    /// Security with a certificate of this authority that trusts another.
+    fn security(&self, trusts: &Self, name: &str) -> Security {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let path = |file: &str| self.folder.path().join(format!("{name}-{file}"));
+        std::fs::write(path("certificate.pem"), certificate.pem()).unwrap();
+        std::fs::write(path("key.pem"), key.serialize_pem()).unwrap();
+        let tls = TlsFiles {
+            authorities: trusts.folder.path().join("authority.pem"),
+            certificate: path("certificate.pem"),
+            key: path("key.pem"),
+            server_name: Some("node.fleet".into()),
+        };
+        Security::load(&SecurityConfig { token: String::new(), tls: Some(tls) }).unwrap()
+    }
+}
+
+#[test]
+fn with_certificates_both_sides_show_theirs() {
+    let (fleet, other) = (Authority::new(), Authority::new());
+    let serving =
+        server(ServerConfig::default(), fleet.security(&fleet, "node.fleet"), with_status(&opened()));
+    let ask = |security: Security| node(&serving, ClientConfig::default(), security).status(LONG);
+    assert_eq!(ask(fleet.security(&fleet, "worker.fleet")).unwrap(), r#"{"state":"serving"}"#);
+    // A client that the fleet's authority did not sign for, one that does not trust the fleet's, one without TLS.
+    assert!(ask(other.security(&fleet, "worker.other")).is_err());
+    assert!(ask(fleet.security(&other, "worker.fleet")).is_err());
+    let config = ClientConfig { connect_ms: 300, ..ClientConfig::default() };
+    assert!(node(&serving, config, Security::none()).status(LONG).is_err());
+    // A server with another name than the one that is asked for.
+    let imposter =
+        server(ServerConfig::default(), fleet.security(&fleet, "imposter"), with_status(&opened()));
+    let node = node(&imposter, ClientConfig::default(), fleet.security(&fleet, "worker.fleet"));
+    assert!(node.status(LONG).is_err());
+    // Large messages and many callers, encrypted.
+    let services = Services { commits: Some(Arc::new(Log::default())), ..Services::default() };
+    let serving = server(ServerConfig::default(), fleet.security(&fleet, "node.fleet"), services);
+    let node = self::node(&serving, ClientConfig::default(), fleet.security(&fleet, "worker.fleet"));
+    std::thread::scope(|scope| {
+        for caller in 0..8 {
+            let commits = RemoteCommits::new(node.clone(), LONG);
+            scope.spawn(move || {
+                for length in [1, 100_000, 3] {
+                    let names = [Str::from("x".repeat(length + caller)), Str::from("y")];
+                    let tokens = commits.intern(&names).unwrap();
+                    assert_eq!(tokens, [Token((length + caller) as u32), Token(1)]);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn files_that_are_no_certificates_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("empty.pem");
+    std::fs::write(&file, "nothing").unwrap();
+    let tls = TlsFiles { authorities: file.clone(), certificate: file.clone(), key: file, server_name: None };
+    let loaded = Security::load(&SecurityConfig { token: String::new(), tls: Some(tls) });
+    assert!(loaded.is_err_and(|error| error.to_string().contains("empty.pem")));
+}
