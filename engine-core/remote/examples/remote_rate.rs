@@ -89,6 +89,8 @@ fn fill(store: &Store, transactions: &[Vec<Mutation>]) {
 struct Measured {
     p50: f64,
     p99: f64,
+    properties: f64,
+    values: f64,
     batches: f64,
     whole: f64,
     rows: usize,
@@ -122,6 +124,23 @@ fn measure(apl: &dyn Apl, at: At, turn: usize) -> Measured {
         assert_eq!(rows.cells.len(), 4);
     }
     times.sort_unstable();
+    let many: Vec<Gui> = (0..BATCH).map(|n| gui((n * 41 + turn) % VERTICES)).collect();
+    let start = Instant::now();
+    for _ in 0..20 {
+        rows.clear();
+        apl.vertices(at, &read, &many, &mut rows).unwrap();
+    }
+    let properties = start.elapsed().as_secs_f64() * 1e6 / 20.0;
+    let start = Instant::now();
+    let scan = VertexScan { max_rows: BATCH as u32, ..VertexScan::default() };
+    let (mut found, mut cursor, mut seen) = (ScannedValues::default(), Some(ScanCursor::default()), 0);
+    while let Some(from) = cursor {
+        found.begin(1);
+        cursor = apl.scan_values(at, &scan, &[Token(10)], from, &mut found).unwrap();
+        seen += found.vertices.len();
+    }
+    assert_eq!(seen, VERTICES);
+    let values = start.elapsed().as_secs_f64() * 1e3;
     let starts: Vec<Gui> = (0..STARTS).map(|n| gui((n * 97 + turn * 13) % VERTICES)).collect();
     let two_hops = |piece: usize, max_rows: u32| {
         let start = Instant::now();
@@ -132,7 +151,15 @@ fn measure(apl: &dyn Apl, at: At, turn: usize) -> Measured {
     let (batches, _) = two_hops(BATCH, 4 * BATCH as u32);
     let (whole, rows) = two_hops(usize::MAX, 1 << 17);
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
-    Measured { p50: micros(times[READS / 2]), p99: micros(times[READS * 99 / 100]), batches, whole, rows }
+    Measured {
+        p50: micros(times[READS / 2]),
+        p99: micros(times[READS * 99 / 100]),
+        properties,
+        values,
+        batches,
+        whole,
+        rows,
+    }
 }
 
 fn main() {
@@ -190,6 +217,8 @@ fn main() {
     };
     show("point read, p50", "us", |m| m.p50);
     show("point read, p99", "us", |m| m.p99);
+    show("properties of 1,024 vertices", "us", |m| m.properties);
+    show("one key of all vertices, in batches", "ms", |m| m.values);
     show("two hops from 1,000 starts, as the executor asks", "ms", |m| m.batches);
     show("two hops from 1,000 starts, whole frontiers", "ms", |m| m.whole);
     println!("edges that the two hops end with: {}", local[0].rows);

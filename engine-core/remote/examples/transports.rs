@@ -124,7 +124,7 @@ trait Transport: Sync {
     fn ask(&self, call: proto::call::Kind) -> proto::reply::Kind;
 }
 
-struct Framed(RemoteNode);
+struct Framed(Arc<RemoteNode>);
 
 impl Transport for Framed {
     fn ask(&self, call: proto::call::Kind) -> proto::reply::Kind {

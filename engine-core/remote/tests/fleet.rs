@@ -241,6 +241,15 @@ fn a_node_that_dies_is_not_noticed_by_readers() {
         done.store(true, Ordering::Relaxed);
     });
     assert!(test.fleet.counters().failed_over.load(Ordering::Relaxed) > 0);
+    // It comes back at its address, and is asked again.
+    let config = ServerConfig { listen: dying.address().to_string(), ..ServerConfig::default() };
+    let services = Services { node: Some(test.held[0].clone()), ..Services::default() };
+    let clock = Arc::new(RealClock::new());
+    let _again = Server::start(config, Security::none(), services, clock, &RealRandom).unwrap();
+    let before = test.held[0].asked.load(Ordering::Relaxed);
+    while test.held[0].asked.load(Ordering::Relaxed) == before {
+        test.read().unwrap();
+    }
     agree(&test.whole, &test.fleet.query(Some(LONG), None), test.newest(), &test.graph);
 }
 

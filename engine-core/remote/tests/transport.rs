@@ -89,7 +89,7 @@ fn server(config: ServerConfig, security: Security, services: Services) -> Serve
 
 fn node(server: &Server, config: ClientConfig, security: Security) -> Arc<RemoteNode> {
     let address = server.address().to_string();
-    Arc::new(RemoteNode::new(&address, config, security, clock(), Arc::new(RealRandom)))
+    RemoteNode::new(&address, config, security, clock(), Arc::new(RealRandom))
 }
 
 fn with_status(gate: &Arc<Gate>) -> Services {

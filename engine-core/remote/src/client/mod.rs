@@ -1,7 +1,8 @@
 //! A node seen from outside.
 //!
 //! [`RemoteNode`] holds a few connections, makes them when they are needed, and after a failure tries again only after a
-//! pause that grows. A request goes by the connection with the fewest that wait.
+//! pause that grows. A request goes by the connection with the fewest that wait. A node that is silent or cannot be reached is
+//! looked for by a thread of its own, so that no caller waits for it while there are others.
 
 mod commits;
 mod connection;
@@ -16,8 +17,8 @@ use crate::security::Security;
 use connection::Connection;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegraph_platform::{Clock, Random};
 use tidegraph_wire::{Message, proto};
@@ -76,6 +77,9 @@ pub struct RemoteNode {
     pause: Mutex<Pause>,
     /// How often somebody waited for it too long since anything came from it.
     doubts: Arc<AtomicU32>,
+    /// Whether a thread looks whether it is there again.
+    probing: AtomicBool,
+    me: Weak<Self>,
 }
 
 /// When to connect again.
@@ -102,9 +106,9 @@ impl RemoteNode {
         security: Security,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
-    ) -> Self {
+    ) -> Arc<Self> {
         let places = (0..config.connections.max(1)).map(|_| Mutex::default()).collect();
-        Self {
+        Arc::new_cyclic(|me| Self {
             address: address.into(),
             config,
             security,
@@ -113,7 +117,9 @@ impl RemoteNode {
             places,
             pause: Mutex::default(),
             doubts: Arc::default(),
-        }
+            probing: AtomicBool::new(false),
+            me: me.clone(),
+        })
     }
 
     /// Its address.
@@ -137,7 +143,35 @@ impl RemoteNode {
 
     /// Notes that somebody waits for it too long. Whatever comes from it next takes that back.
     pub(crate) fn doubt(&self) {
-        self.doubts.fetch_add(1, Ordering::Relaxed);
+        if self.doubts.fetch_add(1, Ordering::Relaxed) + 1 >= DOUBTS {
+            self.probe();
+        }
+    }
+
+    /// Asks it now and then, on a thread of its own, until something comes: callers ask others meanwhile.
+    fn probe(&self) {
+        if self.probing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (me, clock) = (self.me.clone(), self.clock.clone());
+        let pause = Duration::from_millis(self.config.longest_pause_ms.max(1));
+        let thread = std::thread::Builder::new().name("remote-probe".into());
+        let spawned = thread.spawn(move || {
+            loop {
+                clock.sleep(pause);
+                let Some(node) = me.upgrade() else { return };
+                // Whatever it answers, it is there; and then the doubts are gone.
+                let _ = node.status(Duration::from_millis(node.config.connect_ms.max(1)));
+                if node.doubts.load(Ordering::Relaxed) < DOUBTS {
+                    node.probing.store(false, Ordering::Release);
+                    return;
+                }
+            }
+        });
+        if let Err(error) = spawned {
+            tracing::warn!(%error, "no thread can be made to look for a node");
+            self.probing.store(false, Ordering::Release);
+        }
     }
 
     /// Sends a request, whose answer will be in the mailbox under the tag.
@@ -224,6 +258,7 @@ impl RemoteNode {
         {
             Ok(open) => {
                 *self.pause.lock() = Pause::default();
+                self.doubts.store(0, Ordering::Relaxed);
                 *place = Some(open.clone());
                 Ok(open)
             }
@@ -244,6 +279,9 @@ impl RemoteNode {
         pause.until = self.clock.now() + Duration::from_millis(length);
         pause.reason = error.to_string();
         tracing::debug!(node = self.address, %error, length, "a node cannot be connected to");
+        drop(pause);
+        self.doubts.store(DOUBTS, Ordering::Relaxed);
+        self.probe();
     }
 }
 

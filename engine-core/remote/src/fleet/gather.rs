@@ -357,16 +357,21 @@ impl<'q> Gather<'q> {
         if self.rounds >= self.shared.config.rounds {
             return Err(self.failure());
         }
-        self.rounds += 1;
-        if self.stale || missing().any(|part| self.map.of(part.partition).is_empty()) || self.rounds > 1 {
+        let homeless = |part: &Part| self.map.of(part.partition).is_empty();
+        // Replicas that are only behind would be so by a newer map, too.
+        let lost = |part: &Part| !matches!(part.failure, Some(AplError::Behind { .. }));
+        if self.stale || missing().any(|part| homeless(part) || (self.rounds > 0 && lost(part))) {
             self.shared.counters.reloaded.fetch_add(1, Ordering::Relaxed);
             self.shared.routes.stale(self.map.epoch, self.query.remaining(RELOAD));
         }
         let newer = self.shared.routes.current();
         if newer.epoch == self.map.epoch {
-            let pause = Duration::from_millis(2 << self.rounds.min(6));
+            let pause = Duration::from_millis(2 << self.rounds.min(5));
             self.shared.clock.sleep(self.query.remaining(pause));
+        } else {
+            self.shared.prune();
         }
+        self.rounds += 1;
         self.stale = false;
         self.map = newer;
         for part in &mut self.parts {

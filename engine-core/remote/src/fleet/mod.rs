@@ -153,9 +153,7 @@ impl Fleet {
 
     /// Lets go of nodes that are not in the map any more.
     pub fn prune(&self) {
-        let map = self.0.routes.current();
-        let known: rustc_hash::FxHashSet<&Arc<str>> = map.replicas.iter().flatten().collect();
-        self.0.nodes.write().retain(|address, _| known.contains(address));
+        self.0.prune();
     }
 
     /// What was asked so far.
@@ -166,13 +164,19 @@ impl Fleet {
 }
 
 impl Shared {
+    fn prune(&self) {
+        let map = self.routes.current();
+        let known: rustc_hash::FxHashSet<&Arc<str>> = map.replicas.iter().flatten().collect();
+        self.nodes.write().retain(|address, _| known.contains(address));
+    }
+
     fn node(&self, address: &Arc<str>) -> Arc<RemoteNode> {
         if let Some(node) = self.nodes.read().get(address) {
             return node.clone();
         }
         let make = || {
             let (config, security) = (self.config.client.clone(), self.security.clone());
-            Arc::new(RemoteNode::new(address, config, security, self.clock.clone(), self.random.clone()))
+            RemoteNode::new(address, config, security, self.clock.clone(), self.random.clone())
         };
         self.nodes.write().entry(address.clone()).or_insert_with(make).clone()
     }
