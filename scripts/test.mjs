@@ -2,7 +2,7 @@
  * `npm test`: every test, on a clean clone too. It installs what it needs (pinned, skipped when it is there), then runs
  * the Rust tests, the tests of the contracts, and the black-box tests against the real binary.
  *
- * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--contracts` or `--integration` runs one part.
+ * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--contracts` or `--integration` runs one part.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -14,10 +14,12 @@ import { buildBinary, installNodeModules, root, run, runSteps } from "./run.mjs"
 const only = process.argv.slice(2).map((argument) => argument.replace(/^--/, ""));
 /** @param {string} part */
 const wanted = (part) => only.length === 0 || only.includes(part);
-const unknown = only.filter((part) => !["rust", "kafka", "dynamodb", "contracts", "integration"].includes(part));
+const unknown = only.filter(
+  (part) => !["rust", "kafka", "dynamodb", "takeover", "contracts", "integration"].includes(part),
+);
 if (unknown.length > 0) {
   console.error(
-    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --contracts and --integration`,
+    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --takeover, --contracts and --integration`,
   );
   process.exit(2);
 }
@@ -58,6 +60,19 @@ if (wanted("dynamodb")) {
       const env = { TIDEGRAPH_DYNAMODB_CLASSPATH: await dynamodbClasspath() };
       const tests = ["test", "--locked", "--quiet", "-p", "tidegraph-cluster", "--features", "dynamodb"];
       await run("cargo", [...tests, "--lib", "dynamodb", "--", "--test-threads=2"], { env });
+    },
+  ]);
+}
+if (wanted("takeover")) {
+  steps.push([
+    "take-overs of the sequencer",
+    async () => {
+      const env = {
+        TIDEGRAPH_KAFKA_CLASSPATH: await kafkaClasspath(),
+        TIDEGRAPH_DYNAMODB_CLASSPATH: await dynamodbClasspath(),
+      };
+      const tests = ["test", "--locked", "--quiet", "-p", "tidegraph-fleet", "--features", "takeover"];
+      await run("cargo", [...tests, "--test", "takeover", "--", "--test-threads=1"], { env });
     },
   ]);
 }

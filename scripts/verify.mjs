@@ -21,6 +21,7 @@ await runSteps("npm run verify", [
   ["clippy of the log in Kafka", () => clippyWith("tidegraph-log", "kafka")],
   ["clippy of the map in DynamoDB", () => clippyWith("tidegraph-cluster", "dynamodb")],
   ["clippy of gRPC beside our frames", () => clippyWith("tidegraph-remote", "grpc")],
+  ["clippy of take-overs", () => clippyWith("tidegraph-fleet", "takeover")],
   ["TypeScript types", () => run("npx", ["--no-install", "tsc", "--project", "."])],
   ["Biome", () => run("npx", ["--no-install", "biome", "check", "--error-on-warnings", "."])],
   ["schemas", () => run("npm", ["run", "--silent", "check", "--workspace", "contracts"])],

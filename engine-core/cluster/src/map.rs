@@ -139,7 +139,8 @@ impl PartitionMap {
         true
     }
 
-    /// Why this is not the whole map at its epoch; `None` when it is.
+    /// Why this is not the whole map at its epoch; `None` when it is. What is in memory cannot be torn.
+    #[cfg(any(test, feature = "dynamodb"))]
     pub(crate) fn is_torn(&self) -> Option<String> {
         let marks =
             self.nodes.values().map(|(_, mark)| mark).chain(self.partitions.iter().map(|(_, mark)| mark));

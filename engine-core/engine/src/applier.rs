@@ -38,7 +38,7 @@ impl StoreApplier {
                 self.for_each_batch(segments, |batch| load.apply(batch))?;
                 load.finish();
             }
-            Body::Tokens { .. } | Body::EpochStart => {}
+            Body::Tokens { .. } | Body::EpochStart | Body::Reserve { .. } => {}
         }
         self.store.check_applied()?;
         self.store.publish(record.version);

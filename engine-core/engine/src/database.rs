@@ -328,21 +328,15 @@ fn replay(
         epoch: manifest.map_or(Epoch::default(), |m| m.epoch),
         next_sid: manifest.map_or(Sid(1), |m| Sid(m.next_sid)),
         tokens: manifest.map_or_else(Vec::<(Token, Str)>::new, |m| m.tokens.clone()),
+        forgotten: manifest.map_or(Version::default(), |m| m.version),
+        ..Recovered::default()
     };
     for record in log.read_from(recovered.version.next())? {
         let record = record?;
-        match &record.body {
-            tidegraph_log::Body::Commit { next_sid, .. } | tidegraph_log::Body::Load { next_sid, .. } => {
-                recovered.next_sid = recovered.next_sid.max(*next_sid);
-            }
-            tidegraph_log::Body::Tokens { assigned } => recovered.tokens.extend(assigned.iter().cloned()),
-            tidegraph_log::Body::EpochStart => {}
-        }
+        recovered.note(&record);
         if let tidegraph_log::Body::Load { load_id, .. } = &record.body {
             loads.push((load_id.clone(), record.version));
         }
-        recovered.version = record.version;
-        recovered.epoch = recovered.epoch.max(record.epoch);
         applier.try_apply(&record)?;
     }
     Ok((recovered, loads))

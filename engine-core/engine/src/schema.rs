@@ -144,7 +144,7 @@ fn commit(backend: &dyn Backend, read_version: Version, mutation: Mutation) -> R
     };
     let write_keys = if unique { vec![Key::schema(), Key::constraints()] } else { read_keys.clone() };
     let mutations = vec![mutation];
-    backend.commit(CommitRequest { read_version, read_keys, write_keys, mutations })
+    backend.commit(CommitRequest { read_version, read_keys, write_keys, mutations, request: None })
 }
 
 impl Database {

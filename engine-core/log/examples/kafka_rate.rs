@@ -9,7 +9,7 @@ use tidegraph_types::{Edge, Epoch, Gui, Mutation, ShardId, Sid, Token, Version};
 fn record(version: u64) -> Record {
     let edge = Edge { sid: Sid(version), source: Gui(version), target: Gui(!version), label: Token(1) };
     let mutations = vec![Mutation::CreateEdge { edge, id: None, properties: vec![] }; 2];
-    let body = Body::Commit { mutations, next_sid: Sid(version) };
+    let body = Body::Commit { mutations, next_sid: Sid(version), request: None };
     Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body }
 }
 

@@ -325,6 +325,7 @@ fn what_cannot_be_stored_is_refused() {
     record.body = crate::Body::Commit {
         mutations: vec![Mutation::SetVertexProperty { gui: Gui(1), write }],
         next_sid: tidegraph_types::Sid(0),
+        request: None,
     };
     let error = log.append(&[commit(1, 1, "a"), record]).unwrap_err();
     assert!(matches!(error, Error::Encode { version: Version(2), .. }), "{error}");

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_platform::FaultyDisk;
 use tidegraph_types::{
-    Cardinality, Edge, Epoch, Gui, IndexDefinition, Mutation, PropertyWrite, ShardId, Sid, Token, Value,
-    Version,
+    Cardinality, Edge, Epoch, Gui, IndexDefinition, Mutation, PropertyWrite, RequestId, ShardId, Sid, Token,
+    Value, Version,
 };
 use tidegraph_wire::frame::FrameReader;
 
@@ -69,7 +69,7 @@ fn records() -> Vec<Record> {
     let bodies = [
         Body::EpochStart,
         Body::Tokens { assigned },
-        Body::Commit { mutations, next_sid: Sid(1001) },
+        Body::Commit { mutations, next_sid: Sid(1001), request: None },
         Body::Load {
             load_id: "load-1".into(),
             segments: vec!["loads/load-1/0000.seg".into()],
@@ -86,7 +86,7 @@ fn records() -> Vec<Record> {
 fn index_records() -> Vec<Record> {
     let index = IndexDefinition { name: "by email".into(), label: Token(1), key: Token(2), unique: true };
     let mutations = vec![Mutation::DefineIndex { index }, Mutation::DropIndex { name: "by email".into() }];
-    let bodies = [Body::EpochStart, Body::Commit { mutations, next_sid: Sid(1) }];
+    let bodies = [Body::EpochStart, Body::Commit { mutations, next_sid: Sid(1), request: None }];
     (1..)
         .zip(bodies)
         .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
@@ -107,8 +107,23 @@ fn meta_records() -> Vec<Record> {
     let removed = vec![meta(Value::Int(7), 2, None)];
     let bodies = [
         Body::EpochStart,
-        Body::Commit { mutations, next_sid: Sid(1) },
-        Body::Commit { mutations: removed, next_sid: Sid(1) },
+        Body::Commit { mutations, next_sid: Sid(1), request: None },
+        Body::Commit { mutations: removed, next_sid: Sid(1), request: None },
+    ];
+    (1..)
+        .zip(bodies)
+        .map(|(version, body)| Record { shard: ShardId(0), epoch: Epoch(1), version: Version(version), body })
+        .collect()
+}
+
+/// What came with the fleet: ids of requests, SIDs that other processes hold.
+fn fleet_records() -> Vec<Record> {
+    let mutations = vec![Mutation::DeleteVertex { gui: Gui(1), edges_left: false }];
+    let request = Some(RequestId(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff));
+    let bodies = [
+        Body::EpochStart,
+        Body::Reserve { next_sid: Sid(65_537) },
+        Body::Commit { mutations, next_sid: Sid(1), request },
     ];
     (1..)
         .zip(bodies)
@@ -160,6 +175,11 @@ fn golden_file_of_indexes() {
 #[test]
 fn golden_file_of_meta_properties() {
     golden("log-v1-meta", &meta_records());
+}
+
+#[test]
+fn golden_file_of_the_fleet() {
+    golden("log-v1-fleet", &fleet_records());
 }
 
 fn golden(name: &str, records: &[Record]) {

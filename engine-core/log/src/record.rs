@@ -1,6 +1,6 @@
 //! Records and their bytes. The byte table is `docs/formats/log.md`.
 
-use tidegraph_types::{Epoch, Mutation, ShardId, Sid, Str, Token, Version};
+use tidegraph_types::{Epoch, Mutation, RequestId, ShardId, Sid, Str, Token, Version};
 use tidegraph_wire::proto::{self, log_body::Kind};
 use tidegraph_wire::{Error, Message, mutation};
 
@@ -29,6 +29,8 @@ pub enum Body {
         mutations: Vec<Mutation>,
         /// The lowest SID not handed out when the record was written.
         next_sid: Sid,
+        /// What the request is known by when it is sent again.
+        request: Option<RequestId>,
     },
     /// Tokens assigned to names.
     Tokens {
@@ -46,6 +48,24 @@ pub enum Body {
     },
     /// A sequencer took over with the epoch of this record.
     EpochStart,
+    /// SIDs below this one may be handed out to other processes from now on.
+    Reserve {
+        /// The lowest SID that may not.
+        next_sid: Sid,
+    },
+}
+
+impl Body {
+    /// The lowest SID that nobody was handed as far as this record knows; `None` if it says nothing about it.
+    #[must_use]
+    pub fn next_sid(&self) -> Option<Sid> {
+        match self {
+            Self::Commit { next_sid, .. } | Self::Load { next_sid, .. } | Self::Reserve { next_sid } => {
+                Some(*next_sid)
+            }
+            Self::Tokens { .. } | Self::EpochStart => None,
+        }
+    }
 }
 
 /// What stands before the body, in fixed bytes, so that recovery needs not understand the body.
@@ -74,9 +94,10 @@ impl Prefix {
 /// Appends the payload of a record to `out`.
 pub(crate) fn encode(record: &Record, durable_bytes: u64, out: &mut Vec<u8>) -> Result<(), Error> {
     let kind = match &record.body {
-        Body::Commit { mutations, next_sid } => Kind::Commit(proto::CommitBody {
+        Body::Commit { mutations, next_sid, request } => Kind::Commit(proto::CommitBody {
             mutations: mutation::encode_all(mutations)?,
             next_sid: next_sid.0,
+            request: request.map_or_else(Vec::new, |request| request.0.to_be_bytes().to_vec()),
         }),
         Body::Tokens { assigned } => Kind::Tokens(proto::TokensBody {
             assigned: assigned
@@ -90,6 +111,7 @@ pub(crate) fn encode(record: &Record, durable_bytes: u64, out: &mut Vec<u8>) -> 
             next_sid: next_sid.0,
         }),
         Body::EpochStart => Kind::EpochStart(proto::EpochStartBody {}),
+        Body::Reserve { next_sid } => Kind::Reserve(proto::ReserveBody { next_sid: next_sid.0 }),
     };
     out.extend_from_slice(&record.shard.0.to_le_bytes());
     out.extend_from_slice(&record.epoch.0.to_le_bytes());
@@ -108,13 +130,26 @@ pub(crate) fn encode(record: &Record, durable_bytes: u64, out: &mut Vec<u8>) -> 
 pub(crate) fn decode_body(bytes: &[u8]) -> Result<Body, Error> {
     let kind = proto::LogBody::decode(bytes)?.kind.ok_or(Error::UnknownKind { message: "LogBody" })?;
     Ok(match kind {
-        Kind::Commit(m) => {
-            Body::Commit { mutations: mutation::decode_all(m.mutations)?, next_sid: Sid(m.next_sid) }
-        }
+        Kind::Commit(m) => Body::Commit {
+            mutations: mutation::decode_all(m.mutations)?,
+            next_sid: Sid(m.next_sid),
+            request: decode_request(&m.request)?,
+        },
         Kind::Tokens(m) => Body::Tokens {
             assigned: m.assigned.into_iter().map(|e| (Token(e.token), Str::from(e.name))).collect(),
         },
         Kind::Load(m) => Body::Load { load_id: m.load_id, segments: m.segments, next_sid: Sid(m.next_sid) },
         Kind::EpochStart(_) => Body::EpochStart,
+        Kind::Reserve(m) => Body::Reserve { next_sid: Sid(m.next_sid) },
     })
+}
+
+fn decode_request(bytes: &[u8]) -> Result<Option<RequestId>, Error> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let bytes = bytes
+        .try_into()
+        .map_err(|_| Error::OutOfRange { field: "length of a request id", value: bytes.len() as i128 })?;
+    Ok(Some(RequestId(u128::from_be_bytes(bytes))))
 }

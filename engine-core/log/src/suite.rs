@@ -2,7 +2,7 @@
 
 use crate::{Body, Error, LogStore, Record, Tail};
 use tidegraph_types::{
-    Cardinality, Epoch, Gui, Mutation, PropertyWrite, ShardId, Sid, Token, Value, Version,
+    Cardinality, Epoch, Gui, Mutation, PropertyWrite, RequestId, ShardId, Sid, Token, Value, Version,
 };
 
 /// A commit that can be told from others by its version and `mark`.
@@ -22,7 +22,7 @@ pub(crate) fn commit(version: u64, epoch: u64, mark: &str) -> Record {
         shard: ShardId(0),
         epoch: Epoch(epoch),
         version: Version(version),
-        body: Body::Commit { mutations, next_sid: Sid(version * 10) },
+        body: Body::Commit { mutations, next_sid: Sid(version * 10), request: None },
     }
 }
 
@@ -65,16 +65,20 @@ fn gives_back_what_was_appended(log: &mut dyn LogStore) {
         commit(3, 2, "a"),
         commit(4, 3, "b"),
         Record { epoch: Epoch(3), ..with(5, load) },
-        with(6, Body::Commit { mutations: vec![], next_sid: Sid(0) }),
+        with(
+            6,
+            Body::Commit { mutations: vec![], next_sid: Sid(0), request: Some(RequestId(u128::MAX - 1)) },
+        ),
+        with(7, Body::Reserve { next_sid: Sid(77) }),
     ];
     let mut records = records.to_vec();
-    records[5].epoch = Epoch(9);
+    records[5..].iter_mut().for_each(|record| record.epoch = Epoch(9));
     log.append(&records[..1]).unwrap();
     log.append(&records[1..5]).unwrap();
     log.append(&records[5..]).unwrap();
-    assert_eq!(log.tail(), tail(6, 9));
+    assert_eq!(log.tail(), tail(7, 9));
     assert_eq!(log.first(), Some(Version(1)));
-    for from in 1..=7 {
+    for from in 1..=8 {
         assert_eq!(read_all(log, from as u64).unwrap(), records[from - 1..], "from {from}");
     }
     // A scan may be left in the middle.

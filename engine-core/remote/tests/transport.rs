@@ -122,6 +122,7 @@ fn commits_travel_with_their_errors() {
         read_keys: vec![Key(1), Key(u64::MAX)],
         write_keys: vec![Key(3)],
         mutations: vec![Mutation::SetVertexProperty { gui: Gui(9), write }],
+        request: None,
     };
     let id = RequestId([7; 16]);
     assert_eq!(commits.outcome(id).unwrap(), Outcome::Unknown);

@@ -1,9 +1,9 @@
 //! Why a transaction was not committed.
 
-use tidegraph_types::{ErrorCode, Version};
+use tidegraph_types::{ErrorCode, RequestId, Version};
 
 /// An error of the sequencer. Only [`Error::Unavailable`] leaves open whether the transaction was committed, and only
-/// when its reason says so.
+/// when its reason says so, and [`Error::Forgotten`], which says nothing else.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -45,6 +45,19 @@ pub enum Error {
         /// How many there are.
         count: usize,
     },
+    /// The request may have been committed before, so long ago that its id is not remembered. It is not committed now.
+    #[error(
+        "whether request {request} was committed is not known any more: it read at version {read_version}, \
+         and requests are remembered from after version {forgotten} on"
+    )]
+    Forgotten {
+        /// Its id.
+        request: RequestId,
+        /// The version at which it read.
+        read_version: Version,
+        /// The newest version of which the request is not remembered.
+        forgotten: Version,
+    },
     /// Writes are not possible now, or no more.
     #[error("writes are not possible: {reason}")]
     Unavailable {
@@ -62,7 +75,7 @@ impl Error {
             Self::TooLarge { .. } | Self::DictionaryFull { .. } => ErrorCode::QueryLimitExceeded,
             Self::NotStorable { .. } => ErrorCode::InvalidArgument,
             Self::FutureVersion { .. } => ErrorCode::Internal,
-            Self::Unavailable { .. } => ErrorCode::Unavailable,
+            Self::Forgotten { .. } | Self::Unavailable { .. } => ErrorCode::Unavailable,
         }
     }
 

@@ -3,7 +3,7 @@
 //! Roles: [`Sequencer`] is the handle that every thread of the process shares; the *owner* (`owner.rs`) has the log and
 //! the [`Applier`], and one of the callers at a time *leads* it: no thread of its own, so that a lone writer waits for
 //! the log and for nobody else; `keys.rs` remembers when each key was last written; `made.rs` notes the vertices that are
-//! made while a bulk load runs; `dictionary.rs` is the token dictionary, which readers use without asking the owner.
+//! made while a bulk load runs; `remembered.rs` knows the ids of requests that were committed; `dictionary.rs` is the token dictionary, which readers use without asking the owner.
 //!
 //! Flow of a commit:
 //! 1. [`Sequencer::commit`] checks sizes and values on the caller's thread and queues the request. Who finds no leader leads.
@@ -15,7 +15,7 @@
 //!
 //! Invariants: a transaction is committed if and only if its record is in the log (TXN-1: no version is given twice);
 //! it commits only if nothing that it read was written after its read version (TXN-2). A refused append leaves no
-//! trace here: keys, tokens and versions go back to what they were. When the log cannot say what is durable, or a
+//! trace here: keys, tokens, ids and versions go back to what they were. When the log cannot say what is durable, or a
 //! record cannot be applied, the sequencer stops and refuses every write from then on; it must never guess.
 
 mod config;
@@ -24,6 +24,7 @@ mod error;
 mod keys;
 mod made;
 mod owner;
+mod remembered;
 mod request;
 mod sequencer;
 

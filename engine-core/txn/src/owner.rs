@@ -2,6 +2,7 @@
 
 use crate::keys::Keys;
 use crate::made::Made;
+use crate::remembered::{Known, Remembered};
 use crate::request::{LoadCommit, Reply, Request, is_checked_by_loads};
 use crate::sequencer::{Applier, GOING_DOWN, Shared};
 use crate::{Error, SequencerConfig};
@@ -10,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidegraph_log::{Body, LogStore, Record};
-use tidegraph_types::{CommitRequest, Epoch, ShardId, Sid, Str, Token, Version};
+use tidegraph_types::{CommitRequest, Epoch, RequestId, ShardId, Sid, Str, Token, Version};
 
 pub(crate) struct Owner {
     shared: Arc<Shared>,
@@ -18,6 +19,7 @@ pub(crate) struct Owner {
     applier: Box<dyn Applier>,
     keys: Keys,
     made: Made,
+    remembered: Remembered,
     /// Version of the last record in the log.
     version: Version,
     epoch: Epoch,
@@ -52,9 +54,21 @@ enum Waiting {
         bytes: usize,
         reply: Reply<Version>,
     },
+    /// For the record of another request with the same id.
+    Again {
+        record: usize,
+        request: CommitRequest,
+        bytes: usize,
+        reply: Reply<Version>,
+    },
     Load {
         record: usize,
         load: LoadCommit,
+        reply: Reply<Version>,
+    },
+    Reserve {
+        record: usize,
+        count: u64,
         reply: Reply<Version>,
     },
     Intern {
@@ -73,9 +87,10 @@ enum Answer {
 impl From<Waiting> for Answer {
     fn from(waiting: Waiting) -> Self {
         match waiting {
-            Waiting::Commit { record, reply, .. } | Waiting::Load { record, reply, .. } => {
-                Self::Version { record, reply }
-            }
+            Waiting::Commit { record, reply, .. }
+            | Waiting::Again { record, reply, .. }
+            | Waiting::Load { record, reply, .. }
+            | Waiting::Reserve { record, reply, .. } => Self::Version { record, reply },
             Waiting::Intern { tokens, reply, .. } => Self::Tokens { tokens, reply },
         }
     }
@@ -87,28 +102,33 @@ impl Owner {
         config: &SequencerConfig,
         log: Box<dyn LogStore>,
         applier: Box<dyn Applier>,
+        remembered: Remembered,
         version: Version,
         epoch: Epoch,
     ) -> Self {
         let keys = Keys::new(config.remembered_keys, version);
         let made = Made::default();
-        Self { shared, log, applier, keys, made, version, epoch, epoch_started: false }
+        Self { shared, log, applier, keys, made, remembered, version, epoch, epoch_started: false }
     }
 
     /// Serves what was taken from the queue together; false when it is told to stop.
     pub fn take(&mut self, taken: Vec<Request>) -> bool {
         let mut requests = Vec::with_capacity(taken.len());
-        let mut trims = Vec::new();
+        let (mut trims, mut outcomes) = (Vec::new(), Vec::new());
         let mut stop = None;
         for request in taken {
             match request {
                 Request::Stop { reply } => stop = Some(reply),
                 Request::Trim { below, reply } => trims.push((below, reply)),
+                Request::Outcome { id, since, reply } => outcomes.push((id, since, reply)),
                 request => requests.push(request),
             }
         }
         if !requests.is_empty() {
             self.serve(requests);
+        }
+        for (id, since, reply) in outcomes {
+            reply.send(self.outcome(id, since));
         }
         for (below, reply) in trims {
             reply.send(self.log.trim(below).map_err(Error::unavailable));
@@ -128,6 +148,18 @@ impl Owner {
         self.made.begin(self.version);
     }
 
+    /// What became of a request that read at a version, or a later one.
+    fn outcome(&self, request: RequestId, since: Version) -> Result<Option<Version>, Error> {
+        if self.shared.stopped.lock().is_some() {
+            return Err(self.stopped());
+        }
+        match self.remembered.look_up(request) {
+            Known::Committed(version) => Ok(Some(version)),
+            Known::NotAbove(forgotten) if forgotten <= since => Ok(None),
+            Known::NotAbove(forgotten) => Err(Error::Forgotten { request, read_version: since, forgotten }),
+        }
+    }
+
     fn stop_quietly(&self) {
         self.shared.stopped.lock().get_or_insert_with(|| GOING_DOWN.into());
     }
@@ -141,6 +173,7 @@ impl Owner {
             Ok(()) => self.finish(group),
             Err(error) => {
                 self.keys.undo();
+                self.remembered.undo();
                 let requests = group.into_requests();
                 match error {
                     tidegraph_log::Error::Full(_) | tidegraph_log::Error::Encode { .. } if !alone => {
@@ -171,7 +204,12 @@ impl Owner {
                 }
                 Request::Load { load, reply } => self.form_load(&mut group, load, reply),
                 Request::Intern { names, reply } => self.form_intern(&mut group, names, reply),
-                Request::Trim { .. } | Request::Stop { .. } => {}
+                Request::Reserve { count, reply } => {
+                    let next_sid = Sid(self.next_sid().0.saturating_add(count).max(self.shared.reserved()));
+                    let record = self.push(&mut group, Body::Reserve { next_sid });
+                    group.waiting.push(Waiting::Reserve { record, count, reply });
+                }
+                Request::Outcome { .. } | Request::Trim { .. } | Request::Stop { .. } => {}
             }
         }
         if group.waiting.is_empty() { None } else { Some(group) }
@@ -189,14 +227,37 @@ impl Owner {
             return;
         }
         let read_version = request.read_version;
+        if let Some(id) = request.request {
+            match self.remembered.look_up(id) {
+                Known::Committed(version) if version > self.version => {
+                    let of = |record: &Record| record.version == version;
+                    let record = group.records.iter().position(of).unwrap_or_default();
+                    group.waiting.push(Waiting::Again { record, request, bytes, reply });
+                    return;
+                }
+                Known::Committed(version) => {
+                    reply.send(Ok(version));
+                    return;
+                }
+                Known::NotAbove(forgotten) if forgotten > read_version => {
+                    reply.send(Err(Error::Forgotten { request: id, read_version, forgotten }));
+                    return;
+                }
+                Known::NotAbove(_) => {}
+            }
+        }
         if let Some(written) = self.keys.conflict(&request.read_keys, read_version) {
             reply.send(Err(Error::Conflict { read_version, written }));
             return;
         }
         let mutations = std::mem::take(&mut request.mutations);
         let checked_by_loads = is_checked_by_loads(&mutations);
-        let record = self.push(group, Body::Commit { mutations, next_sid: self.next_sid() });
+        let (next_sid, id) = (self.next_sid(), request.request);
+        let record = self.push(group, Body::Commit { mutations, next_sid, request: id });
         let version = group.records[record].version;
+        if let Some(id) = id {
+            self.remembered.add(id, version);
+        }
         self.keys.write(&request.write_keys, version, checked_by_loads);
         group.waiting.push(Waiting::Commit { record, request, bytes, reply });
     }
@@ -284,6 +345,7 @@ impl Owner {
     /// The group is durable: applies, publishes, answers.
     fn finish(&mut self, group: Group) {
         self.keys.settle();
+        self.remembered.settle();
         for (token, name) in group.new_tokens {
             self.shared.dictionary.add(token, name);
         }
@@ -296,6 +358,9 @@ impl Owner {
         for (index, record) in group.records.iter().enumerate() {
             self.version = record.version;
             self.made.note(record);
+            if let Body::Reserve { next_sid } = &record.body {
+                self.shared.reserved_sid.fetch_max(next_sid.0, Ordering::AcqRel);
+            }
             let applier = &mut self.applier;
             if catch_unwind(AssertUnwindSafe(|| applier.apply(record))).is_err() {
                 self.stop(format!(
@@ -359,7 +424,9 @@ impl Group {
                 }
                 Request::Commit { request, bytes, reply }
             }
+            Waiting::Again { request, bytes, reply, .. } => Request::Commit { request, bytes, reply },
             Waiting::Load { load, reply, .. } => Request::Load { load, reply },
+            Waiting::Reserve { count, reply, .. } => Request::Reserve { count, reply },
             Waiting::Intern { names, reply, .. } => Request::Intern { names, reply },
         };
         self.waiting.into_iter().map(again).collect()

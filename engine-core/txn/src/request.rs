@@ -3,7 +3,7 @@
 use crate::made::NewVertices;
 use crate::{Error, SequencerConfig};
 use crossbeam_channel::Sender;
-use tidegraph_types::{CommitRequest, Key, Mutation, PropertyWrite, Str, Token, Value, Version};
+use tidegraph_types::{CommitRequest, Key, Mutation, PropertyWrite, RequestId, Str, Token, Value, Version};
 
 /// A bulk load that is to become visible.
 #[derive(Debug)]
@@ -47,11 +47,36 @@ impl<T> Reply<T> {
 /// One request to the owner.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Commit { request: CommitRequest, bytes: usize, reply: Reply<Version> },
-    Load { load: LoadCommit, reply: Reply<Version> },
-    Intern { names: Vec<Str>, reply: Reply<Vec<Token>> },
-    Trim { below: Version, reply: Reply<()> },
-    Stop { reply: Reply<()> },
+    Commit {
+        request: CommitRequest,
+        bytes: usize,
+        reply: Reply<Version>,
+    },
+    Load {
+        load: LoadCommit,
+        reply: Reply<Version>,
+    },
+    Intern {
+        names: Vec<Str>,
+        reply: Reply<Vec<Token>>,
+    },
+    /// SIDs for other processes, so many more than were handed out; none, to see that the log takes records of this epoch.
+    Reserve {
+        count: u64,
+        reply: Reply<Version>,
+    },
+    Outcome {
+        id: RequestId,
+        since: Version,
+        reply: Reply<Option<Version>>,
+    },
+    Trim {
+        below: Version,
+        reply: Reply<()>,
+    },
+    Stop {
+        reply: Reply<()>,
+    },
 }
 
 impl Request {
@@ -61,14 +86,17 @@ impl Request {
             Self::Commit { bytes, .. } => *bytes,
             Self::Load { load, .. } => load.segments.iter().map(|s| s.len() + 8).sum(),
             Self::Intern { names, .. } => names.iter().map(|n| n.len() + 16).sum(),
-            Self::Trim { .. } | Self::Stop { .. } => 0,
+            Self::Reserve { .. } | Self::Outcome { .. } | Self::Trim { .. } | Self::Stop { .. } => 0,
         }
     }
 
     /// Answers with an error.
     pub fn refuse(self, error: Error) {
         match self {
-            Self::Commit { reply, .. } | Self::Load { reply, .. } => reply.send(Err(error)),
+            Self::Commit { reply, .. } | Self::Load { reply, .. } | Self::Reserve { reply, .. } => {
+                reply.send(Err(error))
+            }
+            Self::Outcome { reply, .. } => reply.send(Err(error)),
             Self::Intern { reply, .. } => reply.send(Err(error)),
             Self::Trim { reply, .. } | Self::Stop { reply } => reply.send(Err(error)),
         }
@@ -77,7 +105,10 @@ impl Request {
     /// Tells the caller to serve what waits; false when it is gone.
     pub fn lead(&self) -> bool {
         match self {
-            Self::Commit { reply, .. } | Self::Load { reply, .. } => reply.lead(),
+            Self::Commit { reply, .. } | Self::Load { reply, .. } | Self::Reserve { reply, .. } => {
+                reply.lead()
+            }
+            Self::Outcome { reply, .. } => reply.lead(),
             Self::Intern { reply, .. } => reply.lead(),
             Self::Trim { reply, .. } | Self::Stop { reply } => reply.lead(),
         }

@@ -3,6 +3,7 @@
 use crate::dictionary::Dictionary;
 use crate::made::LoadWatch;
 use crate::owner::Owner;
+use crate::remembered::Remembered;
 use crate::request::{self, LoadCommit, Reply, Request, Word};
 use crate::{Error, SequencerConfig};
 use parking_lot::Mutex;
@@ -11,8 +12,8 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use tidegraph_log::{LogStore, Record};
-use tidegraph_types::{CommitRequest, Epoch, Sid, Str, Token, Version};
+use tidegraph_log::{Body, LogStore, Record};
+use tidegraph_types::{CommitRequest, Epoch, RequestId, Sid, Str, Token, Version};
 
 /// Carries committed records into storage. Called by one thread at a time, in order of version, once for each record.
 pub trait Applier: Send {
@@ -28,10 +29,30 @@ pub struct Recovered {
     pub version: Version,
     /// The epoch of that version. The sequencer takes the next one.
     pub epoch: Epoch,
-    /// The lowest SID that was never handed out.
+    /// The lowest SID that was never handed out, nor reserved for other processes.
     pub next_sid: Sid,
+    /// Requests that were committed, as far as they are known by an id, in order of version.
+    pub requests: Vec<(Version, RequestId)>,
+    /// Of this version and those before it, `requests` may lack some: those that the checkpoint holds.
+    pub forgotten: Version,
     /// The dictionary, in any order; the same entry may come twice.
     pub tokens: Vec<(Token, Str)>,
+}
+
+impl Recovered {
+    /// Goes on by a record of the log, the next one.
+    pub fn note(&mut self, record: &Record) {
+        self.version = record.version;
+        self.epoch = self.epoch.max(record.epoch);
+        if let Some(next_sid) = record.body.next_sid() {
+            self.next_sid = self.next_sid.max(next_sid);
+        }
+        match &record.body {
+            Body::Tokens { assigned } => self.tokens.extend(assigned.iter().cloned()),
+            Body::Commit { request: Some(request), .. } => self.requests.push((record.version, *request)),
+            _ => {}
+        }
+    }
 }
 
 /// What the handle and the owner share.
@@ -39,12 +60,20 @@ pub struct Recovered {
 pub(crate) struct Shared {
     pub version: AtomicU64,
     pub next_sid: AtomicU64,
+    /// SIDs below this one are reserved in the log; 0 when none are.
+    pub reserved_sid: AtomicU64,
     pub log_bytes: AtomicU64,
     pub dictionary: Dictionary,
     /// Bulk loads that run.
     pub loads: Arc<AtomicUsize>,
     /// Why no write is possible any more.
     pub stopped: Mutex<Option<String>>,
+}
+
+impl Shared {
+    pub fn reserved(&self) -> u64 {
+        self.reserved_sid.load(Ordering::Acquire)
+    }
 }
 
 /// Gives versions, checks conflicts, appends to the log. See the crate's documentation.
@@ -67,8 +96,21 @@ struct Door {
 }
 
 impl Sequencer {
-    /// Takes over. Nothing is written before the first request: then the first record says that the next epoch began. If the graph and the log do not agree, every write is refused with the reason.
+    /// Takes over, in the next epoch. Nothing is written before the first request: then the first record says that the
+    /// epoch began. If the graph and the log do not agree, every write is refused with the reason.
     pub fn start(
+        config: SequencerConfig,
+        log: Box<dyn LogStore>,
+        recovered: Recovered,
+        applier: Box<dyn Applier>,
+    ) -> Arc<Self> {
+        let epoch = Epoch(recovered.epoch.0 + 1);
+        Self::start_in(epoch, config, log, recovered, applier)
+    }
+
+    /// Takes over in an epoch that somebody gave, who gives every epoch once. It must be above that of the log.
+    pub fn start_in(
+        epoch: Epoch,
         config: SequencerConfig,
         log: Box<dyn LogStore>,
         recovered: Recovered,
@@ -79,6 +121,9 @@ impl Sequencer {
                 "the log ends at version {}, the graph is at version {}",
                 tail.version, recovered.version
             )),
+            _ if epoch <= recovered.epoch => {
+                Some(format!("epoch {epoch} is not above epoch {} of the log", recovered.epoch))
+            }
             _ => None,
         };
         let dictionary = Dictionary::new(recovered.tokens).unwrap_or_else(|reason| {
@@ -88,28 +133,45 @@ impl Sequencer {
         if let Some(reason) = &stopped {
             tracing::error!(reason, "the sequencer refuses writes");
         }
-        let epoch = Epoch(recovered.epoch.0 + 1);
+        let remembered = Remembered::new(config.remembered_requests, recovered.forgotten, recovered.requests);
         let shared = Arc::new(Shared {
             version: AtomicU64::new(recovered.version.0),
             next_sid: AtomicU64::new(recovered.next_sid.0),
+            reserved_sid: AtomicU64::new(0),
             log_bytes: AtomicU64::new(log.bytes()),
             dictionary,
             loads: Arc::default(),
             stopped: Mutex::new(stopped),
         });
-        let owner = Owner::new(shared.clone(), &config, log, applier, recovered.version, epoch);
+        let owner = Owner::new(shared.clone(), &config, log, applier, remembered, recovered.version, epoch);
         Arc::new(Self { shared, config, epoch, door: Mutex::default(), owner: Mutex::new(Some(owner)) })
     }
 
     /// Commits a transaction; answers its version, which can be read from then on. Waits for the log.
     ///
-    /// A request without mutations is answered at once with its read version.
+    /// A request without mutations is answered at once with its read version. One whose id was committed before is answered
+    /// with the version that it got then.
     pub fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
         if request.mutations.is_empty() {
             return Ok(request.read_version);
         }
         let bytes = request::check(&request, &self.config)?;
         self.ask(|reply| Request::Commit { request, bytes, reply })
+    }
+
+    /// What became of a request that read at version `since` or a later one: its version, or `None` if it was not committed by
+    /// anybody before this sequencer took over, nor by this one from what was asked before. [`Error::Forgotten`] when it may have been
+    /// committed so long ago that nobody remembers.
+    ///
+    /// It says nothing of what a sequencer of an earlier epoch may still write, unless [`Sequencer::prove`] succeeded before.
+    pub fn outcome(&self, id: RequestId, since: Version) -> Result<Option<Version>, Error> {
+        self.ask(|reply| Request::Outcome { id, since, reply })
+    }
+
+    /// Writes a record that changes nothing, and so shows that the log takes records of this epoch; answers its version. The
+    /// newest version was not older than that when this was called.
+    pub fn prove(&self) -> Result<Version, Error> {
+        self.ask(|reply| Request::Reserve { count: 0, reply })
     }
 
     /// Begins a bulk load, which reads at a version that is the newest when this returns, or at a later one.
@@ -158,17 +220,34 @@ impl Sequencer {
         self.shared.dictionary.entries()
     }
 
-    /// Hands out `count` SIDs that nobody else gets. Those that are never committed are lost, which does no harm.
+    /// Hands out `count` SIDs that nobody else gets. Those that are never committed are lost, which does no harm. They are for
+    /// this process: the log learns of them when something that comes after them is committed, and after a restart those that it
+    /// did not learn of are handed out again.
     #[must_use]
     pub fn allocate_sids(&self, count: u64) -> Range<u64> {
         let start = self.shared.next_sid.fetch_add(count, Ordering::Relaxed);
         start..start + count
     }
 
-    /// The lowest SID that was not handed out.
+    /// Hands out `count` SIDs for another process, which may still have them when the next sequencer takes over: the log says
+    /// before that they are taken. Waits for the log once for many SIDs.
+    pub fn hand_out_sids(&self, count: u64) -> Result<Range<u64>, Error> {
+        let next = &self.shared.next_sid;
+        loop {
+            let reserved = self.shared.reserved();
+            let within = |start: u64| start.checked_add(count).filter(|end| *end <= reserved);
+            if let Ok(start) = next.fetch_update(Ordering::AcqRel, Ordering::Acquire, within) {
+                return Ok(start..start + count);
+            }
+            let count = count.max(self.config.sids_ahead);
+            self.ask(|reply| Request::Reserve { count, reply })?;
+        }
+    }
+
+    /// The lowest SID that was not handed out, nor reserved for other processes.
     #[must_use]
     pub fn next_sid(&self) -> Sid {
-        Sid(self.shared.next_sid.load(Ordering::Relaxed))
+        Sid(self.shared.next_sid.load(Ordering::Relaxed).max(self.shared.reserved()))
     }
 
     /// The newest version that can be read.

@@ -14,6 +14,9 @@ use tidegraph_types::{
     Token, Value, Version,
 };
 
+#[path = "again_tests.rs"]
+mod again;
+
 /// A store of numbers that can be read at any version.
 #[derive(Clone, Default)]
 struct Numbers(Arc<Mutex<BTreeMap<(u64, Version), i64>>>);
@@ -48,6 +51,7 @@ fn request(read: Version, read_keys: &[u64], writes: &[(u64, i64)]) -> CommitReq
         read_keys: read_keys.iter().map(|k| Key(*k)).collect(),
         write_keys: writes.iter().map(|(k, _)| Key(*k)).collect(),
         mutations: writes.iter().map(|(k, n)| set(*k, *n)).collect(),
+        request: None,
     }
 }
 
@@ -122,6 +126,7 @@ fn anomaly_phantom() {
         write_keys: vec![Key::existence(Gui(gui)), scan],
         mutations: vec![set(gui, 1)],
         read_version: Version(0),
+        request: None,
     };
     sequencer.commit(make(1)).unwrap();
     assert!(is_conflict(sequencer.commit(make(2))));
@@ -148,8 +153,7 @@ fn blind_appends_do_not_conflict() {
     for n in 0..10 {
         let edge = Edge { sid: Sid(n), source: Gui(1), target: Gui(n), label: Token(1) };
         let mutations = vec![Mutation::CreateEdge { edge, id: None, properties: vec![] }];
-        let append =
-            CommitRequest { read_version: Version(0), read_keys: vec![], write_keys: vec![hub], mutations };
+        let append = CommitRequest { write_keys: vec![hub], mutations, ..CommitRequest::default() };
         sequencer.commit(append).unwrap();
     }
     let mut reader = request(Version(5), &[], &[(1, 1)]);
@@ -302,13 +306,7 @@ fn many_writers_share_appends() {
 fn recover(log: &mut dyn LogStore) -> Recovered {
     let mut recovered = Recovered { next_sid: Sid(1), ..Recovered::default() };
     for record in log.read_from(Version(1)).unwrap() {
-        let record = record.unwrap();
-        (recovered.version, recovered.epoch) = (record.version, record.epoch);
-        match record.body {
-            Body::Commit { next_sid, .. } | Body::Load { next_sid, .. } => recovered.next_sid = next_sid,
-            Body::Tokens { assigned } => recovered.tokens.extend(assigned),
-            Body::EpochStart => {}
-        }
+        recovered.note(&record.unwrap());
     }
     recovered
 }

@@ -34,6 +34,11 @@ id!(
     u32
 );
 id!(
+    /// Chosen by whoever asks for a commit, at random, and the same when he asks again: so it is committed once.
+    RequestId,
+    u128
+);
+id!(
     /// A point in the log. Version 0 is the empty graph; each committed record has the next one.
     Version,
     u64

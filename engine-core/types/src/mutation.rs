@@ -1,6 +1,6 @@
 //! What a transaction asks the sequencer to commit: logical changes, and the keys it read and wrote.
 
-use crate::{Cardinality, Edge, Gui, Sid, Str, Token, Value, Version};
+use crate::{Cardinality, Edge, Gui, RequestId, Sid, Str, Token, Value, Version};
 use std::hash::{Hash, Hasher};
 
 /// One value written to one property key.
@@ -247,4 +247,6 @@ pub struct CommitRequest {
     pub write_keys: Vec<Key>,
     /// The changes in order.
     pub mutations: Vec<Mutation>,
+    /// What it is known by when it is sent again. `None` if it never will be.
+    pub request: Option<RequestId>,
 }

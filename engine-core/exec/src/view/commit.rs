@@ -60,7 +60,13 @@ impl View<'_> {
         write_keys.sort_unstable();
         write_keys.dedup();
         Ok((
-            Some(CommitRequest { read_version: self.at.version, read_keys, write_keys, mutations }),
+            Some(CommitRequest {
+                read_version: self.at.version,
+                read_keys,
+                write_keys,
+                mutations,
+                request: None,
+            }),
             counters,
         ))
     }

@@ -290,6 +290,8 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
                 read_keys: keys(m.read_keys),
                 write_keys: keys(m.write_keys),
                 mutations: tidegraph_wire::mutation::decode_all(m.mutations).map_err(Error::garbage)?,
+                // Whoever commits it is told the id beside it.
+                request: None,
             };
             reply::Kind::Commit(proto::CommitReply { version: commits.commit(id, request)?.0 })
         }

@@ -53,6 +53,7 @@ impl Counters {
             read_keys: keys.clone(),
             write_keys: keys,
             mutations: vec![set(a), set(b)],
+            request: None,
         }
     }
 }

@@ -1,0 +1,312 @@
+//! Who would be the sequencer.
+
+use super::GuardedLog;
+use super::takeover::{Publish, Takeover, recover};
+use arc_swap::ArcSwapOption;
+use parking_lot::{Condvar, Mutex};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tidegraph_cluster::{Claim, Election, ElectionConfig, Lease, MapStore, SEQUENCER, Standing, Tenure};
+use tidegraph_platform::Clock;
+use tidegraph_txn::{Error, Sequencer, SequencerConfig};
+use tidegraph_types::{Epoch, Version};
+
+/// What the holder of the lease does when the map cannot be reached and his time is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unsure {
+    /// Acknowledges nothing any more. For logs that would take records of two writers.
+    #[default]
+    Stop,
+    /// Goes on until another one is known to have the lease. For logs that refuse whoever was deposed.
+    GoOn,
+}
+
+/// Settings of a candidate.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CandidateConfig {
+    /// Times of the lease.
+    pub election: ElectionConfig,
+    /// Settings of the sequencer.
+    pub sequencer: SequencerConfig,
+    /// What to do when the map cannot be reached.
+    pub unsure: Unsure,
+}
+
+/// A sequencer that has the lease.
+#[derive(Clone, Debug)]
+pub struct Leading {
+    sequencer: Arc<Sequencer>,
+    tenure: Arc<Tenure>,
+}
+
+impl Leading {
+    /// The sequencer. What it acknowledges is in the log.
+    #[must_use]
+    pub fn sequencer(&self) -> &Arc<Sequencer> {
+        &self.sequencer
+    }
+
+    /// The epoch of the lease, and of the log.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.tenure.epoch()
+    }
+
+    /// The newest committed version. While the lease is sure, nobody else can have committed a newer one; when it is not, the
+    /// log is asked by writing to it.
+    pub fn newest(&self) -> Result<Version, Error> {
+        let version = self.sequencer.version();
+        // In this order: the lease was sure after the version was read.
+        if self.tenure.is_sure() { Ok(version) } else { self.sequencer.prove() }
+    }
+}
+
+/// Tries for the lease of a graph's sequencer, and is it while it has it.
+#[derive(Debug)]
+pub struct Candidate {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    takeover: Arc<dyn Takeover>,
+    config: CandidateConfig,
+    leading: ArcSwapOption<Leading>,
+    /// The lease as it was seen last, of whoever has it.
+    lease: ArcSwapOption<Lease>,
+    work: Mutex<Work>,
+    stopped: Mutex<bool>,
+    stop: Condvar,
+}
+
+#[derive(Debug)]
+struct Work {
+    election: Election,
+    /// A take-over that runs beside the election, which must not wait for it.
+    taking: Option<(Arc<Tenure>, JoinHandle<Result<Arc<Sequencer>, Failed>>)>,
+}
+
+/// Why a take-over failed.
+#[derive(Debug)]
+enum Failed {
+    /// Nothing was written.
+    Early(String),
+    /// The log is at this epoch or a higher one: the map is older than the log.
+    Behind(Epoch),
+    /// Something may have been written under the epoch.
+    Late(String),
+}
+
+impl Candidate {
+    /// Stands as a candidate; a thread of its own sees to the rest. `claim.ttl` is the configuration's.
+    pub fn start(
+        store: Arc<dyn MapStore>,
+        clock: Arc<dyn Clock>,
+        graph: &str,
+        claim: Claim,
+        takeover: Arc<dyn Takeover>,
+        config: CandidateConfig,
+    ) -> std::io::Result<Self> {
+        let candidate = Self::without_thread(store, clock, graph, claim, takeover, config);
+        let shared = candidate.shared.clone();
+        let run = move || {
+            while !shared.wait() {
+                shared.step();
+            }
+        };
+        *candidate.thread.lock() = Some(std::thread::Builder::new().name("candidate".into()).spawn(run)?);
+        Ok(candidate)
+    }
+
+    /// Stands as a candidate, and does something only when [`Candidate::step`] is called.
+    #[must_use]
+    pub fn without_thread(
+        store: Arc<dyn MapStore>,
+        clock: Arc<dyn Clock>,
+        graph: &str,
+        claim: Claim,
+        takeover: Arc<dyn Takeover>,
+        config: CandidateConfig,
+    ) -> Self {
+        let election = Election::new(store, clock, graph, SEQUENCER, claim, config.election.clone());
+        let shared = Shared {
+            takeover,
+            config,
+            leading: ArcSwapOption::empty(),
+            lease: ArcSwapOption::empty(),
+            work: Mutex::new(Work { election, taking: None }),
+            stopped: Mutex::new(false),
+            stop: Condvar::new(),
+        };
+        Self { shared: Arc::new(shared), thread: Mutex::new(None) }
+    }
+
+    /// The sequencer, if this process is it. It may have been deposed a moment ago; then the log refuses what it writes.
+    #[must_use]
+    pub fn leading(&self) -> Option<Arc<Leading>> {
+        self.shared.leading.load_full()
+    }
+
+    /// The lease as it was seen last when another one had it: where the sequencer answers.
+    #[must_use]
+    pub fn seen(&self) -> Option<Arc<Lease>> {
+        self.shared.lease.load_full()
+    }
+
+    /// Does what is to be done now: for simulations, and tests without threads.
+    pub fn step(&self) {
+        self.shared.step();
+    }
+
+    /// Waits for the take-over that runs, if one does: for simulations, and tests without threads.
+    pub fn finish_takeover(&self) {
+        let mut work = self.shared.work.lock();
+        if let Some((taken, thread)) = work.taking.take() {
+            self.shared.taken_over(&mut work, &taken.clone(), taken, thread);
+        }
+    }
+
+    /// Gives the role up, if it has it, and stands for it no more. What was asked before is finished.
+    pub fn close(&self) {
+        *self.shared.stopped.lock() = true;
+        self.shared.stop.notify_all();
+        if let Some(thread) = self.thread.lock().take() {
+            // A panic there was reported; what follows ends the lease all the same.
+            let _ = thread.join();
+        }
+        let mut work = self.shared.work.lock();
+        if let Some((_, thread)) = work.taking.take() {
+            let _ = thread.join();
+        }
+        if let Some(leading) = self.shared.leading.swap(None) {
+            leading.sequencer.shutdown();
+        }
+        work.election.give_back();
+    }
+}
+
+impl Drop for Candidate {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    /// Waits until the next step; true at the end.
+    fn wait(&self) -> bool {
+        let pause = Duration::from_millis(self.config.election.step_ms);
+        let mut stopped = self.stopped.lock();
+        self.stop.wait_while_for(&mut stopped, |stopped| !*stopped, pause);
+        *stopped
+    }
+
+    fn step(&self) {
+        let mut work = self.work.lock();
+        match work.election.step() {
+            Ok(Standing::Holds(tenure)) => {
+                self.lease.store(None);
+                self.hold(&mut work, tenure);
+            }
+            Ok(Standing::Waits(lease)) => {
+                if let Some(lease) = lease {
+                    self.lease.store(Some(Arc::new(lease)));
+                }
+                self.resign("another one has the lease");
+            }
+            // Things stay as they are; what must not outlast the lease looks at its tenure.
+            Err(error) => tracing::warn!(%error, "the lease cannot be looked at"),
+        }
+    }
+
+    /// It has the lease: takes over, or sees whether all is well.
+    fn hold(&self, work: &mut Work, tenure: Arc<Tenure>) {
+        if let Some(leading) = self.leading.load_full() {
+            if leading.epoch() != tenure.epoch() {
+                self.resign("the lease has another epoch");
+            } else if let Some(reason) = leading.sequencer.stopped() {
+                // What it sent may still arrive: nothing more may be written under its epoch.
+                self.resign(&reason);
+                work.election.give_back();
+                return;
+            } else {
+                return;
+            }
+        }
+        match work.taking.take() {
+            Some((taken, thread)) if !thread.is_finished() => work.taking = Some((taken, thread)),
+            Some((taken, thread)) => self.taken_over(work, &tenure, taken, thread),
+            None => {
+                let (takeover, config, mine) = (self.takeover.clone(), self.config.clone(), tenure.clone());
+                let run = move || take_over(&*takeover, config, mine);
+                match std::thread::Builder::new().name("take-over".into()).spawn(run) {
+                    Ok(thread) => work.taking = Some((tenure, thread)),
+                    Err(error) => tracing::error!(%error, "no thread for the take-over"),
+                }
+            }
+        }
+    }
+
+    fn taken_over(
+        &self,
+        work: &mut Work,
+        now: &Arc<Tenure>,
+        taken: Arc<Tenure>,
+        thread: JoinHandle<Result<Arc<Sequencer>, Failed>>,
+    ) {
+        let epoch = taken.epoch();
+        match thread.join() {
+            Ok(Ok(sequencer)) if epoch == now.epoch() => {
+                tracing::info!(%epoch, version = %sequencer.version(), "took over as the sequencer");
+                self.leading.store(Some(Arc::new(Leading { sequencer, tenure: taken })));
+            }
+            Ok(Ok(_)) => {}
+            Ok(Err(Failed::Early(reason))) => {
+                tracing::warn!(%epoch, reason, "the take-over has to be tried again");
+            }
+            Ok(Err(Failed::Behind(found))) => {
+                tracing::warn!(%epoch, %found, "the log is ahead of the lease");
+                work.election.stay_above(found);
+                work.election.give_back();
+            }
+            Ok(Err(Failed::Late(reason))) => {
+                tracing::warn!(%epoch, reason, "the take-over has to be tried again with the next epoch");
+                work.election.give_back();
+            }
+            Err(_) => {
+                tracing::error!(%epoch, "a defect ended the take-over");
+                work.election.give_back();
+            }
+        }
+    }
+
+    /// It is the sequencer no more.
+    fn resign(&self, reason: &str) {
+        if let Some(leading) = self.leading.swap(None) {
+            tracing::warn!(epoch = %leading.epoch(), reason, "gave up as the sequencer");
+            leading.tenure.end();
+            leading.sequencer.shutdown();
+        }
+    }
+}
+
+/// Reads up to the end of the log and writes the first record of the epoch.
+fn take_over(
+    takeover: &dyn Takeover,
+    config: CandidateConfig,
+    tenure: Arc<Tenure>,
+) -> Result<Arc<Sequencer>, Failed> {
+    let (log, recovered) = recover(takeover).map_err(Failed::Early)?;
+    let epoch = tenure.epoch();
+    if recovered.epoch >= epoch {
+        return Err(Failed::Behind(recovered.epoch));
+    }
+    let log = Box::new(GuardedLog::new(log, tenure, config.unsure));
+    let sequencer = Sequencer::start_in(epoch, config.sequencer, log, recovered, Box::new(Publish));
+    sequencer.prove().map_err(|error| Failed::Late(error.to_string()))?;
+    Ok(sequencer)
+}

@@ -1,0 +1,70 @@
+//! A log that takes records only during a tenure.
+
+use super::Unsure;
+use std::sync::Arc;
+use tidegraph_cluster::Tenure;
+use tidegraph_log::{Error, LogStore, Record, Records, Tail};
+use tidegraph_types::Version;
+
+/// A log that takes records, and says that it took them, only while its tenure lasts.
+pub struct GuardedLog {
+    log: Box<dyn LogStore>,
+    tenure: Arc<Tenure>,
+    unsure: Unsure,
+}
+
+impl std::fmt::Debug for GuardedLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GuardedLog").field("tenure", &self.tenure).finish_non_exhaustive()
+    }
+}
+
+impl GuardedLog {
+    /// Guards a log.
+    #[must_use]
+    pub fn new(log: Box<dyn LogStore>, tenure: Arc<Tenure>, unsure: Unsure) -> Self {
+        Self { log, tenure, unsure }
+    }
+
+    fn check(&self, written: bool) -> Result<(), Error> {
+        let over = match self.unsure {
+            Unsure::Stop => !self.tenure.is_sure(),
+            Unsure::GoOn => self.tenure.has_ended(),
+        };
+        if !over {
+            return Ok(());
+        }
+        let when = if written { "while the log was written" } else { "before the log was written" };
+        let epoch = self.tenure.epoch();
+        Err(Error::Poisoned { reason: format!("the lease of epoch {epoch} ended {when}") })
+    }
+}
+
+impl LogStore for GuardedLog {
+    fn append(&mut self, records: &[Record]) -> Result<(), Error> {
+        self.check(false)?;
+        self.log.append(records)?;
+        // The records are there; whoever comes next finds them and can say so.
+        self.check(true)
+    }
+
+    fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
+        self.log.read_from(version)
+    }
+
+    fn trim(&mut self, below: Version) -> Result<(), Error> {
+        self.log.trim(below)
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        self.log.tail()
+    }
+
+    fn first(&self) -> Option<Version> {
+        self.log.first()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.log.bytes()
+    }
+}

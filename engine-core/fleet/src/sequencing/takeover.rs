@@ -1,0 +1,62 @@
+//! From what a new sequencer goes on.
+
+use std::fmt::Debug;
+use tidegraph_log::{LogStore, Record};
+use tidegraph_txn::{Applier, Recovered};
+use tidegraph_types::{Epoch, Sid, Str, Token, Version};
+
+/// What the newest checkpoint says that a sequencer has to know; the default is a graph without checkpoints.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Base {
+    /// Its version; the log is read from the next one on.
+    pub version: Version,
+    /// The epoch of that version.
+    pub epoch: Epoch,
+    /// The lowest SID that was not handed out, nor reserved.
+    pub next_sid: Sid,
+    /// The dictionary.
+    pub tokens: Vec<(Token, Str)>,
+}
+
+impl Default for Base {
+    fn default() -> Self {
+        Self { version: Version(0), epoch: Epoch(0), next_sid: Sid(1), tokens: Vec::new() }
+    }
+}
+
+/// Where checkpoints and the log of a graph are. Asked anew at each take-over, by one thread at a time.
+pub trait Takeover: Send + Sync + Debug {
+    /// What the newest checkpoint says. All partitions must have one of this version or a later one, since the log may be trimmed
+    /// below it.
+    fn base(&self) -> Result<Base, String>;
+
+    /// Opens the log to write to it. It may be open elsewhere, by a sequencer that does not know yet that it was deposed.
+    fn open_log(&self) -> Result<Box<dyn LogStore>, String>;
+}
+
+/// What became of an attempt to read up to the end of the log.
+pub(super) fn recover(takeover: &dyn Takeover) -> Result<(Box<dyn LogStore>, Recovered), String> {
+    let base = takeover.base()?;
+    let mut log = takeover.open_log()?;
+    let mut recovered = Recovered {
+        version: base.version,
+        epoch: base.epoch,
+        next_sid: base.next_sid,
+        tokens: base.tokens,
+        forgotten: base.version,
+        ..Recovered::default()
+    };
+    let records = log.read_from(base.version.next()).map_err(|error| error.to_string())?;
+    for record in records {
+        recovered.note(&record.map_err(|error| error.to_string())?);
+    }
+    Ok((log, recovered))
+}
+
+/// Applies nothing: storage nodes follow the log by themselves. A version is published when it is in the log.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Publish;
+
+impl Applier for Publish {
+    fn apply(&mut self, _record: &Record) {}
+}

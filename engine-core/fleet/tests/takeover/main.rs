@@ -1,0 +1,209 @@
+//! Sequencers as processes, a real broker, a real table, real signals.
+
+mod servers;
+
+use servers::{Server, signal};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
+use tidegraph_cluster::{Graph, MapStore};
+use tidegraph_log::kafka::{KafkaLog, KafkaOptions, NewTopic, create_topic};
+use tidegraph_log::{Body, LogStore};
+use tidegraph_platform::{Clock, RealClock, RealRandom};
+use tidegraph_types::{PartitionCount, ShardId, Version};
+
+/// Longest wait for anything, on a machine with much to do.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+struct World {
+    kafka: Server,
+    dynamodb: Server,
+    options: KafkaOptions,
+}
+
+impl World {
+    fn start() -> Self {
+        let (kafka, dynamodb) = (Server::kafka(), Server::dynamodb());
+        let options = KafkaOptions::new(format!("127.0.0.1:{}", kafka.port), "g");
+        // A port that listens is no broker yet.
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        while let Err(error) = create_topic(&options, NewTopic { shards: 1, replication: 1, in_sync: 1 }) {
+            assert!(clock.now() < PATIENCE, "{error}: {}", kafka.said());
+            clock.sleep(Duration::from_millis(200));
+        }
+        let patient = DynamoOptions {
+            attempt_ms: 30_000,
+            ..DynamoOptions::local(format!("http://127.0.0.1:{}", dynamodb.port))
+        };
+        let map = DynamoMap::open(&patient, clock, Arc::new(RealRandom)).unwrap();
+        map.create_tables().unwrap();
+        let graph = Graph {
+            name: "g".into(),
+            partitions: PartitionCount::ONE,
+            shards: 1,
+            hash_bits: 64,
+            replication_factor: 1,
+        };
+        map.create_graph(&graph).unwrap();
+        Self { kafka, dynamodb, options }
+    }
+
+    fn candidate(&self, name: &str) -> Process {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tidegraph-candidate"))
+            .arg(format!("http://127.0.0.1:{}", self.dynamodb.port))
+            .arg(format!("127.0.0.1:{}", self.kafka.port))
+            .args(["g", "g", name])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Process { child, lines, name: name.into() }
+    }
+
+    /// Ids of requests in the log, with their versions, and the versions and epochs of all records.
+    fn log(&self) -> (Vec<(u128, u64)>, Vec<(u64, u64)>) {
+        let mut log = KafkaLog::open(self.options.clone(), ShardId(0)).unwrap();
+        let records: Vec<_> = log.read_from(Version(1)).unwrap().map(Result::unwrap).collect();
+        let id = |body: &Body| match body {
+            Body::Commit { request, .. } => request.map(|id| id.0),
+            _ => None,
+        };
+        let ids = records.iter().filter_map(|record| Some((id(&record.body)?, record.version.0))).collect();
+        (ids, records.iter().map(|record| (record.version.0, record.epoch.0)).collect())
+    }
+}
+
+struct Process {
+    child: Child,
+    lines: Receiver<String>,
+    name: String,
+}
+
+impl Process {
+    fn tell(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        writeln!(input, "{line}").unwrap();
+        input.flush().unwrap();
+    }
+
+    /// The next line that begins with one of these.
+    fn hear(&self, beginnings: &[&str]) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("{} does not say any of {beginnings:?}", self.name));
+            if beginnings.iter().any(|beginning| line.starts_with(beginning)) {
+                return line;
+            }
+        }
+    }
+
+    fn ask(&mut self, line: &str, beginnings: &[&str]) -> String {
+        self.tell(line);
+        self.hear(beginnings)
+    }
+
+    /// The version of a request that is committed now or was before.
+    fn commit(&mut self, id: u64) -> u64 {
+        let answer = self.ask(&format!("commit {id} {id}"), &["committed", "refused"]);
+        let version = answer.strip_prefix(&format!("committed {id} "));
+        version.and_then(|version| version.parse().ok()).unwrap_or_else(|| panic!("{answer}"))
+    }
+
+    fn leads(&self) -> u64 {
+        self.hear(&["leads"]).trim_start_matches("leads ").parse().unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_paused_sequencer_that_goes_on_acknowledges_nothing() {
+    let world = World::start();
+    let mut a = world.candidate("a");
+    assert_eq!(a.leads(), 1);
+    let mut b = world.candidate("b");
+    b.hear(&["waits"]);
+    let first: Vec<u64> = (1..=20).map(|id| a.commit(id)).collect();
+    let sids = a.ask("sids 10", &["sids", "refused"]);
+    assert_eq!(sids, "sids 1 11");
+    // Paused with a request on its way: it is carried out after it goes on.
+    signal(&a.child, "-STOP");
+    a.tell("commit 100 100");
+    let clock = RealClock::new();
+    assert_eq!(b.leads(), 2);
+    println!("the standby led after {:?}", clock.now());
+    // What the first one acknowledged is answered as it was, and done once.
+    assert_eq!(b.commit(20), first[19]);
+    assert_eq!(b.ask("outcome 7", &["outcome", "refused"]), format!("outcome 7 {}", first[6]));
+    assert_eq!(b.ask("outcome 100", &["outcome", "refused"]), "outcome 100 none");
+    let second = b.commit(21);
+    assert!(second > first[19]);
+    let handed: u64 = b.ask("sids 10", &["sids"]).split(' ').nth(1).unwrap().parse().unwrap();
+    assert!(handed >= 11, "{handed}");
+    signal(&a.child, "-CONT");
+    let late = a.hear(&["committed", "refused"]);
+    assert!(late.starts_with("refused 100 "), "{late}");
+    a.hear(&["waits"]);
+    let again = a.ask("commit 101 101", &["committed", "refused"]);
+    assert!(again.starts_with("refused 101 "), "{again}");
+    // The client sends it to the other one.
+    let third = b.commit(100);
+    assert!(third > second);
+    assert_eq!(b.ask("newest", &["newest", "refused"]), format!("newest {third}"));
+    let (ids, records) = world.log();
+    let expected: Vec<(u128, u64)> = (1..=20).zip(first).chain([(21, second), (100, third)]).collect();
+    assert_eq!(ids, expected);
+    assert!(
+        records.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1 && pair[1].1 >= pair[0].1),
+        "{records:?}"
+    );
+    // One that is killed gives nothing back; the other one waits for the time of its lease.
+    signal(&b.child, "-KILL");
+    let clock = RealClock::new();
+    assert_eq!(a.leads(), 3);
+    println!("after a kill the other one led after {:?}", clock.now());
+    assert_eq!(a.commit(100), third);
+    // One that ends in good order is followed at once.
+    let c = world.candidate("c");
+    c.hear(&["waits"]);
+    a.tell("quit");
+    assert_eq!(c.leads(), 4);
+}
+
+#[test]
+fn writes_go_on_while_the_table_is_away() {
+    let world = World::start();
+    let mut a = world.candidate("a");
+    assert_eq!(a.leads(), 1);
+    let first = a.commit(1);
+    world.dynamodb.pause("-STOP");
+    // Longer than the lease.
+    RealClock::new().sleep(Duration::from_secs(6));
+    let second = a.commit(2);
+    assert_eq!(second, first + 1);
+    let newest: u64 = a.ask("newest", &["newest", "refused"]).split(' ').nth(1).unwrap().parse().unwrap();
+    assert!(newest >= second, "{newest}");
+    world.dynamodb.pause("-CONT");
+    let mut b = world.candidate("b");
+    b.hear(&["waits"]);
+    assert!(a.commit(3) > second);
+    let refused = b.ask("commit 4 4", &["refused"]);
+    assert_eq!(refused, "refused 4 it is not the sequencer");
+}

@@ -1,0 +1,182 @@
+//! Requests that are sent again, and SIDs that outlive a sequencer.
+
+use super::{Numbers, open_log, recover, request};
+use crate::{Error, Recovered, Sequencer, SequencerConfig};
+use std::sync::Arc;
+use tidegraph_log::{LogStore, MemoryLog};
+use tidegraph_platform::FaultyDisk;
+use tidegraph_types::{CommitRequest, Epoch, RequestId, Sid, Version};
+
+fn known_as(id: u128, request: CommitRequest) -> CommitRequest {
+    CommitRequest { request: Some(RequestId(id)), ..request }
+}
+
+fn start(
+    config: SequencerConfig,
+    log: impl LogStore + 'static,
+    recovered: Recovered,
+) -> (Arc<Sequencer>, Numbers) {
+    let numbers = Numbers::default();
+    let applier = Box::new(numbers.clone());
+    (Sequencer::start(config, Box::new(log), recovered, applier), numbers)
+}
+
+#[test]
+fn a_request_that_is_sent_again_is_answered_as_before() {
+    let (sequencer, numbers) = start(SequencerConfig::default(), MemoryLog::default(), Recovered::default());
+    let first = known_as(1, request(Version(0), &[1], &[(1, 10)]));
+    assert_eq!(sequencer.outcome(RequestId(1), Version(0)).unwrap(), None);
+    let version = sequencer.commit(first.clone()).unwrap();
+    assert_eq!(sequencer.outcome(RequestId(1), Version(0)).unwrap(), Some(version));
+    // What it read was changed since, by itself; that is no conflict.
+    assert_eq!(sequencer.commit(first.clone()).unwrap(), version);
+    sequencer.commit(request(version, &[1], &[(1, 11)])).unwrap();
+    assert_eq!(sequencer.commit(first).unwrap(), version);
+    assert_eq!(numbers.read(1, sequencer.version()), 11);
+    // One that was refused was not committed, and may be sent again.
+    let refused = known_as(2, request(version, &[1], &[(1, 12)]));
+    assert!(matches!(sequencer.commit(refused.clone()), Err(Error::Conflict { .. })));
+    assert_eq!(sequencer.outcome(RequestId(2), version).unwrap(), None);
+    let newest = sequencer.version();
+    let again = CommitRequest { read_version: newest, ..refused };
+    assert_eq!(sequencer.commit(again).unwrap(), newest.next());
+}
+
+#[test]
+fn many_who_send_one_request_commit_it_once() {
+    let (sequencer, numbers) = start(SequencerConfig::default(), MemoryLog::default(), Recovered::default());
+    for round in 0..50_u64 {
+        let base = sequencer.version();
+        let count = numbers.read(1, base);
+        let once = known_as(u128::from(round), request(base, &[1], &[(1, count + 1)]));
+        let versions: Vec<Version> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| sequencer.commit(once.clone()).unwrap())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(versions.iter().all(|version| *version == versions[0]), "{versions:?}");
+        assert_eq!(numbers.read(1, sequencer.version()), count + 1);
+    }
+}
+
+#[test]
+fn ids_outlive_the_sequencer() {
+    let disk = FaultyDisk::new(1);
+    let config = SequencerConfig::default;
+    let (sequencer, _) = start(config(), open_log(&disk), Recovered::default());
+    let first = known_as(7, request(Version(0), &[1], &[(1, 1)]));
+    let version = sequencer.commit(first.clone()).unwrap();
+    sequencer.shutdown();
+    drop(sequencer);
+    let mut log = open_log(&disk);
+    let recovered = recover(&mut log);
+    assert_eq!(recovered.requests, [(version, RequestId(7))]);
+    let (sequencer, numbers) = start(config(), log, recovered);
+    assert_eq!(sequencer.prove().unwrap(), Version(version.0 + 2));
+    assert_eq!(sequencer.commit(first).unwrap(), version);
+    assert_eq!(sequencer.outcome(RequestId(7), Version(0)).unwrap(), Some(version));
+    assert_eq!(sequencer.outcome(RequestId(8), Version(0)).unwrap(), None);
+    // It was not applied a second time.
+    assert_eq!(numbers.read(1, sequencer.version()), 0);
+}
+
+#[test]
+fn who_asks_too_late_is_told_so() {
+    let config = SequencerConfig { remembered_requests: 3, ..SequencerConfig::default() };
+    let (sequencer, _) = start(config, MemoryLog::default(), Recovered::default());
+    let base = sequencer.commit(known_as(0, request(Version(0), &[], &[(1, 0)]))).unwrap();
+    for id in 1..5 {
+        sequencer.commit(known_as(id, request(base, &[], &[(1, 1)]))).unwrap();
+    }
+    let late = sequencer.commit(known_as(0, request(Version(0), &[], &[(1, 0)]))).unwrap_err();
+    let forgotten = Version(base.0 + 1);
+    assert!(matches!(late, Error::Forgotten { forgotten: found, .. } if found == forgotten), "{late}");
+    assert!(matches!(sequencer.outcome(RequestId(0), base), Err(Error::Forgotten { .. })));
+    // Whoever read after what was forgotten cannot have been committed before.
+    assert_eq!(sequencer.outcome(RequestId(99), forgotten).unwrap(), None);
+    // What a checkpoint holds is forgotten by the next one.
+    let recovered = Recovered { version: Version(50), forgotten: Version(50), ..Recovered::default() };
+    let (next, _) = start(SequencerConfig::default(), MemoryLog::default(), recovered);
+    assert!(matches!(next.outcome(RequestId(0), Version(49)), Err(Error::Forgotten { .. })));
+    next.commit(known_as(1, request(Version(50), &[], &[(1, 1)]))).unwrap();
+}
+
+#[test]
+fn what_the_log_refused_is_not_remembered() {
+    let disk = FaultyDisk::new(1);
+    let (sequencer, numbers) = start(SequencerConfig::default(), open_log(&disk), Recovered::default());
+    let base = sequencer.prove().unwrap();
+    disk.set_space(Some(0));
+    let first = known_as(1, request(base, &[1], &[(1, 1)]));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| assert!(sequencer.commit(first.clone()).is_err()));
+        }
+    });
+    assert!(sequencer.hand_out_sids(10).is_err());
+    disk.set_space(None);
+    assert_eq!(sequencer.outcome(RequestId(1), base).unwrap(), None);
+    let version = sequencer.commit(first).unwrap();
+    assert_eq!((version, numbers.read(1, version)), (base.next(), 1));
+}
+
+#[test]
+fn sids_of_other_processes_are_never_handed_out_again() {
+    let disk = FaultyDisk::new(1);
+    let config = || SequencerConfig { sids_ahead: 100, ..SequencerConfig::default() };
+    let mut highest = 0;
+    for life in 1..=4 {
+        let mut log = open_log(&disk);
+        let recovered = recover(&mut log);
+        assert!(recovered.next_sid.0 >= highest, "life {life}");
+        let (sequencer, _) = start(config(), log, recovered);
+        for count in [1, 60, 60, 1000] {
+            let range = sequencer.hand_out_sids(count).unwrap();
+            assert!(range.start >= highest && range.end - range.start == count, "{range:?}");
+            highest = range.end;
+        }
+        let own = sequencer.allocate_sids(5);
+        assert!(own.start >= highest);
+        highest = own.end;
+        assert!(sequencer.next_sid() >= Sid(highest));
+        if life == 2 {
+            // Something committed does not lower what is reserved.
+            sequencer.commit(request(Version(0), &[], &[(1, 1)])).unwrap();
+        }
+        // Nothing that was handed out last is committed; the process is gone with a crash.
+        drop(sequencer);
+        disk.crash();
+        highest -= 5;
+    }
+}
+
+#[test]
+fn reserving_costs_the_log_once_for_many() {
+    let (sequencer, _) = start(
+        SequencerConfig { sids_ahead: 1000, ..SequencerConfig::default() },
+        MemoryLog::default(),
+        Recovered { next_sid: Sid(1), ..Recovered::default() },
+    );
+    for _ in 0..100 {
+        let _ = sequencer.hand_out_sids(10).unwrap();
+    }
+    // The epoch, and one reservation.
+    assert_eq!(sequencer.prove().unwrap(), Version(3));
+    assert_eq!(sequencer.next_sid(), Sid(1001));
+}
+
+#[test]
+fn an_epoch_that_is_not_above_the_logs_is_refused() {
+    let disk = FaultyDisk::new(1);
+    let (sequencer, _) = start(SequencerConfig::default(), open_log(&disk), Recovered::default());
+    sequencer.prove().unwrap();
+    drop(sequencer);
+    for (epoch, good) in [(0, false), (1, false), (9, true)] {
+        let mut log = open_log(&disk);
+        let recovered = recover(&mut log);
+        let applier = Box::new(Numbers::default());
+        let config = SequencerConfig::default();
+        let sequencer = Sequencer::start_in(Epoch(epoch), config, Box::new(log), recovered, applier);
+        assert_eq!(sequencer.prove().is_ok(), good, "{epoch}");
+    }
+}
