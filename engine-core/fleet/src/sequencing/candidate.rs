@@ -88,8 +88,11 @@ struct Shared {
 struct Work {
     election: Election,
     /// A take-over that runs beside the election, which must not wait for it.
-    taking: Option<(Arc<Tenure>, JoinHandle<Result<Arc<Sequencer>, Failed>>)>,
+    taking: Option<(Arc<Tenure>, Taking)>,
 }
+
+/// A take-over that runs.
+type Taking = JoinHandle<Result<Arc<Sequencer>, Failed>>;
 
 /// Why a take-over failed.
 #[derive(Debug)]
@@ -251,13 +254,7 @@ impl Shared {
         }
     }
 
-    fn taken_over(
-        &self,
-        work: &mut Work,
-        now: &Arc<Tenure>,
-        taken: Arc<Tenure>,
-        thread: JoinHandle<Result<Arc<Sequencer>, Failed>>,
-    ) {
+    fn taken_over(&self, work: &mut Work, now: &Arc<Tenure>, taken: Arc<Tenure>, thread: Taking) {
         let epoch = taken.epoch();
         match thread.join() {
             Ok(Ok(sequencer)) if epoch == now.epoch() => {
