@@ -1,5 +1,7 @@
 //! Sequencers as processes, a real broker, a real table, real signals.
 
+#![allow(clippy::unwrap_used, reason = "a test ends by panicking")]
+
 mod servers;
 
 use servers::{Server, signal};
@@ -17,6 +19,9 @@ use tidegraph_types::{PartitionCount, ShardId, Version};
 
 /// Longest wait for anything, on a machine with much to do.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Versions and epochs.
+type Versions = Vec<(u64, u64)>;
 
 struct World {
     kafka: Server,
@@ -73,7 +78,7 @@ impl World {
     }
 
     /// Ids of requests in the log, with their versions, and the versions and epochs of all records.
-    fn log(&self) -> (Vec<(u128, u64)>, Vec<(u64, u64)>) {
+    fn log(&self) -> (Vec<(u128, u64)>, Versions) {
         let mut log = KafkaLog::open(self.options.clone(), ShardId(0)).unwrap();
         let records: Vec<_> = log.read_from(Version(1)).unwrap().map(Result::unwrap).collect();
         let id = |body: &Body| match body {
