@@ -377,10 +377,12 @@ fn a_slow_node_is_asked_beside_another_one() {
     }
     test.held[0].set_stuck(true);
     // Every partition of the node that is stuck has its other replica at another one; nobody frees it before the end.
-    for gui in &test.graph.guis[..10] {
-        one(*gui).unwrap();
+    for round in 0..400 {
+        one(test.graph.guis[round % test.graph.guis.len()]).unwrap();
     }
-    assert!(test.fleet.counters().hedged.load(Ordering::Relaxed) > 0);
+    // Second requests are a small share: after some of them the other one is asked first.
+    let hedged = test.fleet.counters().hedged.load(Ordering::Relaxed);
+    assert!((1..=45).contains(&hedged), "{hedged} second requests");
     test.held[0].set_stuck(false);
     test.read().unwrap();
 }
