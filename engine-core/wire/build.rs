@@ -18,6 +18,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Long columns are slices of the message that arrived.
     let columns = [
         ".tidegraph.v1.NumberColumn",
+        ".tidegraph.v1.PropertyCells",
+        ".tidegraph.v1.ValueColumn",
         ".tidegraph.v1.ReadVerticesRequest",
         ".tidegraph.v1.ReadEdgesRequest",
         ".tidegraph.v1.ExpandRequest",

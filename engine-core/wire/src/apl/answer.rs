@@ -1,6 +1,7 @@
 //! Answers: value ↔ message.
 
 use super::column::{numbers_from, numbers_to, wide_from, wide_to};
+use super::values;
 use super::{
     cursor_from, cursor_to, guis_from, guis_to, reservoir_from, reservoir_to, same, scan_cursor_from,
     scan_cursor_to, sids_from, sids_to, tokens_from, tokens_to,
@@ -396,22 +397,28 @@ fn cells_to(cells: &[PropertyCell]) -> Result<Option<proto::PropertyCells>, Erro
     if cells.is_empty() {
         return Ok(None);
     }
+    let mut values = values::Writer::default();
+    cells.iter().try_for_each(|cell| values.push(&cell.value))?;
+    let (values, kinds, numbers) = values.finish();
     Ok(Some(proto::PropertyCells {
         keys: cells.iter().map(|cell| cell.key.0).collect(),
         cardinalities: cells.iter().map(|cell| value::encode_cardinality(cell.cardinality).into()).collect(),
-        values: cells.iter().map(|cell| value::encode(&cell.value)).collect::<Result<_, _>>()?,
+        values,
+        kinds,
+        numbers,
     }))
 }
 
 fn cells_from(message: Option<proto::PropertyCells>) -> Result<Vec<PropertyCell>, Error> {
     const MESSAGE: &str = "PropertyCells";
     let Some(m) = message else { return Ok(Vec::new()) };
+    let values = values::read(MESSAGE, m.values, &m.kinds, &m.numbers)?;
     same(MESSAGE, "cardinalities", m.cardinalities.len(), m.keys.len())?;
-    same(MESSAGE, "values", m.values.len(), m.keys.len())?;
-    let cells = m.keys.into_iter().zip(m.cardinalities).zip(m.values);
-    let cell = |((key, cardinality), v)| {
+    same(MESSAGE, "values", values.len(), m.keys.len())?;
+    let cells = m.keys.into_iter().zip(m.cardinalities).zip(values);
+    let cell = |((key, cardinality), value)| {
         let cardinality = value::decode_cardinality(cardinality)?;
-        Ok(PropertyCell { key: Token(key), cardinality, value: value::decode(v)? })
+        Ok(PropertyCell { key: Token(key), cardinality, value })
     };
     cells.map(cell).collect()
 }
@@ -434,36 +441,34 @@ fn meta_from(messages: Vec<proto::CellMeta>, cells: usize) -> Result<Vec<CellMet
 }
 
 fn column_to(column: &[Value]) -> Result<proto::ValueColumn, Error> {
-    let mut out = proto::ValueColumn::default();
+    let (mut values, mut ends) = (values::Writer::default(), Vec::with_capacity(column.len()));
     for row in column {
         match row {
             Value::Null => {}
-            Value::List(several) => {
-                for one in several.iter() {
-                    out.values.push(value::encode(one)?);
-                }
-            }
-            one => out.values.push(value::encode(one)?),
+            Value::List(several) => several.iter().try_for_each(|one| values.push(one))?,
+            one => values.push(one)?,
         }
-        out.ends.push(out.values.len() as u32);
+        ends.push(values.len() as u32);
     }
-    Ok(out)
+    let (values, kinds, numbers) = values.finish();
+    Ok(proto::ValueColumn { ends, values, kinds, numbers })
 }
 
 fn column_from(m: proto::ValueColumn, rows: usize) -> Result<Vec<Value>, Error> {
     const MESSAGE: &str = "ValueColumn";
+    let values = values::read(MESSAGE, m.values, &m.kinds, &m.numbers)?;
     same(MESSAGE, "ends", m.ends.len(), rows)?;
-    ends(MESSAGE, "ends", &m.ends, rows, m.values.len())?;
-    let mut values = m.values.into_iter().map(value::decode);
-    let mut start = 0;
+    ends(MESSAGE, "ends", &m.ends, rows, values.len())?;
+    let (mut values, mut start) = (values.into_iter(), 0);
     let row = |end: u32| {
-        let mut row = values.by_ref().take((end - std::mem::replace(&mut start, end)) as usize);
-        let Some(first) = row.next().transpose()? else { return Ok(Value::Null) };
-        let Some(second) = row.next() else { return Ok(first) };
-        let several: Result<Vec<Value>, Error> = [Ok(first), second].into_iter().chain(row).collect();
-        Ok(Value::list(several?))
+        let count = (end - std::mem::replace(&mut start, end)) as usize;
+        match count {
+            0 => Value::Null,
+            1 => values.next().unwrap_or(Value::Null),
+            _ => Value::list(values.by_ref().take(count).collect::<Vec<_>>()),
+        }
     };
-    m.ends.into_iter().map(row).collect()
+    Ok(m.ends.into_iter().map(row).collect())
 }
 
 fn counts_to(counts: &[(Token, u64)]) -> Vec<proto::LabelCount> {

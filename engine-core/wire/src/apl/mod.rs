@@ -9,6 +9,7 @@
 mod answer;
 mod column;
 mod request;
+mod values;
 
 pub use answer::{Answer, decode_answer, encode_answer};
 pub use request::{Request, decode_request, encode_request};

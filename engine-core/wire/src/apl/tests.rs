@@ -333,6 +333,7 @@ fn columns_that_do_not_fit_are_errors() {
             keys: vec![1, 2],
             cardinalities: vec![0, 0],
             values: vec![crate::value::encode(&Value::Int(1)).unwrap(); 2],
+            ..Default::default()
         };
         let (cell_ends, cells) = (vec![2], Some(cells));
         Kind::Vertices(proto::VertexRows {
@@ -366,7 +367,7 @@ fn columns_that_do_not_fit_are_errors() {
             next: None,
         }));
     }
-    let column = |ends| proto::ValueColumn { ends, values: vec![] };
+    let column = |ends| proto::ValueColumn { ends, ..Default::default() };
     let columns = vec![column(vec![0])];
     is_misaligned(Kind::ScanValues(proto::ScannedValues { guis: wide(&[1, 2]), columns, next: None }));
     let columns = vec![column(vec![1])];
