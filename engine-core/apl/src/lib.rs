@@ -11,23 +11,29 @@
 //! What must never happen: an answer that mixes two versions; an allocation, lock or await for each row.
 
 mod answer;
+mod bottom_up;
+mod breadth_first;
 pub mod plain;
 mod request;
 mod sample;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod top;
+mod vertex_set;
 
 pub use answer::{
     CellMeta, DegreeStatistics, EdgeCandidates, EdgeRows, EdgeRun, EdgeRuns, Expansion, ExpansionRow,
     KeyStatistics, PropertyCell, ScannedValues, SetKey, SetStatistics, Statistics, VertexRows, value_of,
 };
+pub use bottom_up::{BottomUp, Explored, Parents};
+pub use breadth_first::{Reached, breadth_first};
 pub use request::{
     At, Cursor, EdgePlace, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test,
     VertexRead, VertexScan,
 };
 pub use sample::{Draw, Reservoir, Sample};
 pub use top::{Best, TopEdges};
+pub use vertex_set::VertexSet;
 
 use std::ops::Range;
 use tidegraph_types::{Direction, Edge, Epoch, ErrorCode, Gui, PartitionId, Str, Token, Version};
@@ -228,6 +234,22 @@ pub trait Apl: Send + Sync {
         out: &mut Expansion,
     ) -> Result<Option<Cursor>, Error> {
         plain::top_edges(self, at, request, top, frontier, from, out)
+    }
+
+    /// A step of a search upwards: the vertices that were not reached and have a neighbour that was, each once over all
+    /// calls with one such neighbour, in no particular order. Storage may stop before `max_rows`, even without a row, when
+    /// it has looked at much. The set must stay as it is until the last call of a step. After an error `explored` is of no
+    /// use any more.
+    fn bottom_up(
+        &self,
+        at: At,
+        step: &BottomUp<'_>,
+        explored: &mut Explored,
+        from: ScanCursor,
+        out: &mut Parents,
+    ) -> Result<Option<ScanCursor>, Error> {
+        let _ = explored;
+        plain::bottom_up(self, at, step, from, out)
     }
 
     /// Edges that pass a scan, each once over all calls; those of one source and label mostly together.

@@ -2,7 +2,7 @@
 //! what the better answers are compared with.
 
 use crate::{
-    Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, Error, Expand, Expansion, ExpansionRow,
+    Apl, At, BottomUp, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, Error, Expand, Expansion, ExpansionRow, Parents,
     Projection, Reservoir, Sample, ScanCursor, TopEdges, VertexScan,
 };
 use tidegraph_types::element::generated_edge_id;
@@ -127,4 +127,46 @@ pub fn find_edges<A: Apl + ?Sized>(
         *found = found.filter(|edge| edge.source == place.source && edge.sid == place.sid);
     }
     Ok(())
+}
+
+/// See [`Apl::bottom_up`].
+pub fn bottom_up<A: Apl + ?Sized>(
+    apl: &A,
+    at: At,
+    step: &BottomUp<'_>,
+    from: ScanCursor,
+    out: &mut Parents,
+) -> Result<Option<ScanCursor>, Error> {
+    let reached = |gui: Gui| step.set.contains(gui) != step.inverse;
+    let scan = VertexScan { max_rows: step.edges.max_rows.min(AT_ONCE), ..VertexScan::default() };
+    let mut others = Vec::new();
+    let next = apl.scan_vertices(at, &scan, from, &mut others)?;
+    others.retain(|gui| !reached(*gui));
+    // For each: nothing seen, edges, an edge to one that was reached.
+    let mut seen = vec![0_u8; others.len()];
+    let request = Expand { max_rows: AT_ONCE, ..step.edges.clone() };
+    let (mut cursor, mut found) = (Some(Cursor::default()), Expansion::default());
+    while let Some(from) = cursor {
+        found.clear();
+        cursor = apl.expand(at, &request, &others, from, &mut found)?;
+        for index in 0..found.len() {
+            let (row, parent) = (found.row[index] as usize, found.neighbour[index]);
+            seen[row] = seen[row].max(1);
+            if seen[row] == 1 && reached(parent) {
+                seen[row] = 2;
+                out.vertex.push(others[row]);
+                out.parent.push(parent);
+                if !request.neighbours_only {
+                    out.sid.push(found.sid[index]);
+                    out.label.push(found.label[index]);
+                    out.outgoing.push(found.outgoing[index]);
+                }
+            }
+        }
+    }
+    if step.rest {
+        let rest = others.into_iter().zip(seen).filter(|(_, seen)| *seen == 1);
+        out.rest.extend(rest.map(|(gui, _)| gui));
+    }
+    Ok(next)
 }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use tidegraph_load::generate::kronecker;
 use tidegraph_platform::memory::resident_bytes;
 use tidegraph_platform::{Clock, ManualClock, RealClock};
 use tidegraph_storage::{Store, StoreConfig};
@@ -16,37 +17,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Mutations of a block of a segment.
 const BLOCK: usize = 8192;
-const EDGES_A_VERTEX: usize = 16;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (((self.0 >> 32) * n as u64) >> 32) as usize
-    }
-}
-
-/// Pairs of vertices, as the GAP benchmark draws them (a = 0.57, b = c = 0.19).
-fn kronecker(scale: u32) -> Vec<(u32, u32)> {
-    let (mut random, vertices) = (Random(42), 1_usize << scale);
-    let mut order: Vec<u32> = (0..vertices as u32).collect();
-    (1..vertices).rev().for_each(|index| order.swap(index, random.below(index + 1)));
-    let mut edge = || {
-        let (mut source, mut target) = (0, 0);
-        for _ in 0..scale {
-            let (s, t) = match random.below(100) {
-                0..57 => (0, 0),
-                57..76 => (0, 1),
-                76..95 => (1, 0),
-                _ => (1, 1),
-            };
-            (source, target) = (source << 1 | s, target << 1 | t);
-        }
-        (order[source], order[target])
-    };
-    (0..vertices * EDGES_A_VERTEX).map(|_| edge()).collect()
-}
 
 struct Shown {
     edges: usize,
@@ -82,7 +52,7 @@ fn main() {
     let clock = Arc::new(ManualClock::default());
     let store = Store::new(StoreConfig::new(clock.clone()));
     let hasher = store.config().hasher;
-    let pairs = kronecker(scale);
+    let pairs = kronecker::pairs(42, scale);
     let vertices = 1_usize << scale;
     let guis: Vec<Gui> = (0..vertices).map(|number| hasher.gui(&format!("v{number}"))).collect();
     let partition = |gui: Gui| usize::from(store.config().partitions.of(gui).0);

@@ -1,12 +1,15 @@
 //! How fast topology is read from a store, without anything in front of it: all edges, and neighbours of random
 //! frontiers, with the limits of the machine measured in turn.
 //!
-//! `cargo run --release -p tidegraph-storage --example topology_rate [SCALE] [PART…]` (default: 20, all parts). Parts: `scan`, `expand`.
+//! `cargo run --release -p tidegraph-storage --example topology_rate [SCALE] [PART…]` (default: 20, all parts). Parts: `scan`, `search`, `expand`.
 
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_apl::{Apl, At, Cursor, EdgeRuns, EdgeScan, Expand, Expansion, ScanCursor};
+use tidegraph_apl::{
+    Apl, At, Cursor, EdgeRuns, EdgeScan, Error, Expand, Expansion, ScanCursor, breadth_first,
+};
+use tidegraph_load::generate::kronecker;
 use tidegraph_platform::RealClock;
 use tidegraph_storage::{Store, StoreConfig};
 use tidegraph_types::{Direction, Edge, Epoch, Gui, Mutation, Sid, Str, Token, Version};
@@ -44,11 +47,15 @@ fn processor_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
+/// How often each work is done: `ROUNDS` in the environment.
+fn rounds() -> usize {
+    std::env::var("ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(9)
+}
+
 /// Median seconds of two works that are done in turn.
 fn in_turn(mut one: impl FnMut(), mut other: impl FnMut()) -> (f64, f64) {
-    let rounds: usize = std::env::var("ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(9);
     let mut taken = [vec![], vec![]];
-    for _ in 0..rounds {
+    for _ in 0..rounds() {
         let start = processor_seconds();
         one();
         taken[0].push(processor_seconds() - start);
@@ -101,30 +108,6 @@ fn graph(vertices: usize, edges: &[(u32, u32)]) -> Graph {
     store.publish(Version(2));
     while store.reclaim(1 << 20) > 0 {}
     Graph { store, at: At { version: Version(2), epoch: Epoch(0) }, guis }
-}
-
-/// A Kronecker graph with GAP's parameters.
-fn kronecker(scale: u32) -> Vec<(u32, u32)> {
-    let mut random = Random(42);
-    let vertices = 1_usize << scale;
-    let mut order: Vec<u32> = (0..vertices as u32).collect();
-    for index in (1..vertices).rev() {
-        order.swap(index, random.below(index + 1));
-    }
-    let mut edge = || {
-        let (mut source, mut target) = (0_usize, 0_usize);
-        for _ in 0..scale {
-            let (s, t) = match random.below(100) {
-                0..57 => (0, 0),
-                57..76 => (0, 1),
-                76..95 => (1, 0),
-                _ => (1, 1),
-            };
-            (source, target) = (source << 1 | s, target << 1 | t);
-        }
-        (order[source], order[target])
-    };
-    (0..vertices * 16).map(|_| edge()).collect()
 }
 
 fn regular(vertices: usize, degree: f64) -> Vec<(u32, u32)> {
@@ -226,13 +209,47 @@ fn expand(degree: f64, vertices: usize) {
     }
 }
 
+/// Breadth-first searches from vertices with edges, one after the other.
+fn search(graph: &Graph, edges: &[(u32, u32)]) {
+    let mut random = Random(3);
+    let request = Expand::all(Direction::Both);
+    let mut pairs: Vec<(Gui, Gui)> = Vec::new();
+    let mut taken = vec![];
+    for round in 0..rounds() {
+        let (start, _) = edges[random.below(edges.len())];
+        let mut levels: Vec<(&str, usize, f64)> = vec![];
+        pairs.clear();
+        let begin = processor_seconds();
+        let searched: Result<(), Error> =
+            breadth_first(&graph.store, graph.at, &request, &[graph.guis[start as usize]], &mut |reached| {
+                pairs.extend(reached.vertices.iter().copied().zip(reached.parents.iter().copied()));
+                levels.resize(reached.depth as usize, ("", 0, 0.0));
+                let level = &mut levels[reached.depth as usize - 1];
+                level.0 = if reached.upwards { "up" } else { "down" };
+                level.1 += reached.vertices.len();
+                level.2 = processor_seconds() - begin;
+                Ok(true)
+            });
+        searched.expect("this version is kept");
+        taken.push(processor_seconds() - begin);
+        if round < 3 {
+            let steps: Vec<String> = levels
+                .iter()
+                .map(|(way, count, until)| format!("{way} {count} until {:.1} ms", until * 1e3))
+                .collect();
+            println!("search from v{start}: {} vertices; {}", pairs.len() + 1, steps.join(", "));
+        }
+    }
+    println!("a search: {:.1} ms", median(taken) * 1e3);
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let scale: u32 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(20);
     let parts: Vec<String> = arguments.collect();
     let wants = |part: &str| parts.is_empty() || parts.iter().any(|p| p == part);
-    if wants("scan") {
-        let edges = kronecker(scale);
+    if wants("scan") || wants("search") {
+        let edges = kronecker::pairs(42, scale);
         let graph = graph(1 << scale, &edges);
         let memory = graph.store.memory();
         println!(
@@ -242,7 +259,12 @@ fn main() {
             memory.adjacency >> 20,
             memory.versions
         );
-        scan(&graph, edges.len());
+        if wants("scan") {
+            scan(&graph, edges.len());
+        }
+        if wants("search") {
+            search(&graph, &edges);
+        }
     }
     if wants("expand") {
         let unit = 1_usize << scale;

@@ -23,6 +23,7 @@
 //! What must never happen: a change that does not say when it may be forgotten (`touch`); something freed or used anew
 //! while a reader of then may still look at it.
 
+mod bottom_up;
 mod bulk;
 mod columns;
 mod degrees;
@@ -37,6 +38,7 @@ mod scan;
 mod waits;
 mod write;
 
+pub(crate) use bottom_up::{Up, UpWant};
 pub(crate) use bulk::Waiting;
 pub(crate) use degrees::Degrees;
 pub(crate) use distinct::{Distinct, Sketches};

@@ -3,6 +3,7 @@
 //! `apply` and `bulk` write, `read` implements APL; this file sets up, publishes, pins and forgets.
 
 mod apply;
+mod bottom_up;
 mod bulk;
 mod by_page;
 mod index;

@@ -7,8 +7,8 @@ use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
 use crate::properties::{self, Counted, Listed, Row};
 use crossbeam_epoch::pin;
 use tidegraph_apl::{
-    Apl, At, CellMeta, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error,
-    Expand, Expansion, Projection, PropertyCell, Reservoir, Sample, ScanCursor, ScannedValues, Statistics,
+    Apl, At, BottomUp, CellMeta, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error,
+    Expand, Expansion, Explored, Parents, Projection, PropertyCell, Reservoir, Sample, ScanCursor, ScannedValues, Statistics,
     TopEdges, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
@@ -432,6 +432,17 @@ impl Apl for Store {
         out: &mut ScannedValues,
     ) -> Result<Option<ScanCursor>, Error> {
         self.find_values(at, scan, keys, from, out)
+    }
+
+    fn bottom_up(
+        &self,
+        at: At,
+        step: &BottomUp<'_>,
+        explored: &mut Explored,
+        from: ScanCursor,
+        out: &mut Parents,
+    ) -> Result<Option<ScanCursor>, Error> {
+        self.step_up(at, step, explored, from, out)
     }
 
     fn scan_edges(

@@ -12,9 +12,6 @@ use tidegraph_engine::loads::{Format, LoadSpec};
 use tidegraph_engine::{Database, Options};
 use tidegraph_types::{Gui, Str};
 
-/// Out-degree of a Kronecker graph's vertices on average.
-pub const EDGES_A_VERTEX: usize = 16;
-
 /// Bytes that one vertex has in fixed-width columns: `whole`, `long`, `real` and `yes`.
 pub const COLUMN_BYTES: usize = 4 + 8 + 8 + 1;
 
@@ -97,28 +94,4 @@ pub fn regular(bench: &Bench, vertices: usize, degree: f64) -> Vec<(u32, u32)> {
     let whole = degree as usize * vertices;
     let mut any = || random.random_range(0..vertices as u32);
     (0..edges).map(|n| if n < whole { ((n % vertices) as u32, any()) } else { (any(), any()) }).collect()
-}
-
-/// A Kronecker graph as the GAP benchmark makes it (a = 0.57, b = c = 0.19), its vertices in random order.
-pub fn kronecker(bench: &Bench, scale: u32) -> Vec<(u32, u32)> {
-    let mut random = ChaCha8Rng::seed_from_u64(bench.seed);
-    let vertices = 1_usize << scale;
-    let mut order: Vec<u32> = (0..vertices as u32).collect();
-    for index in (1..vertices).rev() {
-        order.swap(index, random.random_range(0..=index));
-    }
-    let mut edge = || {
-        let (mut source, mut target) = (0_usize, 0_usize);
-        for _ in 0..scale {
-            let (s, t) = match random.random_range(0..100_u32) {
-                0..57 => (0, 0),
-                57..76 => (0, 1),
-                76..95 => (1, 0),
-                _ => (1, 1),
-            };
-            (source, target) = (source << 1 | s, target << 1 | t);
-        }
-        (order[source], order[target])
-    };
-    (0..vertices * EDGES_A_VERTEX).map(|_| edge()).collect()
 }

@@ -20,6 +20,7 @@ use tidegraph_engine::apl::{
     Apl, At, Cursor, EdgeRun, EdgeRuns, EdgeScan, Expand, Expansion, Projection, PropertyPredicate,
     ScanCursor, Test, VertexRead, VertexRows, VertexScan,
 };
+use tidegraph_load::generate::kronecker;
 use tidegraph_types::{Direction, Gui, Sid, Value};
 
 /// Rows of one answer.
@@ -280,7 +281,7 @@ fn points(bench: &Bench, report: &mut Report, graph: &Graph, at: At) -> anyhow::
 /// A skewed graph: memory, a scan of all edges, breadth-first search.
 fn kronecker(bench: &Bench, report: &mut Report, scale: u32) -> anyhow::Result<()> {
     let vertices = 1_usize << scale;
-    let edges = graphs::kronecker(bench, scale);
+    let edges = kronecker::pairs(bench.seed, scale);
     let graph = Graph::load(bench, vertices, &edges, false)?;
     let snapshot = graph.database.snapshot()?;
     let at = snapshot.at;
@@ -353,7 +354,8 @@ fn searches(
     let apl = graph.database.apl();
     let apl = &*apl;
     let first = starts[0];
-    let reached = search::live(apl, at, vertices, graph.guis[first as usize])?;
+    let mut tree = Vec::with_capacity(vertices);
+    let reached = search::live(apl, at, graph.guis[first as usize], &mut tree)?;
     let (down, both) = (rows.search_down(first), rows.search(first));
     anyhow::ensure!(
         reached == down && reached == both,
@@ -371,7 +373,7 @@ fn searches(
     };
     let mut live = || {
         let start = ours.next().unwrap_or(first);
-        black_box(search::live(apl, at, vertices, graph.guis[start as usize])?);
+        black_box(search::live(apl, at, graph.guis[start as usize], &mut tree)?);
         Ok(())
     };
     let [plain, best, live] = in_turn(bench, [&mut plain, &mut best, &mut live])?;

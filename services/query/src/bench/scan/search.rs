@@ -1,19 +1,14 @@
 //! Breadth-first searches from one vertex along edges either way: over the live graph through the APL, and over
-//! compressed sparse rows (CSR), which is what a program without transactions would do.
+//! compressed sparse rows (CSR), which is what a program without transactions would do. All of them note a parent for each
+//! vertex.
 //!
 //! The yardstick is the search of Beamer, Asanović and Patterson ("Direction-optimizing breadth-first search", SC 2012),
 //! with the thresholds of the GAP benchmark suite, written here: from the frontier down while it is small, and from the
 //! vertices not yet reached up while it is large. Like GAP's, it searches a graph without loops and parallel edges.
 
-use tidegraph_engine::apl::{Apl, At, Cursor, Expand, Expansion};
+use tidegraph_engine::apl::{Apl, At, Expand, breadth_first};
 use tidegraph_types::{Direction, Gui};
 
-/// Vertices that one request expands.
-const PIECE: usize = 4096;
-/// Rows that one answer has.
-const ROWS: u32 = 1 << 14;
-/// Neighbours whose entries are looked at together.
-const GROUP: usize = 32;
 /// No parent yet.
 const NONE: u32 = u32::MAX;
 /// Turns upwards when the frontier has more than this part of the edges that are left, and downwards again when it has
@@ -21,71 +16,14 @@ const NONE: u32 = u32::MAX;
 const ALPHA: usize = 15;
 const BETA: usize = 18;
 
-/// Vertices that were reached: open addressing by GUI, which is a hash already.
-struct Reached {
-    entries: Vec<u64>,
-}
-
-impl Reached {
-    fn new(vertices: usize) -> Self {
-        Self { entries: vec![0; (vertices * 2).next_power_of_two()] }
-    }
-
-    /// True the first time.
-    fn add(&mut self, gui: Gui) -> bool {
-        let mask = self.entries.len() - 1;
-        let mut at = gui.0 as usize & mask;
-        loop {
-            let entry = &mut self.entries[at];
-            if *entry == gui.0 {
-                return false;
-            }
-            if *entry == 0 {
-                *entry = gui.0;
-                return true;
-            }
-            at = (at + 1) & mask;
-        }
-    }
-
-    /// Adds what is not there yet to `next`. First a look at all of a group, so that their misses overlap.
-    fn add_all(&mut self, guis: &[Gui], next: &mut Vec<Gui>) {
-        let mask = self.entries.len() - 1;
-        for group in guis.chunks(GROUP) {
-            let mut there = [0; GROUP];
-            for (there, gui) in there.iter_mut().zip(group) {
-                *there = self.entries[gui.0 as usize & mask];
-            }
-            for (there, gui) in there.into_iter().zip(group) {
-                if there != gui.0 && self.add(*gui) {
-                    next.push(*gui);
-                }
-            }
-        }
-    }
-}
-
-/// Searches the live graph; answers how many vertices were reached.
-pub fn live(apl: &dyn Apl, at: At, vertices: usize, start: Gui) -> anyhow::Result<usize> {
-    let mut reached = Reached::new(vertices);
-    reached.add(start);
-    let request = Expand { max_rows: ROWS, neighbours_only: true, ..Expand::all(Direction::Both) };
-    let (mut frontier, mut next, mut count) = (vec![start], Vec::new(), 1);
-    let mut out = Expansion::default();
-    while !frontier.is_empty() {
-        for piece in frontier.chunks(PIECE) {
-            let mut cursor = Some(Cursor::default());
-            while let Some(from) = cursor {
-                out.clear();
-                cursor = apl.expand(at, &request, piece, from, &mut out)?;
-                reached.add_all(&out.neighbour, &mut next);
-            }
-        }
-        count += next.len();
-        std::mem::swap(&mut frontier, &mut next);
-        next.clear();
-    }
-    Ok(count)
+/// Searches the live graph, and keeps each vertex with its parent; answers how many vertices were reached.
+pub fn live(apl: &dyn Apl, at: At, start: Gui, tree: &mut Vec<(Gui, Gui)>) -> anyhow::Result<usize> {
+    tree.clear();
+    breadth_first(apl, at, &Expand::all(Direction::Both), &[start], &mut |found| {
+        tree.extend(found.vertices.iter().copied().zip(found.parents.iter().copied()));
+        anyhow::Ok(true)
+    })?;
+    Ok(tree.len() + 1)
 }
 
 /// Neighbours either way of each vertex, in order, each once, without the vertex itself.

@@ -3,12 +3,16 @@
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
 
+mod bottom_up;
+mod plain;
+
+use plain::Plain;
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegraph_apl::{
-    Apl, At, Cursor, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand, Expansion, PropertyPredicate,
-    Reservoir, Sample, ScanCursor, Statistics, Test, TopEdges, VertexRead, VertexRows, VertexScan,
+    Apl, At, Cursor, Expand, Expansion, PropertyPredicate, Reservoir, Sample, ScanCursor, Test, TopEdges,
+    VertexScan,
 };
 use tidegraph_platform::ManualClock;
 use tidegraph_storage::{Store, StoreConfig};
@@ -32,61 +36,6 @@ fn store(partitions: u16) -> Store {
     let mut config = StoreConfig::new(Arc::new(ManualClock::default()));
     config.partitions = PartitionCount::new(partitions).unwrap();
     Store::new(config)
-}
-
-/// A store that can only do what every other answer can be made of.
-struct Plain<'s>(&'s Store);
-
-impl Apl for Plain<'_> {
-    fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error> {
-        self.0.resolve_vertices(at, ids, out)
-    }
-    fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
-        self.0.resolve_edges(at, ids, out)
-    }
-    fn place(&self, at: At, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<(), Error> {
-        self.0.place(at, ids, out)
-    }
-    fn vertices(&self, at: At, read: &VertexRead, of: &[Gui], out: &mut VertexRows) -> Result<(), Error> {
-        self.0.vertices(at, read, of, out)
-    }
-    fn edges(&self, at: At, read: &EdgeRead, of: &[Edge], out: &mut EdgeRows) -> Result<(), Error> {
-        self.0.edges(at, read, of, out)
-    }
-    fn expand(
-        &self,
-        at: At,
-        request: &Expand,
-        frontier: &[Gui],
-        from: Cursor,
-        out: &mut Expansion,
-    ) -> Result<Option<Cursor>, Error> {
-        self.0.expand(at, request, frontier, from, out)
-    }
-    fn degrees(&self, at: At, request: &Expand, of: &[Gui], out: &mut Vec<u64>) -> Result<(), Error> {
-        self.0.degrees(at, request, of, out)
-    }
-    fn scan_vertices(
-        &self,
-        at: At,
-        scan: &VertexScan,
-        from: ScanCursor,
-        out: &mut Vec<Gui>,
-    ) -> Result<Option<ScanCursor>, Error> {
-        self.0.scan_vertices(at, scan, from, out)
-    }
-    fn scan_edges(
-        &self,
-        at: At,
-        scan: &EdgeScan,
-        from: ScanCursor,
-        out: &mut EdgeRuns,
-    ) -> Result<Option<ScanCursor>, Error> {
-        self.0.scan_edges(at, scan, from, out)
-    }
-    fn statistics(&self) -> Statistics {
-        self.0.statistics()
-    }
 }
 
 fn value(random: &mut StdRng) -> Value {

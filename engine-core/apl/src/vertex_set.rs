@@ -1,0 +1,310 @@
+//! A set of vertices that is asked far more often than it grows: what a search has reached.
+//!
+//! Two tables stand behind one hash: a bit for each sixteenth of a place, which says of most vertices that they are not
+//! in the set and stays in the cache, and the GUIs themselves, which have the last word.
+//!
+//! What must never happen: an answer from the bits alone that a vertex is in the set.
+
+use std::fmt;
+use tidegraph_types::Gui;
+
+/// Bits of the filter for each place of the table, as a power of two.
+const FILTER_BITS: u32 = 4;
+/// Vertices that are looked up together.
+const GROUP: usize = 4;
+/// Places of the smallest table, as a power of two.
+const SMALLEST: u32 = 6;
+
+/// See the module.
+#[derive(Clone)]
+pub struct VertexSet {
+    filter: Vec<u64>,
+    /// Open addressing; 0: nothing there.
+    places: Vec<u64>,
+    /// A hash without so many of its low bits is a place.
+    shift: u32,
+    len: usize,
+    /// Whether the GUI 0 is in the set, which has no place.
+    zero: bool,
+}
+
+impl Default for VertexSet {
+    fn default() -> Self {
+        Self::with_size(SMALLEST)
+    }
+}
+
+impl FromIterator<Gui> for VertexSet {
+    fn from_iter<I: IntoIterator<Item = Gui>>(guis: I) -> Self {
+        let mut set = Self::default();
+        for gui in guis {
+            set.insert(gui);
+        }
+        set
+    }
+}
+
+impl fmt::Debug for VertexSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut guis: Vec<Gui> = self.iter().collect();
+        guis.sort_unstable();
+        f.debug_set().entries(guis).finish()
+    }
+}
+
+impl PartialEq for VertexSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.iter().all(|gui| other.contains(gui))
+    }
+}
+
+impl VertexSet {
+    fn with_size(bits: u32) -> Self {
+        let filter = vec![0; 1 << (bits + FILTER_BITS - 6)];
+        Self { filter, places: vec![0; 1 << bits], shift: 64 - bits, len: 0, zero: false }
+    }
+
+    /// How many vertices are in the set.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes on the heap.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        (self.filter.len() + self.places.len()) * 8
+    }
+
+    /// All vertices of the set, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = Gui> + '_ {
+        let zero = self.zero.then_some(Gui(0));
+        zero.into_iter().chain(self.places.iter().filter(|gui| **gui != 0).map(|gui| Gui(*gui)))
+    }
+
+    /// GUIs are hashes already, except where a test cuts them.
+    #[inline(always)]
+    fn hash(gui: Gui) -> u64 {
+        gui.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// Word of the filter, and the bit in it.
+    #[inline(always)]
+    fn bit(&self, hash: u64) -> (usize, u64) {
+        let bit = hash >> (self.shift - FILTER_BITS);
+        ((bit >> 6) as usize, 1 << (bit & 63))
+    }
+
+    /// Whether a vertex may be in the set: false for most of those that are not.
+    #[inline(always)]
+    #[must_use]
+    pub fn may_contain(&self, gui: Gui) -> bool {
+        let (word, bit) = self.bit(Self::hash(gui));
+        self.filter[word] & bit != 0
+    }
+
+    /// Whether a vertex is in the set.
+    #[inline(always)]
+    #[must_use]
+    pub fn contains(&self, gui: Gui) -> bool {
+        self.may_contain(gui) && self.place_of(gui).is_ok()
+    }
+
+    /// Which of some vertices, given by the numbers of their GUIs, is the first that is in the set.
+    #[inline]
+    #[must_use]
+    pub fn first_inside(&self, guis: &[u64]) -> Option<usize> {
+        let mut base = 0;
+        for group in guis.chunks(GROUP) {
+            let mut maybe = self.bits_of(group);
+            while maybe != 0 {
+                let place = maybe.trailing_zeros() as usize;
+                if self.place_of(Gui(group[place])).is_ok() {
+                    return Some(base + place);
+                }
+                maybe &= maybe - 1;
+            }
+            base += GROUP;
+        }
+        None
+    }
+
+    /// One of some vertices, given by the numbers of their GUIs, that is not in the set, if there is one.
+    #[inline]
+    #[must_use]
+    pub fn any_outside(&self, guis: &[u64]) -> Option<usize> {
+        let mut base = 0;
+        for group in guis.chunks(GROUP) {
+            let outside = !self.bits_of(group) & ((1 << group.len()) - 1);
+            if outside != 0 {
+                return Some(base + outside.trailing_zeros() as usize);
+            }
+            base += GROUP;
+        }
+        guis.iter().position(|gui| self.place_of(Gui(*gui)).is_err())
+    }
+
+    /// A bit for each of a few vertices: whether it may be in the set. Looked up together, because a branch for each would
+    /// be guessed wrong.
+    #[inline(always)]
+    fn bits_of(&self, group: &[u64]) -> u32 {
+        if let Ok(group) = <&[u64; GROUP]>::try_from(group) {
+            return group
+                .iter()
+                .rev()
+                .fold(0, |bits, gui| bits << 1 | u32::from(self.may_contain(Gui(*gui))));
+        }
+        group.iter().rev().fold(0, |bits, gui| bits << 1 | u32::from(self.may_contain(Gui(*gui))))
+    }
+
+    /// Where a vertex is, or would be.
+    #[inline]
+    fn place_of(&self, gui: Gui) -> Result<usize, usize> {
+        if gui.0 == 0 {
+            return if self.zero { Ok(0) } else { Err(0) };
+        }
+        let mask = self.places.len() - 1;
+        let mut at = (Self::hash(gui) >> self.shift) as usize;
+        loop {
+            match self.places[at] {
+                there if there == gui.0 => return Ok(at),
+                0 => return Err(at),
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
+    /// Adds a vertex; true if it was not there.
+    #[inline]
+    pub fn insert(&mut self, gui: Gui) -> bool {
+        let Err(at) = self.place_of(gui) else { return false };
+        if gui.0 == 0 {
+            self.zero = true;
+        } else {
+            self.places[at] = gui.0;
+        }
+        let (word, bit) = self.bit(Self::hash(gui));
+        self.filter[word] |= bit;
+        self.len += 1;
+        if self.len * 4 > self.places.len() * 3 {
+            self.grow(1);
+        }
+        true
+    }
+
+    /// Takes a vertex out; true if it was there.
+    pub fn remove(&mut self, gui: Gui) -> bool {
+        let Ok(mut hole) = self.place_of(gui) else { return false };
+        self.len -= 1;
+        if gui.0 == 0 {
+            self.zero = false;
+            return true;
+        }
+        // What stands behind the hole moves up, unless it stands nearer to where it belongs. Its bit stays: a bit says only
+        // that a vertex may be in the set.
+        let mask = self.places.len() - 1;
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            let there = self.places[at];
+            if there == 0 {
+                break;
+            }
+            let home = (Self::hash(Gui(there)) >> self.shift) as usize;
+            if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
+                self.places[hole] = there;
+                hole = at;
+            }
+        }
+        self.places[hole] = 0;
+        true
+    }
+
+    /// Makes room for this many more.
+    pub fn reserve(&mut self, more: usize) {
+        let mut doublings = 0;
+        while (self.len + more) * 4 > (self.places.len() << doublings) * 3 {
+            doublings += 1;
+        }
+        if doublings > 0 {
+            self.grow(doublings);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, doublings: u32) {
+        let old = std::mem::replace(self, Self::with_size(64 - self.shift + doublings));
+        for gui in old.iter() {
+            self.insert(gui);
+        }
+    }
+
+    /// Empties the set, keeping its memory.
+    pub fn clear(&mut self) {
+        self.filter.fill(0);
+        self.places.fill(0);
+        (self.len, self.zero) = (0, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn holds_what_was_put_in_and_nothing_else() {
+        let (mut set, mut model) = (VertexSet::default(), BTreeSet::new());
+        let mut state = 3_u64;
+        for step in 0..20_000_u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // Hashes, small numbers (cut hashes would be as bad), and the one that stands for nothing.
+            let gui = Gui(if step % 3 == 0 { state >> 54 } else { state });
+            if step % 5 == 4 {
+                assert_eq!(set.remove(gui), model.remove(&gui), "{gui}");
+            }
+            assert_eq!(set.insert(gui), model.insert(gui), "{gui}");
+            if step % 2 == 0 {
+                let gone = Gui(state.rotate_left(17) >> 54);
+                assert_eq!(set.remove(gone), model.remove(&gone), "{gone}");
+            }
+            assert_eq!(set.len(), model.len());
+        }
+        set.insert(Gui(0));
+        model.insert(Gui(0));
+        assert_eq!(set.iter().collect::<BTreeSet<_>>(), model);
+        for gui in (0..5000).map(Gui).chain(model.iter().map(|gui| Gui(gui.0 ^ 1))) {
+            assert_eq!(set.contains(gui), model.contains(&gui), "{gui}");
+        }
+        let mixed: Vec<u64> = (0..5000).chain(model.iter().map(|gui| gui.0)).collect();
+        for some in (0..4900).map(|from| &mixed[from..from + from % 9]) {
+            let inside = some.iter().position(|gui| model.contains(&Gui(*gui)));
+            assert_eq!(set.first_inside(some), inside, "{some:?}");
+            let outside = some.iter().any(|gui| !model.contains(&Gui(*gui)));
+            let found = set.any_outside(some);
+            assert_eq!(found.is_some(), outside, "{some:?}");
+            assert!(found.is_none_or(|at| !model.contains(&Gui(some[at]))), "{some:?}");
+        }
+        let mut other = VertexSet::default();
+        other.reserve(model.len());
+        let bytes = other.bytes();
+        model.iter().rev().for_each(|gui| assert!(other.insert(*gui)));
+        assert_eq!((other.bytes(), &other), (bytes, &set), "it was large enough from the start");
+        other.clear();
+        assert!(other.is_empty() && model.iter().all(|gui| !other.contains(*gui)));
+    }
+
+    #[test]
+    fn most_others_are_refused_by_a_bit() {
+        let set: VertexSet = (1..=10_000_u64).map(|n| Gui(n.wrapping_mul(0xd134_2543_de82_ef95))).collect();
+        let others = (20_000..120_000_u64).map(|n| Gui(n.wrapping_mul(0xd134_2543_de82_ef95)));
+        let passed = others.filter(|gui| set.may_contain(*gui)).count();
+        assert!(passed < 10_000, "{passed} of 100,000 pass the filter");
+    }
+}
