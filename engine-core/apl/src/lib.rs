@@ -2,7 +2,7 @@
 //!
 //! Roles: [`Apl`] is implemented by the embedded store, by the client of a remote one and by the view that lays a
 //! transaction's own writes over either; `exec` calls it and knows nothing else of storage. [`Catalog`] is the graph's
-//! token dictionary.
+//! token dictionary. [`breadth_first`] is made of requests and needs nothing else.
 //!
 //! Every request names a version ([`At`]) and carries a whole frontier. Answers are columns that the caller owns and
 //! reuses, aligned with the frontier by row number. A request that could answer without bound takes a cursor and

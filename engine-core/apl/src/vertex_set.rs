@@ -8,6 +8,8 @@
 use std::fmt;
 use tidegraph_types::Gui;
 
+/// The bits of a hash that are used, its best ones: room for 2^36 places.
+const HASH_SHIFT: u32 = 24;
 /// Bits of the filter for each place of the table, as a power of two.
 const FILTER_BITS: u32 = 4;
 /// Vertices that are looked up together.
@@ -21,8 +23,6 @@ pub struct VertexSet {
     filter: Vec<u64>,
     /// Open addressing; 0: nothing there.
     places: Vec<u64>,
-    /// A hash without so many of its low bits is a place.
-    shift: u32,
     len: usize,
     /// Whether the GUI 0 is in the set, which has no place.
     zero: bool,
@@ -61,7 +61,7 @@ impl PartialEq for VertexSet {
 impl VertexSet {
     fn with_size(bits: u32) -> Self {
         let filter = vec![0; 1 << (bits + FILTER_BITS - 6)];
-        Self { filter, places: vec![0; 1 << bits], shift: 64 - bits, len: 0, zero: false }
+        Self { filter, places: vec![0; 1 << bits], len: 0, zero: false }
     }
 
     /// How many vertices are in the set.
@@ -88,17 +88,22 @@ impl VertexSet {
         zero.into_iter().chain(self.places.iter().filter(|gui| **gui != 0).map(|gui| Gui(*gui)))
     }
 
-    /// GUIs are hashes already, except where a test cuts them.
+    /// GUIs are hashes already, but a caller may have chosen them by some of their bits.
     #[inline(always)]
-    fn hash(gui: Gui) -> u64 {
-        gui.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    fn hash(gui: Gui) -> usize {
+        (gui.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> HASH_SHIFT) as usize
     }
 
     /// Word of the filter, and the bit in it.
     #[inline(always)]
-    fn bit(&self, hash: u64) -> (usize, u64) {
-        let bit = hash >> (self.shift - FILTER_BITS);
-        ((bit >> 6) as usize, 1 << (bit & 63))
+    fn bit(&self, hash: usize) -> (usize, u64) {
+        (hash >> 6 & (self.filter.len() - 1), 1 << (hash & 63))
+    }
+
+    /// The place where a vertex belongs.
+    #[inline(always)]
+    fn home(&self, hash: usize) -> usize {
+        hash >> FILTER_BITS & (self.places.len() - 1)
     }
 
     /// Whether a vertex may be in the set: false for most of those that are not.
@@ -170,7 +175,7 @@ impl VertexSet {
             return if self.zero { Ok(0) } else { Err(0) };
         }
         let mask = self.places.len() - 1;
-        let mut at = (Self::hash(gui) >> self.shift) as usize;
+        let mut at = self.home(Self::hash(gui));
         loop {
             match self.places[at] {
                 there if there == gui.0 => return Ok(at),
@@ -216,7 +221,7 @@ impl VertexSet {
             if there == 0 {
                 break;
             }
-            let home = (Self::hash(Gui(there)) >> self.shift) as usize;
+            let home = self.home(Self::hash(Gui(there)));
             if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
                 self.places[hole] = there;
                 hole = at;
@@ -239,7 +244,7 @@ impl VertexSet {
 
     #[cold]
     fn grow(&mut self, doublings: u32) {
-        let old = std::mem::replace(self, Self::with_size(64 - self.shift + doublings));
+        let old = std::mem::replace(self, Self::with_size(self.places.len().ilog2() + doublings));
         for gui in old.iter() {
             self.insert(gui);
         }

@@ -7,6 +7,9 @@
 //! Walks from a vertex to itself are searched breadth first from one end (`circle` along directed edges, `loop_back` along
 //! undirected ones). Least lengths above 1 are no matter of first meetings: there all walks are prolonged level by level
 //! until one ends where it must.
+//!
+//! Steps up, as [`tidegraph_apl::breadth_first`] takes them, are not taken: only the smaller of two levels is expanded, and
+//! where both are large they meet after few edges, while a step up begins with a look at every vertex of the graph.
 
 use super::walk::{EdgeFilter, Follow};
 use super::{Boxed, Feed, Operator, Want};

@@ -150,7 +150,7 @@ fn a_step_is_that_of_the_plain_answer_at_every_version() {
     for version in 1..=graph.version {
         for (number, request) in requests().into_iter().enumerate() {
             for (size, with_hub) in [(0, false), (1, true), (7, false), (300, true), (595, true)] {
-                let mut set: VertexSet = all.sample(&mut graph.random, size).copied().collect();
+                let mut set: VertexSet = all.choose_multiple(&mut graph.random, size).copied().collect();
                 if with_hub {
                     set.insert(gui(0));
                 } else {
@@ -208,7 +208,7 @@ fn a_step_sees_its_version_while_others_are_written() {
     let (seen, all) = (graph.version, (0..graph.vertices).map(gui).collect::<Vec<_>>());
     let edges = Expand { max_rows: 5, ..Expand::all(Direction::Both) };
     let mut explored = Explored::default();
-    let mut set: VertexSet = all.sample(&mut graph.random, 3).copied().collect();
+    let mut set: VertexSet = all.choose_multiple(&mut graph.random, 3).copied().collect();
     let mut follows = false;
     for _ in 0..6 {
         let step = BottomUp { edges: &edges, set: &set, inverse: false, follows, rest: true };

@@ -18,7 +18,7 @@ use tidegraph_platform::ManualClock;
 use tidegraph_storage::{Store, StoreConfig};
 use tidegraph_types::{
     Cardinality, Direction, Edge, Epoch, Gui, GuiHasher, IndexDefinition, Mutation, PartitionCount,
-    PropertyWrite, Sid, Str, Token, Value, Version,
+    PropertyWrite, Sid, Token, Value, Version,
 };
 
 const LABELS: [Token; 3] = [Token(1), Token(2), Token(3)];
