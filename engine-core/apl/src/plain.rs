@@ -2,8 +2,8 @@
 //! what the better answers are compared with.
 
 use crate::{
-    Apl, At, BottomUp, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, Error, Expand, Expansion, ExpansionRow, Parents,
-    Projection, Reservoir, Sample, ScanCursor, TopEdges, VertexScan,
+    Apl, At, BottomUp, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, Error, Expand, Expansion,
+    ExpansionRow, Parents, Projection, Reservoir, Sample, ScanCursor, TopEdges, VertexScan,
 };
 use tidegraph_types::element::generated_edge_id;
 use tidegraph_types::{Edge, Gui, Str, Value};

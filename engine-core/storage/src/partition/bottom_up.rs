@@ -12,7 +12,7 @@
 
 use super::Partition;
 use super::read::{Filter, Place};
-use crate::adjacency::{Labels, Link, List, Run, Sink};
+use crate::adjacency::{Glance, Labels, Link, List, Run, Sids, Sink};
 use crossbeam_epoch::Guard;
 use tidegraph_apl::{BottomUp, Parents, VertexSet};
 use tidegraph_types::{Direction, Gui, Sid, Version};
@@ -261,9 +261,36 @@ impl<'p, const INVERSE: bool> Up<'p, '_, INVERSE> {
     /// Looks at one list, of a hub from behind a chunk on. Answers the chunk of a hub behind which it stopped.
     #[inline(always)]
     fn list(&self, list: &'p List, after: u32, first: &mut First<'_, INVERSE>, guard: &Guard) -> Option<u32> {
+        if first.sids {
+            self.list_of::<true>(list, after, first, guard)
+        } else {
+            self.list_of::<false>(list, after, first, guard)
+        }
+    }
+
+    #[inline(always)]
+    fn list_of<const SIDS: bool>(
+        &self,
+        list: &'p List,
+        after: u32,
+        first: &mut First<'_, INVERSE>,
+        guard: &Guard,
+    ) -> Option<u32> {
         // Most lists are one run of one label, all of it old.
-        let Some(run) = self.partition.links.plain(list, self.want.at, guard) else {
-            return self.partition.links.read(list, self.want.at, first.labels, after, guard, first);
+        let run = match self.partition.links.glance::<SIDS>(list, self.want.at, guard) {
+            Glance::Nothing => return None,
+            Glance::Run(run) => run,
+            Glance::Few(few) => {
+                let sids = Sids::Wide(&few.sids[..few.count]);
+                let run = Run { label: few.label, neighbours: &few.neighbours[..few.count], sids };
+                if first.labels.pass(run.label) {
+                    first.look(run);
+                }
+                return None;
+            }
+            Glance::One(_) | Glance::More => {
+                return self.partition.links.read(list, self.want.at, first.labels, after, guard, first);
+            }
         };
         if first.labels.pass(run.label) {
             first.look(run);

@@ -7,9 +7,9 @@ use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
 use crate::properties::{self, Counted, Listed, Row};
 use crossbeam_epoch::pin;
 use tidegraph_apl::{
-    Apl, At, BottomUp, CellMeta, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error,
-    Expand, Expansion, Explored, Parents, Projection, PropertyCell, Reservoir, Sample, ScanCursor, ScannedValues, Statistics,
-    TopEdges, VertexRead, VertexRows, VertexScan,
+    Apl, At, BottomUp, CellMeta, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan,
+    Error, Expand, Expansion, Explored, Parents, Projection, PropertyCell, Reservoir, Sample, ScanCursor,
+    ScannedValues, Statistics, TopEdges, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
 use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token};
