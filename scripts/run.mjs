@@ -111,3 +111,30 @@ export async function buildBinary() {
   await run("cargo", ["build", "--locked", "--release", "--bin", "tidegraph"]);
   return join(targetDir, "release", process.platform === "win32" ? "tidegraph.exe" : "tidegraph");
 }
+
+/**
+ * Builds the daemon of storage nodes and the worker, and returns their paths. `TIDEGRAPH_NODE_BINARY` and
+ * `TIDEGRAPH_WORKER_BINARY` name ones that are built already.
+ *
+ * @param {"release" | "dev"} profile `dev` is what the tests of the libraries are built with
+ * @returns {Promise<{ nodeBinary: string, workerBinary: string }>}
+ */
+export async function buildFleet(profile) {
+  const { TIDEGRAPH_NODE_BINARY: node, TIDEGRAPH_WORKER_BINARY: worker } = process.env;
+  if (node && worker) {
+    for (const path of [node, worker]) if (!existsSync(path)) throw new Error(`there is no ${path}`);
+    return { nodeBinary: resolve(node), workerBinary: resolve(worker) };
+  }
+  // Together, so that what they share is built once.
+  const crates = [
+    "-p",
+    "tidegraph-node",
+    "-p",
+    "tidegraph",
+    "--features",
+    "tidegraph-node/fleet,tidegraph/fleet",
+  ];
+  await run("cargo", ["build", "--locked", "--profile", profile, ...crates]);
+  const folder = join(targetDir, profile === "dev" ? "debug" : profile);
+  return { nodeBinary: join(folder, "tidegraph-node"), workerBinary: join(folder, "tidegraph") };
+}

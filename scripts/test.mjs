@@ -2,7 +2,7 @@
  * `npm test`: every test, on a clean clone too. It installs what it needs (pinned, skipped when it is there), then runs
  * the Rust tests, the tests of the contracts, and the black-box tests against the real binary.
  *
- * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--contracts` or `--integration` runs one part.
+ * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--fleet`, `--contracts` or `--integration` runs one part.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -15,11 +15,11 @@ const only = process.argv.slice(2).map((argument) => argument.replace(/^--/, "")
 /** @param {string} part */
 const wanted = (part) => only.length === 0 || only.includes(part);
 const unknown = only.filter(
-  (part) => !["rust", "kafka", "dynamodb", "takeover", "contracts", "integration"].includes(part),
+  (part) => !["rust", "kafka", "dynamodb", "takeover", "fleet", "contracts", "integration"].includes(part),
 );
 if (unknown.length > 0) {
   console.error(
-    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --takeover, --contracts and --integration`,
+    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --takeover, --fleet, --contracts and --integration`,
   );
   process.exit(2);
 }
@@ -74,6 +74,13 @@ if (wanted("takeover")) {
       const tests = ["test", "--locked", "--quiet", "-p", "tidegraph-fleet", "--features", "takeover"];
       await run("cargo", [...tests, "--test", "takeover", "--", "--test-threads=1"], { env });
     },
+  ]);
+}
+if (wanted("fleet")) {
+  // What the libraries' tests are built with: a release build of the SDKs would take many minutes more.
+  steps.push([
+    "a fleet whose processes are killed",
+    () => run("node", [join(root, "scripts", "faults.mjs"), "--quick", "--dev"]),
   ]);
 }
 if (wanted("contracts")) {

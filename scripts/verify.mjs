@@ -22,6 +22,8 @@ await runSteps("npm run verify", [
   ["clippy of the map in DynamoDB", () => clippyWith("tidegraph-cluster", "dynamodb")],
   ["clippy of gRPC beside our frames", () => clippyWith("tidegraph-remote", "grpc")],
   ["clippy of take-overs", () => clippyWith("tidegraph-fleet", "takeover")],
+  ["clippy of the storage daemon", () => clippyWith("tidegraph-node", "fleet")],
+  ["clippy of the worker", () => clippyWith("tidegraph", "fleet")],
   ["TypeScript types", () => run("npx", ["--no-install", "tsc", "--project", "."])],
   ["Biome", () => run("npx", ["--no-install", "biome", "check", "--error-on-warnings", "."])],
   ["schemas", () => run("npm", ["run", "--silent", "check", "--workspace", "contracts"])],

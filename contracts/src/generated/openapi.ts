@@ -88,6 +88,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/fleet/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the nodes of a fleet say of themselves
+         * @description Asks all nodes. A service that is one process answers 404.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description nodes, their replicas and versions, and which nodes hold which partitions */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["FleetStatus"];
+                    };
+                };
+                default: components["responses"]["Error"];
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/openCypher/status": components["pathItems"]["QueryList"];
     "/opencypher/status": components["pathItems"]["QueryList"];
     "/gremlin/status": components["pathItems"]["QueryList"];
@@ -401,6 +441,28 @@ export interface components {
             settings?: {
                 [key: string]: string;
             };
+        };
+        FleetStatus: {
+            mapEpoch: number;
+            nodes: {
+                id: string;
+                zone: string;
+                endpoint: string;
+                /** @enum {string} */
+                state: "joining" | "up" | "draining" | "gone";
+                /** @description what the node answered; nothing of one that was not asked */
+                says?: {
+                    [key: string]: unknown;
+                } | null;
+            }[];
+            partitions: {
+                partition: number;
+                replicas: {
+                    node: string;
+                    /** @enum {string} */
+                    state: "restoring" | "catching-up" | "serving" | "leaving";
+                }[];
+            }[];
         };
         LanguageVersion: {
             version: string;

@@ -20,8 +20,9 @@ fn lane_of(segment: &str) -> &str {
 }
 
 /// Applies records to a store and publishes their versions.
-#[derive(Clone)]
-pub(crate) struct StoreApplier {
+#[derive(Clone, Debug)]
+pub struct StoreApplier {
+    /// Where they go.
     pub store: Arc<Store>,
     /// Where segments of bulk loads are.
     pub objects: Arc<Objects>,
@@ -94,6 +95,9 @@ impl StoreApplier {
         for segment in lane {
             let mut reader = SegmentReader::open(&self.objects, segment)?;
             let partition = reader.header().partition;
+            if !self.is_of_store(partition) {
+                continue;
+            }
             while let Some(mut block) = reader.next_block()? {
                 block.retain(|mutation| self.is_here(mutation, partition));
                 if sender.send(block).is_err() {
@@ -104,11 +108,18 @@ impl StoreApplier {
         Ok(true)
     }
 
+    /// Whether the store holds a partition of the graph.
+    fn is_of_store(&self, partition: PartitionId) -> bool {
+        self.store.config().scope.is_none_or(|scope| scope.partition == partition)
+    }
+
     /// An edge stands in the segments of its source, its target and its id, for stores that hold one partition each. This
     /// one holds all and takes it once, from its source's.
     fn is_here(&self, mutation: &Mutation, partition: PartitionId) -> bool {
         match mutation {
-            Mutation::CreateEdge { edge, .. } => self.store.config().partitions.of(edge.source) == partition,
+            Mutation::CreateEdge { edge, .. } if self.store.config().scope.is_none() => {
+                self.store.config().partitions.of(edge.source) == partition
+            }
             _ => true,
         }
     }

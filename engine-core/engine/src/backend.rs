@@ -23,7 +23,7 @@ pub struct Asking<'a> {
     /// When the answer is of no use any more, by the process's clock; `None`: never.
     pub deadline: Option<Duration>,
     /// Set by somebody else to end the request early.
-    pub cancel: Option<&'a AtomicBool>,
+    pub cancel: Option<&'a Arc<AtomicBool>>,
 }
 
 /// Where a request reads, and what keeps that readable for as long as it lives.
@@ -132,6 +132,11 @@ pub trait Backend: Send + Sync + fmt::Debug {
 
     /// How all is.
     fn standing(&self) -> Standing;
+
+    /// What the parts of a fleet say of themselves, as JSON; nothing where there is no fleet.
+    fn fleet_report(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A graph in this process.

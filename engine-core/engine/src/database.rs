@@ -224,6 +224,12 @@ impl Database {
         }
     }
 
+    /// What the parts of a fleet say of themselves, as JSON; nothing where there is no fleet. Asks all nodes.
+    #[must_use]
+    pub fn fleet_report(&self) -> Option<String> {
+        self.backend.fleet_report()
+    }
+
     /// Bytes that storage in this process holds in memory. Walks all of it: for reports, not for every request.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {

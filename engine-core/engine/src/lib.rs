@@ -21,6 +21,7 @@ mod options;
 mod query;
 mod schema;
 
+pub use applier::StoreApplier;
 pub use backend::{Asking, Backend, LoadHold, Reader, Snapshot, Standing};
 pub use database::{Database, Status};
 pub use error::Error;

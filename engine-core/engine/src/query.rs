@@ -40,7 +40,7 @@ pub struct Query<'a> {
     /// Longest time; the database's own limit holds as well.
     pub timeout: Option<Duration>,
     /// Set by somebody else to end the request early.
-    pub cancel: Option<&'a AtomicBool>,
+    pub cancel: Option<&'a Arc<AtomicBool>>,
     /// A version that the caller knows of: it reads that one or a later one.
     pub at_least: Option<Version>,
 }
@@ -123,11 +123,11 @@ pub(crate) struct Watch<'a> {
     clock: &'a dyn Clock,
     deadline: Duration,
     limit_ms: u64,
-    cancel: Option<&'a AtomicBool>,
+    cancel: Option<&'a Arc<AtomicBool>>,
 }
 
 impl<'a> Watch<'a> {
-    fn new(clock: &'a dyn Clock, limit: Duration, cancel: Option<&'a AtomicBool>) -> Self {
+    fn new(clock: &'a dyn Clock, limit: Duration, cancel: Option<&'a Arc<AtomicBool>>) -> Self {
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         Self { clock, deadline: clock.now() + limit, limit_ms, cancel }
     }

@@ -20,4 +20,7 @@ pub trait Follower: Send {
     /// [`Error::Trimmed`] when the log has forgotten it: whoever reads has to begin with a newer checkpoint. Any other
     /// error may pass: the same call may be made again.
     fn next(&mut self, at_most: Duration) -> Result<Option<Record>, Error>;
+
+    /// Whether no more than about so many records are still to come, of those that are in the log now.
+    fn is_near_end(&mut self, within: u64) -> Result<bool, Error>;
 }

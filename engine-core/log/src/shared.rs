@@ -158,6 +158,11 @@ impl Follower for SharedLogFollower {
             }
         }
     }
+
+    fn is_near_end(&mut self, within: u64) -> Result<bool, Error> {
+        let tail = self.log.0.state.lock().tail.map_or(0, |tail| tail.version.0);
+        Ok(tail.saturating_sub(self.at.0) <= within)
+    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub trait Disk: Send + Sync + Debug {
     /// Makes an empty file for what may be forgotten when the process ends. Its name goes as soon as the system can do
     /// without it, so that nothing is left behind.
     fn open_scratch(&self, path: &Path) -> Result<Box<dyn ScratchFile>, Error>;
+    /// Bytes that this process can still write where a directory is.
+    fn free_bytes(&self, dir: &Path) -> Result<u64, Error>;
 }
 
 /// A file that is written and read anywhere, by several threads at once, and is gone with the process.

@@ -426,6 +426,10 @@ impl Disk for FaultyDisk {
         file.truncate(0)?;
         Ok(Box::new(FaultyScratch::new(self.clone(), path)))
     }
+
+    fn free_bytes(&self, _dir: &Path) -> Result<u64, Error> {
+        Ok(u64::MAX)
+    }
 }
 
 struct HeldLock {

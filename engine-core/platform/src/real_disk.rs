@@ -85,6 +85,11 @@ impl Disk for RealDisk {
         fs::remove_file(path).map_err(at(Operation::Remove, path))?;
         Ok(Box::new(RealScratch { file, path: path.to_path_buf() }))
     }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64, Error> {
+        let stat = rustix::fs::statvfs(dir).map_err(|error| at(Operation::Open, dir)(error.into()))?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
 }
 
 #[derive(Debug)]

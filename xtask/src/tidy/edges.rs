@@ -1,7 +1,7 @@
 //! Which crate uses which: the table in `ARCHITECTURE.md` is what `cargo metadata` says, no less and no more.
 //!
 //! The table stands between two comments, `<!-- crate edges -->` and `<!-- end of crate edges -->`; its rows are
-//! `| crate | may use |`. Crates are named by their folder. What only the tests of a crate use is marked `(tests)`.
+//! `| crate | may use |`. Crates are named by their folder, services as `services/NAME`. What only the tests of a crate use is marked `(tests)`.
 
 use super::{Complaint, Tree};
 use serde_json::Value;
@@ -56,8 +56,11 @@ fn from_metadata(metadata: &Value) -> Result<Vec<Edge>, String> {
     Ok(edges.iter().filter(|edge| !edge.only_tests || !edges.contains(&plain(edge))).cloned().collect())
 }
 
+/// A service is named with `services/`, since it may be called as the crate that it is made of.
 fn folder_name(path: &Path) -> Option<String> {
-    Some(path.file_name()?.to_str()?.to_owned())
+    let name = path.file_name()?.to_str()?;
+    let is_service = path.parent().and_then(Path::file_name).is_some_and(|parent| parent == "services");
+    Some(if is_service { format!("services/{name}") } else { name.to_owned() })
 }
 
 /// Compares the table with the edges.

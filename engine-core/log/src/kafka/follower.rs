@@ -146,4 +146,10 @@ impl Follower for KafkaFollower {
             }
         }
     }
+
+    fn is_near_end(&mut self, within: u64) -> Result<bool, Error> {
+        let (low, high) = self.broker.watermarks()?;
+        let next = self.reading.as_ref().map_or(low, |reading| reading.next);
+        Ok(high.saturating_sub(next) <= i64::try_from(within).unwrap_or(i64::MAX))
+    }
 }

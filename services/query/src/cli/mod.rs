@@ -7,6 +7,8 @@ mod query;
 mod serve;
 mod size;
 mod status;
+#[cfg(feature = "fleet")]
+mod worker;
 
 pub use generate::{write_identity, write_social};
 
@@ -25,6 +27,9 @@ pub struct Tidegraph {
 enum Command {
     /// Run the embedded service.
     Serve(serve::Serve),
+    /// Run a worker of a fleet: it answers queries, and storage nodes hold the data.
+    #[cfg(feature = "fleet")]
+    Worker(worker::Worker),
     /// Load files through a running service and show the progress.
     Load(load::Load),
     /// Run a query, or a session of them on a terminal.
@@ -46,6 +51,8 @@ impl Tidegraph {
         tracing_subscriber::fmt().with_ansi(ansi).with_env_filter(filter).with_writer(std::io::stderr).init();
         match self.command {
             Command::Serve(command) => command.run(),
+            #[cfg(feature = "fleet")]
+            Command::Worker(command) => command.run(),
             Command::Load(command) => command.run(),
             Command::Query(command) => command.run(),
             Command::Generate(command) => command.run(),

@@ -5,16 +5,16 @@ use crate::http::{Limits, Service};
 use anyhow::Context;
 use clap::Args;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::{Database, Options};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Flags of `serve`.
+/// How a service listens, and what requests may take.
 #[derive(Args, Debug)]
-pub struct Serve {
+pub struct Listen {
     /// Port to listen on; 0 takes a free one and prints it.
     #[arg(long, default_value_t = 8182, env = "TIDEGRAPH_PORT")]
     port: u16,
@@ -24,6 +24,31 @@ pub struct Serve {
     /// A file whose first line every request must send as `Authorization: Bearer …`.
     #[arg(long)]
     token_file: Option<PathBuf>,
+    /// Longest time of a query, in milliseconds.
+    #[arg(long, default_value_t = Options::default().query_timeout_ms)]
+    query_timeout_ms: u64,
+    /// Most memory of one query, in bytes.
+    #[arg(long, default_value_t = Options::default().query_memory_bytes)]
+    query_memory_bytes: u64,
+    /// Most rows of one answer.
+    #[arg(long, default_value_t = Options::default().query_rows)]
+    query_rows: u64,
+    /// Largest request body, in bytes.
+    #[arg(long, default_value_t = Limits::default().body_bytes)]
+    body_bytes: usize,
+    /// Queries that run at the same time; more wait.
+    #[arg(long, default_value_t = Limits::default().concurrent_queries)]
+    concurrent_queries: usize,
+    /// Time that running queries get after SIGTERM, in milliseconds.
+    #[arg(long, default_value_t = 30_000)]
+    grace_ms: u64,
+}
+
+/// Flags of `serve`.
+#[derive(Args, Debug)]
+pub struct Serve {
+    #[command(flatten)]
+    listen: Listen,
     /// Directory of the database; without it the graph is in memory and gone at the end.
     #[arg(long)]
     data: Option<PathBuf>,
@@ -40,76 +65,80 @@ pub struct Serve {
     /// Partitions of a new graph, a power of two.
     #[arg(long, default_value_t = Options::default().partitions)]
     partitions: u16,
-    /// Longest time of a query, in milliseconds.
-    #[arg(long, default_value_t = Options::default().query_timeout_ms)]
-    query_timeout_ms: u64,
-    /// Most memory of one query, in bytes.
-    #[arg(long, default_value_t = Options::default().query_memory_bytes)]
-    query_memory_bytes: u64,
-    /// Most rows of one answer.
-    #[arg(long, default_value_t = Options::default().query_rows)]
-    query_rows: u64,
-    /// Largest request body, in bytes.
-    #[arg(long, default_value_t = Limits::default().body_bytes)]
-    body_bytes: usize,
-    /// Queries that run at the same time; more wait.
-    #[arg(long, default_value_t = Limits::default().concurrent_queries)]
-    concurrent_queries: usize,
     /// Bytes of log after which a checkpoint is written.
     #[arg(long, default_value_t = Options::default().checkpoint_log_bytes)]
     checkpoint_log_bytes: u64,
-    /// Time that running queries get after SIGTERM, in milliseconds.
-    #[arg(long, default_value_t = 30_000)]
-    grace_ms: u64,
+}
+
+/// The first line of a file with a secret.
+pub fn read_token(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let token = text.lines().next().unwrap_or_default().trim().to_owned();
+    anyhow::ensure!(token.len() >= 16, "the token in {} has fewer than 16 characters", path.display());
+    Ok(token)
 }
 
 impl Serve {
     /// Runs until a signal ends it.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let token = match &self.token_file {
-            None => None,
-            Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("cannot read {}", path.display()))?;
-                let token = text.lines().next().unwrap_or_default().trim().to_owned();
-                anyhow::ensure!(
-                    token.len() >= 16,
-                    "the token in {} has fewer than 16 characters",
-                    path.display()
-                );
-                Some(token)
-            }
-        };
-        anyhow::ensure!(
-            self.host.is_loopback() || token.is_some(),
-            "{} can be reached from other machines: give --token-file, so that requests must prove who they are",
-            self.host
-        );
+        let token = self.listen.token()?;
         if self.memory_budget.is_some() {
             give_back_at_once();
         }
-        let options = Options {
+        let mut options = Options {
             data_dir: self.data.clone(),
             memory_budget_bytes: self.memory_budget.map(MemorySize::bytes).transpose()?,
             spill_dir: self.spill_dir.clone(),
             partitions: self.partitions,
-            query_timeout_ms: self.query_timeout_ms,
-            query_memory_bytes: self.query_memory_bytes,
-            query_rows: self.query_rows,
             checkpoint_log_bytes: self.checkpoint_log_bytes,
             ..Options::default()
         };
+        self.listen.apply(&mut options);
         let database =
             Database::open(options).map_err(|e| anyhow::anyhow!("the database cannot be opened: {e}"))?;
         if let Some(folder) = &self.drop {
             database.loads().watch(folder)?;
         }
-        let limits = Limits {
+        self.listen.until_signal(&database, self.listen.limits(), token)
+    }
+}
+
+impl Listen {
+    /// The secret that requests have to send; one is needed where other machines reach the service.
+    pub fn token(&self) -> anyhow::Result<Option<String>> {
+        let token = self.token_file.as_deref().map(read_token).transpose()?;
+        anyhow::ensure!(
+            self.host.is_loopback() || token.is_some(),
+            "{} can be reached from other machines: give --token-file, so that requests must prove who they are",
+            self.host
+        );
+        Ok(token)
+    }
+
+    /// Limits of requests.
+    pub fn limits(&self) -> Limits {
+        Limits {
             body_bytes: self.body_bytes,
             query_timeout: Duration::from_millis(self.query_timeout_ms),
             concurrent_queries: self.concurrent_queries,
             ..Limits::default()
-        };
+        }
+    }
+
+    /// Sets what a query may take.
+    pub fn apply(&self, options: &mut Options) {
+        options.query_timeout_ms = self.query_timeout_ms;
+        options.query_memory_bytes = self.query_memory_bytes;
+        options.query_rows = self.query_rows;
+    }
+
+    /// Serves until a signal ends it, and closes the database.
+    pub fn until_signal(
+        &self,
+        database: &Arc<Database>,
+        limits: Limits,
+        token: Option<String>,
+    ) -> anyhow::Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .max_blocking_threads(self.concurrent_queries.max(1) + 8)

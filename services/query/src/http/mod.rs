@@ -91,6 +91,7 @@ impl Service {
             .route("/opencypher/{feature}", any(not_yet))
             .route("/gremlin/{feature}", any(not_yet))
             .route("/status", get(status::get))
+            .route("/fleet/status", get(status::fleet))
             .route(
                 "/loader",
                 post(loader::submit).get(loader::list_or_status).delete(loader::cancel_by_query),

@@ -98,7 +98,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    fn query<'a>(&'a self, service: &Service, cancel: Option<&'a AtomicBool>) -> Query<'a> {
+    fn query<'a>(&'a self, service: &Service, cancel: Option<&'a Arc<AtomicBool>>) -> Query<'a> {
         let longest = service.limits.query_timeout;
         Query {
             language: self.language,

@@ -1,0 +1,180 @@
+//! One reader of the log for all replicas of a node.
+//!
+//! Replicas that are as far as the reader are *fed*: each record goes to all of them. One that was just restored reads the
+//! log by itself (`bring_up.rs`) until it stands where the reader stands, and joins then.
+//!
+//! What must never happen: a replica that misses a record, or gets one twice. Whoever joins, and whoever feeds, holds the
+//! lock of the fed.
+
+use super::Shared;
+use super::replica::Replica;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_log::{Body, Follower, Position, Record};
+use tidegraph_types::Version;
+
+/// How long one look at the log waits.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long the reader rests after an error.
+const REST: Duration = Duration::from_millis(200);
+/// Records behind the end of the log that do not matter: they come while one looks.
+const NEAR: u64 = 1_000;
+
+/// What is fed, and how far.
+#[derive(Debug, Default)]
+pub(super) struct Feed {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    fed: Vec<Arc<Replica>>,
+    at: Option<Position>,
+    /// Whether the end of the log was near once.
+    near_end: bool,
+    /// Why the log cannot be read, now.
+    error: Option<String>,
+}
+
+impl Feed {
+    /// Lets a replica in if it stands where the reader stands; the first one says where that is.
+    pub fn join(&self, replica: &Arc<Replica>) -> Joined {
+        let mut state = self.state.lock();
+        let applied = replica.applied();
+        let at = match state.at.filter(|_| !state.fed.is_empty()) {
+            Some(at) => at.version,
+            None => {
+                state.at = Some(replica.position());
+                state.near_end = false;
+                applied
+            }
+        };
+        if at == applied {
+            state.fed.push(replica.clone());
+            return Joined::Yes;
+        }
+        if at < applied { Joined::Ahead } else { Joined::Behind(at) }
+    }
+
+    pub fn leave(&self, replica: &Replica) {
+        self.state.lock().fed.retain(|fed| fed.partition != replica.partition);
+    }
+
+    /// The last version that was read, and whether the end of the log was near once.
+    pub fn standing(&self) -> (Version, bool, Option<String>) {
+        let state = self.state.lock();
+        (state.at.unwrap_or_default().version, state.near_end, state.error.clone())
+    }
+
+    /// Reads the log until the node stops.
+    pub fn run(&self, shared: &Shared) {
+        let mut follower: Option<(Position, Box<dyn Follower>)> = None;
+        while !shared.is_stopping() {
+            let at = {
+                let state = self.state.lock();
+                state.at.filter(|_| !state.fed.is_empty())
+            };
+            let Some(at) = at else {
+                follower = None;
+                shared.clock.sleep(LOOK);
+                continue;
+            };
+            let (_, log) = match &mut follower {
+                Some(there) if there.0 == at => there,
+                _ => follower.insert((at, shared.log.follow(at))),
+            };
+            match log.next(LOOK) {
+                Ok(Some(record)) => {
+                    self.give(shared, &record);
+                    let position = Position { version: record.version, epoch: record.epoch };
+                    follower = follower.map(|(_, log)| (position, log));
+                    self.note_end(&mut follower, false);
+                }
+                Ok(None) => self.note_end(&mut follower, true),
+                Err(error) => {
+                    self.say(Some(error.to_string()));
+                    if let tidegraph_log::Error::Trimmed { .. } = error {
+                        // What was missed is in checkpoints only.
+                        tracing::error!(%error, "the log has gone on without this node: replicas are restored anew");
+                        self.let_go(shared);
+                    } else {
+                        tracing::warn!(%error, "the log cannot be read");
+                    }
+                    follower = None;
+                    shared.clock.sleep(REST);
+                }
+            }
+        }
+    }
+
+    /// Notes whether the end of the log is near; asks for it only while that is not known.
+    fn note_end(&self, follower: &mut Option<(Position, Box<dyn Follower>)>, idle: bool) {
+        if self.state.lock().near_end {
+            return;
+        }
+        let near = idle || follower.as_mut().is_some_and(|(_, log)| log.is_near_end(NEAR).unwrap_or(false));
+        let mut state = self.state.lock();
+        state.near_end |= near;
+        state.error = None;
+    }
+
+    fn say(&self, error: Option<String>) {
+        self.state.lock().error = error;
+    }
+
+    fn give(&self, shared: &Shared, record: &Record) {
+        let mut state = self.state.lock();
+        shared.note(record);
+        let failed: Vec<String> = if matches!(record.body, Body::Load { .. }) && state.fed.len() > 1 {
+            side_by_side(&state.fed, record)
+        } else {
+            state
+                .fed
+                .iter()
+                .filter_map(|replica| replica.apply(record).err())
+                .map(|e| e.to_string())
+                .collect()
+        };
+        for error in failed {
+            tracing::error!(error, "a replica stands still");
+        }
+        // A replica that cannot go on is restored anew, and does not hold up the others.
+        state.fed.retain(|replica| replica.broken().is_none() && !replica.is_dropped());
+        state.at = Some(Position { version: record.version, epoch: record.epoch });
+    }
+
+    /// Gives all replicas up.
+    fn let_go(&self, shared: &Shared) {
+        let fed = std::mem::take(&mut self.state.lock().fed);
+        fed.iter().for_each(|replica| shared.give_up(replica));
+    }
+}
+
+/// How an attempt to join ended.
+pub(super) enum Joined {
+    /// It is fed from here on.
+    Yes,
+    /// The reader is further: read on up to this version.
+    Behind(Version),
+    /// The reader has yet to come here.
+    Ahead,
+}
+
+/// Applies a record that is long to several replicas at once.
+fn side_by_side(fed: &[Arc<Replica>], record: &Record) -> Vec<String> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(fed.len());
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let work = || {
+        let mut failed = Vec::new();
+        while let Some(replica) = fed.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+            failed.extend(replica.apply(record).err().map(|error| error.to_string()));
+        }
+        failed
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let joined = workers.into_iter().map(|worker| worker.join());
+        joined.flat_map(|failed| failed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}

@@ -1,0 +1,184 @@
+//! Makes the node hold what the map says, and tells the map how it is.
+
+use super::Shared;
+use super::replica::Replica;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tidegraph_cluster::{Applied, Beat, NodeState};
+use tidegraph_types::PartitionId;
+
+/// How often the map is compared with what is here.
+const STEP: Duration = Duration::from_millis(100);
+/// How long a replica that could not be brought up waits for the next attempt.
+const REST: Duration = Duration::from_secs(1);
+/// Records looked at in one go when older versions are forgotten: a few milliseconds.
+const RECLAIMED_AT_ONCE: usize = 50_000;
+
+/// Runs until the node stops.
+pub(super) fn run(shared: &Arc<Shared>) {
+    let mut working = Vec::new();
+    while !shared.is_stopping() {
+        hold(shared, &mut working);
+        for replica in shared.all() {
+            replica.store.reclaim(RECLAIMED_AT_ONCE);
+            fill(shared, &replica, &mut working);
+            super::checkpoints::write_if_due(shared, &replica, &mut working);
+        }
+        working.retain(|thread: &std::thread::JoinHandle<()>| !thread.is_finished());
+        shared.clock.sleep(STEP);
+    }
+    working.into_iter().for_each(|thread| {
+        if thread.join().is_err() {
+            tracing::error!("a thread of the node ended by a defect");
+        }
+    });
+}
+
+type Threads = Vec<std::thread::JoinHandle<()>>;
+
+/// Work of its own for a thread of its own.
+pub(super) fn spawn(threads: &mut Threads, name: String, work: impl FnOnce() + Send + 'static) -> bool {
+    match std::thread::Builder::new().name(name).spawn(work) {
+        Ok(thread) => {
+            threads.push(thread);
+            true
+        }
+        Err(error) => {
+            tracing::error!(%error, "no thread");
+            false
+        }
+    }
+}
+
+/// Begins to bring up what the map gives us, and lets go of what it took.
+fn hold(shared: &Arc<Shared>, threads: &mut Threads) {
+    let map = shared.watch.map();
+    let wanted: Vec<PartitionId> = map.held_by(&shared.id).map(|(partition, _)| partition).collect();
+    for replica in shared.all() {
+        if !wanted.contains(&replica.partition) {
+            tracing::info!(partition = %replica.partition, "is taken from this node");
+            shared.give_up(&replica);
+        } else if let Some(reason) = replica.broken() {
+            tracing::error!(partition = %replica.partition, reason, "is restored anew");
+            if let Err(error) =
+                shared.set_state(replica.partition, tidegraph_cluster::ReplicaState::Restoring)
+            {
+                tracing::warn!(%error, "the map was not told that a replica is restored anew");
+            }
+            shared.give_up(&replica);
+        }
+    }
+    for partition in wanted {
+        let mut coming = shared.coming.lock();
+        let is_new = shared.get(partition).is_none() && !coming.contains(&partition);
+        if !is_new || coming.len() >= shared.config.restores_at_once.max(1) {
+            continue;
+        }
+        coming.insert(partition);
+        drop(coming);
+        let of = shared.clone();
+        let begun = spawn(threads, format!("restore {partition}"), move || {
+            if let Err(error) = of.bring_up(partition) {
+                tracing::error!(%partition, %error, "could not be brought up; again in a moment");
+                if let Some(replica) = of.get(partition) {
+                    of.give_up(&replica);
+                }
+                of.clock.sleep(REST);
+            }
+            of.coming.lock().remove(&partition);
+        });
+        if !begun {
+            shared.coming.lock().remove(&partition);
+        }
+    }
+}
+
+/// Fills indexes that were defined since.
+fn fill(shared: &Arc<Shared>, replica: &Arc<Replica>, threads: &mut Threads) {
+    let is_due = replica.store.indexes().iter().any(|index| !index.complete);
+    if !is_due || !replica.is_ready() || replica.busy.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let (of, replica) = (shared.clone(), replica.clone());
+    let busy = replica.clone();
+    let begun = spawn(threads, format!("index {}", replica.partition), move || {
+        if let Err(error) = replica.store.fill_indexes(&|| of.is_stopping() || replica.is_dropped()) {
+            tracing::warn!(partition = %replica.partition, %error, "an index was not filled; again in a moment");
+        }
+        replica.busy.store(false, Ordering::Release);
+    });
+    if !begun {
+        busy.busy.store(false, Ordering::Release);
+    }
+}
+
+/// Says again and again that the node is there.
+pub(super) fn beat(shared: &Arc<Shared>) {
+    while !shared.is_stopping() {
+        look_at_disk(shared);
+        let replicas = shared.all();
+        let applied = replicas.iter().map(|replica| (replica.partition, replica.applied())).collect();
+        let beat = Beat {
+            generation: shared.generation.load(Ordering::Relaxed),
+            counter: shared.beats.fetch_add(1, Ordering::Relaxed) + 1,
+            disk_full: shared.disk_full.load(Ordering::Relaxed),
+            used_bytes: replicas.iter().map(|replica| replica.store.memory_use().in_memory).sum(),
+            applied: Applied(applied),
+        };
+        match shared.map_store.beat(&shared.graph.name, &shared.id, &beat) {
+            Ok(()) => stay(shared),
+            Err(error) if error.will_pass() => tracing::warn!(%error, "no sign of life could be given"),
+            Err(error) => tracing::error!(%error, "another process speaks for this node"),
+        }
+        shared.clock.sleep(shared.config.beat);
+    }
+}
+
+/// A node that others took for lost and that is there joins again.
+fn stay(shared: &Shared) {
+    let map = shared.watch.map();
+    let ours = shared.generation.load(Ordering::Relaxed);
+    let Some(node) = map.node(&shared.id) else { return };
+    if node.state != NodeState::Gone || node.generation != ours || shared.is_stopping() {
+        return;
+    }
+    if shared.disk_full.load(Ordering::Relaxed) {
+        return;
+    }
+    tracing::warn!("this node was taken for lost, and joins again");
+    let register = tidegraph_cluster::Change::Register(shared.registration.clone());
+    let joined = shared.map_store.change(&shared.graph.name, None, &[register]).and_then(|_| {
+        let map = shared.map_store.load(&shared.graph.name, None)?;
+        shared.generation.store(map.node(&shared.id).map_or(0, |node| node.generation), Ordering::Relaxed);
+        Ok(())
+    });
+    let up = joined.map_err(crate::Error::from).and_then(|()| shared.set_node(NodeState::Up));
+    if let Err(error) = up {
+        tracing::warn!(%error, "the node could not join again");
+    }
+}
+
+/// A node whose local disk is full leaves the map by itself: what it holds would soon not be true any more.
+fn look_at_disk(shared: &Shared) {
+    let Some(dir) = &shared.config.spill_dir else { return };
+    let free = match shared.disk.free_bytes(dir) {
+        Ok(free) => free,
+        Err(error) => {
+            tracing::warn!(%error, "the free bytes of the local disk cannot be told");
+            return;
+        }
+    };
+    let is_full = free < shared.config.least_free_bytes;
+    if is_full != shared.disk_full.swap(is_full, Ordering::Relaxed) && is_full {
+        tracing::error!(
+            free,
+            least = shared.config.least_free_bytes,
+            "the local disk is full: the node leaves"
+        );
+        if let Err(error) = shared.set_node(NodeState::Gone) {
+            shared.disk_full.store(false, Ordering::Relaxed);
+            tracing::warn!(%error, "the map was not told that the disk is full; again in a moment");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What is to be done once for a graph, by whoever is its sequencer: trimming the log, and finding nodes that are lost.
+
+use crate::sequencing::Candidate;
+use parking_lot::{Condvar, Mutex};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tidegraph_cluster::{Change, MapStore, NodeId, NodeState};
+use tidegraph_platform::Clock;
+use tidegraph_types::{PartitionCount, Version};
+
+/// Settings of a caretaker.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CaretakerConfig {
+    /// A node without a sign of life for so long is lost.
+    pub lost_after: Duration,
+    /// Time between two looks.
+    pub step: Duration,
+}
+
+impl Default for CaretakerConfig {
+    fn default() -> Self {
+        Self { lost_after: Duration::from_secs(10), step: Duration::from_secs(2) }
+    }
+}
+
+/// Works while its candidate has the lease.
+#[derive(Debug)]
+pub struct Caretaker {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Care {
+    graph: String,
+    partitions: PartitionCount,
+    map_store: Arc<dyn MapStore>,
+    candidate: Arc<Candidate>,
+    clock: Arc<dyn Clock>,
+    config: CaretakerConfig,
+    /// The last sign of life of each node, and when it was first seen, by our clock.
+    seen: FxHashMap<NodeId, ((u64, u64), Duration)>,
+    /// The lowest version of the newest checkpoints, as it was at the look before this one.
+    lowest: Version,
+}
+
+impl Caretaker {
+    /// Begins.
+    pub fn start(
+        graph: &str,
+        partitions: PartitionCount,
+        map_store: Arc<dyn MapStore>,
+        candidate: Arc<Candidate>,
+        clock: Arc<dyn Clock>,
+        config: CaretakerConfig,
+    ) -> std::io::Result<Self> {
+        let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
+        let step = config.step;
+        let mut care = Care {
+            graph: graph.to_owned(),
+            partitions,
+            map_store,
+            candidate,
+            clock,
+            config,
+            seen: FxHashMap::default(),
+            lowest: Version(0),
+        };
+        let stopped = stop.clone();
+        let run = move || {
+            let (stopped, woken) = &*stopped;
+            let mut stopped = stopped.lock();
+            loop {
+                woken.wait_while_for(&mut stopped, |stopped| !*stopped, step);
+                if *stopped {
+                    return;
+                }
+                parking_lot::MutexGuard::unlocked(&mut stopped, || care.step());
+            }
+        };
+        let thread = std::thread::Builder::new().name("caretaker".into()).spawn(run)?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// Ends.
+    pub fn stop(&mut self) {
+        *self.stop.0.lock() = true;
+        self.stop.1.notify_all();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the caretaker ended by a defect");
+        }
+    }
+}
+
+impl Drop for Caretaker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Care {
+    fn step(&mut self) {
+        let Some(leading) = self.candidate.leading() else {
+            self.seen.clear();
+            return;
+        };
+        if let Err(error) = self.find_lost() {
+            tracing::warn!(%error, "whether nodes are lost cannot be told");
+        }
+        if let Err(error) = self.trim(leading.sequencer()) {
+            tracing::warn!(error, "the log could not be trimmed");
+        }
+    }
+
+    /// Tells the map of nodes that gave no sign of life for long. They join again by themselves if they are there.
+    fn find_lost(&mut self) -> Result<(), tidegraph_cluster::Error> {
+        let map = self.map_store.load(&self.graph, None)?;
+        let beats = self.map_store.beats(&self.graph)?;
+        let now = self.clock.now();
+        let mut lost = Vec::new();
+        for (id, node) in map.nodes().filter(|(_, node)| node.answers()) {
+            let sign = beats.get(id).map_or((node.generation, 0), |beat| (beat.generation, beat.counter));
+            let (seen, since) = self.seen.entry(id.clone()).or_insert((sign, now));
+            if *seen != sign {
+                (*seen, *since) = (sign, now);
+            } else if now.saturating_sub(*since) >= self.config.lost_after {
+                lost.push(Change::SetNode { node: id.clone(), state: NodeState::Gone });
+            }
+        }
+        for change in lost {
+            tracing::warn!(%change, "no sign of life");
+            self.map_store.change(&self.graph, None, &[change])?;
+        }
+        Ok(())
+    }
+
+    /// Lets the log forget what every partition has in a checkpoint, and had at the last look: so that whoever reads an older one
+    /// just now finds the rest.
+    fn trim(&mut self, sequencer: &tidegraph_txn::Sequencer) -> Result<(), String> {
+        let noted = self.map_store.checkpoints(&self.graph).map_err(|error| error.to_string())?;
+        if noted.len() < usize::from(self.partitions.get()) {
+            return Ok(());
+        }
+        let lowest = noted.iter().map(|noted| noted.version).min().unwrap_or_default();
+        let before = std::mem::replace(&mut self.lowest, lowest);
+        if before > Version(0) && before < lowest {
+            sequencer.trim(before.next()).map_err(|error| error.to_string())?;
+            tracing::debug!(below = %before.next(), "the log is trimmed");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! What a node does as the sequencer, beside sequencing: it answers commits, sees to the log's length, and notices nodes
+//! that are lost.
+//!
+//! Roles: [`SequencerDoor`] answers others from the candidate of this process; [`FromCheckpoints`] says from where a new
+//! sequencer goes on; [`Caretaker`] works while this process has the lease.
+//!
+//! What must never happen: a log that is trimmed above what a checkpoint of each partition holds.
+
+mod caretaker;
+
+pub use caretaker::{Caretaker, CaretakerConfig};
+
+use crate::node::LogAccess;
+use crate::sequencing::{Base, Candidate, Leading, Takeover};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use tidegraph_cluster::MapStore;
+use tidegraph_log::LogStore;
+use tidegraph_platform::Objects;
+use tidegraph_remote::{Commits, Error, Outcome, RequestId};
+use tidegraph_storage::Manifest;
+use tidegraph_types::{CommitRequest, Epoch, PartitionCount, Sid, Str, Token, Version};
+
+/// Answers for the sequencer, if this process is it. There before the candidate is.
+#[derive(Clone, Debug, Default)]
+pub struct SequencerDoor(Arc<OnceLock<Arc<Candidate>>>);
+
+impl SequencerDoor {
+    /// From now on there is a candidate behind it.
+    pub fn open(&self, candidate: &Arc<Candidate>) {
+        // A door has one candidate.
+        let _ = self.0.set(candidate.clone());
+    }
+
+    fn leading(&self) -> Result<Arc<Leading>, Error> {
+        let leading = self.0.get().and_then(|candidate| candidate.leading());
+        leading.ok_or_else(|| Error::NotSequencer("another process has the lease, or nobody".into()))
+    }
+}
+
+/// What another process is told of an error of the sequencer.
+fn told(error: tidegraph_txn::Error) -> Error {
+    use tidegraph_txn::Error as Txn;
+    match error {
+        Txn::Conflict { read_version, written } => Error::Conflict { read_version, written },
+        error @ (Txn::TooLarge { .. } | Txn::DictionaryFull { .. }) => Error::Limit(error.to_string()),
+        error @ Txn::NotStorable { .. } => Error::NotAllowed(error.to_string()),
+        // Whether it is committed shows when it is asked again, of this sequencer or the next one.
+        error @ Txn::Unavailable { .. } => Error::InDoubt(error.to_string()),
+        other => Error::NotAllowed(other.to_string()),
+    }
+}
+
+fn id_of(id: RequestId) -> tidegraph_types::RequestId {
+    tidegraph_types::RequestId(u128::from_le_bytes(id.0))
+}
+
+impl Commits for SequencerDoor {
+    fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Version, Error> {
+        let request = CommitRequest { request: Some(id_of(id)), ..request };
+        self.leading()?.sequencer().commit(request).map_err(told)
+    }
+
+    fn outcome(&self, id: RequestId) -> Result<Outcome, Error> {
+        let leading = self.leading()?;
+        // What an earlier sequencer sent cannot arrive any more after this.
+        leading.sequencer().prove().map_err(told)?;
+        match leading.sequencer().outcome(id_of(id), Version(0)) {
+            Ok(Some(version)) => Ok(Outcome::Committed(version)),
+            Ok(None) => Ok(Outcome::Refused),
+            Err(tidegraph_txn::Error::Forgotten { .. }) => Ok(Outcome::Unknown),
+            Err(error) => Err(told(error)),
+        }
+    }
+
+    fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
+        self.leading()?.sequencer().intern(names).map_err(told)
+    }
+
+    fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error> {
+        self.leading()?.sequencer().hand_out_sids(count).map_err(told)
+    }
+
+    fn newest(&self) -> Result<(Version, Epoch), Error> {
+        let leading = self.leading()?;
+        Ok((leading.newest().map_err(told)?, leading.epoch()))
+    }
+
+    fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {
+        let tokens = self.leading()?.sequencer().tokens();
+        Ok(tokens.into_iter().filter(|(token, _)| *token > above).collect())
+    }
+}
+
+/// A new sequencer goes on from the oldest of the partitions' newest checkpoints: the log is trimmed no further.
+pub struct FromCheckpoints {
+    /// The graph's name.
+    pub graph: String,
+    /// How many partitions it has.
+    pub partitions: PartitionCount,
+    /// Where checkpoints are noted.
+    pub map_store: Arc<dyn MapStore>,
+    /// Where they are.
+    pub objects: Arc<Objects>,
+    /// The log.
+    pub log: Arc<dyn LogAccess>,
+}
+
+impl std::fmt::Debug for FromCheckpoints {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FromCheckpoints").field("graph", &self.graph).finish_non_exhaustive()
+    }
+}
+
+impl Takeover for FromCheckpoints {
+    fn base(&self) -> Result<Base, String> {
+        let noted = self.map_store.checkpoints(&self.graph).map_err(|error| error.to_string())?;
+        if noted.len() < usize::from(self.partitions.get()) {
+            return Ok(Base::default());
+        }
+        let Some(oldest) = noted.iter().min_by_key(|noted| noted.version) else { return Ok(Base::default()) };
+        let manifest = Manifest::latest(&self.objects, &oldest.prefix).map_err(|error| error.to_string())?;
+        let Some(manifest) = manifest else {
+            return Err(format!(
+                "the checkpoint of partition {} at {} is gone",
+                oldest.partition, oldest.prefix
+            ));
+        };
+        Ok(Base {
+            version: manifest.version,
+            epoch: manifest.epoch,
+            next_sid: Sid(manifest.next_sid),
+            tokens: manifest.tokens,
+        })
+    }
+
+    fn open_log(&self) -> Result<Box<dyn LogStore>, String> {
+        self.log.open().map_err(|error| error.to_string())
+    }
+}

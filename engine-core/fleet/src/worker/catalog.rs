@@ -1,0 +1,100 @@
+//! The graph's dictionary, kept here, and SIDs taken from the sequencer in ranges.
+
+use super::sequencer::RemoteSequencer;
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use tidegraph_apl::{Catalog, Error};
+use tidegraph_remote::Commits;
+use tidegraph_types::{Str, Token};
+
+/// SIDs that are taken at once.
+const SIDS_AT_ONCE: u64 = 4096;
+
+pub(super) struct RemoteCatalog {
+    sequencer: Arc<RemoteSequencer>,
+    known: RwLock<Known>,
+    sids: Mutex<Range<u64>>,
+}
+
+#[derive(Default)]
+struct Known {
+    by_name: FxHashMap<Str, Token>,
+    by_token: FxHashMap<Token, Str>,
+    highest: Token,
+}
+
+impl Known {
+    fn add(&mut self, token: Token, name: Str) {
+        self.highest = self.highest.max(token);
+        self.by_name.insert(name.clone(), token);
+        self.by_token.insert(token, name);
+    }
+}
+
+impl RemoteCatalog {
+    pub fn new(sequencer: Arc<RemoteSequencer>) -> Self {
+        Self { sequencer, known: RwLock::default(), sids: Mutex::new(0..0) }
+    }
+
+    /// Learns the names that came since.
+    pub fn refresh(&self) -> Result<(), tidegraph_remote::Error> {
+        let above = self.known.read().highest;
+        let new = self.sequencer.ask_once(|sequencer| sequencer.tokens(above))?;
+        let mut known = self.known.write();
+        new.into_iter().for_each(|(token, name)| known.add(token, name));
+        Ok(())
+    }
+
+    fn look<T>(&self, find: impl Fn(&Known) -> Option<T>) -> Option<T> {
+        let found = find(&self.known.read());
+        found.or_else(|| {
+            // Another worker may have made it a moment ago.
+            if let Err(error) = self.refresh() {
+                tracing::debug!(%error, "the dictionary could not be looked at again");
+            }
+            find(&self.known.read())
+        })
+    }
+}
+
+impl Catalog for RemoteCatalog {
+    fn token(&self, name: &str) -> Option<Token> {
+        self.look(|known| known.by_name.get(name).copied())
+    }
+
+    fn name(&self, token: Token) -> Str {
+        let found = self.look(|known| known.by_token.get(&token).cloned());
+        found.unwrap_or_else(|| Str::from(format!("token {token}")))
+    }
+
+    fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
+        let known = {
+            let known = self.known.read();
+            names.iter().map(|name| known.by_name.get(name).copied()).collect::<Option<Vec<_>>>()
+        };
+        if let Some(tokens) = known {
+            return Ok(tokens);
+        }
+        let tokens = self.sequencer.ask(|sequencer| sequencer.intern(names)).map_err(Error::from)?;
+        // Those between the highest known one and these are learned by the next refresh: the highest stays.
+        let mut known = self.known.write();
+        for (token, name) in tokens.iter().zip(names) {
+            known.by_name.insert(name.clone(), *token);
+            known.by_token.insert(*token, name.clone());
+        }
+        Ok(tokens)
+    }
+
+    fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error> {
+        let mut sids = self.sids.lock();
+        if sids.end - sids.start < count {
+            let wanted = count.max(SIDS_AT_ONCE);
+            *sids = self.sequencer.ask(|sequencer| sequencer.allocate_sids(wanted)).map_err(Error::from)?;
+        }
+        let taken = sids.start..sids.start + count;
+        sids.start = taken.end;
+        Ok(taken)
+    }
+}

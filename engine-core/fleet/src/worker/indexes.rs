@@ -1,0 +1,226 @@
+//! Indexes of a graph in a fleet: each replica has its part, and fills it by itself.
+
+use super::Shared;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_apl::{
+    Apl, Projection, PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows, VertexScan,
+};
+use tidegraph_engine::Error;
+use tidegraph_storage::{Duplicate, IndexState};
+use tidegraph_types::{ErrorCode, Gui, IndexDefinition, Str, Token, Value, Version};
+
+/// How long a node may take to say how it is.
+const ANSWER: Duration = Duration::from_secs(2);
+/// How often nodes are asked while indexes are filled.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long replicas may lag.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Values whose vertices are compared at once where they must be unique.
+const ROWS: u32 = 4_096;
+
+#[derive(Deserialize)]
+struct NodeStatus {
+    replicas: Vec<ReplicaStatus>,
+}
+
+#[derive(Deserialize)]
+struct ReplicaStatus {
+    partition: u16,
+    ready: bool,
+    version: u64,
+    indexes: Vec<IndexStatus>,
+}
+
+#[derive(Deserialize)]
+struct IndexStatus {
+    name: String,
+    label: u32,
+    key: u32,
+    unique: bool,
+    complete: bool,
+    entries: usize,
+}
+
+impl Shared {
+    /// What nodes that answer reads say of themselves, by endpoint.
+    fn ask_nodes(&self) -> Vec<(String, Result<String, tidegraph_remote::Error>)> {
+        let map = self.watch.map();
+        let asked = map.nodes().filter(|(_, node)| node.answers());
+        let endpoints: Vec<String> = asked.map(|(_, node)| node.endpoint.clone()).collect();
+        std::thread::scope(|scope| {
+            let ask = |endpoint: String| {
+                let answer = self.fleet.node(&Arc::from(endpoint.as_str())).status(ANSWER);
+                (endpoint, answer)
+            };
+            let asking: Vec<_> =
+                endpoints.into_iter().map(|endpoint| scope.spawn(move || ask(endpoint))).collect();
+            let joined = asking.into_iter().map(|thread| thread.join());
+            joined.map(|answer| answer.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        })
+    }
+
+    /// The fleet, as one JSON object.
+    pub(super) fn fleet_status(&self) -> Json {
+        let map = self.watch.map();
+        let said: BTreeMap<String, Json> = self
+            .ask_nodes()
+            .into_iter()
+            .map(|(endpoint, answer)| {
+                let said = match answer {
+                    Ok(text) => serde_json::from_str(&text).unwrap_or(Json::Null),
+                    Err(error) => json!({ "error": error.to_string() }),
+                };
+                (endpoint, said)
+            })
+            .collect();
+        let nodes: Vec<Json> = map
+            .nodes()
+            .map(|(id, node)| {
+                json!({
+                    "id": id.as_str(),
+                    "zone": node.zone,
+                    "endpoint": node.endpoint,
+                    "state": node.state.to_string(),
+                    "says": said.get(&node.endpoint),
+                })
+            })
+            .collect();
+        let partitions: Vec<Json> = map
+            .partitions()
+            .map(|(partition, replicas)| {
+                let replicas: Vec<Json> = replicas
+                    .iter()
+                    .map(|replica| json!({ "node": replica.node.as_str(), "state": replica.state.to_string() }))
+                    .collect();
+                json!({ "partition": partition.0, "replicas": replicas })
+            })
+            .collect();
+        json!({ "mapEpoch": map.epoch().0, "nodes": nodes, "partitions": partitions })
+    }
+
+    /// All indexes as of the newest version that is known here, or a later one; complete are those that every replica has
+    /// completed. Waits for replicas that lag, for a while.
+    pub(super) fn indexes(&self) -> Result<Vec<IndexState>, Error> {
+        let (least, end) = (self.now_at().version, self.clock.now() + PATIENCE);
+        loop {
+            match self.indexes_at(least) {
+                Err(error) if error.code() == ErrorCode::Unavailable && self.clock.now() < end => {
+                    self.clock.sleep(PAUSE);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn indexes_at(&self, least: Version) -> Result<Vec<IndexState>, Error> {
+        let count = self.graph.partitions.get();
+        let mut seen: BTreeSet<u16> = BTreeSet::new();
+        let mut found: BTreeMap<String, (IndexState, BTreeSet<u16>)> = BTreeMap::new();
+        for (endpoint, answer) in self.ask_nodes() {
+            let Ok(text) = answer else { continue };
+            let status: NodeStatus = serde_json::from_str(&text).map_err(|error| {
+                Error::new(ErrorCode::Internal, format!("node {endpoint} says what is not known: {error}"))
+            })?;
+            for replica in status.replicas.into_iter().filter(|replica| replica.ready) {
+                if Version(replica.version) < least {
+                    let (partition, version) = (replica.partition, replica.version);
+                    let message = format!(
+                        "partition {partition} on {endpoint} is at version {version}, not yet at {least}"
+                    );
+                    return Err(Error::new(ErrorCode::Unavailable, message));
+                }
+                let first = seen.insert(replica.partition);
+                for index in replica.indexes {
+                    let definition = IndexDefinition {
+                        name: Str::from(index.name.as_str()),
+                        label: Token(index.label),
+                        key: Token(index.key),
+                        unique: index.unique,
+                    };
+                    let new = || (IndexState { definition, complete: true, entries: 0 }, BTreeSet::new());
+                    let (state, of) = found.entry(index.name).or_insert_with(new);
+                    state.complete &= index.complete;
+                    of.insert(replica.partition);
+                    if first {
+                        state.entries += index.entries;
+                    }
+                }
+            }
+        }
+        if seen.len() < usize::from(count) {
+            let message = format!("{} of {count} partitions answer", seen.len());
+            return Err(Error::new(ErrorCode::Unavailable, message));
+        }
+        let whole = |(mut state, of): (IndexState, BTreeSet<u16>)| {
+            state.complete &= of.len() == usize::from(count);
+            state
+        };
+        Ok(found.into_values().map(whole).collect())
+    }
+
+    /// Waits until all indexes are complete.
+    pub(super) fn wait_for_indexes(&self, stop: &dyn Fn() -> bool) -> Result<(), Error> {
+        while !stop() {
+            match self.indexes() {
+                Ok(indexes) if indexes.iter().all(|index| index.complete) => return Ok(()),
+                Err(error) if error.code() != ErrorCode::Unavailable => return Err(error),
+                _ => self.clock.sleep(PAUSE),
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes through the values of an index's label and key. Keeps a hash of each value, 16 bytes with its vertex; where two
+    /// are the same, the values themselves are compared.
+    pub(super) fn duplicate(&self, name: &str) -> Result<Option<Duplicate>, Error> {
+        let indexes = self.indexes()?;
+        let Some(index) = indexes.into_iter().find(|index| index.definition.name == name) else {
+            return Ok(None);
+        };
+        let IndexDefinition { label, key, .. } = index.definition;
+        let (apl, at) = (self.fleet.query(None, None), self.now_at());
+        let scan = VertexScan {
+            labels: vec![vec![label]],
+            predicates: vec![PropertyPredicate::any(key, Test::Exists)],
+            max_rows: ROWS,
+        };
+        let read = VertexRead { ids: true, properties: Projection::Keys(vec![key]), ..VertexRead::default() };
+        let mut first: rustc_hash::FxHashMap<u64, Gui> = rustc_hash::FxHashMap::default();
+        let (mut guis, mut rows, mut cursor) =
+            (Vec::new(), VertexRows::default(), Some(ScanCursor::default()));
+        while let Some(from) = cursor {
+            guis.clear();
+            rows.clear();
+            cursor = apl.scan_vertices(at, &scan, from, &mut guis)?;
+            apl.vertices(at, &read, &guis, &mut rows)?;
+            for (row, gui) in guis.iter().enumerate() {
+                for cell in rows.cells_of(row) {
+                    let other = *first.entry(hash(&cell.value)).or_insert(*gui);
+                    if other == *gui {
+                        continue;
+                    }
+                    let mut others = VertexRows::default();
+                    apl.vertices(at, &read, &[other], &mut others)?;
+                    let same = Test::Equals(cell.value.clone());
+                    if others.cells_of(0).iter().any(|cell| same.passes(&cell.value)) {
+                        let ids = [others.ids[0].clone(), rows.ids[row].clone()];
+                        return Ok(Some(Duplicate { ids, value: cell.value.clone() }));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Equal values have equal hashes, whatever their width.
+fn hash(value: &Value) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = xxhash_rust::xxh3::Xxh3Default::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,340 @@
+//! A worker: runs queries over a fleet and holds no data.
+//!
+//! Roles: [`Worker`] is the engine's backend; `routes.rs` makes routes of the partition map; `sequencer.rs` finds the
+//! sequencer; `catalog.rs` keeps the dictionary; `indexes.rs` puts together what nodes say of indexes.
+//!
+//! The read version is the newest one that this process knows: of its own commits at once, of others' by asking the
+//! sequencer every few milliseconds. When there is no sequencer, reads go on at the last version that was known.
+//!
+//! What must never happen: a commit carried out twice, or answered and lost; a read at a version above what is committed.
+
+mod catalog;
+mod indexes;
+mod routes;
+mod sequencer;
+
+use crate::Error;
+use catalog::RemoteCatalog;
+use parking_lot::Mutex;
+use routes::MapRoutes;
+use sequencer::RemoteSequencer;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tidegraph_apl::{Apl, At, Catalog, ScanCursor, Statistics, VertexScan};
+use tidegraph_cluster::{Graph, MapStore, MapWatch, WatchConfig};
+use tidegraph_engine::{Asking, Backend, LoadHold, Reader, Snapshot, Standing};
+use tidegraph_platform::{Clock, Random};
+use tidegraph_remote::{Commits, Fleet, FleetConfig, RequestId, Security};
+use tidegraph_storage::{Duplicate, IndexState};
+use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, PartitionCount, Version};
+
+/// Settings of a worker.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorkerConfig {
+    /// Availability zone: replicas there are asked first.
+    pub zone: String,
+    /// How often the newest version is asked for.
+    pub version_ms: u64,
+    /// Longest time for one answer of the sequencer.
+    pub answer_ms: u64,
+    /// Longest time that a write waits for a sequencer.
+    pub patience_ms: u64,
+    /// How often the map is looked at.
+    pub watch: WatchConfig,
+    /// Access to nodes.
+    pub fleet: FleetConfig,
+}
+
+impl Default for WorkerConfig {
+    fn default() -> Self {
+        Self {
+            zone: String::new(),
+            version_ms: 10,
+            answer_ms: 5_000,
+            patience_ms: 10_000,
+            watch: WatchConfig { poll_ms: 1_000 },
+            fleet: FleetConfig::default(),
+        }
+    }
+}
+
+/// What a worker is given.
+pub struct WorkerParts {
+    /// The graph's name.
+    pub graph: String,
+    /// The partition map.
+    pub map_store: Arc<dyn MapStore>,
+    /// How nodes know the worker.
+    pub security: Security,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub random: Arc<dyn Random>,
+}
+
+impl std::fmt::Debug for WorkerParts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkerParts").field("graph", &self.graph).finish_non_exhaustive()
+    }
+}
+
+/// What queries of a process run on when the graph is in a fleet.
+#[derive(Debug)]
+pub struct Worker {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    graph: Graph,
+    watch: Arc<MapWatch>,
+    fleet: Fleet,
+    sequencer: Arc<RemoteSequencer>,
+    catalog: RemoteCatalog,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    newest: AtomicU64,
+    /// Whether a version was ever heard of. A worker that knows of none must not answer as if the graph were empty.
+    known: AtomicBool,
+    epoch: AtomicU64,
+    writable: AtomicBool,
+    stopping: AtomicBool,
+    pause: Duration,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("graph", &self.graph)
+            .field("newest", &self.newest)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// Loads the map and looks for the sequencer; a graph without one can be read once a version is known.
+    pub fn start(config: WorkerConfig, parts: WorkerParts) -> Result<Self, Error> {
+        let WorkerParts { graph, map_store, security, clock, random } = parts;
+        let watch =
+            Arc::new(MapWatch::start(map_store.clone(), &graph, random.clone(), config.watch.clone())?);
+        let made = watch.map().graph().clone();
+        let turn = random.next_u64() as usize % 1024;
+        let routes = Arc::new(MapRoutes::new(watch.clone(), config.zone.clone(), turn));
+        let hasher = GuiHasher::with_bits(made.hash_bits);
+        let mut access = config.fleet.clone();
+        access.client.graph.clone_from(&graph);
+        let fleet = Fleet::new(access, security, routes, hasher, clock.clone(), random.clone());
+        let (answer, patience) =
+            (Duration::from_millis(config.answer_ms), Duration::from_millis(config.patience_ms));
+        let sequencer =
+            RemoteSequencer::new(map_store, graph, fleet.clone(), clock.clone(), answer, patience);
+        let sequencer = Arc::new(sequencer);
+        let shared = Arc::new(Shared {
+            graph: made,
+            watch,
+            fleet,
+            catalog: RemoteCatalog::new(sequencer.clone()),
+            sequencer,
+            clock,
+            random,
+            newest: AtomicU64::new(0),
+            known: AtomicBool::new(false),
+            epoch: AtomicU64::new(0),
+            writable: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            pause: Duration::from_millis(config.version_ms.max(1)),
+        });
+        shared.look();
+        let of = shared.clone();
+        let thread = std::thread::Builder::new().name("versions".into()).spawn(move || {
+            while !of.stopping.load(Ordering::Acquire) {
+                of.clock.sleep(of.pause);
+                of.look();
+            }
+        });
+        let thread = thread.map_err(|e| Error::Thread { name: "versions".into(), reason: e.to_string() })?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Ends its thread.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.lock().take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread for versions ended by a defect");
+        }
+    }
+
+    /// What nodes say of themselves, in order of their names; those that do not answer say why.
+    #[must_use]
+    pub fn fleet_status(&self) -> serde_json::Value {
+        self.shared.fleet_status()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn at_least(&self, version: Version) {
+        self.newest.fetch_max(version.0, Ordering::AcqRel);
+        self.known.store(true, Ordering::Release);
+    }
+
+    /// Asks for the newest version.
+    fn look(&self) {
+        match self.sequencer.ask_once(|sequencer| sequencer.newest()) {
+            Ok((version, epoch)) => {
+                self.at_least(version);
+                self.epoch.fetch_max(epoch.0, Ordering::AcqRel);
+                self.writable.store(true, Ordering::Release);
+            }
+            Err(error) => {
+                if self.writable.swap(false, Ordering::AcqRel) {
+                    tracing::warn!(%error, "the sequencer does not answer; reads go on at the last version");
+                }
+            }
+        }
+    }
+
+    fn now_at(&self) -> At {
+        At { version: Version(self.newest.load(Ordering::Acquire)), epoch: Epoch::default() }
+    }
+}
+
+/// What a client is told of an error between processes.
+fn told(error: tidegraph_remote::Error) -> tidegraph_engine::Error {
+    use tidegraph_remote::Error as Remote;
+    let code = match &error {
+        Remote::Conflict { .. } => ErrorCode::ConcurrentModification,
+        Remote::Limit(_) | Remote::TooLarge { .. } => ErrorCode::QueryLimitExceeded,
+        Remote::NotAllowed(_) => ErrorCode::InvalidArgument,
+        Remote::Cancelled => ErrorCode::Cancelled,
+        Remote::Overdue => ErrorCode::TimeLimitExceeded,
+        _ => ErrorCode::Unavailable,
+    };
+    tidegraph_engine::Error::new(code, error.to_string())
+}
+
+impl Backend for Worker {
+    fn partitions(&self) -> PartitionCount {
+        self.shared.graph.partitions
+    }
+
+    fn hasher(&self) -> GuiHasher {
+        GuiHasher::with_bits(self.shared.graph.hash_bits)
+    }
+
+    fn snapshot(&self, at_least: Option<Version>) -> Result<Snapshot, tidegraph_engine::Error> {
+        if !self.shared.known.load(Ordering::Acquire) {
+            self.shared.look();
+            if !self.shared.known.load(Ordering::Acquire) {
+                let message = "the graph's newest version is not known yet: its sequencer does not answer";
+                return Err(tidegraph_engine::Error::new(ErrorCode::Unavailable, message));
+            }
+        }
+        let mut at = self.shared.now_at();
+        if let Some(asked) = at_least.filter(|asked| *asked > at.version) {
+            // Somebody says that it is committed. It is looked up: a version that is not there must not be waited for.
+            self.shared.look();
+            at = self.shared.now_at();
+            if asked > at.version {
+                return Err(tidegraph_apl::Error::Behind { applied: at.version, asked }.into());
+            }
+        }
+        Ok(Snapshot { at, pin: None })
+    }
+
+    fn reader<'b>(&'b self, asking: Asking<'b>) -> Reader<'b> {
+        let within = asking.deadline.map(|deadline| deadline.saturating_sub(self.shared.clock.now()));
+        Reader::Made(Box::new(self.shared.fleet.query(within, asking.cancel.cloned())))
+    }
+
+    fn may_wait(&self) -> bool {
+        true
+    }
+
+    fn catalog(&self) -> &dyn Catalog {
+        &self.shared.catalog
+    }
+
+    fn commit(&self, request: CommitRequest) -> Result<Version, tidegraph_engine::Error> {
+        if request.mutations.is_empty() {
+            return Ok(request.read_version);
+        }
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&self.shared.random.next_u64().to_le_bytes());
+        id[8..].copy_from_slice(&self.shared.random.next_u64().to_le_bytes());
+        let id = RequestId(id);
+        let version =
+            self.shared.sequencer.ask(|sequencer| sequencer.commit(id, request.clone())).map_err(told)?;
+        self.shared.at_least(version);
+        Ok(version)
+    }
+
+    fn totals(&self) -> (u64, u64) {
+        let statistics = self.statistics();
+        (statistics.vertices, statistics.edges)
+    }
+
+    fn statistics(&self) -> Arc<Statistics> {
+        Arc::new(self.shared.fleet.query(None, None).statistics())
+    }
+
+    fn is_empty(&self, at: Version) -> Result<bool, tidegraph_engine::Error> {
+        let apl = self.shared.fleet.query(None, None);
+        let scan = VertexScan { max_rows: 1, ..VertexScan::default() };
+        let (mut found, mut cursor) = (Vec::new(), Some(ScanCursor::default()));
+        while let Some(from) = cursor {
+            cursor =
+                apl.scan_vertices(At { version: at, epoch: Epoch::default() }, &scan, from, &mut found)?;
+            if !found.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn check_room(&self) -> Result<(), tidegraph_engine::Error> {
+        // Nodes keep to their budgets by themselves, and leave the map where they cannot.
+        Ok(())
+    }
+
+    fn indexes(&self) -> Result<Vec<IndexState>, tidegraph_engine::Error> {
+        self.shared.indexes()
+    }
+
+    fn fill_indexes(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), tidegraph_engine::Error> {
+        self.shared.wait_for_indexes(stop)
+    }
+
+    fn duplicate(&self, index: &str) -> Result<Option<Duplicate>, tidegraph_engine::Error> {
+        self.shared.duplicate(index)
+    }
+
+    fn begin_load(&self) -> Result<Box<dyn LoadHold + '_>, tidegraph_engine::Error> {
+        let message = "bulk loads into a fleet are not supported yet; transactions are";
+        Err(tidegraph_engine::Error::new(ErrorCode::UnsupportedOperation, message))
+    }
+
+    fn standing(&self) -> Standing {
+        Standing {
+            version: Version(self.shared.newest.load(Ordering::Acquire)),
+            epoch: Epoch(self.shared.epoch.load(Ordering::Acquire)),
+            writable: self.shared.writable.load(Ordering::Acquire),
+            ..Standing::default()
+        }
+    }
+
+    fn fleet_report(&self) -> Option<String> {
+        Some(self.fleet_status().to_string())
+    }
+}

@@ -1,0 +1,59 @@
+//! The partition map, as access to data wants it.
+
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_cluster::{MapWatch, PartitionMap};
+use tidegraph_remote::{Replicas, RouteMap, Routes};
+use tidegraph_types::Epoch;
+
+/// Routes out of a watched map.
+pub(super) struct MapRoutes {
+    watch: Arc<MapWatch>,
+    zone: String,
+    /// Spreads partitions over replicas, another way in each worker.
+    turn: usize,
+    made: ArcSwap<RouteMap>,
+}
+
+impl MapRoutes {
+    pub fn new(watch: Arc<MapWatch>, zone: String, turn: usize) -> Self {
+        let made = ArcSwap::from_pointee(routes(&watch.map(), &zone, turn));
+        Self { watch, zone, turn, made }
+    }
+}
+
+/// Replicas of the own zone first, the others in turn.
+fn routes(map: &PartitionMap, zone: &str, turn: usize) -> RouteMap {
+    let of = |(partition, _): (tidegraph_types::PartitionId, _)| -> Replicas {
+        let mut serving = map.serving(partition);
+        if !serving.is_empty() {
+            let by = (turn + usize::from(partition.0)) % serving.len();
+            serving.rotate_left(by);
+        }
+        serving.sort_by_key(|(_, node)| node.zone != zone);
+        serving.into_iter().map(|(_, node)| Arc::from(node.endpoint.as_str())).collect()
+    };
+    RouteMap {
+        epoch: map.epoch(),
+        count: map.graph().partitions,
+        replicas: map.partitions().map(of).collect(),
+    }
+}
+
+impl Routes for MapRoutes {
+    fn current(&self) -> Arc<RouteMap> {
+        let map = self.watch.map();
+        let made = self.made.load_full();
+        if made.epoch == map.epoch() {
+            return made;
+        }
+        let new = Arc::new(routes(&map, &self.zone, self.turn));
+        self.made.store(new.clone());
+        new
+    }
+
+    fn stale(&self, epoch: Epoch, at_most: Duration) {
+        self.watch.stale(epoch, at_most);
+    }
+}

@@ -1,0 +1,109 @@
+//! The sequencer, wherever it is.
+//!
+//! Its lease says where. When it does not answer, or is not the sequencer any more, the lease is looked at again, until
+//! there is one or patience ends. A commit is asked for under one name however often, so that it happens once.
+
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_cluster::{MapStore, SEQUENCER};
+use tidegraph_platform::Clock;
+use tidegraph_remote::{Error, Fleet, RemoteCommits};
+
+/// How long is waited before the lease is looked at again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+pub(super) struct RemoteSequencer {
+    map_store: Arc<dyn MapStore>,
+    graph: String,
+    fleet: Fleet,
+    clock: Arc<dyn Clock>,
+    /// Longest time for one answer.
+    answer: Duration,
+    /// Longest time for all attempts.
+    patience: Duration,
+    known: Mutex<Option<Arc<RemoteCommits>>>,
+}
+
+impl RemoteSequencer {
+    pub fn new(
+        map_store: Arc<dyn MapStore>,
+        graph: String,
+        fleet: Fleet,
+        clock: Arc<dyn Clock>,
+        answer: Duration,
+        patience: Duration,
+    ) -> Self {
+        Self { map_store, graph, fleet, clock, answer, patience, known: Mutex::default() }
+    }
+
+    fn find(&self) -> Result<Arc<RemoteCommits>, Error> {
+        if let Some(known) = &*self.known.lock() {
+            return Ok(known.clone());
+        }
+        let lease = self.map_store.lease(&self.graph, SEQUENCER);
+        let lease =
+            lease.map_err(|error| Error::Unavailable(format!("the sequencer cannot be found: {error}")))?;
+        let lease = lease.filter(|lease| !lease.is_free());
+        let lease = lease.ok_or_else(|| Error::Unavailable("the graph has no sequencer now".into()))?;
+        let node = self.fleet.node(&Arc::from(lease.endpoint.as_str()));
+        let found = Arc::new(RemoteCommits::new(node, self.answer));
+        *self.known.lock() = Some(found.clone());
+        Ok(found)
+    }
+
+    fn forget(&self, gone: &Arc<RemoteCommits>) {
+        let mut known = self.known.lock();
+        if known.as_ref().is_some_and(|known| Arc::ptr_eq(known, gone)) {
+            *known = None;
+        }
+    }
+
+    /// Asks once: for what is asked again soon anyway.
+    pub fn ask_once<T>(&self, ask: impl FnOnce(&RemoteCommits) -> Result<T, Error>) -> Result<T, Error> {
+        let sequencer = self.find()?;
+        ask(&sequencer).inspect_err(|error| {
+            if another_may(error) {
+                self.forget(&sequencer);
+            }
+        })
+    }
+
+    /// Asks until there is an answer that another attempt would not change, or patience ends: then the last error, or
+    /// the first that left it open what happened.
+    pub fn ask<T>(&self, ask: impl Fn(&RemoteCommits) -> Result<T, Error>) -> Result<T, Error> {
+        let end = self.clock.now() + self.patience;
+        let mut doubt = None;
+        loop {
+            let error = match self.ask_once(&ask) {
+                Err(error) if another_may(&error) => error,
+                Err(error) => return Err(doubt.filter(|_| leaves_open(&error)).unwrap_or(error)),
+                done => return done,
+            };
+            if matches!(error, Error::InDoubt(_)) {
+                doubt.get_or_insert(error.clone());
+            }
+            if self.clock.now() >= end {
+                return Err(doubt.unwrap_or(error));
+            }
+            self.clock.sleep(PAUSE);
+        }
+    }
+}
+
+/// Whether the same may succeed elsewhere, or later.
+fn another_may(error: &Error) -> bool {
+    error.is_of_node() || matches!(error, Error::NotSequencer(_) | Error::InDoubt(_) | Error::Overdue)
+}
+
+/// Whether an answer says nothing of an earlier attempt: a sequencer that knows the name of a commit answers what became
+/// of it, so an error of the commit itself is about this attempt and the earlier ones.
+fn leaves_open(error: &Error) -> bool {
+    matches!(error, Error::Cancelled)
+}
+
+impl std::fmt::Debug for RemoteSequencer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteSequencer").field("graph", &self.graph).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,226 @@
+//! A fleet answers what one process answers, while its nodes come and go.
+
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use support::{Fleet, GRAPH, ask, rows};
+use tidegraph_cluster::{Change, MapStore};
+use tidegraph_engine::Language::{Gremlin, OpenCypher};
+use tidegraph_engine::{Database, Options};
+use tidegraph_fleet::NodeConfig;
+use tidegraph_types::{ErrorCode, PartitionId};
+
+const WRITES: &[&str] = &[
+    "UNWIND range(0, 199) AS n CREATE (:Person {id: n, name: 'p' + toString(n), age: n % 50})",
+    "MATCH (a:Person), (b:Person) WHERE b.id = (a.id * 7 + 3) % 200 CREATE (a)-[:KNOWS {since: a.id}]->(b)",
+    "MATCH (a:Person), (b:Person) WHERE b.id = a.id / 10 AND a.id > 0 CREATE (a)-[:REPORTS_TO]->(b)",
+    "MATCH (a:Person) WHERE a.age = 7 SET a:Seven, a.lucky = true",
+    "MATCH (a:Person)-[k:KNOWS]->() WHERE a.id % 9 = 0 SET k.weight = a.id * 1.5",
+    "MATCH (a:Person {id: 11})-[k:KNOWS]->() DELETE k",
+    "MATCH (a:Person {id: 5}) DETACH DELETE a",
+    "MATCH (a:Person) WHERE a.id >= 190 REMOVE a.name",
+];
+
+const READS: &[&str] = &[
+    "MATCH (a) RETURN count(a)",
+    "MATCH ()-[r]->() RETURN type(r), count(r)",
+    "MATCH (a:Person {id: 7})-[:KNOWS]->(b) RETURN b.id, b.name",
+    "MATCH (a:Person)<-[:REPORTS_TO]-(b) RETURN a.id, count(b)",
+    "MATCH (a:Person {id: 3})-[:KNOWS*1..3]-(b) RETURN DISTINCT b.id",
+    "MATCH (a:Seven) RETURN a.id, a.lucky, labels(a)",
+    "MATCH (a:Person)-[k:KNOWS]->(b) WHERE k.weight > 100 RETURN a.id, k.weight, b.id",
+    "MATCH (a:Person) WHERE a.age >= 45 AND a.id < 120 RETURN a.id ORDER BY a.id DESC LIMIT 7",
+    "MATCH (a:Person) RETURN a.age, count(*)",
+    "MATCH p = shortestPath((a:Person {id: 1})-[*..6]-(b:Person {id: 150})) RETURN length(p)",
+    "MATCH (a:Person) WHERE a.name IS NULL RETURN a.id",
+    "MATCH (a:Person {id: 5}) RETURN a.name, labels(a), keys(a)",
+];
+
+const STEPS: &[&str] = &[
+    "g.V().hasLabel('Person').has('age', 7).out('KNOWS').values('id')",
+    "g.V().has('Person', 'id', 42).both().values('id')",
+    "g.E().hasLabel('KNOWS').has('weight').count()",
+    "g.V().hasLabel('Person').values('age').dedup()",
+    "g.V().has('Person', 'id', 3).repeat(out('KNOWS')).times(3).values('id')",
+    "g.V().hasLabel('Person').where(inE('REPORTS_TO').count().is(gt(5))).values('id')",
+];
+
+fn same(fleet: &Database, one: &Database) {
+    for text in READS {
+        assert_eq!(rows(fleet, OpenCypher, text), rows(one, OpenCypher, text), "{text}");
+    }
+    for text in STEPS {
+        assert_eq!(rows(fleet, Gremlin, text), rows(one, Gremlin, text), "{text}");
+    }
+}
+
+fn fast() -> NodeConfig {
+    NodeConfig { beat: Duration::from_millis(50), ..NodeConfig::default() }
+}
+
+#[test]
+fn answers_as_one_process_does() {
+    for hash_bits in [64, 9] {
+        let fleet = Fleet::start(4, 3, 2, hash_bits, fast());
+        let (database, _worker) = fleet.worker();
+        let one = Database::open(Options { partitions: 4, ..Options::default() }).unwrap();
+        for text in WRITES {
+            for database in [&database, &one] {
+                ask(database, OpenCypher, text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            }
+            same(&database, &one);
+        }
+        // Another worker sees all of it.
+        let (other, _worker) = fleet.worker();
+        same(&other, &one);
+    }
+}
+
+#[test]
+fn indexes_and_constraints_hold_over_all_partitions() {
+    let fleet = Fleet::start(4, 2, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    ask(&database, OpenCypher, WRITES[0]).unwrap();
+    ask(&database, OpenCypher, "CREATE INDEX ages FOR (p:Person) ON (p.age)").unwrap();
+    assert_eq!(rows(&database, OpenCypher, "SHOW INDEXES").len(), 1);
+    assert!(rows(&database, OpenCypher, "SHOW INDEXES")[0].contains("ONLINE"));
+    assert_eq!(rows(&database, OpenCypher, "MATCH (p:Person) WHERE p.age = 7 RETURN p.id").len(), 4);
+    let unique = "CREATE CONSTRAINT ids FOR (p:Person) REQUIRE p.id IS UNIQUE";
+    ask(&database, OpenCypher, unique).unwrap();
+    let again = ask(&database, OpenCypher, "CREATE (:Person {id: 17})").unwrap_err();
+    assert_eq!(again.code(), ErrorCode::UniqueViolation, "{again}");
+    let (other, _worker) = fleet.worker();
+    let again = ask(&other, OpenCypher, "MATCH (p:Person {id: 1}) SET p.id = 199").unwrap_err();
+    assert_eq!(again.code(), ErrorCode::UniqueViolation, "{again}");
+    // Ages are not unique, whatever partitions they are in.
+    ask(&database, OpenCypher, "DROP INDEX ages").unwrap();
+    let unique = "CREATE CONSTRAINT ages FOR (p:Person) REQUIRE p.age IS UNIQUE";
+    let refused = ask(&database, OpenCypher, unique).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::UniqueViolation, "{refused}");
+    assert_eq!(rows(&database, OpenCypher, "SHOW CONSTRAINTS").len(), 1);
+}
+
+#[test]
+fn a_lost_node_is_not_noticed_by_readers() {
+    let mut fleet = Fleet::start(8, 3, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    for text in WRITES {
+        ask(&database, OpenCypher, text).unwrap();
+    }
+    let expected: Vec<_> = READS.iter().map(|text| rows(&database, OpenCypher, text)).collect();
+    let (stop, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        for (text, expected) in READS.iter().zip(&expected) {
+                            assert_eq!(rows(&database, OpenCypher, text), *expected, "{text}");
+                            asked.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                })
+            })
+            .collect();
+        let wait = |fleet: &Fleet, more: u64| {
+            let until = asked.load(Ordering::Relaxed) + more;
+            fleet.wait_until("queries were answered", |_| {
+                asked.load(Ordering::Relaxed) >= until || readers.iter().any(|reader| reader.is_finished())
+            });
+        };
+        wait(&fleet, 50);
+        let lost = fleet.kill("n1");
+        wait(&fleet, 200);
+        // It comes back as another process, and then another one goes.
+        drop(lost);
+        fleet.join("n1");
+        fleet.wait_until("it serves again", |fleet| {
+            let map = fleet.map.load(GRAPH, None).unwrap();
+            (0..8).all(|p| map.serving(PartitionId(p)).len() == 2)
+        });
+        let lost = fleet.kill("n2");
+        wait(&fleet, 200);
+        stop.store(true, Ordering::Relaxed);
+        drop(lost);
+    });
+}
+
+#[test]
+fn a_replica_comes_from_a_checkpoint_and_the_rest_of_the_log() {
+    let config = NodeConfig { checkpoint_versions: 3, ..fast() };
+    let mut fleet = Fleet::start(4, 2, 1, 64, config);
+    let (database, _worker) = fleet.worker();
+    let one = Database::open(Options { partitions: 4, ..Options::default() }).unwrap();
+    let write = |text: &str| {
+        for database in [&database, &one] {
+            ask(database, OpenCypher, text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        }
+    };
+    WRITES.iter().for_each(|text| write(text));
+    fleet.wait_until("all have a checkpoint", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
+    let least = fleet.map.checkpoints(GRAPH).unwrap().iter().map(|c| c.version).min().unwrap();
+    // What checkpoints hold is not in the log any more.
+    use tidegraph_log::LogStore;
+    fleet.log.open(tidegraph_types::ShardId(0)).trim(least).unwrap();
+    write("CREATE (:Late {id: 1000})");
+    fleet.join("n9");
+    let node = fleet.members.last().unwrap().id.clone();
+    for partition in (0..4).map(PartitionId) {
+        fleet.map.change(GRAPH, None, &[Change::AddReplica { partition, node: node.clone() }]).unwrap();
+    }
+    fleet.wait_until("it serves all", |fleet| {
+        let map = fleet.map.load(GRAPH, None).unwrap();
+        (0..4).all(|p| map.serving(PartitionId(p)).iter().any(|(id, _)| **id == node))
+    });
+    // Now it is the only one.
+    for partition in (0..4).map(PartitionId) {
+        let map = fleet.map.load(GRAPH, None).unwrap();
+        let others =
+            map.replicas(partition).iter().map(|replica| replica.node.clone()).filter(|id| *id != node);
+        let drop: Vec<_> = others.map(|node| Change::DropReplica { partition, node }).collect();
+        fleet.map.change(GRAPH, None, &drop).unwrap();
+    }
+    let _gone = [fleet.kill("n0"), fleet.kill("n1")];
+    same(&database, &one);
+    write("MATCH (l:Late) SET l.seen = true");
+    assert_eq!(
+        rows(&database, OpenCypher, "MATCH (l:Late) RETURN l.seen"),
+        rows(&one, OpenCypher, "MATCH (l:Late) RETURN l.seen")
+    );
+}
+
+#[test]
+fn reads_go_on_without_a_sequencer_and_writes_when_there_is_one() {
+    let mut fleet = Fleet::start(2, 2, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    ask(&database, OpenCypher, "CREATE (:A {n: 1})").unwrap();
+    fleet.behead();
+    assert_eq!(rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 1);
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| ask(&database, OpenCypher, "CREATE (:A {n: 2})"));
+        fleet.clock.sleep(Duration::from_millis(300));
+        assert!(!writing.is_finished(), "it waits for a sequencer");
+        assert_eq!(rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 1);
+        fleet.lead();
+        writing.join().unwrap().unwrap();
+    });
+    assert_eq!(rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 2);
+}
+
+#[test]
+fn a_worker_that_knows_no_version_does_not_answer_as_if_there_were_nothing() {
+    let mut fleet = Fleet::start(2, 2, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    ask(&database, OpenCypher, "CREATE (:A {n: 1})").unwrap();
+    fleet.behead();
+    let (late, _worker) = fleet.worker();
+    let refused = ask(&late, OpenCypher, "MATCH (a:A) RETURN a.n").unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Unavailable, "{refused}");
+    fleet.lead();
+    fleet.wait_until("it knows", |_| ask(&late, OpenCypher, "MATCH (a:A) RETURN a.n").is_ok());
+    assert_eq!(rows(&late, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 1);
+}

@@ -1,0 +1,205 @@
+//! A fleet in one process: nodes with servers on 127.0.0.1, a log and a map in memory, a sequencer.
+
+// Not every test uses all of it.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_cluster::{
+    Candidate as Place, Change, Claim, Graph, MapStore, MemoryMap, NodeId, Registration, Role, place,
+};
+use tidegraph_engine::{Answer, Database, Language, Options, Parameters, Query};
+use tidegraph_fleet::role::{FromCheckpoints, SequencerDoor};
+use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
+use tidegraph_fleet::{
+    Door, LogAccess, NodeConfig, NodeParts, StorageNode, Worker, WorkerConfig, WorkerParts,
+};
+use tidegraph_log::{Follower, LogStore, Position, SharedLog};
+use tidegraph_platform::{Clock, Objects, RealClock, RealDisk, RealRandom};
+use tidegraph_remote::{Security, Server, ServerConfig, Services};
+use tidegraph_types::{Epoch, PartitionCount, PartitionId, ShardId};
+
+pub const GRAPH: &str = "g";
+
+pub struct Shared(pub SharedLog);
+
+impl LogAccess for Shared {
+    fn follow(&self, after: Position) -> Box<dyn Follower> {
+        Box::new(self.0.follow(after))
+    }
+    fn open(&self) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
+        Ok(Box::new(self.0.open(ShardId(0))))
+    }
+}
+
+pub struct Member {
+    pub id: NodeId,
+    pub server: Server,
+    pub node: StorageNode,
+}
+
+pub struct Fleet {
+    pub clock: Arc<dyn Clock>,
+    pub map: Arc<MemoryMap>,
+    pub log: SharedLog,
+    pub objects: Arc<Objects>,
+    pub members: Vec<Member>,
+    pub config: NodeConfig,
+    sequencer: Option<(Server, Arc<Candidate>)>,
+    graph: Graph,
+}
+
+impl Fleet {
+    /// A graph of some partitions on some nodes, that all serve when this returns.
+    pub fn start(
+        partitions: u16,
+        nodes: usize,
+        replication: u16,
+        hash_bits: u32,
+        config: NodeConfig,
+    ) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let map = Arc::new(MemoryMap::default());
+        let graph = Graph {
+            name: GRAPH.into(),
+            partitions: PartitionCount::new(partitions).unwrap(),
+            shards: 1,
+            hash_bits,
+            replication_factor: replication,
+        };
+        map.create_graph(&graph).unwrap();
+        let objects = Arc::new(Objects::memory().unwrap());
+        let log = SharedLog::new();
+        let mut fleet = Self { clock, map, log, objects, members: vec![], config, sequencer: None, graph };
+        fleet.lead();
+        (0..nodes).for_each(|number| fleet.join(&format!("n{number}")));
+        let candidates: Vec<Place> = fleet
+            .members
+            .iter()
+            .enumerate()
+            .map(|(number, member)| Place { node: member.id.clone(), zone: format!("z{number}") })
+            .collect();
+        let held = vec![vec![]; usize::from(partitions)];
+        for (partition, nodes) in
+            place(fleet.graph.partitions, replication, &candidates, &held).iter().enumerate()
+        {
+            let partition = PartitionId(partition as u16);
+            let add = |node: &NodeId| Change::AddReplica { partition, node: node.clone() };
+            fleet.map.change(GRAPH, None, &nodes.iter().map(add).collect::<Vec<_>>()).unwrap();
+        }
+        fleet.wait_until("all serve", |fleet| {
+            let map = fleet.map.load(GRAPH, None).unwrap();
+            fleet.graph.partitions.all().all(|p| map.serving(p).len() == usize::from(replication).min(nodes))
+        });
+        fleet
+    }
+
+    pub fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let end = self.clock.now() + Duration::from_secs(30);
+        while !is_so(self) {
+            let states: Vec<_> = self.members.iter().map(|member| member.node.status()).collect();
+            assert!(self.clock.now() < end, "waited too long until {what}: {states:#?}");
+            self.clock.sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// A sequencer takes over.
+    pub fn lead(&mut self) {
+        let door = SequencerDoor::default();
+        let server = self
+            .serve("sequencer", Services { commits: Some(Arc::new(door.clone())), ..Services::default() });
+        let claim = Claim {
+            holder: format!("s{}", self.clock.now().as_nanos()),
+            endpoint: server.address().to_string(),
+            ttl: Duration::ZERO,
+            above: Epoch(0),
+        };
+        let takeover = FromCheckpoints {
+            graph: GRAPH.into(),
+            partitions: self.graph.partitions,
+            map_store: self.map.clone(),
+            objects: self.objects.clone(),
+            log: Arc::new(Shared(self.log.clone())),
+        };
+        let config = CandidateConfig { unsure: Unsure::GoOn, ..CandidateConfig::default() };
+        let (map, clock) = (self.map.clone(), self.clock.clone());
+        let candidate = Candidate::start(map, clock, GRAPH, claim, Arc::new(takeover), config).unwrap();
+        let candidate = Arc::new(candidate);
+        door.open(&candidate);
+        self.wait_until("there is a sequencer", |_| candidate.leading().is_some());
+        self.sequencer = Some((server, candidate));
+    }
+
+    /// The sequencer is gone.
+    pub fn behead(&mut self) {
+        if let Some((mut server, candidate)) = self.sequencer.take() {
+            server.stop();
+            candidate.close();
+        }
+    }
+
+    fn serve(&self, name: &str, services: Services) -> Server {
+        let config = ServerConfig { node: name.into(), graph: GRAPH.into(), ..ServerConfig::default() };
+        Server::start(config, Security::none(), services, self.clock.clone(), &RealRandom).unwrap()
+    }
+
+    /// A node starts.
+    pub fn join(&mut self, name: &str) {
+        let door = Door::default();
+        let server = self.serve(name, door.services(None));
+        let id = NodeId::new(name).unwrap();
+        let registration = Registration {
+            id: id.clone(),
+            zone: "z".into(),
+            endpoint: server.address().to_string(),
+            capacity_bytes: 1 << 30,
+            roles: [Role::Storage].into(),
+        };
+        let parts = NodeParts {
+            graph: GRAPH.into(),
+            registration,
+            map_store: self.map.clone(),
+            log: Arc::new(Shared(self.log.clone())),
+            objects: self.objects.clone(),
+            clock: self.clock.clone(),
+            random: Arc::new(RealRandom),
+            disk: Arc::new(RealDisk),
+        };
+        let node = StorageNode::start(self.config.clone(), parts, &door).unwrap();
+        self.members.push(Member { id, server, node });
+    }
+
+    /// A node is gone without a word: its connections break and nobody tells the map.
+    pub fn kill(&mut self, name: &str) -> Member {
+        let at = self.members.iter().position(|member| member.id.as_str() == name).unwrap();
+        let mut member = self.members.remove(at);
+        member.server.stop();
+        member
+    }
+
+    /// A worker with a database over the fleet.
+    pub fn worker(&self) -> (Arc<Database>, Arc<Worker>) {
+        let parts = WorkerParts {
+            graph: GRAPH.into(),
+            map_store: self.map.clone(),
+            security: Security::none(),
+            clock: self.clock.clone(),
+            random: Arc::new(RealRandom),
+        };
+        let worker = Arc::new(Worker::start(WorkerConfig::default(), parts).unwrap());
+        let database = Database::connect(Options::default(), worker.clone(), self.objects.clone()).unwrap();
+        (database, worker)
+    }
+}
+
+pub fn ask(database: &Database, language: Language, text: &str) -> Result<Answer, tidegraph_engine::Error> {
+    database.query(&Query::new(language, text, &Parameters::default()))
+}
+
+/// Rows as text, sorted.
+pub fn rows(database: &Database, language: Language, text: &str) -> Vec<String> {
+    let answer = ask(database, language, text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let mut rows: Vec<String> = answer.rows.iter().map(|row| format!("{row:?}")).collect();
+    rows.sort();
+    rows
+}

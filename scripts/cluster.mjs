@@ -1,0 +1,82 @@
+/**
+ * `npm run cluster -- --nodes 3 --rf 2`: a whole fleet on this machine, with real Kafka and DynamoDB Local.
+ *
+ * Flags: `--nodes`, `--rf`, `--partitions`, `--brokers`, `--port` (8182), `--home` (`.tidegraph/cluster`; what is in it is
+ * removed first). It runs until Ctrl-C.
+ */
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { Cluster } from "./cluster/cluster.mjs";
+import { buildFleet, root } from "./run.mjs";
+
+const { values } = parseArgs({
+  options: {
+    nodes: { type: "string", default: "3" },
+    rf: { type: "string", default: "2" },
+    partitions: { type: "string", default: "16" },
+    brokers: { type: "string", default: "1" },
+    port: { type: "string", default: "8182" },
+    home: { type: "string", default: join(root, ".tidegraph", "cluster") },
+  },
+});
+
+/**
+ * @param {"nodes" | "rf" | "partitions" | "brokers" | "port"} name
+ * @param {number} least
+ */
+function number(name, least) {
+  const value = Number(values[name]);
+  if (!Number.isInteger(value) || value < least) {
+    console.error(`--${name} ${values[name]}: has to be a whole number of at least ${least}`);
+    process.exit(2);
+  }
+  return value;
+}
+
+const sizes = {
+  nodes: number("nodes", 1),
+  rf: number("rf", 1),
+  partitions: number("partitions", 1),
+  brokers: number("brokers", 1),
+  port: number("port", 0),
+};
+if (sizes.rf > sizes.nodes) {
+  console.error(`--rf ${sizes.rf}: there are only ${sizes.nodes} nodes`);
+  process.exit(2);
+}
+const { nodeBinary, workerBinary } = await buildFleet("release");
+const cluster = new Cluster({ home: resolve(values.home), nodeBinary, workerBinary, ...sizes });
+process.on("exit", () => cluster.processes.kill());
+/** @type {(signal: string) => void} */
+let stop = () => {};
+const stopped = new Promise((done) => {
+  stop = done;
+});
+for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
+  process.on(signal, () => stop(signal));
+
+try {
+  console.log("starting Kafka, DynamoDB Local and the nodes; this takes half a minute");
+  await Promise.race([cluster.start(), stopped]);
+  if (cluster.endpoint) {
+    const rows = [...cluster.processes.all.values()].map(
+      ({ name, child, log }) => `  ${name.padEnd(10)} pid ${child.pid}, ${log}`,
+    );
+    console.log(`
+A fleet of ${sizes.nodes} nodes with ${sizes.rf} replicas of ${sizes.partitions} partitions answers at ${cluster.endpoint}. Try:
+
+  curl ${cluster.endpoint}/openCypher -d 'query=CREATE (a:Person {name: "Ada"})-[:KNOWS]->(b:Person {name: "Grace"}) RETURN a, b'
+
+  ${workerBinary} status --watch --endpoint ${cluster.endpoint}
+
+${rows.join("\n")}
+
+Kill any of them, and start again with what stands in its log. Stop all with Ctrl-C.
+`);
+    await stopped;
+  }
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}
+await cluster.stop();

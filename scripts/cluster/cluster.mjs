@@ -1,0 +1,230 @@
+/**
+ * A cluster on this machine: Kafka, DynamoDB Local, storage nodes, a worker. All of them are real processes that listen on
+ * 127.0.0.1 at free ports.
+ */
+import { execFile } from "node:child_process";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { dynamodbClasspath } from "../dynamodb.mjs";
+import { kafkaClasspath } from "../kafka.mjs";
+import { freePort, Processes } from "./processes.mjs";
+
+const START_MS = 180_000;
+const execute = promisify(execFile);
+
+/**
+ * @typedef {object} ClusterOptions
+ * @property {string} home an empty folder for data and logs
+ * @property {string} nodeBinary
+ * @property {string} workerBinary with the feature `fleet`
+ * @property {number} nodes
+ * @property {number} rf replicas of each partition
+ * @property {number} partitions
+ * @property {number} brokers
+ * @property {number} port of the worker; 0 takes a free one
+ * @property {readonly string[]} [nodeFlags] further flags of each node
+ * @property {readonly string[]} [workerFlags] further flags of the worker
+ */
+
+export class Cluster {
+  /** @param {ClusterOptions} options */
+  constructor(options) {
+    this.options = options;
+    rmSync(options.home, { recursive: true, force: true });
+    mkdirSync(join(options.home, "objects"), { recursive: true });
+    this.processes = new Processes(options.home);
+    this.brokerPorts = /** @type {number[]} */ ([]);
+    this.dynamodbPort = 0;
+    this.endpoint = "";
+  }
+
+  /** Starts everything; answers when the worker takes queries. */
+  async start() {
+    const { home, nodes, rf, partitions, brokers } = this.options;
+    const token = join(home, "fleet-token");
+    writeFileSync(token, `${crypto.randomUUID()}\n`, { mode: 0o600 });
+    await Promise.all([this.startDynamodb(), this.startKafka()]);
+    const replication = ["--log-replication", String(brokers), "--log-in-sync", String(Math.min(2, brokers))];
+    const sizes = ["--partitions", String(partitions), "--replication", String(rf)];
+    await this.admin([
+      "init",
+      ...this.mapFlags(),
+      ...this.logFlags(),
+      ...sizes,
+      ...replication,
+      "--create-tables",
+    ]);
+    for (let number = 0; number < nodes; number += 1) this.startNode(number);
+    const names = Array.from({ length: nodes }, (_, number) => `node-${number}`);
+    await Promise.all(names.map((name) => this.processes.said(name, "listens on", START_MS)));
+    await this.admin(["place", ...this.mapFlags(), "--nodes", String(nodes), "--timeout-s", "120"]);
+    await this.startWorker("worker", this.options.port);
+  }
+
+  mapFlags() {
+    return [
+      "--graph",
+      "default",
+      "--dynamodb-endpoint",
+      `http://127.0.0.1:${this.dynamodbPort}`,
+      "--dynamodb-local",
+    ];
+  }
+
+  logFlags() {
+    return ["--kafka-brokers", this.brokerPorts.map((port) => `127.0.0.1:${port}`).join(",")];
+  }
+
+  /** @param {readonly string[]} args */
+  async admin(args) {
+    try {
+      const { stdout } = await execute(this.options.nodeBinary, [...args], { maxBuffer: 64 << 20 });
+      return stdout;
+    } catch (error) {
+      throw new Error(`tidegraph-node ${args[0]}: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+
+  /** The map, as `tidegraph-node map` prints it. */
+  async map() {
+    return JSON.parse(await this.admin(["map", ...this.mapFlags()]));
+  }
+
+  async startDynamodb() {
+    const classpath = await dynamodbClasspath();
+    this.dynamodbPort ||= await freePort();
+    const libraries = classpath.slice(0, -2);
+    const args = ["-Xmx256m", "-XX:+UseSerialGC", `-Djava.library.path=${libraries}`, "-cp", classpath];
+    const main = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner";
+    const dir = join(this.options.home, "dynamodb");
+    mkdirSync(dir, { recursive: true });
+    const flags = ["-dbPath", dir, "-sharedDb", "-port", String(this.dynamodbPort), "-disableTelemetry"];
+    this.processes.start("dynamodb", "java", [...args, main, ...flags]);
+    await listens(this.dynamodbPort, this.processes, "dynamodb");
+  }
+
+  async startKafka() {
+    const { brokers } = this.options;
+    const ports = await Promise.all(Array.from({ length: brokers }, freePort));
+    const controllers = await Promise.all(Array.from({ length: brokers }, freePort));
+    this.brokerPorts = ports;
+    const voters = controllers.map((port, index) => `${index + 1}@127.0.0.1:${port}`).join(",");
+    const classpath = await kafkaClasspath();
+    const java = ["-Xmx384m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath];
+    for (const [index, port] of ports.entries()) {
+      const dir = join(this.options.home, `kafka-${index}`);
+      mkdirSync(dir, { recursive: true });
+      const settings = {
+        "process.roles": "broker,controller",
+        "node.id": index + 1,
+        "controller.quorum.voters": voters,
+        listeners: `PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllers[index]}`,
+        "advertised.listeners": `PLAINTEXT://127.0.0.1:${port}`,
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": join(dir, "data"),
+        "auto.create.topics.enable": false,
+        "group.initial.rebalance.delay.ms": 0,
+        "offsets.topic.replication.factor": brokers,
+        "transaction.state.log.replication.factor": brokers,
+        "transaction.state.log.min.isr": Math.min(2, brokers),
+        "min.insync.replicas": Math.min(2, brokers),
+        "broker.session.timeout.ms": 2000,
+        "broker.heartbeat.interval.ms": 400,
+        "controller.quorum.election.timeout.ms": 500,
+        "controller.quorum.fetch.timeout.ms": 1000,
+      };
+      const file = join(dir, "server.properties");
+      writeFileSync(
+        file,
+        Object.entries(settings)
+          .map(([name, value]) => `${name}=${value}\n`)
+          .join(""),
+      );
+      const format = ["kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", file];
+      await execute("java", [...java, ...format]);
+    }
+    this.kafkaCommand = java;
+    for (const index of ports.keys()) this.startBroker(index);
+    await Promise.all([...ports.keys()].map((index) => this.brokerListens(index)));
+  }
+
+  /**
+   * Waits until a broker takes connections.
+   *
+   * @param {number} index
+   */
+  async brokerListens(index) {
+    await listens(this.brokerPorts[index] ?? 0, this.processes, `kafka-${index}`);
+  }
+
+  /** @param {number} index */
+  startBroker(index) {
+    const file = join(this.options.home, `kafka-${index}`, "server.properties");
+    this.processes.start(`kafka-${index}`, "java", [...(this.kafkaCommand ?? []), "kafka.Kafka", file]);
+  }
+
+  /** @param {number} number */
+  startNode(number) {
+    const { home, nodeBinary, nodeFlags = [] } = this.options;
+    const place = ["--node", `node-${number}`, "--zone", `zone-${number % 3}`];
+    const files = ["--objects", join(home, "objects"), "--token-file", join(home, "fleet-token")];
+    const args = ["serve", ...this.mapFlags(), ...this.logFlags(), ...place, ...files, ...nodeFlags];
+    return this.processes.start(`node-${number}`, nodeBinary, args, { TIDEGRAPH_LOG: "info" });
+  }
+
+  /**
+   * @param {string} name
+   * @param {number} port
+   */
+  async startWorker(name, port) {
+    const { home, workerBinary, workerFlags = [] } = this.options;
+    const files = ["--objects", join(home, "objects"), "--fleet-token-file", join(home, "fleet-token")];
+    const args = ["worker", ...this.mapFlags(), ...files, "--port", String(port), ...workerFlags];
+    this.processes.start(name, workerBinary, args);
+    const { match } = await this.processes.said(name, /Tidegraph listens on (http:\S+)/, START_MS);
+    const endpoint = Array.isArray(match) ? (match[1] ?? "") : "";
+    if (name === "worker") this.endpoint = endpoint;
+    return endpoint;
+  }
+
+  /** Ends everything: those that use others first. */
+  async stop() {
+    const names = [...this.processes.all.keys()];
+    const rank = (/** @type {string} */ name) =>
+      ["worker", "node", "kafka", "dynamodb"].indexOf(name.split("-")[0] ?? "");
+    await this.processes.end(
+      names.sort((a, b) => rank(a) - rank(b)),
+      20_000,
+    );
+  }
+}
+
+/**
+ * Waits until a port takes connections.
+ *
+ * @param {number} port
+ * @param {Processes} processes
+ * @param {string} name
+ */
+async function listens(port, processes, name) {
+  const end = Date.now() + START_MS;
+  while (Date.now() < end) {
+    if (processes.all.get(name)?.ended) await processes.said(name, /$^/, 0);
+    const taken = await new Promise((done) => {
+      const socket = connect(port, "127.0.0.1");
+      socket.on("connect", () => {
+        socket.destroy();
+        done(true);
+      });
+      socket.on("error", () => done(false));
+    });
+    if (taken) return;
+    await sleep(100);
+  }
+  throw new Error(`${name} does not listen on port ${port}`);
+}

@@ -1,0 +1,153 @@
+/**
+ * Transactions and reads against a service, while things fail; and what became of them.
+ *
+ * A transaction makes three vertices and two edges that carry its number. An acknowledged one must be found whole, whoever died
+ * meanwhile; one that was not acknowledged is found whole or not at all.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+
+const WRITE =
+  "CREATE (a:Tx {txn: $txn, part: 1}), (b:Tx {txn: $txn, part: 2}), (c:Tx {txn: $txn, part: 3}), " +
+  "(a)-[:STEP {txn: $txn}]->(b), (b)-[:STEP {txn: $txn}]->(c)";
+const READ = "MATCH (a:Tx {txn: $txn})-[:STEP]->(b) RETURN count(b) AS n";
+
+export class Load {
+  /** @param {string} endpoint */
+  constructor(endpoint) {
+    this.endpoint = endpoint;
+    this.running = true;
+    this.next = 1;
+    /** @type {Set<number>} */
+    this.acknowledged = new Set();
+    /** Numbers of which the answer was an error, or none came: they may be there.
+     * @type {Set<number>} */
+    this.open = new Set();
+    /** @type {{ at: number, ms: number }[]} */
+    this.writes = [];
+    /** @type {{ at: number, ms: number }[]} */
+    this.reads = [];
+    /** @type {string[]} */
+    this.readErrors = [];
+    /** @type {string[]} */
+    this.writeErrors = [];
+    /** @type {string[]} */
+    this.wrong = [];
+    /** @type {Promise<void>[]} */
+    this.clients = [];
+  }
+
+  /**
+   * @param {string} query
+   * @param {Record<string, unknown>} parameters
+   */
+  async ask(query, parameters = {}) {
+    const answer = await fetch(`${this.endpoint}/openCypher`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ query, parameters }),
+      signal: AbortSignal.timeout(60_000),
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${answer.status} ${text}`);
+    return JSON.parse(text).results;
+  }
+
+  /**
+   * @param {number} writers
+   * @param {number} readers
+   */
+  start(writers, readers) {
+    for (let n = 0; n < writers; n += 1) this.clients.push(this.write());
+    for (let n = 0; n < readers; n += 1) this.clients.push(this.read());
+  }
+
+  async write() {
+    while (this.running) {
+      const txn = this.next;
+      this.next += 1;
+      this.open.add(txn);
+      const begin = performance.now();
+      try {
+        await this.ask(WRITE, { txn });
+        this.acknowledged.add(txn);
+        this.open.delete(txn);
+        this.writes.push({ at: begin, ms: performance.now() - begin });
+      } catch (error) {
+        this.writeErrors.push(String(error));
+        await sleep(20);
+      }
+    }
+  }
+
+  async read() {
+    while (this.running) {
+      const known = this.acknowledged.size;
+      if (known === 0) {
+        await sleep(10);
+        continue;
+      }
+      const txn = [...this.acknowledged][Math.floor(Math.random() * known)] ?? 1;
+      const begin = performance.now();
+      try {
+        const [row] = await this.ask(READ, { txn });
+        if (row.n !== 2) this.wrong.push(`transaction ${txn} has ${row.n} of 2 steps`);
+        this.reads.push({ at: begin, ms: performance.now() - begin });
+      } catch (error) {
+        this.readErrors.push(String(error));
+        await sleep(20);
+      }
+    }
+  }
+
+  async stop() {
+    this.running = false;
+    await Promise.all(this.clients);
+  }
+
+  /** Compares what is there with what was acknowledged. */
+  async verify() {
+    const parts = await this.ask("MATCH (n:Tx) RETURN n.txn AS txn, count(n) AS n");
+    const steps = await this.ask("MATCH ()-[s:STEP]->() RETURN s.txn AS txn, count(s) AS n");
+    const vertices = new Map(parts.map((/** @type {any} */ row) => [row.txn, row.n]));
+    const edges = new Map(steps.map((/** @type {any} */ row) => [row.txn, row.n]));
+    let lost = 0;
+    let half = 0;
+    for (const txn of this.acknowledged) if (!vertices.has(txn)) lost += 1;
+    for (const txn of new Set([...vertices.keys(), ...edges.keys()])) {
+      if (vertices.get(txn) !== 3 || edges.get(txn) !== 2) half += 1;
+    }
+    const foreign = [...vertices.keys()].filter(
+      (txn) => !this.acknowledged.has(txn) && !this.open.has(txn),
+    ).length;
+    return { lost, half, foreign };
+  }
+
+  /** Longest time without an acknowledged write that began after `since`. */
+  pause(since = 0) {
+    const ends = this.writes.map(({ at, ms }) => at + ms).filter((end) => end >= since);
+    ends.sort((a, b) => a - b);
+    let longest = 0;
+    let last = since;
+    for (const end of ends) {
+      longest = Math.max(longest, end - last);
+      last = end;
+    }
+    return Math.round(longest);
+  }
+
+  /**
+   * Latency of reads that began between two moments.
+   *
+   * @param {number} from
+   * @param {number} to
+   */
+  readLatency(from, to) {
+    const some = this.reads
+      .filter(({ at }) => at >= from && at < to)
+      .map(({ ms }) => ms)
+      .sort((a, b) => a - b);
+    const at = (/** @type {number} */ part) =>
+      Math.round((some[Math.floor(some.length * part)] ?? 0) * 10) / 10;
+    return { reads: some.length, p50: at(0.5), p99: at(0.99) };
+  }
+}

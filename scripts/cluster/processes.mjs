@@ -1,0 +1,117 @@
+/**
+ * Processes of a cluster on this machine: each with a file for what it prints, all of them ended with us.
+ */
+import { spawn } from "node:child_process";
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** @typedef {{ name: string, child: import("node:child_process").ChildProcess, log: string, from: number, ended: boolean }} Process */
+
+/** A port that is free now. */
+export function freePort() {
+  return new Promise((done, fail) => {
+    const server = createServer();
+    server.on("error", fail);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      const port = typeof address === "object" && address ? address.port : 0;
+      server.close(() => done(port));
+    });
+  });
+}
+
+export class Processes {
+  /** @param {string} dir where their output goes */
+  constructor(dir) {
+    this.dir = dir;
+    /** @type {Map<string, Process>} */
+    this.all = new Map();
+  }
+
+  /**
+   * Starts a process; one of that name that has ended makes room.
+   *
+   * @param {string} name
+   * @param {string} program
+   * @param {readonly string[]} args
+   * @param {Record<string, string>} [env]
+   */
+  start(name, program, args, env = {}) {
+    const log = join(this.dir, `${name}.log`);
+    const from = existsSync(log) ? readFileSync(log, "utf8").length : 0;
+    const output = openSync(log, "a");
+    const child = spawn(program, args, {
+      stdio: ["ignore", output, output],
+      env: { ...process.env, ...env },
+    });
+    closeSync(output);
+    /** @type {Process} */
+    const started = { name, child, log, from, ended: false };
+    child.on("error", () => {
+      started.ended = true;
+    });
+    child.on("exit", () => {
+      started.ended = true;
+    });
+    this.all.set(name, started);
+    return started;
+  }
+
+  /**
+   * Waits until what a process printed holds a text; answers the output. Fails when it ends before.
+   *
+   * @param {string} name
+   * @param {string | RegExp} text
+   * @param {number} withinMs
+   */
+  async said(name, text, withinMs) {
+    const found = this.all.get(name);
+    if (!found) throw new Error(`there is no process ${name}`);
+    const end = Date.now() + withinMs;
+    for (;;) {
+      const output = readFileSync(found.log, "utf8").slice(found.from);
+      const match = typeof text === "string" ? output.includes(text) : text.exec(output);
+      if (match) return { output, match };
+      if (found.ended) throw new Error(`${name} ended:\n${output.slice(-4000)}`);
+      if (Date.now() > end)
+        throw new Error(`${name} did not say ${text} within ${withinMs} ms:\n${output.slice(-4000)}`);
+      await sleep(50);
+    }
+  }
+
+  /**
+   * @param {string} name
+   * @param {NodeJS.Signals} signal
+   */
+  signal(name, signal) {
+    const found = this.all.get(name);
+    if (!found || found.ended) throw new Error(`process ${name} does not run`);
+    found.child.kill(signal);
+  }
+
+  /**
+   * Ends processes, in this order, and waits for each; those that do not go are killed.
+   *
+   * @param {readonly string[]} names
+   * @param {number} withinMs
+   */
+  async end(names, withinMs) {
+    for (const name of names) {
+      const found = this.all.get(name);
+      if (!found || found.ended) continue;
+      found.child.kill("SIGTERM");
+      found.child.kill("SIGCONT");
+      const end = Date.now() + withinMs;
+      while (!found.ended && Date.now() < end) await sleep(50);
+      if (!found.ended) found.child.kill("SIGKILL");
+      while (!found.ended) await sleep(20);
+    }
+  }
+
+  /** Ends all at once, without waiting: for the end of this process. */
+  kill() {
+    for (const found of this.all.values()) if (!found.ended) found.child.kill("SIGKILL");
+  }
+}

@@ -1,0 +1,238 @@
+/**
+ * `npm run faults [-- --quick]`: a cluster on this machine under load, while its processes are killed, one kind after the other.
+ *
+ * Prints a row for each fault and, in the last line, losses and errors. It fails when an acknowledged write is lost, one is there by half, a read
+ * fails while a storage node dies, or writes do not come back. `--json FILE` writes the report.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs, stripVTControlCharacters } from "node:util";
+import { Cluster } from "./cluster/cluster.mjs";
+import { Load } from "./cluster/load.mjs";
+import { buildFleet } from "./run.mjs";
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    dev: { type: "boolean", default: false },
+    json: { type: "string" },
+  },
+});
+const quick = values.quick ?? false;
+const calmMs = quick ? 3_000 : 10_000;
+const { nodeBinary, workerBinary } = await buildFleet(values.dev ? "dev" : "release");
+const home = mkdtempSync(join(tmpdir(), "tidegraph-faults-"));
+const cluster = new Cluster({
+  home,
+  nodeBinary,
+  workerBinary,
+  nodes: 3,
+  rf: 2,
+  partitions: 8,
+  brokers: quick ? 1 : 3,
+  port: 0,
+  nodeFlags: [
+    "--checkpoint-versions",
+    "400",
+    "--checkpoint-after-ms",
+    "2000",
+    "--lost-after-ms",
+    "4000",
+    "--map-poll-ms",
+    "300",
+  ],
+  workerFlags: ["--map-poll-ms", "300", "--write-patience-ms", "20000"],
+});
+process.on("exit", () => cluster.processes.kill());
+for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
+  process.on(signal, () => process.exit(130));
+
+/** @type {Record<string, unknown>[]} */
+const rows = [];
+/** @type {string[]} */
+const failures = [];
+/** @param {string} message */
+const fail = (message) => {
+  failures.push(message);
+  console.error(`FAILED: ${message}`);
+};
+
+/** Waits until every partition has as many replicas that serve as it should. */
+async function whole() {
+  const end = Date.now() + 120_000;
+  for (;;) {
+    const { nodes, partitions } = await cluster.map();
+    const up = new Set(
+      nodes
+        .filter((/** @type {any} */ node) => node.state === "up")
+        .map((/** @type {any} */ node) => node.id),
+    );
+    const serving = (/** @type {any} */ partition) =>
+      partition.replicas.filter(
+        (/** @type {any} */ replica) => replica.state === "serving" && up.has(replica.node),
+      ).length;
+    if (partitions.every((/** @type {any} */ partition) => serving(partition) >= 2)) return;
+    if (Date.now() > end)
+      throw new Error(`the cluster is not whole after 120 s: ${JSON.stringify(partitions)}`);
+    await sleep(200);
+  }
+}
+
+/** Which node has the sequencer's lease: the one that said last that it took over. */
+function sequencer() {
+  const found = [0, 1, 2]
+    .map((number) => `node-${number}`)
+    .filter((name) => !cluster.processes.all.get(name)?.ended)
+    .map((name) => ({ name, at: tookOver(name) }))
+    .sort((a, b) => b.at - a.at);
+  const first = found[0];
+  if (!first || first.at < 0) throw new Error("no node says that it is the sequencer");
+  return first.name;
+}
+
+/** @param {string} name the epoch of the last take-over that a node's log tells of, -1 for none */
+function tookOver(name) {
+  const log = cluster.processes.all.get(name)?.log ?? "";
+  const text = readText(log);
+  const found = [...text.matchAll(/took over as the sequencer.*?epoch=(\d+)/g)];
+  const last = found.at(-1);
+  return last ? Number(last[1]) : -1;
+}
+
+/** @param {string} path */
+function readText(path) {
+  return path ? stripVTControlCharacters(readFileSync(path, "utf8")) : "";
+}
+
+/**
+ * One fault: a calm time, the fault, the time after it.
+ *
+ * @param {string} name
+ * @param {{ reads: boolean, writesWithinMs: number }} expected whether no read may fail, and how soon writes have to come back
+ * @param {(load: Load) => Promise<void>} strike
+ */
+async function fault(name, expected, strike) {
+  await whole();
+  const load = new Load(cluster.endpoint);
+  load.next = 1 + rows.length * 1_000_000;
+  load.start(4, 3);
+  const begun = performance.now();
+  await sleep(calmMs);
+  const struck = performance.now();
+  await strike(load);
+  load.endpoint = cluster.endpoint;
+  const mended = performance.now();
+  await sleep(calmMs);
+  const last = load.acknowledged.size;
+  for (let waited = 0; load.acknowledged.size === last && waited < 30_000; waited += 100) await sleep(100);
+  if (load.acknowledged.size === last) fail(`${name}: no write is acknowledged after the fault`);
+  await load.stop();
+  const { lost, half } = await load.verify();
+  const calm = load.readLatency(begun, struck);
+  const after = load.readLatency(struck, mended + calmMs);
+  const row = {
+    fault: name,
+    acknowledged: load.acknowledged.size,
+    lost,
+    half,
+    wrong: load.wrong.length,
+    readErrors: load.readErrors.length,
+    writeErrors: load.writeErrors.length,
+    writesPausedMs: load.pause(struck),
+    readP99CalmMs: calm.p99,
+    readP99Ms: after.p99,
+    reads: after.reads,
+  };
+  rows.push(row);
+  console.log(JSON.stringify(row));
+  if (lost + half + load.wrong.length > 0) {
+    fail(
+      `${name}: ${lost} lost, ${half} by half, ${load.wrong.length} wrong reads${load.wrong[0] ? ` (${load.wrong[0]})` : ""}`,
+    );
+  }
+  if (expected.reads && load.readErrors.length > 0)
+    fail(`${name}: ${load.readErrors.length} reads failed: ${load.readErrors[0]}`);
+  if (row.writesPausedMs > expected.writesWithinMs) {
+    fail(`${name}: no write for ${row.writesPausedMs} ms, more than ${expected.writesWithinMs}`);
+  }
+  await forget(load);
+}
+
+/** @param {Load} load takes away what a fault wrote, so that the next one begins like this one */
+async function forget(load) {
+  await load.ask("MATCH (n:Tx) DETACH DELETE n");
+}
+
+/** @param {string} name */
+async function killAndRestart(name) {
+  cluster.processes.signal(name, "SIGKILL");
+  await sleep(calmMs);
+  restart(name);
+}
+
+/** @param {string} name */
+function restart(name) {
+  const number = Number(name.split("-")[1]);
+  if (name.startsWith("node-")) cluster.startNode(number);
+  else if (name.startsWith("kafka-")) cluster.startBroker(number);
+}
+
+// How long writes may stand still: shared machines with two processors, where a start of Java takes many seconds.
+const SOON = quick ? 15_000 : 6_000;
+const begun = performance.now();
+try {
+  await cluster.start();
+  const first = new Load(cluster.endpoint);
+  await first.ask("CREATE INDEX txns FOR (n:Tx) ON (n.txn)");
+  await fault("storage node", { reads: true, writesWithinMs: SOON }, async () => {
+    const leader = sequencer();
+    await killAndRestart([0, 1, 2].map((number) => `node-${number}`).find((name) => name !== leader) ?? "");
+  });
+  await fault("sequencer", { reads: true, writesWithinMs: SOON }, () => killAndRestart(sequencer()));
+  await fault("worker", { reads: false, writesWithinMs: 120_000 }, async (load) => {
+    cluster.processes.signal("worker", "SIGKILL");
+    await sleep(500);
+    await cluster.startWorker("worker", 0);
+    load.endpoint = cluster.endpoint;
+  });
+  if (!quick) {
+    await fault("broker", { reads: true, writesWithinMs: 30_000 }, () => killAndRestart("kafka-0"));
+    await fault("map away for 60 s", { reads: true, writesWithinMs: SOON }, async () => {
+      cluster.processes.signal("dynamodb", "SIGSTOP");
+      await sleep(60_000);
+      cluster.processes.signal("dynamodb", "SIGCONT");
+    });
+    await fault("log away for 30 s", { reads: true, writesWithinMs: 90_000 }, async () => {
+      for (const number of [0, 1, 2]) cluster.processes.signal(`kafka-${number}`, "SIGSTOP");
+      await sleep(30_000);
+      for (const number of [0, 1, 2]) cluster.processes.signal(`kafka-${number}`, "SIGCONT");
+    });
+  }
+  await fault("everything at once", { reads: false, writesWithinMs: 240_000 }, async (load) => {
+    const all = [...cluster.processes.all.keys()].filter((name) => name !== "dynamodb");
+    for (const name of all) cluster.processes.signal(name, "SIGKILL");
+    await sleep(1_000);
+    const brokers = all.filter((name) => name.startsWith("kafka-"));
+    brokers.forEach(restart);
+    await Promise.all(brokers.map((name) => cluster.brokerListens(Number(name.split("-")[1]))));
+    all.filter((name) => name.startsWith("node-")).forEach(restart);
+    await cluster.startWorker("worker", 0);
+    load.endpoint = cluster.endpoint;
+    await whole();
+  });
+} catch (error) {
+  fail(error instanceof Error ? error.message : String(error));
+}
+await cluster.stop();
+const sum = (/** @type {string} */ field) => rows.reduce((all, row) => all + Number(row[field]), 0);
+const report = { quick, seconds: Math.round((performance.now() - begun) / 1000), faults: rows, failures };
+if (values.json) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+if (failures.length === 0) rmSync(home, { recursive: true, force: true });
+else console.error(`logs of all processes are in ${home}`);
+console.log(
+  `${rows.length} faults in ${report.seconds} s: ${sum("acknowledged")} writes acknowledged, ${sum("lost")} lost, ${sum("half")} by half, ` +
+    `${sum("wrong")} wrong reads, ${sum("readErrors")} reads failed, ${sum("writeErrors")} writes refused; ${failures.length} expectations missed`,
+);
+process.exit(failures.length === 0 ? 0 : 1);

@@ -1,0 +1,115 @@
+//! `tidegraph worker`: answers queries over a fleet, and holds no data.
+
+use super::serve::{Listen, read_token};
+use anyhow::Context;
+use clap::Args;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tidegraph_cluster::MapStore;
+use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
+use tidegraph_engine::{Database, Options};
+use tidegraph_fleet::{Worker as Backend, WorkerConfig, WorkerParts};
+use tidegraph_platform::{Clock, Objects, RealClock, RealRandom};
+use tidegraph_remote::{Security, SecurityConfig, TlsFiles};
+
+/// Flags of `worker`.
+#[derive(Args, Debug)]
+pub struct Worker {
+    #[command(flatten)]
+    listen: Listen,
+    /// Name of the graph.
+    #[arg(long, env = "TIDEGRAPH_GRAPH", default_value = "default")]
+    graph: String,
+    /// Availability zone: replicas there are asked first.
+    #[arg(long, env = "TIDEGRAPH_ZONE", default_value = "")]
+    zone: String,
+    /// What the name of the table of maps begins with.
+    #[arg(long, env = "TIDEGRAPH_TABLE_PREFIX", default_value = "tidegraph-")]
+    table_prefix: String,
+    /// Another endpoint than the region's, such as DynamoDB Local's.
+    #[arg(long, env = "TIDEGRAPH_DYNAMODB_ENDPOINT")]
+    dynamodb_endpoint: Option<String>,
+    /// The endpoint is DynamoDB Local, which takes any credentials.
+    #[arg(long, env = "TIDEGRAPH_DYNAMODB_LOCAL", requires = "dynamodb_endpoint")]
+    dynamodb_local: bool,
+    /// Checkpoints and segments: `s3://bucket`, or a directory that all nodes share.
+    #[arg(long, env = "TIDEGRAPH_OBJECTS")]
+    objects: String,
+    /// A file whose first line is the secret that all of the fleet share.
+    #[arg(long)]
+    fleet_token_file: Option<PathBuf>,
+    /// PEM file with the certificates of authorities that the fleet trusts.
+    #[arg(long, requires_all = ["tls_certificate", "tls_key"])]
+    tls_authorities: Option<PathBuf>,
+    /// PEM file with the worker's certificate.
+    #[arg(long)]
+    tls_certificate: Option<PathBuf>,
+    /// PEM file with its key.
+    #[arg(long)]
+    tls_key: Option<PathBuf>,
+    /// The name that certificates of nodes hold.
+    #[arg(long)]
+    tls_server_name: Option<String>,
+    /// Milliseconds between two looks at the map.
+    #[arg(long, default_value_t = 1_000)]
+    map_poll_ms: u64,
+    /// Longest time that a write waits for a sequencer, in milliseconds.
+    #[arg(long, default_value_t = WorkerConfig::default().patience_ms)]
+    write_patience_ms: u64,
+}
+
+impl Worker {
+    /// Runs until a signal ends it.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let token = self.listen.token()?;
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let mut options = match &self.dynamodb_endpoint {
+            Some(endpoint) if self.dynamodb_local => DynamoOptions::local(endpoint.as_str()),
+            endpoint => DynamoOptions { endpoint: endpoint.clone(), ..DynamoOptions::default() },
+        };
+        options.table_prefix.clone_from(&self.table_prefix);
+        let map = DynamoMap::open(&options, clock.clone(), Arc::new(RealRandom));
+        let map_store: Arc<dyn MapStore> = Arc::new(map.context("the map cannot be reached")?);
+        let parts = WorkerParts {
+            graph: self.graph.clone(),
+            map_store,
+            security: self.security()?,
+            clock,
+            random: Arc::new(RealRandom),
+        };
+        let mut config = WorkerConfig { zone: self.zone.clone(), ..WorkerConfig::default() };
+        config.watch.poll_ms = self.map_poll_ms;
+        config.patience_ms = self.write_patience_ms;
+        let backend = Arc::new(Backend::start(config, parts)?);
+        let mut options = Options::default();
+        self.listen.apply(&mut options);
+        let database = Database::connect(options, backend.clone(), self.objects()?)?;
+        let code = self.listen.until_signal(&database, self.listen.limits(), token)?;
+        backend.stop();
+        Ok(code)
+    }
+
+    fn objects(&self) -> anyhow::Result<Arc<Objects>> {
+        let url = &self.objects;
+        let objects = match url.strip_prefix("s3://") {
+            Some(bucket) => Objects::s3(bucket.trim_end_matches('/'), None, []),
+            None => Objects::local(std::path::Path::new(url.strip_prefix("file://").unwrap_or(url))),
+        };
+        Ok(Arc::new(objects.with_context(|| format!("the object store {url} cannot be opened"))?))
+    }
+
+    fn security(&self) -> anyhow::Result<Security> {
+        let token = self.fleet_token_file.as_deref().map(read_token).transpose()?.unwrap_or_default();
+        let tls = match (&self.tls_authorities, &self.tls_certificate, &self.tls_key) {
+            (Some(authorities), Some(certificate), Some(key)) => Some(TlsFiles {
+                authorities: authorities.clone(),
+                certificate: certificate.clone(),
+                key: key.clone(),
+                server_name: self.tls_server_name.clone(),
+            }),
+            _ => None,
+        };
+        Ok(Security::load(&SecurityConfig { token, tls })?)
+    }
+}

@@ -1,0 +1,157 @@
+//! Making a graph, and dividing it among nodes.
+
+use crate::connect::{LogArgs, MapArgs};
+use anyhow::{Context, bail};
+use clap::Args;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_cluster::{
+    Candidate, Change, Graph, MapStore, NodeState, PartitionMap, Role, change_all, place,
+};
+use tidegraph_log::kafka::{NewTopic, create_topic};
+use tidegraph_platform::{Clock, RealClock};
+use tidegraph_types::{PartitionCount, PartitionId};
+
+/// Flags of `init`.
+#[derive(Args, Debug)]
+pub struct Init {
+    #[command(flatten)]
+    map: MapArgs,
+    #[command(flatten)]
+    log: LogArgs,
+    /// How many partitions the graph has: a power of two. It cannot be changed later.
+    #[arg(long, default_value_t = 64)]
+    partitions: u16,
+    /// How many replicas each partition should have.
+    #[arg(long, default_value_t = 2)]
+    replication: u16,
+    /// Make the table of maps too. A deployment makes it otherwise.
+    #[arg(long)]
+    create_tables: bool,
+    /// Copies of the log that Kafka keeps.
+    #[arg(long, default_value_t = 3)]
+    log_replication: u16,
+    /// Copies of a record of the log that have to be there before it is acknowledged.
+    #[arg(long, default_value_t = 2)]
+    log_in_sync: u16,
+}
+
+impl Init {
+    pub fn run(self) -> anyhow::Result<()> {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let map = self.map.open(&clock)?;
+        if self.create_tables {
+            map.create_tables()?;
+        }
+        let graph = Graph {
+            name: self.map.graph.clone(),
+            partitions: PartitionCount::new(self.partitions).map_err(anyhow::Error::msg)?,
+            shards: 1,
+            hash_bits: 64,
+            replication_factor: self.replication,
+        };
+        graph.check()?;
+        let topic =
+            NewTopic { shards: graph.shards, replication: self.log_replication, in_sync: self.log_in_sync };
+        create_topic(&self.log.options(&self.map.graph)?, topic)?;
+        map.create_graph(&graph)?;
+        Ok(())
+    }
+}
+
+/// Flags of `place`.
+#[derive(Args, Debug)]
+pub struct Place {
+    #[command(flatten)]
+    map: MapArgs,
+    /// How many nodes there have to be.
+    #[arg(long)]
+    nodes: usize,
+    /// Longest time to wait for them, and then for all replicas to serve.
+    #[arg(long, default_value_t = 120)]
+    timeout_s: u64,
+}
+
+impl Place {
+    pub fn run(self) -> anyhow::Result<()> {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let store = self.map.open(&clock)?;
+        let name = &self.map.graph;
+        let end = clock.now() + Duration::from_secs(self.timeout_s);
+        let until =
+            |what: &str, is_so: &dyn Fn(&PartitionMap) -> bool| -> anyhow::Result<Arc<PartitionMap>> {
+                loop {
+                    let map = store.load(name, None).context("the map cannot be loaded")?;
+                    if is_so(&map) {
+                        return Ok(map);
+                    }
+                    if clock.now() > end {
+                        bail!("after {} s there are not {what}", self.timeout_s);
+                    }
+                    clock.sleep(Duration::from_millis(200));
+                }
+            };
+        let map = until(&format!("{} nodes", self.nodes), &|map| candidates(map).len() >= self.nodes)?;
+        let partitions = map.graph().partitions;
+        let held: Vec<_> = map
+            .partitions()
+            .map(|(_, replicas)| replicas.iter().map(|replica| replica.node.clone()).collect::<Vec<_>>())
+            .collect();
+        let wanted = place(partitions, map.graph().replication_factor, &candidates(&map), &held);
+        let mut changes = Vec::new();
+        for (partition, nodes) in (0..).map(PartitionId).zip(&wanted) {
+            let new = nodes.iter().filter(|node| !held[usize::from(partition.0)].contains(node));
+            changes.extend(new.map(|node| Change::AddReplica { partition, node: node.clone() }));
+        }
+        change_all(&*store, name, &changes)?;
+        until("as many replicas that serve as there should be", &|map| {
+            (0..).map(PartitionId).zip(&wanted).all(|(partition, nodes)| {
+                let serving = map.serving(partition);
+                nodes.iter().all(|node| serving.iter().any(|(id, _)| *id == node))
+            })
+        })?;
+        Ok(())
+    }
+}
+
+/// Nodes that may hold replicas.
+fn candidates(map: &PartitionMap) -> Vec<Candidate> {
+    map.nodes()
+        .filter(|(_, node)| node.state == NodeState::Up && node.roles.contains(&Role::Storage))
+        .map(|(id, node)| Candidate { node: id.clone(), zone: node.zone.clone() })
+        .collect()
+}
+
+/// Flags of `map`.
+#[derive(Args, Debug)]
+pub struct Map {
+    #[command(flatten)]
+    map: MapArgs,
+}
+
+impl Map {
+    pub fn run(self) -> anyhow::Result<()> {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let map = self.map.open(&clock)?.load(&self.map.graph, None)?;
+        let nodes: Vec<_> = map
+            .nodes()
+            .map(|(id, node)| json!({ "id": id.as_str(), "state": node.state.to_string(), "endpoint": node.endpoint, "zone": node.zone }))
+            .collect();
+        let partitions: Vec<_> = map
+            .partitions()
+            .map(|(partition, replicas)| {
+                let replicas = replicas.iter().map(
+                    |replica| json!({ "node": replica.node.as_str(), "state": replica.state.to_string() }),
+                );
+                json!({ "partition": partition.0, "replicas": replicas.collect::<Vec<_>>() })
+            })
+            .collect();
+        let text = json!({ "epoch": map.epoch().0, "nodes": nodes, "partitions": partitions });
+        #[allow(clippy::print_stdout)] // It is what was asked for.
+        {
+            println!("{text:#}");
+        }
+        Ok(())
+    }
+}

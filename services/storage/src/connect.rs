@@ -1,0 +1,100 @@
+//! How a process reaches the map, the log and the object store.
+
+use anyhow::{Context, bail};
+use clap::Args;
+use std::path::Path;
+use std::sync::Arc;
+use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
+use tidegraph_fleet::LogAccess;
+use tidegraph_log::kafka::{KafkaFollower, KafkaLog, KafkaOptions};
+use tidegraph_log::{Follower, LogStore, Position};
+use tidegraph_platform::{Clock, Objects, RealRandom};
+use tidegraph_types::ShardId;
+
+/// Where the map is.
+#[derive(Args, Clone, Debug)]
+pub struct MapArgs {
+    /// Name of the graph.
+    #[arg(long, env = "TIDEGRAPH_GRAPH", default_value = "default")]
+    pub graph: String,
+    /// What the name of the table of maps begins with.
+    #[arg(long, env = "TIDEGRAPH_TABLE_PREFIX", default_value = "tidegraph-")]
+    table_prefix: String,
+    /// Another endpoint than the region's, such as DynamoDB Local's.
+    #[arg(long, env = "TIDEGRAPH_DYNAMODB_ENDPOINT")]
+    dynamodb_endpoint: Option<String>,
+    /// The endpoint is DynamoDB Local, which takes any credentials.
+    #[arg(long, env = "TIDEGRAPH_DYNAMODB_LOCAL")]
+    dynamodb_local: bool,
+}
+
+impl MapArgs {
+    pub fn open(&self, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<DynamoMap>> {
+        let mut options = match &self.dynamodb_endpoint {
+            Some(endpoint) if self.dynamodb_local => DynamoOptions::local(endpoint.as_str()),
+            None if self.dynamodb_local => bail!("--dynamodb-local needs --dynamodb-endpoint"),
+            endpoint => DynamoOptions { endpoint: endpoint.clone(), ..DynamoOptions::default() },
+        };
+        options.table_prefix.clone_from(&self.table_prefix);
+        let map = DynamoMap::open(&options, clock.clone(), Arc::new(RealRandom));
+        Ok(Arc::new(map.context("the map cannot be reached")?))
+    }
+}
+
+/// Where the log is.
+#[derive(Args, Clone, Debug)]
+pub struct LogArgs {
+    /// Kafka brokers: `host:port`, with commas between them.
+    #[arg(long, env = "TIDEGRAPH_KAFKA_BROKERS")]
+    kafka_brokers: String,
+    /// The graph's topic; without it, `tidegraph-` and the graph's name.
+    #[arg(long, env = "TIDEGRAPH_KAFKA_TOPIC")]
+    kafka_topic: Option<String>,
+    /// A setting of the Kafka client (librdkafka), `name=value`; several are allowed.
+    #[arg(long = "kafka-property", value_name = "NAME=VALUE")]
+    kafka_properties: Vec<String>,
+}
+
+impl LogArgs {
+    pub fn options(&self, graph: &str) -> anyhow::Result<KafkaOptions> {
+        let topic = self.kafka_topic.clone().unwrap_or_else(|| format!("tidegraph-{graph}"));
+        let mut options = KafkaOptions::new(self.kafka_brokers.as_str(), topic);
+        for property in &self.kafka_properties {
+            let Some((name, value)) = property.split_once('=') else {
+                // Not the value: it may be a password.
+                bail!("--kafka-property has to be NAME=VALUE, one has no `=`");
+            };
+            options.properties.push((name.to_owned(), value.to_owned()));
+        }
+        Ok(options)
+    }
+}
+
+/// The log in Kafka.
+pub struct Kafka(pub KafkaOptions);
+
+impl LogAccess for Kafka {
+    fn follow(&self, after: Position) -> Box<dyn Follower> {
+        Box::new(KafkaFollower::new(self.0.clone(), ShardId(0), after))
+    }
+
+    fn open(&self) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
+        Ok(Box::new(KafkaLog::open(self.0.clone(), ShardId(0))?))
+    }
+}
+
+/// Opens the object store of a URL: `s3://bucket`, or a local directory for one machine.
+pub fn objects(url: &str) -> anyhow::Result<Arc<Objects>> {
+    let objects = match url.strip_prefix("s3://") {
+        Some(bucket) if bucket.trim_end_matches('/').contains('/') => {
+            bail!("{url}: checkpoints and segments lie at the root of a bucket of their own")
+        }
+        Some(bucket) => Objects::s3(bucket.trim_end_matches('/'), None, []),
+        None => {
+            let dir = Path::new(url.strip_prefix("file://").unwrap_or(url));
+            std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+            Objects::local(dir)
+        }
+    };
+    Ok(Arc::new(objects.with_context(|| format!("the object store {url} cannot be opened"))?))
+}

@@ -1,0 +1,58 @@
+//! The daemon of the storage fleet.
+//!
+//! `tidegraph-node serve` holds replicas of partitions and answers reads, and may be the sequencer; `init` makes a graph
+//! (table, topic, map); `place` says which nodes hold which partitions; `map` prints the map.
+
+mod admin;
+mod connect;
+mod serve;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A node of a Tidegraph fleet.
+#[derive(Parser, Debug)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Runs a node until SIGTERM.
+    Serve(serve::Serve),
+    /// Makes a graph: the table of maps, the log's topic, the graph's own map. What is there already stays.
+    Init(admin::Init),
+    /// Waits until so many nodes are up, and divides the partitions among them.
+    Place(admin::Place),
+    /// Prints the map as JSON.
+    Map(admin::Map),
+}
+
+fn main() -> ExitCode {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("TIDEGRAPH_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    tracing_subscriber::fmt().with_ansi(ansi).with_env_filter(filter).with_writer(std::io::stderr).init();
+    let result = match Cli::parse().command {
+        Command::Serve(serve) => serve.run(),
+        Command::Init(init) => init.run(),
+        Command::Place(place) => place.run(),
+        Command::Map(map) => map.run(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // What stands there is for people: no debug form.
+            #[allow(clippy::print_stderr)]
+            {
+                eprintln!("error: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

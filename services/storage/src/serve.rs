@@ -1,0 +1,227 @@
+//! `tidegraph-node serve`.
+
+use crate::connect::{Kafka, LogArgs, MapArgs, objects};
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_cluster::{Claim, MapStore, NodeId, Registration, Role, WatchConfig};
+use tidegraph_fleet::role::{Caretaker, CaretakerConfig, FromCheckpoints, SequencerDoor};
+use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
+use tidegraph_fleet::{Door, NodeConfig, NodeParts, StorageNode};
+use tidegraph_platform::{Clock, Random, RealClock, RealDisk, RealRandom};
+use tidegraph_remote::{Security, SecurityConfig, Server, ServerConfig, TlsFiles};
+use tidegraph_types::Epoch;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum RoleArg {
+    Storage,
+    Sequencer,
+}
+
+/// Flags of `serve`.
+#[derive(Args, Debug)]
+pub struct Serve {
+    #[command(flatten)]
+    map: MapArgs,
+    #[command(flatten)]
+    log: LogArgs,
+    /// Name of the node; on AWS the id of its instance.
+    #[arg(long, env = "TIDEGRAPH_NODE")]
+    node: String,
+    /// Availability zone.
+    #[arg(long, env = "TIDEGRAPH_ZONE", default_value = "local")]
+    zone: String,
+    /// Address and port to listen on; port 0 takes a free one. Another address than a loopback one needs --token-file or
+    /// the --tls flags.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: String,
+    /// Where others reach the node, if that is another address: `host:port`.
+    #[arg(long)]
+    advertise: Option<String>,
+    /// Checkpoints and segments: `s3://bucket`, or a directory that all nodes share.
+    #[arg(long, env = "TIDEGRAPH_OBJECTS")]
+    objects: String,
+    /// What the node does.
+    #[arg(long, value_delimiter = ',', default_values = ["storage", "sequencer"])]
+    roles: Vec<RoleArg>,
+    /// A file whose first line is the secret that all of the fleet share.
+    #[arg(long)]
+    token_file: Option<PathBuf>,
+    /// PEM file with the certificates of authorities that the fleet trusts.
+    #[arg(long, requires_all = ["tls_certificate", "tls_key"])]
+    tls_authorities: Option<PathBuf>,
+    /// PEM file with the node's certificate.
+    #[arg(long)]
+    tls_certificate: Option<PathBuf>,
+    /// PEM file with its key.
+    #[arg(long)]
+    tls_key: Option<PathBuf>,
+    /// The name that certificates of others hold.
+    #[arg(long)]
+    tls_server_name: Option<String>,
+    /// Bytes of memory for all replicas; what does not fit goes to --spill-dir.
+    #[arg(long)]
+    memory_budget_bytes: Option<u64>,
+    /// Local directory, best on NVMe.
+    #[arg(long)]
+    spill_dir: Option<PathBuf>,
+    /// With fewer free bytes where --spill-dir is, the node leaves the map.
+    #[arg(long, default_value_t = NodeConfig::default().least_free_bytes)]
+    least_free_bytes: u64,
+    /// Versions after which a replica's next checkpoint is written.
+    #[arg(long, default_value_t = NodeConfig::default().checkpoint_versions)]
+    checkpoint_versions: u64,
+    /// Milliseconds after which it is written if there is any new version.
+    #[arg(long, default_value_t = 300_000)]
+    checkpoint_after_ms: u64,
+    /// Milliseconds between two looks at the map.
+    #[arg(long, default_value_t = 1_000)]
+    map_poll_ms: u64,
+    /// Milliseconds without a sign of life after which the sequencer takes a node for lost.
+    #[arg(long, default_value_t = 10_000)]
+    lost_after_ms: u64,
+}
+
+impl Serve {
+    fn security(&self) -> anyhow::Result<Security> {
+        let token = match &self.token_file {
+            None => String::new(),
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("cannot read {}", path.display()))?;
+                let token = text.lines().next().unwrap_or_default().trim().to_owned();
+                anyhow::ensure!(
+                    token.len() >= 16,
+                    "the token in {} has fewer than 16 characters",
+                    path.display()
+                );
+                token
+            }
+        };
+        let tls = match (&self.tls_authorities, &self.tls_certificate, &self.tls_key) {
+            (Some(authorities), Some(certificate), Some(key)) => Some(TlsFiles {
+                authorities: authorities.clone(),
+                certificate: certificate.clone(),
+                key: key.clone(),
+                server_name: self.tls_server_name.clone(),
+            }),
+            _ => None,
+        };
+        let host = self.listen.rsplit_once(':').map_or("", |(host, _)| host);
+        let is_local = matches!(host, "127.0.0.1" | "localhost" | "[::1]");
+        anyhow::ensure!(
+            is_local || tls.is_some() || !token.is_empty(),
+            "{} can be reached from other machines: give --token-file or the --tls flags",
+            self.listen
+        );
+        Ok(Security::load(&SecurityConfig { token, tls })?)
+    }
+
+    /// Runs until a signal ends it.
+    pub fn run(self) -> anyhow::Result<()> {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let random: Arc<dyn Random> = Arc::new(RealRandom);
+        let map_store: Arc<dyn MapStore> = self.map.open(&clock)?;
+        let graph = self.map.graph.clone();
+        let made =
+            map_store.load(&graph, None).context("the graph's map cannot be loaded; `init` makes it")?;
+        let objects = objects(&self.objects)?;
+        let log = Arc::new(Kafka(self.log.options(&graph)?));
+        let (door, sequencer_door) = (Door::default(), SequencerDoor::default());
+        let server_config = ServerConfig {
+            listen: self.listen.clone(),
+            node: self.node.clone(),
+            graph: graph.clone(),
+            ..ServerConfig::default()
+        };
+        let is = |role| self.roles.contains(&role);
+        let services = door.services(is(RoleArg::Sequencer).then(|| Arc::new(sequencer_door.clone()) as _));
+        let mut server = Server::start(server_config, self.security()?, services, clock.clone(), &*random)?;
+        let endpoint = self.advertise.clone().unwrap_or_else(|| server.address().to_string());
+        let mut roles = std::collections::BTreeSet::new();
+        roles.extend(is(RoleArg::Storage).then_some(Role::Storage));
+        roles.extend(is(RoleArg::Sequencer).then_some(Role::Sequencer));
+        let registration = Registration {
+            id: NodeId::new(&self.node)?,
+            zone: self.zone.clone(),
+            endpoint: endpoint.clone(),
+            capacity_bytes: self.memory_budget_bytes.unwrap_or_default(),
+            roles,
+        };
+        let config = NodeConfig {
+            memory_budget_bytes: self.memory_budget_bytes,
+            spill_dir: self.spill_dir.clone(),
+            least_free_bytes: self.least_free_bytes,
+            checkpoint_versions: self.checkpoint_versions,
+            checkpoint_after: Duration::from_millis(self.checkpoint_after_ms),
+            watch: WatchConfig { poll_ms: self.map_poll_ms },
+            ..NodeConfig::default()
+        };
+        let parts = NodeParts {
+            graph: graph.clone(),
+            registration,
+            map_store: map_store.clone(),
+            log: log.clone(),
+            objects: objects.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            disk: Arc::new(RealDisk),
+        };
+        let node = StorageNode::start(config, parts, &door)?;
+        let partitions = made.graph().partitions;
+        let leading = if is(RoleArg::Sequencer) {
+            let claim = Claim {
+                // No other process has this name, nor had.
+                holder: format!("{}-{:016x}", self.node, random.next_u64()),
+                endpoint,
+                ttl: Duration::ZERO,
+                above: Epoch(0),
+            };
+            let takeover = FromCheckpoints {
+                graph: graph.clone(),
+                partitions,
+                map_store: map_store.clone(),
+                objects,
+                log,
+            };
+            // The log in Kafka refuses whoever was deposed, so writes go on while the map is away.
+            let config = CandidateConfig { unsure: Unsure::GoOn, ..CandidateConfig::default() };
+            let candidate = Candidate::start(
+                map_store.clone(),
+                clock.clone(),
+                &graph,
+                claim,
+                Arc::new(takeover),
+                config,
+            )?;
+            let candidate = Arc::new(candidate);
+            sequencer_door.open(&candidate);
+            let config = CaretakerConfig {
+                lost_after: Duration::from_millis(self.lost_after_ms),
+                ..CaretakerConfig::default()
+            };
+            let caretaker =
+                Caretaker::start(&graph, partitions, map_store, candidate.clone(), clock, config)?;
+            Some((candidate, caretaker))
+        } else {
+            None
+        };
+        #[allow(clippy::print_stdout)] // Scripts wait for this line and read the address from it.
+        {
+            println!("node {} listens on {}", self.node, server.address());
+        }
+        let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
+        signals.forever().next();
+        tracing::info!("stopping");
+        if let Some((candidate, mut caretaker)) = leading {
+            caretaker.stop();
+            candidate.close();
+        }
+        node.stop();
+        server.stop();
+        Ok(())
+    }
+}
