@@ -24,7 +24,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     /// Runs a node until SIGTERM.
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Makes a graph: the table of maps, the log's topic, the graph's own map. What is there already stays.
     Init(admin::Init),
     /// Waits until so many nodes are up, and divides the partitions among them.
