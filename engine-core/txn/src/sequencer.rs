@@ -6,6 +6,7 @@ use crate::owner::Owner;
 use crate::remembered::Remembered;
 use crate::request::{self, LoadCommit, Reply, Request, Word};
 use crate::{Error, SequencerConfig};
+use crossbeam_channel::Receiver;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -159,6 +160,32 @@ impl Sequencer {
         self.ask(|reply| Request::Commit { request, bytes, reply })
     }
 
+    /// Commits several transactions as one group, as if as many callers had come at the same moment; answers them in the
+    /// same order. For simulations, which have one thread.
+    pub fn commit_together(&self, requests: Vec<CommitRequest>) -> Vec<Result<Version, Error>> {
+        let mut door = self.door.lock();
+        let queue = |request: CommitRequest| {
+            if request.mutations.is_empty() {
+                return Err(Ok(request.read_version));
+            }
+            let bytes = request::check(&request, &self.config).map_err(Err)?;
+            if let Some(reason) = self.stopped() {
+                return Err(Err(Error::Unavailable { reason }));
+            }
+            let (reply, words) = crossbeam_channel::bounded(1);
+            door.queue.push_back(Request::Commit { request, bytes, reply: Reply(reply) });
+            Ok(words)
+        };
+        let queued: Vec<_> = requests.into_iter().map(queue).collect();
+        let mut lead = !door.queue.is_empty() && !std::mem::replace(&mut door.led, true);
+        drop(door);
+        let answer = |queued: Result<Receiver<Word<Version>>, Result<Version, Error>>| match queued {
+            Ok(words) => self.wait(&words, std::mem::take(&mut lead)),
+            Err(known) => known,
+        };
+        queued.into_iter().map(answer).collect()
+    }
+
     /// What became of a request that read at version `since` or a later one: its version, or `None` if it was not committed by
     /// anybody before this sequencer took over, nor by this one from what was asked before. [`Error::Forgotten`] when it may have been
     /// committed so long ago that nobody remembers.
@@ -305,11 +332,16 @@ impl Sequencer {
     /// Queues a request and waits for its answer; leads when nobody does, or when told to.
     fn enter<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Error> {
         let (reply, words) = crossbeam_channel::bounded(1);
-        let mut lead = {
+        let lead = {
             let mut door = self.door.lock();
             door.queue.push_back(request(Reply(reply)));
             !std::mem::replace(&mut door.led, true)
         };
+        self.wait(&words, lead)
+    }
+
+    /// Waits for the answer of what was queued; leads when told to.
+    fn wait<T>(&self, words: &Receiver<Word<T>>, mut lead: bool) -> Result<T, Error> {
         loop {
             if std::mem::take(&mut lead) {
                 self.lead();

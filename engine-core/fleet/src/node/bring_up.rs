@@ -8,37 +8,89 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::ReplicaState;
 use tidegraph_engine::StoreApplier;
-use tidegraph_log::Position;
+use tidegraph_log::{Follower, Position};
 use tidegraph_storage::{Scope, Store, StoreConfig, checkpoint};
 use tidegraph_types::{GuiHasher, PartitionId};
 
 /// How long one look at the log waits.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// A replica on its way up.
+pub(super) struct Rising {
+    pub partition: PartitionId,
+    began: Duration,
+    stage: Stage,
+}
+
+enum Stage {
+    /// To be restored.
+    New,
+    /// Restored; reads the log by itself.
+    CatchingUp { replica: Arc<Replica>, log: Option<Box<dyn Follower>> },
+    /// Is fed; becomes ready when the end of the log is near.
+    Fed { replica: Arc<Replica> },
+}
+
+impl Rising {
+    pub fn new(partition: PartitionId, now: Duration) -> Self {
+        Self { partition, began: now, stage: Stage::New }
+    }
+}
+
+/// How far a replica came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// To be looked at again in a moment.
+    Waits,
+    /// It serves, or is not wanted any more.
+    Over,
+}
+
 impl Shared {
     /// Brings a replica up; answers when it is fed, ready, and said so in the map.
     pub(super) fn bring_up(&self, partition: PartitionId) -> Result<(), Error> {
-        let began = self.clock.now();
-        let replica = Arc::new(self.restored(partition)?);
-        let from = replica.applied();
-        self.set_state(partition, ReplicaState::CatchingUp)?;
-        if !self.catch_up(&replica)? {
-            return Ok(());
-        }
-        self.insert(replica.clone());
-        // What was restored has its indexes defined, and empty.
-        replica.store.fill_indexes(&|| self.is_stopping())?;
-        while !self.feed.standing().1 {
-            if self.is_stopping() || !self.is_wanted(partition) {
-                return Ok(());
-            }
+        let mut rising = Rising::new(partition, self.clock.now());
+        while self.raise(&mut rising)? == Progress::Waits {
             self.clock.sleep(LOOK);
         }
-        replica.set_ready();
-        self.set_state(partition, ReplicaState::Serving)?;
-        let took_ms = (self.clock.now() - began).as_millis() as u64;
-        tracing::info!(%partition, %from, version = %replica.applied(), took_ms, "serves");
         Ok(())
+    }
+
+    /// Brings a replica on its way up as far as it comes now.
+    pub(super) fn raise(&self, rising: &mut Rising) -> Result<Progress, Error> {
+        let partition = rising.partition;
+        loop {
+            match &mut rising.stage {
+                Stage::New => {
+                    let replica = Arc::new(self.restored(partition)?);
+                    self.set_state(partition, ReplicaState::CatchingUp)?;
+                    rising.stage = Stage::CatchingUp { replica, log: None };
+                }
+                Stage::CatchingUp { .. } | Stage::Fed { .. }
+                    if self.is_stopping() || !self.is_wanted(partition) =>
+                {
+                    return Ok(Progress::Over);
+                }
+                Stage::CatchingUp { replica, log } => {
+                    if !self.catch_up(replica, log)? {
+                        return Ok(Progress::Waits);
+                    }
+                    let replica = replica.clone();
+                    self.insert(replica.clone());
+                    // What was restored has its indexes defined, and empty.
+                    replica.store.fill_indexes(&|| self.is_stopping())?;
+                    rising.stage = Stage::Fed { replica };
+                }
+                Stage::Fed { .. } if !self.feed.standing().1 => return Ok(Progress::Waits),
+                Stage::Fed { replica } => {
+                    replica.set_ready();
+                    self.set_state(partition, ReplicaState::Serving)?;
+                    let took_ms = (self.clock.now() - rising.began).as_millis() as u64;
+                    tracing::info!(%partition, version = %replica.applied(), took_ms, "serves");
+                    return Ok(Progress::Over);
+                }
+            }
+        }
     }
 
     /// The newest checkpoint that is whole, or nothing where there is none.
@@ -107,29 +159,22 @@ impl Shared {
         Ok(prefixes)
     }
 
-    /// Replays the log until the replica stands where the others stand, and lets it join them; false if it is not wanted
-    /// any more.
-    fn catch_up(&self, replica: &Arc<Replica>) -> Result<bool, Error> {
-        let mut log = None;
+    /// Replays the log up to where the others stand and lets the replica join them; false if it has to wait for more.
+    fn catch_up(&self, replica: &Arc<Replica>, log: &mut Option<Box<dyn Follower>>) -> Result<bool, Error> {
         loop {
-            if self.is_stopping() || !self.is_wanted(replica.partition) {
-                return Ok(false);
-            }
-            match self.feed.join(replica) {
+            let end = match self.feed.join(replica) {
                 Joined::Yes => return Ok(true),
-                Joined::Ahead => self.clock.sleep(LOOK),
-                Joined::Behind(end) => {
-                    let log = log.get_or_insert_with(|| self.log.follow(replica.position()));
-                    while replica.applied() < end && !self.is_stopping() {
-                        match log.next(LOOK)? {
-                            Some(record) => {
-                                self.note(&record);
-                                replica.apply(&record)?;
-                            }
-                            None => break,
-                        }
-                    }
-                }
+                Joined::Ahead => return Ok(false),
+                Joined::Behind(end) => end,
+            };
+            let log = log.get_or_insert_with(|| self.log.follow(replica.position()));
+            while replica.applied() < end {
+                let record = match log.next(LOOK)? {
+                    Some(record) if !self.is_stopping() => record,
+                    _ => return Ok(false),
+                };
+                self.note(&record);
+                replica.apply(&record)?;
             }
         }
     }

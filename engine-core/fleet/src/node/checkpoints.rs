@@ -80,7 +80,7 @@ fn version_in(path: &str) -> Option<Version> {
 pub(super) fn write_if_due(
     shared: &Arc<Shared>,
     replica: &Arc<Replica>,
-    threads: &mut Vec<std::thread::JoinHandle<()>>,
+    crew: &mut steward::Crew,
 ) {
     let now = shared.clock.now();
     let since = replica.applied().0.saturating_sub(replica.checkpointed.load(Ordering::Relaxed));
@@ -95,7 +95,7 @@ pub(super) fn write_if_due(
     }
     let (of, replica) = (shared.clone(), replica.clone());
     let busy = replica.clone();
-    let begun = steward::spawn(threads, format!("checkpoint {}", replica.partition), move || {
+    let begun = crew.spawn(format!("checkpoint {}", replica.partition), move || {
         match of.write_checkpoint(&replica) {
             Ok(version) => {
                 replica.checkpointed.store(version.0, Ordering::Relaxed);

@@ -22,9 +22,23 @@ const REST: Duration = Duration::from_millis(200);
 const NEAR: u64 = 1_000;
 
 /// What is fed, and how far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Feed {
     state: Mutex<State>,
+    /// The reader, and where it stands.
+    reader: Mutex<Option<(Position, Box<dyn Follower>)>>,
+}
+
+/// How a look at the log ended.
+pub(super) enum Looked {
+    /// A record came, and was given to all that are fed.
+    Fed,
+    /// None came.
+    Idle,
+    /// There is nobody to feed.
+    Nobody,
+    /// The log cannot be read.
+    Failed,
 }
 
 #[derive(Debug, Default)]
@@ -69,41 +83,53 @@ impl Feed {
 
     /// Reads the log until the node stops.
     pub fn run(&self, shared: &Shared) {
-        let mut follower: Option<(Position, Box<dyn Follower>)> = None;
         while !shared.is_stopping() {
-            let at = {
-                let state = self.state.lock();
-                state.at.filter(|_| !state.fed.is_empty())
-            };
-            let Some(at) = at else {
-                follower = None;
-                shared.clock.sleep(LOOK);
-                continue;
-            };
-            let (_, log) = match &mut follower {
-                Some(there) if there.0 == at => there,
-                _ => follower.insert((at, shared.log.follow(at))),
-            };
-            match log.next(LOOK) {
-                Ok(Some(record)) => {
-                    self.give(shared, &record);
-                    let position = Position { version: record.version, epoch: record.epoch };
-                    follower = follower.map(|(_, log)| (position, log));
-                    self.note_end(&mut follower, false);
+            match self.look(shared) {
+                Looked::Fed | Looked::Idle => {}
+                Looked::Nobody => shared.clock.sleep(LOOK),
+                Looked::Failed => shared.clock.sleep(REST),
+            }
+        }
+    }
+
+    /// Looks at the log once, for the next record.
+    pub fn look(&self, shared: &Shared) -> Looked {
+        let mut reader = self.reader.lock();
+        let at = {
+            let state = self.state.lock();
+            state.at.filter(|_| !state.fed.is_empty())
+        };
+        let Some(at) = at else {
+            *reader = None;
+            return Looked::Nobody;
+        };
+        let (_, log) = match &mut *reader {
+            Some(there) if there.0 == at => there,
+            reader => reader.insert((at, shared.log.follow(at))),
+        };
+        match log.next(LOOK) {
+            Ok(Some(record)) => {
+                self.give(shared, &record);
+                let position = Position { version: record.version, epoch: record.epoch };
+                *reader = reader.take().map(|(_, log)| (position, log));
+                self.note_end(&mut reader, false);
+                Looked::Fed
+            }
+            Ok(None) => {
+                self.note_end(&mut reader, true);
+                Looked::Idle
+            }
+            Err(error) => {
+                self.say(Some(error.to_string()));
+                if let tidegraph_log::Error::Trimmed { .. } = error {
+                    // What was missed is in checkpoints only.
+                    tracing::error!(%error, "the log has gone on without this node: replicas are restored anew");
+                    self.let_go(shared);
+                } else {
+                    tracing::warn!(%error, "the log cannot be read");
                 }
-                Ok(None) => self.note_end(&mut follower, true),
-                Err(error) => {
-                    self.say(Some(error.to_string()));
-                    if let tidegraph_log::Error::Trimmed { .. } = error {
-                        // What was missed is in checkpoints only.
-                        tracing::error!(%error, "the log has gone on without this node: replicas are restored anew");
-                        self.let_go(shared);
-                    } else {
-                        tracing::warn!(%error, "the log cannot be read");
-                    }
-                    follower = None;
-                    shared.clock.sleep(REST);
-                }
+                *reader = None;
+                Looked::Failed
             }
         }
     }

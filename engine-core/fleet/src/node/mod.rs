@@ -240,10 +240,17 @@ impl Shared {
 }
 
 /// A storage node that runs.
-#[derive(Debug)]
 pub struct StorageNode {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// What is under way on a node without threads.
+    crew: Mutex<steward::Crew>,
+}
+
+impl std::fmt::Debug for StorageNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StorageNode").field("shared", &self.shared).finish_non_exhaustive()
+    }
 }
 
 impl StorageNode {
@@ -251,12 +258,36 @@ impl StorageNode {
     ///
     /// `door` is what its server, which listens already, answers from.
     pub fn start(config: NodeConfig, parts: NodeParts, door: &Door) -> Result<Self, Error> {
-        let NodeParts { graph, registration, map_store, log, objects, clock, random, disk } = parts;
+        let (random, watched) = (parts.random.clone(), config.watch.clone());
+        let this = Self::made(config, parts, door, |store, graph| {
+            MapWatch::start(store, graph, random, watched)
+        })?;
+        let feeding = this.shared.clone();
+        this.spawn("feed", move || feeding.feed.run(&feeding))?;
+        let steward = this.shared.clone();
+        this.spawn("steward", move || steward::run(&steward))?;
+        let beating = this.shared.clone();
+        this.spawn("beat", move || steward::beat(&beating))?;
+        Ok(this)
+    }
+
+    /// Registers the node, which does something only when it is told to, on the caller's thread: for simulations.
+    pub fn without_threads(config: NodeConfig, parts: NodeParts, door: &Door) -> Result<Self, Error> {
+        Self::made(config, parts, door, MapWatch::without_thread)
+    }
+
+    fn made(
+        config: NodeConfig,
+        parts: NodeParts,
+        door: &Door,
+        watch: impl FnOnce(Arc<dyn MapStore>, &str) -> Result<MapWatch, tidegraph_cluster::Error>,
+    ) -> Result<Self, Error> {
+        let NodeParts { graph, registration, map_store, log, objects, clock, random: _, disk } = parts;
         if let Some(dir) = &config.spill_dir {
             disk.create_dir_all(dir)?;
         }
         map_store.change(&graph, None, &[Change::Register(registration.clone())])?;
-        let watch = MapWatch::start(map_store.clone(), &graph, random, config.watch.clone())?;
+        let watch = watch(map_store.clone(), &graph)?;
         let map = watch.map();
         let id = registration.id.clone();
         let generation = map.node(&id).map_or(0, |node| node.generation);
@@ -289,14 +320,30 @@ impl StorageNode {
             }
         }
         shared.set_node(NodeState::Up)?;
-        let this = Self { shared: shared.clone(), threads: Mutex::default() };
-        let feeding = shared.clone();
-        this.spawn("feed", move || feeding.feed.run(&feeding))?;
-        let steward = shared.clone();
-        this.spawn("steward", move || steward::run(&steward))?;
-        let beating = shared;
-        this.spawn("beat", move || steward::beat(&beating))?;
-        Ok(this)
+        Ok(Self { shared, threads: Mutex::default(), crew: Mutex::new(steward::Crew::Caller(Vec::new())) })
+    }
+
+    /// Looks at the log, as the feed's thread does; whether a record came.
+    pub fn step_feed(&self) -> bool {
+        matches!(self.shared.feed.look(&self.shared), feed::Looked::Fed)
+    }
+
+    /// Looks at the map and does what it says, and writes the checkpoints that are due, as the steward's thread does.
+    pub fn step(&self) {
+        self.shared.watch.look();
+        steward::step(&self.shared, &mut self.crew.lock());
+    }
+
+    /// Gives a sign of life.
+    pub fn beat(&self) {
+        steward::beat_once(&self.shared);
+    }
+
+    /// The replicas that are fed: partition, how far, and whether reads are answered.
+    #[must_use]
+    pub fn replicas(&self) -> Vec<(PartitionId, Version, bool)> {
+        let all = self.shared.all();
+        all.iter().map(|replica| (replica.partition, replica.applied(), replica.is_ready())).collect()
     }
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {

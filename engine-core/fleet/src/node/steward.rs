@@ -1,6 +1,7 @@
 //! Makes the node hold what the map says, and tells the map how it is.
 
 use super::Shared;
+use super::bring_up::{Progress, Rising};
 use super::replica::Replica;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,42 +18,104 @@ const RECLAIMED_AT_ONCE: usize = 50_000;
 
 /// Runs until the node stops.
 pub(super) fn run(shared: &Arc<Shared>) {
-    let mut working = Vec::new();
+    let mut crew = Crew::Threads(Vec::new());
     while !shared.is_stopping() {
-        hold(shared, &mut working);
-        for replica in shared.all() {
-            replica.store.reclaim(RECLAIMED_AT_ONCE);
-            fill(shared, &replica, &mut working);
-            super::checkpoints::write_if_due(shared, &replica, &mut working);
-        }
-        working.retain(|thread: &std::thread::JoinHandle<()>| !thread.is_finished());
+        step(shared, &mut crew);
         shared.clock.sleep(STEP);
     }
-    working.into_iter().for_each(|thread| {
+    let Crew::Threads(threads) = crew else { return };
+    threads.into_iter().for_each(|thread| {
         if thread.join().is_err() {
             tracing::error!("a thread of the node ended by a defect");
         }
     });
 }
 
-type Threads = Vec<std::thread::JoinHandle<()>>;
+/// Does what is to be done now.
+pub(super) fn step(shared: &Arc<Shared>, crew: &mut Crew) {
+    hold(shared, crew);
+    for replica in shared.all() {
+        replica.store.reclaim(RECLAIMED_AT_ONCE);
+        fill(shared, &replica, crew);
+        super::checkpoints::write_if_due(shared, &replica, crew);
+    }
+    crew.go_on(shared);
+}
 
-/// Work of its own for a thread of its own.
-pub(super) fn spawn(threads: &mut Threads, name: String, work: impl FnOnce() + Send + 'static) -> bool {
-    match std::thread::Builder::new().name(name).spawn(work) {
-        Ok(thread) => {
-            threads.push(thread);
-            true
+/// Who does what takes long.
+pub(super) enum Crew {
+    /// Threads of their own.
+    Threads(Vec<std::thread::JoinHandle<()>>),
+    /// The caller, who brings replicas up a step at a time.
+    Caller(Vec<Rising>),
+}
+
+impl Crew {
+    /// Does some work, or lets it be done; false if nobody can.
+    pub fn spawn(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> bool {
+        let Self::Threads(threads) = self else {
+            work();
+            return true;
+        };
+        match std::thread::Builder::new().name(name).spawn(work) {
+            Ok(thread) => {
+                threads.push(thread);
+                true
+            }
+            Err(error) => {
+                tracing::error!(%error, "no thread");
+                false
+            }
         }
-        Err(error) => {
-            tracing::error!(%error, "no thread");
-            false
+    }
+
+    /// Begins to bring a replica up.
+    fn raise(&mut self, shared: &Arc<Shared>, partition: PartitionId) {
+        if let Self::Caller(rising) = self {
+            rising.push(Rising::new(partition, shared.clock.now()));
+            return;
+        }
+        let of = shared.clone();
+        let begun = self.spawn(format!("restore {partition}"), move || {
+            if let Err(error) = of.bring_up(partition) {
+                failed(&of, partition, &error);
+                of.clock.sleep(REST);
+            }
+            of.coming.lock().remove(&partition);
+        });
+        if !begun {
+            shared.coming.lock().remove(&partition);
+        }
+    }
+
+    /// Goes on with what was begun.
+    fn go_on(&mut self, shared: &Arc<Shared>) {
+        match self {
+            Self::Threads(threads) => threads.retain(|thread| !thread.is_finished()),
+            Self::Caller(rising) => rising.retain_mut(|one| {
+                let partition = one.partition;
+                match shared.raise(one) {
+                    Ok(Progress::Waits) => return true,
+                    Ok(Progress::Over) => {}
+                    Err(error) => failed(shared, partition, &error),
+                }
+                shared.coming.lock().remove(&partition);
+                false
+            }),
         }
     }
 }
 
+/// A replica could not be brought up.
+fn failed(shared: &Shared, partition: PartitionId, error: &crate::Error) {
+    tracing::error!(%partition, %error, "could not be brought up; again in a moment");
+    if let Some(replica) = shared.get(partition) {
+        shared.give_up(&replica);
+    }
+}
+
 /// Begins to bring up what the map gives us, and lets go of what it took.
-fn hold(shared: &Arc<Shared>, threads: &mut Threads) {
+fn hold(shared: &Arc<Shared>, crew: &mut Crew) {
     let map = shared.watch.map();
     let wanted: Vec<PartitionId> = map.held_by(&shared.id).map(|(partition, _)| partition).collect();
     for replica in shared.all() {
@@ -77,32 +140,19 @@ fn hold(shared: &Arc<Shared>, threads: &mut Threads) {
         }
         coming.insert(partition);
         drop(coming);
-        let of = shared.clone();
-        let begun = spawn(threads, format!("restore {partition}"), move || {
-            if let Err(error) = of.bring_up(partition) {
-                tracing::error!(%partition, %error, "could not be brought up; again in a moment");
-                if let Some(replica) = of.get(partition) {
-                    of.give_up(&replica);
-                }
-                of.clock.sleep(REST);
-            }
-            of.coming.lock().remove(&partition);
-        });
-        if !begun {
-            shared.coming.lock().remove(&partition);
-        }
+        crew.raise(shared, partition);
     }
 }
 
 /// Fills indexes that were defined since.
-fn fill(shared: &Arc<Shared>, replica: &Arc<Replica>, threads: &mut Threads) {
+fn fill(shared: &Arc<Shared>, replica: &Arc<Replica>, crew: &mut Crew) {
     let is_due = replica.store.indexes().iter().any(|index| !index.complete);
     if !is_due || !replica.is_ready() || replica.busy.swap(true, Ordering::AcqRel) {
         return;
     }
     let (of, replica) = (shared.clone(), replica.clone());
     let busy = replica.clone();
-    let begun = spawn(threads, format!("index {}", replica.partition), move || {
+    let begun = crew.spawn(format!("index {}", replica.partition), move || {
         if let Err(error) = replica.store.fill_indexes(&|| of.is_stopping() || replica.is_dropped()) {
             tracing::warn!(partition = %replica.partition, %error, "an index was not filled; again in a moment");
         }
@@ -116,22 +166,27 @@ fn fill(shared: &Arc<Shared>, replica: &Arc<Replica>, threads: &mut Threads) {
 /// Says again and again that the node is there.
 pub(super) fn beat(shared: &Arc<Shared>) {
     while !shared.is_stopping() {
-        look_at_disk(shared);
-        let replicas = shared.all();
-        let applied = replicas.iter().map(|replica| (replica.partition, replica.applied())).collect();
-        let beat = Beat {
-            generation: shared.generation.load(Ordering::Relaxed),
-            counter: shared.beats.fetch_add(1, Ordering::Relaxed) + 1,
-            disk_full: shared.disk_full.load(Ordering::Relaxed),
-            used_bytes: replicas.iter().map(|replica| replica.store.memory_use().in_memory).sum(),
-            applied: Applied(applied),
-        };
-        match shared.map_store.beat(&shared.graph.name, &shared.id, &beat) {
-            Ok(()) => stay(shared),
-            Err(error) if error.will_pass() => tracing::warn!(%error, "no sign of life could be given"),
-            Err(error) => tracing::error!(%error, "another process speaks for this node"),
-        }
+        beat_once(shared);
         shared.clock.sleep(shared.config.beat);
+    }
+}
+
+/// Says once that the node is there.
+pub(super) fn beat_once(shared: &Shared) {
+    look_at_disk(shared);
+    let replicas = shared.all();
+    let applied = replicas.iter().map(|replica| (replica.partition, replica.applied())).collect();
+    let beat = Beat {
+        generation: shared.generation.load(Ordering::Relaxed),
+        counter: shared.beats.fetch_add(1, Ordering::Relaxed) + 1,
+        disk_full: shared.disk_full.load(Ordering::Relaxed),
+        used_bytes: replicas.iter().map(|replica| replica.store.memory_use().in_memory).sum(),
+        applied: Applied(applied),
+    };
+    match shared.map_store.beat(&shared.graph.name, &shared.id, &beat) {
+        Ok(()) => stay(shared),
+        Err(error) if error.will_pass() => tracing::warn!(%error, "no sign of life could be given"),
+        Err(error) => tracing::error!(%error, "another process speaks for this node"),
     }
 }
 

@@ -30,10 +30,12 @@ impl Default for CaretakerConfig {
 /// Works while its candidate has the lease.
 #[derive(Debug)]
 pub struct Caretaker {
+    care: Arc<Mutex<Care>>,
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
+#[derive(Debug)]
 struct Care {
     graph: String,
     partitions: PartitionCount,
@@ -57,9 +59,35 @@ impl Caretaker {
         clock: Arc<dyn Clock>,
         config: CaretakerConfig,
     ) -> std::io::Result<Self> {
-        let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let step = config.step;
-        let mut care = Care {
+        let mut caretaker = Self::without_thread(graph, partitions, map_store, candidate, clock, config);
+        let (care, stopped) = (caretaker.care.clone(), caretaker.stop.clone());
+        let run = move || {
+            let (stopped, woken) = &*stopped;
+            let mut stopped = stopped.lock();
+            loop {
+                woken.wait_while_for(&mut stopped, |stopped| !*stopped, step);
+                if *stopped {
+                    return;
+                }
+                parking_lot::MutexGuard::unlocked(&mut stopped, || care.lock().step());
+            }
+        };
+        caretaker.thread = Some(std::thread::Builder::new().name("caretaker".into()).spawn(run)?);
+        Ok(caretaker)
+    }
+
+    /// Is there, and does something only when [`Caretaker::step`] is called: for simulations.
+    #[must_use]
+    pub fn without_thread(
+        graph: &str,
+        partitions: PartitionCount,
+        map_store: Arc<dyn MapStore>,
+        candidate: Arc<Candidate>,
+        clock: Arc<dyn Clock>,
+        config: CaretakerConfig,
+    ) -> Self {
+        let care = Care {
             graph: graph.to_owned(),
             partitions,
             map_store,
@@ -69,20 +97,12 @@ impl Caretaker {
             seen: FxHashMap::default(),
             lowest: Version(0),
         };
-        let stopped = stop.clone();
-        let run = move || {
-            let (stopped, woken) = &*stopped;
-            let mut stopped = stopped.lock();
-            loop {
-                woken.wait_while_for(&mut stopped, |stopped| !*stopped, step);
-                if *stopped {
-                    return;
-                }
-                parking_lot::MutexGuard::unlocked(&mut stopped, || care.step());
-            }
-        };
-        let thread = std::thread::Builder::new().name("caretaker".into()).spawn(run)?;
-        Ok(Self { stop, thread: Some(thread) })
+        Self { care: Arc::new(Mutex::new(care)), stop: Arc::default(), thread: None }
+    }
+
+    /// One look.
+    pub fn step(&self) {
+        self.care.lock().step();
     }
 
     /// Ends.

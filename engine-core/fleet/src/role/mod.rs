@@ -51,6 +51,20 @@ fn told(error: tidegraph_txn::Error) -> Error {
     }
 }
 
+impl SequencerDoor {
+    /// As [`Commits::commit`] for several callers who came at the same moment: for simulations, which have one thread.
+    pub fn commit_together(
+        &self,
+        requests: Vec<(RequestId, CommitRequest)>,
+    ) -> Result<Vec<Result<Version, Error>>, Error> {
+        let leading = self.leading()?;
+        let known = |(id, request)| CommitRequest { request: Some(id_of(id)), ..request };
+        let requests = requests.into_iter().map(known).collect();
+        let answers = leading.sequencer().commit_together(requests);
+        Ok(answers.into_iter().map(|answer| answer.map_err(told)).collect())
+    }
+}
+
 fn id_of(id: RequestId) -> tidegraph_types::RequestId {
     tidegraph_types::RequestId(u128::from_le_bytes(id.0))
 }

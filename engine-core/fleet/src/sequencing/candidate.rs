@@ -56,6 +56,12 @@ impl Leading {
         self.tenure.epoch()
     }
 
+    /// Whether nobody else can have the lease now, as far as clocks run alike.
+    #[must_use]
+    pub fn is_sure(&self) -> bool {
+        self.tenure.is_sure()
+    }
+
     /// The newest committed version. While the lease is sure, nobody else can have committed a newer one; when it is not, the
     /// log is asked by writing to it.
     pub fn newest(&self) -> Result<Version, Error> {
@@ -76,6 +82,8 @@ pub struct Candidate {
 struct Shared {
     takeover: Arc<dyn Takeover>,
     config: CandidateConfig,
+    /// Whether take-overs have threads of their own.
+    threads: bool,
     leading: ArcSwapOption<Leading>,
     /// The lease as it was seen last, of whoever has it.
     lease: ArcSwapOption<Lease>,
@@ -91,8 +99,14 @@ struct Work {
     taking: Option<(Arc<Tenure>, Taking)>,
 }
 
-/// A take-over that runs.
-type Taking = JoinHandle<Result<Arc<Sequencer>, Failed>>;
+/// A take-over that runs, or is to run.
+#[derive(Debug)]
+enum Taking {
+    /// In a thread of its own.
+    Runs(JoinHandle<Result<Arc<Sequencer>, Failed>>),
+    /// In the next step: a candidate without a thread has nobody else to do it.
+    Due,
+}
 
 /// Why a take-over failed.
 #[derive(Debug)]
@@ -115,7 +129,7 @@ impl Candidate {
         takeover: Arc<dyn Takeover>,
         config: CandidateConfig,
     ) -> std::io::Result<Self> {
-        let candidate = Self::without_thread(store, clock, graph, claim, takeover, config);
+        let candidate = Self::made(store, clock, graph, claim, takeover, config, true);
         let shared = candidate.shared.clone();
         let run = move || {
             while !shared.wait() {
@@ -126,7 +140,8 @@ impl Candidate {
         Ok(candidate)
     }
 
-    /// Stands as a candidate, and does something only when [`Candidate::step`] is called.
+    /// Stands as a candidate, and does something only when [`Candidate::step`] is called, all of it on the caller's thread.
+    /// A take-over is carried out one step after the lease was taken.
     #[must_use]
     pub fn without_thread(
         store: Arc<dyn MapStore>,
@@ -136,10 +151,23 @@ impl Candidate {
         takeover: Arc<dyn Takeover>,
         config: CandidateConfig,
     ) -> Self {
+        Self::made(store, clock, graph, claim, takeover, config, false)
+    }
+
+    fn made(
+        store: Arc<dyn MapStore>,
+        clock: Arc<dyn Clock>,
+        graph: &str,
+        claim: Claim,
+        takeover: Arc<dyn Takeover>,
+        config: CandidateConfig,
+        threads: bool,
+    ) -> Self {
         let election = Election::new(store, clock, graph, SEQUENCER, claim, config.election.clone());
         let shared = Shared {
             takeover,
             config,
+            threads,
             leading: ArcSwapOption::empty(),
             lease: ArcSwapOption::empty(),
             work: Mutex::new(Work { election, taking: None }),
@@ -166,11 +194,11 @@ impl Candidate {
         self.shared.step();
     }
 
-    /// Waits for the take-over that runs, if one does: for simulations, and tests without threads.
+    /// Carries out the take-over that is due, if one is: for simulations, and tests without threads.
     pub fn finish_takeover(&self) {
         let mut work = self.shared.work.lock();
-        if let Some((taken, thread)) = work.taking.take() {
-            self.shared.taken_over(&mut work, &taken.clone(), taken, thread);
+        if let Some((taken, taking)) = work.taking.take() {
+            self.shared.finish(&mut work, &taken.clone(), taken, taking);
         }
     }
 
@@ -183,7 +211,7 @@ impl Candidate {
             let _ = thread.join();
         }
         let mut work = self.shared.work.lock();
-        if let Some((_, thread)) = work.taking.take() {
+        if let Some((_, Taking::Runs(thread))) = work.taking.take() {
             let _ = thread.join();
         }
         if let Some(leading) = self.shared.leading.swap(None) {
@@ -241,22 +269,30 @@ impl Shared {
             }
         }
         match work.taking.take() {
-            Some((taken, thread)) if !thread.is_finished() => work.taking = Some((taken, thread)),
-            Some((taken, thread)) => self.taken_over(work, &tenure, taken, thread),
+            Some((taken, Taking::Runs(thread))) if !thread.is_finished() => {
+                work.taking = Some((taken, Taking::Runs(thread)));
+            }
+            Some((taken, taking)) => self.finish(work, &tenure, taken, taking),
+            None if !self.threads => work.taking = Some((tenure, Taking::Due)),
             None => {
                 let (takeover, config, mine) = (self.takeover.clone(), self.config.clone(), tenure.clone());
                 let run = move || take_over(&*takeover, config, mine);
                 match std::thread::Builder::new().name("take-over".into()).spawn(run) {
-                    Ok(thread) => work.taking = Some((tenure, thread)),
+                    Ok(thread) => work.taking = Some((tenure, Taking::Runs(thread))),
                     Err(error) => tracing::error!(%error, "no thread for the take-over"),
                 }
             }
         }
     }
 
-    fn taken_over(&self, work: &mut Work, now: &Arc<Tenure>, taken: Arc<Tenure>, thread: Taking) {
+    /// A take-over is over, or is carried out now; `now` is what is held at this moment.
+    fn finish(&self, work: &mut Work, now: &Arc<Tenure>, taken: Arc<Tenure>, taking: Taking) {
         let epoch = taken.epoch();
-        match thread.join() {
+        let ended = match taking {
+            Taking::Runs(thread) => thread.join(),
+            Taking::Due => Ok(take_over(&*self.takeover, self.config.clone(), taken.clone())),
+        };
+        match ended {
             Ok(Ok(sequencer)) if epoch == now.epoch() => {
                 tracing::info!(%epoch, version = %sequencer.version(), "took over as the sequencer");
                 self.leading.store(Some(Arc::new(Leading { sequencer, tenure: taken })));

@@ -1,0 +1,427 @@
+//! The log of a world: one broker, writers that send it messages, readers that decide which of them count.
+//!
+//! Roles: [`Broker`] has the records that count; [`Writer`] is the log as one process has it open to write; [`Reader`] follows it.
+//! What lies on disk lies, in half of the worlds, in a real `FileLog` on a disk that tears writes when the machine goes down.
+//!
+//! A record counts if its version follows that of the last one that counted and its epoch is not lower (ADR 0008).
+//! A writer sends all records of an append as one message. The message may be lost, arrive in part, arrive late, come
+//! twice, or arrive while its answer is lost; and while one writer asks, what another one sent long ago may arrive before it. A writer
+//! that has not seen all of its records count says so and takes nothing more.
+//!
+//! What must never happen: a record that readers saw once and that is gone later.
+
+use crate::config::Bug;
+use crate::process::Process;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tidegraph_fleet::LogAccess;
+use tidegraph_log::{
+    Body, Error, FileLog, FileLogOptions, Follower, LogStore, Position, Record, Records, Tail,
+};
+use tidegraph_platform::{FaultyDisk, Random, SeededRandom};
+use tidegraph_types::{ShardId, Version};
+
+/// Small, so that files are rolled and trimmed.
+const FILE_BYTES: u64 = 8 << 10;
+
+/// The log's service.
+#[derive(Clone)]
+pub(crate) struct Broker(Arc<Mutex<State>>);
+
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Broker").finish_non_exhaustive()
+    }
+}
+
+struct State {
+    /// All that ever counted, by version from 1 on: also what was trimmed.
+    history: Vec<Record>,
+    first: Version,
+    disk: Option<(FaultyDisk, Option<FileLog>)>,
+    up: bool,
+    /// Messages that are late, by when they arrive and their number.
+    under_way: BTreeMap<(u64, u64), Vec<Record>>,
+    sent: u64,
+    random: SeededRandom,
+    /// Of a thousand appends, how many go wrong.
+    wrong: u64,
+    /// How long an append takes at most, in microseconds.
+    slow: u64,
+    bug: Option<Bug>,
+}
+
+impl Broker {
+    pub fn new(on_disk: bool, wrong: u64, bug: Option<Bug>, seed: u64) -> Result<Self, Error> {
+        let disk = on_disk.then(|| FaultyDisk::new(seed ^ 0xd15c));
+        let mut state = State {
+            history: Vec::new(),
+            first: Version(1),
+            disk: disk.map(|disk| (disk, None)),
+            up: true,
+            under_way: BTreeMap::new(),
+            sent: 0,
+            random: SeededRandom::new(seed),
+            wrong,
+            slow: 2_000,
+            bug,
+        };
+        state.open()?;
+        Ok(Self(Arc::new(Mutex::new(state))))
+    }
+
+    pub fn set_wrong(&self, wrong: u64) {
+        self.0.lock().wrong = wrong;
+    }
+
+    pub fn set_slow(&self, micros: u64) {
+        self.0.lock().slow = micros;
+    }
+
+    /// The version of the last record that counts.
+    pub fn newest(&self) -> Version {
+        Version(self.0.lock().history.len() as u64)
+    }
+
+    pub fn first(&self) -> Version {
+        self.0.lock().first
+    }
+
+    /// All that ever counted.
+    pub fn history(&self) -> Vec<Record> {
+        self.0.lock().history.clone()
+    }
+
+    /// The record of a version.
+    pub fn record(&self, version: Version) -> Option<Record> {
+        let index = usize::try_from(version.0.checked_sub(1)?).ok()?;
+        self.0.lock().history.get(index).cloned()
+    }
+
+    /// When the first of the messages that are late arrives.
+    pub fn next_late(&self) -> Option<u64> {
+        self.0.lock().under_way.first_key_value().map(|((due, _), _)| *due)
+    }
+
+    /// Messages that are late and due arrive.
+    pub fn deliver(&self, micros: u64) {
+        self.0.lock().deliver(micros);
+    }
+
+    /// The broker's machine goes down; with a disk, in the middle of the next write.
+    pub fn crash(&self, in_a_write: bool) {
+        let mut state = self.0.lock();
+        if in_a_write {
+            let operations = state.random.below(3);
+            if let Some((disk, _)) = &state.disk {
+                disk.crash_after(operations);
+                return;
+            }
+        }
+        state.up = false;
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.0.lock().up
+    }
+
+    /// It comes up again. An error means that it lost what was seen.
+    pub fn restart(&self) -> Result<(), String> {
+        let mut state = self.0.lock();
+        let state = &mut *state;
+        state.up = true;
+        let Some((disk, log)) = &mut state.disk else { return Ok(()) };
+        // The lock of the earlier process goes with it.
+        drop(log.take());
+        disk.crash();
+        state.open().map_err(|error| error.to_string())
+    }
+}
+
+impl State {
+    /// Opens the log on disk, and takes from it what is whole there and was never seen.
+    fn open(&mut self) -> Result<(), Error> {
+        let Some((disk, log)) = &mut self.disk else { return Ok(()) };
+        let options = FileLogOptions { file_bytes: FILE_BYTES };
+        let mut opened = FileLog::open(Arc::new(disk.clone()), Path::new("/log"), ShardId(0), options)?;
+        let from = opened.first().unwrap_or(Version(1));
+        let found: Vec<Record> = opened.read_from(from)?.collect::<Result<_, _>>()?;
+        *log = Some(opened);
+        let lost = |what: String| Error::Poisoned { reason: what };
+        for record in &found {
+            match self.history.get(record.version.0 as usize - 1) {
+                Some(known) if known == record => {}
+                Some(_) => return Err(lost(format!("record {} is another one now", record.version))),
+                None => self.history.push(record.clone()),
+            }
+        }
+        let end = found.last().map_or(from.0 - 1, |record| record.version.0);
+        if end < self.history.len() as u64 {
+            let seen = self.history.len();
+            return Err(lost(format!("the log was seen up to version {seen} and ends at {end}")));
+        }
+        Ok(())
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        self.history.last().map(|record| Tail { version: record.version, epoch: record.epoch })
+    }
+
+    /// A message arrives: how many of its records count, or nothing if the broker is down.
+    fn arrive(&mut self, records: &[Record]) -> Option<usize> {
+        if !self.up {
+            return None;
+        }
+        let mut tail = self.tail();
+        let skip_epochs = self.bug == Some(Bug::SkipEpochCheck);
+        let counts = |record: &&Record| {
+            let follows = tail.map_or(record.version == Version(1), |tail| {
+                record.version == tail.version.next() && (skip_epochs || record.epoch >= tail.epoch)
+            });
+            if follows {
+                tail = Some(Tail { version: record.version, epoch: record.epoch });
+            }
+            follows
+        };
+        let counting: Vec<Record> = records.iter().filter(counts).cloned().collect();
+        if let Some((_, log)) = &mut self.disk
+            && !counting.is_empty()
+            && log.as_mut().is_none_or(|log| log.append(&counting).is_err())
+        {
+            self.up = false;
+            return None;
+        }
+        let count = counting.len();
+        self.history.extend(counting);
+        Some(count)
+    }
+
+    fn deliver(&mut self, micros: u64) {
+        while self.up
+            && let Some(entry) = self.under_way.first_entry()
+            && entry.key().0 <= micros
+        {
+            let records = entry.remove();
+            self.arrive(&records);
+        }
+    }
+
+    fn send_late(&mut self, records: &[Record], now: u64) {
+        // Often about as long as it takes until another one has the lease.
+        let after = match self.random.below(3) {
+            0 => self.random.below(20_000),
+            1 => self.random.below(500_000),
+            _ => self.random.below(5_000_000),
+        };
+        self.sent += 1;
+        self.under_way.insert((now + after, self.sent), records.to_vec());
+    }
+
+    /// Sends an append; how many of its records are known to count, how long that took, and what went wrong.
+    fn send(&mut self, records: &[Record], now: u64, cut: bool) -> (Option<usize>, u64, &'static str) {
+        if self.random.one_in(8) {
+            // What is under way is faster.
+            self.deliver(u64::MAX);
+        } else {
+            self.deliver(now);
+        }
+        let took = 200 + self.random.below(self.slow);
+        if cut {
+            return (None, took, "cut off");
+        }
+        if self.random.below(1000) >= self.wrong {
+            return (self.arrive(records), took, "");
+        }
+        match self.random.below(7) {
+            0 => (None, took, "the message is lost"),
+            1 => {
+                self.arrive(records);
+                (None, took, "the answer is lost")
+            }
+            2 => {
+                let part = self.random.below(records.len() as u64 + 1) as usize;
+                self.arrive(&records[..part]);
+                if self.random.one_in(2) {
+                    self.send_late(&records[part..], now);
+                }
+                (None, took, "a part arrives")
+            }
+            3 | 4 => {
+                self.send_late(records, now);
+                (None, took, "the message is late")
+            }
+            5 => {
+                let counted = self.arrive(records);
+                self.send_late(records, now);
+                (counted, took, "the message comes twice")
+            }
+            _ => {
+                let counted = self.arrive(records);
+                (counted, self.random.below(3_000_000), "the disk is slow")
+            }
+        }
+    }
+}
+
+/// The log as a process reaches it.
+#[derive(Clone)]
+pub(crate) struct SimLog {
+    pub broker: Broker,
+    pub process: Arc<Process>,
+    /// How many records a reader gets late, of a thousand looks.
+    pub lag: Arc<AtomicU64>,
+}
+
+impl LogAccess for SimLog {
+    fn follow(&self, after: Position) -> Box<dyn Follower> {
+        Box::new(Reader { log: self.clone(), at: after.version, swapped: None })
+    }
+
+    fn open(&self) -> Result<Box<dyn LogStore>, Error> {
+        let mut state = self.broker.0.lock();
+        if !state.up || !self.process.reaches_log() {
+            return Err(away());
+        }
+        state.deliver(self.process.clock.busy_until());
+        let tail = state.tail();
+        Ok(Box::new(Writer { log: self.clone(), tail, poisoned: None }))
+    }
+}
+
+fn away() -> Error {
+    Error::Poisoned { reason: "the log does not answer".into() }
+}
+
+/// The log as one process has it open to write.
+struct Writer {
+    log: SimLog,
+    tail: Option<Tail>,
+    poisoned: Option<String>,
+}
+
+impl LogStore for Writer {
+    fn append(&mut self, records: &[Record]) -> Result<(), Error> {
+        if let Some(reason) = &self.poisoned {
+            return Err(Error::Poisoned { reason: reason.clone() });
+        }
+        let Some(last) = records.last() else { return Ok(()) };
+        let process = &self.log.process;
+        let mut state = self.log.broker.0.lock();
+        let (counted, took, wrong) =
+            state.send(records, process.clock.busy_until(), !process.reaches_log());
+        let early = state.bug == Some(Bug::AcknowledgeEarly);
+        drop(state);
+        process.clock.spend(took);
+        let (first, epoch) = (records[0].version, last.epoch);
+        process.note(format_args!(
+            "appends {first} to {} under epoch {epoch}: {counted:?} count; {wrong}",
+            last.version
+        ));
+        if counted != Some(records.len()) && !early {
+            let reason = match counted {
+                Some(_) => "another sequencer has written to the log",
+                None => "whether the log has it is not known",
+            };
+            self.poisoned = Some(reason.into());
+            return Err(Error::Poisoned { reason: reason.into() });
+        }
+        self.tail = Some(Tail { version: last.version, epoch });
+        Ok(())
+    }
+
+    fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
+        let mut state = self.log.broker.0.lock();
+        let state = &mut *state;
+        if !state.up || !self.log.process.reaches_log() {
+            return Err(away());
+        }
+        if version < state.first {
+            return Err(Error::Trimmed { requested: version, first: state.first });
+        }
+        let end = self.tail.map_or(0, |tail| tail.version.0);
+        let found: Vec<Record> = match &mut state.disk {
+            Some((_, Some(log))) => log.read_from(version)?.collect::<Result<_, _>>()?,
+            _ => state.history[version.0 as usize - 1..].to_vec(),
+        };
+        // What came after it was opened it learns of when it writes.
+        Ok(Box::new(found.into_iter().filter(move |record| record.version.0 <= end).map(Ok)))
+    }
+
+    fn trim(&mut self, below: Version) -> Result<(), Error> {
+        let mut state = self.log.broker.0.lock();
+        let state = &mut *state;
+        let process = &self.log.process;
+        if !state.up || !process.reaches_log() {
+            return Err(away());
+        }
+        match &mut state.disk {
+            Some((_, Some(log))) => {
+                if log.trim(below).is_err() {
+                    state.up = false;
+                    return Err(away());
+                }
+                state.first = log.first().unwrap_or(state.first);
+            }
+            _ => state.first = state.first.max(below),
+        }
+        process.note(format_args!("trims the log below {below}; it begins at {}", state.first));
+        Ok(())
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        self.tail
+    }
+
+    fn first(&self) -> Option<Version> {
+        Some(self.log.broker.first())
+    }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// Follows the log.
+struct Reader {
+    log: SimLog,
+    at: Version,
+    /// What stood in the record before, where the world swaps them.
+    swapped: Option<Body>,
+}
+
+impl Follower for Reader {
+    fn next(&mut self, _at_most: Duration) -> Result<Option<Record>, Error> {
+        let state = self.log.broker.0.lock();
+        let wanted = self.at.next();
+        let lags = state.random.below(1000) < self.log.lag.load(Ordering::Relaxed);
+        if lags || !state.up || !self.log.process.reaches_log() {
+            return Ok(None);
+        }
+        let of = |version: Version| state.history.get(version.0 as usize - 1);
+        let Some(record) = of(wanted) else { return Ok(None) };
+        if wanted < state.first {
+            return Err(Error::Trimmed { requested: wanted, first: state.first });
+        }
+        let mut record = record.clone();
+        if let Some(body) = self.swapped.take() {
+            record.body = body;
+        } else if state.bug == Some(Bug::ApplyOutOfOrder)
+            && self.log.process.name == "n1"
+            && let Some(next) = of(wanted.next())
+            && matches!((&record.body, &next.body), (Body::Commit { .. }, Body::Commit { .. }))
+        {
+            self.swapped = Some(std::mem::replace(&mut record.body, next.body.clone()));
+        }
+        self.at = wanted;
+        Ok(Some(record))
+    }
+
+    fn is_near_end(&mut self, within: u64) -> Result<bool, Error> {
+        let newest = self.log.broker.newest();
+        Ok(newest.0.saturating_sub(self.at.0) <= within)
+    }
+}

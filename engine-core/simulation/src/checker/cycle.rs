@@ -1,0 +1,58 @@
+//! A shortest cycle of a graph, if it has one.
+//!
+//! First everything goes that can be in no cycle: what has no edge towards it from what is left. Then a search in breadth
+//! from each of the others finds the shortest way back.
+
+use super::Reason;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Finds a shortest cycle: each node with the reason for the edge to the next one.
+pub(super) fn find(nodes: usize, edges: &BTreeMap<(usize, usize), Reason>) -> Option<Vec<(usize, Reason)>> {
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); nodes];
+    let mut arriving = vec![0_usize; nodes];
+    for (from, to) in edges.keys() {
+        next[*from].push(*to);
+        arriving[*to] += 1;
+    }
+    let mut free: Vec<usize> = (0..nodes).filter(|node| arriving[*node] == 0).collect();
+    let mut left = nodes;
+    while let Some(node) = free.pop() {
+        left -= 1;
+        for to in &next[node] {
+            arriving[*to] -= 1;
+            if arriving[*to] == 0 {
+                free.push(*to);
+            }
+        }
+    }
+    if left == 0 {
+        return None;
+    }
+    let starts = (0..nodes).filter(|node| arriving[*node] > 0);
+    let shortest = starts.filter_map(|start| back_to(start, &next)).min_by_key(Vec::len)?;
+    let pairs = shortest.iter().zip(shortest.iter().cycle().skip(1));
+    Some(pairs.map(|(from, to)| (*from, edges[&(*from, *to)])).collect())
+}
+
+/// The shortest way from a node back to it, without the node at the end.
+fn back_to(start: usize, next: &[Vec<usize>]) -> Option<Vec<usize>> {
+    let mut from: Vec<Option<usize>> = vec![None; next.len()];
+    let mut queue = VecDeque::from([start]);
+    while let Some(node) = queue.pop_front() {
+        for to in &next[node] {
+            if *to == start {
+                let mut way = vec![node];
+                while let Some(before) = way.last().filter(|last| **last != start).and_then(|last| from[*last]) {
+                    way.push(before);
+                }
+                way.reverse();
+                return Some(way);
+            }
+            if from[*to].is_none() {
+                from[*to] = Some(node);
+                queue.push_back(*to);
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,228 @@
+//! What goes wrong in a world, and how it is healed.
+
+use crate::world::{Event, GRAPH, World};
+use std::sync::atomic::Ordering;
+use tidegraph_cluster::{Change, Claim, MapStore, NodeState, SEQUENCER};
+use tidegraph_platform::Random;
+use tidegraph_types::{Epoch, PartitionId};
+
+/// Something that is cut, until it is healed.
+#[derive(Clone, Debug)]
+pub(crate) enum Cut {
+    /// A node from the map.
+    Map(usize),
+    /// A node from the log.
+    Log(usize),
+    /// A node from clients.
+    Clients(usize),
+    /// A client from the map.
+    ClientMap(usize),
+    /// The map from all.
+    MapAway,
+    /// Writes to the object store fail.
+    Objects,
+    /// Followers of the log get little.
+    Lag,
+    /// Appends take long.
+    Slow,
+}
+
+impl World {
+    /// Something goes wrong, and the next fault is not far.
+    pub fn draw_fault(&mut self) {
+        if !self.faulty {
+            return;
+        }
+        let wait = self.profile.fault_ms * 1000;
+        self.after(wait / 2 + self.random.below(wait), Event::Fault);
+        let node = self.random.below(self.seats.len() as u64) as usize;
+        let leader = self.seats.iter().position(|seat| {
+            seat.running.as_ref().is_some_and(|running| running.candidate.leading().is_some())
+        });
+        // The one who leads is worth more trouble.
+        let node = leader.filter(|_| self.random.one_in(2)).unwrap_or(node);
+        let for_long = 300_000 + self.random.below(4_000_000);
+        match self.random.below(20) {
+            0..4 => self.crash(node),
+            4 if self.random.one_in(3) => (0..self.seats.len()).for_each(|node| self.crash(node)),
+            4..8 => {
+                let until = self.time.micros() + for_long;
+                let seat = &mut self.seats[node];
+                seat.paused_until = seat.paused_until.max(until);
+                self.counts.pauses += 1;
+                self.say(&self.seats[node].name, format_args!("is paused for {} ms", for_long / 1000));
+            }
+            8 => self.cut(Cut::Map(node), for_long),
+            9 | 10 => self.cut(Cut::Log(node), for_long),
+            11 => self.cut(Cut::Clients(node), for_long),
+            12 => {
+                let client = self.random.below(self.clients.len() as u64) as usize;
+                self.cut(Cut::ClientMap(client), for_long);
+            }
+            13 => self.cut(Cut::MapAway, for_long),
+            14 => {
+                let in_a_write = self.random.one_in(2);
+                self.say("log", format_args!("goes down; in a write: {in_a_write}"));
+                self.broker.crash(in_a_write);
+                self.see_broker();
+            }
+            15 => self.steal(),
+            16 => self.cut(Cut::Objects, for_long),
+            17 => self.cut(Cut::Lag, for_long),
+            18 => self.cut(Cut::Slow, for_long),
+            _ if self.random.one_in(2) => self.lose_checkpoint(),
+            _ => self.move_replica(),
+        }
+    }
+
+    /// A node's process ends, mostly by a crash, and starts again.
+    fn crash(&mut self, node: usize) {
+        if let Some(running) = self.seats[node].running.as_ref().filter(|_| self.random.one_in(5)) {
+            running.process.note(format_args!("is told to end"));
+            running.candidate.close();
+            running.node.stop();
+        }
+        self.kill(node);
+        self.after(100_000 + self.random.below(3_000_000), Event::Start(node));
+    }
+
+    fn cut(&mut self, cut: Cut, for_long: u64) {
+        self.counts.cuts += 1;
+        self.say("world", format_args!("{cut:?} for {} ms", for_long / 1000));
+        self.set(&cut, true);
+        self.after(for_long, Event::Heal(cut));
+    }
+
+    pub fn heal(&mut self, cut: &Cut) {
+        self.say("world", format_args!("{cut:?} is over"));
+        self.set(cut, false);
+    }
+
+    fn set(&mut self, cut: &Cut, is_cut: bool) {
+        match cut {
+            // A process that is started again is a new one, and has its own lines.
+            Cut::Map(node) => {
+                if let Some(running) = &self.seats[*node].running {
+                    running.process.no_map.store(is_cut, Ordering::Relaxed);
+                }
+            }
+            Cut::Log(node) => {
+                if let Some(running) = &self.seats[*node].running {
+                    running.process.no_log.store(is_cut, Ordering::Relaxed);
+                }
+            }
+            Cut::Clients(node) => self.seats[*node].cut_off = is_cut,
+            Cut::ClientMap(client) => {
+                self.clients[*client].process.no_map.store(is_cut, Ordering::Relaxed);
+            }
+            Cut::MapAway => self.map_faults.away.store(is_cut, Ordering::Relaxed),
+            Cut::Objects => self.object_faults.0.store(if is_cut { 400 } else { 0 }, Ordering::Relaxed),
+            Cut::Lag => self.lag.store(if is_cut { 980 } else { 0 }, Ordering::Relaxed),
+            Cut::Slow => self.broker.set_slow(if is_cut { 1_500_000 } else { 2_000 }),
+        }
+    }
+
+    /// Somebody takes the lease without waiting for it, and does nothing with it.
+    fn steal(&mut self) {
+        let Ok(Some(lease)) = self.map.lease(GRAPH, SEQUENCER) else { return };
+        let claim = Claim {
+            holder: "thief".into(),
+            endpoint: "nowhere".into(),
+            ttl: std::time::Duration::from_millis(1500),
+            above: Epoch(0),
+        };
+        let stolen = self.map.take_lease(GRAPH, SEQUENCER, Some(&lease), &claim);
+        self.counts.thefts += 1;
+        self.say("world", format_args!("the lease of {} is stolen: {stolen:?}", lease.holder));
+    }
+
+    /// The newest manifest of a checkpoint is gone, where an older one and the log have all that is needed.
+    fn lose_checkpoint(&mut self) {
+        let Ok(noted) = self.map.checkpoints(GRAPH) else { return };
+        let Some(noted) = noted.get(self.random.below(noted.len() as u64) as usize) else { return };
+        let Ok(objects) = self.objects.list(&format!("{}/", noted.prefix)) else { return };
+        let mut manifests: Vec<(u64, String)> = objects
+            .into_iter()
+            .filter_map(|object| {
+                let (_, number) = object.path.rsplit_once("/manifest-")?;
+                Some((number.split('-').next()?.parse().ok()?, object.path))
+            })
+            .collect();
+        manifests.sort_unstable();
+        let [.., (older, _), (_, newest)] = &manifests[..] else { return };
+        if older + 1 >= self.broker.first().0 && self.objects.delete(newest).is_ok() {
+            self.counts.lost_checkpoints += 1;
+            self.say("world", format_args!("{newest} is lost"));
+        }
+    }
+
+    /// A node gets a partition, or, where there are more replicas than need be, loses one.
+    fn move_replica(&mut self) {
+        let partition = PartitionId(self.random.below(u64::from(self.profile.partitions)) as u16);
+        let node = self.seats[self.random.below(self.seats.len() as u64) as usize].id.clone();
+        let Ok(map) = self.map.load(GRAPH, None) else { return };
+        let replicas = map.replicas(partition);
+        let change = if !replicas.iter().any(|replica| replica.node == node) {
+            Change::AddReplica { partition, node }
+        } else if replicas.len() > usize::from(self.profile.replication) {
+            Change::DropReplica { partition, node }
+        } else {
+            return;
+        };
+        let changed = self.map.change(GRAPH, None, std::slice::from_ref(&change));
+        self.counts.moves += u64::from(changed.is_ok());
+        self.say("world", format_args!("{change}: {changed:?}"));
+    }
+
+    /// All faults are over.
+    pub fn heal_all(&mut self) {
+        self.faulty = false;
+        self.say("world", format_args!("all faults are over"));
+        for node in 0..self.seats.len() {
+            self.set(&Cut::Map(node), false);
+            self.set(&Cut::Log(node), false);
+            self.set(&Cut::Clients(node), false);
+            self.seats[node].paused_until = 0;
+            if self.seats[node].running.is_none() {
+                self.after(0, Event::Start(node));
+            }
+        }
+        for client in 0..self.clients.len() {
+            self.set(&Cut::ClientMap(client), false);
+        }
+        for cut in [Cut::MapAway, Cut::Objects, Cut::Lag, Cut::Slow] {
+            self.set(&cut, false);
+        }
+        self.map_faults.wrong.store(0, Ordering::Relaxed);
+        self.broker.set_wrong(0);
+        self.see_broker();
+    }
+
+    /// Why the fleet is not at rest; `None` when it is.
+    pub fn unrest(&self) -> Option<String> {
+        if let Some(client) = self.clients.iter().find(|client| !client.is_idle()) {
+            return Some(format!("{} waits", client.process.name));
+        }
+        let Ok(map) = self.map.load(GRAPH, None) else { return Some("there is no map".into()) };
+        let newest = self.broker.newest();
+        let mut leads = false;
+        for seat in &self.seats {
+            let Some(running) = &seat.running else { return Some(format!("{} does not run", seat.name)) };
+            leads |= running.candidate.leading().is_some();
+            if map.node(&seat.id).is_none_or(|node| node.state != NodeState::Up) {
+                return Some(format!("{} is not up", seat.name));
+            }
+            let here = running.node.replicas();
+            for (partition, replica) in map.held_by(&seat.id) {
+                let found = here.iter().find(|(of, ..)| *of == partition);
+                let rests =
+                    replica.state.answers() && found.is_some_and(|(_, version, ready)| *version == newest && *ready);
+                if !rests {
+                    let state = replica.state;
+                    return Some(format!("partition {partition} on {} is {state}: {found:?}, not {newest}", seat.name));
+                }
+            }
+        }
+        (!leads).then(|| "nobody leads".to_owned())
+    }
+}

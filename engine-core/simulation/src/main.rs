@@ -1,0 +1,92 @@
+//! Runs simulated fleets from the command line.
+
+use clap::{Parser, ValueEnum};
+use std::ops::Range;
+use std::process::ExitCode;
+use tidegraph_simulation::{Bug, Config, Counts, Report, run};
+
+/// Runs fleets in simulated worlds, each drawn from a seed.
+#[derive(Parser, Debug)]
+#[command(name = "simulate")]
+struct Arguments {
+    /// Seeds to run, FROM..TO.
+    #[arg(long, value_parser = seeds, default_value = "0..200", conflicts_with = "seed")]
+    seeds: Range<u64>,
+    /// One seed to run.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Prints everything that happens.
+    #[arg(long)]
+    trace: bool,
+    /// Plants a defect into the surroundings of the real code.
+    #[arg(long)]
+    bug: Option<Planted>,
+    /// How long things go wrong, in simulated seconds.
+    #[arg(long, default_value_t = 15)]
+    seconds: u64,
+    /// Threads: each runs worlds of its own.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+}
+
+#[derive(Clone, Copy, ValueEnum, Debug)]
+enum Planted {
+    AcknowledgeEarly,
+    SkipEpochCheck,
+    ApplyOutOfOrder,
+}
+
+fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let (from, to) = text.split_once("..").ok_or_else(|| format!("{text:?} is not FROM..TO"))?;
+    let number = |text: &str| text.parse::<u64>().map_err(|error| format!("{text:?}: {error}"));
+    Ok(number(from)?..number(to)?)
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let bug = arguments.bug.map(|bug| match bug {
+        Planted::AcknowledgeEarly => Bug::AcknowledgeEarly,
+        Planted::SkipEpochCheck => Bug::SkipEpochCheck,
+        Planted::ApplyOutOfOrder => Bug::ApplyOutOfOrder,
+    });
+    let seeds = arguments.seed.map_or(arguments.seeds.clone(), |seed| seed..seed.saturating_add(1));
+    let of = |seed: u64| -> Report {
+        let faults_ms = arguments.seconds.saturating_mul(1000);
+        let report = run(&Config { bug, keep_lines: arguments.trace, faults_ms, ..Config::new(seed) });
+        let text: String = report.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+        let ended = match &report.violation {
+            Some(violation) => format!("VIOLATION {violation}"),
+            None => "all well".to_owned(),
+        };
+        println!("{text}seed {seed}: hash {:016x}, {}; {ended}", report.hash, report.counts);
+        report
+    };
+    let next = std::sync::atomic::AtomicU64::new(seeds.start);
+    let work = || {
+        let (mut counts, mut wrong) = (Counts::default(), Vec::new());
+        loop {
+            let seed = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if seed >= seeds.end {
+                return (counts, wrong);
+            }
+            let report = of(seed);
+            counts = counts.plus(report.counts);
+            wrong.extend(report.violation.map(|violation| (seed, violation)));
+        }
+    };
+    let (mut counts, mut wrong) = (Counts::default(), Vec::new());
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..arguments.threads.max(1)).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            let (some, found) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            counts = counts.plus(some);
+            wrong.extend(found);
+        }
+    });
+    wrong.sort_by_key(|(seed, _)| *seed);
+    println!("{} worlds: {counts}", seeds.end.saturating_sub(seeds.start));
+    for (seed, violation) in &wrong {
+        println!("VIOLATION seed {seed}: {violation}; replay with --seed {seed} --trace");
+    }
+    if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

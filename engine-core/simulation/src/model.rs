@@ -1,0 +1,81 @@
+//! The graph as the log says it is, in the simplest way: what replicas are compared with.
+
+use std::collections::BTreeMap;
+use tidegraph_log::{Body, Record};
+use tidegraph_types::{Edge, Gui, Mutation, Sid, Value};
+
+/// What a vertex looks like to a reader: whether it is there, its list, and its edges' SIDs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Seen {
+    pub present: bool,
+    pub list: Vec<i64>,
+    /// SIDs with the other ends, in order.
+    pub outgoing: Vec<(u64, u64)>,
+    pub incoming: Vec<(u64, u64)>,
+}
+
+/// Vertices with one list each, and edges.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    lists: BTreeMap<Gui, Vec<i64>>,
+    edges: BTreeMap<Sid, Edge>,
+}
+
+/// The number in a value of a list.
+pub(crate) fn number(value: &Value) -> i64 {
+    match value {
+        Value::Long(number) => *number,
+        // No transaction writes it: it is found as written by nobody.
+        _ => i64::MIN,
+    }
+}
+
+impl Model {
+    /// Goes on by a record.
+    pub fn apply(&mut self, record: &Record) {
+        let Body::Commit { mutations, .. } = &record.body else { return };
+        for mutation in mutations {
+            match mutation {
+                Mutation::CreateVertex { gui, properties, .. } => {
+                    let list = self.lists.entry(*gui).or_default();
+                    list.extend(properties.iter().map(|write| number(&write.value)));
+                }
+                Mutation::SetVertexProperty { gui, write } => {
+                    if let Some(list) = self.lists.get_mut(gui) {
+                        list.push(number(&write.value));
+                    }
+                }
+                Mutation::CreateEdge { edge, .. } => {
+                    if self.lists.contains_key(&edge.source) && self.lists.contains_key(&edge.target) {
+                        self.edges.insert(edge.sid, *edge);
+                    }
+                }
+                Mutation::DeleteEdge { edge, .. } => {
+                    self.edges.remove(&edge.sid);
+                }
+                // Nothing here writes others.
+                _ => {}
+            }
+        }
+    }
+
+    /// A vertex as a reader should see it.
+    pub fn see(&self, gui: Gui) -> Seen {
+        let Some(list) = self.lists.get(&gui) else { return Seen::default() };
+        let ends = |end: fn(&Edge) -> Gui, other: fn(&Edge) -> Gui| {
+            let of = self.edges.values().filter(|edge| end(edge) == gui);
+            of.map(|edge| (edge.sid.0, other(edge).0)).collect()
+        };
+        Seen {
+            present: true,
+            list: list.clone(),
+            outgoing: ends(|edge| edge.source, |edge| edge.target),
+            incoming: ends(|edge| edge.target, |edge| edge.source),
+        }
+    }
+
+    /// All vertices.
+    pub fn vertices(&self) -> impl Iterator<Item = Gui> {
+        self.lists.keys().copied()
+    }
+}

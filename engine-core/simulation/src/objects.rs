@@ -1,0 +1,86 @@
+//! Object storage in memory, of which some writes fail.
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tidegraph_platform::{Random, SeededRandom};
+
+/// Of a thousand writes, how many fail.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ObjectFaults(pub Arc<AtomicU64>);
+
+#[derive(Debug)]
+pub(crate) struct FaultyObjects {
+    inner: InMemory,
+    faults: ObjectFaults,
+    random: SeededRandom,
+}
+
+impl FaultyObjects {
+    pub fn new(faults: ObjectFaults, seed: u64) -> Self {
+        Self { inner: InMemory::new(), faults, random: SeededRandom::new(seed) }
+    }
+
+    fn check(&self, location: &Path) -> Result<()> {
+        let wrong = self.faults.0.load(Ordering::Relaxed);
+        if wrong > 0 && self.random.below(1000) < wrong {
+            let source = format!("the write of {location} failed").into();
+            return Err(Error::Generic { store: "simulated", source });
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for FaultyObjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("simulated objects")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for FaultyObjects {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        self.check(location)?;
+        self.inner.put_opts(location, payload, opts).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.check(location)?;
+        self.inner.put_multipart_opts(location, opts).await
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        self.inner.get_opts(location, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}

@@ -1,0 +1,109 @@
+//! A process as its surroundings see it: its clock, and what it can reach.
+
+use crate::trace::Trace;
+use jiff::{SignedDuration, Timestamp};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tidegraph_platform::Clock;
+
+/// The one true time of a world, in microseconds. Nobody in it sees it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Time(Arc<AtomicU64>);
+
+impl Time {
+    pub fn micros(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub fn set(&self, micros: u64) {
+        self.0.store(micros, Ordering::Relaxed);
+    }
+}
+
+/// One life of a process. What was of an earlier life reaches nothing any more.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub name: String,
+    pub alive: AtomicBool,
+    /// Whether it is cut off from the map, or the log.
+    pub no_map: AtomicBool,
+    pub no_log: AtomicBool,
+    pub clock: Arc<SkewedClock>,
+    pub trace: Arc<Trace>,
+}
+
+impl Process {
+    pub fn new(name: &str, clock: Arc<SkewedClock>, trace: Arc<Trace>) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.to_owned(),
+            alive: AtomicBool::new(true),
+            no_map: AtomicBool::new(false),
+            no_log: AtomicBool::new(false),
+            clock,
+            trace,
+        })
+    }
+
+    pub fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Relaxed)
+    }
+
+    pub fn reaches_map(&self) -> bool {
+        self.is_alive() && !self.no_map.load(Ordering::Relaxed)
+    }
+
+    pub fn reaches_log(&self) -> bool {
+        self.is_alive() && !self.no_log.load(Ordering::Relaxed)
+    }
+
+    pub fn note(&self, what: fmt::Arguments<'_>) {
+        // What the dead do when they are dropped is no part of the world.
+        if self.is_alive() {
+            self.trace.note(self.clock.time.micros(), &self.name, what);
+        }
+    }
+}
+
+/// A clock that began at another time than others and runs at another speed. While its process is busy it is ahead of the
+/// world: the world does nothing with the process until it is there too.
+#[derive(Debug)]
+pub(crate) struct SkewedClock {
+    time: Time,
+    offset: Duration,
+    /// Thousandths of the true speed.
+    speed: u64,
+    busy_until: AtomicU64,
+}
+
+impl SkewedClock {
+    pub fn new(time: Time, offset: Duration, speed: u64) -> Arc<Self> {
+        Arc::new(Self { time, offset, speed, busy_until: AtomicU64::new(0) })
+    }
+
+    /// When the process has done what it does now, in true time.
+    pub fn busy_until(&self) -> u64 {
+        self.busy_until.load(Ordering::Relaxed).max(self.time.micros())
+    }
+
+    /// The process spends some true time.
+    pub fn spend(&self, micros: u64) {
+        self.busy_until.store(self.busy_until() + micros, Ordering::Relaxed);
+    }
+}
+
+impl Clock for SkewedClock {
+    fn now(&self) -> Duration {
+        self.offset + Duration::from_micros(self.busy_until() * self.speed / 1000)
+    }
+
+    fn wall(&self) -> Timestamp {
+        let since = SignedDuration::try_from(self.now()).unwrap_or(SignedDuration::MAX);
+        Timestamp::UNIX_EPOCH.saturating_add(since).unwrap_or(Timestamp::MAX)
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.spend(duration.as_micros() as u64 * 1000 / self.speed.max(1));
+    }
+}

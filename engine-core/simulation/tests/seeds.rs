@@ -1,0 +1,90 @@
+//! Two hundred worlds in which nothing is violated, worlds that replay exactly, and planted defects that are found.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use tidegraph_simulation::{Bug, Config, Counts, Report, run};
+
+/// Seeds that are tried for a planted defect.
+const TRIED: u64 = 100;
+
+/// Runs seeds on a few threads, each world on one of them; stops where `enough` says so.
+fn each(seeds: u64, bug: Option<Bug>, enough: impl Fn(&Report) -> bool + Sync) -> Vec<Report> {
+    let next = AtomicU64::new(0);
+    let work = || {
+        let mut reports = Vec::new();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                return reports;
+            }
+            let report = run(&Config { bug, ..Config::new(seed) });
+            if enough(&report) {
+                next.store(seeds, Ordering::Relaxed);
+            }
+            reports.push(report);
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn two_hundred_seeds_violate_nothing() {
+    let reports = each(200, None, |_| false);
+    let wrong: Vec<String> = reports
+        .iter()
+        .filter_map(|report| {
+            let violation = report.violation.as_ref()?;
+            Some(format!("seed {}: {violation}", report.seed))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "replay with: npm run simulate -- --seed N --trace\n{}", wrong.join("\n"));
+    let all = reports.iter().fold(Counts::default(), |sum, report| sum.plus(report.counts));
+    println!("{all}");
+    // Worlds in which nothing happens would show nothing.
+    assert!(all.acknowledged > 20_000 && all.refused > 1_000 && all.unknown > 20, "{all}");
+    assert!(all.takeovers > 400 && all.kills > 400 && all.pauses > 200 && all.cuts > 400, "{all}");
+    assert!(all.broker_crashes > 50 && all.thefts > 50 && all.moves > 20, "{all}");
+    assert!(all.lost_checkpoints > 5 && all.trimmed > 5_000, "{all}");
+}
+
+#[test]
+fn a_seed_runs_the_same_way_twice() {
+    for seed in 0..4 {
+        let config = Config { keep_lines: true, ..Config::new(seed) };
+        let (first, second) = (run(&config), run(&config));
+        let differ = first.lines.iter().zip(&second.lines).find(|(a, b)| a != b);
+        assert_eq!(differ, None, "seed {seed}");
+        assert_eq!((first.hash, first.counts), (second.hash, second.counts), "seed {seed}");
+        assert!(first.counts.events > 1_000, "{}", first.counts);
+        // Lines that are not kept are hashed all the same.
+        assert_eq!(run(&Config::new(seed)).hash, first.hash);
+    }
+    assert_ne!(run(&Config::new(0)).hash, run(&Config::new(1)).hash);
+}
+
+/// A planted defect is found, and the world in which it is found ends in the same way again.
+fn is_found(bug: Bug) {
+    let reports = each(TRIED, Some(bug), |report| report.violation.is_some());
+    let found = reports.iter().find(|report| report.violation.is_some());
+    let found = found.unwrap_or_else(|| panic!("{TRIED} seeds do not find {bug:?}"));
+    let again = run(&Config { bug: Some(bug), ..Config::new(found.seed) });
+    assert_eq!((again.hash, &again.violation), (found.hash, &found.violation), "seed {}", found.seed);
+    println!("{bug:?}: seed {}, {:?}", found.seed, found.violation);
+}
+
+#[test]
+fn an_acknowledgement_before_the_log_was_read_back_is_found() {
+    is_found(Bug::AcknowledgeEarly);
+}
+
+#[test]
+fn a_log_that_takes_what_a_deposed_sequencer_sends_is_found() {
+    is_found(Bug::SkipEpochCheck);
+}
+
+#[test]
+fn records_applied_out_of_order_are_found() {
+    is_found(Bug::ApplyOutOfOrder);
+}
