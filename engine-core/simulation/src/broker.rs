@@ -344,7 +344,11 @@ impl LogStore for Writer {
         }
         let end = self.tail.map_or(0, |tail| tail.version.0);
         let found: Vec<Record> = match &mut state.disk {
-            Some((_, Some(log))) => log.read_from(version)?.collect::<Result<_, _>>()?,
+            Some((_, Some(log))) => {
+                let read = log.read_from(version).and_then(|records| records.collect());
+                state.up = read.is_ok();
+                read.map_err(|_| away())?
+            }
             _ => state.history[version.0 as usize - 1..].to_vec(),
         };
         // What came after it was opened it learns of when it writes.
@@ -421,6 +425,9 @@ impl Follower for Reader {
     }
 
     fn is_near_end(&mut self, within: u64) -> Result<bool, Error> {
+        if !self.log.broker.is_up() || !self.log.process.reaches_log() {
+            return Err(away());
+        }
         let newest = self.log.broker.newest();
         Ok(newest.0.saturating_sub(self.at.0) <= within)
     }

@@ -482,7 +482,7 @@ impl Client {
         let id = doing.commit.as_ref().filter(|_| doing.sent).map(|(id, _)| *id);
         out.done = Some(Done { transaction, read_at: doing.read_at, version, id, seen });
         out.asks.clear();
-        out.wake = Some(1_000 + self.random.below(50_000));
+        out.wake = Some(500 + self.random.below(20_000));
     }
 }
 

@@ -29,10 +29,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Fifteen seconds of faults.
+    /// Twenty seconds of faults.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, bug: None, keep_lines: false, faults_ms: 15_000 }
+        Self { seed, bug: None, keep_lines: false, faults_ms: 20_000 }
     }
 }
 
@@ -72,7 +72,7 @@ impl Profile {
             nodes,
             partitions: pick(&[1, 2, 4, 4, 8]) as u16,
             replication: pick(&[1, 2, 2, 2, 3]).min(nodes as u64) as u16,
-            clients: pick(&[3, 4, 6]) as usize,
+            clients: pick(&[4, 6, 10]) as usize,
             keys: pick(&[3, 6, 10]),
             unsure: if random.one_in(2) { Unsure::Stop } else { Unsure::GoOn },
             // A file log refuses a record of a lower epoch by itself.
@@ -84,7 +84,7 @@ impl Profile {
             late: pick(&[5, 20, 80]),
             appends_wrong: pick(&[0, 5, 20, 60]),
             map_wrong: pick(&[0, 5, 30]),
-            fault_ms: pick(&[250, 500, 1000]),
+            fault_ms: pick(&[500, 1500, 3000]),
             remembered_keys: pick(&[8, 1000]) as usize,
             remembered_requests: pick(&[50, 1000]) as usize,
             checkpoint_versions: pick(&[10, 30, 100]),

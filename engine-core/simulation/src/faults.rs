@@ -41,11 +41,12 @@ impl World {
         });
         // The one who leads is worth more trouble.
         let node = leader.filter(|_| self.random.one_in(2)).unwrap_or(node);
-        let for_long = 300_000 + self.random.below(4_000_000);
+        let most = if self.random.one_in(2) { 800_000 } else { 4_000_000 };
+        let for_long = 100_000 + self.random.below(most);
         match self.random.below(20) {
-            0..4 => self.crash(node),
-            4 if self.random.one_in(3) => (0..self.seats.len()).for_each(|node| self.crash(node)),
-            4..8 => {
+            0..3 => self.crash(node),
+            3 if self.random.one_in(3) => (0..self.seats.len()).for_each(|node| self.crash(node)),
+            3..8 => {
                 let until = self.time.micros() + for_long;
                 let seat = &mut self.seats[node];
                 seat.paused_until = seat.paused_until.max(until);
@@ -82,8 +83,9 @@ impl World {
             running.candidate.close();
             running.node.stop();
         }
+        let most_down = if self.random.one_in(2) { 300_000 } else { 3_000_000 };
         self.kill(node);
-        self.after(100_000 + self.random.below(3_000_000), Event::Start(node));
+        self.after(50_000 + self.random.below(most_down), Event::Start(node));
     }
 
     fn cut(&mut self, cut: Cut, for_long: u64) {
@@ -195,6 +197,8 @@ impl World {
         }
         self.map_faults.wrong.store(0, Ordering::Relaxed);
         self.broker.set_wrong(0);
+        // What was torn is found now.
+        self.broker.crash(false);
         self.see_broker();
     }
 

@@ -22,7 +22,7 @@ struct Arguments {
     #[arg(long)]
     bug: Option<Planted>,
     /// How long things go wrong, in simulated seconds.
-    #[arg(long, default_value_t = 15)]
+    #[arg(long, default_value_t = 20)]
     seconds: u64,
     /// Threads: each runs worlds of its own.
     #[arg(long, default_value_t = 1)]

@@ -33,7 +33,6 @@ pub(crate) struct Parts {
 /// One life of a node.
 pub(crate) struct RunningNode {
     pub process: Arc<Process>,
-    pub log: SimLog,
     pub node: StorageNode,
     pub candidate: Arc<Candidate>,
     pub caretaker: Caretaker,
@@ -92,7 +91,7 @@ impl RunningNode {
         let care = CaretakerConfig { lost_after: Duration::from_secs(3), step: Duration::from_secs(1) };
         let caretaker =
             Caretaker::without_thread(&graph.name, graph.partitions, map, candidate.clone(), clock, care);
-        Ok(Self { process, log, node, candidate, caretaker, door, commits })
+        Ok(Self { process, node, candidate, caretaker, door, commits })
     }
 
     /// A vertex at a version, as the replica of its partition here has it.

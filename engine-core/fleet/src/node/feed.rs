@@ -112,11 +112,11 @@ impl Feed {
                 self.give(shared, &record);
                 let position = Position { version: record.version, epoch: record.epoch };
                 *reader = reader.take().map(|(_, log)| (position, log));
-                self.note_end(&mut reader, false);
+                self.note_end(&mut reader);
                 Looked::Fed
             }
             Ok(None) => {
-                self.note_end(&mut reader, true);
+                self.note_end(&mut reader);
                 Looked::Idle
             }
             Err(error) => {
@@ -134,12 +134,13 @@ impl Feed {
         }
     }
 
-    /// Notes whether the end of the log is near; asks for it only while that is not known.
-    fn note_end(&self, follower: &mut Option<(Position, Box<dyn Follower>)>, idle: bool) {
+    /// Notes whether the end of the log is near; asks for it only while that is not known. That nothing came says
+    /// nothing: the log may be out of reach.
+    fn note_end(&self, follower: &mut Option<(Position, Box<dyn Follower>)>) {
         if self.state.lock().near_end {
             return;
         }
-        let near = idle || follower.as_mut().is_some_and(|(_, log)| log.is_near_end(NEAR).unwrap_or(false));
+        let near = follower.as_mut().is_some_and(|(_, log)| log.is_near_end(NEAR).unwrap_or(false));
         let mut state = self.state.lock();
         state.near_end |= near;
         state.error = None;

@@ -299,7 +299,9 @@ impl Shared {
             }
             Ok(Ok(_)) => {}
             Ok(Err(Failed::Early(reason))) => {
-                tracing::warn!(%epoch, reason, "the take-over has to be tried again");
+                // Perhaps only this process does not reach the log, or a checkpoint: another one may have a turn.
+                tracing::warn!(%epoch, reason, "the take-over has to be tried again, by whoever is first");
+                work.election.give_back();
             }
             Ok(Err(Failed::Behind(found))) => {
                 tracing::warn!(%epoch, %found, "the log is ahead of the lease");
