@@ -212,10 +212,10 @@ impl State {
 
     fn send_late(&mut self, records: &[Record], now: u64) {
         // Often about as long as it takes until another one has the lease.
-        let after = match self.random.below(3) {
+        let after = match self.random.below(4) {
             0 => self.random.below(20_000),
-            1 => self.random.below(500_000),
-            _ => self.random.below(5_000_000),
+            1 => self.random.below(8_000_000),
+            _ => 200_000 + self.random.below(1_500_000),
         };
         self.sent += 1;
         self.under_way.insert((now + after, self.sent), records.to_vec());
@@ -233,8 +233,17 @@ impl State {
         if cut {
             return (None, took, "cut off");
         }
-        if self.random.below(1000) >= self.wrong {
-            return (self.arrive(records), took, "");
+        // A long message has more to lose: it can arrive in part, and what is late of it can follow what others wrote.
+        let wrong = if records.len() > 2 { 3 * self.wrong } else { self.wrong };
+        if self.random.below(1000) >= wrong {
+            let before = self.tail();
+            let counted = self.arrive(records);
+            let takes_over = self.tail().map(|tail| tail.epoch) > before.map(|tail| tail.epoch);
+            if takes_over && self.random.one_in(2) {
+                // What the one before sent arrives just now.
+                self.deliver(u64::MAX);
+            }
+            return (counted, took, "");
         }
         match self.random.below(7) {
             0 => (None, took, "the message is lost"),

@@ -80,18 +80,24 @@ pub(crate) struct Done {
 pub(crate) struct Common {
     pub graph: String,
     pub partitions: PartitionCount,
+    /// Vertices that stay and have lists, then those that come and go.
     pub keys: Vec<(Str, Gui)>,
+    pub lists: usize,
     pub nodes: usize,
 }
 
+/// How many vertices come and go.
+const FICKLE: u64 = 4;
+
 impl Common {
-    pub fn new(graph: &str, partitions: PartitionCount, keys: u64, nodes: usize) -> Self {
+    pub fn new(graph: &str, partitions: PartitionCount, lists: u64, nodes: usize) -> Self {
         let key = |number: u64| {
             let id = Str::from(format!("k{number}"));
             let gui = GuiHasher::default().gui(&id);
             (id, gui)
         };
-        Self { graph: graph.into(), partitions, keys: (0..keys).map(key).collect(), nodes }
+        let keys = (0..lists + FICKLE).map(key).collect();
+        Self { graph: graph.into(), partitions, keys, lists: lists as usize, nodes }
     }
 }
 
@@ -112,6 +118,8 @@ enum Extra {
     Edge,
     /// One of the client's own edges goes.
     Unedge(Edge),
+    /// A vertex that comes and goes comes, or goes: with its edges, or after they were removed one by one.
+    Fickle { one_by_one: bool },
 }
 
 #[derive(Debug)]
@@ -199,9 +207,13 @@ impl Client {
     }
 
     fn pick(&self, count: u64) -> Vec<usize> {
+        self.pick_of(self.common.lists, count)
+    }
+
+    fn pick_of(&self, keys: usize, count: u64) -> Vec<usize> {
         let mut picked = Vec::new();
         for _ in 0..count {
-            let key = self.random.below(self.common.keys.len() as u64) as usize;
+            let key = self.random.below(keys as u64) as usize;
             if !picked.contains(&key) {
                 picked.push(key);
             }
@@ -212,9 +224,9 @@ impl Client {
     fn begin(&mut self, now: u64, bookmark: Version) -> Doing {
         let count = 1 + self.random.below(3);
         let mut extra = Extra::None;
-        let (reads, written) = match self.random.below(12) {
+        let (reads, written) = match self.random.below(14) {
             // Only reads.
-            0..3 => (self.pick(count + 1), vec![]),
+            0..3 => (self.pick_of(self.common.keys.len(), count + 1), vec![]),
             // Only writes.
             3..5 => {
                 let known = self.pick(count).into_iter().filter(|key| self.there.contains(key)).collect();
@@ -222,7 +234,11 @@ impl Client {
             }
             5 | 6 => {
                 extra = Extra::Edge;
-                (self.pick(4), vec![])
+                (self.pick_of(self.common.keys.len(), 4), vec![])
+            }
+            12 | 13 => {
+                extra = Extra::Fickle { one_by_one: self.random.one_in(2) };
+                (vec![self.common.lists + self.random.below(FICKLE) as usize], vec![])
             }
             7 if !self.edges.is_empty() => {
                 let own = self.random.below(self.edges.len() as u64) as usize;
@@ -476,7 +492,12 @@ impl Client {
             began: doing.began,
             ended_at: now,
             ended,
-            reads: doing.seen.iter().map(|(key, seen)| (*key as u64, seen.list.clone())).collect(),
+            reads: doing
+                .seen
+                .iter()
+                .filter(|(key, _)| **key < self.common.lists)
+                .map(|(key, seen)| (*key as u64, seen.list.clone()))
+                .collect(),
             appends: doing.appends.iter().map(|(key, number)| (*key as u64, *number)).collect(),
         };
         let id = doing.commit.as_ref().filter(|_| doing.sent).map(|(id, _)| *id);
@@ -487,7 +508,7 @@ impl Client {
 }
 
 /// The commit of what was read and is to be written.
-fn request(doing: &Doing, common: &Common, [list, label, _]: [Token; 3]) -> CommitRequest {
+fn request(doing: &Doing, common: &Common, [list, label, edge_label]: [Token; 3]) -> CommitRequest {
     let gui = |key: usize| common.keys[key].1;
     let (mut read_keys, mut write_keys, mut mutations) = (Vec::new(), Vec::new(), Vec::new());
     for key in &doing.reads {
@@ -516,6 +537,34 @@ fn request(doing: &Doing, common: &Common, [list, label, _]: [Token; 3]) -> Comm
     if let Some(edge) = doing.edge {
         write_keys.extend(touched(&edge));
         mutations.push(Mutation::CreateEdge { edge, id: None, properties: vec![] });
+    }
+    if let (Extra::Fickle { one_by_one }, [key]) = (doing.extra, &doing.reads[..]) {
+        let (gui, seen) = (gui(*key), &doing.seen[key]);
+        write_keys.extend([Key::existence(gui), Key::content(gui)]);
+        let lists = [true, false].map(|out| Key::adjacency(gui, out, None));
+        if !seen.present {
+            let id = common.keys[*key].0.clone();
+            mutations.push(Mutation::CreateVertex { gui, id, labels: vec![label], properties: vec![] });
+        } else if one_by_one {
+            read_keys.extend(lists);
+            let ways = [(true, &seen.outgoing), (false, &seen.incoming)];
+            for (out, ends) in ways {
+                for (sid, other) in ends {
+                    let (source, target) = if out { (gui, Gui(*other)) } else { (Gui(*other), gui) };
+                    let edge = Edge { sid: Sid(*sid), source, target, label: edge_label };
+                    write_keys.extend(touched(&edge));
+                    mutations.push(Mutation::DeleteEdge { edge, id: None });
+                }
+            }
+            mutations.push(Mutation::DeleteVertex { gui, edges_left: false });
+        } else {
+            read_keys.extend(lists);
+            write_keys.extend(lists);
+            // Whoever made an edge here in between wrote one of the lists: no edge is left that is not known.
+            let ends = seen.outgoing.iter().chain(&seen.incoming);
+            write_keys.extend(ends.map(|(sid, _)| Key::edge(Sid(*sid))));
+            mutations.push(Mutation::DeleteVertex { gui, edges_left: true });
+        }
     }
     if let Extra::Unedge(edge) = doing.extra {
         read_keys.push(Key::edge(edge.sid));

@@ -44,6 +44,8 @@ pub(crate) struct Profile {
     pub replication: u16,
     pub clients: usize,
     pub keys: u64,
+    /// How long a node may let commits wait for others, in microseconds.
+    pub batch: u64,
     pub unsure: Unsure,
     /// Whether what the log has lies in the files of a real `FileLog` on a disk that tears writes.
     pub on_disk: bool,
@@ -72,8 +74,9 @@ impl Profile {
             nodes,
             partitions: pick(&[1, 2, 4, 4, 8]) as u16,
             replication: pick(&[1, 2, 2, 2, 3]).min(nodes as u64) as u16,
-            clients: pick(&[4, 6, 10]) as usize,
+            clients: pick(&[4, 6, 10, 16]) as usize,
             keys: pick(&[3, 6, 10]),
+            batch: pick(&[1_000, 20_000, 60_000]),
             unsure: if random.one_in(2) { Unsure::Stop } else { Unsure::GoOn },
             // A file log refuses a record of a lower epoch by itself.
             on_disk: random.one_in(2) && config.bug != Some(Bug::SkipEpochCheck),
@@ -82,7 +85,7 @@ impl Profile {
             lost: pick(&[0, 5, 20, 60]),
             twice: pick(&[0, 5, 30]),
             late: pick(&[5, 20, 80]),
-            appends_wrong: pick(&[0, 5, 20, 60]),
+            appends_wrong: pick(&[0, 20, 60, 150]),
             map_wrong: pick(&[0, 5, 30]),
             fault_ms: pick(&[500, 1500, 3000]),
             remembered_keys: pick(&[8, 1000]) as usize,

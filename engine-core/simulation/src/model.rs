@@ -53,6 +53,10 @@ impl Model {
                 Mutation::DeleteEdge { edge, .. } => {
                     self.edges.remove(&edge.sid);
                 }
+                Mutation::DeleteVertex { gui, .. } => {
+                    self.lists.remove(gui);
+                    self.edges.retain(|_, edge| edge.source != *gui && edge.target != *gui);
+                }
                 // Nothing here writes others.
                 _ => {}
             }

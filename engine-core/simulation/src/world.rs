@@ -405,8 +405,12 @@ impl World {
         let ready = seat.paused_until.max(running.process.clock.busy_until());
         if let What::Commit { .. } = ask.what {
             let life = seat.life;
-            self.seats[index].inbox.push(ask);
-            let patience = self.random.below(4_000);
+            let inbox = &mut self.seats[index].inbox;
+            inbox.push(ask);
+            if inbox.len() > 1 {
+                return Ok(());
+            }
+            let patience = self.random.below(self.profile.batch);
             self.at(ready + patience, Event::Serve(index, life));
             return Ok(());
         }

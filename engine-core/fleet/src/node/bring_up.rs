@@ -62,6 +62,13 @@ impl Shared {
         loop {
             match &mut rising.stage {
                 Stage::New => {
+                    // One that was given up may still stand in the map as serving: it could not be told, or its answer
+                    // was lost.
+                    let map = self.watch.map();
+                    let held = map.replicas(partition).iter().find(|replica| replica.node == self.id);
+                    if held.is_some_and(|replica| replica.state != ReplicaState::Restoring) {
+                        self.set_state(partition, ReplicaState::Restoring)?;
+                    }
                     let replica = Arc::new(self.restored(partition)?);
                     self.set_state(partition, ReplicaState::CatchingUp)?;
                     rising.stage = Stage::CatchingUp { replica, log: None };
