@@ -83,6 +83,8 @@ pub(crate) struct World {
     pub lag: Arc<AtomicU64>,
     pub seats: Vec<Seat>,
     pub clients: Vec<Client>,
+    /// When each client goes on.
+    wakes: Vec<Option<u64>>,
     pub common: Arc<Common>,
     pub faulty: bool,
     pub done: Vec<Done>,
@@ -137,6 +139,7 @@ impl World {
             lag: Arc::new(AtomicU64::new(0)),
             seats: Vec::new(),
             clients: Vec::new(),
+            wakes: Vec::new(),
             common,
             faulty: true,
             done: Vec::new(),
@@ -188,7 +191,8 @@ impl World {
             let map = self.map_of(&process);
             let seed = self.random.next_u64();
             self.clients.push(Client::new(index, process, map, self.common.clone(), seed)?);
-            self.after(300_000 + 50_000 * index as u64, Event::Wake(index));
+            self.wakes.push(None);
+            self.wake(index, 300_000 + 50_000 * index as u64);
         }
         self.map_faults.wrong.store(wrong, Ordering::Relaxed);
         self.after(1_000_000, Event::Fault);
@@ -292,6 +296,10 @@ impl World {
             }
             Event::Wake(client) => {
                 let now = self.time.micros();
+                // An earlier wish took the place of this one.
+                if self.wakes[client].take_if(|due| *due <= now).is_none() {
+                    return Ok(());
+                }
                 let out = self.clients[client].wake(now, self.bookmark, self.faulty);
                 self.send(client, out)
             }
@@ -483,12 +491,21 @@ impl World {
             }
         }
         if let Some(wake) = out.wake {
-            self.after(wake, Event::Wake(client));
+            self.wake(client, wake);
         }
         if let Some(done) = out.done {
             self.finished(done)?;
         }
         Ok(())
+    }
+
+    /// A client goes on after so many microseconds, or earlier if it is to.
+    fn wake(&mut self, client: usize, micros: u64) {
+        let due = self.time.micros() + micros;
+        if self.wakes[client].is_none_or(|known| known > due) {
+            self.wakes[client] = Some(due);
+            self.at(due, Event::Wake(client));
+        }
     }
 
     fn answer(&mut self, node: usize, ask: &Ask, busy: u64, said: Said) {
