@@ -320,8 +320,7 @@ impl LogStore for Writer {
         let Some(last) = records.last() else { return Ok(()) };
         let process = &self.log.process;
         let mut state = self.log.broker.0.lock();
-        let (counted, took, wrong) =
-            state.send(records, process.clock.busy_until(), !process.reaches_log());
+        let (counted, took, wrong) = state.send(records, process.clock.busy_until(), !process.reaches_log());
         let early = state.bug == Some(Bug::AcknowledgeEarly);
         drop(state);
         process.clock.spend(took);

@@ -84,6 +84,8 @@ pub(crate) struct Common {
     pub keys: Vec<(Str, Gui)>,
     pub lists: usize,
     pub nodes: usize,
+    /// Whether commits do not say that lists were read: a defect that is planted.
+    pub hides_reads: bool,
 }
 
 /// How many vertices come and go.
@@ -97,7 +99,7 @@ impl Common {
             (id, gui)
         };
         let keys = (0..lists + FICKLE).map(key).collect();
-        Self { graph: graph.into(), partitions, keys, lists: lists as usize, nodes }
+        Self { graph: graph.into(), partitions, keys, lists: lists as usize, nodes, hides_reads: false }
     }
 }
 
@@ -119,7 +121,9 @@ enum Extra {
     /// One of the client's own edges goes.
     Unedge(Edge),
     /// A vertex that comes and goes comes, or goes: with its edges, or after they were removed one by one.
-    Fickle { one_by_one: bool },
+    Fickle {
+        one_by_one: bool,
+    },
 }
 
 #[derive(Debug)]
@@ -382,7 +386,8 @@ impl Client {
         let (Some(doing), Some(tokens)) = (&mut self.doing, self.tokens) else { return };
         self.there.extend(doing.seen.iter().filter(|(_, seen)| seen.present).map(|(key, _)| *key));
         if doing.extra == Extra::Edge {
-            let ends: Vec<usize> = doing.reads.iter().copied().filter(|key| doing.seen[key].present).collect();
+            let ends: Vec<usize> =
+                doing.reads.iter().copied().filter(|key| doing.seen[key].present).collect();
             if let [source, target, ..] = ends[..] {
                 if self.sids.is_empty() {
                     doing.phase = Phase::Sids;
@@ -512,11 +517,13 @@ fn request(doing: &Doing, common: &Common, [list, label, edge_label]: [Token; 3]
     let gui = |key: usize| common.keys[key].1;
     let (mut read_keys, mut write_keys, mut mutations) = (Vec::new(), Vec::new(), Vec::new());
     for key in &doing.reads {
-        read_keys.extend([Key::existence(gui(*key)), Key::content(gui(*key))]);
+        read_keys.push(Key::existence(gui(*key)));
+        if !common.hides_reads {
+            read_keys.push(Key::content(gui(*key)));
+        }
     }
     for (key, number) in &doing.appends {
-        let write =
-            PropertyWrite { key: list, cardinality: Cardinality::List, value: Value::Long(*number) };
+        let write = PropertyWrite { key: list, cardinality: Cardinality::List, value: Value::Long(*number) };
         write_keys.push(Key::content(gui(*key)));
         if doing.seen.get(key).is_none_or(|seen| seen.present) {
             mutations.push(Mutation::SetVertexProperty { gui: gui(*key), write });
@@ -529,9 +536,9 @@ fn request(doing: &Doing, common: &Common, [list, label, edge_label]: [Token; 3]
     let touched = |edge: &Edge| {
         let ends = [(edge.source, true), (edge.target, false)];
         let labels = [None, Some(edge.label)];
-        let lists = ends.into_iter().flat_map(move |(end, out)| {
-            labels.into_iter().map(move |label| Key::adjacency(end, out, label))
-        });
+        let lists = ends
+            .into_iter()
+            .flat_map(move |(end, out)| labels.into_iter().map(move |label| Key::adjacency(end, out, label)));
         lists.chain([Key::edge(edge.sid)]).collect::<Vec<_>>()
     };
     if let Some(edge) = doing.edge {

@@ -13,6 +13,22 @@ pub enum Bug {
     SkipEpochCheck,
     /// A node gets the contents of two records in the wrong order.
     ApplyOutOfOrder,
+    /// Clients do not say which lists they read, so that no conflict is seen.
+    HideReads,
+}
+
+impl Bug {
+    /// The name on the command line.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "acknowledge-early" => Some(Self::AcknowledgeEarly),
+            "skip-epoch-check" => Some(Self::SkipEpochCheck),
+            "apply-out-of-order" => Some(Self::ApplyOutOfOrder),
+            "hide-reads" => Some(Self::HideReads),
+            _ => None,
+        }
+    }
 }
 
 /// What the caller says of a world.

@@ -219,11 +219,14 @@ impl World {
             let here = running.node.replicas();
             for (partition, replica) in map.held_by(&seat.id) {
                 let found = here.iter().find(|(of, ..)| *of == partition);
-                let rests =
-                    replica.state.answers() && found.is_some_and(|(_, version, ready)| *version == newest && *ready);
+                let rests = replica.state.answers()
+                    && found.is_some_and(|(_, version, ready)| *version == newest && *ready);
                 if !rests {
                     let state = replica.state;
-                    return Some(format!("partition {partition} on {} is {state}: {found:?}, not {newest}", seat.name));
+                    return Some(format!(
+                        "partition {partition} on {} is {state}: {found:?}, not {newest}",
+                        seat.name
+                    ));
                 }
             }
         }

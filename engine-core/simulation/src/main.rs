@@ -1,6 +1,6 @@
 //! Runs simulated fleets from the command line.
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use std::ops::Range;
 use std::process::ExitCode;
 use tidegraph_simulation::{Bug, Config, Counts, Report, run};
@@ -18,9 +18,10 @@ struct Arguments {
     /// Prints everything that happens.
     #[arg(long)]
     trace: bool,
-    /// Plants a defect into the surroundings of the real code.
-    #[arg(long)]
-    bug: Option<Planted>,
+    /// Plants a defect into the surroundings of the real code: acknowledge-early, skip-epoch-check, apply-out-of-order or
+    /// hide-reads.
+    #[arg(long, value_parser = planted)]
+    bug: Option<Bug>,
     /// How long things go wrong, in simulated seconds.
     #[arg(long, default_value_t = 20)]
     seconds: u64,
@@ -29,11 +30,8 @@ struct Arguments {
     threads: usize,
 }
 
-#[derive(Clone, Copy, ValueEnum, Debug)]
-enum Planted {
-    AcknowledgeEarly,
-    SkipEpochCheck,
-    ApplyOutOfOrder,
+fn planted(text: &str) -> Result<Bug, String> {
+    Bug::named(text).ok_or_else(|| format!("there is no defect {text:?}"))
 }
 
 fn seeds(text: &str) -> Result<Range<u64>, String> {
@@ -44,15 +42,11 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let bug = arguments.bug.map(|bug| match bug {
-        Planted::AcknowledgeEarly => Bug::AcknowledgeEarly,
-        Planted::SkipEpochCheck => Bug::SkipEpochCheck,
-        Planted::ApplyOutOfOrder => Bug::ApplyOutOfOrder,
-    });
     let seeds = arguments.seed.map_or(arguments.seeds.clone(), |seed| seed..seed.saturating_add(1));
     let of = |seed: u64| -> Report {
         let faults_ms = arguments.seconds.saturating_mul(1000);
-        let report = run(&Config { bug, keep_lines: arguments.trace, faults_ms, ..Config::new(seed) });
+        let report =
+            run(&Config { bug: arguments.bug, keep_lines: arguments.trace, faults_ms, ..Config::new(seed) });
         let text: String = report.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
         let ended = match &report.violation {
             Some(violation) => format!("VIOLATION {violation}"),

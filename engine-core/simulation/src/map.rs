@@ -82,7 +82,8 @@ impl MapStore for SimMap {
     fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error> {
         let (partition, version) = (checkpoint.partition, checkpoint.version);
         let answer = self.ask("note a checkpoint", |map| map.note_checkpoint(graph, checkpoint));
-        self.process.note(format_args!("checkpoint of partition {partition} at {version}: {}", said(&answer)));
+        self.process
+            .note(format_args!("checkpoint of partition {partition} at {version}: {}", said(&answer)));
         answer
     }
 

@@ -6,7 +6,9 @@ use crate::model::{Seen, number};
 use crate::process::Process;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_apl::{Apl, At, Cursor, Error as AplError, Expand, Expansion, Projection, VertexRead, VertexRows};
+use tidegraph_apl::{
+    Apl, At, Cursor, Error as AplError, Expand, Expansion, Projection, VertexRead, VertexRows,
+};
 use tidegraph_cluster::{Claim, Graph, NodeId, Registration, Role, WatchConfig};
 use tidegraph_fleet::role::{Caretaker, CaretakerConfig, FromCheckpoints, SequencerDoor};
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig};
@@ -43,7 +45,8 @@ pub(crate) struct RunningNode {
 impl RunningNode {
     /// Starts as the daemon does. An error would end the daemon, and whoever started it would start it again.
     pub fn start(parts: Parts) -> Result<Self, String> {
-        let Parts { graph, name, life, process, map, log, objects, candidate, checkpoint_versions, seed } = parts;
+        let Parts { graph, name, life, process, map, log, objects, candidate, checkpoint_versions, seed } =
+            parts;
         let clock: Arc<dyn Clock> = process.clock.clone();
         let config = NodeConfig {
             checkpoint_versions,
@@ -72,12 +75,8 @@ impl RunningNode {
             objects,
             log: Arc::new(log.clone()),
         };
-        let claim = Claim {
-            holder: format!("{name}-{life}"),
-            endpoint: name,
-            ttl: Duration::ZERO,
-            above: Epoch(0),
-        };
+        let claim =
+            Claim { holder: format!("{name}-{life}"), endpoint: name, ttl: Duration::ZERO, above: Epoch(0) };
         let candidate = Candidate::without_thread(
             map.clone(),
             clock.clone(),

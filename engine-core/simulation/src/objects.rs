@@ -65,10 +65,7 @@ impl ObjectStore for FaultyObjects {
         self.inner.get_opts(location, options).await
     }
 
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, Result<Path>>,
-    ) -> BoxStream<'static, Result<Path>> {
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         self.inner.delete_stream(locations)
     }
 

@@ -130,14 +130,10 @@ impl World {
 fn check_log(history: &[Record]) -> Result<BTreeMap<u128, Version>, Violation> {
     let mut requests = BTreeMap::new();
     for (before, record) in std::iter::once(None).chain(history.iter().map(Some)).zip(history) {
-        let follows = before.is_none_or(|before| {
-            record.version == before.version.next() && record.epoch >= before.epoch
-        });
+        let follows = before
+            .is_none_or(|before| record.version == before.version.next() && record.epoch >= before.epoch);
         if !follows {
-            let what = format!(
-                "version {} of epoch {} follows {before:?}",
-                record.version, record.epoch
-            );
+            let what = format!("version {} of epoch {} follows {before:?}", record.version, record.epoch);
             return Err(Violation::new(LOG_1, what));
         }
         if let Body::Commit { request: Some(id), .. } = &record.body

@@ -8,7 +8,7 @@
 
 use crate::broker::{Broker, SimLog};
 use crate::client::{Ask, Client, Common, Done, NO_EPOCH, Out, Said, What};
-use crate::config::{Config, Profile};
+use crate::config::{Bug, Config, Profile};
 use crate::invariants::{FLT_1, IDS_1, LOG_1, MAP_3, TXN_1, Violation};
 use crate::map::{MapFaults, SimMap};
 use crate::node::{Parts, RunningNode};
@@ -123,7 +123,9 @@ impl World {
             wrong: AtomicU64::new(profile.map_wrong),
             random: SeededRandom::new(random.next_u64()),
         });
-        let common = Arc::new(Common::new(GRAPH, graph.partitions, profile.keys, profile.nodes));
+        let hides_reads = config.bug == Some(Bug::HideReads);
+        let common = Common::new(GRAPH, graph.partitions, profile.keys, profile.nodes);
+        let common = Arc::new(Common { hides_reads, ..common });
         let mut world = Self {
             random,
             time: Time::default(),
@@ -229,8 +231,7 @@ impl World {
         self.seats[index].life += 1;
         let (life, speed) = (self.seats[index].life, self.seats[index].speed);
         let process = self.process(&name, speed);
-        let log =
-            SimLog { broker: self.broker.clone(), process: process.clone(), lag: self.lag.clone() };
+        let log = SimLog { broker: self.broker.clone(), process: process.clone(), lag: self.lag.clone() };
         let sequencer = SequencerConfig {
             remembered_keys: self.profile.remembered_keys,
             remembered_requests: self.profile.remembered_requests,
@@ -245,7 +246,11 @@ impl World {
             process,
             log,
             objects: self.objects.clone(),
-            candidate: CandidateConfig { sequencer, unsure: self.profile.unsure, ..CandidateConfig::default() },
+            candidate: CandidateConfig {
+                sequencer,
+                unsure: self.profile.unsure,
+                ..CandidateConfig::default()
+            },
             checkpoint_versions: self.profile.checkpoint_versions,
             seed: self.random.next_u64(),
         };
@@ -286,7 +291,11 @@ impl World {
                 }
                 Ok(())
             }
-            Event::Feed(..) | Event::Steward(..) | Event::Beat(..) | Event::Lead(..) | Event::Care(..)
+            Event::Feed(..)
+            | Event::Steward(..)
+            | Event::Beat(..)
+            | Event::Lead(..)
+            | Event::Care(..)
             | Event::Serve(..) => self.of_node(event),
             Event::Ask(index, ask) => self.asked(index, ask),
             Event::Answer(client, number, said) => self.answered(client, number, said),
@@ -448,7 +457,8 @@ impl World {
     fn check_said(&mut self, index: usize, said: &Said) -> Step {
         match said {
             Said::Newest(Ok(version)) if self.profile.skew <= CALM_SKEW && *version < self.bookmark => {
-                let what = format!("{} says {version} is the newest, {} is", self.seats[index].name, self.bookmark);
+                let what =
+                    format!("{} says {version} is the newest, {} is", self.seats[index].name, self.bookmark);
                 Err(Violation::new(TXN_1, what))
             }
             Said::Sids(Ok(range)) => {
@@ -565,7 +575,11 @@ impl World {
             };
             let name = format!("{}-{}", seat.name, seat.life);
             let known = self.leaders.entry(leading.epoch().0).or_insert_with(|| {
-                self.trace.note(self.time.micros(), &seat.name, format_args!("leads epoch {}", leading.epoch()));
+                self.trace.note(
+                    self.time.micros(),
+                    &seat.name,
+                    format_args!("leads epoch {}", leading.epoch()),
+                );
                 self.counts.takeovers += 1;
                 name.clone()
             });
@@ -627,7 +641,12 @@ impl World {
     }
 
     /// A vertex as a node has it at a version.
-    pub fn look(&self, index: usize, key: usize, version: Version) -> Option<Result<crate::model::Seen, String>> {
+    pub fn look(
+        &self,
+        index: usize,
+        key: usize,
+        version: Version,
+    ) -> Option<Result<crate::model::Seen, String>> {
         let (running, tokens) = (self.seats[index].running.as_ref()?, self.tokens.as_ref()?);
         let gui = self.common.keys[key].1;
         let at = At { version, epoch: NO_EPOCH };

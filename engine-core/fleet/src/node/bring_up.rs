@@ -88,6 +88,8 @@ impl Shared {
                     replica.store.fill_indexes(&|| self.is_stopping())?;
                     rising.stage = Stage::Fed { replica };
                 }
+                // It was given up since, because the log has gone on without it, say.
+                Stage::Fed { replica } if replica.is_dropped() => return Ok(Progress::Over),
                 Stage::Fed { .. } if !self.feed.standing().1 => return Ok(Progress::Waits),
                 Stage::Fed { replica } => {
                     replica.set_ready();

@@ -77,11 +77,7 @@ fn version_in(path: &str) -> Option<Version> {
 }
 
 /// Begins to write a checkpoint where one is due.
-pub(super) fn write_if_due(
-    shared: &Arc<Shared>,
-    replica: &Arc<Replica>,
-    crew: &mut steward::Crew,
-) {
+pub(super) fn write_if_due(shared: &Arc<Shared>, replica: &Arc<Replica>, crew: &mut steward::Crew) {
     let now = shared.clock.now();
     let since = replica.applied().0.saturating_sub(replica.checkpointed.load(Ordering::Relaxed));
     let waited = now.saturating_sub(replica.checkpointed_at());

@@ -139,6 +139,8 @@ pub(crate) struct Shared {
     /// be ahead of a replica.
     meta: Mutex<Meta>,
     disk_full: AtomicBool,
+    /// It was taken for lost, and is about to join again: perhaps it has, and does not know.
+    rejoining: AtomicBool,
     draining: AtomicBool,
     stopping: AtomicBool,
     beats: AtomicU64,
@@ -259,9 +261,8 @@ impl StorageNode {
     /// `door` is what its server, which listens already, answers from.
     pub fn start(config: NodeConfig, parts: NodeParts, door: &Door) -> Result<Self, Error> {
         let (random, watched) = (parts.random.clone(), config.watch.clone());
-        let this = Self::made(config, parts, door, |store, graph| {
-            MapWatch::start(store, graph, random, watched)
-        })?;
+        let this =
+            Self::made(config, parts, door, |store, graph| MapWatch::start(store, graph, random, watched))?;
         let feeding = this.shared.clone();
         this.spawn("feed", move || feeding.feed.run(&feeding))?;
         let steward = this.shared.clone();
@@ -308,6 +309,7 @@ impl StorageNode {
             coming: Mutex::default(),
             meta: Mutex::default(),
             disk_full: AtomicBool::new(false),
+            rejoining: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             beats: AtomicU64::new(0),

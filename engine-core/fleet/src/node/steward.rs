@@ -186,32 +186,51 @@ pub(super) fn beat_once(shared: &Shared) {
     match shared.map_store.beat(&shared.graph.name, &shared.id, &beat) {
         Ok(()) => stay(shared),
         Err(error) if error.will_pass() => tracing::warn!(%error, "no sign of life could be given"),
-        Err(error) => tracing::error!(%error, "another process speaks for this node"),
+        Err(error) => {
+            tracing::error!(%error, "another process speaks for this node, or this one under another generation");
+            stay(shared);
+        }
     }
 }
 
-/// A node that others took for lost and that is there joins again.
+/// A node that others took for lost and that is there joins again, and goes on with a joining that was cut short.
 fn stay(shared: &Shared) {
     let map = shared.watch.map();
-    let ours = shared.generation.load(Ordering::Relaxed);
     let Some(node) = map.node(&shared.id) else { return };
-    if node.state != NodeState::Gone || node.generation != ours || shared.is_stopping() {
+    if shared.is_stopping() || shared.disk_full.load(Ordering::Relaxed) {
         return;
     }
-    if shared.disk_full.load(Ordering::Relaxed) {
+    let ours = shared.generation.load(Ordering::Relaxed);
+    // A registration of which the answer was lost is ours too: nobody else listens where this process does.
+    let in_doubt = shared.rejoining.load(Ordering::Relaxed)
+        && node.generation > ours
+        && node.endpoint == shared.registration.endpoint;
+    if node.generation != ours && !in_doubt {
         return;
     }
+    let is_gone = match node.state {
+        NodeState::Gone => true,
+        NodeState::Joining => false,
+        NodeState::Up | NodeState::Draining => return,
+    };
     tracing::warn!("this node was taken for lost, and joins again");
-    let register = tidegraph_cluster::Change::Register(shared.registration.clone());
-    let joined = shared.map_store.change(&shared.graph.name, None, &[register]).and_then(|_| {
-        let map = shared.map_store.load(&shared.graph.name, None)?;
-        shared.generation.store(map.node(&shared.id).map_or(0, |node| node.generation), Ordering::Relaxed);
-        Ok(())
-    });
-    let up = joined.map_err(crate::Error::from).and_then(|()| shared.set_node(NodeState::Up));
-    if let Err(error) = up {
-        tracing::warn!(%error, "the node could not join again");
+    shared.rejoining.store(true, Ordering::Relaxed);
+    if let Err(error) = join_again(shared, is_gone) {
+        tracing::warn!(%error, "the node could not join again; again in a moment");
     }
+}
+
+fn join_again(shared: &Shared, is_gone: bool) -> Result<(), crate::Error> {
+    let graph = &shared.graph.name;
+    if is_gone {
+        let register = tidegraph_cluster::Change::Register(shared.registration.clone());
+        shared.map_store.change(graph, None, &[register])?;
+    }
+    let map = shared.map_store.load(graph, None)?;
+    shared.generation.store(map.node(&shared.id).map_or(0, |node| node.generation), Ordering::Relaxed);
+    shared.set_node(NodeState::Up)?;
+    shared.rejoining.store(false, Ordering::Relaxed);
+    Ok(())
 }
 
 /// A node whose local disk is full leaves the map by itself: what it holds would soon not be true any more.

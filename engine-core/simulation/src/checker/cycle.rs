@@ -42,7 +42,9 @@ fn back_to(start: usize, next: &[Vec<usize>]) -> Option<Vec<usize>> {
         for to in &next[node] {
             if *to == start {
                 let mut way = vec![node];
-                while let Some(before) = way.last().filter(|last| **last != start).and_then(|last| from[*last]) {
+                while let Some(before) =
+                    way.last().filter(|last| **last != start).and_then(|last| from[*last])
+                {
                     way.push(before);
                 }
                 way.reverse();

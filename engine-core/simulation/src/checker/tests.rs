@@ -58,24 +58,21 @@ fn write_skew() {
 
 #[test]
 fn writes_that_cross() {
-    let history =
-        [transaction(0, &[], &[(1, 10), (2, 20)]), transaction(1, &[], &[(1, 11), (2, 21)])];
+    let history = [transaction(0, &[], &[(1, 10), (2, 20)]), transaction(1, &[], &[(1, 11), (2, 21)])];
     let found = reasons(check(&history, &lists(&[(1, &[10, 11]), (2, &[21, 20])])));
     assert_eq!(found, [Reason::Ww(1), Reason::Ww(2)]);
 }
 
 #[test]
 fn two_who_each_read_the_other() {
-    let history =
-        [transaction(0, &[(2, &[20])], &[(1, 10)]), transaction(1, &[(1, &[10])], &[(2, 20)])];
+    let history = [transaction(0, &[(2, &[20])], &[(1, 10)]), transaction(1, &[(1, &[10])], &[(2, 20)])];
     let found = reasons(check(&history, &lists(&[(1, &[10]), (2, &[20])])));
     assert_eq!(found, [Reason::Wr(1), Reason::Wr(2)]);
 }
 
 #[test]
 fn a_reader_who_sees_half_of_a_transaction() {
-    let history =
-        [transaction(0, &[], &[(1, 10), (2, 20)]), transaction(1, &[(1, &[10]), (2, &[])], &[])];
+    let history = [transaction(0, &[], &[(1, 10), (2, 20)]), transaction(1, &[(1, &[10]), (2, &[])], &[])];
     let found = reasons(check(&history, &lists(&[(1, &[10]), (2, &[20])])));
     assert_eq!(found, [Reason::Wr(1), Reason::Rw(2)]);
 }
