@@ -7,6 +7,7 @@
 //! What must never happen here: an answer to another question taken for the one that is waited for.
 
 use crate::checker::{Ended, Transaction};
+use crate::commit::request;
 use crate::map::SimMap;
 use crate::model::Seen;
 use crate::process::Process;
@@ -18,8 +19,7 @@ use tidegraph_cluster::{MapStore, MapWatch, SEQUENCER};
 use tidegraph_platform::{Random, SeededRandom};
 use tidegraph_remote::{Error, RequestId};
 use tidegraph_types::{
-    Cardinality, CommitRequest, Edge, Epoch, Gui, GuiHasher, Key, Mutation, PartitionCount, PartitionId,
-    PropertyWrite, Sid, Str, Token, Value, Version,
+    CommitRequest, Edge, Epoch, Gui, GuiHasher, PartitionCount, PartitionId, Sid, Str, Token, Version,
 };
 
 /// How long a client tries, in microseconds.
@@ -104,7 +104,7 @@ impl Common {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
+pub(crate) enum Phase {
     Tokens,
     Newest,
     Reading,
@@ -114,7 +114,7 @@ enum Phase {
 
 /// What a transaction writes besides numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Extra {
+pub(crate) enum Extra {
     None,
     /// An edge between the two keys that are read.
     Edge,
@@ -126,21 +126,22 @@ enum Extra {
     },
 }
 
+/// A transaction that is under way.
 #[derive(Debug)]
-struct Doing {
-    phase: Phase,
-    began: u64,
-    need: Version,
+pub(crate) struct Doing {
+    pub phase: Phase,
+    pub began: u64,
+    pub need: Version,
     /// Keys that are read, and those that get a number.
-    reads: Vec<usize>,
-    appends: Vec<(usize, i64)>,
-    extra: Extra,
-    edge: Option<Edge>,
-    read_at: Version,
-    seen: BTreeMap<usize, Seen>,
-    commit: Option<(RequestId, CommitRequest)>,
+    pub reads: Vec<usize>,
+    pub appends: Vec<(usize, i64)>,
+    pub extra: Extra,
+    pub edge: Option<Edge>,
+    pub read_at: Version,
+    pub seen: BTreeMap<usize, Seen>,
+    pub commit: Option<(RequestId, CommitRequest)>,
     /// Whether the commit was sent at all.
-    sent: bool,
+    pub sent: bool,
 }
 
 #[derive(Debug)]
@@ -510,75 +511,6 @@ impl Client {
         out.asks.clear();
         out.wake = Some(500 + self.random.below(20_000));
     }
-}
-
-/// The commit of what was read and is to be written.
-fn request(doing: &Doing, common: &Common, [list, label, edge_label]: [Token; 3]) -> CommitRequest {
-    let gui = |key: usize| common.keys[key].1;
-    let (mut read_keys, mut write_keys, mut mutations) = (Vec::new(), Vec::new(), Vec::new());
-    for key in &doing.reads {
-        read_keys.push(Key::existence(gui(*key)));
-        if !common.hides_reads {
-            read_keys.push(Key::content(gui(*key)));
-        }
-    }
-    for (key, number) in &doing.appends {
-        let write = PropertyWrite { key: list, cardinality: Cardinality::List, value: Value::Long(*number) };
-        write_keys.push(Key::content(gui(*key)));
-        if doing.seen.get(key).is_none_or(|seen| seen.present) {
-            mutations.push(Mutation::SetVertexProperty { gui: gui(*key), write });
-        } else {
-            write_keys.push(Key::existence(gui(*key)));
-            let (id, labels, properties) = (common.keys[*key].0.clone(), vec![label], vec![write]);
-            mutations.push(Mutation::CreateVertex { gui: gui(*key), id, labels, properties });
-        }
-    }
-    let touched = |edge: &Edge| {
-        let ends = [(edge.source, true), (edge.target, false)];
-        let labels = [None, Some(edge.label)];
-        let lists = ends
-            .into_iter()
-            .flat_map(move |(end, out)| labels.into_iter().map(move |label| Key::adjacency(end, out, label)));
-        lists.chain([Key::edge(edge.sid)]).collect::<Vec<_>>()
-    };
-    if let Some(edge) = doing.edge {
-        write_keys.extend(touched(&edge));
-        mutations.push(Mutation::CreateEdge { edge, id: None, properties: vec![] });
-    }
-    if let (Extra::Fickle { one_by_one }, [key]) = (doing.extra, &doing.reads[..]) {
-        let (gui, seen) = (gui(*key), &doing.seen[key]);
-        write_keys.extend([Key::existence(gui), Key::content(gui)]);
-        let lists = [true, false].map(|out| Key::adjacency(gui, out, None));
-        if !seen.present {
-            let id = common.keys[*key].0.clone();
-            mutations.push(Mutation::CreateVertex { gui, id, labels: vec![label], properties: vec![] });
-        } else if one_by_one {
-            read_keys.extend(lists);
-            let ways = [(true, &seen.outgoing), (false, &seen.incoming)];
-            for (out, ends) in ways {
-                for (sid, other) in ends {
-                    let (source, target) = if out { (gui, Gui(*other)) } else { (Gui(*other), gui) };
-                    let edge = Edge { sid: Sid(*sid), source, target, label: edge_label };
-                    write_keys.extend(touched(&edge));
-                    mutations.push(Mutation::DeleteEdge { edge, id: None });
-                }
-            }
-            mutations.push(Mutation::DeleteVertex { gui, edges_left: false });
-        } else {
-            read_keys.extend(lists);
-            write_keys.extend(lists);
-            // Whoever made an edge here in between wrote one of the lists: no edge is left that is not known.
-            let ends = seen.outgoing.iter().chain(&seen.incoming);
-            write_keys.extend(ends.map(|(sid, _)| Key::edge(Sid(*sid))));
-            mutations.push(Mutation::DeleteVertex { gui, edges_left: true });
-        }
-    }
-    if let Extra::Unedge(edge) = doing.extra {
-        read_keys.push(Key::edge(edge.sid));
-        write_keys.extend(touched(&edge));
-        mutations.push(Mutation::DeleteEdge { edge, id: None });
-    }
-    CommitRequest { read_version: doing.read_at, read_keys, write_keys, mutations, request: None }
 }
 
 /// The epoch of a map that nobody routed by.

@@ -14,7 +14,9 @@
 mod broker;
 pub mod checker;
 mod client;
+mod commit;
 mod config;
+mod exchange;
 mod faults;
 mod invariants;
 mod map;
@@ -24,6 +26,7 @@ mod objects;
 mod process;
 mod report;
 mod rest;
+mod start;
 mod trace;
 mod world;
 

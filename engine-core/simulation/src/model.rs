@@ -45,10 +45,10 @@ impl Model {
                         list.push(number(&write.value));
                     }
                 }
-                Mutation::CreateEdge { edge, .. } => {
-                    if self.lists.contains_key(&edge.source) && self.lists.contains_key(&edge.target) {
-                        self.edges.insert(edge.sid, *edge);
-                    }
+                Mutation::CreateEdge { edge, .. }
+                    if self.lists.contains_key(&edge.source) && self.lists.contains_key(&edge.target) =>
+                {
+                    self.edges.insert(edge.sid, *edge);
                 }
                 Mutation::DeleteEdge { edge, .. } => {
                     self.edges.remove(&edge.sid);

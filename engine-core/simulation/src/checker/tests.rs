@@ -115,13 +115,13 @@ fn what_needs_no_cycle() {
     let one = transaction(0, &[], &[(1, 10), (2, 20)]);
     let with = |ended| Transaction { ended, ..one.clone() };
     let both = lists(&[(1, &[10]), (2, &[20])]);
-    assert_eq!(check(&[one.clone()], &lists(&[(1, &[10])])), Some(Anomaly::Lost(2, 20)));
+    assert_eq!(check(std::slice::from_ref(&one), &lists(&[(1, &[10])])), Some(Anomaly::Lost(2, 20)));
     assert_eq!(check(&[with(Ended::Refused)], &both), Some(Anomaly::Aborted(1, 10)));
     assert_eq!(check(&[with(Ended::Unknown)], &lists(&[(2, &[20])])), Some(Anomaly::Half(0)));
     assert_eq!(check(&[with(Ended::Unknown)], &both), None);
     assert_eq!(check(&[with(Ended::Unknown)], &lists(&[])), None);
     let twice = lists(&[(1, &[10, 10]), (2, &[20])]);
-    assert_eq!(check(&[one.clone()], &twice), Some(Anomaly::Twice(1, 10)));
+    assert_eq!(check(std::slice::from_ref(&one), &twice), Some(Anomaly::Twice(1, 10)));
     assert_eq!(check(&[], &lists(&[(1, &[5])])), Some(Anomaly::Aborted(1, 5)));
     let reader = transaction(1, &[(1, &[7])], &[]);
     assert_eq!(check(&[one, reader], &both), Some(Anomaly::Order(1, vec![7])));

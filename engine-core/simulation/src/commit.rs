@@ -1,0 +1,79 @@
+//! What a client asks to commit: changes, and the keys that it read and writes, as the executor would say them.
+
+use crate::client::{Common, Doing, Extra};
+use tidegraph_types::{
+    Cardinality, CommitRequest, Edge, Gui, Key, Mutation, PropertyWrite, Sid, Token, Value,
+};
+
+/// The commit of what was read and is to be written.
+pub(crate) fn request(
+    doing: &Doing,
+    common: &Common,
+    [list, label, edge_label]: [Token; 3],
+) -> CommitRequest {
+    let gui = |key: usize| common.keys[key].1;
+    let (mut read_keys, mut write_keys, mut mutations) = (Vec::new(), Vec::new(), Vec::new());
+    for key in &doing.reads {
+        read_keys.push(Key::existence(gui(*key)));
+        if !common.hides_reads {
+            read_keys.push(Key::content(gui(*key)));
+        }
+    }
+    for (key, number) in &doing.appends {
+        let write = PropertyWrite { key: list, cardinality: Cardinality::List, value: Value::Long(*number) };
+        write_keys.push(Key::content(gui(*key)));
+        if doing.seen.get(key).is_none_or(|seen| seen.present) {
+            mutations.push(Mutation::SetVertexProperty { gui: gui(*key), write });
+        } else {
+            write_keys.push(Key::existence(gui(*key)));
+            let (id, labels, properties) = (common.keys[*key].0.clone(), vec![label], vec![write]);
+            mutations.push(Mutation::CreateVertex { gui: gui(*key), id, labels, properties });
+        }
+    }
+    let touched = |edge: &Edge| {
+        let ends = [(edge.source, true), (edge.target, false)];
+        let labels = [None, Some(edge.label)];
+        let lists = ends
+            .into_iter()
+            .flat_map(move |(end, out)| labels.into_iter().map(move |label| Key::adjacency(end, out, label)));
+        lists.chain([Key::edge(edge.sid)]).collect::<Vec<_>>()
+    };
+    if let Some(edge) = doing.edge {
+        write_keys.extend(touched(&edge));
+        mutations.push(Mutation::CreateEdge { edge, id: None, properties: vec![] });
+    }
+    if let (Extra::Fickle { one_by_one }, [key]) = (doing.extra, &doing.reads[..]) {
+        let (gui, seen) = (gui(*key), &doing.seen[key]);
+        write_keys.extend([Key::existence(gui), Key::content(gui)]);
+        let lists = [true, false].map(|out| Key::adjacency(gui, out, None));
+        if !seen.present {
+            let id = common.keys[*key].0.clone();
+            mutations.push(Mutation::CreateVertex { gui, id, labels: vec![label], properties: vec![] });
+        } else if one_by_one {
+            read_keys.extend(lists);
+            let ways = [(true, &seen.outgoing), (false, &seen.incoming)];
+            for (out, ends) in ways {
+                for (sid, other) in ends {
+                    let (source, target) = if out { (gui, Gui(*other)) } else { (Gui(*other), gui) };
+                    let edge = Edge { sid: Sid(*sid), source, target, label: edge_label };
+                    write_keys.extend(touched(&edge));
+                    mutations.push(Mutation::DeleteEdge { edge, id: None });
+                }
+            }
+            mutations.push(Mutation::DeleteVertex { gui, edges_left: false });
+        } else {
+            read_keys.extend(lists);
+            write_keys.extend(lists);
+            // Whoever made an edge here in between wrote one of the lists: no edge is left that is not known.
+            let ends = seen.outgoing.iter().chain(&seen.incoming);
+            write_keys.extend(ends.map(|(sid, _)| Key::edge(Sid(*sid))));
+            mutations.push(Mutation::DeleteVertex { gui, edges_left: true });
+        }
+    }
+    if let Extra::Unedge(edge) = doing.extra {
+        read_keys.push(Key::edge(edge.sid));
+        write_keys.extend(touched(&edge));
+        mutations.push(Mutation::DeleteEdge { edge, id: None });
+    }
+    CommitRequest { read_version: doing.read_at, read_keys, write_keys, mutations, request: None }
+}

@@ -1,0 +1,186 @@
+//! How a world begins, and how processes of it start and end.
+
+use crate::broker::{Broker, SimLog};
+use crate::client::{Client, Common};
+use crate::config::{Bug, Config, Profile};
+use crate::map::{MapFaults, SimMap};
+use crate::node::{Parts, RunningNode};
+use crate::objects::{FaultyObjects, ObjectFaults};
+use crate::process::{Process, SkewedClock, Time};
+use crate::report::Counts;
+use crate::trace::Trace;
+use crate::world::{Event, GRAPH, Seat, World};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tidegraph_cluster::{Candidate as Place, Change, Graph, MapStore, MemoryMap, NodeId, place};
+use tidegraph_fleet::sequencing::CandidateConfig;
+use tidegraph_platform::{Objects, Random, SeededRandom};
+use tidegraph_txn::SequencerConfig;
+use tidegraph_types::{PartitionCount, PartitionId, Version};
+
+impl World {
+    pub fn new(config: Config) -> Result<Self, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let random = SeededRandom::new(config.seed);
+        let profile = Profile::draw(&config, &random);
+        let trace = Arc::new(Trace::new(config.keep_lines));
+        let graph = Graph {
+            name: GRAPH.into(),
+            partitions: PartitionCount::new(profile.partitions)?,
+            shards: 1,
+            hash_bits: 64,
+            replication_factor: profile.replication,
+        };
+        let map = MemoryMap::default();
+        map.create_graph(&graph).map_err(|error| text(&error))?;
+        let broker = Broker::new(profile.on_disk, profile.appends_wrong, config.bug, random.next_u64())
+            .map_err(|error| text(&error))?;
+        let object_faults = ObjectFaults::default();
+        let store = FaultyObjects::new(object_faults.clone(), random.next_u64());
+        let objects = Objects::new(Arc::new(store), "simulated:/").map_err(|error| text(&error))?;
+        let map_faults = Arc::new(MapFaults {
+            away: AtomicBool::new(false),
+            wrong: AtomicU64::new(profile.map_wrong),
+            random: SeededRandom::new(random.next_u64()),
+        });
+        let hides_reads = config.bug == Some(Bug::HideReads);
+        let common = Common::new(GRAPH, graph.partitions, profile.keys, profile.nodes);
+        let common = Arc::new(Common { hides_reads, ..common });
+        let mut world = Self {
+            random,
+            time: Time::default(),
+            queue: BTreeMap::new(),
+            events: 0,
+            trace,
+            graph,
+            map,
+            map_faults,
+            broker,
+            objects: Arc::new(objects),
+            object_faults,
+            lag: Arc::new(AtomicU64::new(0)),
+            seats: Vec::new(),
+            clients: Vec::new(),
+            wakes: Vec::new(),
+            common,
+            faulty: true,
+            done: Vec::new(),
+            counts: Counts::default(),
+            bookmark: Version(0),
+            tokens: None,
+            sids: BTreeMap::new(),
+            leaders: BTreeMap::new(),
+            profile,
+            config,
+        };
+        world.settle_down()?;
+        Ok(world)
+    }
+
+    /// Nodes start and get partitions; clients come.
+    fn settle_down(&mut self) -> Result<(), String> {
+        self.say("world", format_args!("{:?}", self.profile));
+        // Nothing goes wrong before there is a fleet.
+        let wrong = self.map_faults.wrong.swap(0, Ordering::Relaxed);
+        for index in 0..self.profile.nodes {
+            let name = format!("n{index}");
+            let id = NodeId::new(&name).map_err(|error| error.to_string())?;
+            let speed = 1000 - self.profile.skew + self.random.below(2 * self.profile.skew + 1);
+            self.seats.push(Seat {
+                name,
+                id,
+                life: 0,
+                running: None,
+                paused_until: 0,
+                cut_off: false,
+                inbox: Vec::new(),
+                speed,
+            });
+            self.start(index)?;
+        }
+        let candidates: Vec<Place> =
+            self.seats.iter().map(|seat| Place { node: seat.id.clone(), zone: "z".into() }).collect();
+        let held = vec![vec![]; usize::from(self.profile.partitions)];
+        let placed = place(self.graph.partitions, self.profile.replication, &candidates, &held);
+        for (partition, nodes) in placed.iter().enumerate() {
+            let partition = PartitionId(partition as u16);
+            let add = |node: &NodeId| Change::AddReplica { partition, node: node.clone() };
+            let changes: Vec<Change> = nodes.iter().map(add).collect();
+            self.map.change(GRAPH, None, &changes).map_err(|error| error.to_string())?;
+        }
+        for index in 0..self.profile.clients {
+            let process = self.process(&format!("c{index}"), 1000);
+            let map = self.map_of(&process);
+            let seed = self.random.next_u64();
+            self.clients.push(Client::new(index, process, map, self.common.clone(), seed)?);
+            self.wakes.push(None);
+            self.wake(index, 300_000 + 50_000 * index as u64);
+        }
+        self.map_faults.wrong.store(wrong, Ordering::Relaxed);
+        self.after(1_000_000, Event::Fault);
+        Ok(())
+    }
+
+    fn process(&self, name: &str, speed: u64) -> Arc<Process> {
+        let offset = Duration::from_millis(self.random.below(100_000));
+        Process::new(name, SkewedClock::new(self.time.clone(), offset, speed), self.trace.clone())
+    }
+
+    fn map_of(&self, process: &Arc<Process>) -> Arc<SimMap> {
+        let (inner, faults) = (self.map.clone(), self.map_faults.clone());
+        Arc::new(SimMap { inner, process: process.clone(), faults })
+    }
+
+    /// A node starts, if it does not run.
+    pub fn start(&mut self, index: usize) -> Result<(), String> {
+        let name = self.seats[index].name.clone();
+        self.seats[index].life += 1;
+        let (life, speed) = (self.seats[index].life, self.seats[index].speed);
+        let process = self.process(&name, speed);
+        let log = SimLog { broker: self.broker.clone(), process: process.clone(), lag: self.lag.clone() };
+        let sequencer = SequencerConfig {
+            remembered_keys: self.profile.remembered_keys,
+            remembered_requests: self.profile.remembered_requests,
+            sids_ahead: 16,
+            ..SequencerConfig::default()
+        };
+        let parts = Parts {
+            graph: self.graph.clone(),
+            name,
+            life,
+            map: self.map_of(&process),
+            process,
+            log,
+            objects: self.objects.clone(),
+            candidate: CandidateConfig {
+                sequencer,
+                unsure: self.profile.unsure,
+                ..CandidateConfig::default()
+            },
+            checkpoint_versions: self.profile.checkpoint_versions,
+            seed: self.random.next_u64(),
+        };
+        let running = RunningNode::start(parts)?;
+        self.seats[index].running = Some(running);
+        self.say(&self.seats[index].name, format_args!("starts its life {life}"));
+        self.after(self.random.below(5_000), Event::Feed(index, life));
+        self.after(self.random.below(50_000), Event::Steward(index, life));
+        self.after(self.random.below(300_000), Event::Beat(index, life));
+        self.after(self.random.below(300_000), Event::Lead(index, life));
+        self.after(self.random.below(1_000_000), Event::Care(index, life));
+        Ok(())
+    }
+
+    /// A node's process is gone, with all that it had in memory.
+    pub fn kill(&mut self, index: usize) {
+        let seat = &mut self.seats[index];
+        seat.inbox.clear();
+        seat.paused_until = 0;
+        let Some(running) = seat.running.take() else { return };
+        running.process.note(format_args!("is killed"));
+        running.process.alive.store(false, Ordering::Relaxed);
+        self.counts.kills += 1;
+    }
+}
