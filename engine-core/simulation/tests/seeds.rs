@@ -25,7 +25,7 @@ fn each(seeds: u64, bug: Option<Bug>, enough: impl Fn(&Report) -> bool + Sync) -
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        threads.into_iter().flat_map(|thread| thread.join().expect("no world panics")).collect()
     })
 }
 
