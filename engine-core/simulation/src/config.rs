@@ -102,7 +102,7 @@ impl Profile {
             twice: pick(&[0, 5, 30]),
             late: pick(&[5, 20, 80]),
             appends_wrong: pick(&[0, 20, 60, 150]),
-            map_wrong: pick(&[0, 5, 30]),
+            map_wrong: pick(&[0, 20, 100]),
             fault_ms: pick(&[500, 1500, 3000]),
             remembered_keys: pick(&[8, 1000]) as usize,
             remembered_requests: pick(&[50, 1000]) as usize,

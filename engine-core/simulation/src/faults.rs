@@ -125,7 +125,7 @@ impl World {
     }
 
     /// Somebody takes the lease without waiting for it, and does nothing with it.
-    fn steal(&mut self) {
+    pub fn steal(&mut self) {
         let Ok(Some(lease)) = self.map.lease(GRAPH, SEQUENCER) else { return };
         let claim = Claim {
             holder: "thief".into(),

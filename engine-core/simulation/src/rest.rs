@@ -6,8 +6,10 @@ use crate::invariants::{FLT_3, FLT_4, LOG_1, STO_1, TXN_2, TXN_4, Violation};
 use crate::model::Model;
 use crate::world::{Event, World};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use tidegraph_log::{Body, Record};
-use tidegraph_remote::Outcome;
+use tidegraph_platform::Random;
+use tidegraph_remote::{Commits, Outcome, RequestId};
 use tidegraph_types::Version;
 
 /// How long a fleet may take to come to rest, in microseconds.
@@ -19,6 +21,7 @@ impl World {
     /// Heals all, waits until nothing is left to do, and compares.
     pub fn come_to_rest(&mut self) -> Step {
         self.heal_all();
+        self.do_without_one()?;
         self.wait_for_rest()?;
         let unknown: Vec<Done> =
             self.done.iter().filter(|done| done.version.is_none() && done.id.is_some()).cloned().collect();
@@ -56,6 +59,39 @@ impl World {
             Some(anomaly) => Err(Violation::new(TXN_2, anomaly.to_string())),
             None => Ok(()),
         }
+    }
+
+    /// In half of the worlds one node still does not reach the log. The lease is stolen, and it may be the first to take it then;
+    /// the others must get to it all the same.
+    fn do_without_one(&mut self) -> Step {
+        if self.seats.len() < 2 || self.random.one_in(2) {
+            return Ok(());
+        }
+        self.run_until(self.time.micros() + 500_000)?;
+        let node = self.random.below(self.seats.len() as u64) as usize;
+        let Some(process) = self.seats[node].running.as_ref().map(|running| running.process.clone()) else {
+            return Ok(());
+        };
+        process.note(format_args!("does not reach the log"));
+        process.no_log.store(true, Ordering::Relaxed);
+        self.steal();
+        let end = self.time.micros() + PATIENCE / 3;
+        while !self.some_leader_writes() {
+            if self.time.micros() > end {
+                let what = format!("nobody writes, and only {} does not reach the log", process.name);
+                return Err(Violation::new(FLT_4, what));
+            }
+            self.run_until(self.time.micros() + 500_000)?;
+        }
+        process.no_log.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether somebody who leads can write to the log, as he does when he is asked what became of a request.
+    fn some_leader_writes(&self) -> bool {
+        let running = self.seats.iter().filter_map(|seat| seat.running.as_ref());
+        let mut leaders = running.filter(|running| running.candidate.leading().is_some());
+        leaders.any(|leader| leader.commits.outcome(RequestId([0xff; 16])).is_ok())
     }
 
     fn wait_for_rest(&mut self) -> Step {
