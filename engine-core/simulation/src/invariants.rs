@@ -25,6 +25,9 @@ pub(crate) const MAP_3: &str = "MAP-3";
 /// No SID is handed out twice, and no token has two meanings.
 pub(crate) const IDS_1: &str = "IDS-1";
 
+/// The names of all that is checked.
+pub const CHECKED: [&str; 11] = [LOG_1, LOG_2, TXN_1, TXN_2, TXN_4, STO_1, FLT_1, FLT_3, FLT_4, MAP_3, IDS_1];
+
 /// Something that must never happen, and did.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct Violation {

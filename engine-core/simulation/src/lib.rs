@@ -31,6 +31,6 @@ mod trace;
 mod world;
 
 pub use config::{Bug, Config};
-pub use invariants::Violation;
+pub use invariants::{CHECKED, Violation};
 pub use report::{Counts, Report};
 pub use world::run;

@@ -3,7 +3,7 @@
 use clap::Parser;
 use std::ops::Range;
 use std::process::ExitCode;
-use tidegraph_simulation::{Bug, Config, Counts, Report, run};
+use tidegraph_simulation::{Bug, CHECKED, Config, Counts, Report, run};
 
 /// Runs fleets in simulated worlds, each drawn from a seed.
 #[derive(Parser, Debug)]
@@ -79,6 +79,7 @@ fn main() -> ExitCode {
     });
     wrong.sort_by_key(|(seed, _)| *seed);
     println!("{} worlds: {counts}", seeds.end.saturating_sub(seeds.start));
+    println!("checked: {}", CHECKED.join(", "));
     for (seed, violation) in &wrong {
         println!("VIOLATION seed {seed}: {violation}; replay with --seed {seed} --trace");
     }

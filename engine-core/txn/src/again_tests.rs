@@ -60,6 +60,30 @@ fn many_who_send_one_request_commit_it_once() {
 }
 
 #[test]
+fn what_comes_together_is_one_group() {
+    let (sequencer, numbers) = start(SequencerConfig::default(), MemoryLog::default(), Recovered::default());
+    let base = sequencer.prove().unwrap();
+    let answers = sequencer.commit_together(vec![
+        known_as(1, request(base, &[1], &[(1, 10)])),
+        // The one before wrote what this one read.
+        known_as(2, request(base, &[1], &[(2, 20)])),
+        // The same again.
+        known_as(1, request(base, &[1], &[(1, 10)])),
+        CommitRequest { read_version: base, ..CommitRequest::default() },
+        known_as(3, request(base, &[3], &[(3, 30)])),
+    ]);
+    let versions: Vec<Option<Version>> = answers.iter().map(|answer| answer.as_ref().ok().copied()).collect();
+    let (first, second) = (base.next(), base.next().next());
+    assert_eq!(versions, [Some(first), None, Some(first), Some(base), Some(second)]);
+    assert!(matches!(answers[1], Err(Error::Conflict { .. })), "{:?}", answers[1]);
+    assert_eq!((numbers.read(1, second), numbers.read(3, second)), (10, 30));
+    assert_eq!(sequencer.version(), second);
+    assert!(sequencer.commit_together(Vec::new()).is_empty());
+    // The next one finds nobody who leads.
+    assert!(sequencer.commit(request(second, &[1], &[(1, 11)])).is_ok());
+}
+
+#[test]
 fn ids_outlive_the_sequencer() {
     let disk = FaultyDisk::new(1);
     let config = SequencerConfig::default;
