@@ -2,11 +2,11 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
 use tidegraph_fleet::LogAccess;
-use tidegraph_log::kafka::{KafkaFollower, KafkaLog, KafkaOptions};
+use tidegraph_log::kafka::{KafkaFollower, KafkaLog, KafkaOptions, KafkaTls, MskIam};
 use tidegraph_log::{Follower, LogStore, Position};
 use tidegraph_platform::{Clock, Objects, RealRandom};
 use tidegraph_types::ShardId;
@@ -50,7 +50,25 @@ pub struct LogArgs {
     /// The graph's topic; without it, `tidegraph-` and the graph's name.
     #[arg(long, env = "TIDEGRAPH_KAFKA_TOPIC")]
     kafka_topic: Option<String>,
-    /// A setting of the Kafka client (librdkafka), `name=value`; several are allowed.
+    /// Speak TLS with the brokers.
+    #[arg(long, env = "TIDEGRAPH_KAFKA_TLS")]
+    kafka_tls: bool,
+    /// PEM file with the authorities that brokers' certificates may come from; without it, those of the system.
+    #[arg(long, env = "TIDEGRAPH_KAFKA_TLS_AUTHORITIES")]
+    kafka_tls_authorities: Option<PathBuf>,
+    /// PEM file with a certificate to show to brokers.
+    #[arg(long, env = "TIDEGRAPH_KAFKA_TLS_CERTIFICATE", requires = "kafka_tls_key")]
+    kafka_tls_certificate: Option<PathBuf>,
+    /// PEM file with its key.
+    #[arg(long, env = "TIDEGRAPH_KAFKA_TLS_KEY", requires = "kafka_tls_certificate")]
+    kafka_tls_key: Option<PathBuf>,
+    /// Log in to Amazon MSK with IAM: its region. The credentials are those of the process; TLS is used.
+    #[arg(long, env = "TIDEGRAPH_KAFKA_IAM_REGION")]
+    kafka_iam_region: Option<String>,
+    /// The ARN of a role to log in as.
+    #[arg(long, env = "TIDEGRAPH_KAFKA_IAM_ROLE", requires = "kafka_iam_region")]
+    kafka_iam_role: Option<String>,
+    /// A setting of the Kafka client (librdkafka), `name=value`; several are allowed, and go before the others.
     #[arg(long = "kafka-property", value_name = "NAME=VALUE")]
     kafka_properties: Vec<String>,
 }
@@ -59,6 +77,11 @@ impl LogArgs {
     pub fn options(&self, graph: &str) -> anyhow::Result<KafkaOptions> {
         let topic = self.kafka_topic.clone().unwrap_or_else(|| format!("tidegraph-{graph}"));
         let mut options = KafkaOptions::new(self.kafka_brokers.as_str(), topic);
+        options.tls = self.tls()?;
+        if let Some(region) = &self.kafka_iam_region {
+            let role = self.kafka_iam_role.clone();
+            options.tokens = Some(Arc::new(MskIam::new(region, role, options.clock.clone())));
+        }
         for property in &self.kafka_properties {
             let Some((name, value)) = property.split_once('=') else {
                 // Not the value: it may be a password.
@@ -67,6 +90,21 @@ impl LogArgs {
             options.properties.push((name.to_owned(), value.to_owned()));
         }
         Ok(options)
+    }
+
+    /// TLS, where anything asks for it. Files are looked for now: the client says less about them.
+    fn tls(&self) -> anyhow::Result<Option<KafkaTls>> {
+        let certificate = self.kafka_tls_certificate.clone().zip(self.kafka_tls_key.clone());
+        let authorities = self.kafka_tls_authorities.clone();
+        let wanted = self.kafka_tls || self.kafka_iam_region.is_some();
+        if !wanted && authorities.is_none() && certificate.is_none() {
+            return Ok(None);
+        }
+        let pair = certificate.iter().flat_map(|(certificate, key)| [certificate, key]);
+        for file in authorities.iter().chain(pair) {
+            std::fs::File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+        }
+        Ok(Some(KafkaTls { authorities, certificate }))
     }
 }
 

@@ -1,10 +1,12 @@
 //! The daemon of the storage fleet.
 //!
 //! `tidegraph-node serve` holds replicas of partitions and answers reads, and may be the sequencer; `init` makes a graph
-//! (table, topic, map); `place` says which nodes hold which partitions; `map` prints the map.
+//! (table, topic, map); `place` says which nodes hold which partitions; `map` prints the map; `log-latency` measures
+//! the log.
 
 mod admin;
 mod connect;
+mod latency;
 mod serve;
 
 use clap::{Parser, Subcommand};
@@ -31,6 +33,8 @@ enum Command {
     Place(admin::Place),
     /// Prints the map as JSON.
     Map(admin::Map),
+    /// Measures how long the log's brokers take to acknowledge a message; prints JSON.
+    LogLatency(latency::LogLatency),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         Command::Init(init) => init.run(),
         Command::Place(place) => place.run(),
         Command::Map(map) => map.run(),
+        Command::LogLatency(latency) => latency.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,15 +1,16 @@
 //! The clients of one partition of a topic.
 
+use super::login::{self, Login};
 use super::{KafkaOptions, LOOK};
 use crate::Error;
 use crate::record::Prefix;
 use parking_lot::{Condvar, Mutex};
 use rdkafka::admin::{AdminClient, AdminOptions};
-use rdkafka::client::DefaultClientContext;
+use rdkafka::client::OAuthToken;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
-use rdkafka::producer::{BaseRecord, DeliveryResult, ProducerContext, ThreadedProducer};
+use rdkafka::producer::{BaseRecord, DeliveryResult, Producer, ProducerContext, ThreadedProducer};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{ClientContext, Message, Offset, TopicPartitionList};
 use std::path::PathBuf;
@@ -17,6 +18,9 @@ use std::time::Duration;
 use tidegraph_types::ShardId;
 
 pub(super) use futures_executor::block_on;
+
+/// A consumer that can log in.
+pub(super) type Reader = BaseConsumer<Login>;
 
 /// Where a shard is.
 #[derive(Debug)]
@@ -64,10 +68,24 @@ impl Broker {
         config.set("bootstrap.servers", &self.options.brokers).set("client.id", "tidegraph");
         let millis = self.options.timeout.as_millis().max(1000).to_string();
         config.set("socket.timeout.ms", &millis).set("socket.connection.setup.timeout.ms", &millis);
+        login::configure(&mut config, self.options.tls.as_ref(), self.options.tokens.is_some());
         for (name, value) in &self.options.properties {
             config.set(name, value);
         }
         config
+    }
+
+    fn login(&self) -> Login {
+        Login(self.options.tokens.clone())
+    }
+
+    /// A consumer that has logged in.
+    fn logged_in(&self, config: &ClientConfig) -> Result<Reader, Error> {
+        let failed = |reason: String| self.error("read", reason);
+        let consumer: Reader =
+            config.create_with_context(self.login()).map_err(|error| failed(error.to_string()))?;
+        self.login().begin(consumer.client()).map_err(failed)?;
+        Ok(consumer)
     }
 
     fn most_message_bytes(&self) -> usize {
@@ -76,23 +94,27 @@ impl Broker {
 
     pub fn producer(&self) -> Result<ThreadedProducer<Deliveries>, Error> {
         let millis = self.options.timeout.as_millis().max(1000).to_string();
-        self.config()
+        let failed = |reason: String| self.error("write to", reason);
+        let producer: ThreadedProducer<Deliveries> = self
+            .config()
             // Nothing twice, nothing out of order, and on every replica that is in sync.
             .set("enable.idempotence", "true")
             .set("acks", "all")
             .set("linger.ms", "0")
             .set("message.timeout.ms", &millis)
             .set("message.max.bytes", self.most_message_bytes().to_string())
-            .create_with_context(Deliveries::default())
-            .map_err(|error| self.error("write to", error.to_string()))
+            .create_with_context(Deliveries { login: self.login(), ..Deliveries::default() })
+            .map_err(|error| failed(error.to_string()))?;
+        self.login().begin(producer.client()).map_err(failed)?;
+        Ok(producer)
     }
 
     /// A consumer of the partition that begins at an offset.
-    pub fn consumer(&self, offset: i64) -> Result<BaseConsumer, Error> {
+    pub fn consumer(&self, offset: i64) -> Result<Reader, Error> {
         let most = self.most_message_bytes();
         let failed = |error: KafkaError| self.error("read", error.to_string());
-        let consumer: BaseConsumer = self
-            .config()
+        let mut config = self.config();
+        config
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
             // What is not there any more is an error and no reason to begin elsewhere.
@@ -106,9 +128,8 @@ impl Broker {
             .set("message.max.bytes", most.to_string())
             .set("receive.message.max.bytes", (most + (1 << 20)).to_string())
             // The client wants one; nothing is committed to it.
-            .set("group.id", "tidegraph")
-            .create()
-            .map_err(failed)?;
+            .set("group.id", "tidegraph");
+        let consumer = self.logged_in(&config)?;
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(&self.options.topic, self.partition(), Offset::Offset(offset))
             .map_err(failed)?;
@@ -119,7 +140,7 @@ impl Broker {
     /// Offsets of the oldest message and behind the newest one that all replicas in sync have.
     pub fn watermarks(&self) -> Result<(i64, i64), Error> {
         let failed = |error: KafkaError| self.error("read", error.to_string());
-        let consumer: BaseConsumer = self.config().create().map_err(failed)?;
+        let consumer = self.logged_in(&self.config())?;
         let clock = &*self.options.clock;
         let end = clock.now() + self.options.timeout;
         loop {
@@ -131,8 +152,12 @@ impl Broker {
         }
     }
 
-    pub fn admin(&self) -> Result<AdminClient<DefaultClientContext>, Error> {
-        self.config().create().map_err(|error| self.error("manage", error.to_string()))
+    pub fn admin(&self) -> Result<AdminClient<Login>, Error> {
+        let failed = |reason: String| self.error("manage", reason);
+        let made = self.config().create_with_context(self.login());
+        let admin: AdminClient<Login> = made.map_err(|error| failed(error.to_string()))?;
+        self.login().begin(admin.inner()).map_err(failed)?;
+        Ok(admin)
     }
 
     /// Deletes the messages before an offset.
@@ -163,6 +188,23 @@ impl Broker {
     }
 }
 
+impl Broker {
+    /// Sends one message and waits until all replicas in sync have it.
+    pub fn send_one(&self, producer: &ThreadedProducer<Deliveries>, payload: &[u8]) -> Result<(), Error> {
+        let failed = |reason: String| self.error("write to", reason);
+        let deliveries = producer.context();
+        deliveries.begin(1);
+        self.send(producer, 0, payload).map_err(|error| failed(error.to_string()))?;
+        let end = self.options.clock.now() + self.options.timeout * 2;
+        while !deliveries.wait(LOOK) {
+            if self.options.clock.now() > end {
+                return Err(failed("the broker does not answer".into()));
+            }
+        }
+        deliveries.take().map(drop).map_err(failed)
+    }
+}
+
 /// Whether the brokers are still finding out who leads the partition: after a start, or when it is new.
 fn will_pass(error: &KafkaError) -> bool {
     matches!(
@@ -180,6 +222,7 @@ fn will_pass(error: &KafkaError) -> bool {
 pub(super) struct Deliveries {
     delivered: Mutex<Delivered>,
     all: Condvar,
+    login: Login,
 }
 
 #[derive(Default)]
@@ -210,7 +253,13 @@ impl Deliveries {
     }
 }
 
-impl ClientContext for Deliveries {}
+impl ClientContext for Deliveries {
+    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
+
+    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn std::error::Error>> {
+        self.login.token()
+    }
+}
 
 impl ProducerContext for Deliveries {
     type DeliveryOpaque = usize;

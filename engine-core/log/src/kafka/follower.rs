@@ -7,13 +7,12 @@
 //! What must never happen: a message taken that another reader passes over. Whoever starts in the middle knows version and
 //! epoch of the last record that counted, and with that decides as one who has read everything.
 
-use super::broker::Broker;
+use super::broker::{Broker, Reader};
 use super::reading::{Sight, is_fatal};
 use super::{KafkaOptions, LOOK};
 use crate::record::{PREFIX_BYTES, decode_body};
 use crate::{Error, Follower, Position, Record, Tail};
 use rdkafka::Message;
-use rdkafka::consumer::BaseConsumer;
 use std::time::Duration;
 use tidegraph_types::{ShardId, Version};
 
@@ -25,7 +24,7 @@ pub struct KafkaFollower {
 }
 
 struct Reading {
-    consumer: BaseConsumer,
+    consumer: Reader,
     sight: Sight,
     next: i64,
 }
@@ -69,7 +68,7 @@ impl KafkaFollower {
         Ok(Some(Reading { consumer: self.broker.consumer(next)?, sight, next }))
     }
 
-    fn first_version(&self, consumer: &BaseConsumer) -> Result<Option<Version>, Error> {
+    fn first_version(&self, consumer: &Reader) -> Result<Option<Version>, Error> {
         let clock = &*self.broker.options.clock;
         let end = clock.now() + self.broker.options.timeout;
         while clock.now() < end {

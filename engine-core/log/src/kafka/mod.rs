@@ -17,6 +17,10 @@
 
 mod broker;
 mod follower;
+mod latency;
+mod login;
+#[cfg(feature = "msk-iam")]
+mod msk_iam;
 mod options;
 mod reading;
 #[cfg(test)]
@@ -25,11 +29,14 @@ mod tests;
 use crate::record;
 use crate::store::{Records, check_all};
 use crate::{Error, LogStore, Record, Tail};
-use broker::{Broker, Deliveries};
+use broker::{Broker, Deliveries, Reader};
 pub use follower::KafkaFollower;
-pub use options::{KafkaOptions, NewTopic, create_topic};
+pub use latency::write_latency;
+pub use login::{KafkaTls, Token, Tokens};
+#[cfg(feature = "msk-iam")]
+pub use msk_iam::MskIam;
+pub use options::{KafkaOptions, NewTopic, create_topic, delete_topic};
 use rdkafka::Message;
-use rdkafka::consumer::BaseConsumer;
 use rdkafka::producer::{Producer, ThreadedProducer};
 use reading::{Mark, Messages, Sight};
 use std::time::Duration;
@@ -46,7 +53,7 @@ pub struct KafkaLog {
     broker: Broker,
     producer: ThreadedProducer<Deliveries>,
     /// Stands behind the last message that `sight` saw.
-    consumer: BaseConsumer,
+    consumer: Reader,
     sight: Sight,
     /// Offset of the next message.
     next: i64,

@@ -1,6 +1,7 @@
 //! How to reach a Kafka log, and making its topic.
 
 use super::broker::{Broker, block_on};
+use super::login::{KafkaTls, Tokens};
 use crate::Error;
 use rdkafka::admin::{AdminOptions, NewTopic as Topic, TopicReplication};
 use rdkafka::types::RDKafkaErrorCode;
@@ -16,7 +17,11 @@ pub struct KafkaOptions {
     pub brokers: String,
     /// The graph's topic.
     pub topic: String,
-    /// Other settings of the client (librdkafka's names), such as `security.protocol`, `sasl.mechanism`, `ssl.ca.location`.
+    /// TLS; `None`: plain TCP.
+    pub tls: Option<KafkaTls>,
+    /// Where tokens to log in with come from, if brokers want them.
+    pub tokens: Option<Arc<dyn Tokens>>,
+    /// Other settings of the client (librdkafka's names). They go before all others.
     pub properties: Vec<(String, String)>,
     /// How long the brokers may take for one step. An append that takes longer than this may or may not have happened.
     pub timeout: Duration,
@@ -36,6 +41,8 @@ impl KafkaOptions {
         Self {
             brokers: brokers.into(),
             topic: topic.into(),
+            tls: None,
+            tokens: None,
             properties: Vec::new(),
             timeout: Duration::from_secs(10),
             most_record_bytes: 64 << 20,
@@ -52,6 +59,8 @@ impl std::fmt::Debug for KafkaOptions {
         f.debug_struct("KafkaOptions")
             .field("brokers", &self.brokers)
             .field("topic", &self.topic)
+            .field("tls", &self.tls)
+            .field("tokens", &self.tokens.is_some())
             .field("properties", &names)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
@@ -91,6 +100,19 @@ pub fn create_topic(options: &KafkaOptions, new: NewTopic) -> Result<(), Error> 
             Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
             Err((_, code)) => return Err(broker.error("create", code.to_string())),
         }
+    }
+    Ok(())
+}
+
+/// Deletes a topic with all that stands in it.
+pub fn delete_topic(options: &KafkaOptions) -> Result<(), Error> {
+    let broker = Broker::new(options.clone(), ShardId(0));
+    let patience =
+        AdminOptions::new().request_timeout(Some(options.timeout)).operation_timeout(Some(options.timeout));
+    let deleted = block_on(broker.admin()?.delete_topics(&[&options.topic], &patience));
+    let deleted = deleted.map_err(|error| broker.error("delete", error.to_string()))?;
+    for result in deleted {
+        result.map_err(|(_, code)| broker.error("delete", code.to_string()))?;
     }
     Ok(())
 }

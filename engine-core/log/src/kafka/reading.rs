@@ -1,11 +1,10 @@
 //! Going through the messages of a partition.
 
 use super::LOOK;
-use super::broker::Broker;
+use super::broker::{Broker, Reader};
 use crate::record::{PREFIX_BYTES, decode_body};
 use crate::{Error, Record, Tail};
 use rdkafka::Message;
-use rdkafka::consumer::BaseConsumer;
 use rdkafka::error::KafkaError;
 use rdkafka::message::BorrowedMessage;
 use std::time::Duration;
@@ -44,7 +43,7 @@ pub(super) struct Mark {
 /// The messages of a partition from one offset up to another.
 pub(super) struct Messages<'c> {
     broker: &'c Broker,
-    consumer: &'c BaseConsumer,
+    consumer: &'c Reader,
     next: i64,
     end: i64,
     /// When the broker will have been silent for too long.
@@ -53,7 +52,7 @@ pub(super) struct Messages<'c> {
 
 impl<'c> Messages<'c> {
     /// The consumer stands at `next`.
-    pub fn new(broker: &'c Broker, consumer: &'c BaseConsumer, next: i64, end: i64) -> Self {
+    pub fn new(broker: &'c Broker, consumer: &'c Reader, next: i64, end: i64) -> Self {
         let patience = broker.options.clock.now() + broker.options.timeout;
         Self { broker, consumer, next, end, patience }
     }
@@ -112,7 +111,7 @@ pub(super) fn is_fatal(error: &KafkaError) -> bool {
 /// The records from one version up to another.
 pub(super) struct Read<'b> {
     broker: &'b Broker,
-    consumer: BaseConsumer,
+    consumer: Reader,
     sight: Sight,
     next: i64,
     from: Version,

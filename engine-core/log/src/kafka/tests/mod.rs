@@ -1,5 +1,6 @@
 //! Against a real broker.
 
+mod security;
 mod server;
 
 use super::reading::Sight;

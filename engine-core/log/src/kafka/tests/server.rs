@@ -30,26 +30,36 @@ fn java(main: &str) -> Command {
     command
 }
 
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     listener.local_addr().expect("an address").port()
 }
 
 impl Server {
     pub fn start() -> Self {
+        Self::start_with(&[], "")
+    }
+
+    /// With further listeners, as `NAME://host:port` and protocol, and settings for them.
+    pub fn start_with(listeners: &[(String, &str)], settings: &str) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let (port, controller) = (free_port(), free_port());
         let data = dir.path().join("data");
+        let more: String = listeners.iter().map(|(listener, _)| format!(",{listener}")).collect();
+        let protocols: String = listeners
+            .iter()
+            .filter_map(|(listener, protocol)| Some(format!(",{}:{protocol}", listener.split_once(':')?.0)))
+            .collect();
         let properties = format!(
             "process.roles=broker,controller\nnode.id=1\n\
              controller.quorum.voters=1@127.0.0.1:{controller}\n\
-             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
-             advertised.listeners=PLAINTEXT://127.0.0.1:{port}\n\
+             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}{more}\n\
+             advertised.listeners=PLAINTEXT://127.0.0.1:{port}{more}\n\
              controller.listener.names=CONTROLLER\ninter.broker.listener.name=PLAINTEXT\n\
-             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
+             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT{protocols}\n\
              log.dirs={}\nauto.create.topics.enable=false\ngroup.initial.rebalance.delay.ms=0\n\
              offsets.topic.replication.factor=1\ntransaction.state.log.replication.factor=1\n\
-             transaction.state.log.min.isr=1\nmin.insync.replicas=1\n",
+             transaction.state.log.min.isr=1\nmin.insync.replicas=1\n{settings}\n",
             data.display()
         );
         std::fs::write(Self::properties(dir.path()), properties).expect("the settings are written");

@@ -1,0 +1,61 @@
+//! How long brokers take to acknowledge a message: the least that a commit can take.
+
+use crate::connect::LogArgs;
+use anyhow::ensure;
+use clap::Args;
+use serde_json::json;
+use std::time::Duration;
+use tidegraph_log::kafka::{NewTopic, create_topic, delete_topic, write_latency};
+
+/// Writes that are not counted: a client that was just made connects first.
+const FIRST: usize = 50;
+
+/// Flags of `log-latency`.
+#[derive(Args, Debug)]
+pub struct LogLatency {
+    #[command(flatten)]
+    log: LogArgs,
+    /// How many messages to write, one after the other.
+    #[arg(long, default_value_t = 1_000)]
+    writes: usize,
+    /// Bytes of each.
+    #[arg(long, default_value_t = 200)]
+    bytes: usize,
+    /// Copies that Kafka keeps.
+    #[arg(long, default_value_t = 1)]
+    log_replication: u16,
+    /// Copies that have to be there before a message is acknowledged.
+    #[arg(long, default_value_t = 1)]
+    log_in_sync: u16,
+}
+
+impl LogLatency {
+    pub fn run(self) -> anyhow::Result<()> {
+        ensure!(self.writes > 0, "--writes 0: there is nothing to measure");
+        // Never a graph's topic: what is written is no record.
+        let mut options = self.log.options("")?;
+        options.topic = format!("tidegraph-latency-{}", std::process::id());
+        create_topic(
+            &options,
+            NewTopic { shards: 1, replication: self.log_replication, in_sync: self.log_in_sync },
+        )?;
+        let measured = write_latency(&options, FIRST + self.writes, self.bytes);
+        delete_topic(&options)?;
+        let mut times = measured?.split_off(FIRST);
+        times.sort_unstable();
+        let at = |share: usize| micros(times[(times.len() - 1) * share / 1_000]);
+        let text = json!({
+            "writes": self.writes, "bytes": self.bytes,
+            "p50_us": at(500), "p99_us": at(990), "p999_us": at(999),
+        });
+        #[allow(clippy::print_stdout)] // It is what was asked for.
+        {
+            println!("{text}");
+        }
+        Ok(())
+    }
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
