@@ -6,7 +6,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 
 /** The root of the repository. */
 export const root = resolve(import.meta.dirname, "..");
@@ -113,17 +113,18 @@ export async function buildBinary() {
 }
 
 /**
- * Builds the daemon of storage nodes and the worker, and returns their paths. `TIDEGRAPH_NODE_BINARY` and
- * `TIDEGRAPH_WORKER_BINARY` name ones that are built already.
+ * Builds the daemon of storage nodes, the worker and the worker as a Lambda function, and returns their paths.
+ * `TIDEGRAPH_NODE_BINARY`, `TIDEGRAPH_WORKER_BINARY` and `TIDEGRAPH_LAMBDA_BINARY` name ones that are built already.
  *
  * @param {"release" | "dev"} profile `dev` is what the tests of the libraries are built with
- * @returns {Promise<{ nodeBinary: string, workerBinary: string }>}
+ * @returns {Promise<{ nodeBinary: string, workerBinary: string, lambdaBinary: string }>}
  */
 export async function buildFleet(profile) {
   const { TIDEGRAPH_NODE_BINARY: node, TIDEGRAPH_WORKER_BINARY: worker } = process.env;
   if (node && worker) {
     for (const path of [node, worker]) if (!existsSync(path)) throw new Error(`there is no ${path}`);
-    return { nodeBinary: resolve(node), workerBinary: resolve(worker) };
+    const lambda = process.env.TIDEGRAPH_LAMBDA_BINARY ?? join(dirname(resolve(worker)), "tidegraph-lambda");
+    return { nodeBinary: resolve(node), workerBinary: resolve(worker), lambdaBinary: resolve(lambda) };
   }
   // Together, so that what they share is built once.
   const crates = [
@@ -132,9 +133,13 @@ export async function buildFleet(profile) {
     "-p",
     "tidegraph",
     "--features",
-    "tidegraph-node/fleet,tidegraph/fleet",
+    "tidegraph-node/fleet,tidegraph/lambda",
   ];
   await run("cargo", ["build", "--locked", "--profile", profile, ...crates]);
   const folder = join(targetDir, profile === "dev" ? "debug" : profile);
-  return { nodeBinary: join(folder, "tidegraph-node"), workerBinary: join(folder, "tidegraph") };
+  return {
+    nodeBinary: join(folder, "tidegraph-node"),
+    workerBinary: join(folder, "tidegraph"),
+    lambdaBinary: join(folder, "tidegraph-lambda"),
+  };
 }

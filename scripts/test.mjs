@@ -2,7 +2,7 @@
  * `npm test`: every test, on a clean clone too. It installs what it needs (pinned, skipped when it is there), then runs
  * the Rust tests, the tests of the contracts, and the black-box tests against the real binary.
  *
- * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--fleet`, `--contracts` or `--integration` runs one part.
+ * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--fleet`, `--lambda`, `--contracts` or `--integration` runs one part.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -15,11 +15,12 @@ const only = process.argv.slice(2).map((argument) => argument.replace(/^--/, "")
 /** @param {string} part */
 const wanted = (part) => only.length === 0 || only.includes(part);
 const unknown = only.filter(
-  (part) => !["rust", "kafka", "dynamodb", "takeover", "fleet", "contracts", "integration"].includes(part),
+  (part) =>
+    !["rust", "kafka", "dynamodb", "takeover", "fleet", "lambda", "contracts", "integration"].includes(part),
 );
 if (unknown.length > 0) {
   console.error(
-    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --takeover, --fleet, --contracts and --integration`,
+    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --takeover, --fleet, --lambda, --contracts and --integration`,
   );
   process.exit(2);
 }
@@ -44,7 +45,7 @@ if (wanted("kafka")) {
         "-p",
         "tidegraph-log",
         "--features",
-        "kafka",
+        "msk-iam",
         "--lib",
         "kafka",
       ];
@@ -81,6 +82,12 @@ if (wanted("fleet")) {
   steps.push([
     "a fleet whose processes are killed",
     () => run("node", [join(root, "scripts", "faults.mjs"), "--quick", "--dev"]),
+  ]);
+}
+if (wanted("lambda")) {
+  steps.push([
+    "a worker as a Lambda function",
+    () => run("node", [join(root, "scripts", "lambda.mjs"), "--dev"]),
   ]);
 }
 if (wanted("contracts")) {

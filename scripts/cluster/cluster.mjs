@@ -192,6 +192,18 @@ export class Cluster {
     return endpoint;
   }
 
+  /** Variables of a function that works for this cluster. Credentials come from them as Lambda's do; DynamoDB Local takes any. */
+  workerEnvironment() {
+    return {
+      AWS_ACCESS_KEY_ID: "AKIDEXAMPLE",
+      AWS_SECRET_ACCESS_KEY: "secret",
+      AWS_SESSION_TOKEN: "session",
+      AWS_REGION: "eu-west-3",
+      TIDEGRAPH_DYNAMODB_ENDPOINT: `http://127.0.0.1:${this.dynamodbPort}`,
+      TIDEGRAPH_FLEET_TOKEN_FILE: join(this.options.home, "fleet-token"),
+    };
+  }
+
   /** Ends everything: those that use others first. */
   async stop() {
     const names = [...this.processes.all.keys()];

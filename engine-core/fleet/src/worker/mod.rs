@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_apl::{Apl, At, Catalog, ScanCursor, Statistics, VertexScan};
-use tidegraph_cluster::{Graph, MapStore, MapWatch, WatchConfig};
+use tidegraph_cluster::{Graph, MapStore, MapWatch, SEQUENCER, WatchConfig};
 use tidegraph_engine::{Asking, Backend, LoadHold, Reader, Snapshot, Standing};
 use tidegraph_platform::{Clock, Random};
 use tidegraph_remote::{Commits, Fleet, FleetConfig, RequestId, Security};
@@ -37,7 +37,8 @@ use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, PartitionCount
 pub struct WorkerConfig {
     /// Availability zone: replicas there are asked first.
     pub zone: String,
-    /// How often the newest version is asked for.
+    /// How often the newest version is asked for. 0: only by [`Worker::look`], for a process that is stopped between
+    /// requests.
     pub version_ms: u64,
     /// Longest time for one answer of the sequencer.
     pub answer_ms: u64,
@@ -119,8 +120,15 @@ impl Worker {
     /// Loads the map and looks for the sequencer; a graph without one can be read once a version is known.
     pub fn start(config: WorkerConfig, parts: WorkerParts) -> Result<Self, Error> {
         let WorkerParts { graph, map_store, security, clock, random } = parts;
-        let watch =
-            Arc::new(MapWatch::start(map_store.clone(), &graph, random.clone(), config.watch.clone())?);
+        // Two requests to the map's store that need nothing of each other: a process that starts waits once for both.
+        let (watch, lease) = std::thread::scope(|scope| {
+            let lease = std::thread::Builder::new()
+                .name("lease".into())
+                .spawn_scoped(scope, || map_store.lease(&graph, SEQUENCER));
+            let watch = MapWatch::start(map_store.clone(), &graph, random.clone(), config.watch.clone());
+            (watch, lease.map(std::thread::ScopedJoinHandle::join))
+        });
+        let watch = Arc::new(watch?);
         let made = watch.map().graph().clone();
         let turn = random.next_u64() as usize % 1024;
         let routes = Arc::new(MapRoutes::new(watch.clone(), config.zone.clone(), turn));
@@ -132,6 +140,10 @@ impl Worker {
             (Duration::from_millis(config.answer_ms), Duration::from_millis(config.patience_ms));
         let sequencer =
             RemoteSequencer::new(map_store, graph, fleet.clone(), clock.clone(), answer, patience);
+        // Whatever else came of it: the lease is looked at again when the sequencer is needed.
+        if let Ok(Ok(Ok(Some(lease)))) = &lease {
+            sequencer.meet(lease);
+        }
         let sequencer = Arc::new(sequencer);
         let shared = Arc::new(Shared {
             graph: made,
@@ -149,6 +161,9 @@ impl Worker {
             pause: Duration::from_millis(config.version_ms.max(1)),
         });
         shared.look();
+        if config.version_ms == 0 {
+            return Ok(Self { shared, thread: Mutex::default() });
+        }
         let of = shared.clone();
         let thread = std::thread::Builder::new().name("versions".into()).spawn(move || {
             while !of.stopping.load(Ordering::Acquire) {
@@ -158,6 +173,17 @@ impl Worker {
         });
         let thread = thread.map_err(|e| Error::Thread { name: "versions".into(), reason: e.to_string() })?;
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Asks for the newest version now; answers whether there is a sequencer that says it. For a process that was stopped
+    /// for a while: the first attempt may find only that its connection is gone.
+    pub fn look(&self) -> bool {
+        let shared = &self.shared;
+        shared.look();
+        if !shared.writable.load(Ordering::Acquire) {
+            shared.look();
+        }
+        shared.writable.load(Ordering::Acquire)
     }
 
     /// Ends its thread.

@@ -6,7 +6,7 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_cluster::{MapStore, SEQUENCER};
+use tidegraph_cluster::{Lease, MapStore, SEQUENCER};
 use tidegraph_platform::Clock;
 use tidegraph_remote::{Error, Fleet, RemoteCommits};
 
@@ -44,12 +44,19 @@ impl RemoteSequencer {
         let lease = self.map_store.lease(&self.graph, SEQUENCER);
         let lease =
             lease.map_err(|error| Error::Unavailable(format!("the sequencer cannot be found: {error}")))?;
-        let lease = lease.filter(|lease| !lease.is_free());
-        let lease = lease.ok_or_else(|| Error::Unavailable("the graph has no sequencer now".into()))?;
+        let found = lease.and_then(|lease| self.meet(&lease));
+        found.ok_or_else(|| Error::Unavailable("the graph has no sequencer now".into()))
+    }
+
+    /// Takes whoever has a lease for the sequencer; nobody when it was given back.
+    pub fn meet(&self, lease: &Lease) -> Option<Arc<RemoteCommits>> {
+        if lease.is_free() {
+            return None;
+        }
         let node = self.fleet.node(&Arc::from(lease.endpoint.as_str()));
         let found = Arc::new(RemoteCommits::new(node, self.answer));
         *self.known.lock() = Some(found.clone());
-        Ok(found)
+        Some(found)
     }
 
     fn forget(&self, gone: &Arc<RemoteCommits>) {

@@ -1,17 +1,16 @@
 //! `tidegraph worker`: answers queries over a fleet, and holds no data.
 
 use super::serve::{Listen, read_token};
+use crate::access::{Access, Table};
 use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tidegraph_cluster::MapStore;
-use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
 use tidegraph_engine::{Database, Options};
-use tidegraph_fleet::{Worker as Backend, WorkerConfig, WorkerParts};
-use tidegraph_platform::{Clock, Objects, RealClock, RealRandom};
-use tidegraph_remote::{Security, SecurityConfig, TlsFiles};
+use tidegraph_fleet::WorkerConfig;
+use tidegraph_platform::Objects;
+use tidegraph_remote::{SecurityConfig, TlsFiles};
 
 /// Flags of `worker`.
 #[derive(Args, Debug)]
@@ -63,25 +62,16 @@ impl Worker {
     /// Runs until a signal ends it.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let token = self.listen.token()?;
-        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-        let mut options = match &self.dynamodb_endpoint {
-            Some(endpoint) if self.dynamodb_local => DynamoOptions::local(endpoint.as_str()),
-            endpoint => DynamoOptions { endpoint: endpoint.clone(), ..DynamoOptions::default() },
-        };
-        options.table_prefix.clone_from(&self.table_prefix);
-        let map = DynamoMap::open(&options, clock.clone(), Arc::new(RealRandom));
-        let map_store: Arc<dyn MapStore> = Arc::new(map.context("the map cannot be reached")?);
-        let parts = WorkerParts {
-            graph: self.graph.clone(),
-            map_store,
-            security: self.security()?,
-            clock,
-            random: Arc::new(RealRandom),
-        };
         let mut config = WorkerConfig { zone: self.zone.clone(), ..WorkerConfig::default() };
         config.watch.poll_ms = self.map_poll_ms;
         config.patience_ms = self.write_patience_ms;
-        let backend = Arc::new(Backend::start(config, parts)?);
+        let table = Table {
+            prefix: self.table_prefix.clone(),
+            endpoint: self.dynamodb_endpoint.clone(),
+            local: self.dynamodb_local,
+        };
+        let access = Access { graph: self.graph.clone(), table, security: self.security()?, worker: config };
+        let backend = access.connect()?;
         let mut options = Options::default();
         self.listen.apply(&mut options);
         let database = Database::connect(options, backend.clone(), self.objects()?)?;
@@ -99,7 +89,7 @@ impl Worker {
         Ok(Arc::new(objects.with_context(|| format!("the object store {url} cannot be opened"))?))
     }
 
-    fn security(&self) -> anyhow::Result<Security> {
+    fn security(&self) -> anyhow::Result<SecurityConfig> {
         let token = self.fleet_token_file.as_deref().map(read_token).transpose()?.unwrap_or_default();
         let tls = match (&self.tls_authorities, &self.tls_certificate, &self.tls_key) {
             (Some(authorities), Some(certificate), Some(key)) => Some(TlsFiles {
@@ -110,6 +100,6 @@ impl Worker {
             }),
             _ => None,
         };
-        Ok(Security::load(&SecurityConfig { token, tls })?)
+        Ok(SecurityConfig { token, tls })
     }
 }

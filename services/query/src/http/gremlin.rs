@@ -24,6 +24,7 @@ pub async fn get(state: State<Service>, request: Request) -> Result<Response, Fa
 
 /// A traversal in JSON.
 pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
+    let left = queries::left(&request);
     let (fields, headers) = Fields::read(&service, request).await?;
     let text = fields.required("gremlin")?;
     if let Some(language) = fields.text("language")?
@@ -43,7 +44,10 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         language: Language::Gremlin,
         text,
         parameters: bindings,
-        timeout: fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis),
+        timeout: queries::shorter(
+            fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis),
+            left,
+        ),
     };
     let body =
         queries::run(&service, asked, move |asked, answer, output| message(&asked.id, answer, typed, output))

@@ -17,7 +17,7 @@ mod status;
 mod token;
 
 pub use errors::Failure;
-pub use queries::Running;
+pub use queries::{Running, TimeLeft};
 pub use token::with_token;
 
 use axum::Router;

@@ -18,6 +18,7 @@ pub async fn get(state: State<Service>, request: Request) -> Result<Response, Fa
 
 /// A query in a form or in JSON.
 pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
+    let left = queries::left(&request);
     let (fields, _) = Fields::read(&service, request).await?;
     let text = fields.required("query")?;
     if fields.text("explain")?.is_some() {
@@ -30,7 +31,10 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         language: Language::OpenCypher,
         text,
         parameters,
-        timeout: fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis),
+        timeout: queries::shorter(
+            fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis),
+            left,
+        ),
     };
     let body = queries::run(&service, asked, |_, answer, output| {
         serde_json::to_writer(output, &plain::Results { columns: &answer.columns, rows: &answer.rows })

@@ -111,6 +111,20 @@ impl Asked {
     }
 }
 
+/// How long whoever passes a request on to the router can wait for its answer: a shell notes it with the request.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeLeft(pub Duration);
+
+/// What is noted with a request.
+pub fn left(request: &Request) -> Option<Duration> {
+    request.extensions().get::<TimeLeft>().map(|left| left.0)
+}
+
+/// The shorter of two limits of which either may be missing.
+pub fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    one.into_iter().chain(other).min()
+}
+
 /// What a query may use on a thread that serves sockets.
 const BRIEF: Brief = Brief { time: Duration::from_micros(500), memory_bytes: 256 << 10, rows: 1_024 };
 

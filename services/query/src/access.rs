@@ -1,0 +1,55 @@
+//! How a worker reaches its fleet, whichever shell it runs in: the command (`cli/worker.rs`) or a function (`lambda/`).
+
+use anyhow::Context;
+use std::sync::Arc;
+use tidegraph_cluster::MapStore;
+use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
+use tidegraph_fleet::{Worker, WorkerConfig, WorkerParts};
+use tidegraph_platform::{Clock, RealClock, RealRandom};
+use tidegraph_remote::{Security, SecurityConfig};
+
+/// Where the map is, and how nodes know the worker.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Access {
+    /// Name of the graph.
+    pub graph: String,
+    /// The table of maps.
+    pub table: Table,
+    /// The secret, the certificates.
+    pub security: SecurityConfig,
+    /// Settings of the worker.
+    pub worker: WorkerConfig,
+}
+
+/// The table of maps.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Table {
+    /// What its name begins with.
+    pub prefix: String,
+    /// Another endpoint than the region's.
+    pub endpoint: Option<String>,
+    /// The endpoint is DynamoDB Local, which takes any credentials.
+    pub local: bool,
+}
+
+impl Access {
+    /// Loads the map and looks for the sequencer.
+    pub fn connect(&self) -> anyhow::Result<Arc<Worker>> {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let mut options = match &self.table.endpoint {
+            Some(endpoint) if self.table.local => DynamoOptions::local(endpoint.as_str()),
+            endpoint => DynamoOptions { endpoint: endpoint.clone(), ..DynamoOptions::default() },
+        };
+        options.table_prefix.clone_from(&self.table.prefix);
+        let map = DynamoMap::open(&options, clock.clone(), Arc::new(RealRandom));
+        let map_store: Arc<dyn MapStore> = Arc::new(map.context("the map cannot be reached")?);
+        let parts = WorkerParts {
+            graph: self.graph.clone(),
+            map_store,
+            security: Security::load(&self.security)?,
+            clock,
+            random: Arc::new(RealRandom),
+        };
+        Ok(Arc::new(Worker::start(self.worker.clone(), parts)?))
+    }
+}

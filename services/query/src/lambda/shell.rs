@@ -1,0 +1,170 @@
+//! Answers one request of a function: connected once, and awake again after every pause.
+
+use super::Configuration;
+use crate::http::{Failure, Service, TimeLeft};
+use axum::Router;
+use axum::body::Body;
+use axum::http::uri::{PathAndQuery, Uri};
+use axum::http::{Request, Response};
+use axum::response::IntoResponse;
+use lambda_http::RequestExt;
+use lambda_http::tower::ServiceExt;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_engine::Database;
+use tidegraph_fleet::Worker;
+use tidegraph_platform::Objects;
+use tidegraph_types::ErrorCode;
+use tokio::sync::Mutex;
+
+/// Time that is kept for sending an answer back.
+const FOR_THE_ANSWER: Duration = Duration::from_millis(250);
+
+/// One function.
+pub struct Shell {
+    configuration: Configuration,
+    /// Empty until the fleet could be reached.
+    connected: Mutex<Option<Connected>>,
+}
+
+/// What is built once.
+#[derive(Clone)]
+struct Connected {
+    database: Arc<Database>,
+    worker: Arc<Worker>,
+    router: Router,
+}
+
+impl std::fmt::Debug for Shell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shell").field("configuration", &self.configuration).finish_non_exhaustive()
+    }
+}
+
+impl Shell {
+    /// A function that is not connected yet.
+    #[must_use]
+    pub fn new(configuration: Configuration) -> Self {
+        Self { configuration, connected: Mutex::default() }
+    }
+
+    /// Reaches the fleet, unless that was done.
+    pub async fn connect(&self) -> Result<(), String> {
+        self.connected().await.map(drop)
+    }
+
+    /// The connection, and whether it is a new one.
+    async fn connected(&self) -> Result<(Connected, bool), String> {
+        let mut held = self.connected.lock().await;
+        if let Some(connected) = &*held {
+            return Ok((connected.clone(), false));
+        }
+        let configuration = self.configuration.clone();
+        let made = tokio::task::spawn_blocking(move || Connected::make(configuration)).await;
+        let made = made.map_err(|error| error.to_string())?.map_err(|error| format!("{error:#}"))?;
+        *held = Some(made.clone());
+        Ok((made, true))
+    }
+
+    /// Answers; what goes wrong is an answer too.
+    pub async fn answer(&self, request: lambda_http::Request) -> Response<Body> {
+        match self.routed(request).await {
+            Ok(response) => response,
+            Err(failure) => failure.into_response(),
+        }
+    }
+
+    async fn routed(&self, request: lambda_http::Request) -> Result<Response<Body>, Failure> {
+        let mut request = to_router(request, &self.configuration.base_path)?;
+        if request.uri().path().starts_with("/loader") {
+            let message =
+                "a function loads no files, for it is stopped between requests: ask a long-lived worker";
+            return Err(Failure::new(ErrorCode::UnsupportedOperation, message));
+        }
+        let (connected, new) = self.connected().await.map_err(|reason| {
+            Failure::new(ErrorCode::Unavailable, format!("the fleet cannot be reached: {reason}"))
+        })?;
+        if !new {
+            let worker = connected.worker.clone();
+            // Without a sequencer reads go on at the last version that is known, as in any worker.
+            let looked = tokio::task::spawn_blocking(move || worker.look()).await;
+            looked.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
+        }
+        if let Some(left) = request.extensions().get::<EndsAt>().map(|end| end.left(&connected.database)) {
+            request.extensions_mut().insert(TimeLeft(left));
+        }
+        connected.router.oneshot(request).await.map_err(|never| match never {})
+    }
+}
+
+impl Connected {
+    fn make(configuration: Configuration) -> anyhow::Result<Self> {
+        let worker = configuration.access.connect()?;
+        // Nothing is put there: files are what loads need. A real store would cost the start its client.
+        let objects = Arc::new(Objects::memory()?);
+        let database = Database::connect(configuration.options, worker.clone(), objects)?;
+        let router = Service::new(database.clone(), configuration.limits).router();
+        Ok(Self { database, worker, router })
+    }
+}
+
+/// When Lambda ends the request, in milliseconds since 1970.
+#[derive(Clone, Copy)]
+struct EndsAt(u64);
+
+impl EndsAt {
+    fn left(self, database: &Database) -> Duration {
+        let now = u64::try_from(database.now().as_millisecond()).unwrap_or_default();
+        Duration::from_millis(self.0.saturating_sub(now)).saturating_sub(FOR_THE_ANSWER)
+    }
+}
+
+/// The request as the router takes it: without the stage and the base path before the path.
+fn to_router(request: lambda_http::Request, base_path: &str) -> Result<Request<Body>, Failure> {
+    let bad = |reason: String| Failure::new(ErrorCode::BadRequest, reason);
+    let ends = request.lambda_context_ref().map(|context| EndsAt(context.deadline));
+    let raw = request.raw_http_path();
+    let whole = if raw.is_empty() { request.uri().path() } else { raw };
+    let path = match whole.strip_prefix(base_path) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
+        _ => whole,
+    };
+    let path = if path.is_empty() { "/" } else { path };
+    let path = match request.uri().query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    let path: PathAndQuery =
+        path.parse().map_err(|error| bad(format!("the path {path:?} is none: {error}")))?;
+    let (mut parts, body) = request.into_parts();
+    parts.uri = Uri::from(path);
+    let mut request = Request::from_parts(parts, Body::from(body.to_vec()));
+    if let Some(ends) = ends {
+        request.extensions_mut().insert(ends);
+    }
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lambda_http::http;
+
+    fn asked(raw: &str, uri: &str, base_path: &str) -> String {
+        let request = http::Request::builder().uri(uri).body(lambda_http::Body::Text("x".into())).unwrap();
+        let request = request.with_raw_http_path(raw);
+        to_router(request, base_path).unwrap().uri().to_string()
+    }
+
+    #[test]
+    fn stage_and_base_path_are_taken_off() {
+        assert_eq!(
+            asked("/openCypher", "https://h/prod/openCypher?query=RETURN%201", ""),
+            "/openCypher?query=RETURN%201"
+        );
+        assert_eq!(asked("/db/gremlin", "https://h/prod/db/gremlin", "/db"), "/gremlin");
+        assert_eq!(asked("/dbx/gremlin", "https://h/dbx/gremlin", "/db"), "/dbx/gremlin");
+        assert_eq!(asked("/db", "https://h/prod/db?a=1", "/db"), "/?a=1");
+        assert_eq!(asked("", "https://h/status", ""), "/status");
+    }
+}
