@@ -20,12 +20,13 @@ const workloads = {
   identity: ["gremlin", "neo4j"],
   pokec: ["neo4j", "kuzu"],
   load: ["gremlin", "neo4j", "kuzu"],
+  ycsb: ["cassandra"],
 };
 
 /**
  * Jars and compiled drivers of a peer on the JVM.
  *
- * @param {"gremlin" | "neo4j"} name
+ * @param {"gremlin" | "neo4j" | "cassandra"} name
  * @returns {Promise<string>} The class path.
  */
 async function jvm(name) {
@@ -43,6 +44,43 @@ async function jvm(name) {
   });
   return [join(into, "classes"), join(into, "lib", "*")].join(delimiter);
 }
+
+/** Packages of Java that Cassandra reaches into, as its `jvm17-server.options` has them. */
+const opened = [
+  "-Djdk.attach.allowAttachSelf=true",
+  ...[
+    "java.base/jdk.internal.misc",
+    "java.management.rmi/com.sun.jmx.remote.internal.rmi",
+    "java.rmi/sun.rmi.registry",
+    "java.rmi/sun.rmi.server",
+    "java.rmi/sun.rmi.transport.tcp",
+    "java.sql/java.sql",
+    "java.base/java.lang.ref",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "jdk.unsupported/sun.misc",
+  ].map((name) => `--add-exports=${name}=ALL-UNNAMED`),
+  ...[
+    "java.base/java.io",
+    "java.base/java.lang",
+    "java.base/java.lang.module",
+    "java.base/java.lang.reflect",
+    "java.base/java.math",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.loader",
+    "java.base/jdk.internal.math",
+    "java.base/jdk.internal.module",
+    "java.base/jdk.internal.ref",
+    "java.base/jdk.internal.reflect",
+    "java.base/jdk.internal.util.jar",
+    "java.base/sun.nio.ch",
+    "jdk.management/com.sun.management.internal",
+  ].map((name) => `--add-opens=${name}=ALL-UNNAMED`),
+];
 
 /** @type {Record<string, () => Promise<Record<string, string[]>>>} */
 const peers = {
@@ -74,6 +112,22 @@ const peers = {
       client: java("512m", "client"),
       prepare: java("256m", "prepare"),
       import: java(heap, "import"),
+    };
+  },
+  cassandra: async () => {
+    const classpath = await jvm("cassandra");
+    const java = (/** @type {string} */ memory, /** @type {string[]} */ flags) => [
+      "java",
+      `-Xmx${memory}`,
+      `-Dlogback.configurationFile=${join(folder, "cassandra", "logback.xml")}`,
+      ...flags,
+      "-cp",
+      classpath,
+      "CassandraPeer",
+    ];
+    return {
+      server: [...java(heap, [`-Xms${heap}`, "-XX:+UseG1GC", ...opened]), "server"],
+      client: [...java("512m", opened), "client"],
     };
   },
   kuzu: async () => {

@@ -10,10 +10,12 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.SplittableRandom;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicLong;
 import org.HdrHistogram.Histogram;
 
 /**
@@ -34,6 +36,16 @@ final class Driver {
     /** A connection of one client. */
     Caller caller();
 
+    /** Inserts the records of the ycsb workload with these numbers. */
+    default void fill(long from, long to) throws Exception {
+      throw new UnsupportedOperationException("it has no part in the mix");
+    }
+
+    /** One client of the ycsb workload. */
+    default Mixer mixer(long seed, Keys keys) {
+      throw new UnsupportedOperationException("it has no part in the mix");
+    }
+
     @Override
     void close();
   }
@@ -48,6 +60,47 @@ final class Driver {
 
     @Override
     void close();
+  }
+
+  /** One client of the ycsb workload: makes one operation after the other. */
+  interface Mixer {
+    void next() throws Exception;
+  }
+
+  /** Which records of the ycsb workload there are, as `services/query/src/bench/ycsb/mix.rs` has it. */
+  static final class Keys {
+    private final AtomicLong gone;
+    private final AtomicLong next;
+    /** Records so near to either end may be under way. */
+    private final long margin;
+
+    Keys(long gone, long next, long margin) {
+      this.gone = new AtomicLong(gone);
+      this.next = new AtomicLong(next);
+      this.margin = margin;
+    }
+
+    /** One that is there. */
+    long one(SplittableRandom random) {
+      long from = gone.get() + margin;
+      return from + random.nextLong(Math.max(1, next.get() - margin - from));
+    }
+
+    long fresh() {
+      return next.getAndIncrement();
+    }
+
+    long oldest() {
+      return gone.getAndIncrement();
+    }
+
+    static String name(long number) {
+      return String.format("user%016x", number * 0x9e3779b97f4a7c15L);
+    }
+  }
+
+  private interface Step {
+    void run() throws Exception;
   }
 
   private record Call(String text, Map<String, Object> parameters) {}
@@ -94,6 +147,8 @@ final class Driver {
         }
       }
       case "run" -> run(client, command, answer);
+      case "fill" -> client.fill(command.get("from").getAsLong(), command.get("to").getAsLong());
+      case "mix" -> mix(client, command, answer);
       default -> throw new IllegalArgumentException("unknown command " + command.get("op"));
     }
     return answer;
@@ -107,19 +162,52 @@ final class Driver {
       calls.add(new Call(texts.get(call.get(0).getAsInt()).getAsString(), parameters(call.get(1))));
     }
     int clients = command.get("clients").getAsInt();
-    long length = command.get("ms").getAsLong() * 1_000_000;
-    ExecutorService threads = Executors.newFixedThreadPool(clients);
     List<Caller> callers = new ArrayList<>();
+    List<Step> steps = new ArrayList<>();
     try {
-      for (int n = 0; n < clients; n++) callers.add(client.caller());
+      for (int n = 0; n < clients; n++) {
+        Caller caller = client.caller();
+        callers.add(caller);
+        // Each client begins elsewhere in the list and goes round it.
+        int[] at = {(int) ((long) calls.size() * n / clients)};
+        steps.add(
+            () -> {
+              Call call = calls.get(at[0]);
+              at[0] = (at[0] + 1) % calls.size();
+              try {
+                caller.call(call.text, call.parameters);
+              } catch (Exception failure) {
+                throw new Exception(failure + " in " + call, failure);
+              }
+            });
+      }
+      keepBusy(steps, command, answer);
+    } finally {
+      callers.forEach(Caller::close);
+    }
+  }
+
+  private static void mix(Client client, JsonObject command, JsonObject answer) throws Exception {
+    int clients = command.get("clients").getAsInt();
+    Keys keys = new Keys(command.get("gone").getAsLong(), command.get("next").getAsLong(), 4L * clients);
+    List<Step> steps = new ArrayList<>();
+    for (int n = 0; n < clients; n++) {
+      Mixer mixer = client.mixer(command.get("seed").getAsLong() * 1_000 + n, keys);
+      steps.add(mixer::next);
+    }
+    keepBusy(steps, command, answer);
+    answer.addProperty("gone", keys.gone.get());
+    answer.addProperty("next", keys.next.get());
+  }
+
+  /** A thread for each client, for as long as the command says. */
+  private static void keepBusy(List<Step> steps, JsonObject command, JsonObject answer) throws Exception {
+    long length = command.get("ms").getAsLong() * 1_000_000;
+    ExecutorService threads = Executors.newFixedThreadPool(steps.size());
+    try {
       List<Future<Result>> futures = new ArrayList<>();
       long start = System.nanoTime();
-      for (int n = 0; n < clients; n++) {
-        // Each client begins elsewhere in the list and goes round it.
-        int first = (int) ((long) calls.size() * n / clients);
-        Caller caller = callers.get(n);
-        futures.add(threads.submit(() -> busy(caller, calls, first, start, length)));
-      }
+      for (Step step : steps) futures.add(threads.submit(() -> busy(step, start, length)));
       Histogram all = new Histogram(3);
       long count = 0;
       for (Future<Result> future : futures) {
@@ -134,22 +222,20 @@ final class Driver {
       answer.addProperty("p99", all.getValueAtPercentile(99) / 1e3);
       answer.addProperty("p999", all.getValueAtPercentile(99.9) / 1e3);
     } finally {
-      callers.forEach(Caller::close);
       threads.shutdown();
     }
   }
 
-  private static Result busy(Caller caller, List<Call> calls, int first, long start, long length) {
+  private static Result busy(Step step, long start, long length) {
     Histogram latencies = new Histogram(3);
     long count = 0;
     String error = null;
-    for (int at = first; System.nanoTime() - start < length; at = (at + 1) % calls.size()) {
-      Call call = calls.get(at);
+    while (System.nanoTime() - start < length) {
       long began = System.nanoTime();
       try {
-        caller.call(call.text, call.parameters);
+        step.run();
       } catch (Exception failure) {
-        error = failure + " in " + call;
+        error = failure.toString();
         break;
       }
       latencies.recordValue(System.nanoTime() - began);

@@ -185,6 +185,11 @@ impl ServiceProcess {
         Ok(Self { child, address })
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Seconds of processor time that it used so far.
     pub fn cpu_seconds(&self) -> Option<f64> {
         super::machine::cpu_seconds(self.child.id())

@@ -30,6 +30,12 @@ impl Round {
         self.calls as f64 / self.seconds
     }
 
+    /// What it gave, but for what servers used.
+    pub fn outcome(&self) -> Outcome {
+        let quantiles = [0.5, 0.99, 0.999].map(|q| self.quantile_us(q));
+        Outcome { rate: self.rate(), quantiles_us: Some(quantiles), server_cpu_us: None }
+    }
+
     fn quantile_us(&self, q: f64) -> f64 {
         self.latencies.value_at_quantile(q) as f64 / 1e3
     }

@@ -5,8 +5,11 @@
 //! JSON; `peers` are other databases and `versus` asks us and them in turn. Times are read from the real clock: this is the one part of the service that measures the world.
 
 mod clients;
+mod cluster;
 mod commit;
 mod driver;
+#[cfg(feature = "lambda")]
+mod fleet;
 mod http;
 mod identity;
 mod load;
@@ -17,6 +20,7 @@ mod recover;
 mod report;
 mod scan;
 mod versus;
+mod ycsb;
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -39,6 +43,11 @@ enum Workload {
     Recover,
     /// Frontiers, scans, point reads and searches, without a language in front of them.
     Scan,
+    /// Records by key: read, inserted, changed, deleted; embedded and in a cluster.
+    Ycsb,
+    /// What lies between a worker and the nodes: reads, commits, and the start of a function.
+    #[cfg(feature = "lambda")]
+    Fleet,
 }
 
 /// Flags of `bench`.
@@ -47,7 +56,7 @@ pub struct Bench {
     /// Which workload.
     #[arg(value_enum)]
     workload: Workload,
-    /// Size of the graph: golden entities (identity, load, http) or the exponent of the vertices (pokec, scan).
+    /// Size of the graph: golden entities (identity, load, http), records (ycsb), vertices (fleet), or the exponent of the vertices (pokec, scan).
     #[arg(long)]
     scale: Option<u64>,
     /// Seed of graph and start ids.
@@ -97,6 +106,12 @@ impl Bench {
                 peers::wanted(&self, &[])?;
                 scan::run(&self, &mut report)?;
             }
+            Workload::Ycsb => ycsb::run(&self, &mut report)?,
+            #[cfg(feature = "lambda")]
+            Workload::Fleet => {
+                peers::wanted(&self, &[])?;
+                fleet::run(&self, &mut report)?;
+            }
         }
         report.end(self.json.as_deref())?;
         Ok(ExitCode::SUCCESS)
@@ -111,6 +126,9 @@ impl Bench {
             Workload::Commit => "commit",
             Workload::Recover => "recover",
             Workload::Scan => "scan",
+            Workload::Ycsb => "ycsb",
+            #[cfg(feature = "lambda")]
+            Workload::Fleet => "fleet",
         }
     }
 

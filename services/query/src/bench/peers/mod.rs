@@ -41,6 +41,8 @@ pub enum Kind {
     Neo4j,
     /// Kùzu, embedded (pokec, load).
     Kuzu,
+    /// Apache Cassandra, one node (ycsb).
+    Cassandra,
     /// None.
     None,
 }
@@ -53,12 +55,13 @@ impl Kind {
             Self::Gremlin => "gremlin",
             Self::Neo4j => "neo4j",
             Self::Kuzu => "kuzu",
+            Self::Cassandra => "cassandra",
             Self::None => "none",
         }
     }
 
     fn is_jvm(self) -> bool {
-        matches!(self, Self::Gremlin | Self::Neo4j)
+        matches!(self, Self::Gremlin | Self::Neo4j | Self::Cassandra)
     }
 }
 

@@ -251,7 +251,12 @@ impl Program {
         let before = self.cpu_seconds();
         let ms = u64::try_from(length.as_millis())?;
         let command = json!({"op": "run", "texts": texts, "calls": calls, "clients": clients, "ms": ms});
-        let ran: Ran = serde_json::from_value(ask(&mut self.client, &command)?)?;
+        let ran = serde_json::from_value(ask(&mut self.client, &command)?)?;
+        self.outcome(ran, before)
+    }
+
+    /// What a round gave, with what the server used since it began.
+    fn outcome(&self, ran: Ran, before: Option<f64>) -> anyhow::Result<Outcome> {
         if let Some(error) = ran.failed {
             bail!("{error}");
         }
@@ -264,6 +269,30 @@ impl Program {
             quantiles_us: Some([ran.p50, ran.p99, ran.p999]),
             server_cpu_us: cpu,
         })
+    }
+
+    /// Inserts the records of the ycsb workload with these numbers.
+    pub fn fill(&mut self, from: u64, to: u64) -> anyhow::Result<()> {
+        ask(&mut self.client, &json!({"op": "fill", "from": from, "to": to})).map(drop)
+    }
+
+    /// Keeps clients busy with the mix of the ycsb workload, over the records of a range; tells the range that is there
+    /// afterwards.
+    pub fn mix(
+        &mut self,
+        (gone, next): (u64, u64),
+        clients: usize,
+        length: Duration,
+        seed: u64,
+    ) -> anyhow::Result<(Outcome, (u64, u64))> {
+        let ms = u64::try_from(length.as_millis())?;
+        let command =
+            json!({"op": "mix", "gone": gone, "next": next, "clients": clients, "ms": ms, "seed": seed});
+        let before = self.cpu_seconds();
+        let answer = ask(&mut self.client, &command)?;
+        let range = (answer["gone"].as_u64(), answer["next"].as_u64());
+        let (Some(gone), Some(next)) = range else { bail!("it does not say which records there are") };
+        Ok((self.outcome(serde_json::from_value(answer)?, before)?, (gone, next)))
     }
 
     fn cpu_seconds(&self) -> Option<f64> {
