@@ -26,6 +26,8 @@ impl Authority {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        // Names of their own: one that has its issuer's name counts as signed by itself.
+        params.distinguished_name.push(rcgen::DnType::CommonName, "authority");
         let certificate = params.self_signed(&key).unwrap();
         std::fs::write(folder.path().join("authority.pem"), certificate.pem()).unwrap();
         Self { folder, issuer: rcgen::Issuer::new(params, key) }
@@ -38,7 +40,8 @@ impl Authority {
     /// Files with a certificate for an address or a name, and its key.
     fn certificate(&self, name: &str) -> (PathBuf, PathBuf) {
         let key = rcgen::KeyPair::generate().unwrap();
-        let params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let mut params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let files = (self.file(&format!("{name}-certificate.pem")), self.file(&format!("{name}-key.pem")));
         std::fs::write(&files.0, certificate.pem()).unwrap();
