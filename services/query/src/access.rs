@@ -30,6 +30,8 @@ pub struct Table {
     pub endpoint: Option<String>,
     /// The endpoint is DynamoDB Local, which takes any credentials.
     pub local: bool,
+    /// Region and credentials, where they stand in the environment and nowhere else.
+    pub region_of_environment: Option<String>,
 }
 
 impl Access {
@@ -40,6 +42,12 @@ impl Access {
             Some(endpoint) if self.table.local => DynamoOptions::local(endpoint.as_str()),
             endpoint => DynamoOptions { endpoint: endpoint.clone(), ..DynamoOptions::default() },
         };
+        if let Some(region) = &self.table.region_of_environment
+            && !self.table.local
+        {
+            options.region = Some(region.clone());
+            options.from_environment = true;
+        }
         options.table_prefix.clone_from(&self.table.prefix);
         let map = DynamoMap::open(&options, clock.clone(), Arc::new(RealRandom));
         let map_store: Arc<dyn MapStore> = Arc::new(map.context("the map cannot be reached")?);

@@ -2,6 +2,7 @@
 
 use super::DynamoOptions;
 use crate::Error;
+use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
@@ -100,6 +101,9 @@ async fn connect(options: &DynamoOptions) -> Client {
     let builder = if options.local {
         let any = Credentials::new("local", "local", None, None, "DynamoDB Local");
         Builder::new().behavior_version(BehaviorVersion::latest()).credentials_provider(any)
+    } else if options.from_environment {
+        let builder = Builder::new().behavior_version(BehaviorVersion::latest());
+        builder.credentials_provider(EnvironmentVariableCredentialsProvider::new())
     } else {
         Builder::from(&aws_config::load_defaults(BehaviorVersion::latest()).await)
     };

@@ -15,6 +15,9 @@ pub struct DynamoOptions {
     pub region: Option<String>,
     /// The endpoint is DynamoDB Local, which takes any credentials: none are looked for.
     pub local: bool,
+    /// Credentials stand in the environment, as a Lambda function's do, and are looked for nowhere else: setting up all the other
+    /// places takes milliseconds of a cold start.
+    pub from_environment: bool,
     /// How long one attempt at a request may take.
     pub attempt_ms: u64,
     /// How often a request is tried that failed in passing.
@@ -30,6 +33,7 @@ impl Default for DynamoOptions {
             endpoint: None,
             region: None,
             local: false,
+            from_environment: false,
             attempt_ms: 1000,
             attempts: 3,
             patience_ms: 10_000,

@@ -69,6 +69,7 @@ impl Worker {
             prefix: self.table_prefix.clone(),
             endpoint: self.dynamodb_endpoint.clone(),
             local: self.dynamodb_local,
+            region_of_environment: None,
         };
         let access = Access { graph: self.graph.clone(), table, security: self.security()?, worker: config };
         let backend = access.connect()?;

@@ -15,7 +15,8 @@ use tidegraph_remote::{SecurityConfig, TlsFiles};
 const PREFIX: &str = "TIDEGRAPH_";
 
 /// What Lambda sets; the runtime client ends the process without them, and says less.
-const OF_LAMBDA: [&str; 4] = [
+const OF_LAMBDA: [&str; 5] = [
+    "AWS_REGION",
     "AWS_LAMBDA_RUNTIME_API",
     "AWS_LAMBDA_FUNCTION_NAME",
     "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
@@ -122,6 +123,7 @@ impl Configuration {
                 "this program runs as a Lambda function; `tidegraph worker` is the one for other machines";
             return Err(Invalid::Missing { variable: variable.into(), reason: reason.into() });
         }
+        let region = all.get("AWS_REGION").cloned();
         let mut found = Variables(all.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect());
         // Of the log, which is set up before.
         found.text("LOG");
@@ -143,7 +145,8 @@ impl Configuration {
         worker.watch.poll_ms = found.number("MAP_POLL_MS", 5_000)?;
         worker.patience_ms = found.number("WRITE_PATIENCE_MS", worker.patience_ms)?;
         let graph = found.text("GRAPH").unwrap_or_else(|| "default".into());
-        let access = Access { graph, table: table(&mut found)?, security: security(&mut found)?, worker };
+        let access =
+            Access { graph, table: table(&mut found, region)?, security: security(&mut found)?, worker };
         let responses = match found.text("RESPONSES").as_deref() {
             None | Some("stream") => Responses::Stream,
             Some("buffer") => Responses::Buffer,
@@ -164,11 +167,12 @@ impl Configuration {
     }
 }
 
-fn table(found: &mut Variables) -> Result<Table, Invalid> {
+fn table(found: &mut Variables, region: Option<String>) -> Result<Table, Invalid> {
     let table = Table {
         prefix: found.text("TABLE_PREFIX").unwrap_or_else(|| "tidegraph-".into()),
         endpoint: found.text("DYNAMODB_ENDPOINT"),
         local: found.or("DYNAMODB_LOCAL", "true or false", false)?,
+        region_of_environment: region,
     };
     if table.local && table.endpoint.is_none() {
         let reason = "TIDEGRAPH_DYNAMODB_LOCAL is true, and DynamoDB Local has an address of its own";
@@ -266,6 +270,6 @@ mod tests {
         let secret = read(&[("FLEET_TOKEN", "hunter2")]).unwrap_err();
         assert!(secret.contains("16 characters") && !secret.contains("hunter2"), "{secret}");
         let elsewhere = Configuration::read([]).unwrap_err().to_string();
-        assert!(elsewhere.contains("AWS_LAMBDA_RUNTIME_API"), "{elsewhere}");
+        assert!(elsewhere.contains("AWS_REGION") && elsewhere.contains("tidegraph worker"), "{elsewhere}");
     }
 }
