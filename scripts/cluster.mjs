@@ -1,13 +1,16 @@
 /**
  * `npm run cluster -- --nodes 3 --rf 2`: a whole fleet on this machine, with real Kafka and DynamoDB Local.
  *
- * Flags: `--nodes`, `--rf`, `--partitions`, `--brokers`, `--port` (8182), `--home` (`.tidegraph/cluster`; what is in it is
- * removed first). It runs until Ctrl-C.
+ * It loads a small identity graph through the worker, or the files under `--load DIR`; `--no-load` leaves the graph empty.
+ *
+ * Flags: `--nodes`, `--rf`, `--partitions`, `--brokers`, `--port` (8182), `--load`, `--no-load`, `--home` (`.tidegraph/cluster`; what is in
+ * it is removed first). It runs until Ctrl-C.
  */
+import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Cluster } from "./cluster/cluster.mjs";
-import { buildFleet, root } from "./run.mjs";
+import { buildFleet, root, run } from "./run.mjs";
 
 const { values } = parseArgs({
   options: {
@@ -16,6 +19,8 @@ const { values } = parseArgs({
     partitions: { type: "string", default: "16" },
     brokers: { type: "string", default: "1" },
     port: { type: "string", default: "8182" },
+    load: { type: "string" },
+    "no-load": { type: "boolean", default: false },
     home: { type: "string", default: join(root, ".tidegraph", "cluster") },
   },
 });
@@ -44,6 +49,10 @@ if (sizes.rf > sizes.nodes) {
   console.error(`--rf ${sizes.rf}: there are only ${sizes.nodes} nodes`);
   process.exit(2);
 }
+if (values.load !== undefined && !existsSync(values.load)) {
+  console.error(`--load ${values.load}: there is no such file or folder`);
+  process.exit(2);
+}
 const { nodeBinary, workerBinary } = await buildFleet("release");
 const cluster = new Cluster({ home: resolve(values.home), nodeBinary, workerBinary, ...sizes });
 process.on("exit", () => cluster.processes.kill());
@@ -58,12 +67,15 @@ for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
 try {
   console.log("starting Kafka, DynamoDB Local and the nodes; this takes half a minute");
   await Promise.race([cluster.start(), stopped]);
+  if (cluster.endpoint && !values["no-load"]) await Promise.race([load(), stopped]);
   if (cluster.endpoint) {
     const rows = [...cluster.processes.all.values()].map(
       ({ name, child, log }) => `  ${name.padEnd(10)} pid ${child.pid}, ${log}`,
     );
     console.log(`
 A fleet of ${sizes.nodes} nodes with ${sizes.rf} replicas of ${sizes.partitions} partitions answers at ${cluster.endpoint}. Try:
+
+  curl ${cluster.endpoint}/openCypher -d 'query=MATCH (n) RETURN labels(n)[0] AS label, count(*) AS vertices'
 
   curl ${cluster.endpoint}/openCypher -d 'query=CREATE (a:Person {name: "Ada"})-[:KNOWS]->(b:Person {name: "Grace"}) RETURN a, b'
 
@@ -80,3 +92,15 @@ Kill any of them, and start again with what stands in its log. Stop all with Ctr
   process.exitCode = 1;
 }
 await cluster.stop();
+
+/** Loads the files that were named, or a small identity graph, through the worker. */
+async function load() {
+  let files = values.load === undefined ? "" : resolve(values.load);
+  if (!files) {
+    files = join(resolve(values.home), "sample");
+    const args = ["--scale", "200", "--seed", "7", "--format", "gremlin-csv", "--out", files];
+    await run(workerBinary, ["generate", "identity", ...args], { quiet: true });
+  }
+  console.log(`loading ${files} through the worker`);
+  await run(workerBinary, ["load", "--endpoint", cluster.endpoint, files]);
+}

@@ -1,10 +1,10 @@
 /**
  * `npm run faults [-- --quick]`: a cluster on this machine under load, while its processes are killed, one kind after the other.
  *
- * Prints a row for each fault and, in the last line, losses and errors. It fails when an acknowledged write is lost, one is there by half, a read
+ * Two bulk loads come first, each with a process killed while it runs. Prints a row for each fault and, in the last line, losses and errors. It fails when an acknowledged write is lost, one is there by half, a read
  * fails while a storage node dies, or writes do not come back. `--json FILE` writes the report.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -160,6 +160,77 @@ async function fault(name, expected, strike) {
   await forget(load);
 }
 
+/**
+ * A bulk load while a node, or the sequencer, dies: it ends complete, and is there whole.
+ *
+ * @param {string} name
+ * @param {number} number which load it is
+ * @param {() => Promise<void>} strike
+ */
+async function bulkLoad(name, number, strike) {
+  await whole();
+  const rows = quick ? 20_000 : 200_000;
+  const files = join(home, `files-${number}`);
+  mkdirSync(files);
+  const ids = Array.from({ length: rows }, (_, n) => n);
+  const vertices = ids.map((n) => `b${number}-${n},Bulk,${n},${number}\n`).join("");
+  const edges = ids
+    .map((n) => `f${number}-${n},b${number}-${n},b${number}-${(n + 1) % rows},NEXT\n`)
+    .join("");
+  writeFileSync(join(files, "vertices.csv"), `~id,~label,n:Int(single),of:Int(single)\n${vertices}`);
+  writeFileSync(join(files, "edges.csv"), `~id,~from,~to,~label\n${edges}`);
+  const begun = performance.now();
+  const source = `file://${files}`;
+  const taken = await fetch(`${cluster.endpoint}/loader`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ source, format: "csv", mode: "NEW", failOnError: "TRUE" }),
+  });
+  const { payload } = /** @type {any} */ (await taken.json());
+  await strike();
+  let status = "";
+  for (
+    const end = Date.now() + 180_000;
+    Date.now() < end && !/COMPLETED|FAILED/.test(status);
+    await sleep(200)
+  ) {
+    const told = /** @type {any} */ (
+      await (await fetch(`${cluster.endpoint}/loader/${payload.loadId}`)).json()
+    );
+    status = told.payload.overallStatus.status;
+    if (/FAILED/.test(status)) fail(`${name}: ${JSON.stringify(told.payload)}`);
+  }
+  const seconds = Math.round((performance.now() - begun) / 100) / 10;
+  await counted(name, number, rows);
+  loaded.set(number, rows);
+  console.log(JSON.stringify({ load: name, rows, seconds, status }));
+  if (!/COMPLETED/.test(status)) fail(`${name}: the load is ${status} after ${seconds} s`);
+}
+
+/** Bulk loads that are complete, and how many vertices and edges each has.
+ * @type {Map<number, number>} */
+const loaded = new Map();
+
+/**
+ * Compares what is there of a bulk load with its files.
+ *
+ * @param {string} name
+ * @param {number} number
+ * @param {number} rows
+ */
+async function counted(name, number, rows) {
+  const client = new Load(cluster.endpoint);
+  const [found] = await client.ask("MATCH (b:Bulk {of: $of}) RETURN count(b) AS n, sum(b.n) AS sum", {
+    of: number,
+  });
+  const [steps] = await client.ask("MATCH (b:Bulk {of: $of})-[s:NEXT]->() RETURN count(s) AS n", {
+    of: number,
+  });
+  const sum = (rows * (rows - 1)) / 2;
+  if (found.n !== rows || found.sum !== sum || steps.n !== rows)
+    fail(`${name}: of ${rows} rows ${found.n} vertices (sum ${found.sum}) and ${steps.n} edges are there`);
+}
+
 /** @param {Load} load takes away what a fault wrote, so that the next one begins like this one */
 async function forget(load) {
   await load.ask("MATCH (n:Tx) DETACH DELETE n");
@@ -186,6 +257,14 @@ try {
   await cluster.start();
   const first = new Load(cluster.endpoint);
   await first.ask("CREATE INDEX txns FOR (n:Tx) ON (n.txn)");
+  await bulkLoad("load while a storage node dies", 1, async () => {
+    const leader = sequencer();
+    const other = [0, 1, 2].map((number) => `node-${number}`).find((name) => name !== leader) ?? "";
+    cluster.processes.signal(other, "SIGKILL");
+    await sleep(1_000);
+    restart(other);
+  });
+  await bulkLoad("load while the sequencer dies", 2, () => killAndRestart(sequencer()));
   await fault("storage node", { reads: true, writesWithinMs: SOON }, async () => {
     const leader = sequencer();
     await killAndRestart([0, 1, 2].map((number) => `node-${number}`).find((name) => name !== leader) ?? "");
@@ -222,6 +301,7 @@ try {
     load.endpoint = cluster.endpoint;
     await whole();
   });
+  for (const [number, rows] of loaded) await counted("after everything at once", number, rows);
 } catch (error) {
   fail(error instanceof Error ? error.message : String(error));
 }

@@ -16,7 +16,13 @@ export interface paths {
                     /** @description the traversal */
                     gremlin: string;
                 };
-                header?: never;
+                header?: {
+                    /**
+                     * @description A version that the client has met: the request sees it or a later one. One that is not there yet is waited for, ten seconds at
+                     *     most and no longer than the request's own limit; then the answer is a `ServiceUnavailableException`, and the request can be sent again.
+                     */
+                    "Tidegraph-Version"?: components["parameters"]["AtLeast"];
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -31,7 +37,13 @@ export interface paths {
         post: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    /**
+                     * @description A version that the client has met: the request sees it or a later one. One that is not there yet is waited for, ten seconds at
+                     *     most and no longer than the request's own limit; then the answer is a `ServiceUnavailableException`, and the request can be sent again.
+                     */
+                    "Tidegraph-Version"?: components["parameters"]["AtLeast"];
+                };
                 path?: never;
                 cookie?: never;
             };
@@ -630,6 +642,7 @@ export interface components {
         /** @description the rows, each with a value for every column */
         OpenCypher: {
             headers: {
+                "Tidegraph-Version": components["headers"]["Version"];
                 [name: string]: unknown;
             };
             content: {
@@ -639,6 +652,7 @@ export interface components {
         /** @description what the traversal emitted, in GraphSON 3 */
         Gremlin: {
             headers: {
+                "Tidegraph-Version": components["headers"]["Version"];
                 [name: string]: unknown;
             };
             content: {
@@ -666,6 +680,11 @@ export interface components {
         };
     };
     parameters: {
+        /**
+         * @description A version that the client has met: the request sees it or a later one. One that is not there yet is waited for, ten seconds at
+         *     most and no longer than the request's own limit; then the answer is a `ServiceUnavailableException`, and the request can be sent again.
+         */
+        AtLeast: number;
         /** @description whether to list the files that failed */
         Details: components["schemas"]["Switch"];
         /** @description whether to list the rows that were refused */
@@ -676,7 +695,10 @@ export interface components {
         ErrorsPerPage: number;
     };
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description the version of the graph that was read, or that a write made */
+        Version: number;
+    };
     pathItems: {
         OpenCypher: {
             parameters: {
@@ -694,7 +716,13 @@ export interface components {
                         /** @description a JSON object with the query's parameters */
                         parameters?: string;
                     };
-                    header?: never;
+                    header?: {
+                        /**
+                         * @description A version that the client has met: the request sees it or a later one. One that is not there yet is waited for, ten seconds at
+                         *     most and no longer than the request's own limit; then the answer is a `ServiceUnavailableException`, and the request can be sent again.
+                         */
+                        "Tidegraph-Version"?: components["parameters"]["AtLeast"];
+                    };
                     path?: never;
                     cookie?: never;
                 };
@@ -709,7 +737,13 @@ export interface components {
             post: {
                 parameters: {
                     query?: never;
-                    header?: never;
+                    header?: {
+                        /**
+                         * @description A version that the client has met: the request sees it or a later one. One that is not there yet is waited for, ten seconds at
+                         *     most and no longer than the request's own limit; then the answer is a `ServiceUnavailableException`, and the request can be sent again.
+                         */
+                        "Tidegraph-Version"?: components["parameters"]["AtLeast"];
+                    };
                     path?: never;
                     cookie?: never;
                 };

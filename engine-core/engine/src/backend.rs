@@ -62,8 +62,37 @@ impl fmt::Debug for Reader<'_> {
 
 /// A bulk load that began: transactions are watched for what it rests on, for as long as this lives.
 pub trait LoadHold: Send {
-    /// Makes the load visible; answers its version.
-    fn commit(&self, load: LoadCommit) -> Result<Version, Error>;
+    /// Makes the load visible; answers its version, at which it can be read. Goes on trying while `go_on` says so, where that
+    /// may help.
+    fn commit(&self, load: LoadCommit, go_on: &dyn Fn() -> bool) -> Result<Version, Uncommitted>;
+}
+
+/// Why a load was not made visible.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Uncommitted {
+    /// Why.
+    #[source]
+    pub error: Error,
+    /// Whether it may be visible all the same, now or later: then its segments must stay.
+    pub open: bool,
+}
+
+impl<E: Into<Error>> From<E> for Uncommitted {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), open: false }
+    }
+}
+
+/// What became of a bulk load whose process is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoadOutcome {
+    /// It is visible since this version.
+    Visible(Version),
+    /// It is not.
+    NotVisible,
+    /// Nobody remembers.
+    Unknown,
 }
 
 /// Vertices and edges, what is kept of them, and how well all is.
@@ -127,8 +156,18 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Vertices that share a value under a unique index.
     fn duplicate(&self, index: &str) -> Result<Option<Duplicate>, Error>;
 
-    /// Begins a bulk load. What the load reads, it reads at a snapshot taken after this.
-    fn begin_load(&self) -> Result<Box<dyn LoadHold + '_>, Error>;
+    /// Begins a bulk load of this id. What the load reads, it reads at a snapshot taken after this.
+    fn begin_load(&self, load_id: &str) -> Result<Box<dyn LoadHold + '_>, Error>;
+
+    /// What became of a load of another process, or of this one before it was started anew; it was not visible at `since`.
+    fn load_outcome(&self, _load_id: &str, _since: Version) -> Result<LoadOutcome, Error> {
+        Ok(LoadOutcome::Unknown)
+    }
+
+    /// Whether others may answer where one is lost: then what failed before anything was written is worth another try.
+    fn has_replicas(&self) -> bool {
+        false
+    }
 
     /// How all is.
     fn standing(&self) -> Standing;
@@ -165,8 +204,10 @@ struct LocalLoad<'l> {
 }
 
 impl LoadHold for LocalLoad<'_> {
-    fn commit(&self, load: LoadCommit) -> Result<Version, Error> {
-        Ok(self.sequencer.commit_load(&self.watch, load)?)
+    fn commit(&self, load: LoadCommit, _go_on: &dyn Fn() -> bool) -> Result<Version, Uncommitted> {
+        let committed = self.sequencer.commit_load(&self.watch, load);
+        // A sequencer that stopped meanwhile does not know what the log has; the next start does.
+        committed.map_err(|error| Uncommitted { open: !self.sequencer.is_writable(), error: error.into() })
     }
 }
 
@@ -236,7 +277,7 @@ impl Backend for Local {
         Ok(self.store.duplicate(index)?)
     }
 
-    fn begin_load(&self) -> Result<Box<dyn LoadHold + '_>, Error> {
+    fn begin_load(&self, _load_id: &str) -> Result<Box<dyn LoadHold + '_>, Error> {
         Ok(Box::new(LocalLoad { sequencer: &self.sequencer, watch: self.sequencer.begin_load() }))
     }
 

@@ -22,9 +22,10 @@ mod query;
 mod schema;
 
 pub use applier::StoreApplier;
-pub use backend::{Asking, Backend, LoadHold, Reader, Snapshot, Standing};
+pub use backend::{Asking, Backend, LoadHold, LoadOutcome, Reader, Snapshot, Standing, Uncommitted};
 pub use database::{Database, Status};
 pub use error::Error;
+pub use loads::sweep_below;
 pub use options::Options;
 pub use query::{Answer, Brief, Language, Query};
 pub use tidegraph_apl as apl;

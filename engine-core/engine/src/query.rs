@@ -1,7 +1,10 @@
 //! From a text to an answer: front end, plan cache, execution, commit, and again after a conflict.
 //!
 //! A request is one transaction. It reads at one version, which it pins; what it writes is handed to the sequencer at
-//! its end, all or nothing. When another transaction wrote what it read, it is run again from the start.
+//! its end, all or nothing. When another transaction wrote what it read, it is run again from the start. So it is, a few
+//! times and at the same version, when a replica is lost in the middle of it: nothing was written nor answered by then.
+//!
+//! A request may name a version that it wants to see at least. One that is not here yet is waited for, for a while.
 //!
 //! [`Database::query`] may take its time and may wait for the disk. [`Database::query_briefly`] is for a thread that
 //! serves others too: it gives up soon, without having changed anything, and the request goes to `query` then.
@@ -163,6 +166,13 @@ const TOO_MANY_DOUBTS: u32 = 64;
 /// Bounds how many do so in a row.
 const MOST_DOUBTS: u32 = 128;
 
+/// How often a request is run again because a replica was lost.
+const MOST_LOSSES: u32 = 3;
+/// How long a version that the caller knows of is waited for, if the request has so much time.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// Time between two looks for it.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
 /// A text of at most this many bytes cannot make a plan that is too deep for the smallest stack of a thread.
 const SHALLOW_TEXT_BYTES: usize = 512;
 /// What the deepest plan that the languages let through needs, twice over.
@@ -189,24 +199,62 @@ impl Database {
         let clock = &*self.clock;
         let watch = Watch::new(clock, limit, query.cancel);
         if let Some(command) = schema_command(query.language, query.text)? {
+            self.snapshot_for(query.at_least, &watch)?;
             return self.schema(&command, &watch);
         }
         let planned = self.plan(query.language, query.text)?;
-        let mut attempt = 0;
+        let (mut conflicts, mut losses) = (0, 0);
+        let mut same: Option<Snapshot> = None;
         loop {
-            match self.run(&planned, query, &watch, self.limits()) {
-                Err(error) if error.code() == ErrorCode::ConcurrentModification => {
-                    if attempt >= self.options.conflict_retries {
-                        return Err(error);
-                    }
-                    watch.check().map_err(tidegraph_exec::Error::from)?;
-                    // Those who lost draw lots, so that they don't meet again.
-                    let most_us = 50_u64 << attempt.min(8);
-                    clock.sleep(Duration::from_micros(self.random.next_u64() % most_us));
-                    attempt += 1;
+            let snapshot = match same.take() {
+                Some(snapshot) => snapshot,
+                // What it lost against is to be seen by the next try.
+                None if conflicts > 0 && self.backend.has_replicas() => {
+                    let newest = self.backend.standing().version;
+                    self.snapshot_for(Some(query.at_least.unwrap_or_default().max(newest)), &watch)?
                 }
-                other => return other,
+                None => self.snapshot_for(query.at_least, &watch)?,
+            };
+            let failed = match self.run(&planned, query, &watch, self.limits(), &snapshot) {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            let code = failed.error.code();
+            if code == ErrorCode::ConcurrentModification && conflicts < self.options.conflict_retries {
+                watch.check().map_err(tidegraph_exec::Error::from)?;
+                // Those who lost draw lots, so that they don't meet again.
+                let most_us = 50_u64 << conflicts.min(8);
+                clock.sleep(Duration::from_micros(self.random.next_u64() % most_us));
+                conflicts += 1;
+            } else if failed.replica_lost && self.backend.has_replicas() && losses < MOST_LOSSES {
+                watch.check().map_err(tidegraph_exec::Error::from)?;
+                tracing::debug!(error = %failed.error, "a replica was lost in the middle of a query: again");
+                losses += 1;
+                same = Some(snapshot);
+            } else {
+                return Err(failed.error);
             }
+        }
+    }
+
+    /// Where to read now. A version that the caller knows of and that is not here yet is waited for.
+    fn snapshot_for(&self, at_least: Option<Version>, watch: &Watch<'_>) -> Result<Snapshot, Error> {
+        let Some(asked) = at_least else { return self.backend.snapshot(None) };
+        let until = self.clock.now() + LONGEST_WAIT;
+        loop {
+            let error = match self.backend.snapshot(Some(asked)) {
+                Err(error) if error.code() == ErrorCode::Unavailable => error,
+                other => return other,
+            };
+            let stop = watch.check();
+            if let Err(Stop::Cancelled) = stop {
+                return Err(tidegraph_exec::Error::from(Stop::Cancelled).into());
+            }
+            if stop.is_err() || self.clock.now() >= until {
+                let message = format!("version {asked} is not here yet: {error}; try again");
+                return Err(Error::new(ErrorCode::Unavailable, message));
+            }
+            self.clock.sleep(LOOK_AGAIN);
         }
     }
 
@@ -223,13 +271,20 @@ impl Database {
             // Its own limit comes first, and the error has to name that.
             return None;
         }
+        let snapshot = match self.backend.snapshot(query.at_least) {
+            Ok(snapshot) => snapshot,
+            // What is not here yet is waited for elsewhere.
+            Err(_) if query.at_least.is_some() => return None,
+            Err(error) => return Some(Err(error)),
+        };
         let most = self.limits();
         let limits = Limits {
             memory_bytes: most.memory_bytes.min(brief.memory_bytes),
             result_rows: most.result_rows.min(brief.rows),
         };
         let watch = Watch::new(&*self.clock, brief.time, query.cancel);
-        let result = with_room_for(query.text, || self.run(&planned, query, &watch, limits));
+        let result = with_room_for(query.text, || self.run(&planned, query, &watch, limits, &snapshot));
+        let result = result.map_err(|failed| failed.error);
         let code = result.as_ref().err().map(Error::code);
         if matches!(code, Some(ErrorCode::TimeLimitExceeded | ErrorCode::QueryLimitExceeded)) {
             planned.was_not_brief();
@@ -297,8 +352,8 @@ impl Database {
         query: &Query<'_>,
         watch: &Watch<'_>,
         limits: Limits,
-    ) -> Result<Answer, Error> {
-        let snapshot = self.backend.snapshot(query.at_least)?;
+        snapshot: &Snapshot,
+    ) -> Result<Answer, Failed> {
         let at = snapshot.at;
         let apl = self.backend.reader(Asking { deadline: Some(watch.deadline), cancel: query.cancel });
         let view = View::new(&*apl, self.backend.catalog(), at, planned.writes);
@@ -316,11 +371,28 @@ impl Database {
         }
         let outcome = execution.finish()?;
         let version = match outcome.commit {
-            Some(request) => self.backend.commit(request)?,
+            Some(request) => {
+                let committed = self.backend.commit(request);
+                committed.map_err(|error| Failed { error, replica_lost: false })?
+            }
             None => at.version,
         };
-        drop(snapshot);
         Ok(Answer { columns: planned.columns.clone(), rows, version })
+    }
+}
+
+/// Why a run of a request ended early.
+struct Failed {
+    error: Error,
+    /// Whether a replica could not answer, before anything was handed to the sequencer.
+    replica_lost: bool,
+}
+
+impl From<tidegraph_exec::Error> for Failed {
+    fn from(error: tidegraph_exec::Error) -> Self {
+        use tidegraph_exec::Error::Storage;
+        let replica_lost = matches!(error, Storage(tidegraph_apl::Error::Unavailable(_)));
+        Self { error: error.into(), replica_lost }
     }
 }
 

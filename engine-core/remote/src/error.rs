@@ -68,6 +68,9 @@ pub enum Error {
     /// The node is not the sequencer.
     #[error("the node is not the sequencer: {0}")]
     NotSequencer(String),
+    /// The sequencer took over since the bulk load began, or heard nothing of it for long. It is not committed.
+    #[error("the sequencer does not know the load: {0}")]
+    LoadUnknown(String),
     /// The deadline has passed.
     #[error("the deadline of the request has passed")]
     Overdue,
@@ -120,6 +123,7 @@ impl Error {
             Self::NotAllowed(_) => Reason::Refused,
             Self::InDoubt(_) => Reason::InDoubt,
             Self::NotSequencer(_) => Reason::NotSequencer,
+            Self::LoadUnknown(_) => Reason::LoadUnknown,
             Self::Overdue | Self::Cancelled => Reason::Stopped,
             Self::Lost { .. }
             | Self::Unreachable { .. }
@@ -134,6 +138,7 @@ impl Error {
             | Self::NotAllowed(text)
             | Self::InDoubt(text)
             | Self::NotSequencer(text)
+            | Self::LoadUnknown(text)
             | Self::Unavailable(text) => text.clone(),
             other => other.to_string(),
         };
@@ -155,6 +160,7 @@ impl Error {
             Reason::Refused => Self::NotAllowed(text),
             Reason::InDoubt => Self::InDoubt(text),
             Reason::NotSequencer => Self::NotSequencer(text),
+            Reason::LoadUnknown => Self::LoadUnknown(text),
             Reason::Stopped => Self::Overdue,
         }
     }

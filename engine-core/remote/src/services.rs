@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::Apl;
-use tidegraph_types::{CommitRequest, Epoch, PartitionId, Str, Token, Version};
+use tidegraph_types::{CommitRequest, Epoch, Key, MadeSince, MadeVertex, PartitionId, Str, Token, Version};
 
 /// The partitions of a node.
 pub trait Node: Send + Sync {
@@ -34,13 +34,52 @@ pub enum Outcome {
     Refused,
 }
 
+/// Where the sequencer stands.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Newest {
+    /// The newest version that is committed.
+    pub version: Version,
+    /// The epoch of the sequencer.
+    pub epoch: Epoch,
+    /// The version of the newest bulk load, or of an older one if that is long ago; 0 for none.
+    pub load: Version,
+}
+
+/// A bulk load that is to become visible.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LoadRequest {
+    /// Id of the load.
+    pub load_id: String,
+    /// Paths of its segments in the object store.
+    pub segments: Vec<String>,
+    /// The version at which it read.
+    pub read_version: Version,
+    /// What it rests on.
+    pub read_keys: Vec<Key>,
+    /// Up to here it has compared the vertices that transactions made with its own.
+    pub compared: Version,
+    /// A version that was there when this was asked for the first time.
+    pub first_asked: Version,
+}
+
+/// How far a commit of a bulk load is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LoadStep {
+    /// It is visible.
+    Committed(Version),
+    /// Whether one of these vertices is in its way is to be said soon: all commits wait for it.
+    Rest(Vec<MadeVertex>),
+    /// Too many were made: the load is to ask for them, and then to be committed again.
+    Ask,
+}
+
 /// The sequencer of a graph. A node that is not it answers [`Error::NotSequencer`].
 pub trait Commits: Send + Sync {
     /// Commits a transaction; answers its version. Waits for the log.
     fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Version, Error>;
 
-    /// What became of a commit.
-    fn outcome(&self, id: RequestId) -> Result<Outcome, Error>;
+    /// What became of a commit that was made after a version, if it was made.
+    fn outcome(&self, id: RequestId, since: Version) -> Result<Outcome, Error>;
 
     /// Tokens of names, made where they are missing; durable when it returns.
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error>;
@@ -48,11 +87,25 @@ pub trait Commits: Send + Sync {
     /// SIDs that nobody else gets.
     fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error>;
 
-    /// The newest version that is committed, and the epoch of the sequencer.
-    fn newest(&self) -> Result<(Version, Epoch), Error>;
+    /// Where the sequencer stands.
+    fn newest(&self) -> Result<Newest, Error>;
 
     /// The dictionary above a token, rising.
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error>;
+
+    /// A bulk load begins (`None`), or goes on and asks for vertices that were made after a version; those before it are not asked
+    /// for again. [`Error::LoadUnknown`] for one that began elsewhere, or of which nothing was heard for long.
+    fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error>;
+
+    /// A bulk load is over.
+    fn end_load(&self, id: RequestId) -> Result<(), Error>;
+
+    /// Makes a bulk load visible, once however often it is asked for.
+    fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error>;
+
+    /// Says whether a vertex of [`LoadStep::Rest`] was in the way: the version that made it. Must not wait. What became of the load is
+    /// heard by asking for its commit again.
+    fn settle_load(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error>;
 }
 
 /// How a node is.

@@ -13,10 +13,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_remote::{
-    ClientConfig, Commits, Error, Outcome, RemoteCommits, RemoteNode, RequestId, Security, SecurityConfig,
-    Server, ServerConfig, Services, Status, TlsFiles,
+    ClientConfig, Commits, Error, LoadRequest, LoadStep, Newest, Outcome, RemoteCommits, RemoteNode,
+    RequestId, Security, SecurityConfig, Server, ServerConfig, Services, Status, TlsFiles,
 };
-use tidegraph_types::{CommitRequest, Epoch, Gui, Key, Mutation, PropertyWrite, Str, Token, Value, Version};
+use tidegraph_types::{
+    CommitRequest, Epoch, Gui, Key, MadeSince, MadeVertex, Mutation, PropertyWrite, Str, Token, Value,
+    Version,
+};
 use tidegraph_wire::proto;
 
 const LONG: Duration = Duration::from_secs(20);
@@ -60,7 +63,7 @@ impl Commits for Log {
         log.push((id, request));
         Ok(Version(log.len() as u64))
     }
-    fn outcome(&self, id: RequestId) -> Result<Outcome, Error> {
+    fn outcome(&self, id: RequestId, _: Version) -> Result<Outcome, Error> {
         let log = self.0.lock();
         let found = log.iter().position(|(known, _)| *known == id);
         Ok(found.map_or(Outcome::Unknown, |at| Outcome::Committed(Version(at as u64 + 1))))
@@ -71,12 +74,75 @@ impl Commits for Log {
     fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error> {
         Ok(100..100 + count)
     }
-    fn newest(&self) -> Result<(Version, Epoch), Error> {
-        Ok((Version(7), Epoch(3)))
+    fn newest(&self) -> Result<Newest, Error> {
+        Ok(Newest { version: Version(7), epoch: Epoch(3), load: Version(2) })
     }
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {
         Ok(vec![(Token(above.0 + 1), "name".into())])
     }
+    fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error> {
+        let Some(above) = above else { return Ok(MadeSince { upto: Version(7), vertices: vec![] }) };
+        if id != RequestId([7; 16]) {
+            return Err(Error::LoadUnknown("another load".into()));
+        }
+        Ok(MadeSince { upto: above.next(), vertices: made() })
+    }
+    fn end_load(&self, _: RequestId) -> Result<(), Error> {
+        Ok(())
+    }
+    fn commit_load(&self, _: RequestId, load: LoadRequest) -> Result<LoadStep, Error> {
+        assert_eq!(load, load_request(load.compared));
+        Ok(match load.compared {
+            Version(0) => LoadStep::Ask,
+            Version(1) => LoadStep::Rest(made()),
+            compared => LoadStep::Committed(compared.next()),
+        })
+    }
+    fn settle_load(&self, _: RequestId, collision: Option<Version>) -> Result<(), Error> {
+        match collision {
+            None => Ok(()),
+            Some(written) => Err(Error::Conflict { read_version: Version(0), written }),
+        }
+    }
+}
+
+fn made() -> Vec<MadeVertex> {
+    vec![
+        MadeVertex { version: Version(8), gui: Gui(u64::MAX), id: "a".into() },
+        MadeVertex { version: Version(9), gui: Gui(0), id: "".into() },
+    ]
+}
+
+fn load_request(compared: Version) -> LoadRequest {
+    LoadRequest {
+        load_id: "load".into(),
+        segments: vec!["loads/load/v-p00000-000000.seg".into()],
+        read_version: Version(5),
+        read_keys: vec![Key(6)],
+        compared,
+        first_asked: Version(4),
+    }
+}
+
+#[test]
+fn loads_travel_in_steps() {
+    let services = Services { commits: Some(Arc::new(Log::default())), ..Services::default() };
+    let server = server(ServerConfig::default(), Security::none(), services);
+    let commits = RemoteCommits::new(node(&server, ClientConfig::default(), Security::none()), LONG);
+    let id = RequestId([7; 16]);
+    assert_eq!(commits.watch_load(id, None).unwrap(), MadeSince { upto: Version(7), vertices: vec![] });
+    let since = commits.watch_load(id, Some(Version(0))).unwrap();
+    assert_eq!(since, MadeSince { upto: Version(1), vertices: made() });
+    let other = commits.watch_load(RequestId([8; 16]), Some(Version(9)));
+    assert!(matches!(other, Err(Error::LoadUnknown(_))), "{other:?}");
+    let step = |compared| commits.commit_load(id, load_request(Version(compared))).unwrap();
+    assert_eq!(step(0), LoadStep::Ask);
+    assert_eq!(step(1), LoadStep::Rest(made()));
+    assert_eq!(step(2), LoadStep::Committed(Version(3)));
+    commits.settle_load(id, None).unwrap();
+    let refused = commits.settle_load(id, Some(Version(9)));
+    assert!(matches!(refused, Err(Error::Conflict { written: Version(9), .. })), "{refused:?}");
+    commits.end_load(id).unwrap();
 }
 
 fn clock() -> Arc<dyn Clock> {
@@ -125,9 +191,9 @@ fn commits_travel_with_their_errors() {
         request: None,
     };
     let id = RequestId([7; 16]);
-    assert_eq!(commits.outcome(id).unwrap(), Outcome::Unknown);
+    assert_eq!(commits.outcome(id, Version(0)).unwrap(), Outcome::Unknown);
     assert_eq!(commits.commit(id, request.clone()).unwrap(), Version(1));
-    assert_eq!(commits.outcome(id).unwrap(), Outcome::Committed(Version(1)));
+    assert_eq!(commits.outcome(id, Version(0)).unwrap(), Outcome::Committed(Version(1)));
     assert_eq!(*log.0.lock(), [(id, request.clone())]);
     let late = CommitRequest { read_version: Version(99), ..request };
     assert!(matches!(
@@ -136,7 +202,8 @@ fn commits_travel_with_their_errors() {
     ));
     assert_eq!(commits.intern(&["ab".into(), "".into()]).unwrap(), [Token(2), Token(0)]);
     assert_eq!(commits.allocate_sids(8).unwrap(), 100..108);
-    assert_eq!(commits.newest().unwrap(), (Version(7), Epoch(3)));
+    let newest = Newest { version: Version(7), epoch: Epoch(3), load: Version(2) };
+    assert_eq!(commits.newest().unwrap(), newest);
     assert_eq!(commits.tokens(Token(4)).unwrap(), [(Token(5), "name".into())]);
     // A service that the node does not have.
     let status = commits_node(&server).status(LONG);

@@ -4,17 +4,21 @@
 //! is committed meanwhile may give the same GUI to another id; then the load must not be committed as it is. The owner
 //! notes what transactions make from before a load's read version on, and asks the load about it when it is to be
 //! committed. Nothing is noted while no load runs.
+//!
+//! A load of another process compares most of it by itself before ([`Made::above`]), so that only what came last is asked
+//! about while everybody waits; what all of them have compared is forgotten.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegraph_log::{Body, Record};
-use tidegraph_types::{Gui, Mutation, Str, Version};
+use tidegraph_types::{Gui, MadeSince, MadeVertex, Mutation, Str, Version};
 
 /// The vertices that a load makes.
 pub trait NewVertices: Send + fmt::Debug {
-    /// Whether the load makes a vertex of another id under this GUI.
-    fn collides(&self, gui: Gui, id: &str) -> bool;
+    /// The first of these versions that gave a GUI of the load to another id, or may have. Everybody who commits waits for
+    /// the answer.
+    fn collision<'a>(&self, made: &mut dyn Iterator<Item = (Version, Gui, &'a Str)>) -> Option<Version>;
 }
 
 /// Asks the owner to note the vertices that transactions make, for as long as it lives. What a load reads, it reads after
@@ -62,23 +66,44 @@ impl Made {
         *self = Self::default();
     }
 
-    /// A version after `read_version` that gave a GUI of the load to another id, or may have; `before` are records that
+    /// What was made after a version, as far as `newest` and about `most_bytes`, but at least of one version; `None` if that
+    /// was not noted.
+    pub fn above(&self, version: Version, newest: Version, most_bytes: usize) -> Option<MadeSince> {
+        self.since.filter(|since| *since <= version)?;
+        let first = self.vertices.partition_point(|(made, ..)| *made <= version);
+        let (mut bytes, mut some) = (0, MadeSince { upto: newest.max(version), vertices: Vec::new() });
+        for (made, gui, id) in &self.vertices[first..] {
+            if bytes > most_bytes && some.vertices.last().is_some_and(|last| last.version != *made) {
+                some.upto = some.vertices.last().map_or(version, |last| last.version);
+                break;
+            }
+            bytes += id.len() + 32;
+            some.vertices.push(MadeVertex { version: *made, gui: *gui, id: id.clone() });
+        }
+        Some(some)
+    }
+
+    /// Every load that runs has compared what was made up to here.
+    pub fn forget(&mut self, upto: Version) {
+        if self.since.is_some_and(|since| since < upto) {
+            self.since = Some(upto);
+            let first = self.vertices.partition_point(|(version, ..)| *version <= upto);
+            self.vertices.drain(..first);
+        }
+    }
+
+    /// A version after `compared` that gave a GUI of the load to another id, or may have; `before` are records that
     /// come before the load's and were not noted yet.
-    pub fn collision(
-        &self,
-        read_version: Version,
-        before: &[Record],
-        load: &dyn NewVertices,
-    ) -> Option<Version> {
-        let Some(since) = self.since.filter(|since| *since <= read_version) else {
-            return Some(read_version.next());
+    pub fn collision(&self, compared: Version, before: &[Record], load: &dyn NewVertices) -> Option<Version> {
+        let Some(since) = self.since.filter(|since| *since <= compared) else {
+            return Some(compared.next());
         };
         debug_assert!(self.vertices.iter().all(|(version, ..)| *version > since));
-        let first = self.vertices.partition_point(|(version, ..)| *version <= read_version);
+        let first = self.vertices.partition_point(|(version, ..)| *version <= compared);
         let noted = self.vertices[first..].iter().map(|(version, gui, id)| (*version, *gui, id));
         let pending =
             before.iter().flat_map(|record| vertices(record).map(|(gui, id)| (record.version, gui, id)));
-        noted.chain(pending).find(|(_, gui, id)| load.collides(*gui, id)).map(|(version, ..)| version)
+        load.collision(&mut noted.chain(pending))
     }
 }
 

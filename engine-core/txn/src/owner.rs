@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidegraph_log::{Body, LogStore, Record};
-use tidegraph_types::{CommitRequest, Epoch, RequestId, ShardId, Sid, Str, Token, Version};
+use tidegraph_types::{CommitRequest, Epoch, MadeSince, RequestId, ShardId, Sid, Str, Token, Version};
 
 pub(crate) struct Owner {
     shared: Arc<Shared>,
@@ -148,6 +148,16 @@ impl Owner {
         self.made.begin(self.version);
     }
 
+    /// What was made after a version, if that was noted.
+    pub fn made_above(&self, version: Version, most_bytes: usize) -> Option<MadeSince> {
+        self.made.above(version, self.version, most_bytes)
+    }
+
+    /// Every load that runs has compared what was made up to here.
+    pub fn forget_made(&mut self, upto: Version) {
+        self.made.forget(upto);
+    }
+
     /// What became of a request that read at a version, or a later one.
     fn outcome(&self, request: RequestId, since: Version) -> Result<Option<Version>, Error> {
         if self.shared.stopped.lock().is_some() {
@@ -264,9 +274,30 @@ impl Owner {
 
     fn form_load(&mut self, group: &mut Group, load: LoadCommit, reply: Reply<Version>) {
         let read_version = load.read_version;
-        let checked = self.check_version(read_version).and_then(|()| {
+        let id = RequestId::of_text(&load.load_id);
+        if let Some(first_asked) = load.first_asked {
+            match self.remembered.look_up(id) {
+                Known::Committed(version) if version > self.version => {
+                    let of = |record: &Record| record.version == version;
+                    let record = group.records.iter().position(of).unwrap_or_default();
+                    group.waiting.push(Waiting::Load { record, load, reply });
+                    return;
+                }
+                Known::Committed(version) => {
+                    reply.send(Ok(version));
+                    return;
+                }
+                Known::NotAbove(forgotten) if forgotten > first_asked => {
+                    reply.send(Err(Error::Forgotten { request: id, read_version: first_asked, forgotten }));
+                    return;
+                }
+                Known::NotAbove(_) => {}
+            }
+        }
+        let compared = load.compared.max(read_version);
+        let checked = self.check_version(compared).and_then(|()| {
             let other = || self.keys.conflict(&load.read_keys, read_version);
-            let collision = || self.made.collision(read_version, &group.records, &*load.vertices);
+            let collision = || self.made.collision(compared, &group.records, &*load.vertices);
             match self.keys.load_conflict(read_version).or_else(other).or_else(collision) {
                 Some(written) => Err(Error::Conflict { read_version, written }),
                 None => Ok(()),
@@ -278,7 +309,9 @@ impl Owner {
         }
         let (load_id, segments) = (load.load_id.clone(), load.segments.clone());
         let record = self.push(group, Body::Load { load_id, segments, next_sid: self.next_sid() });
-        self.keys.write_all(group.records[record].version);
+        let version = group.records[record].version;
+        self.remembered.add(id, version);
+        self.keys.write_all(version);
         group.waiting.push(Waiting::Load { record, load, reply });
     }
 
@@ -358,8 +391,13 @@ impl Owner {
         for (index, record) in group.records.iter().enumerate() {
             self.version = record.version;
             self.made.note(record);
-            if let Body::Reserve { next_sid } = &record.body {
-                self.shared.reserved_sid.fetch_max(next_sid.0, Ordering::AcqRel);
+            match &record.body {
+                Body::Reserve { next_sid } => {
+                    self.shared.reserved_sid.fetch_max(next_sid.0, Ordering::AcqRel);
+                }
+                // Before its version can be read.
+                Body::Load { .. } => self.shared.newest_load.store(record.version.0, Ordering::Release),
+                _ => {}
             }
             let applier = &mut self.applier;
             if catch_unwind(AssertUnwindSafe(|| applier.apply(record))).is_err() {

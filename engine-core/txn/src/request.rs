@@ -16,6 +16,11 @@ pub struct LoadCommit {
     pub read_version: Version,
     /// What it checked besides vertices, edge ids and salted GUIs.
     pub read_keys: Vec<Key>,
+    /// Up to here the load has compared the vertices that transactions made with its own: its read version, or a later one.
+    pub compared: Version,
+    /// A version that was there before this load was asked to be committed for the first time, if that may be asked again: then
+    /// it is committed once, by the id that its own one stands for ([`RequestId::of_text`]).
+    pub first_asked: Option<Version>,
     /// The vertices that it makes.
     pub vertices: Box<dyn NewVertices>,
 }

@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tidegraph_log::{Body, LogStore, Record};
-use tidegraph_types::{CommitRequest, Epoch, RequestId, Sid, Str, Token, Version};
+use tidegraph_types::{CommitRequest, Epoch, MadeSince, RequestId, Sid, Str, Token, Version};
 
 /// Carries committed records into storage. Called by one thread at a time, in order of version, once for each record.
 pub trait Applier: Send {
@@ -34,6 +34,8 @@ pub struct Recovered {
     pub next_sid: Sid,
     /// Requests that were committed, as far as they are known by an id, in order of version.
     pub requests: Vec<(Version, RequestId)>,
+    /// The version of the newest bulk load that was met.
+    pub load: Version,
     /// Of this version and those before it, `requests` may lack some: those that the checkpoint holds.
     pub forgotten: Version,
     /// The dictionary, in any order; the same entry may come twice.
@@ -51,6 +53,10 @@ impl Recovered {
         match &record.body {
             Body::Tokens { assigned } => self.tokens.extend(assigned.iter().cloned()),
             Body::Commit { request: Some(request), .. } => self.requests.push((record.version, *request)),
+            Body::Load { load_id, .. } => {
+                self.load = record.version;
+                self.requests.push((record.version, RequestId::of_text(load_id)));
+            }
             _ => {}
         }
     }
@@ -64,6 +70,8 @@ pub(crate) struct Shared {
     /// SIDs below this one are reserved in the log; 0 when none are.
     pub reserved_sid: AtomicU64,
     pub log_bytes: AtomicU64,
+    /// Version of the newest bulk load.
+    pub newest_load: AtomicU64,
     pub dictionary: Dictionary,
     /// Bulk loads that run.
     pub loads: Arc<AtomicUsize>,
@@ -140,6 +148,7 @@ impl Sequencer {
             next_sid: AtomicU64::new(recovered.next_sid.0),
             reserved_sid: AtomicU64::new(0),
             log_bytes: AtomicU64::new(log.bytes()),
+            newest_load: AtomicU64::new(recovered.load.0),
             dictionary,
             loads: Arc::default(),
             stopped: Mutex::new(stopped),
@@ -210,6 +219,27 @@ impl Sequencer {
             owner.watch();
         }
         watch
+    }
+
+    /// Vertices that transactions made after a version, about so many bytes of them; `None` if that was not noted: the watch began
+    /// later.
+    #[must_use]
+    pub fn made_since(&self, _watch: &LoadWatch, version: Version, most_bytes: usize) -> Option<MadeSince> {
+        self.owner.lock().as_ref()?.made_above(version, most_bytes)
+    }
+
+    /// Lets go of what was made up to a version, which every load that runs has compared with what it makes itself.
+    pub fn forget_made(&self, upto: Version) {
+        if let Some(owner) = &mut *self.owner.lock() {
+            owner.forget_made(upto);
+        }
+    }
+
+    /// The version of the newest bulk load that is committed, as far back as the log was read; 0 for none. Known before
+    /// that version is.
+    #[must_use]
+    pub fn newest_load(&self) -> Version {
+        Version(self.shared.newest_load.load(Ordering::Acquire))
     }
 
     /// Makes a bulk load visible that was begun with a watch; answers its version. [`Error::Conflict`] when, since its

@@ -180,8 +180,14 @@ fn a_long_transaction_is_refused_when_its_keys_are_forgotten() {
 struct Vertices(Vec<(Gui, &'static str)>);
 
 impl NewVertices for Vertices {
-    fn collides(&self, gui: Gui, id: &str) -> bool {
-        self.0.iter().any(|(other, name)| *other == gui && *name != id)
+    fn collision<'a>(&self, made: &mut dyn Iterator<Item = (Version, Gui, &'a Str)>) -> Option<Version> {
+        let collides = |gui: Gui, id: &str| self.0.iter().any(|(other, name)| *other == gui && *name != id);
+        for (version, gui, id) in made {
+            if collides(gui, id) {
+                return Some(version);
+            }
+        }
+        None
     }
 }
 
@@ -191,6 +197,8 @@ fn load_of(read_version: Version, vertices: &[(Gui, &'static str)]) -> LoadCommi
         segments: vec!["s/0".to_owned()],
         read_version,
         read_keys: vec![],
+        compared: read_version,
+        first_asked: None,
         vertices: Box::new(Vertices(vertices.to_vec())),
     }
 }
@@ -255,6 +263,57 @@ fn loads_and_transactions() {
     let base = sequencer.version();
     load(base).unwrap();
     assert!(is_conflict(load(base)));
+}
+
+#[test]
+fn a_load_that_is_asked_for_again_is_committed_once() {
+    let (sequencer, _) = in_memory();
+    let watch = sequencer.begin_load();
+    let base = sequencer.version();
+    let load = || LoadCommit { first_asked: Some(base), ..load_of(base, &[]) };
+    let first = sequencer.commit_load(&watch, load()).unwrap();
+    assert_eq!(sequencer.newest_load(), first);
+    sequencer.commit(request(Version(0), &[], &[(1, 1)])).unwrap();
+    assert_eq!(sequencer.commit_load(&watch, load()).unwrap(), first);
+    assert_eq!(sequencer.version(), first.next());
+}
+
+#[test]
+fn what_is_made_during_loads_can_be_asked_for_in_pieces() {
+    let (sequencer, _) = in_memory();
+    let make = |gui: u64| {
+        let mut write = request(Version(0), &[], &[]);
+        let id: Str = format!("v{gui}").into();
+        write.mutations =
+            vec![Mutation::CreateVertex { gui: Gui(gui), id, labels: vec![], properties: vec![] }];
+        sequencer.commit(write).unwrap()
+    };
+    make(0);
+    let watch = sequencer.begin_load();
+    let base = sequencer.version();
+    let versions: Vec<Version> = (1..=5).map(make).collect();
+    assert_eq!(sequencer.made_since(&watch, Version(0), 1), None, "it was not noted");
+    // Each piece is of one version at least.
+    let (mut at, mut pieces) = (base, 0);
+    let mut met = Vec::new();
+    while at < sequencer.version() {
+        let some = sequencer.made_since(&watch, at, 1).unwrap();
+        met.extend(some.vertices.iter().map(|made| (made.version, made.gui, made.id.to_string())));
+        assert!(some.upto > at);
+        at = some.upto;
+        pieces += 1;
+    }
+    let expected = (1..=5_u64).zip(&versions).map(|(n, version)| (*version, Gui(n), format!("v{n}")));
+    assert_eq!(met, expected.collect::<Vec<_>>());
+    assert!(pieces > 1, "{pieces}");
+    sequencer.forget_made(versions[2]);
+    assert_eq!(sequencer.made_since(&watch, base, 1 << 20), None);
+    let rest = sequencer.made_since(&watch, versions[2], 1 << 20).unwrap();
+    assert_eq!(rest.vertices.len(), 2);
+    // A load that compared no more than what was forgotten cannot be committed.
+    assert!(is_conflict(sequencer.commit_load(&watch, load_of(base, &[]))));
+    let compared = LoadCommit { compared: versions[2], ..load_of(base, &[]) };
+    sequencer.commit_load(&watch, compared).unwrap();
 }
 
 /// Counts appends, and takes as long for each as a slow disk.

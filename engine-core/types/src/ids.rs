@@ -38,6 +38,15 @@ id!(
     RequestId,
     u128
 );
+
+impl RequestId {
+    /// The id of a request that is known by a text which nobody else uses, such as that of a bulk load.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        Self(xxhash_rust::xxh3::xxh3_128(text.as_bytes()))
+    }
+}
+
 id!(
     /// A point in the log. Version 0 is the empty graph; each committed record has the next one.
     Version,

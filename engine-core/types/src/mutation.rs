@@ -250,3 +250,23 @@ pub struct CommitRequest {
     /// What it is known by when it is sent again. `None` if it never will be.
     pub request: Option<RequestId>,
 }
+
+/// A vertex that a transaction made, or made more of, while a bulk load ran.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MadeVertex {
+    /// The version of the transaction.
+    pub version: Version,
+    /// Its GUI.
+    pub gui: Gui,
+    /// Its id.
+    pub id: Str,
+}
+
+/// Vertices that were made after some version, in order of version.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct MadeSince {
+    /// Up to here these are all. If it is below the newest version, there are more.
+    pub upto: Version,
+    /// The vertices.
+    pub vertices: Vec<MadeVertex>,
+}

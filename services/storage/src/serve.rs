@@ -184,7 +184,7 @@ impl Serve {
                 graph: graph.clone(),
                 partitions,
                 map_store: map_store.clone(),
-                objects,
+                objects: objects.clone(),
                 log,
             };
             // The log in Kafka refuses whoever was deposed, so writes go on while the map is away.
@@ -204,7 +204,7 @@ impl Serve {
                 ..CaretakerConfig::default()
             };
             let caretaker =
-                Caretaker::start(&graph, partitions, map_store, candidate.clone(), clock, config)?;
+                Caretaker::start(&graph, partitions, map_store, objects, candidate.clone(), clock, config)?;
             Some((candidate, caretaker))
         } else {
             None

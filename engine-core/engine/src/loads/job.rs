@@ -110,6 +110,9 @@ struct Kept {
     /// Files that earlier loads of the source have made visible.
     done_before: Vec<String>,
     submitted: Timestamp,
+    /// When it was written: where several processes load, a job that is not over and was not written for long has lost its own.
+    #[serde(default)]
+    written: Option<Timestamp>,
     #[serde(flatten)]
     progress: Inner,
 }
@@ -128,6 +131,12 @@ struct Inner {
     bytes_read: u64,
     bytes_total: u64,
     message: Option<String>,
+    /// A version at which it was not visible yet.
+    #[serde(default)]
+    not_at: u64,
+    /// It ended, and whether it is visible is not known.
+    #[serde(default)]
+    open: bool,
 }
 
 /// One load.
@@ -140,6 +149,8 @@ pub(super) struct Job {
     done_before: Vec<String>,
     submitted: Timestamp,
     cancelled: AtomicBool,
+    /// When it was written by another process, or an earlier run of this one; `None` for one of our own.
+    elsewhere: Option<Timestamp>,
     inner: Mutex<Inner>,
 }
 
@@ -170,6 +181,8 @@ impl Job {
             bytes_read: 0,
             bytes_total: 0,
             message: None,
+            not_at: 0,
+            open: false,
         };
         Self {
             id,
@@ -180,6 +193,7 @@ impl Job {
             done_before,
             submitted,
             cancelled: AtomicBool::new(false),
+            elsewhere: None,
             inner: Mutex::new(inner),
         }
     }
@@ -195,11 +209,12 @@ impl Job {
             done_before: kept.done_before,
             submitted: kept.submitted,
             cancelled: AtomicBool::new(false),
+            elsewhere: Some(kept.written.unwrap_or(kept.submitted)),
             inner: Mutex::new(kept.progress),
         })
     }
 
-    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+    pub fn to_bytes(&self, now: Timestamp) -> Result<Vec<u8>, Error> {
         let kept = Kept {
             id: self.id.clone(),
             number: self.number,
@@ -208,6 +223,7 @@ impl Job {
             retry_number: self.retry_number,
             done_before: self.done_before.clone(),
             submitted: self.submitted,
+            written: Some(now),
             progress: self.inner.lock().clone(),
         };
         serde_json::to_vec_pretty(&kept).map_err(|e| Error::new(ErrorCode::Internal, e.to_string()))
@@ -235,6 +251,26 @@ impl Job {
 
     pub fn state(&self) -> LoadState {
         self.inner.lock().state
+    }
+
+    /// When another process, or an earlier run of this one, wrote it; `None` for a job of our own.
+    pub fn elsewhere(&self) -> Option<Timestamp> {
+        self.elsewhere
+    }
+
+    /// Whether nothing will be learned about it any more.
+    pub fn is_settled(&self) -> bool {
+        let inner = self.inner.lock();
+        inner.state.is_final() && !inner.open
+    }
+
+    /// A version at which it was not visible yet.
+    pub fn not_at(&self) -> Version {
+        Version(self.inner.lock().not_at)
+    }
+
+    pub fn set_not_at(&self, version: Version) {
+        self.inner.lock().not_at = version.0;
     }
 
     pub fn cancel(&self) {
@@ -303,9 +339,18 @@ impl Job {
         self.inner.lock().segments = false;
     }
 
+    /// It ended, and whether it is visible is not known.
+    pub fn end_open(&self, message: String, now: Timestamp) {
+        self.end(LoadState::Failed, Some(message), now);
+        let mut inner = self.inner.lock();
+        inner.open = true;
+        inner.segments = true;
+    }
+
     pub fn end(&self, state: LoadState, message: Option<String>, now: Timestamp) {
         let mut inner = self.inner.lock();
         inner.state = state;
+        inner.open = false;
         inner.message = message;
         inner.ended = Some(now);
         if state != LoadState::Completed {

@@ -1,7 +1,7 @@
 //! Bulk loads: a queue of jobs, one at a time, each visible as a whole or not at all.
 //!
 //! Roles: [`Loads`] takes jobs, keeps them in order and remembers them (`jobs/<id>.json`); `runner` carries one out;
-//! `target` answers what a load asks of the graph; `watch` turns folders of the drop directory into jobs.
+//! `target` answers what a load asks of the graph; `others` knows of the loads of other processes; `watch` turns folders of the drop directory into jobs.
 //!
 //! Flow: submit → queue → files become segments under `loads/<id>/` → the sequencer writes one record that names them
 //! → storage applies them → the job is completed. A crash before the record leaves segments that nobody names, which
@@ -11,12 +11,14 @@
 //! second time.
 
 mod job;
+mod others;
 mod runner;
 mod spec;
 mod target;
 mod watch;
 
 pub use job::{LoadState, LoadStatus, RunStatus};
+pub use others::sweep_below;
 pub use spec::{Format, LoadSpec, Mode};
 pub use tidegraph_load::run::{Counts, Parallelism};
 
@@ -56,6 +58,10 @@ pub(crate) struct Shared {
     /// Held while a load's record and its job's file are written, and while a checkpoint is: so that a load whose
     /// record the log no longer has is known by its job.
     commit: Arc<Mutex<()>>,
+    /// Whether nobody else loads into the graph.
+    sole: bool,
+    /// Held while a job's file is written, so that the last one to be written is the newest.
+    saving: Mutex<()>,
     state: Mutex<State>,
     changed: Condvar,
     stopping: AtomicBool,
@@ -103,13 +109,19 @@ impl Loads {
             clock,
             random,
             commit,
+            sole: replayed.is_some(),
+            saving: Mutex::default(),
             state: Mutex::new(State { jobs: jobs.into(), ..State::default() }),
             changed: Condvar::new(),
             stopping: AtomicBool::new(false),
         });
         shared.settle(replayed.as_deref())?;
         let this = Self { shared: shared.clone(), threads: Mutex::new(vec![]) };
+        let beating = (!shared.sole).then(|| shared.clone());
         this.spawn("loads", move || shared.work())?;
+        if let Some(shared) = beating {
+            this.spawn("jobs", move || shared.write_again())?;
+        }
         Ok(this)
     }
 
@@ -141,6 +153,9 @@ impl Loads {
     /// Ids of jobs, newest first.
     #[must_use]
     pub fn list(&self, limit: usize, include_queued: bool) -> Vec<String> {
+        if !self.shared.sole {
+            self.shared.look_for_others();
+        }
         let state = self.shared.state.lock();
         let shown = state.jobs.iter().rev().filter(|job| include_queued || job.state() != LoadState::InQueue);
         shown.take(limit).map(|job| job.id().to_owned()).collect()
@@ -151,11 +166,11 @@ impl Loads {
         Ok(self.shared.find(id)?.status(self.shared.clock.wall()))
     }
 
-    /// Waits for the end of a job.
+    /// Waits for the end of a job of this process; what is known of another's is answered at once.
     pub fn wait(&self, id: &str) -> Result<LoadStatus, Error> {
         let job = self.shared.find(id)?;
         let mut state = self.shared.state.lock();
-        while !job.state().is_final() {
+        while !job.state().is_final() && job.elsewhere().is_none() {
             self.shared.changed.wait(&mut state);
         }
         Ok(job.status(self.shared.clock.wall()))
@@ -168,6 +183,10 @@ impl Loads {
         if job.state().is_final() {
             let message = format!("load {id} has ended as {}", job.state().as_str());
             return Err(Error::new(ErrorCode::BadRequest, message));
+        }
+        if job.elsewhere().is_some() {
+            let message = format!("load {id} was taken by another worker, which is to be asked");
+            return Err(Error::new(ErrorCode::UnsupportedOperation, message));
         }
         job.cancel();
         if let Some(at) = state.queue.iter().position(|other| other.id() == id) {
@@ -202,16 +221,21 @@ impl Loads {
 
 impl Shared {
     fn find(&self, id: &str) -> Result<Arc<Job>, Error> {
-        let state = self.state.lock();
-        let job = state.jobs.iter().find(|job| job.id() == id);
-        job.cloned()
-            .ok_or_else(|| Error::new(ErrorCode::BulkLoadIdNotFound, format!("no load has the id {id:?}")))
+        let known = self.state.lock().jobs.iter().find(|job| job.id() == id).cloned();
+        match known {
+            Some(job) if self.sole || job.elsewhere().is_none() || job.is_settled() => Ok(job),
+            None if self.sole => Err(no_such(id)),
+            _ => self.read(id),
+        }
     }
 
     /// Makes a job of a request and puts it in the queue.
     fn submit(&self, spec: LoadSpec, drop_folder: Option<String>) -> Result<Arc<Job>, Error> {
         if spec.sources.is_empty() {
             return Err(Error::new(ErrorCode::MissingParameter, "the load has no source"));
+        }
+        if !self.sole {
+            self.look_for_others();
         }
         let mut state = self.state.lock();
         if self.stopping.load(Ordering::Relaxed) {
@@ -266,7 +290,7 @@ impl Shared {
     /// Drops the oldest ended jobs beyond what is kept.
     fn forget(&self, state: &mut State) {
         while state.jobs.len() > KEPT_JOBS {
-            let Some(at) = state.jobs.iter().position(|job| job.state().is_final() && !job.has_segments())
+            let Some(at) = state.jobs.iter().position(|job| job.is_settled() && !self.has_segments(job))
             else {
                 return;
             };
@@ -278,9 +302,20 @@ impl Shared {
         }
     }
 
+    /// Whether there are segments of a job. Of a fleet others may have removed them.
+    fn has_segments(&self, job: &Job) -> bool {
+        let is_listed = || {
+            let listed = self.objects.list(&format!("{SEGMENTS}/{}/", job.id()));
+            listed.map_or(true, |objects| !objects.is_empty())
+        };
+        job.has_segments() && (self.sole || is_listed())
+    }
+
     fn save(&self, job: &Job) {
-        if let Err(error) =
-            job.to_bytes().and_then(|bytes| Ok(self.objects.put(&job_path(job.id()), bytes)?))
+        let _one = self.saving.lock();
+        if let Err(error) = job
+            .to_bytes(self.clock.wall())
+            .and_then(|bytes| Ok(self.objects.put(&job_path(job.id()), bytes)?))
         {
             tracing::error!(job = job.id(), %error, "what became of a load cannot be kept over a restart");
         }
@@ -289,8 +324,12 @@ impl Shared {
     /// After a start: jobs that had not ended get their end, and segments that no record names are removed.
     fn settle(&self, replayed: Option<&[(String, Version)]>) -> Result<(), Error> {
         let now = self.clock.wall();
+        let Some(replayed) = replayed else {
+            let jobs: Vec<Arc<Job>> = self.state.lock().jobs.iter().cloned().collect();
+            jobs.iter().for_each(|job| self.settle_elsewhere(job));
+            return Ok(());
+        };
         let state = self.state.lock();
-        let (sole, replayed) = (replayed.is_some(), replayed.unwrap_or_default());
         for job in &state.jobs {
             match replayed.iter().find(|(id, _)| id == job.id()) {
                 Some((_, version)) if job.state() != LoadState::Completed => {
@@ -298,7 +337,8 @@ impl Shared {
                     job.end(LoadState::Completed, None, now);
                     self.save(job);
                 }
-                None if !job.state().is_final() => {
+                None if !job.is_settled() => {
+                    job.segments_removed();
                     job.end(
                         LoadState::Failed,
                         Some("the service stopped before the load was complete".into()),
@@ -308,9 +348,6 @@ impl Shared {
                 }
                 _ => {}
             }
-        }
-        if !sole {
-            return Ok(());
         }
         for object in self.objects.list(&format!("{SEGMENTS}/"))? {
             let id = object.path.split('/').nth(1).unwrap_or_default();
@@ -363,6 +400,10 @@ impl Shared {
 
 fn job_path(id: &str) -> String {
     format!("{JOBS}/{id}.json")
+}
+
+fn no_such(id: &str) -> Error {
+    Error::new(ErrorCode::BulkLoadIdNotFound, format!("no load has the id {id:?}"))
 }
 
 #[cfg(test)]

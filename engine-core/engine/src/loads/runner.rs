@@ -4,13 +4,13 @@ use super::job::{Job, LoadState};
 use super::target::GraphTarget;
 use super::{Format, KEPT_ERRORS, Shared};
 use crate::Error;
-use crate::backend::{Asking, LoadHold};
+use crate::backend::{Asking, LoadHold, Uncommitted};
 use std::sync::atomic::Ordering;
 use tidegraph_load::run::{self, Config, Control, Outcome, Progress, Status, VertexIds};
 use tidegraph_load::source::Source;
 use tidegraph_load::{Dialect, Options};
 use tidegraph_txn::{LoadCommit, NewVertices};
-use tidegraph_types::{ErrorCode, Gui, Key, Version};
+use tidegraph_types::{ErrorCode, Gui, Key, Str, Version};
 
 /// How often a load is checked again after a transaction went over what it had checked.
 const MOST_CHECKS: u32 = 8;
@@ -32,8 +32,13 @@ impl Control for Watched<'_> {
 struct Loaded(VertexIds);
 
 impl NewVertices for Loaded {
-    fn collides(&self, gui: Gui, id: &str) -> bool {
-        self.0.collides(gui, id)
+    fn collision<'a>(&self, made: &mut dyn Iterator<Item = (Version, Gui, &'a Str)>) -> Option<Version> {
+        for (version, gui, id) in made {
+            if self.0.collides(gui, id) {
+                return Some(version);
+            }
+        }
+        None
     }
 }
 
@@ -55,10 +60,17 @@ impl Shared {
             Ok(Status::Failed) => {
                 (LoadState::Failed, Some("a row was refused and failOnError is TRUE".to_owned()))
             }
+            Err(Uncommitted { error, open: true }) => {
+                let message = format!("whether the load is visible is not known: {error}");
+                tracing::error!(load = job.id(), message, "a load ended; its segments stay");
+                job.end_open(message, now());
+                self.save(job);
+                return;
+            }
             Err(_) if job.is_cancelled() && !self.stopping.load(Ordering::Relaxed) => {
                 (LoadState::Cancelled, None)
             }
-            Err(error) => {
+            Err(Uncommitted { error, .. }) => {
                 let state = match error.code() {
                     ErrorCode::AccessDenied => LoadState::AccessDenied,
                     ErrorCode::NotFound => LoadState::ReadError,
@@ -90,7 +102,7 @@ impl Shared {
         }
     }
 
-    fn load(&self, job: &Job) -> Result<Status, Error> {
+    fn load(&self, job: &Job) -> Result<Status, Uncommitted> {
         let spec = job.spec();
         let source = Source::open_all(&spec.sources, spec.region.as_deref(), &[])?;
         let options = Options {
@@ -112,22 +124,25 @@ impl Shared {
         config.done = job.done_before().iter().cloned().collect();
         config.max_errors = KEPT_ERRORS;
         let mut checks = 0;
-        let hold = self.backend.begin_load()?;
+        let hold = self.backend.begin_load(job.id())?;
         loop {
             self.backend.check_room()?;
             // After the watch began, so that nothing in between is missed.
             let snapshot = self.backend.snapshot(None)?;
-            let target = GraphTarget::new(&*self.backend, snapshot.at);
+            job.set_not_at(snapshot.at.version);
+            let target = GraphTarget::new(&*self.backend, &*self.clock, snapshot.at);
             let outcome = run::run(&config, &source, &target, &self.objects, &Watched(self, job))?;
             job.outcome(&outcome);
             if outcome.status == Status::Failed {
                 return Ok(Status::Failed);
             }
             if job.is_cancelled() {
-                return Err(Error::new(ErrorCode::Cancelled, "the load was cancelled"));
+                return Err(Error::new(ErrorCode::Cancelled, "the load was cancelled").into());
             }
             match self.commit(job, outcome, snapshot.at.version, &*hold) {
-                Err(error) if error.code() == ErrorCode::ConcurrentModification && checks < MOST_CHECKS => {
+                Err(Uncommitted { error, open: false })
+                    if error.code() == ErrorCode::ConcurrentModification && checks < MOST_CHECKS =>
+                {
                     checks += 1;
                     tracing::info!(
                         load = job.id(),
@@ -148,7 +163,7 @@ impl Shared {
         outcome: Outcome,
         read_version: Version,
         hold: &dyn LoadHold,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Uncommitted> {
         let done = outcome.done().map(ToString::to_string).collect();
         self.backend.check_room()?;
         let _together = self.commit.lock();
@@ -160,8 +175,11 @@ impl Shared {
             read_keys.extend(unique.map(|(label, key)| Key::any_unique(label, key)));
             let vertices = Box::new(Loaded(outcome.vertex_ids));
             let load_id = job.id().to_owned();
-            let commit = LoadCommit { load_id, segments, read_version, read_keys, vertices };
-            job.committed(hold.commit(commit)?);
+            let (compared, first_asked) = (read_version, None);
+            let commit =
+                LoadCommit { load_id, segments, read_version, read_keys, compared, first_asked, vertices };
+            let go_on = || !job.is_cancelled() && !self.stopping.load(Ordering::Relaxed);
+            job.committed(hold.commit(commit, &go_on)?);
         }
         job.done(done);
         job.end(LoadState::Completed, None, self.clock.wall());

@@ -1,25 +1,65 @@
 //! What a load asks of the graph.
 
-use crate::backend::{Asking, Backend, Reader};
+use crate::backend::{Asking, Backend};
 use std::ops::Range;
+use std::time::Duration;
 use tidegraph_apl::{
-    At, EdgeRead, EdgeRows, Projection, PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows,
+    Apl, At, EdgeRead, EdgeRows, Projection, PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows,
     VertexScan,
 };
 use tidegraph_load::Error;
 use tidegraph_load::run::{Found, LoadTarget};
-use tidegraph_types::{Edge, Gui, GuiHasher, PartitionCount, Str, Token, Value};
+use tidegraph_platform::Clock;
+use tidegraph_types::{Edge, ErrorCode, Gui, GuiHasher, PartitionCount, Str, Token, Value};
+
+/// How often a question is asked again that a fleet could not answer.
+const MOST_TRIES: u32 = 60;
+/// How long is waited before.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// The graph at one version, which the caller has pinned.
+///
+/// Of a fleet nobody pins a version for as long as a load takes: each question is asked at the newest one. The load is
+/// committed as one that read at the first, so what changed in between counts as a conflict, whoever has seen it.
 pub(super) struct GraphTarget<'a> {
     backend: &'a dyn Backend,
-    apl: Reader<'a>,
+    clock: &'a dyn Clock,
     at: At,
 }
 
 impl<'a> GraphTarget<'a> {
-    pub fn new(backend: &'a dyn Backend, at: At) -> Self {
-        Self { backend, apl: backend.reader(Asking::default()), at }
+    pub fn new(backend: &'a dyn Backend, clock: &'a dyn Clock, at: At) -> Self {
+        Self { backend, clock, at }
+    }
+
+    /// Asks; of a fleet for a while also while some of it is away.
+    fn ask<T>(&self, ask: impl Fn(&dyn Apl, At) -> Result<T, tidegraph_apl::Error>) -> Result<T, Error> {
+        if !self.backend.has_replicas() {
+            return ask(&*self.backend.reader(Asking::default()), self.at).map_err(target);
+        }
+        let mut tries = 0;
+        loop {
+            let mut at = self.backend.snapshot(None).map_err(target)?.at;
+            at.version = at.version.max(self.at.version);
+            match ask(&*self.backend.reader(Asking::default()), at) {
+                Err(error) if error.code() == ErrorCode::Unavailable && tries < MOST_TRIES => {
+                    tracing::debug!(%error, "a load asks again");
+                    tries += 1;
+                    self.clock.sleep(PAUSE);
+                }
+                other => return other.map_err(target),
+            }
+        }
+    }
+}
+
+impl GraphTarget<'_> {
+    fn vertex_rows(&self, read: &VertexRead, guis: &[Gui]) -> Result<VertexRows, Error> {
+        self.ask(|apl, at| {
+            let mut rows = VertexRows::default();
+            apl.vertices(at, read, guis, &mut rows)?;
+            Ok(rows)
+        })
     }
 }
 
@@ -49,7 +89,11 @@ impl LoadTarget for GraphTarget<'_> {
     }
 
     fn is_empty(&self) -> Result<bool, Error> {
-        self.backend.is_empty(self.at.version).map_err(target)
+        // Of a fleet a graph that is not empty is asked more than is needed, and no more than that.
+        match self.backend.is_empty(self.at.version) {
+            Err(error) if self.backend.has_replicas() && error.code() == ErrorCode::Unavailable => Ok(false),
+            other => other.map_err(target),
+        }
     }
 
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
@@ -61,12 +105,15 @@ impl LoadTarget for GraphTarget<'_> {
     }
 
     fn vertices(&self, ids: &[Str]) -> Result<Vec<Found>, Error> {
-        let mut guis = Vec::with_capacity(ids.len());
-        self.apl.resolve_vertices(self.at, ids, &mut guis).map_err(target)?;
-        let absent: Vec<(Str, u64)> =
-            ids.iter().zip(&guis).filter(|(_, gui)| gui.is_none()).map(|(id, _)| (id.clone(), 0)).collect();
-        let mut places = Vec::with_capacity(absent.len());
-        self.apl.place(self.at, &absent, &mut places).map_err(target)?;
+        let (guis, places) = self.ask(|apl, at| {
+            let mut guis = Vec::with_capacity(ids.len());
+            apl.resolve_vertices(at, ids, &mut guis)?;
+            let absent = ids.iter().zip(&guis).filter(|(_, gui)| gui.is_none());
+            let absent: Vec<(Str, u64)> = absent.map(|(id, _)| (id.clone(), 0)).collect();
+            let mut places = Vec::with_capacity(absent.len());
+            apl.place(at, &absent, &mut places)?;
+            Ok((guis, places))
+        })?;
         let mut places = places.into_iter();
         let found = guis.into_iter().map(|gui| match gui {
             Some(gui) => Found::Present(gui),
@@ -77,9 +124,11 @@ impl LoadTarget for GraphTarget<'_> {
     }
 
     fn occupied(&self, guis: &[Gui]) -> Result<Vec<bool>, Error> {
-        let mut rows = VertexRows::default();
-        self.apl.vertices(self.at, &VertexRead::default(), guis, &mut rows).map_err(target)?;
-        Ok(rows.present)
+        self.ask(|apl, at| {
+            let mut rows = VertexRows::default();
+            apl.vertices(at, &VertexRead::default(), guis, &mut rows)?;
+            Ok(rows.present)
+        })
     }
 
     fn vertex_values(&self, wanted: &[(Gui, Token)]) -> Result<Vec<Vec<Value>>, Error> {
@@ -88,8 +137,7 @@ impl LoadTarget for GraphTarget<'_> {
             ..VertexRead::default()
         };
         let guis: Vec<Gui> = wanted.iter().map(|(gui, _)| *gui).collect();
-        let mut rows = VertexRows::default();
-        self.apl.vertices(self.at, &read, &guis, &mut rows).map_err(target)?;
+        let rows = self.vertex_rows(&read, &guis)?;
         let values = |(row, (_, key)): (usize, &(Gui, Token))| {
             rows.cells_of(row).iter().filter(|cell| cell.key == *key).map(|cell| cell.value.clone()).collect()
         };
@@ -97,13 +145,12 @@ impl LoadTarget for GraphTarget<'_> {
     }
 
     fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
-        self.apl.unique_keys().map_err(target)
+        self.ask(|apl, _| apl.unique_keys())
     }
 
     fn vertex_labels(&self, guis: &[Gui]) -> Result<Vec<Vec<Token>>, Error> {
         let read = VertexRead { labels: true, ..VertexRead::default() };
-        let mut rows = VertexRows::default();
-        self.apl.vertices(self.at, &read, guis, &mut rows).map_err(target)?;
+        let rows = self.vertex_rows(&read, guis)?;
         Ok((0..guis.len()).map(|row| rows.labels_of(row).to_vec()).collect())
     }
 
@@ -115,15 +162,21 @@ impl LoadTarget for GraphTarget<'_> {
             // There is one at most, unless a load of another release made more.
             max_rows: 16,
         };
-        let mut guis = Vec::new();
-        self.apl.scan_vertices(self.at, &scan, ScanCursor::default(), &mut guis).map_err(target)?;
-        Ok(guis)
+        self.ask(|apl, at| {
+            let (mut guis, mut cursor) = (Vec::new(), Some(ScanCursor::default()));
+            while let Some(from) = cursor {
+                cursor = apl.scan_vertices(at, &scan, from, &mut guis)?;
+            }
+            Ok(guis)
+        })
     }
 
     fn edges(&self, ids: &[Str]) -> Result<Vec<Option<Edge>>, Error> {
-        let mut edges = Vec::with_capacity(ids.len());
-        self.apl.resolve_edges(self.at, ids, &mut edges).map_err(target)?;
-        Ok(edges)
+        self.ask(|apl, at| {
+            let mut edges = Vec::with_capacity(ids.len());
+            apl.resolve_edges(at, ids, &mut edges)?;
+            Ok(edges)
+        })
     }
 
     fn edge_values(&self, wanted: &[(Edge, Token)]) -> Result<Vec<Option<Value>>, Error> {
@@ -132,8 +185,11 @@ impl LoadTarget for GraphTarget<'_> {
             ..EdgeRead::default()
         };
         let edges: Vec<Edge> = wanted.iter().map(|(edge, _)| *edge).collect();
-        let mut rows = EdgeRows::default();
-        self.apl.edges(self.at, &read, &edges, &mut rows).map_err(target)?;
+        let rows = self.ask(|apl, at| {
+            let mut rows = EdgeRows::default();
+            apl.edges(at, &read, &edges, &mut rows)?;
+            Ok(rows)
+        })?;
         let value = |(row, (_, key)): (usize, &(Edge, Token))| {
             rows.cells_of(row).iter().find(|cell| cell.key == *key).map(|cell| cell.value.clone())
         };

@@ -27,6 +27,8 @@ pub(super) struct Feed {
     state: Mutex<State>,
     /// The reader, and where it stands.
     reader: Mutex<Option<(Position, Box<dyn Follower>)>>,
+    /// What is told of it, also while a long record is applied.
+    told: Mutex<(Version, bool, Option<String>)>,
 }
 
 /// How a look at the log ended.
@@ -77,8 +79,11 @@ impl Feed {
 
     /// The last version that was read, and whether the end of the log was near once.
     pub fn standing(&self) -> (Version, bool, Option<String>) {
-        let state = self.state.lock();
-        (state.at.unwrap_or_default().version, state.near_end, state.error.clone())
+        let mut told = self.told.lock();
+        if let Some(state) = self.state.try_lock() {
+            *told = (state.at.unwrap_or_default().version, state.near_end, state.error.clone());
+        }
+        told.clone()
     }
 
     /// Reads the log until the node stops.

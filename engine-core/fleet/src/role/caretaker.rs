@@ -1,4 +1,5 @@
-//! What is to be done once for a graph, by whoever is its sequencer: trimming the log, and finding nodes that are lost.
+//! What is to be done once for a graph, by whoever is its sequencer: trimming the log, removing the segments of loads that it does not name
+//! any more, and finding nodes that are lost.
 
 use crate::sequencing::Candidate;
 use parking_lot::{Condvar, Mutex};
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_cluster::{Change, MapStore, NodeId, NodeState};
-use tidegraph_platform::Clock;
+use tidegraph_platform::{Clock, Objects};
 use tidegraph_types::{PartitionCount, Version};
 
 /// Settings of a caretaker.
@@ -40,6 +41,7 @@ struct Care {
     graph: String,
     partitions: PartitionCount,
     map_store: Arc<dyn MapStore>,
+    objects: Arc<Objects>,
     candidate: Arc<Candidate>,
     clock: Arc<dyn Clock>,
     config: CaretakerConfig,
@@ -55,6 +57,7 @@ impl Caretaker {
         graph: &str,
         partitions: PartitionCount,
         map_store: Arc<dyn MapStore>,
+        objects: Arc<Objects>,
         candidate: Arc<Candidate>,
         clock: Arc<dyn Clock>,
         config: CaretakerConfig,
@@ -91,6 +94,7 @@ impl Caretaker {
             graph: graph.to_owned(),
             partitions,
             map_store,
+            objects,
             candidate,
             clock,
             config,
@@ -171,6 +175,7 @@ impl Care {
         if before > Version(0) && before < lowest {
             sequencer.trim(before.next()).map_err(|error| error.to_string())?;
             tracing::debug!(below = %before.next(), "the log is trimmed");
+            tidegraph_engine::sweep_below(&self.objects, before).map_err(|error| error.to_string())?;
         }
         Ok(())
     }

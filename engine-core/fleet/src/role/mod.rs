@@ -1,39 +1,51 @@
 //! What a node does as the sequencer, beside sequencing: it answers commits, sees to the log's length, and notices nodes
 //! that are lost.
 //!
-//! Roles: [`SequencerDoor`] answers others from the candidate of this process; [`FromCheckpoints`] says from where a new
+//! Roles: [`SequencerDoor`] answers others from the candidate of this process, about bulk loads with `loads.rs`; [`FromCheckpoints`] says from where a new
 //! sequencer goes on; [`Caretaker`] works while this process has the lease.
 //!
 //! What must never happen: a log that is trimmed above what a checkpoint of each partition holds.
 
 mod caretaker;
+mod loads;
 
 pub use caretaker::{Caretaker, CaretakerConfig};
 
 use crate::node::LogAccess;
 use crate::sequencing::{Base, Candidate, Leading, Takeover};
+use loads::HeldLoads;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tidegraph_cluster::MapStore;
 use tidegraph_log::LogStore;
 use tidegraph_platform::Objects;
-use tidegraph_remote::{Commits, Error, Outcome, RequestId};
+use tidegraph_remote::{Commits, Error, LoadRequest, LoadStep, Newest, Outcome, RequestId};
 use tidegraph_storage::Manifest;
-use tidegraph_types::{CommitRequest, Epoch, PartitionCount, Sid, Str, Token, Version};
+use tidegraph_types::{CommitRequest, MadeSince, PartitionCount, Sid, Str, Token, Version};
 
 /// Answers for the sequencer, if this process is it. There before the candidate is.
 #[derive(Clone, Debug, Default)]
-pub struct SequencerDoor(Arc<OnceLock<Arc<Candidate>>>);
+pub struct SequencerDoor {
+    candidate: Arc<OnceLock<Arc<Candidate>>>,
+    loads: Arc<HeldLoads>,
+}
 
 impl SequencerDoor {
     /// From now on there is a candidate behind it.
     pub fn open(&self, candidate: &Arc<Candidate>) {
         // A door has one candidate.
-        let _ = self.0.set(candidate.clone());
+        let _ = self.candidate.set(candidate.clone());
     }
 
     fn leading(&self) -> Result<Arc<Leading>, Error> {
-        let leading = self.0.get().and_then(|candidate| candidate.leading());
+        Ok(self.now_leading()?.0)
+    }
+
+    /// The sequencer, and the time by its clock.
+    fn now_leading(&self) -> Result<(Arc<Leading>, Duration), Error> {
+        let leading =
+            self.candidate.get().and_then(|candidate| Some((candidate.leading()?, candidate.clock().now())));
         leading.ok_or_else(|| Error::NotSequencer("another process has the lease, or nobody".into()))
     }
 }
@@ -75,11 +87,14 @@ impl Commits for SequencerDoor {
         self.leading()?.sequencer().commit(request).map_err(told)
     }
 
-    fn outcome(&self, id: RequestId) -> Result<Outcome, Error> {
+    fn outcome(&self, id: RequestId, since: Version) -> Result<Outcome, Error> {
         let leading = self.leading()?;
+        if self.loads.is_committing(id) {
+            return Err(Error::Unavailable("the load is being committed".into()));
+        }
         // What an earlier sequencer sent cannot arrive any more after this.
         leading.sequencer().prove().map_err(told)?;
-        match leading.sequencer().outcome(id_of(id), Version(0)) {
+        match leading.sequencer().outcome(id_of(id), since) {
             Ok(Some(version)) => Ok(Outcome::Committed(version)),
             Ok(None) => Ok(Outcome::Refused),
             Err(tidegraph_txn::Error::Forgotten { .. }) => Ok(Outcome::Unknown),
@@ -95,14 +110,40 @@ impl Commits for SequencerDoor {
         self.leading()?.sequencer().hand_out_sids(count).map_err(told)
     }
 
-    fn newest(&self) -> Result<(Version, Epoch), Error> {
-        let leading = self.leading()?;
-        Ok((leading.newest().map_err(told)?, leading.epoch()))
+    fn newest(&self) -> Result<Newest, Error> {
+        let (leading, now) = self.now_leading()?;
+        self.loads.sweep(&leading, now);
+        // The load's version second: whoever is told a version is told of the loads below it.
+        let version = leading.newest().map_err(told)?;
+        Ok(Newest { version, epoch: leading.epoch(), load: leading.sequencer().newest_load() })
     }
 
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {
         let tokens = self.leading()?.sequencer().tokens();
         Ok(tokens.into_iter().filter(|(token, _)| *token > above).collect())
+    }
+
+    fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error> {
+        let (leading, now) = self.now_leading()?;
+        self.loads.sweep(&leading, now);
+        match above {
+            None => self.loads.begin(&leading, now, id),
+            Some(above) => self.loads.made_since(&leading, now, id, above),
+        }
+    }
+
+    fn end_load(&self, id: RequestId) -> Result<(), Error> {
+        self.loads.end(id);
+        Ok(())
+    }
+
+    fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error> {
+        let (leading, now) = self.now_leading()?;
+        self.loads.commit(&leading, now, id, load)
+    }
+
+    fn settle_load(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
+        self.loads.settle(id, collision)
     }
 }
 

@@ -80,6 +80,7 @@ pub struct Candidate {
 
 #[derive(Debug)]
 struct Shared {
+    clock: Arc<dyn Clock>,
     takeover: Arc<dyn Takeover>,
     config: CandidateConfig,
     /// Whether take-overs have threads of their own.
@@ -163,8 +164,9 @@ impl Candidate {
         config: CandidateConfig,
         threads: bool,
     ) -> Self {
-        let election = Election::new(store, clock, graph, SEQUENCER, claim, config.election.clone());
+        let election = Election::new(store, clock.clone(), graph, SEQUENCER, claim, config.election.clone());
         let shared = Shared {
+            clock,
             takeover,
             config,
             threads,
@@ -181,6 +183,12 @@ impl Candidate {
     #[must_use]
     pub fn leading(&self) -> Option<Arc<Leading>> {
         self.shared.leading.load_full()
+    }
+
+    /// The time by which it goes.
+    #[must_use]
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.shared.clock
     }
 
     /// The lease as it was seen last when another one had it: where the sequencer answers.

@@ -116,6 +116,11 @@ impl Shared {
         }
     }
 
+    /// An error unless all replicas that answer have a version, and one of each partition does.
+    pub(super) fn applied_everywhere(&self, version: Version) -> Result<(), Error> {
+        self.indexes_at(version).map(drop)
+    }
+
     fn indexes_at(&self, least: Version) -> Result<Vec<IndexState>, Error> {
         let count = self.graph.partitions.get();
         let mut seen: BTreeSet<u16> = BTreeSet::new();

@@ -1,20 +1,23 @@
 //! A worker: runs queries over a fleet and holds no data.
 //!
 //! Roles: [`Worker`] is the engine's backend; `routes.rs` makes routes of the partition map; `sequencer.rs` finds the
-//! sequencer; `catalog.rs` keeps the dictionary; `indexes.rs` puts together what nodes say of indexes.
+//! sequencer; `catalog.rs` keeps the dictionary; `indexes.rs` puts together what nodes say of indexes; `loads.rs` commits bulk loads.
 //!
 //! The read version is the newest one that this process knows: of its own commits at once, of others' by asking the
-//! sequencer every few milliseconds. When there is no sequencer, reads go on at the last version that was known.
+//! sequencer every few milliseconds. When there is no sequencer, reads go on at the last version that was known. While replicas
+//! apply a bulk load, they go on at the version before it, unless somebody asks for a later one or this process made one.
 //!
 //! What must never happen: a commit carried out twice, or answered and lost; a read at a version above what is committed.
 
 mod catalog;
 mod indexes;
+mod loads;
 mod routes;
 mod sequencer;
 
 use crate::Error;
 use catalog::RemoteCatalog;
+use loads::{FleetLoad, Gate};
 use parking_lot::Mutex;
 use routes::MapRoutes;
 use sequencer::RemoteSequencer;
@@ -25,9 +28,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_apl::{Apl, At, Catalog, ScanCursor, Statistics, VertexScan};
 use tidegraph_cluster::{Graph, MapStore, MapWatch, SEQUENCER, WatchConfig};
-use tidegraph_engine::{Asking, Backend, LoadHold, Reader, Snapshot, Standing};
+use tidegraph_engine::{Asking, Backend, LoadHold, LoadOutcome, Reader, Snapshot, Standing};
 use tidegraph_platform::{Clock, Random};
-use tidegraph_remote::{Commits, Fleet, FleetConfig, RequestId, Security};
+use tidegraph_remote::{Commits, Fleet, FleetConfig, Outcome, RequestId, Security};
 use tidegraph_storage::{Duplicate, IndexState};
 use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, PartitionCount, Version};
 
@@ -99,6 +102,9 @@ struct Shared {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     newest: AtomicU64,
+    /// The newest version that a caller here was told of as his own.
+    own: AtomicU64,
+    gate: Gate,
     /// Whether a version was ever heard of. A worker that knows of none must not answer as if the graph were empty.
     known: AtomicBool,
     epoch: AtomicU64,
@@ -154,6 +160,8 @@ impl Worker {
             clock,
             random,
             newest: AtomicU64::new(0),
+            own: AtomicU64::new(0),
+            gate: Gate::default(),
             known: AtomicBool::new(false),
             epoch: AtomicU64::new(0),
             writable: AtomicBool::new(false),
@@ -169,6 +177,7 @@ impl Worker {
             while !of.stopping.load(Ordering::Acquire) {
                 of.clock.sleep(of.pause);
                 of.look();
+                loads::look_through_gate(&of);
             }
         });
         let thread = thread.map_err(|e| Error::Thread { name: "versions".into(), reason: e.to_string() })?;
@@ -218,9 +227,15 @@ impl Shared {
     /// Asks for the newest version.
     fn look(&self) {
         match self.sequencer.ask_once(|sequencer| sequencer.newest()) {
-            Ok((version, epoch)) => {
-                self.at_least(version);
-                self.epoch.fetch_max(epoch.0, Ordering::AcqRel);
+            Ok(newest) => {
+                if !self.known.load(Ordering::Acquire) || newest.load <= self.newest_version() {
+                    // Somebody may have read at its version: nobody goes back behind it.
+                    self.gate.pass(newest.load);
+                }
+                // Before its version can be read.
+                self.gate.hear(newest.load);
+                self.at_least(newest.version);
+                self.epoch.fetch_max(newest.epoch.0, Ordering::AcqRel);
                 self.writable.store(true, Ordering::Release);
             }
             Err(error) => {
@@ -231,8 +246,23 @@ impl Shared {
         }
     }
 
+    fn newest_version(&self) -> Version {
+        Version(self.newest.load(Ordering::Acquire))
+    }
+
+    /// A caller here is told of a version that he made.
+    fn made_here(&self, version: Version) {
+        self.at_least(version);
+        self.own.fetch_max(version.0, Ordering::AcqRel);
+    }
+
+    /// Where to read: not before what callers here have made.
     fn now_at(&self) -> At {
-        At { version: Version(self.newest.load(Ordering::Acquire)), epoch: Epoch::default() }
+        let newest = self.newest_version();
+        let before = self.gate.before(newest);
+        let own = self.own.load(Ordering::Acquire);
+        let version = if before.0 < own { newest } else { before };
+        At { version, epoch: Epoch::default() }
     }
 }
 
@@ -240,7 +270,8 @@ impl Shared {
 fn told(error: tidegraph_remote::Error) -> tidegraph_engine::Error {
     use tidegraph_remote::Error as Remote;
     let code = match &error {
-        Remote::Conflict { .. } => ErrorCode::ConcurrentModification,
+        // What a load read before is to be read anew.
+        Remote::Conflict { .. } | Remote::LoadUnknown(_) => ErrorCode::ConcurrentModification,
         Remote::Limit(_) | Remote::TooLarge { .. } => ErrorCode::QueryLimitExceeded,
         Remote::NotAllowed(_) => ErrorCode::InvalidArgument,
         Remote::Cancelled => ErrorCode::Cancelled,
@@ -269,9 +300,12 @@ impl Backend for Worker {
         }
         let mut at = self.shared.now_at();
         if let Some(asked) = at_least.filter(|asked| *asked > at.version) {
-            // Somebody says that it is committed. It is looked up: a version that is not there must not be waited for.
-            self.shared.look();
-            at = self.shared.now_at();
+            at.version = self.shared.newest_version();
+            if asked > at.version {
+                // Somebody says that it is committed. It is looked up: nodes are not asked for a version that is not there.
+                self.shared.look();
+                at.version = self.shared.newest_version();
+            }
             if asked > at.version {
                 return Err(tidegraph_apl::Error::Behind { applied: at.version, asked }.into());
             }
@@ -302,7 +336,7 @@ impl Backend for Worker {
         let id = RequestId(id);
         let version =
             self.shared.sequencer.ask(|sequencer| sequencer.commit(id, request.clone())).map_err(told)?;
-        self.shared.at_least(version);
+        self.shared.made_here(version);
         Ok(version)
     }
 
@@ -346,9 +380,22 @@ impl Backend for Worker {
         self.shared.duplicate(index)
     }
 
-    fn begin_load(&self) -> Result<Box<dyn LoadHold + '_>, tidegraph_engine::Error> {
-        let message = "bulk loads into a fleet are not supported yet; transactions are";
-        Err(tidegraph_engine::Error::new(ErrorCode::UnsupportedOperation, message))
+    fn begin_load(&self, load_id: &str) -> Result<Box<dyn LoadHold + '_>, tidegraph_engine::Error> {
+        Ok(Box::new(FleetLoad::begin(&self.shared, load_id)?))
+    }
+
+    fn load_outcome(&self, load_id: &str, since: Version) -> Result<LoadOutcome, tidegraph_engine::Error> {
+        let id = loads::id_of(load_id);
+        let outcome = self.shared.sequencer.ask_once(|sequencer| sequencer.outcome(id, since));
+        Ok(match outcome.map_err(told)? {
+            Outcome::Committed(version) => LoadOutcome::Visible(version),
+            Outcome::Refused => LoadOutcome::NotVisible,
+            Outcome::Unknown => LoadOutcome::Unknown,
+        })
+    }
+
+    fn has_replicas(&self) -> bool {
+        true
     }
 
     fn standing(&self) -> Standing {

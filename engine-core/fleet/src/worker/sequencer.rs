@@ -99,7 +99,7 @@ impl RemoteSequencer {
 }
 
 /// Whether the same may succeed elsewhere, or later.
-fn another_may(error: &Error) -> bool {
+pub(super) fn another_may(error: &Error) -> bool {
     error.is_of_node() || matches!(error, Error::NotSequencer(_) | Error::InDoubt(_) | Error::Overdue)
 }
 

@@ -179,11 +179,16 @@ impl Fleet {
 
     /// A worker with a database over the fleet.
     pub fn worker(&self) -> (Arc<Database>, Arc<Worker>) {
+        self.worker_with(self.clock.clone())
+    }
+
+    /// A worker that goes by a clock of its own.
+    pub fn worker_with(&self, clock: Arc<dyn Clock>) -> (Arc<Database>, Arc<Worker>) {
         let parts = WorkerParts {
             graph: GRAPH.into(),
             map_store: self.map.clone(),
             security: Security::none(),
-            clock: self.clock.clone(),
+            clock,
             random: Arc::new(RealRandom),
         };
         let worker = Arc::new(Worker::start(WorkerConfig::default(), parts).unwrap());

@@ -2,11 +2,11 @@
 
 use super::RemoteNode;
 use crate::Error;
-use crate::services::{Commits, Outcome, RequestId};
+use crate::services::{Commits, LoadRequest, LoadStep, Newest, Outcome, RequestId};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_types::{CommitRequest, Epoch, Key, Str, Token, Version};
+use tidegraph_types::{CommitRequest, Epoch, Gui, Key, MadeSince, MadeVertex, Str, Token, Version};
 use tidegraph_wire::proto::{self, call, reply};
 
 /// The sequencer at a node.
@@ -26,10 +26,36 @@ impl RemoteCommits {
     fn ask(&self, call: call::Kind) -> Result<reply::Kind, Error> {
         self.node.ask(call, self.at_most)
     }
+
+    fn note(&self, call: call::Kind) -> Result<(), Error> {
+        match self.ask(call)? {
+            reply::Kind::Noted(_) => Ok(()),
+            _ => other_kind(),
+        }
+    }
 }
 
 fn other_kind<T>() -> Result<T, Error> {
     Err(Error::garbage("an answer of another kind than the request"))
+}
+
+/// A commit was sent, and what came back says nothing about it.
+fn in_doubt(error: Error) -> Error {
+    match error {
+        Error::Lost { .. } | Error::Overdue | Error::Garbage(_) => Error::InDoubt(error.to_string()),
+        other => other,
+    }
+}
+
+fn made(columns: proto::MadeVertices) -> Result<Vec<MadeVertex>, Error> {
+    let proto::MadeVertices { versions, guis, ids } = columns;
+    if versions.len() != guis.len() || versions.len() != ids.len() {
+        return Err(Error::garbage("columns of vertices that are not of one length"));
+    }
+    let rows = versions.into_iter().zip(guis).zip(ids);
+    Ok(rows
+        .map(|((version, gui), id)| MadeVertex { version: Version(version), gui: Gui(gui), id: id.into() })
+        .collect())
 }
 
 impl Commits for RemoteCommits {
@@ -44,19 +70,16 @@ impl Commits for RemoteCommits {
             write_keys: keys(&request.write_keys),
             mutations: mutations.map_err(|error| Error::NotAllowed(error.to_string()))?,
         });
-        match self.ask(call) {
-            Ok(reply::Kind::Commit(reply)) => Ok(Version(reply.version)),
-            Ok(_) => other_kind(),
-            Err(error @ (Error::Lost { .. } | Error::Overdue | Error::Garbage(_))) => {
-                Err(Error::InDoubt(error.to_string()))
-            }
-            Err(error) => Err(error),
+        match self.ask(call).map_err(in_doubt)? {
+            reply::Kind::Commit(reply) => Ok(Version(reply.version)),
+            _ => other_kind(),
         }
     }
 
-    fn outcome(&self, id: RequestId) -> Result<Outcome, Error> {
+    fn outcome(&self, id: RequestId, since: Version) -> Result<Outcome, Error> {
         use proto::outcome_reply::State;
-        match self.ask(call::Kind::Outcome(proto::OutcomeCall { request_id: id.0.to_vec() }))? {
+        let call = proto::OutcomeCall { request_id: id.0.to_vec(), since: since.0 };
+        match self.ask(call::Kind::Outcome(call))? {
             reply::Kind::Outcome(reply) => Ok(match reply.state() {
                 State::Unknown => Outcome::Unknown,
                 State::Committed => Outcome::Committed(Version(reply.version)),
@@ -84,9 +107,13 @@ impl Commits for RemoteCommits {
         }
     }
 
-    fn newest(&self) -> Result<(Version, Epoch), Error> {
+    fn newest(&self) -> Result<Newest, Error> {
         match self.ask(call::Kind::Newest(proto::NewestCall {}))? {
-            reply::Kind::Newest(reply) => Ok((Version(reply.version), Epoch(reply.epoch))),
+            reply::Kind::Newest(reply) => Ok(Newest {
+                version: Version(reply.version),
+                epoch: Epoch(reply.epoch),
+                load: Version(reply.newest_load),
+            }),
             _ => other_kind(),
         }
     }
@@ -98,5 +125,49 @@ impl Commits for RemoteCommits {
             }
             _ => other_kind(),
         }
+    }
+
+    fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error> {
+        let above = above.map(|version| version.0);
+        match self.ask(call::Kind::WatchLoad(proto::WatchLoadCall { request_id: id.0.to_vec(), above }))? {
+            reply::Kind::Made(reply) => Ok(MadeSince {
+                upto: Version(reply.upto),
+                vertices: made(reply.vertices.unwrap_or_default())?,
+            }),
+            _ => other_kind(),
+        }
+    }
+
+    fn end_load(&self, id: RequestId) -> Result<(), Error> {
+        self.note(call::Kind::EndLoad(proto::EndLoadCall { request_id: id.0.to_vec() }))
+    }
+
+    /// Without an answer nobody knows what became of it, as with a transaction.
+    fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error> {
+        use proto::load_reply::Kind;
+        let call = call::Kind::CommitLoad(proto::CommitLoadCall {
+            request_id: id.0.to_vec(),
+            load_id: load.load_id,
+            segments: load.segments,
+            read_version: load.read_version.0,
+            read_keys: load.read_keys.iter().map(|key| key.0).collect(),
+            compared: load.compared.0,
+            first_asked: load.first_asked.0,
+        });
+        let reply = match self.ask(call).map_err(in_doubt)? {
+            reply::Kind::Load(reply) => reply,
+            _ => return other_kind().map_err(in_doubt),
+        };
+        match reply.kind {
+            Some(Kind::Version(version)) => Ok(LoadStep::Committed(Version(version))),
+            Some(Kind::Rest(rest)) => Ok(LoadStep::Rest(made(rest).map_err(in_doubt)?)),
+            Some(Kind::Ask(_)) => Ok(LoadStep::Ask),
+            None => other_kind().map_err(in_doubt),
+        }
+    }
+
+    fn settle_load(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
+        let collision = collision.map_or(0, |version| version.0);
+        self.note(call::Kind::SettleLoad(proto::SettleLoadCall { request_id: id.0.to_vec(), collision }))
     }
 }

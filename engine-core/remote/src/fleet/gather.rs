@@ -113,7 +113,7 @@ impl<'q> Gather<'q> {
         let mut letters = Vec::new();
         self.send_missing()?;
         while self.parts.iter().any(|part| part.answer.is_none()) {
-            self.query.check()?;
+            self.check()?;
             if self.parts.iter().any(|part| part.answer.is_none() && part.pending == 0) {
                 self.again()?;
                 continue;
@@ -354,7 +354,9 @@ impl<'q> Gather<'q> {
         {
             return Err(self.failure());
         }
-        if self.rounds >= self.shared.config.rounds {
+        // A version that is on its way is waited for, as long as there is time: a bulk load takes a while to apply.
+        let is_behind = |part: &Part| matches!(part.failure, Some(AplError::Behind { .. }));
+        if self.rounds >= self.shared.config.rounds && !missing().all(is_behind) {
             return Err(self.failure());
         }
         let homeless = |part: &Part| self.map.of(part.partition).is_empty();
@@ -380,8 +382,22 @@ impl<'q> Gather<'q> {
                 part.request.epoch = self.map.epoch.0;
             }
         }
-        self.query.check()?;
+        self.check()?;
         self.send_missing()
+    }
+
+    /// Whether there is still a reason to go on. Where time ran out because of a version that did not come, that is the reason.
+    fn check(&mut self) -> Result<(), AplError> {
+        match self.query.check() {
+            Err(AplError::Overdue) => {
+                let behind = self.parts.iter_mut().find_map(|part| match part.failure {
+                    Some(AplError::Behind { .. }) if part.answer.is_none() => part.failure.take(),
+                    _ => None,
+                });
+                Err(behind.unwrap_or(AplError::Overdue))
+            }
+            other => other,
+        }
     }
 
     /// Why a part has no answer.

@@ -3,14 +3,14 @@
 //! A frontier is worked through in pieces, between which a request looks whether anybody still waits for it.
 
 use crate::Error;
-use crate::services::{Node, Outcome, RequestId, Services};
+use crate::services::{LoadRequest, LoadStep, Node, Outcome, RequestId, Services};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{
     Apl, At, EdgeCandidates, EdgeRows, EdgeRuns, Error as AplError, Expansion, ScannedValues, VertexRows,
 };
 use tidegraph_platform::Clock;
-use tidegraph_types::{CommitRequest, Key, PartitionId, Str, Token, Version};
+use tidegraph_types::{CommitRequest, Key, MadeVertex, PartitionId, Str, Token, Version};
 use tidegraph_wire::apl::{Answer, Request, decode_request, encode_answer};
 use tidegraph_wire::proto::{self, call, reply};
 
@@ -64,8 +64,16 @@ pub(super) fn cost(call: &proto::Call) -> Cost {
     let Some(call::Kind::Apl(apl)) = &call.kind else {
         return match &call.kind {
             Some(
-                call::Kind::Commit(_) | call::Kind::Intern(_) | call::Kind::Status(_) | call::Kind::Tokens(_),
+                call::Kind::Commit(_)
+                | call::Kind::Intern(_)
+                | call::Kind::Status(_)
+                | call::Kind::Tokens(_)
+                | call::Kind::WatchLoad(_)
+                | call::Kind::EndLoad(_)
+                | call::Kind::Outcome(_)
+                | call::Kind::CommitLoad(_),
             ) => Cost::Waits,
+            // Not behind the commits that wait for it.
             _ => Cost::Small,
         };
     };
@@ -297,7 +305,7 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
         }
         call::Kind::Outcome(m) => {
             use proto::outcome_reply::State;
-            let (state, version) = match commits.outcome(request_id(&m.request_id)?)? {
+            let (state, version) = match commits.outcome(request_id(&m.request_id)?, Version(m.since))? {
                 Outcome::Unknown => (State::Unknown, 0),
                 Outcome::Committed(version) => (State::Committed, version.0),
                 Outcome::Refused => (State::Refused, 0),
@@ -314,8 +322,12 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
             reply::Kind::Allocate(proto::AllocateReply { first: sids.start, count: sids.end - sids.start })
         }
         call::Kind::Newest(_) => {
-            let (version, epoch) = commits.newest()?;
-            reply::Kind::Newest(proto::NewestReply { version: version.0, epoch: epoch.0 })
+            let newest = commits.newest()?;
+            reply::Kind::Newest(proto::NewestReply {
+                version: newest.version.0,
+                epoch: newest.epoch.0,
+                newest_load: newest.load.0,
+            })
         }
         call::Kind::Tokens(m) => {
             let (tokens, names) =
@@ -325,10 +337,52 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
                 names: names.into_iter().map(String::from).collect(),
             })
         }
+        call::Kind::WatchLoad(m) => {
+            let made = commits.watch_load(request_id(&m.request_id)?, m.above.map(Version))?;
+            reply::Kind::Made(proto::MadeReply { upto: made.upto.0, vertices: Some(columns(made.vertices)) })
+        }
+        call::Kind::EndLoad(m) => {
+            commits.end_load(request_id(&m.request_id)?)?;
+            reply::Kind::Noted(proto::NotedReply {})
+        }
+        call::Kind::CommitLoad(m) => {
+            let load = LoadRequest {
+                load_id: m.load_id,
+                segments: m.segments,
+                read_version: Version(m.read_version),
+                read_keys: m.read_keys.into_iter().map(Key).collect(),
+                compared: Version(m.compared),
+                first_asked: Version(m.first_asked),
+            };
+            load_step(commits.commit_load(request_id(&m.request_id)?, load)?)
+        }
+        call::Kind::SettleLoad(m) => {
+            let collision = (m.collision > 0).then_some(Version(m.collision));
+            commits.settle_load(request_id(&m.request_id)?, collision)?;
+            reply::Kind::Noted(proto::NotedReply {})
+        }
         call::Kind::Apl(_) | call::Kind::Status(_) => {
             return Err(Error::Unknown("a request without a service".into()));
         }
     })
+}
+
+fn load_step(step: LoadStep) -> reply::Kind {
+    use proto::load_reply::Kind;
+    let kind = match step {
+        LoadStep::Committed(version) => Kind::Version(version.0),
+        LoadStep::Rest(rest) => Kind::Rest(columns(rest)),
+        LoadStep::Ask => Kind::Ask(true),
+    };
+    reply::Kind::Load(proto::LoadReply { kind: Some(kind) })
+}
+
+fn columns(vertices: Vec<MadeVertex>) -> proto::MadeVertices {
+    proto::MadeVertices {
+        versions: vertices.iter().map(|made| made.version.0).collect(),
+        guis: vertices.iter().map(|made| made.gui.0).collect(),
+        ids: vertices.into_iter().map(|made| made.id.into()).collect(),
+    }
 }
 
 fn request_id(bytes: &[u8]) -> Result<RequestId, Error> {

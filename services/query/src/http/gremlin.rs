@@ -2,7 +2,7 @@
 
 use super::body::Fields;
 use super::queries::{self, Asked, Output};
-use super::{Failure, Service, json};
+use super::{Failure, Service, bookmark, json};
 use crate::json::graphson::{TypedColumn, UntypedColumn};
 use crate::json::input;
 use axum::extract::{Request, State};
@@ -26,6 +26,7 @@ pub async fn get(state: State<Service>, request: Request) -> Result<Response, Fa
 pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
     let left = queries::left(&request);
     let (fields, headers) = Fields::read(&service, request).await?;
+    let at_least = bookmark::at_least(&headers)?;
     let text = fields.required("gremlin")?;
     if let Some(language) = fields.text("language")?
         && !matches!(language.as_str(), "gremlin-lang" | "gremlin-groovy")
@@ -48,11 +49,13 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
             fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis),
             left,
         ),
+        at_least,
     };
-    let body =
+    let written =
         queries::run(&service, asked, move |asked, answer, output| message(&asked.id, answer, typed, output))
             .await?;
-    Ok(json(StatusCode::OK, if typed { TYPED } else { UNTYPED }, body))
+    let response = json(StatusCode::OK, if typed { TYPED } else { UNTYPED }, written.body);
+    Ok(bookmark::with_version(response, written.version))
 }
 
 /// Which GraphSON the client takes. Version 3 with types unless it says otherwise; other forms are refused.

@@ -8,6 +8,7 @@
 //! What must never happen: a long query on a thread that serves sockets; an answer of 500 for a client's mistake.
 
 mod body;
+mod bookmark;
 mod errors;
 mod gremlin;
 mod loader;

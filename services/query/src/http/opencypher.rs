@@ -2,7 +2,7 @@
 
 use super::body::Fields;
 use super::queries::{self, Asked};
-use super::{Failure, Service, json};
+use super::{Failure, Service, bookmark, json};
 use crate::json::{input, plain};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -19,7 +19,8 @@ pub async fn get(state: State<Service>, request: Request) -> Result<Response, Fa
 /// A query in a form or in JSON.
 pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
     let left = queries::left(&request);
-    let (fields, _) = Fields::read(&service, request).await?;
+    let (fields, headers) = Fields::read(&service, request).await?;
+    let at_least = bookmark::at_least(&headers)?;
     let text = fields.required("query")?;
     if fields.text("explain")?.is_some() {
         return Err(Failure::new(ErrorCode::UnsupportedOperation, "not supported yet: explain"));
@@ -35,10 +36,12 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
             fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis),
             left,
         ),
+        at_least,
     };
-    let body = queries::run(&service, asked, |_, answer, output| {
+    let written = queries::run(&service, asked, |_, answer, output| {
         serde_json::to_writer(output, &plain::Results { columns: &answer.columns, rows: &answer.rows })
     })
     .await?;
-    Ok(json(StatusCode::OK, "application/json", body))
+    let response = json(StatusCode::OK, "application/json", written.body);
+    Ok(bookmark::with_version(response, written.version))
 }

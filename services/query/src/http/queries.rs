@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidegraph_engine::{Answer, Brief, Language, Parameters, Query};
-use tidegraph_types::ErrorCode;
+use tidegraph_types::{ErrorCode, Version};
 use tokio::sync::Semaphore;
 
 /// The running and waiting queries.
@@ -95,6 +95,8 @@ pub struct Asked {
     pub parameters: Parameters,
     /// Shorter than the service's limit, if given.
     pub timeout: Option<Duration>,
+    /// A version that the client knows of.
+    pub at_least: Option<Version>,
 }
 
 impl Asked {
@@ -106,7 +108,7 @@ impl Asked {
             parameters: &self.parameters,
             timeout: Some(self.timeout.map_or(longest, |asked| asked.min(longest))),
             cancel,
-            at_least: None,
+            at_least: self.at_least,
         }
     }
 }
@@ -123,6 +125,14 @@ pub fn left(request: &Request) -> Option<Duration> {
 /// The shorter of two limits of which either may be missing.
 pub fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
+}
+
+/// The bytes of an answer, and the version that it is of.
+pub struct Written {
+    /// The body.
+    pub body: Vec<u8>,
+    /// What was read, or made.
+    pub version: Version,
 }
 
 /// What a query may use on a thread that serves sockets.
@@ -168,7 +178,7 @@ pub async fn run(
     service: &Service,
     asked: Asked,
     write: impl Fn(&Asked, &Answer, &mut Output) -> serde_json::Result<()> + Send + 'static,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Written, Failure> {
     match try_briefly(service, &asked, &write) {
         Tried::Done(result) => result.map_err(|failure| failure.of_request(&asked.id)),
         Tried::Answered(answer) => {
@@ -184,7 +194,7 @@ pub async fn run(
 /// What came of a brief try.
 enum Tried {
     /// The end.
-    Done(Result<Vec<u8>, Failure>),
+    Done(Result<Written, Failure>),
     /// An answer that is too large to be written here.
     Answered(Answer),
     /// Nothing; it is to be run in line.
@@ -206,7 +216,7 @@ fn try_briefly(
         Some(Ok(answer)) => {
             let mut output = Output::up_to(BRIEF_ANSWER_BYTES);
             match write(asked, &answer, &mut output) {
-                Ok(()) => Tried::Done(Ok(output.bytes)),
+                Ok(()) => Tried::Done(Ok(Written { body: output.bytes, version: answer.version })),
                 Err(_) => Tried::Answered(answer),
             }
         }
@@ -230,16 +240,16 @@ fn written(
     asked: &Asked,
     answer: &Answer,
     write: impl Fn(&Asked, &Answer, &mut Output) -> serde_json::Result<()>,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Written, Failure> {
     let mut output = Output::up_to(usize::MAX);
     write(asked, answer, &mut output)
         .map_err(|e| Failure::new(ErrorCode::Internal, format!("the answer could not be written: {e}")))?;
-    Ok(output.bytes)
+    Ok(Written { body: output.bytes, version: answer.version })
 }
 
 async fn on_a_thread_of_its_own(
-    work: impl FnOnce() -> Result<Vec<u8>, Failure> + Send + 'static,
-) -> Result<Vec<u8>, Failure> {
+    work: impl FnOnce() -> Result<Written, Failure> + Send + 'static,
+) -> Result<Written, Failure> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(defect(e)))
 }
 
@@ -248,7 +258,7 @@ async fn run_in_line(
     service: &Service,
     asked: Asked,
     write: impl Fn(&Asked, &Answer, &mut Output) -> serde_json::Result<()> + Send + 'static,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Written, Failure> {
     let running = &service.running;
     let cancel = Arc::new(AtomicBool::new(false));
     let id = asked.id.clone();

@@ -1,0 +1,377 @@
+//! Bulk loads into a fleet: there as a whole or not at all, whoever dies meanwhile, and as they are in one process.
+
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use support::{Fleet, GRAPH, ask, rows};
+use tidegraph_cluster::{Change, MapStore, SEQUENCER};
+use tidegraph_engine::Language::OpenCypher;
+use tidegraph_engine::loads::{Format, LoadSpec, LoadState, Mode};
+use tidegraph_engine::{Database, Options};
+use tidegraph_fleet::NodeConfig;
+use tidegraph_platform::RealRandom;
+use tidegraph_remote::{ClientConfig, Commits, Error, LoadRequest, LoadStep, Outcome, RemoteCommits};
+use tidegraph_remote::{RemoteNode, RequestId, Security};
+use tidegraph_types::{CommitRequest, GuiHasher, Mutation, PartitionId, Version};
+
+fn fast() -> NodeConfig {
+    NodeConfig { beat: Duration::from_millis(50), ..NodeConfig::default() }
+}
+
+/// A ring of people who know the next one, some of them with a second value or a second row.
+fn write_files(dir: &Path, people: usize) {
+    let mut vertices = String::from("~id,~label,n:Int(single),name:String(single),tag:String(set)\n");
+    let mut edges = String::from("~id,~from,~to,~label,since:Int\n");
+    for n in 0..people {
+        let next = (n + 1) % people;
+        writeln!(vertices, "v{n},Person,{n},p{n},t{}", n % 7).unwrap();
+        if n % 10 == 0 {
+            writeln!(vertices, "v{n},Tenth,,,second").unwrap();
+        }
+        writeln!(edges, "e{n},v{n},v{next},KNOWS,{}", n % 50).unwrap();
+    }
+    std::fs::create_dir_all(dir).unwrap();
+    std::fs::write(dir.join("people.csv"), vertices).unwrap();
+    std::fs::write(dir.join("knows.csv"), edges).unwrap();
+}
+
+fn spec(dir: &Path) -> LoadSpec {
+    let mut spec = LoadSpec::new(vec![format!("file://{}", dir.display())], Format::GremlinCsv);
+    spec.mode = Mode::New;
+    spec.queue_request = true;
+    spec
+}
+
+const READS: &[&str] = &[
+    "MATCH (a) RETURN count(a)",
+    "MATCH ()-[r]->() RETURN type(r), count(r), sum(r.since)",
+    "MATCH (a:Tenth) RETURN count(a), sum(a.n)",
+    "MATCH (a:Person {n: 7})-[:KNOWS*1..3]->(b) RETURN b.name, b.n",
+    "MATCH (a:Person)<-[:KNOWS]-(b) WHERE a.n < 5 RETURN a.name, b.name, labels(a)",
+    "MATCH (a)-[r:KNOWS]->(b) WHERE id(a) = 'v11' RETURN id(r), id(b), a.tag",
+];
+
+fn same(fleet: &Database, one: &Database) {
+    for text in READS {
+        assert_eq!(rows(fleet, OpenCypher, text), rows(one, OpenCypher, text), "{text}");
+    }
+}
+
+#[test]
+fn a_load_is_as_in_one_process_once_and_twice() {
+    let home = tempfile::tempdir().unwrap();
+    let (first, second) = (home.path().join("first"), home.path().join("second"));
+    write_files(&first, 400);
+    write_files(&second, 450);
+    for hash_bits in [64, 8] {
+        let fleet = Fleet::start(4, 3, 2, hash_bits, fast());
+        let (database, _worker) = fleet.worker();
+        let (other, _other_worker) = fleet.worker();
+        let one = Database::open(Options { partitions: 4, hash_bits, ..Options::default() }).unwrap();
+        ask(&database, OpenCypher, "CREATE (:Before {n: 1})").unwrap();
+        ask(&one, OpenCypher, "CREATE (:Before {n: 1})").unwrap();
+        for dir in [&first, &first, &second] {
+            // Edges of ids that are there stay as they are; new ones are made. Which of them, both say alike.
+            let spec = spec(dir);
+            let (here, there) = (database.loads(), one.loads());
+            let (here_id, there_id) = (here.submit(spec.clone()).unwrap(), there.submit(spec).unwrap());
+            let (here, there) = (here.wait(&here_id).unwrap(), there.wait(&there_id).unwrap());
+            assert_eq!(here.overall.state, there.overall.state, "{here:?}\n{there:?}");
+            assert_eq!(here.overall.counts, there.overall.counts);
+            assert_eq!(here.errors, there.errors);
+            same(&database, &one);
+        }
+        // Another worker finds the loads, and sees the graph.
+        let ids = other.loads().list(10, true);
+        assert_eq!(ids.len(), 3);
+        for id in ids {
+            assert!(other.loads().status(&id).unwrap().overall.state.is_final());
+        }
+        fleet.wait_until("another worker sees it", |_| {
+            rows(&other, OpenCypher, READS[0]) == rows(&one, OpenCypher, READS[0])
+        });
+        same(&other, &one);
+        // Transactions go on from there.
+        for database in [&database, &one] {
+            ask(database, OpenCypher, "MATCH (a:Tenth) SET a.seen = true").unwrap();
+            ask(database, OpenCypher, "MATCH (a:Person {n: 3}) DETACH DELETE a").unwrap();
+        }
+        same(&database, &one);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_rows_is_said_and_nothing_is_visible() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("bad.csv"), "~id,~label,n:Int\nv1,Person,1\nv2,Person,many\n").unwrap();
+    let fleet = Fleet::start(2, 2, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    let id = database.loads().submit(spec(home.path())).unwrap();
+    let status = database.loads().wait(&id).unwrap();
+    assert_eq!(status.overall.state, LoadState::Failed);
+    assert_eq!(status.overall.counts.datatype_mismatch_errors, 1);
+    assert_eq!(status.errors.len(), 1);
+    assert_eq!(rows(&database, OpenCypher, "MATCH (a) RETURN count(a)"), ["[Long(0)]"]);
+    assert!(fleet.objects.list("loads/").unwrap().is_empty(), "segments are left");
+    // A load that nobody knows, and an id that is none.
+    for id in ["7f1b", "../jobs/x", ""] {
+        let unknown = database.loads().status(id).unwrap_err();
+        assert_eq!(unknown.code(), tidegraph_types::ErrorCode::BulkLoadIdNotFound, "{unknown}");
+    }
+}
+
+/// Makes people of ids that share GUIs with those of the load, until the load is over.
+fn make_until(database: &Database, over: &AtomicBool, made: &AtomicU64) {
+    while !over.load(Ordering::Relaxed) {
+        let n = made.load(Ordering::Relaxed);
+        let text = format!("CREATE (:Meanwhile {{`~id`: 'm{n}', n: {n}}})");
+        match ask(database, OpenCypher, &text) {
+            Ok(_) => made.store(n + 1, Ordering::Relaxed),
+            // While there is no sequencer, and where it lost against a load all the time.
+            Err(error) => assert!(
+                matches!(
+                    error.code().kind(),
+                    tidegraph_types::Kind::Unavailable | tidegraph_types::Kind::Conflict
+                ),
+                "{error}"
+            ),
+        }
+    }
+}
+
+/// Every vertex of the files, and every one that was made meanwhile, is there once and is its own.
+fn check_all(database: &Database, people: usize, made: u64) {
+    let count = |text: &str| ask(database, OpenCypher, text).unwrap().rows[0].clone();
+    let longs = |values: &[i64]| values.iter().map(|n| tidegraph_types::Value::Long(*n)).collect::<Vec<_>>();
+    let (people, made) = (people as i64, made as i64);
+    assert_eq!(
+        count("MATCH (a:Person) RETURN count(a), sum(a.n)"),
+        longs(&[people, people * (people - 1) / 2])
+    );
+    assert_eq!(count("MATCH (a:Meanwhile) RETURN count(a)"), longs(&[made]));
+    assert_eq!(count("MATCH (a:Meanwhile) WHERE a:Person RETURN count(a)"), longs(&[0]));
+    assert_eq!(
+        count(
+            "MATCH (a:Person)-[r:KNOWS]->(b:Person) WHERE b.n = (a.n + 1) % $people RETURN count(r)"
+                .replace("$people", &people.to_string())
+                .as_str()
+        ),
+        longs(&[people])
+    );
+    for n in 0..made {
+        let text = format!("MATCH (a) WHERE id(a) = 'm{n}' RETURN a.n");
+        assert_eq!(count(&text), longs(&[n]));
+    }
+}
+
+#[test]
+fn vertices_made_during_a_load_never_share_a_gui_with_it() {
+    let home = tempfile::tempdir().unwrap();
+    const PEOPLE: usize = 300;
+    write_files(home.path(), PEOPLE);
+    // With so few bits nearly every GUI is shared by somebody.
+    let fleet = Fleet::start(4, 2, 2, 9, fast());
+    let (database, _worker) = fleet.worker();
+    let (other, _other_worker) = fleet.worker();
+    let (over, made) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let maker = scope.spawn(|| make_until(&other, &over, &made));
+        fleet.wait_until("some are made", |_| made.load(Ordering::Relaxed) > 3);
+        // Each conflict makes it start again; it may lose for good against somebody who does nothing but this.
+        let id = database.loads().submit(spec(home.path())).unwrap();
+        let status = loop {
+            let status = database.loads().status(&id).unwrap();
+            if status.overall.state.is_final() || made.load(Ordering::Relaxed) > 40 {
+                over.store(true, Ordering::Relaxed);
+                break database.loads().wait(&id).unwrap();
+            }
+            fleet.clock.sleep(Duration::from_millis(2));
+        };
+        over.store(true, Ordering::Relaxed);
+        maker.join().unwrap();
+        assert_eq!(status.overall.state, LoadState::Completed, "{status:?}");
+    });
+    check_all(&database, PEOPLE, made.load(Ordering::Relaxed));
+}
+
+#[test]
+fn a_load_outlives_nodes_and_the_sequencer() {
+    let home = tempfile::tempdir().unwrap();
+    const PEOPLE: usize = 20_000;
+    write_files(home.path(), PEOPLE);
+    let config = NodeConfig { checkpoint_versions: 3, ..fast() };
+    let mut fleet = Fleet::start(4, 3, 2, 64, config);
+    let (database, _worker) = fleet.worker();
+    let (other, _other_worker) = fleet.worker();
+    for n in 0..8 {
+        ask(&database, OpenCypher, &format!("CREATE (:Before {{n: {n}}})")).unwrap();
+    }
+    fleet.wait_until("all have a checkpoint", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
+    // What is written from here on is in the log only.
+    fleet.config = fast();
+    let (over, made) = (AtomicBool::new(false), AtomicU64::new(0));
+    let id = database.loads().submit(spec(home.path())).unwrap();
+    let mut gone = Vec::new();
+    std::thread::scope(|scope| {
+        let maker = scope.spawn(|| make_until(&other, &over, &made));
+        fleet.wait_until("it runs", |_| {
+            let status = database.loads().status(&id).unwrap();
+            status.bytes_read > 0 || status.overall.state.is_final()
+        });
+        gone.push(fleet.kill("n1"));
+        fleet.behead();
+        fleet.clock.sleep(Duration::from_millis(200));
+        fleet.lead();
+        let status = database.loads().wait(&id).unwrap();
+        over.store(true, Ordering::Relaxed);
+        maker.join().unwrap();
+        assert_eq!(status.overall.state, LoadState::Completed, "{status:?}");
+    });
+    let made = made.load(Ordering::Relaxed);
+    check_all(&database, PEOPLE, made);
+    // A node that starts anew goes on from a checkpoint that does not have the load, and reads its segments.
+    fleet.join("n9");
+    let node = fleet.members.last().unwrap().id.clone();
+    for partition in (0..4).map(PartitionId) {
+        fleet.map.change(GRAPH, None, &[Change::AddReplica { partition, node: node.clone() }]).unwrap();
+    }
+    fleet.wait_until("it serves all", |fleet| {
+        let map = fleet.map.load(GRAPH, None).unwrap();
+        (0..4).all(|p| map.serving(PartitionId(p)).iter().any(|(id, _)| **id == node))
+    });
+    for partition in (0..4).map(PartitionId) {
+        let map = fleet.map.load(GRAPH, None).unwrap();
+        let others = map.replicas(partition).iter().map(|replica| replica.node.clone());
+        let drop = others.filter(|id| *id != node).map(|node| Change::DropReplica { partition, node });
+        fleet.map.change(GRAPH, None, &drop.collect::<Vec<_>>()).unwrap();
+    }
+    gone.push(fleet.kill("n0"));
+    gone.push(fleet.kill("n2"));
+    check_all(&database, PEOPLE, made);
+    drop(gone);
+}
+
+/// The sequencer, asked as a worker does.
+fn sequencer(fleet: &Fleet) -> RemoteCommits {
+    let lease = fleet.map.lease(GRAPH, SEQUENCER).unwrap().unwrap();
+    let config = ClientConfig { graph: GRAPH.into(), ..ClientConfig::default() };
+    let (clock, random) = (fleet.clock.clone(), Arc::new(RealRandom));
+    RemoteCommits::new(
+        RemoteNode::new(&lease.endpoint, config, Security::none(), clock, random),
+        Duration::from_secs(10),
+    )
+}
+
+fn make(sequencer: &RemoteCommits, id: &str, number: u8) -> Version {
+    let (gui, id) = (GuiHasher::with_bits(64).gui(id), id.into());
+    let read_version = sequencer.newest().unwrap().version;
+    let request = CommitRequest {
+        read_version,
+        read_keys: vec![],
+        write_keys: vec![],
+        mutations: vec![Mutation::CreateVertex { gui, id, labels: vec![], properties: vec![] }],
+        request: None,
+    };
+    sequencer.commit(RequestId([number; 16]), request).unwrap()
+}
+
+#[test]
+fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
+    let mut fleet = Fleet::start(2, 1, 1, 64, fast());
+    let first = sequencer(&fleet);
+    let id = |text: &str| RequestId(tidegraph_types::RequestId::of_text(text).0.to_le_bytes());
+    let request = |load_id: &str, read_version: Version, compared: Version| LoadRequest {
+        load_id: load_id.into(),
+        segments: vec![],
+        read_version,
+        read_keys: vec![],
+        compared,
+        first_asked: read_version,
+    };
+    // Nobody began it.
+    let base = first.newest().unwrap().version;
+    let unknown = first.commit_load(id("a"), request("a", base, base));
+    assert!(matches!(unknown, Err(Error::LoadUnknown(_))), "{unknown:?}");
+    let begun = first.watch_load(id("a"), None).unwrap();
+    let other = first.commit_load(id("a"), request("b", base, base));
+    assert!(matches!(other, Err(Error::NotAllowed(_))), "{other:?}");
+    // What was made since is to be compared first; commits wait meanwhile, and go on when nothing is said.
+    make(&first, "x", 1);
+    let made = make(&first, "y", 2);
+    let base = begun.upto;
+    for expected in [&["x", "y"][..], &["x", "y", "z"][..]] {
+        let step = first.commit_load(id("a"), request("a", base, base)).unwrap();
+        let LoadStep::Rest(rest) = step else { panic!("{step:?}") };
+        assert_eq!(rest.iter().map(|made| made.id.as_str()).collect::<Vec<_>>(), expected);
+        assert_eq!(rest[1].version, made);
+        make(&first, "z", 3);
+    }
+    let since = first.watch_load(id("a"), Some(base)).unwrap();
+    assert_eq!(since.vertices.len(), 3);
+    // One is in the way.
+    let step = first.commit_load(id("a"), request("a", base, made)).unwrap();
+    assert!(matches!(step, LoadStep::Rest(rest) if rest.len() == 1));
+    first.settle_load(id("a"), Some(made.next())).unwrap();
+    fleet.wait_until("it is refused", |_| {
+        first.outcome(id("a"), base).is_ok_and(|outcome| outcome == Outcome::Refused)
+    });
+    // None is.
+    let step = first.commit_load(id("a"), request("a", base, made)).unwrap();
+    assert!(matches!(step, LoadStep::Rest(_)), "{step:?}");
+    first.settle_load(id("a"), None).unwrap();
+    let step = first.commit_load(id("a"), request("a", base, made)).unwrap();
+    let LoadStep::Committed(version) = step else { panic!("{step:?}") };
+    assert_eq!(first.newest().unwrap().load, version);
+    assert_eq!(first.commit_load(id("a"), request("a", base, made)).unwrap(), step);
+    first.end_load(id("a")).unwrap();
+    // By the next sequencer too.
+    fleet.behead();
+    fleet.lead();
+    let next = sequencer(&fleet);
+    assert_eq!(next.commit_load(id("a"), request("a", base, made)).unwrap(), step);
+    assert_eq!(next.outcome(id("a"), base).unwrap(), Outcome::Committed(version));
+    let newest = next.newest().unwrap();
+    assert_eq!((newest.load, newest.version > version), (version, true));
+    // What it began elsewhere is not known there.
+    let lost = next.watch_load(id("c"), Some(base));
+    assert!(matches!(lost, Err(Error::LoadUnknown(_))), "{lost:?}");
+}
+
+#[test]
+fn a_job_whose_worker_is_gone_gets_its_end() {
+    let home = tempfile::tempdir().unwrap();
+    write_files(home.path(), 50);
+    let fleet = Fleet::start(2, 1, 1, 64, fast());
+    let (database, _worker) = fleet.worker();
+    let id = database.loads().submit(spec(home.path())).unwrap();
+    let version = database.loads().wait(&id).unwrap().version;
+    // As it stood when its worker died: before it could write that it is over.
+    let path = format!("jobs/{id}.json");
+    let mut kept: serde_json::Value = serde_json::from_slice(&fleet.objects.get(&path).unwrap()).unwrap();
+    kept["state"] = "InProgress".into();
+    kept["version"] = serde_json::Value::Null;
+    kept["written"] = "2020-01-01T00:00:00Z".into();
+    let write = |id: &str, mut kept: serde_json::Value| {
+        kept["id"] = id.into();
+        fleet.objects.put(&format!("jobs/{id}.json"), serde_json::to_vec(&kept).unwrap()).unwrap();
+    };
+    write(&id, kept.clone());
+    write("never-committed", kept.clone());
+    kept["written"] = "2999-01-01T00:00:00Z".into();
+    write("still-there", kept);
+    let (other, _other_worker) = fleet.worker();
+    let status = |id: &str| other.loads().status(id).unwrap();
+    assert_eq!((status(&id).overall.state, status(&id).version), (LoadState::Completed, version));
+    let lost = status("never-committed");
+    assert_eq!(lost.overall.state, LoadState::Failed, "{lost:?}");
+    assert!(lost.overall.message.unwrap().contains("gone"));
+    assert_eq!(status("still-there").overall.state, LoadState::InProgress);
+    assert!(other.loads().cancel("still-there").is_err());
+}

@@ -1,0 +1,120 @@
+//! Queries whose replica dies in the middle of them, and versions that a request asks for.
+
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use parking_lot::Mutex;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use support::{Fleet, ask, rows};
+use tidegraph_engine::Language::OpenCypher;
+use tidegraph_engine::{Parameters, Query};
+use tidegraph_fleet::NodeConfig;
+use tidegraph_platform::{Clock, RealClock};
+use tidegraph_types::{ErrorCode, Version};
+
+thread_local! {
+    /// How often this thread may look at the clock before something happens; `None`: for ever.
+    static LOOKS: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Counts the looks of one thread, and does something at one of them: in the middle of a query, since it looks again and again.
+struct Alarm {
+    clock: RealClock,
+    looks: AtomicU64,
+    rings: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl std::fmt::Debug for Alarm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Alarm").finish_non_exhaustive()
+    }
+}
+
+impl Clock for Alarm {
+    fn now(&self) -> Duration {
+        if let Some(left) = LOOKS.get() {
+            self.looks.fetch_add(1, Ordering::Relaxed);
+            LOOKS.set(Some(left.saturating_sub(1)));
+            if left == 1
+                && let Some(ring) = self.rings.lock().take()
+            {
+                ring();
+            }
+        }
+        self.clock.now()
+    }
+
+    fn wall(&self) -> jiff::Timestamp {
+        self.clock.wall()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.clock.sleep(duration);
+    }
+}
+
+#[test]
+fn a_query_whose_replica_dies_between_two_pieces_is_run_again() {
+    let config = NodeConfig { beat: Duration::from_millis(50), ..NodeConfig::default() };
+    let mut fleet = Fleet::start(1, 2, 2, 64, config);
+    let alarm =
+        Arc::new(Alarm { clock: RealClock::new(), looks: AtomicU64::new(0), rings: Mutex::default() });
+    let (database, _worker) = fleet.worker_with(alarm.clone());
+    ask(&database, OpenCypher, "UNWIND range(0, 19999) AS n CREATE (:Person {n: n})").unwrap();
+    let text = "MATCH (a:Person) RETURN a.n";
+    let expected = rows(&database, OpenCypher, text);
+    assert_eq!(expected.len(), 20_000);
+    // Which replica answers, and in how many looks at the clock.
+    let asked = |fleet: &Fleet| -> Vec<u64> {
+        let requests = |member: &support::Member| member.server.counters().requests.load(Ordering::Relaxed);
+        fleet.members.iter().map(requests).collect()
+    };
+    let before = asked(&fleet);
+    LOOKS.set(Some(u64::MAX));
+    assert_eq!(rows(&database, OpenCypher, text), expected);
+    LOOKS.set(None);
+    let more: Vec<u64> = asked(&fleet).iter().zip(&before).map(|(after, before)| after - before).collect();
+    let name = if more[0] > more[1] { "n0" } else { "n1" };
+    assert!(more.iter().max().unwrap() > &4, "the query is asked in pieces: {more:?}");
+    let at = fleet.members.iter().position(|member| member.id.as_str() == name).unwrap();
+    let support::Member { server, node, .. } = fleet.members.remove(at);
+    let server = Arc::new(Mutex::new(server));
+    let dies = server.clone();
+    *alarm.rings.lock() = Some(Box::new(move || dies.lock().stop()));
+    LOOKS.set(Some(alarm.looks.load(Ordering::Relaxed) / 2));
+    assert_eq!(rows(&database, OpenCypher, text), expected);
+    LOOKS.set(None);
+    assert!(alarm.rings.lock().is_none(), "it died while the query ran");
+    // What it answers now is the other one's.
+    assert_eq!(rows(&database, OpenCypher, text), expected);
+    // So it is with one that writes, up to its commit.
+    ask(&database, OpenCypher, "MATCH (a:Person) WHERE a.n < 10 SET a.seen = true").unwrap();
+    drop(node);
+}
+
+#[test]
+fn a_version_that_a_request_asks_for_is_waited_for() {
+    let fleet = Fleet::start(2, 2, 2, 64, NodeConfig::default());
+    let (first, _first_worker) = fleet.worker();
+    let (second, _second_worker) = fleet.worker();
+    let parameters = Parameters::default();
+    let reads = Query::new(OpenCypher, "MATCH (a:A) RETURN max(a.n)", &parameters);
+    for n in 0..50 {
+        let written = ask(&first, OpenCypher, &format!("CREATE (:A {{n: {n}}})")).unwrap();
+        let seen = second.query(&Query { at_least: Some(written.version), ..reads }).unwrap();
+        assert!(seen.version >= written.version);
+        assert_eq!(seen.rows, [[tidegraph_types::Value::Long(n)]]);
+    }
+    // One that is not there.
+    let newest = second.status().version;
+    let far =
+        Query { at_least: Some(Version(newest + 1_000)), timeout: Some(Duration::from_millis(200)), ..reads };
+    let refused = second.query(&far).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Unavailable, "{refused}");
+    assert!(refused.to_string().contains(&format!("version {}", newest + 1_000)), "{refused}");
+}
