@@ -2,16 +2,27 @@
  * `npm test`: every test, on a clean clone too. It installs what it needs (pinned, skipped when it is there), then runs
  * the Rust tests, the tests of the contracts, and the black-box tests against the real binary.
  *
- * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--fleet`, `--lambda`, `--contracts` or `--integration` runs one part.
+ * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--fleet`, `--lambda`, `--contracts` or `--integration` runs one part;
+ * `npm test -- --integration --cluster` runs the black-box tests against workers of a fleet, but for those that are about one process.
  */
-import { existsSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Cluster } from "./cluster/cluster.mjs";
 import { dynamodbClasspath } from "./dynamodb.mjs";
 import { kafkaClasspath } from "./kafka.mjs";
 import { pythonWithClients } from "./python.mjs";
-import { buildBinary, installNodeModules, root, run, runSteps } from "./run.mjs";
+import { buildBinary, buildFleet, installNodeModules, root, run, runSteps } from "./run.mjs";
 
-const only = process.argv.slice(2).map((argument) => argument.replace(/^--/, ""));
+const inCluster = process.argv.includes("--cluster");
+const only = process.argv
+  .slice(2)
+  .filter((argument) => argument !== "--cluster")
+  .map((argument) => argument.replace(/^--/, ""));
+if (inCluster && only.join() !== "integration") {
+  console.error("--cluster goes with --integration and nothing else");
+  process.exit(2);
+}
 /** @param {string} part */
 const wanted = (part) => only.length === 0 || only.includes(part);
 const unknown = only.filter(
@@ -93,7 +104,9 @@ if (wanted("lambda")) {
 if (wanted("contracts")) {
   steps.push(["contracts", () => run("npm", ["test", "--silent", "--workspace", "contracts"])]);
 }
-if (wanted("integration")) {
+if (inCluster) {
+  steps.push(["integration tests against a fleet", clusterTests]);
+} else if (wanted("integration")) {
   steps.push([
     "tidegraph binary",
     async () => {
@@ -115,4 +128,41 @@ async function integrationTests() {
   if (!existsSync(python)) throw new Error("there is no Python with the clients");
   const env = { TIDEGRAPH_BINARY: binary, TIDEGRAPH_PYTHON: python };
   await run("npm", ["test", "--silent"], { cwd: join(root, "integration-tests"), env });
+}
+
+/**
+ * Tests that hold in a fleet too. The others are about one process: its files and its end (`crash`, `lifecycle`), its drop folder (`drop`), its memory
+ * (`memory`), its command line (`cli`); or need what is checked with one process well enough (`python`, `s3`, `token`).
+ */
+async function clusterTests() {
+  const files = ["bookmarks", "compressed", "errors", "indexes", "loader", "queries", "shapes"];
+  const { nodeBinary, workerBinary } = await buildFleet("dev");
+  const home = mkdtempSync(join(tmpdir(), "tidegraph-cluster-tests-"));
+  const sizes = { nodes: 0, rf: 1, partitions: 1, brokers: 1, port: 0 };
+  const cluster = new Cluster({ home, nodeBinary, workerBinary, ...sizes });
+  process.on("exit", () => cluster.processes.kill());
+  try {
+    await Promise.all([cluster.startDynamodb(), cluster.startKafka()]);
+    // Makes the table; its own graph stays empty.
+    const replication = ["--log-replication", "1", "--log-in-sync", "1"];
+    await cluster.admin([
+      "init",
+      ...cluster.mapFlags(),
+      ...cluster.logFlags(),
+      ...replication,
+      "--create-tables",
+    ]);
+    const shared = {
+      nodeBinary,
+      brokers: `127.0.0.1:${cluster.brokerPorts[0]}`,
+      dynamodb: `http://127.0.0.1:${cluster.dynamodbPort}`,
+    };
+    const env = { TIDEGRAPH_BINARY: workerBinary, TIDEGRAPH_TEST_CLUSTER: JSON.stringify(shared) };
+    const tests = files.map((name) => `test/${name}.test.ts`);
+    const flags = ["--test", "--test-concurrency=1", "--test-reporter=spec"];
+    await run("npx", ["tsx", ...flags, ...tests], { cwd: join(root, "integration-tests"), env });
+  } finally {
+    await cluster.stop();
+  }
+  rmSync(home, { recursive: true, force: true });
 }

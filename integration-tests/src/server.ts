@@ -1,7 +1,8 @@
 /**
  * Runs the real binary on a free port of 127.0.0.1 with a temporary data directory, and ends it when the test does.
  *
- * `TIDEGRAPH_BINARY` names the binary. Only processes that were started here are ever signalled.
+ * `TIDEGRAPH_BINARY` names the binary. Where the tests run in a fleet (`fleet.ts`), a server is a worker, and its graph is on nodes of its own, which stay
+ * when the worker is stopped or killed. Only processes that were started here are ever signalled.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -10,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Nodes, shared } from "./fleet.ts";
 
 const READY_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 60_000;
@@ -58,6 +60,7 @@ export class Server {
   readonly port: number;
   output = "";
   #child: ChildProcess | undefined;
+  #nodes: Nodes | undefined;
   #exit: Promise<Exit> = Promise.resolve({ code: null, signal: null });
 
   private constructor(home: string, port: number) {
@@ -88,7 +91,7 @@ export class Server {
 
   /** Starts it, again perhaps, and waits until it answers. */
   async start(options: ServerOptions = {}): Promise<void> {
-    const args = ["serve", "--port", String(this.port), "--data", this.data, "--drop", this.drop];
+    const args = [...(await this.#mode()), "--port", String(this.port)];
     const command = [binary(), ...args, ...(options.args ?? [])];
     const [program = "", ...rest] = options.prelude
       ? ["bash", "-c", `${options.prelude}; exec "$@"`, "bash", ...command]
@@ -119,6 +122,17 @@ export class Server {
     }
   }
 
+  /** What it is started as: one process with its data, or a worker of nodes that are started first. */
+  async #mode(): Promise<string[]> {
+    const fleet = shared();
+    if (fleet === undefined) return ["serve", "--data", this.data, "--drop", this.drop];
+    if (this.#nodes === undefined) {
+      this.#nodes = new Nodes(fleet, this.home);
+      await this.#nodes.start();
+    }
+    return this.#nodes.worker();
+  }
+
   /** Sends a signal and waits for the end. */
   async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<Exit> {
     this.#child?.kill(signal);
@@ -138,6 +152,7 @@ export class Server {
 
   private async remove(): Promise<void> {
     await this.kill();
+    this.#nodes?.kill();
     await rm(this.home, { recursive: true, force: true });
   }
 }

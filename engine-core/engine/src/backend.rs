@@ -33,6 +33,8 @@ pub struct Snapshot {
     pub at: At,
     /// What pins it, where that is in this process.
     pub pin: Option<Pin>,
+    /// What keeps it readable elsewhere.
+    pub held: Option<Box<dyn fmt::Debug + Send + Sync>>,
 }
 
 /// The data of a graph, as one request reads it.
@@ -226,7 +228,7 @@ impl Backend for Local {
         if applied < asked {
             return Err(tidegraph_apl::Error::Behind { applied, asked }.into());
         }
-        Ok(Snapshot { at: At { version: applied, epoch: Epoch::default() }, pin: Some(pin) })
+        Ok(Snapshot { at: At { version: applied, epoch: Epoch::default() }, pin: Some(pin), held: None })
     }
 
     fn reader<'b>(&'b self, _asking: Asking<'b>) -> Reader<'b> {

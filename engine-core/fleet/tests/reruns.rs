@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use support::{Fleet, ask, rows};
+use tidegraph_apl::{Apl, Error};
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::{Parameters, Query};
-use tidegraph_fleet::NodeConfig;
+use tidegraph_fleet::{NodeConfig, WorkerConfig};
 use tidegraph_platform::{Clock, RealClock};
 use tidegraph_types::{ErrorCode, Version};
 
@@ -64,7 +65,7 @@ fn a_query_whose_replica_dies_between_two_pieces_is_run_again() {
     let mut fleet = Fleet::start(1, 2, 2, 64, config);
     let alarm =
         Arc::new(Alarm { clock: RealClock::new(), looks: AtomicU64::new(0), rings: Mutex::default() });
-    let (database, _worker) = fleet.worker_with(alarm.clone());
+    let (database, _worker) = fleet.worker_with(WorkerConfig::default(), alarm.clone());
     ask(&database, OpenCypher, "UNWIND range(0, 19999) AS n CREATE (:Person {n: n})").unwrap();
     let text = "MATCH (a:Person) RETURN a.n";
     let expected = rows(&database, OpenCypher, text);
@@ -117,4 +118,54 @@ fn a_version_that_a_request_asks_for_is_waited_for() {
     let refused = second.query(&far).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Unavailable, "{refused}");
     assert!(refused.to_string().contains(&format!("version {}", newest + 1_000)), "{refused}");
+}
+
+#[test]
+fn what_a_long_query_reads_is_kept_and_no_longer_than_that() {
+    let config = NodeConfig {
+        window: Duration::from_millis(100),
+        pin_lease: Duration::from_secs(2),
+        beat: Duration::from_millis(50),
+        ..NodeConfig::default()
+    };
+    let fleet = Fleet::start(2, 2, 2, 64, config);
+    let (writes, _writer) = fleet.worker();
+    let config = WorkerConfig { pin_after_ms: 1, pin_every_ms: 10, ..WorkerConfig::default() };
+    let (reads, worker) = fleet.worker_with(config, fleet.clock.clone());
+    let kept = |fleet: &Fleet, version: Option<Version>| {
+        let version = version.map(|version| version.0);
+        fleet.members.iter().all(|member| member.node.status()["keptVersion"].as_u64() == version)
+    };
+    let is_too_old = |at| {
+        let mut found = Vec::new();
+        match writes.apl().resolve_vertices(at, &["a".into()], &mut found) {
+            Ok(()) => false,
+            Err(Error::TooOld { .. }) => true,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    for ends_by_itself in [false, true] {
+        let written = ask(&writes, OpenCypher, "CREATE (:A {n: 0})").unwrap().version;
+        let parameters = Parameters::default();
+        let read = Query { at_least: Some(written), ..Query::new(OpenCypher, "RETURN 1", &parameters) };
+        reads.query(&read).unwrap();
+        let long = reads.snapshot().unwrap();
+        assert!(long.at.version >= written);
+        fleet.wait_until("it is kept", |fleet| kept(fleet, Some(long.at.version)));
+        for n in 0..5 {
+            ask(&writes, OpenCypher, &format!("MATCH (a:A) SET a.n = {n}")).unwrap();
+            fleet.clock.sleep(Duration::from_millis(60));
+        }
+        assert!(!is_too_old(long.at), "it is read still");
+        let at = long.at;
+        if ends_by_itself {
+            // As if it had died in the middle of its query.
+            worker.stop();
+        } else {
+            drop(long);
+        }
+        fleet.wait_until("it is let go", |fleet| kept(fleet, None));
+        ask(&writes, OpenCypher, "MATCH (a:A) SET a.n = 7").unwrap();
+        fleet.wait_until("older versions are forgotten", |_| is_too_old(at));
+    }
 }

@@ -17,6 +17,12 @@ pub trait Node: Send + Sync {
 
     /// Waits until a partition has reached a version, but at most so long; answers whether it has.
     fn wait_for(&self, partition: PartitionId, version: Version, at_most: Duration) -> bool;
+
+    /// Keeps a version readable for a while, and those after it, for somebody who asks again as long as he needs it. `None`: he
+    /// needs none any more.
+    fn pin(&self, _holder: RequestId, _version: Option<Version>) -> Result<(), Error> {
+        Err(Error::Unknown("this node keeps no versions for others".into()))
+    }
 }
 
 /// Names a commit: whoever asks again under the same name gets the same answer.

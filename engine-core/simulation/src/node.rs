@@ -72,7 +72,7 @@ impl RunningNode {
             graph: graph.name.clone(),
             partitions: graph.partitions,
             map_store: map.clone(),
-            objects,
+            objects: objects.clone(),
             log: Arc::new(log.clone()),
         };
         let claim =
@@ -88,8 +88,15 @@ impl RunningNode {
         let candidate = Arc::new(candidate);
         commits.open(&candidate);
         let care = CaretakerConfig { lost_after: Duration::from_secs(3), step: Duration::from_secs(1) };
-        let caretaker =
-            Caretaker::without_thread(&graph.name, graph.partitions, map, candidate.clone(), clock, care);
+        let caretaker = Caretaker::without_thread(
+            &graph.name,
+            graph.partitions,
+            map,
+            objects,
+            candidate.clone(),
+            clock,
+            care,
+        );
         Ok(Self { process, node, candidate, caretaker, door, commits })
     }
 

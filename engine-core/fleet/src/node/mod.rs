@@ -2,7 +2,7 @@
 //!
 //! Roles: [`StorageNode`] starts and ends all threads; `steward.rs` makes the node hold what the map says, and tells the map
 //! how it is; `bring_up.rs` takes a replica from a checkpoint to where the others are; `feed.rs` reads the log for all
-//! of them; `checkpoints.rs` writes images; `serve.rs` answers others.
+//! of them; `checkpoints.rs` writes images; `serve.rs` answers others; `pins.rs` keeps versions readable for them.
 //!
 //! Flow of a start: register (nothing is read here from then on) → the replicas that the map gives us are restored, as many
 //! at once as the configuration allows → caught up → serving, as the map then says → workers come.
@@ -12,6 +12,7 @@
 mod bring_up;
 mod checkpoints;
 mod feed;
+mod pins;
 mod replica;
 mod serve;
 mod steward;
@@ -20,6 +21,7 @@ use crate::Error;
 use arc_swap::ArcSwap;
 use feed::Feed;
 use parking_lot::Mutex;
+use pins::Pins;
 use replica::Replica;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
@@ -53,6 +55,8 @@ pub trait LogAccess: Send + Sync {
 pub struct NodeConfig {
     /// How long older versions stay readable.
     pub window: Duration,
+    /// How long a version is kept for a worker that asks for it, until it asks again.
+    pub pin_lease: Duration,
     /// Most memory for all replicas together; `None`: whatever they need.
     pub memory_budget_bytes: Option<u64>,
     /// Local directory for properties that do not fit.
@@ -77,6 +81,7 @@ impl Default for NodeConfig {
     fn default() -> Self {
         Self {
             window: Duration::from_secs(60),
+            pin_lease: Duration::from_secs(30),
             memory_budget_bytes: None,
             spill_dir: None,
             least_free_bytes: 1 << 30,
@@ -131,6 +136,7 @@ pub(crate) struct Shared {
     pub clock: Arc<dyn Clock>,
     disk: Arc<dyn Disk>,
     feed: Feed,
+    pub pins: Pins,
     /// Replicas that are fed.
     replicas: ArcSwap<FxHashMap<PartitionId, Arc<Replica>>>,
     /// Partitions that are being brought up.
@@ -305,6 +311,7 @@ impl StorageNode {
             clock,
             disk,
             feed: Feed::default(),
+            pins: Pins::default(),
             replicas: ArcSwap::default(),
             coming: Mutex::default(),
             meta: Mutex::default(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegraph_apl::{Apl, Error};
-use tidegraph_remote::{Commits, Node, Services, Status};
+use tidegraph_remote::{Commits, Node, RequestId, Services, Status};
 use tidegraph_types::{Epoch, PartitionId, Version};
 
 /// What a node's server answers from. There before the node is: a node says where it listens when it registers.
@@ -54,6 +54,13 @@ impl Node for Door {
 
     fn wait_for(&self, partition: PartitionId, version: Version, at_most: Duration) -> bool {
         self.find(partition).is_some_and(|replica| replica.wait_for(version, at_most))
+    }
+
+    fn pin(&self, holder: RequestId, version: Option<Version>) -> Result<(), tidegraph_remote::Error> {
+        match self.0.get() {
+            Some(shared) => shared.pins.keep(shared, holder, version),
+            None => Err(tidegraph_remote::Error::Unavailable("the node is starting".into())),
+        }
     }
 }
 
@@ -109,6 +116,7 @@ pub(super) fn status(shared: &Shared) -> Value {
         "logVersion": read.0,
         "nearEndOfLog": near_end,
         "logError": log_error,
+        "keptVersion": shared.pins.oldest().map(|version| version.0),
         "diskFull": shared.disk_full.load(std::sync::atomic::Ordering::Relaxed),
         "replicas": replicas.collect::<Vec<_>>(),
     })

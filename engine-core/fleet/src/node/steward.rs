@@ -34,6 +34,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
 /// Does what is to be done now.
 pub(super) fn step(shared: &Arc<Shared>, crew: &mut Crew) {
     hold(shared, crew);
+    shared.pins.expire(shared.clock.now());
     for replica in shared.all() {
         replica.store.reclaim(RECLAIMED_AT_ONCE);
         fill(shared, &replica, crew);

@@ -63,7 +63,8 @@ impl Caretaker {
         config: CaretakerConfig,
     ) -> std::io::Result<Self> {
         let step = config.step;
-        let mut caretaker = Self::without_thread(graph, partitions, map_store, candidate, clock, config);
+        let mut caretaker =
+            Self::without_thread(graph, partitions, map_store, objects, candidate, clock, config);
         let (care, stopped) = (caretaker.care.clone(), caretaker.stop.clone());
         let run = move || {
             let (stopped, woken) = &*stopped;
@@ -86,6 +87,7 @@ impl Caretaker {
         graph: &str,
         partitions: PartitionCount,
         map_store: Arc<dyn MapStore>,
+        objects: Arc<Objects>,
         candidate: Arc<Candidate>,
         clock: Arc<dyn Clock>,
         config: CaretakerConfig,

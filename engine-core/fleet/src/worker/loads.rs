@@ -220,7 +220,11 @@ impl LoadHold for FleetLoad {
                 Err(error) => error,
             };
             if super::sequencer::another_may(&error) && rounds <= MOST_ROUNDS && go_on() {
-                doubt |= matches!(error, Error::InDoubt(_));
+                // A sequencer that is away may take its time; one that is there and fails says no more after some attempts.
+                if let Error::InDoubt(_) = error {
+                    doubt = true;
+                    rounds += 1;
+                }
                 tracing::debug!(%error, "a load is to be committed again");
                 shared.clock.sleep(REST);
                 continue;

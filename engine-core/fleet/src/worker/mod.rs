@@ -1,7 +1,8 @@
 //! A worker: runs queries over a fleet and holds no data.
 //!
 //! Roles: [`Worker`] is the engine's backend; `routes.rs` makes routes of the partition map; `sequencer.rs` finds the
-//! sequencer; `catalog.rs` keeps the dictionary; `indexes.rs` puts together what nodes say of indexes; `loads.rs` commits bulk loads.
+//! sequencer; `catalog.rs` keeps the dictionary; `indexes.rs` puts together what nodes say of indexes; `loads.rs` commits bulk loads;
+//! `pins.rs` has nodes keep what long queries read.
 //!
 //! The read version is the newest one that this process knows: of its own commits at once, of others' by asking the
 //! sequencer every few milliseconds. When there is no sequencer, reads go on at the last version that was known. While replicas
@@ -12,6 +13,7 @@
 mod catalog;
 mod indexes;
 mod loads;
+mod pins;
 mod routes;
 mod sequencer;
 
@@ -19,6 +21,7 @@ use crate::Error;
 use catalog::RemoteCatalog;
 use loads::{FleetLoad, Gate};
 use parking_lot::Mutex;
+use pins::Readers;
 use routes::MapRoutes;
 use sequencer::RemoteSequencer;
 use serde::{Deserialize, Serialize};
@@ -47,6 +50,10 @@ pub struct WorkerConfig {
     pub answer_ms: u64,
     /// Longest time that a write waits for a sequencer.
     pub patience_ms: u64,
+    /// A version that a query reads for longer than this is kept by the nodes.
+    pub pin_after_ms: u64,
+    /// How often they are asked to.
+    pub pin_every_ms: u64,
     /// How often the map is looked at.
     pub watch: WatchConfig,
     /// Access to nodes.
@@ -60,6 +67,8 @@ impl Default for WorkerConfig {
             version_ms: 10,
             answer_ms: 5_000,
             patience_ms: 10_000,
+            pin_after_ms: 15_000,
+            pin_every_ms: 5_000,
             watch: WatchConfig { poll_ms: 1_000 },
             fleet: FleetConfig::default(),
         }
@@ -90,7 +99,7 @@ impl std::fmt::Debug for WorkerParts {
 #[derive(Debug)]
 pub struct Worker {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 struct Shared {
@@ -101,10 +110,17 @@ struct Shared {
     catalog: RemoteCatalog,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
+    /// Names this run for nodes that keep versions.
+    holder: RequestId,
+    readers: Readers,
+    pin_after: Duration,
+    pin_every: Duration,
     newest: AtomicU64,
     /// The newest version that a caller here was told of as his own.
     own: AtomicU64,
     gate: Gate,
+    /// Whether a thread looks for the end of what the gate waits for.
+    gated: bool,
     /// Whether a version was ever heard of. A worker that knows of none must not answer as if the graph were empty.
     known: AtomicBool,
     epoch: AtomicU64,
@@ -137,6 +153,7 @@ impl Worker {
         let watch = Arc::new(watch?);
         let made = watch.map().graph().clone();
         let turn = random.next_u64() as usize % 1024;
+        let holder = random_id(&*random);
         let routes = Arc::new(MapRoutes::new(watch.clone(), config.zone.clone(), turn));
         let hasher = GuiHasher::with_bits(made.hash_bits);
         let mut access = config.fleet.clone();
@@ -159,9 +176,14 @@ impl Worker {
             sequencer,
             clock,
             random,
+            holder,
+            readers: Readers::default(),
+            pin_after: Duration::from_millis(config.pin_after_ms),
+            pin_every: Duration::from_millis(config.pin_every_ms.max(1)),
             newest: AtomicU64::new(0),
             own: AtomicU64::new(0),
             gate: Gate::default(),
+            gated: config.version_ms > 0,
             known: AtomicBool::new(false),
             epoch: AtomicU64::new(0),
             writable: AtomicBool::new(false),
@@ -169,19 +191,20 @@ impl Worker {
             pause: Duration::from_millis(config.version_ms.max(1)),
         });
         shared.look();
+        let this = Self { shared: shared.clone(), threads: Mutex::default() };
         if config.version_ms == 0 {
-            return Ok(Self { shared, thread: Mutex::default() });
+            return Ok(this);
         }
         let of = shared.clone();
-        let thread = std::thread::Builder::new().name("versions".into()).spawn(move || {
+        this.spawn("versions", move || {
             while !of.stopping.load(Ordering::Acquire) {
                 of.clock.sleep(of.pause);
                 of.look();
                 loads::look_through_gate(&of);
             }
-        });
-        let thread = thread.map_err(|e| Error::Thread { name: "versions".into(), reason: e.to_string() })?;
-        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+        })?;
+        this.spawn("pins", move || pins::run(&shared))?;
+        Ok(this)
     }
 
     /// Asks for the newest version now; answers whether there is a sequencer that says it. For a process that was stopped
@@ -195,13 +218,20 @@ impl Worker {
         shared.writable.load(Ordering::Acquire)
     }
 
-    /// Ends its thread.
+    fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+        let thread = thread.map_err(|e| Error::Thread { name: name.to_owned(), reason: e.to_string() })?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+
+    /// Ends its threads.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.lock().take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread for versions ended by a defect");
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the worker ended by a defect");
+            }
         }
     }
 
@@ -228,7 +258,10 @@ impl Shared {
     fn look(&self) {
         match self.sequencer.ask_once(|sequencer| sequencer.newest()) {
             Ok(newest) => {
-                if !self.known.load(Ordering::Acquire) || newest.load <= self.newest_version() {
+                if !self.gated
+                    || !self.known.load(Ordering::Acquire)
+                    || newest.load <= self.newest_version()
+                {
                     // Somebody may have read at its version: nobody goes back behind it.
                     self.gate.pass(newest.load);
                 }
@@ -264,6 +297,13 @@ impl Shared {
         let version = if before.0 < own { newest } else { before };
         At { version, epoch: Epoch::default() }
     }
+}
+
+fn random_id(random: &dyn Random) -> RequestId {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&random.next_u64().to_le_bytes());
+    id[8..].copy_from_slice(&random.next_u64().to_le_bytes());
+    RequestId(id)
 }
 
 /// What a client is told of an error between processes.
@@ -310,7 +350,8 @@ impl Backend for Worker {
                 return Err(tidegraph_apl::Error::Behind { applied: at.version, asked }.into());
             }
         }
-        Ok(Snapshot { at, pin: None })
+        let held = self.shared.readers.begin(at.version, self.shared.clock.now());
+        Ok(Snapshot { at, pin: None, held: Some(held) })
     }
 
     fn reader<'b>(&'b self, asking: Asking<'b>) -> Reader<'b> {
@@ -330,10 +371,7 @@ impl Backend for Worker {
         if request.mutations.is_empty() {
             return Ok(request.read_version);
         }
-        let mut id = [0; 16];
-        id[..8].copy_from_slice(&self.shared.random.next_u64().to_le_bytes());
-        id[8..].copy_from_slice(&self.shared.random.next_u64().to_le_bytes());
-        let id = RequestId(id);
+        let id = random_id(&*self.shared.random);
         let version =
             self.shared.sequencer.ask(|sequencer| sequencer.commit(id, request.clone())).map_err(told)?;
         self.shared.made_here(version);

@@ -179,11 +179,11 @@ impl Fleet {
 
     /// A worker with a database over the fleet.
     pub fn worker(&self) -> (Arc<Database>, Arc<Worker>) {
-        self.worker_with(self.clock.clone())
+        self.worker_with(WorkerConfig::default(), self.clock.clone())
     }
 
-    /// A worker that goes by a clock of its own.
-    pub fn worker_with(&self, clock: Arc<dyn Clock>) -> (Arc<Database>, Arc<Worker>) {
+    /// A worker that goes by settings and a clock of its own.
+    pub fn worker_with(&self, config: WorkerConfig, clock: Arc<dyn Clock>) -> (Arc<Database>, Arc<Worker>) {
         let parts = WorkerParts {
             graph: GRAPH.into(),
             map_store: self.map.clone(),
@@ -191,7 +191,7 @@ impl Fleet {
             clock,
             random: Arc::new(RealRandom),
         };
-        let worker = Arc::new(Worker::start(WorkerConfig::default(), parts).unwrap());
+        let worker = Arc::new(Worker::start(config, parts).unwrap());
         let database = Database::connect(Options::default(), worker.clone(), self.objects.clone()).unwrap();
         (database, worker)
     }

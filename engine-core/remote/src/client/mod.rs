@@ -14,6 +14,7 @@ pub(crate) use mailbox::Mailbox;
 
 use crate::Error;
 use crate::security::Security;
+use crate::services::RequestId;
 use connection::Connection;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegraph_platform::{Clock, Random};
+use tidegraph_types::Version;
 use tidegraph_wire::{Message, proto};
 
 /// Doubts after which others are asked first.
@@ -207,6 +209,16 @@ impl RemoteNode {
     pub fn status(&self, at_most: Duration) -> Result<String, Error> {
         match self.ask(proto::call::Kind::Status(proto::StatusCall {}), at_most)? {
             proto::reply::Kind::Status(status) => Ok(status.json),
+            _ => Err(Error::garbage("an answer of another kind than the request")),
+        }
+    }
+
+    /// Asks it to keep a version readable for a while, or to let go.
+    pub fn pin(&self, holder: RequestId, version: Option<Version>, at_most: Duration) -> Result<(), Error> {
+        let version = version.map_or(0, |version| version.0);
+        let call = proto::PinCall { holder: holder.0.to_vec(), version };
+        match self.ask(proto::call::Kind::Pin(call), at_most)? {
+            proto::reply::Kind::Noted(_) => Ok(()),
             _ => Err(Error::garbage("an answer of another kind than the request")),
         }
     }

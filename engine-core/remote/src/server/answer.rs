@@ -68,6 +68,7 @@ pub(super) fn cost(call: &proto::Call) -> Cost {
                 | call::Kind::Intern(_)
                 | call::Kind::Status(_)
                 | call::Kind::Tokens(_)
+                | call::Kind::Pin(_)
                 | call::Kind::WatchLoad(_)
                 | call::Kind::EndLoad(_)
                 | call::Kind::Outcome(_)
@@ -287,6 +288,12 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
         let status = status.ok_or_else(|| Error::Unknown("this node tells no status".into()))?;
         return Ok(reply::Kind::Status(proto::StatusReply { json: status.status() }));
     }
+    if let call::Kind::Pin(m) = kind {
+        let node = services.node.as_ref();
+        let node = node.ok_or_else(|| Error::Unknown("this node holds no partitions".into()))?;
+        node.pin(request_id(&m.holder)?, (m.version > 0).then_some(Version(m.version)))?;
+        return Ok(reply::Kind::Noted(proto::NotedReply {}));
+    }
     let commits = services.commits.as_ref();
     let commits = commits.ok_or_else(|| Error::NotSequencer("it never will be".into()))?;
     Ok(match kind {
@@ -361,7 +368,7 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
             commits.settle_load(request_id(&m.request_id)?, collision)?;
             reply::Kind::Noted(proto::NotedReply {})
         }
-        call::Kind::Apl(_) | call::Kind::Status(_) => {
+        call::Kind::Apl(_) | call::Kind::Status(_) | call::Kind::Pin(_) => {
             return Err(Error::Unknown("a request without a service".into()));
         }
     })

@@ -1,0 +1,97 @@
+/**
+ * The graph of a test in a fleet: two storage nodes with a replica each of four partitions, over Kafka and a table of maps that all tests of a
+ * run share. `TIDEGRAPH_TEST_CLUSTER` says where those are; without it the tests run one process.
+ */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const NODES = 2;
+const execute = promisify(execFile);
+
+/** What all tests of a run share. */
+interface Shared {
+  /** The `tidegraph-node` binary. */
+  readonly nodeBinary: string;
+  /** Kafka's brokers. */
+  readonly brokers: string;
+  /** Endpoint of DynamoDB Local. */
+  readonly dynamodb: string;
+}
+
+/** What all tests of a run share, if they run in a fleet. */
+export function shared(): Shared | undefined {
+  const text = process.env.TIDEGRAPH_TEST_CLUSTER;
+  return text ? (JSON.parse(text) as Shared) : undefined;
+}
+
+/** Nodes that hold the graph of one test. */
+export class Nodes {
+  readonly #shared: Shared;
+  readonly #home: string;
+  readonly #graph = `t-${randomUUID()}`;
+  #children: ChildProcess[] = [];
+  #output = "";
+
+  constructor(shared: Shared, home: string) {
+    this.#shared = shared;
+    this.#home = home;
+  }
+
+  #map(): string[] {
+    return ["--graph", this.#graph, "--dynamodb-endpoint", this.#shared.dynamodb, "--dynamodb-local"];
+  }
+
+  #log(): string[] {
+    return ["--kafka-brokers", this.#shared.brokers];
+  }
+
+  /** Makes the graph, and starts its nodes; they serve when this returns. */
+  async start(): Promise<void> {
+    const { nodeBinary } = this.#shared;
+    await mkdir(join(this.#home, "objects"));
+    await writeFile(join(this.#home, "fleet-token"), `${randomUUID()}\n`, { mode: 0o600 });
+    const sizes = ["--partitions", "4", "--replication", String(NODES)];
+    const once = ["--log-replication", "1", "--log-in-sync", "1"];
+    await execute(nodeBinary, ["init", ...this.#map(), ...this.#log(), ...sizes, ...once]);
+    const files = ["--objects", join(this.#home, "objects"), "--token-file", join(this.#home, "fleet-token")];
+    for (let number = 0; number < NODES; number += 1) {
+      const args = ["serve", ...this.#map(), ...this.#log(), "--node", `node-${number}`, ...files];
+      const child = spawn(nodeBinary, args, { stdio: ["ignore", "pipe", "pipe"] });
+      const gather = (chunk: Buffer) => {
+        this.#output += chunk.toString();
+      };
+      child.stdout.on("data", gather);
+      child.stderr.on("data", gather);
+      this.#children.push(child);
+    }
+    try {
+      await execute(nodeBinary, ["place", ...this.#map(), "--nodes", String(NODES), "--timeout-s", "60"]);
+    } catch (error) {
+      throw new Error(`${error instanceof Error ? error.message : error}\n${this.#output}`);
+    }
+  }
+
+  /** What a worker of the graph is started with. */
+  worker(): string[] {
+    const token = join(this.#home, "fleet-token");
+    return [
+      "worker",
+      ...this.#map(),
+      "--objects",
+      join(this.#home, "objects"),
+      "--fleet-token-file",
+      token,
+      "--map-poll-ms",
+      "300",
+    ];
+  }
+
+  /** Ends the nodes, at once. */
+  kill(): void {
+    for (const child of this.#children) child.kill("SIGKILL");
+    this.#children = [];
+  }
+}
