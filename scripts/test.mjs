@@ -36,6 +36,12 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
+/**
+ * Tests that hold in a fleet too. The others are about one process: its files and its end (`crash`, `lifecycle`), its drop folder (`drop`), its memory
+ * (`memory`), its command line (`cli`); or need what is checked with one process well enough (`python`, `s3`, `token`).
+ */
+const OF_FLEETS = ["bookmarks", "compressed", "errors", "indexes", "loader", "queries", "shapes"];
+
 let binary = "";
 let python = "";
 /** @type {(readonly [string, () => Promise<void>])[]} */
@@ -94,6 +100,8 @@ if (wanted("fleet")) {
     "a fleet whose processes are killed",
     () => run("node", [join(root, "scripts", "faults.mjs"), "--quick", "--dev"]),
   ]);
+  // A part of what `--integration --cluster` runs.
+  steps.push(["integration tests against a fleet", () => clusterTests(["bookmarks", "loader", "queries"])]);
 }
 if (wanted("lambda")) {
   steps.push([
@@ -105,7 +113,7 @@ if (wanted("contracts")) {
   steps.push(["contracts", () => run("npm", ["test", "--silent", "--workspace", "contracts"])]);
 }
 if (inCluster) {
-  steps.push(["integration tests against a fleet", clusterTests]);
+  steps.push(["integration tests against a fleet", () => clusterTests(OF_FLEETS)]);
 } else if (wanted("integration")) {
   steps.push([
     "tidegraph binary",
@@ -130,19 +138,17 @@ async function integrationTests() {
   await run("npm", ["test", "--silent"], { cwd: join(root, "integration-tests"), env });
 }
 
-/**
- * Tests that hold in a fleet too. The others are about one process: its files and its end (`crash`, `lifecycle`), its drop folder (`drop`), its memory
- * (`memory`), its command line (`cli`); or need what is checked with one process well enough (`python`, `s3`, `token`).
- */
-async function clusterTests() {
-  const files = ["bookmarks", "compressed", "errors", "indexes", "loader", "queries", "shapes"];
+/** @param {readonly string[]} files */
+async function clusterTests(files) {
   const { nodeBinary, workerBinary } = await buildFleet("dev");
   const home = mkdtempSync(join(tmpdir(), "tidegraph-cluster-tests-"));
   const sizes = { nodes: 0, rf: 1, partitions: 1, brokers: 1, port: 0 };
   const cluster = new Cluster({ home, nodeBinary, workerBinary, ...sizes });
   process.on("exit", () => cluster.processes.kill());
   try {
-    await Promise.all([cluster.startDynamodb(), cluster.startKafka()]);
+    // One after the other: the table is made by requests that wait a second each.
+    await cluster.startDynamodb();
+    await cluster.startKafka();
     // Makes the table; its own graph stays empty.
     const replication = ["--log-replication", "1", "--log-in-sync", "1"];
     await cluster.admin([

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { cypherValue, load } from "../src/client.ts";
 import { dataPath, dataUri, LIBRARY, manyVertices, writeSource } from "../src/data.ts";
+import { shared } from "../src/fleet.ts";
 import { eventually, Server } from "../src/server.ts";
 
 const vertices = (server: Server) => cypherValue(server, "MATCH (n) RETURN count(n)");
@@ -58,7 +59,7 @@ test("through the loader", async (t) => {
   assert.equal(await vertices(server), LIBRARY.vertices + 12);
 });
 
-test("through the drop folder", async (t) => {
+test("through the drop folder", { skip: shared() && "workers have no drop folder" }, async (t) => {
   const server = await Server.start(t);
   const good = await dropped(server, "good", {
     "vertices.csv.bz2": await readFile(dataPath("compressed/vertices.csv.bz2")),
