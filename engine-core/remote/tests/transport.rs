@@ -329,7 +329,7 @@ fn a_message_that_is_too_large_is_refused_before_it_is_sent() {
     assert!(matches!(long, Err(Error::TooLarge { limit: 1000, .. })), "{long:?}");
     let answer = node.status(LONG);
     assert!(matches!(answer, Err(Error::TooLarge { limit: 10, .. })), "{answer:?}");
-    assert_eq!(commits.newest().unwrap().0, Version(7), "the connection is still good");
+    assert_eq!(commits.newest().unwrap().version, Version(7), "the connection is still good");
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn requests_that_wait_are_bounded_and_do_not_hold_up_others() {
         // Three of four places are taken; the fourth serves all that is quick.
         let commits = RemoteCommits::new(node.clone(), LONG);
         for _ in 0..100 {
-            assert_eq!(commits.newest().unwrap().0, Version(7));
+            assert_eq!(commits.newest().unwrap().version, Version(7));
         }
         let fourth = scope.spawn(|| node.status(LONG));
         while *gate.waiting.lock() < 4 {
