@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use support::{Fleet, ask, rows};
-use tidegraph_apl::{Apl, Error};
+use tidegraph_apl::Error;
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::{Parameters, Query};
 use tidegraph_fleet::{NodeConfig, WorkerConfig};

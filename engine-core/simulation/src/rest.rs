@@ -91,7 +91,7 @@ impl World {
     fn some_leader_writes(&self) -> bool {
         let running = self.seats.iter().filter_map(|seat| seat.running.as_ref());
         let mut leaders = running.filter(|running| running.candidate.leading().is_some());
-        leaders.any(|leader| leader.commits.outcome(RequestId([0xff; 16])).is_ok())
+        leaders.any(|leader| leader.commits.outcome(RequestId([0xff; 16]), Version(0)).is_ok())
     }
 
     fn wait_for_rest(&mut self) -> Step {

@@ -305,7 +305,7 @@ impl World {
     pub fn outcome(&self, id: RequestId) -> Option<Result<tidegraph_remote::Outcome, Error>> {
         let mut running = self.seats.iter().filter_map(|seat| seat.running.as_ref());
         let leader = running.find(|running| running.candidate.leading().is_some())?;
-        Some(leader.commits.outcome(id))
+        Some(leader.commits.outcome(id, Version(0)))
     }
 }
 

@@ -18,7 +18,7 @@ use tidegraph_types::{Gui, MadeSince, MadeVertex, Mutation, Str, Version};
 pub trait NewVertices: Send + fmt::Debug {
     /// The first of these versions that gave a GUI of the load to another id, or may have. Everybody who commits waits for
     /// the answer.
-    fn collision<'a>(&self, made: &mut dyn Iterator<Item = (Version, Gui, &'a Str)>) -> Option<Version>;
+    fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version>;
 }
 
 /// Asks the owner to note the vertices that transactions make, for as long as it lives. What a load reads, it reads after

@@ -180,7 +180,7 @@ fn a_long_transaction_is_refused_when_its_keys_are_forgotten() {
 struct Vertices(Vec<(Gui, &'static str)>);
 
 impl NewVertices for Vertices {
-    fn collision<'a>(&self, made: &mut dyn Iterator<Item = (Version, Gui, &'a Str)>) -> Option<Version> {
+    fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version> {
         let collides = |gui: Gui, id: &str| self.0.iter().any(|(other, name)| *other == gui && *name != id);
         for (version, gui, id) in made {
             if collides(gui, id) {

@@ -32,7 +32,7 @@ impl Control for Watched<'_> {
 struct Loaded(VertexIds);
 
 impl NewVertices for Loaded {
-    fn collision<'a>(&self, made: &mut dyn Iterator<Item = (Version, Gui, &'a Str)>) -> Option<Version> {
+    fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version> {
         for (version, gui, id) in made {
             if self.0.collides(gui, id) {
                 return Some(version);

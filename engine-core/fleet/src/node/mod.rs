@@ -136,7 +136,7 @@ pub(crate) struct Shared {
     pub clock: Arc<dyn Clock>,
     disk: Arc<dyn Disk>,
     feed: Feed,
-    pub pins: Pins,
+    pins: Pins,
     /// Replicas that are fed.
     replicas: ArcSwap<FxHashMap<PartitionId, Arc<Replica>>>,
     /// Partitions that are being brought up.

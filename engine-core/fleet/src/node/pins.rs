@@ -8,6 +8,7 @@
 use super::Shared;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 use tidegraph_remote::{Error, RequestId};
 use tidegraph_storage::Pin;
@@ -66,14 +67,13 @@ impl Pins {
         };
         let mut refused = None;
         for replica in shared.all() {
-            if !kept.pins.contains_key(&replica.partition) {
-                match replica.store.pin(version) {
-                    Ok(pin) => {
-                        kept.pins.insert(replica.partition, pin);
-                    }
-                    // One that is not there yet is asked for the next time.
-                    Err(error) => refused = Some(error),
+            let Entry::Vacant(place) = kept.pins.entry(replica.partition) else { continue };
+            match replica.store.pin(version) {
+                Ok(pin) => {
+                    place.insert(pin);
                 }
+                // One that is not there yet is asked for the next time.
+                Err(error) => refused = Some(error),
             }
         }
         match refused {

@@ -226,7 +226,7 @@ struct Elsewhere {
 }
 
 impl NewVertices for Elsewhere {
-    fn collision<'a>(&self, made: &mut dyn Iterator<Item = (Version, Gui, &'a Str)>) -> Option<Version> {
+    fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version> {
         let mut rest = Vec::new();
         for (version, gui, id) in made {
             if rest.len() == MOST_AT_LAST {
