@@ -101,9 +101,13 @@ impl Shared {
     /// Writes the jobs of this process that are not over, so that others see that they are not lost.
     pub(super) fn write_again(&self) {
         let mut written = self.clock.now();
-        while !self.stopping.load(Ordering::Relaxed) {
+        loop {
             let own: Vec<Arc<Job>> = {
                 let mut state = self.state.lock();
+                // Whoever sets it takes the lock before he wakes others.
+                if self.stopping.load(Ordering::Relaxed) {
+                    return;
+                }
                 self.changed.wait_for(&mut state, WRITE_EVERY);
                 if self.clock.now().saturating_sub(written) < WRITE_EVERY {
                     continue;
