@@ -258,9 +258,7 @@ impl Shared {
     fn look(&self) {
         match self.sequencer.ask_once(|sequencer| sequencer.newest()) {
             Ok(newest) => {
-                if !self.gated
-                    || !self.known.load(Ordering::Acquire)
-                    || newest.load <= self.newest_version()
+                if !self.gated || !self.known.load(Ordering::Acquire) || newest.load <= self.newest_version()
                 {
                     // Somebody may have read at its version: nobody goes back behind it.
                     self.gate.pass(newest.load);
