@@ -14,7 +14,7 @@ use support::{Fleet, GRAPH, ask, rows};
 use tidegraph_cluster::{Change, MapStore, SEQUENCER};
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::loads::{Format, LoadSpec, LoadState, Mode};
-use tidegraph_engine::{Database, Options};
+use tidegraph_engine::{Database, Options, Parameters, Query};
 use tidegraph_fleet::NodeConfig;
 use tidegraph_platform::RealRandom;
 use tidegraph_remote::{ClientConfig, Commits, Error, LoadRequest, LoadStep, Outcome, RemoteCommits};
@@ -146,9 +146,14 @@ fn make_until(database: &Database, over: &AtomicBool, made: &AtomicU64) {
     }
 }
 
-/// Every vertex of the files, and every one that was made meanwhile, is there once and is its own.
-fn check_all(database: &Database, people: usize, made: u64) {
-    let count = |text: &str| ask(database, OpenCypher, text).unwrap().rows[0].clone();
+/// Every vertex of the files, and every one that another worker made meanwhile, is there once and is its own, as of the version that
+/// this one knows.
+fn check_all(database: &Database, people: usize, made: u64, known: u64) {
+    let parameters = Parameters::default();
+    let count = |text: &str| {
+        let query = Query { at_least: Some(Version(known)), ..Query::new(OpenCypher, text, &parameters) };
+        database.query(&query).unwrap().rows[0].clone()
+    };
     let longs = |values: &[i64]| values.iter().map(|n| tidegraph_types::Value::Long(*n)).collect::<Vec<_>>();
     let (people, made) = (people as i64, made as i64);
     assert_eq!(
@@ -198,7 +203,7 @@ fn vertices_made_during_a_load_never_share_a_gui_with_it() {
         maker.join().unwrap();
         assert_eq!(status.overall.state, LoadState::Completed, "{status:?}");
     });
-    check_all(&database, PEOPLE, made.load(Ordering::Relaxed));
+    check_all(&database, PEOPLE, made.load(Ordering::Relaxed), other.status().version);
 }
 
 #[test]
@@ -235,7 +240,8 @@ fn a_load_outlives_nodes_and_the_sequencer() {
         assert_eq!(status.overall.state, LoadState::Completed, "{status:?}");
     });
     let made = made.load(Ordering::Relaxed);
-    check_all(&database, PEOPLE, made);
+    let known = other.status().version;
+    check_all(&database, PEOPLE, made, known);
     // A node that starts anew goes on from a checkpoint that does not have the load, and reads its segments.
     fleet.join("n9");
     let node = fleet.members.last().unwrap().id.clone();
@@ -254,7 +260,7 @@ fn a_load_outlives_nodes_and_the_sequencer() {
     }
     gone.push(fleet.kill("n0"));
     gone.push(fleet.kill("n2"));
-    check_all(&database, PEOPLE, made);
+    check_all(&database, PEOPLE, made, known);
     drop(gone);
 }
 
