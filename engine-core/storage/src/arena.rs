@@ -6,6 +6,10 @@
 //! size class: exact up to 4 KiB, in 32 steps to each doubling beyond. A segment of 2 MiB without a block in use goes back to
 //! the machine; to get there, whoever owns the blocks moves them, one by one, into fresh segments.
 //!
+//! A block of one line of the cache is laid on one line, and a block of several begins with one, so that a reader at
+//! random waits for no line more than the block has. The former come in strips, many at a time, since they are the
+//! commonest; what is left free before the latter is filled with smaller blocks.
+//!
 //! What must never happen: a block filled again while somebody may look at it; a block retired twice.
 
 use crate::virtual_array::VirtualArray;
@@ -15,6 +19,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// Granules of a line of the cache.
+const LINE: u32 = 4;
+/// Blocks of one line that are laid out together.
+const STRIP: u32 = 16;
+/// Blocks from this many granules begin with a line: what it leaves free is at most a fifth of them.
+const LONG: u32 = 16;
 /// Words of eight bytes in a granule.
 pub(crate) const GRANULE_WORDS: usize = 2;
 /// What 32-bit numbers reach: 64 GiB.
@@ -96,6 +106,8 @@ struct Book {
     /// The part of the current segment that was not used yet.
     next: u32,
     end: u32,
+    /// The part of the last strip that was not used yet. Its segment is the current one, or holds a block of the strip.
+    strip: (u32, u32),
     segments: Vec<Segment>,
     free_segments: Vec<u32>,
     /// Granules in blocks that are in use.
@@ -118,6 +130,7 @@ impl Default for Arena {
         let book = Book {
             next: 0,
             end: 0,
+            strip: (0, 0),
             segments: Vec::new(),
             free_segments: Vec::new(),
             live: 0,
@@ -146,18 +159,53 @@ impl Book {
                     self.release(number, words);
                     continue;
                 }
-                if self.free.len() <= class {
-                    self.free.resize_with(class + 1, Vec::new);
-                }
-                self.free[class].push((block, generation));
+                self.keep(class, block, generation);
             }
         }
+    }
+
+    /// Notes a free block.
+    fn keep(&mut self, class: usize, block: u32, generation: u32) {
+        if self.free.len() <= class {
+            self.free.resize_with(class + 1, Vec::new);
+        }
+        self.free[class].push((block, generation));
+    }
+
+    /// Takes a block of that size from the current segment, or from the one after it.
+    fn take(&mut self, size: u32, words: &VirtualArray<AtomicU64>) -> u32 {
+        if size != LINE {
+            return self.lay(size, words);
+        }
+        if self.strip.0 == self.strip.1 {
+            let first = self.lay(LINE * STRIP, words);
+            self.strip = (first, first + LINE * STRIP);
+        }
+        self.strip.0 += LINE;
+        self.strip.0 - LINE
+    }
+
+    /// The next granules of the current segment; long blocks begin with a line.
+    fn lay(&mut self, size: u32, words: &VirtualArray<AtomicU64>) -> u32 {
+        let before = if size < LONG { 0 } else { self.next.next_multiple_of(LINE) - self.next };
+        if self.next + before + size > self.end {
+            self.begin(words);
+        } else if before > 0 {
+            let generation = self.segments[self.current() as usize].generation;
+            self.keep(before as usize, self.next, generation);
+            self.next += before;
+        }
+        self.next += size;
+        self.next - size
     }
 
     /// Gives back a segment without a block in use.
     fn release(&mut self, number: u32, words: &VirtualArray<AtomicU64>) {
         let segment = &mut self.segments[number as usize];
         segment.generation = segment.generation.wrapping_add(1);
+        if self.strip.0 / SEGMENT == number {
+            self.strip = (0, 0);
+        }
         self.free_segments.push(number);
         let start = number as usize * SEGMENT as usize * GRANULE_WORDS;
         // SAFETY: all blocks of the segment left the limbo, so no reader is left; their next owners fill them anew and
@@ -217,13 +265,7 @@ impl Arena {
         }
         book.live += size as usize;
         let reused = if fresh { None } else { book.reuse(class) };
-        let block = reused.unwrap_or_else(|| {
-            if book.next + size > book.end {
-                book.begin(&self.words);
-            }
-            book.next += size;
-            book.next - size
-        });
+        let block = reused.unwrap_or_else(|| book.take(size, &self.words));
         book.segments[(block / SEGMENT) as usize].live += size;
         block
     }
@@ -234,6 +276,7 @@ impl Arena {
         let mut book = self.book.lock();
         if book.end > 0 && book.end - book.next < SEGMENT / 4 * 3 {
             book.next = book.end;
+            book.strip = (0, 0);
         }
     }
 
@@ -345,6 +388,28 @@ mod tests {
         collect_all(&arena);
         assert_eq!(arena.allocate(3, false), block);
         assert_eq!(arena.live_bytes(), 3 * 48);
+    }
+
+    #[test]
+    fn blocks_lie_in_as_few_lines_as_they_can_and_what_is_left_between_is_used() {
+        let arena = Arena::default();
+        let (mut blocks, mut granules) = (vec![], 0);
+        for round in 0..100 {
+            for size in [1, LINE, 1 + round % 3, LONG + round % 8, LINE] {
+                blocks.push((arena.allocate(size, false), size));
+                granules += size;
+            }
+        }
+        for (block, size) in &blocks {
+            if *size == LINE || *size >= LONG {
+                assert_eq!(block % LINE, 0, "{size} granules at {block}");
+            }
+        }
+        blocks.sort_unstable();
+        assert!(blocks.is_sorted_by(|a, b| a.0 + a.1 <= b.0), "blocks overlap: {blocks:?}");
+        let bytes = granules as usize * 16;
+        assert_eq!(arena.live_bytes(), bytes);
+        assert!(arena.bytes() < bytes + bytes / 10, "{} bytes for {bytes}", arena.bytes());
     }
 
     #[test]

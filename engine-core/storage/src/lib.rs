@@ -25,6 +25,7 @@ mod error;
 mod index;
 mod memory;
 mod partition;
+mod pin_sync;
 mod prefetch;
 mod properties;
 mod slot_index;

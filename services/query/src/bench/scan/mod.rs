@@ -298,6 +298,16 @@ fn kronecker(bench: &Bench, report: &mut Report, scale: u32) -> anyhow::Result<(
         "bytes",
         memory.total() as f64 / count,
     ));
+    let parts = [
+        ("blocks", memory.adjacency - memory.adjacency_free),
+        ("free among blocks", memory.adjacency_free),
+        ("indexes", memory.indexes),
+        ("nodes and rows", memory.vertices),
+        ("older versions", memory.versions),
+    ];
+    for (what, bytes) in parts {
+        report.parameter(&format!("{what}, bytes an edge"), (bytes as f64 / count * 100.0).round() / 100.0);
+    }
     edge_scan(bench, report, &graph, at, scale)?;
     searches(bench, report, &graph, at, &edges)?;
     graph.database.close();
