@@ -100,6 +100,12 @@ impl Tenure {
         Self { epoch, clock, until_nanos: AtomicU64::new(nanos(until)), ended: AtomicBool::new(false) }
     }
 
+    /// The time of the clock that it goes by.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
     /// The epoch of the lease.
     #[must_use]
     pub fn epoch(&self) -> Epoch {

@@ -19,7 +19,7 @@ use crate::{Error, LogStore, Record, Tail};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tidegraph_platform::{Disk, DiskError, DiskFile, DiskLock};
+use tidegraph_platform::{Disk, DiskError, DiskFile, DiskLock, metric};
 use tidegraph_types::{Epoch, ShardId, Version};
 use tidegraph_wire::frame::{self, FrameReader};
 
@@ -328,6 +328,7 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     fn corrupt(&self, file: &Path, offset: u64, reason: impl ToString) -> Error {
+        metric::refused(metric::Refused::LogRecord);
         Error::Corrupt { file: file.to_path_buf(), offset, reason: reason.to_string() }
     }
 

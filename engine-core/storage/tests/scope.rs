@@ -262,6 +262,28 @@ fn each_part_has_a_checkpoint_of_its_own() {
 }
 
 #[test]
+fn a_checkpoint_of_another_partition_is_refused() {
+    let (parts, objects) = (parts(), Objects::memory().unwrap());
+    let prefix = |number: usize| format!("checkpoints/p{number:05}");
+    // Nothing is in them, so that nothing but the manifest tells them apart.
+    for (number, part) in parts.iter().enumerate() {
+        let meta = CheckpointMeta { graph: "g".into(), epoch: Epoch(1), next_sid: 1, tokens: vec![] };
+        part.checkpoint(Version(0), &objects, &prefix(number), meta).unwrap();
+    }
+    for object in objects.list(&prefix(0)).unwrap() {
+        let bytes = objects.get(&object.path).unwrap();
+        objects.put(&object.path.replace(&prefix(0), &prefix(1)), bytes.to_vec()).unwrap();
+    }
+    let refused =
+        checkpoint::restore_newest(parts[1].config(), &objects, &prefix(1)).unwrap_err().to_string();
+    assert!(refused.contains(&format!("{}/manifest-", prefix(1))), "{refused}");
+    assert!(refused.contains("it holds partition 0 of"), "{refused}");
+    let of_all = StoreConfig { scope: None, ..parts[1].config().clone() };
+    assert!(checkpoint::restore_newest(&of_all, &objects, &prefix(0)).is_err(), "it is not the whole graph");
+    assert!(checkpoint::restore_newest(parts[0].config(), &objects, &prefix(0)).unwrap().is_some());
+}
+
+#[test]
 fn a_load_is_divided_like_transactions() {
     let (whole, parts, mut writer) = (Store::new(config()), parts(), Writer::new(5));
     // What a load has: vertices and edges of kinds one after the other, both with exceptions before them.

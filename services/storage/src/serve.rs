@@ -3,7 +3,9 @@
 use crate::connect::{Kafka, LogArgs, MapArgs, objects};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use metrics_exporter_prometheus::PrometheusBuilder;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +13,7 @@ use tidegraph_cluster::{Claim, MapStore, NodeId, Registration, Role, WatchConfig
 use tidegraph_fleet::role::{Caretaker, CaretakerConfig, FromCheckpoints, SequencerDoor};
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
 use tidegraph_fleet::{Door, NodeConfig, NodeParts, StorageNode};
-use tidegraph_platform::{Clock, Random, RealClock, RealDisk, RealRandom};
+use tidegraph_platform::{Clock, Random, RealClock, RealDisk, RealRandom, metric};
 use tidegraph_remote::{Security, SecurityConfig, Server, ServerConfig, TlsFiles};
 use tidegraph_types::Epoch;
 
@@ -44,6 +46,10 @@ pub struct Serve {
     /// Checkpoints and segments: `s3://bucket`, or a directory that all nodes share.
     #[arg(long, env = "TIDEGRAPH_OBJECTS")]
     objects: String,
+    /// Address and port on which Prometheus finds what the node counted, as `GET /metrics`; nothing is given out without it. It
+    /// asks for no token: keep it to a private network.
+    #[arg(long)]
+    metrics_listen: Option<SocketAddr>,
     /// What the node does.
     #[arg(long, value_delimiter = ',', default_values = ["storage", "sequencer"])]
     roles: Vec<RoleArg>,
@@ -85,6 +91,19 @@ pub struct Serve {
     lost_after_ms: u64,
 }
 
+/// Begins to count, and gives what was counted out on a port.
+fn count_for(listen: SocketAddr) -> anyhow::Result<()> {
+    // Bound here first, so that a port that is taken ends the node with its reason instead of a thread of the exporter.
+    drop(
+        std::net::TcpListener::bind(listen)
+            .with_context(|| format!("cannot listen on {listen} for metrics"))?,
+    );
+    let exporter = PrometheusBuilder::new().set_buckets(&metric::BUCKETS)?.with_http_listener(listen);
+    exporter.install().context("nothing can be counted")?;
+    metric::describe();
+    Ok(())
+}
+
 impl Serve {
     fn security(&self) -> anyhow::Result<Security> {
         let token = match &self.token_file {
@@ -122,6 +141,9 @@ impl Serve {
 
     /// Runs until a signal ends it.
     pub fn run(self) -> anyhow::Result<()> {
+        if let Some(listen) = self.metrics_listen {
+            count_for(listen)?;
+        }
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let random: Arc<dyn Random> = Arc::new(RealRandom);
         let map_store: Arc<dyn MapStore> = self.map.open(&clock)?;

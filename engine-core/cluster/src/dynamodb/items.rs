@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use tidegraph_platform::metric;
 use tidegraph_types::{Epoch, PartitionId, Version};
 
 /// Attribute of the hash key: the graph's name.
@@ -73,6 +74,7 @@ pub(super) fn item(
 }
 
 pub(super) fn damaged(graph: &str, item: &str, reason: impl Into<String>) -> Error {
+    metric::refused(metric::Refused::MapItem);
     Error::Damaged { graph: graph.into(), item: item.into(), reason: reason.into() }
 }
 

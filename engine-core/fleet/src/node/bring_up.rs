@@ -9,6 +9,7 @@ use std::time::Duration;
 use tidegraph_cluster::ReplicaState;
 use tidegraph_engine::StoreApplier;
 use tidegraph_log::{Follower, Position};
+use tidegraph_platform::metric;
 use tidegraph_storage::{Scope, Store, StoreConfig, checkpoint};
 use tidegraph_types::{GuiHasher, PartitionId};
 
@@ -123,6 +124,13 @@ impl Shared {
         let mut failed = None;
         for prefix in prefixes {
             match checkpoint::restore_newest(&config, &self.objects, &prefix) {
+                Ok(Some(restored)) if restored.manifest.graph != self.graph.name => {
+                    metric::refused(metric::Refused::Checkpoint);
+                    let reason = format!("it is of graph {:?}", restored.manifest.graph);
+                    let object = restored.manifest.object;
+                    tracing::error!(%partition, object, reason, "a checkpoint cannot be restored");
+                    failed = Some(tidegraph_storage::Error::Damaged { object, offset: 0, reason });
+                }
                 Ok(Some(restored)) => {
                     let manifest = &restored.manifest;
                     self.note_meta(&manifest.tokens, manifest.next_sid);

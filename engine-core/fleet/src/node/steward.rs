@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_cluster::{Applied, Beat, NodeState};
+use tidegraph_platform::metric;
 use tidegraph_types::PartitionId;
 
 /// How often the map is compared with what is here.
@@ -184,6 +185,11 @@ pub(super) fn beat_once(shared: &Shared) {
         used_bytes: replicas.iter().map(|replica| replica.store.memory_use().in_memory).sum(),
         applied: Applied(applied),
     };
+    let spilled = replicas.iter().map(|replica| replica.store.memory_use().spilled).sum();
+    metric::memory_use(beat.used_bytes, spilled);
+    for replica in &replicas {
+        metric::replica(replica.partition.0, replica.applied().0);
+    }
     match shared.map_store.beat(&shared.graph.name, &shared.id, &beat) {
         Ok(()) => stay(shared),
         Err(error) if error.will_pass() => tracing::warn!(%error, "no sign of life could be given"),

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegraph_cluster::MapStore;
 use tidegraph_log::LogStore;
-use tidegraph_platform::Objects;
+use tidegraph_platform::{Objects, metric};
 use tidegraph_remote::{Commits, Error, LoadRequest, LoadStep, Newest, Outcome, RequestId};
 use tidegraph_storage::Manifest;
 use tidegraph_types::{CommitRequest, MadeSince, PartitionCount, Sid, Str, Token, Version};
@@ -84,7 +84,17 @@ fn id_of(id: RequestId) -> tidegraph_types::RequestId {
 impl Commits for SequencerDoor {
     fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Version, Error> {
         let request = CommitRequest { request: Some(id_of(id)), ..request };
-        self.leading()?.sequencer().commit(request).map_err(told)
+        let leading = self.leading()?;
+        let begun = leading.now();
+        let committed = leading.sequencer().commit(request);
+        let outcome = match &committed {
+            Ok(_) => "committed",
+            Err(tidegraph_txn::Error::Conflict { .. }) => "conflict",
+            Err(tidegraph_txn::Error::Unavailable { .. }) => "unavailable",
+            Err(_) => "refused",
+        };
+        metric::commit(outcome, leading.now().saturating_sub(begun));
+        committed.map_err(told)
     }
 
     fn outcome(&self, id: RequestId, since: Version) -> Result<Outcome, Error> {

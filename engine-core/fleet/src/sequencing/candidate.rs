@@ -62,6 +62,12 @@ impl Leading {
         self.tenure.is_sure()
     }
 
+    /// The time of the clock that the lease goes by.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.tenure.now()
+    }
+
     /// The newest committed version. While the lease is sure, nobody else can have committed a newer one; when it is not, the
     /// log is asked by writing to it.
     pub fn newest(&self) -> Result<Version, Error> {

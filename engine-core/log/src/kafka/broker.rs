@@ -15,6 +15,7 @@ use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{ClientContext, Message, Offset, TopicPartitionList};
 use std::path::PathBuf;
 use std::time::Duration;
+use tidegraph_platform::metric;
 use tidegraph_types::ShardId;
 
 pub(super) use futures_executor::block_on;
@@ -44,6 +45,7 @@ impl Broker {
     }
 
     pub fn damaged(&self, offset: i64, reason: impl Into<String>) -> Error {
+        metric::refused(metric::Refused::LogRecord);
         let (topic, reason) = (self.options.topic.clone(), reason.into());
         Error::Damaged { topic, partition: self.shard.0, offset, reason }
     }

@@ -14,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tidegraph_platform::metric;
 use tidegraph_wire::proto::goodbye::Reason;
 use tidegraph_wire::{Message, proto};
 
@@ -33,6 +34,7 @@ struct Connection {
 pub(super) fn serve(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr) {
     if let Err(error) = take(shared, number, socket, peer) {
         shared.counters.refused.fetch_add(1, Ordering::Relaxed);
+        metric::refused(metric::Refused::Connection);
         tracing::debug!(%peer, %error, "a connection ended");
     }
     shared.open.lock().remove(&number);
@@ -261,6 +263,7 @@ impl Request {
             frame::encode(Kind::Reply, self.id, reply)
         };
         self.connection.shared.counters.requests.fetch_add(1, Ordering::Relaxed);
+        metric::call();
         self.connection.waiting.lock().remove(&self.id);
         self.connection.room.notify_one();
         // The connection may be gone: then nobody waits for this.

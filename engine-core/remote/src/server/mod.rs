@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidegraph_platform::{Clock, Random};
+use tidegraph_platform::{Clock, Random, metric};
 
 /// Connections beyond those that are taken, while they say hello or hear that there are too many.
 const STRANGERS: usize = 64;
@@ -229,6 +229,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
         };
         if shared.threads.load(Ordering::Relaxed) >= shared.config.connections + STRANGERS {
             shared.counters.refused.fetch_add(1, Ordering::Relaxed);
+            metric::refused(metric::Refused::Connection);
             continue;
         }
         number += 1;

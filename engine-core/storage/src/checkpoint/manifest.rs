@@ -1,11 +1,13 @@
 //! The manifest: what belongs to a checkpoint, and how to find the newest.
 
 use super::{FORMAT, MANIFEST_MAGIC, MOST_OLDER};
-use crate::Error;
+use crate::{Error, Scope};
 use rustc_hash::FxHashSet;
 use std::io::Read;
 use tidegraph_platform::{ObjectError, ObjectInfo, Objects};
-use tidegraph_types::{Epoch, Gui, GuiHasher, IndexDefinition, PartitionCount, Str, Token, Version};
+use tidegraph_types::{
+    Epoch, Gui, GuiHasher, IndexDefinition, PartitionCount, PartitionId, Str, Token, Version,
+};
 use tidegraph_wire::frame::{self, FrameReader};
 use tidegraph_wire::{Message, mutation, proto};
 
@@ -18,6 +20,8 @@ pub struct Manifest {
     pub graph: String,
     /// Partition count of the graph.
     pub partition_count: PartitionCount,
+    /// The one partition of a larger graph that it holds, if it does not hold all of the graph.
+    pub scope: Option<Scope>,
     /// Computes the GUIs of the graph.
     pub hasher: GuiHasher,
     /// The version that the checkpoint holds; recovery goes on with the record after it.
@@ -171,10 +175,23 @@ impl Manifest {
                 edges: partition.edges,
             });
         }
+        let scope = match message.scope_partitions {
+            0 => None,
+            partitions => {
+                let partitions = PartitionCount::new(u16::try_from(partitions).map_err(|e| e.to_string())?)?;
+                let partition = u16::try_from(message.scope_partition).ok().map(PartitionId);
+                let partition = partition.filter(|partition| partition.0 < partitions.get());
+                let partition = partition.ok_or_else(|| {
+                    format!("partition {} of {}", message.scope_partition, partitions.get())
+                })?;
+                Some(Scope { partitions, partition })
+            }
+        };
         Ok(Self {
             object: object.to_owned(),
             graph: message.graph,
             partition_count,
+            scope,
             hasher: match message.gui_bits {
                 0 => GuiHasher::default(),
                 bits @ 1..=64 => GuiHasher::with_bits(bits),
@@ -225,6 +242,8 @@ impl Manifest {
                 .collect(),
             indexes: self.indexes.iter().map(mutation::encode_index).collect(),
             gui_bits: if self.hasher.bits() == 64 { 0 } else { self.hasher.bits() },
+            scope_partitions: self.scope.map_or(0, |scope| u32::from(scope.partitions.get())),
+            scope_partition: self.scope.map_or(0, |scope| u32::from(scope.partition.0)),
         };
         let mut bytes = MANIFEST_MAGIC.to_vec();
         frame::write_frame(&mut bytes, &message.encode_to_vec())?;

@@ -5,11 +5,11 @@ use super::manifest::{damaged, numbered, numbers, object_error};
 use super::write::in_parallel;
 use super::{Base, FORMAT, Manifest, ManifestPartition, PARTITION_MAGIC};
 use crate::partition::{Rebuild, Rebuilt, Wrong};
-use crate::{Error, Store, StoreConfig};
+use crate::{Error, Scope, Store, StoreConfig};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
-use tidegraph_platform::Objects;
+use tidegraph_platform::{Objects, metric};
 use tidegraph_types::Gui;
 
 /// Chunks that lie together are read together, up to so many bytes.
@@ -53,6 +53,7 @@ pub fn restore_newest(
             Ok((store, manifest)) => return Ok(Some(Restored { store, manifest, refused })),
             Err(error) if is_damage(&error) => {
                 tracing::error!(manifest = object, %error, "a checkpoint cannot be used");
+                metric::refused(metric::Refused::Checkpoint);
                 refused.push(Refused { manifest: object, error });
             }
             // The object store may be back soon; an older checkpoint would hide that.
@@ -75,6 +76,14 @@ fn is_damage(error: &Error) -> bool {
 }
 
 fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Result<Store, Error> {
+    if config.scope != manifest.scope {
+        let what = |scope: Option<Scope>| match scope {
+            Some(Scope { partitions, partition }) => format!("partition {partition} of {}", partitions.get()),
+            None => "all of a graph".to_owned(),
+        };
+        let reason = format!("it holds {}, wanted is {}", what(manifest.scope), what(config.scope));
+        return Err(damaged(&manifest.object, 0, reason));
+    }
     let config =
         StoreConfig { partitions: manifest.partition_count, hasher: manifest.hasher, ..config.clone() };
     let store = Store::at(config, manifest.version);

@@ -45,6 +45,7 @@ pub(crate) fn write(
         object: numbered(prefix, "manifest", number),
         graph: meta.graph,
         partition_count: store.config().partitions,
+        scope: store.config().scope,
         hasher: store.config().hasher,
         version,
         epoch: meta.epoch,

@@ -227,11 +227,16 @@ impl<'g> Page<'g> {
         }
     }
 
-    /// Asks for the line of a row's cell in a column that starts so many bytes into each row.
+    /// Asks for the line of a row's cell in a column that starts so many bytes into each row, if the page is a full one.
     #[inline]
     pub fn prefetch(self, before: u32, width: u32, row: usize) {
-        let at = self.column_at(before) + row * width as usize;
+        let at = base(ROWS) + ROWS * before as usize + row * width as usize;
         crate::prefetch::address(self.block.as_ptr().cast::<u8>().wrapping_add(at));
+    }
+
+    #[inline]
+    pub fn prefetch_header(self) {
+        crate::prefetch::address(self.block.as_ptr().cast::<u8>());
     }
 
     /// Asks for the bit that says whether a row is present.

@@ -325,6 +325,12 @@ impl PageTable {
         self.entries.get(number as usize).set.load(Ordering::Relaxed)
     }
 
+    /// The set that a page has, or had.
+    #[inline]
+    pub fn set(&self, number: u32) -> Option<&Set> {
+        self.sets.get(self.set_of(number) as usize).map(|set| &**set)
+    }
+
     /// Makes room for one more page.
     pub fn extend(&self) -> u32 {
         let number = self.end.load(Ordering::Relaxed);

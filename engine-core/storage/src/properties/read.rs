@@ -153,13 +153,16 @@ impl PageTable {
         self.get(place.page(), guard).is_some_and(|page| page.is_owned_by(owner, place.row()))
     }
 
-    /// Asks for the lines of a row that a read needs.
+    /// Asks for the lines of a row that a read needs, the page's header among them: so nothing of the page is looked at
+    /// here. The table knows the set, and a page that is not full has its columns elsewhere, but then the set is small.
     #[inline]
     pub fn prefetch(&self, place: Place, want: Want<'_>, guard: &Guard) {
         /// More than that do not fit into what a processor fetches at a time.
         const LINES: usize = 8;
         let Some(page) = self.hot(place.page(), guard) else { return };
-        let (set, row): (&Set, _) = (page.set(), place.row());
+        let Some(set) = self.set(place.page()) else { return };
+        let row = place.row();
+        page.prefetch_header();
         page.prefetch(0, 8, row);
         page.prefetch_presence(row);
         if want.id && set.kind.with_id() {

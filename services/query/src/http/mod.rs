@@ -12,6 +12,7 @@ mod bookmark;
 mod errors;
 mod gremlin;
 mod loader;
+mod metrics;
 mod opencypher;
 mod queries;
 mod status;
@@ -24,6 +25,7 @@ pub use token::with_token;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use std::sync::Arc;
@@ -78,6 +80,7 @@ impl Service {
         let open_cypher = || get(opencypher::get).post(opencypher::post);
         let status = || get(queries::status).post(queries::status);
         let one = || get(queries::one).delete(queries::cancel);
+        metrics::install();
         Router::new()
             .route("/openCypher", open_cypher())
             .route("/opencypher", open_cypher())
@@ -92,12 +95,14 @@ impl Service {
             .route("/opencypher/{feature}", any(not_yet))
             .route("/gremlin/{feature}", any(not_yet))
             .route("/status", get(status::get))
+            .route("/metrics", get(metrics::get))
             .route("/fleet/status", get(status::fleet))
             .route(
                 "/loader",
                 post(loader::submit).get(loader::list_or_status).delete(loader::cancel_by_query),
             )
             .route("/loader/{id}", get(loader::status).delete(loader::cancel))
+            .route_layer(middleware::from_fn(metrics::count))
             .fallback(unknown_path)
             .method_not_allowed_fallback(wrong_method)
             .with_state(self)

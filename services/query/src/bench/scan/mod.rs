@@ -251,6 +251,8 @@ fn points(bench: &Bench, report: &mut Report, graph: &Graph, at: At) -> anyhow::
         nanos.push(start.elapsed().as_nanos() as f64);
         anyhow::ensure!(rows.present[0], "{gui} is not there");
     }
+    let clock: Vec<f64> = (0..1000).map(|_| Instant::now().elapsed().as_nanos() as f64).collect();
+    report.parameter("ns of reading the clock, within each point read", median(clock).unwrap_or(0.0));
     nanos.sort_by(f64::total_cmp);
     let quantile = |share: f64| nanos[(nanos.len() as f64 * share) as usize] / 1e3;
     let p50 = quantile(0.5);

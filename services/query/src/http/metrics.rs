@@ -1,0 +1,58 @@
+//! `GET /metrics`: what the process counted, as Prometheus reads it.
+//!
+//! The recorder is the process's, whatever number of services it has: they share what they count.
+
+use super::Service;
+use super::errors::Failure;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use std::sync::OnceLock;
+use tidegraph_platform::{Clock, RealClock, metric};
+use tidegraph_types::ErrorCode;
+
+/// The text format that is given out.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The process's recorder; nothing if another one was installed first.
+fn recorder() -> Option<&'static PrometheusHandle> {
+    static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+    let made = RECORDER.get_or_init(|| {
+        let builder = PrometheusBuilder::new().set_buckets(&metric::BUCKETS);
+        let installed = builder.and_then(PrometheusBuilder::install_recorder);
+        if let Err(error) = &installed {
+            tracing::warn!(%error, "nothing is counted");
+        }
+        metric::describe();
+        installed.ok()
+    });
+    made.as_ref()
+}
+
+/// Begins to count.
+pub(super) fn install() {
+    recorder();
+}
+
+/// `GET /metrics`.
+pub(super) async fn get(State(service): State<Service>) -> Response {
+    let Some(recorder) = recorder() else {
+        return Failure::new(ErrorCode::NotFound, "nothing is counted in this process").into_response();
+    };
+    let status = service.database.status();
+    metric::standing(status.version, status.memory_bytes, status.spilled_bytes, status.writable);
+    ([(header::CONTENT_TYPE, TEXT)], recorder.render()).into_response()
+}
+
+/// Counts a request, under its route: paths that clients make up are not kept.
+pub(super) async fn count(request: Request, next: Next) -> Response {
+    static CLOCK: OnceLock<RealClock> = OnceLock::new();
+    let clock = CLOCK.get_or_init(RealClock::new);
+    let begun = clock.now();
+    let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
+    let answer = next.run(request).await;
+    metric::http_request(route, answer.status().as_u16(), clock.now().saturating_sub(begun));
+    answer
+}
