@@ -20,11 +20,14 @@ pub struct Cluster {
     /// Replicas of a partition.
     rf: u32,
     /// The worker as a Lambda function.
+    #[cfg_attr(not(feature = "lambda"), expect(dead_code, reason = "the bench of a fleet reads it"))]
     pub function: PathBuf,
     /// Variables of a function that works for it.
+    #[cfg_attr(not(feature = "lambda"), expect(dead_code, reason = "the bench of a fleet reads it"))]
     pub environment: BTreeMap<String, String>,
     /// What a bare write to its log takes, as `tidegraph-node log-latency` says.
     #[serde(default)]
+    #[cfg_attr(not(feature = "lambda"), expect(dead_code, reason = "the bench of a fleet reads it"))]
     pub log_latency: Vec<String>,
 }
 
