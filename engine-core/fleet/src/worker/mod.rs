@@ -102,6 +102,11 @@ pub struct Worker {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
+/// A sequencer is elected within seconds; who waits longer is better told.
+const FIRST_PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks whether a first version was heard of.
+const FIRST_LOOKS: Duration = Duration::from_millis(50);
+
 struct Shared {
     graph: Graph,
     watch: Arc<MapWatch>,
@@ -126,6 +131,8 @@ struct Shared {
     epoch: AtomicU64,
     writable: AtomicBool,
     stopping: AtomicBool,
+    /// How long a query waits for the first version that is heard of.
+    first_patience: Duration,
     pause: Duration,
 }
 
@@ -188,6 +195,7 @@ impl Worker {
             epoch: AtomicU64::new(0),
             writable: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            first_patience: patience.min(FIRST_PATIENCE),
             pause: Duration::from_millis(config.version_ms.max(1)),
         });
         shared.look();
@@ -277,6 +285,27 @@ impl Shared {
         }
     }
 
+    /// Whether a version is known. In the first moments of a fleet nobody may have the lease yet: that is waited for, a little.
+    fn hears_of_a_version(&self) -> bool {
+        if self.known.load(Ordering::Acquire) {
+            return true;
+        }
+        let end = self.clock.now() + self.first_patience;
+        loop {
+            // Where a thread looks, it alone does: callers may be many.
+            if !self.gated {
+                self.look();
+            }
+            if self.known.load(Ordering::Acquire) {
+                return true;
+            }
+            if self.clock.now() >= end || self.stopping.load(Ordering::Acquire) {
+                return false;
+            }
+            self.clock.sleep(FIRST_LOOKS);
+        }
+    }
+
     fn newest_version(&self) -> Version {
         Version(self.newest.load(Ordering::Acquire))
     }
@@ -329,12 +358,9 @@ impl Backend for Worker {
     }
 
     fn snapshot(&self, at_least: Option<Version>) -> Result<Snapshot, tidegraph_engine::Error> {
-        if !self.shared.known.load(Ordering::Acquire) {
-            self.shared.look();
-            if !self.shared.known.load(Ordering::Acquire) {
-                let message = "the graph's newest version is not known yet: its sequencer does not answer";
-                return Err(tidegraph_engine::Error::new(ErrorCode::Unavailable, message));
-            }
+        if !self.shared.hears_of_a_version() {
+            let message = "the graph's newest version is not known yet: its sequencer does not answer";
+            return Err(tidegraph_engine::Error::new(ErrorCode::Unavailable, message));
         }
         let mut at = self.shared.now_at();
         if let Some(asked) = at_least.filter(|asked| *asked > at.version) {
