@@ -3,6 +3,9 @@
 //!
 //! A program of its own rather than tests of the usual harness, because loom's atomics live inside a model only.
 
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
 #[path = "../../src/versions.rs"]
 #[allow(dead_code, reason = "the store uses more of it")]
 mod versions;
