@@ -49,8 +49,8 @@ await run(
   {
     env: {
       CARGO_TARGET_DIR: join(cache, "target-miri"),
-      // The sanctioned way to read clocks, which the collector's tests do; no file of the machine is touched.
-      MIRIFLAGS: "-Zmiri-tree-borrows -Zmiri-disable-isolation",
+      // Tests read clocks, and the collector of epochs makes pointers out of integers, which cannot be followed strictly.
+      MIRIFLAGS: "-Zmiri-tree-borrows -Zmiri-disable-isolation -Zmiri-permissive-provenance",
     },
   },
 );
