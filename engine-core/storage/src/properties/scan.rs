@@ -277,6 +277,9 @@ impl Scanned<'_> {
             *bits = present.load(Ordering::Relaxed);
         }
         clear_below(&mut bits, first);
+        // A row that was first used after the look above is of a version that nobody could name yet, and its undo record is not
+        // looked for below.
+        clear_from(&mut bits, used);
         let words = used.div_ceil(64);
         for (at, kernel) in kernels {
             let column = set.columns[usize::from(*at)].shape.column;
@@ -312,6 +315,12 @@ impl Scanned<'_> {
         let seen = read_in(self.page, || self.table.begin(self.number), owner, row, self.at, want);
         seen.is_ok_and(|row| row.is_some_and(|row| row.passes(self.predicates)))
     }
+}
+
+fn clear_from(bits: &mut Bits, row: usize) {
+    let Some((word, after)) = bits.get_mut(row / 64..).and_then(<[u64]>::split_first_mut) else { return };
+    *word &= (1 << (row % 64)) - 1;
+    after.fill(0);
 }
 
 fn clear_below(bits: &mut Bits, row: usize) {
