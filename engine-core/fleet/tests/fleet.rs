@@ -8,7 +8,7 @@ mod support;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use support::{Fleet, GRAPH, ask, rows};
-use tidegraph_cluster::{Change, MapStore};
+use tidegraph_cluster::MapStore;
 use tidegraph_engine::Language::{Gremlin, OpenCypher};
 use tidegraph_engine::{Database, Options};
 use tidegraph_fleet::NodeConfig;
@@ -167,23 +167,7 @@ fn a_replica_comes_from_a_checkpoint_and_the_rest_of_the_log() {
     use tidegraph_log::LogStore;
     fleet.log.open(tidegraph_types::ShardId(0)).trim(least).unwrap();
     write("CREATE (:Late {id: 1000})");
-    fleet.join("n9");
-    let node = fleet.members.last().unwrap().id.clone();
-    for partition in (0..4).map(PartitionId) {
-        fleet.map.change(GRAPH, None, &[Change::AddReplica { partition, node: node.clone() }]).unwrap();
-    }
-    fleet.wait_until("it serves all", |fleet| {
-        let map = fleet.map.load(GRAPH, None).unwrap();
-        (0..4).all(|p| map.serving(PartitionId(p)).iter().any(|(id, _)| **id == node))
-    });
-    // Now it is the only one.
-    for partition in (0..4).map(PartitionId) {
-        let map = fleet.map.load(GRAPH, None).unwrap();
-        let others =
-            map.replicas(partition).iter().map(|replica| replica.node.clone()).filter(|id| *id != node);
-        let drop: Vec<_> = others.map(|node| Change::DropReplica { partition, node }).collect();
-        fleet.map.change(GRAPH, None, &drop).unwrap();
-    }
+    fleet.hand_all_to("n9");
     let _gone = [fleet.kill("n0"), fleet.kill("n1")];
     same(&database, &one);
     write("MATCH (l:Late) SET l.seen = true");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use support::{Fleet, GRAPH, ask, rows};
-use tidegraph_cluster::{Change, MapStore, SEQUENCER};
+use tidegraph_cluster::{MapStore, SEQUENCER};
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::loads::{Format, LoadSpec, LoadState, Mode};
 use tidegraph_engine::{Database, Options, Parameters, Query};
@@ -19,7 +19,7 @@ use tidegraph_fleet::NodeConfig;
 use tidegraph_platform::RealRandom;
 use tidegraph_remote::{ClientConfig, Commits, Error, LoadRequest, LoadStep, Outcome, RemoteCommits};
 use tidegraph_remote::{RemoteNode, RequestId, Security};
-use tidegraph_types::{CommitRequest, GuiHasher, Mutation, PartitionId, Version};
+use tidegraph_types::{CommitRequest, GuiHasher, Mutation, Version};
 
 fn fast() -> NodeConfig {
     NodeConfig { beat: Duration::from_millis(50), ..NodeConfig::default() }
@@ -243,21 +243,7 @@ fn a_load_outlives_nodes_and_the_sequencer() {
     let known = other.status().version;
     check_all(&database, PEOPLE, made, known);
     // A node that starts anew goes on from a checkpoint that does not have the load, and reads its segments.
-    fleet.join("n9");
-    let node = fleet.members.last().unwrap().id.clone();
-    for partition in (0..4).map(PartitionId) {
-        fleet.map.change(GRAPH, None, &[Change::AddReplica { partition, node: node.clone() }]).unwrap();
-    }
-    fleet.wait_until("it serves all", |fleet| {
-        let map = fleet.map.load(GRAPH, None).unwrap();
-        (0..4).all(|p| map.serving(PartitionId(p)).iter().any(|(id, _)| **id == node))
-    });
-    for partition in (0..4).map(PartitionId) {
-        let map = fleet.map.load(GRAPH, None).unwrap();
-        let others = map.replicas(partition).iter().map(|replica| replica.node.clone());
-        let drop = others.filter(|id| *id != node).map(|node| Change::DropReplica { partition, node });
-        fleet.map.change(GRAPH, None, &drop.collect::<Vec<_>>()).unwrap();
-    }
+    fleet.hand_all_to("n9");
     gone.push(fleet.kill("n0"));
     gone.push(fleet.kill("n2"));
     check_all(&database, PEOPLE, made, known);

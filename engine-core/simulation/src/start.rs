@@ -157,6 +157,7 @@ impl World {
             candidate: CandidateConfig {
                 sequencer,
                 unsure: self.profile.unsure,
+                asked_again: 16,
                 ..CandidateConfig::default()
             },
             checkpoint_versions: self.profile.checkpoint_versions,

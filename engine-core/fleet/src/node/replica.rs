@@ -94,18 +94,18 @@ impl Replica {
         self.broken.lock().clone()
     }
 
-    /// Applies the record after the last one. What is applied already is passed over; a record further on is a fault of
-    /// the caller and refused.
+    /// Applies the record after the last one. What is applied already is passed over; after a record further on, a fault of
+    /// the caller, the replica is broken.
     pub fn apply(&self, record: &Record) -> Result<(), Error> {
         if record.version <= self.applied() {
             return Ok(());
         }
         if record.version != self.applied().next() {
-            return Err(Error::Gap {
-                partition: self.partition,
-                applied: self.applied(),
-                next: record.version,
-            });
+            let (partition, applied, next) = (self.partition, self.applied(), record.version);
+            let error = Error::Gap { partition, applied, next };
+            // It could only stand still: it is restored anew.
+            *self.broken.lock() = Some(error.to_string());
+            return Err(error);
         }
         if let Err(error) = self.applier.try_apply(record) {
             *self.broken.lock() = Some(error.to_string());

@@ -166,7 +166,7 @@ impl Care {
     }
 
     /// Lets the log forget what every partition has in a checkpoint, and had at the last look: so that whoever reads an older one
-    /// just now finds the rest.
+    /// just now finds the rest. Some versions below are kept, for requests that are asked again.
     fn trim(&mut self, sequencer: &tidegraph_txn::Sequencer) -> Result<(), String> {
         let noted = self.map_store.checkpoints(&self.graph).map_err(|error| error.to_string())?;
         if noted.len() < usize::from(self.partitions.get()) {
@@ -175,8 +175,9 @@ impl Care {
         let lowest = noted.iter().map(|noted| noted.version).min().unwrap_or_default();
         let before = std::mem::replace(&mut self.lowest, lowest);
         if before > Version(0) && before < lowest {
-            sequencer.trim(before.next()).map_err(|error| error.to_string())?;
-            tracing::debug!(below = %before.next(), "the log is trimmed");
+            let below = Version(before.next().0.saturating_sub(self.candidate.config().asked_again));
+            sequencer.trim(below).map_err(|error| error.to_string())?;
+            tracing::debug!(%below, "the log is trimmed");
             tidegraph_engine::sweep_below(&self.objects, before).map_err(|error| error.to_string())?;
         }
         Ok(())

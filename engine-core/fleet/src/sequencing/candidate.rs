@@ -25,7 +25,7 @@ pub enum Unsure {
 }
 
 /// Settings of a candidate.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CandidateConfig {
     /// Times of the lease.
@@ -34,6 +34,20 @@ pub struct CandidateConfig {
     pub sequencer: SequencerConfig,
     /// What to do when the map cannot be reached.
     pub unsure: Unsure,
+    /// So many versions below the newest checkpoint stay in the log and are read in a take-over: for the requests in them that are
+    /// asked again. The default is many seconds of commits, and a fraction of a second of reading.
+    pub asked_again: u64,
+}
+
+impl Default for CandidateConfig {
+    fn default() -> Self {
+        Self {
+            election: ElectionConfig::default(),
+            sequencer: SequencerConfig::default(),
+            unsure: Unsure::default(),
+            asked_again: 4096,
+        }
+    }
 }
 
 /// A sequencer that has the lease.
@@ -118,15 +132,19 @@ enum Taking {
 /// Why a take-over failed.
 #[derive(Debug)]
 enum Failed {
-    /// Nothing was written.
-    Early(String),
+    /// Whoever is first tries again, with the next epoch: something may have been written under this one.
+    Again(String),
     /// The log is at this epoch or a higher one: the map is older than the log.
     Behind(Epoch),
-    /// Something may have been written under the epoch.
-    Late(String),
 }
 
 impl Candidate {
+    /// Its settings.
+    #[must_use]
+    pub fn config(&self) -> &CandidateConfig {
+        &self.shared.config
+    }
+
     /// Stands as a candidate; a thread of its own sees to the rest. `claim.ttl` is the configuration's.
     pub fn start(
         store: Arc<dyn MapStore>,
@@ -312,7 +330,7 @@ impl Shared {
                 self.leading.store(Some(Arc::new(Leading { sequencer, tenure: taken })));
             }
             Ok(Ok(_)) => {}
-            Ok(Err(Failed::Early(reason))) => {
+            Ok(Err(Failed::Again(reason))) => {
                 // Perhaps only this process does not reach the log, or a checkpoint: another one may have a turn.
                 tracing::warn!(%epoch, reason, "the take-over has to be tried again, by whoever is first");
                 work.election.give_back();
@@ -320,10 +338,6 @@ impl Shared {
             Ok(Err(Failed::Behind(found))) => {
                 tracing::warn!(%epoch, %found, "the log is ahead of the lease");
                 work.election.stay_above(found);
-                work.election.give_back();
-            }
-            Ok(Err(Failed::Late(reason))) => {
-                tracing::warn!(%epoch, reason, "the take-over has to be tried again with the next epoch");
                 work.election.give_back();
             }
             Err(_) => {
@@ -349,13 +363,13 @@ fn take_over(
     config: CandidateConfig,
     tenure: Arc<Tenure>,
 ) -> Result<Arc<Sequencer>, Failed> {
-    let (log, recovered) = recover(takeover).map_err(Failed::Early)?;
+    let (log, recovered) = recover(takeover, config.asked_again).map_err(Failed::Again)?;
     let epoch = tenure.epoch();
     if recovered.epoch >= epoch {
         return Err(Failed::Behind(recovered.epoch));
     }
     let log = Box::new(GuardedLog::new(log, tenure, config.unsure));
     let sequencer = Sequencer::start_in(epoch, config.sequencer, log, recovered, Box::new(Publish));
-    sequencer.prove().map_err(|error| Failed::Late(error.to_string()))?;
+    sequencer.prove().map_err(|error| Failed::Again(error.to_string()))?;
     Ok(sequencer)
 }

@@ -34,22 +34,29 @@ pub trait Takeover: Send + Sync + Debug {
     fn open_log(&self) -> Result<Box<dyn LogStore>, String>;
 }
 
-/// What became of an attempt to read up to the end of the log.
-pub(super) fn recover(takeover: &dyn Takeover) -> Result<(Box<dyn LogStore>, Recovered), String> {
+/// Reads up to the end of the log, beginning `asked_again` versions below the checkpoint if they are still there.
+pub(super) fn recover(
+    takeover: &dyn Takeover,
+    asked_again: u64,
+) -> Result<(Box<dyn LogStore>, Recovered), String> {
     let base = takeover.base()?;
     let mut log = takeover.open_log()?;
+    let next = base.version.next();
+    let first =
+        log.first().map_or(next, |first| first.max(Version(next.0.saturating_sub(asked_again))).min(next));
     let mut recovered = Recovered {
         version: base.version,
         epoch: base.epoch,
         next_sid: base.next_sid,
         tokens: base.tokens,
-        forgotten: base.version,
+        forgotten: Version(first.0.saturating_sub(1)),
         ..Recovered::default()
     };
-    let records = log.read_from(base.version.next()).map_err(|error| error.to_string())?;
-    for record in records {
+    for record in log.read_from(first).map_err(|error| error.to_string())? {
         recovered.note(&record.map_err(|error| error.to_string())?);
     }
+    // An empty log of a graph that was restored.
+    recovered.version = recovered.version.max(base.version);
     Ok((log, recovered))
 }
 

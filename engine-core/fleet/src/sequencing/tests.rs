@@ -203,8 +203,28 @@ fn what_a_checkpoint_says_and_what_was_handed_out_is_kept() {
     assert_eq!(new.sequencer().tokens().len(), 2);
     assert!(new.sequencer().hand_out_sids(10).unwrap().start >= handed.end);
     assert_eq!(new.sequencer().outcome(RequestId(1), Version(2)).unwrap(), Some(version));
-    // A request of before the checkpoint may stand in it.
-    assert!(new.sequencer().outcome(RequestId(9), Version(1)).is_err());
+}
+
+#[test]
+fn requests_shortly_before_a_checkpoint_are_known_and_earlier_ones_are_refused() {
+    let world = world();
+    let a = Process::new(&world, "a", Unsure::GoOn);
+    pass(&[&a], 1, &[&a]);
+    let versions: Vec<Version> = (0..5000).map(|id| commit(&a.leading().unwrap(), id).unwrap()).collect();
+    let checkpoint = versions[4900];
+    *world.base.lock() = Base { version: checkpoint, epoch: Epoch(1), next_sid: Sid(1), tokens: Vec::new() };
+    a.candidate.close();
+    let b = Process::new(&world, "b", Unsure::GoOn);
+    pass(&[&b], 1, &[&b]);
+    let leading = b.leading().unwrap();
+    let outcome = |id: u128, since: Version| leading.sequencer().outcome(RequestId(id), since);
+    let first = checkpoint.0 + 1 - CandidateConfig::default().asked_again;
+    for (id, version) in versions.iter().enumerate().filter(|(_, version)| version.0 >= first) {
+        assert_eq!(outcome(id as u128, Version(1)).unwrap(), Some(*version));
+    }
+    // Whoever read before may have been committed before.
+    assert!(outcome(9999, Version(first - 2)).is_err());
+    assert_eq!(outcome(9999, Version(first - 1)).unwrap(), None);
 }
 
 #[test]

@@ -50,6 +50,26 @@ pub struct Fleet {
 }
 
 impl Fleet {
+    /// A node joins, is given all partitions, and is the only one that has them when this returns.
+    pub fn hand_all_to(&mut self, name: &str) {
+        self.join(name);
+        let node = self.members.last().unwrap().id.clone();
+        let partitions = self.graph.partitions;
+        for partition in partitions.all() {
+            self.map.change(GRAPH, None, &[Change::AddReplica { partition, node: node.clone() }]).unwrap();
+        }
+        self.wait_until("it serves all", |fleet| {
+            let map = fleet.map.load(GRAPH, None).unwrap();
+            partitions.all().all(|partition| map.serving(partition).iter().any(|(id, _)| **id == node))
+        });
+        for partition in partitions.all() {
+            let map = self.map.load(GRAPH, None).unwrap();
+            let others = map.replicas(partition).iter().map(|replica| replica.node.clone());
+            let drop = others.filter(|id| *id != node).map(|node| Change::DropReplica { partition, node });
+            self.map.change(GRAPH, None, &drop.collect::<Vec<_>>()).unwrap();
+        }
+    }
+
     /// A graph of some partitions on some nodes, that all serve when this returns.
     pub fn start(
         partitions: u16,
