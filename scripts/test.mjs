@@ -2,7 +2,7 @@
  * `npm test`: every test, on a clean clone too. It installs what it needs (pinned, skipped when it is there), then runs
  * the Rust tests, the tests of the contracts, and the black-box tests against the real binary.
  *
- * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--fleet`, `--lambda`, `--contracts` or `--integration` runs one part;
+ * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--fleet`, `--lambda`, `--contracts`, `--infra` or `--integration` runs one part;
  * `npm test -- --integration --cluster` runs the black-box tests against workers of a fleet, but for those that are about one process.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -27,11 +27,21 @@ if (inCluster && only.join() !== "integration") {
 const wanted = (part) => only.length === 0 || only.includes(part);
 const unknown = only.filter(
   (part) =>
-    !["rust", "kafka", "dynamodb", "takeover", "fleet", "lambda", "contracts", "integration"].includes(part),
+    ![
+      "rust",
+      "kafka",
+      "dynamodb",
+      "takeover",
+      "fleet",
+      "lambda",
+      "contracts",
+      "infra",
+      "integration",
+    ].includes(part),
 );
 if (unknown.length > 0) {
   console.error(
-    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --takeover, --fleet, --lambda, --contracts and --integration`,
+    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --takeover, --fleet, --lambda, --contracts, --infra and --integration`,
   );
   process.exit(2);
 }
@@ -111,6 +121,9 @@ if (wanted("lambda")) {
 }
 if (wanted("contracts")) {
   steps.push(["contracts", () => run("npm", ["test", "--silent", "--workspace", "contracts"])]);
+}
+if (wanted("infra")) {
+  steps.push(["templates for AWS", () => run("npm", ["test", "--silent", "--workspace", "infra"])]);
 }
 if (inCluster) {
   steps.push(["integration tests against a fleet", () => clusterTests(OF_FLEETS)]);

@@ -26,6 +26,7 @@ await runSteps("npm run verify", [
   ["clippy of the worker", () => clippyWith("tidegraph", "fleet")],
   ["clippy of the worker as a function", () => clippyWith("tidegraph", "lambda")],
   ["TypeScript types", () => run("npx", ["--no-install", "tsc", "--project", "."])],
+  ["TypeScript types of the templates", () => run("npx", ["--no-install", "tsc", "--project", "infra"])],
   ["Biome", () => run("npx", ["--no-install", "biome", "check", "--error-on-warnings", "."])],
   ["schemas", () => run("npm", ["run", "--silent", "check", "--workspace", "contracts"])],
   ["tidy", () => run("cargo", ["run", "--locked", "--quiet", "-p", "xtask", "--", "tidy"])],

@@ -1,0 +1,155 @@
+/**
+ * The log's brokers: Amazon MSK, IAM over TLS and nothing else, three copies of which two have to be there (ADR 0008). Brokers forget nothing by
+ * themselves: the sequencer trims the log when checkpoints have what it says, and a record that a broker forgot before is lost.
+ */
+import { ArnFormat, Fn, RemovalPolicy, Stack, Token } from "aws-cdk-lib";
+import * as ec2 from "aws-cdk-lib/aws-ec2";
+import type * as iam from "aws-cdk-lib/aws-iam";
+import type { IKey } from "aws-cdk-lib/aws-kms";
+import type * as logs from "aws-cdk-lib/aws-logs";
+import * as msk from "aws-cdk-lib/aws-msk";
+import { Construct } from "constructs";
+import { InvalidProp, text, whole } from "../check.ts";
+import { statement } from "../statement.ts";
+import type { Network } from "./network.ts";
+
+/** Settings of the brokers. */
+export interface LogClusterProps {
+  /**
+   * Kind of the brokers: a standard one. Express brokers have other settings and are not tried.
+   *
+   * @default "kafka.m7g.large"
+   */
+  readonly instanceType?: string;
+  /**
+   * How many, a multiple of the zones, at least three.
+   *
+   * @default the least: three in three zones, four in two
+   */
+  readonly brokers?: number;
+  /**
+   * GiB of disk of each broker. The log is trimmed below the oldest checkpoint, so this holds what is written between two of them, many times.
+   *
+   * @default 100
+   */
+  readonly volumeGib?: number;
+  /**
+   * The version of Kafka, as MSK names it.
+   *
+   * @default "3.9.x.kraft"
+   */
+  readonly kafkaVersion?: string;
+}
+
+/** The port of MSK for IAM inside of a VPC. */
+export const BROKER_PORT = 9098;
+
+/** Copies of each record, and how many have to be there before it is acknowledged. */
+export const COPIES = 3;
+export const COPIES_IN_SYNC = 2;
+
+/** What brokers are told; topics of ours say most of it again (`tidegraph-node init`). */
+const PROPERTIES: Record<string, string | number | boolean> = {
+  "auto.create.topics.enable": false,
+  "default.replication.factor": COPIES,
+  "min.insync.replicas": COPIES_IN_SYNC,
+  "unclean.leader.election.enable": false,
+  "log.cleanup.policy": "delete",
+  // Nothing is forgotten but what the sequencer says.
+  "log.retention.ms": -1,
+  "log.retention.bytes": -1,
+};
+
+export class LogCluster extends Construct {
+  readonly cluster: msk.CfnCluster;
+  readonly securityGroup: ec2.SecurityGroup;
+
+  constructor(
+    scope: Construct,
+    id: string,
+    props: LogClusterProps & {
+      readonly name: string;
+      readonly network: Network;
+      readonly key: IKey;
+      readonly logGroup: logs.ILogGroup;
+    },
+  ) {
+    super(scope, id);
+    const { network } = props;
+    const zones = network.subnets.length;
+    const least = Math.ceil(COPIES / zones) * zones;
+    const brokers = whole("log.brokers", props.brokers ?? least, least, 90);
+    if (brokers % zones !== 0)
+      throw new InvalidProp("log.brokers", brokers, `a multiple of the ${zones} zones`);
+    const volumeSize = whole("log.volumeGib", props.volumeGib ?? 100, 1, 16_384);
+    const instanceType = text(
+      "log.instanceType",
+      props.instanceType ?? "kafka.m7g.large",
+      /^kafka\.(t3\.small|m5\.\d*x?large|m7g\.\d*x?large)$/,
+      "a standard broker of MSK, such as kafka.m7g.large",
+    );
+    this.securityGroup = new ec2.SecurityGroup(this, "SecurityGroup", {
+      vpc: network.vpc,
+      description: "Brokers of the log: storage nodes come in",
+      allowAllOutbound: false,
+    });
+    const configuration = new msk.CfnConfiguration(this, "Configuration", {
+      name: `${props.name}-log`,
+      serverProperties: Object.entries(PROPERTIES)
+        .map(([name, value]) => `${name}=${value}`)
+        .join("\n"),
+    });
+    configuration.applyRemovalPolicy(RemovalPolicy.RETAIN);
+    this.cluster = new msk.CfnCluster(this, "Cluster", {
+      clusterName: `${props.name}-log`,
+      kafkaVersion: props.kafkaVersion ?? "3.9.x.kraft",
+      numberOfBrokerNodes: brokers,
+      brokerNodeGroupInfo: {
+        instanceType,
+        clientSubnets: network.subnets.map((subnet) => subnet.subnetId),
+        securityGroups: [this.securityGroup.securityGroupId],
+        storageInfo: { ebsStorageInfo: { volumeSize } },
+        connectivityInfo: { publicAccess: { type: "DISABLED" } },
+      },
+      clientAuthentication: { sasl: { iam: { enabled: true } }, unauthenticated: { enabled: false } },
+      encryptionInfo: {
+        encryptionAtRest: { dataVolumeKmsKeyId: props.key.keyArn },
+        encryptionInTransit: { clientBroker: "TLS", inCluster: true },
+      },
+      configurationInfo: {
+        arn: configuration.attrArn,
+        revision: Token.asNumber(configuration.getAtt("LatestRevision.Revision")),
+      },
+      enhancedMonitoring: "PER_BROKER",
+      loggingInfo: {
+        brokerLogs: { cloudWatchLogs: { enabled: true, logGroup: props.logGroup.logGroupName } },
+      },
+    });
+    this.cluster.applyRemovalPolicy(RemovalPolicy.RETAIN);
+  }
+
+  /** What a node needs of the brokers, `init` among it: its own topic, and nothing of others. */
+  uses(topic: string): iam.PolicyStatement[] {
+    const cluster = this.cluster.attrArn;
+    const onTopic = ["DescribeTopic", "CreateTopic", "DeleteTopic", "ReadData", "WriteData"];
+    const name = (action: string): string => `kafka-cluster:${action}`;
+    return [
+      statement("ReachLog", ["Connect", "WriteDataIdempotently"].map(name), [cluster]),
+      // Kafka counts deleting records, by which the log is trimmed, as deleting a topic.
+      statement("UseLog", onTopic.map(name), [this.arnOf("topic", topic)]),
+      // Its reader names a group, though it asks for its place by itself.
+      statement("ReadLog", [name("DescribeGroup")], [this.arnOf("group", "tidegraph")]),
+    ];
+  }
+
+  /** ARN of a topic or group: below the name and the unique id of the cluster. */
+  private arnOf(resource: string, name: string): string {
+    const cluster = Fn.select(1, Fn.split(":cluster/", this.cluster.attrArn));
+    return Stack.of(this).formatArn({
+      service: "kafka",
+      resource,
+      resourceName: `${cluster}/${name}`,
+      arnFormat: ArnFormat.SLASH_RESOURCE_NAME,
+    });
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * `GraphState`: what a graph cannot lose. The map's table, the buckets, the log, their key, and the network that brokers stand in. It changes
+ * rarely, stays when its stack is deleted (RETAIN), and knows nothing of the processes that use it.
+ *
+ * One `GraphState` is one graph: checkpoints and segments of two graphs must never share a bucket.
+ */
+import { type Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
+import * as iam from "aws-cdk-lib/aws-iam";
+import * as kms from "aws-cdk-lib/aws-kms";
+import * as logs from "aws-cdk-lib/aws-logs";
+import { Construct } from "constructs";
+import { text } from "../check.ts";
+import { Buckets } from "./buckets.ts";
+import { LogCluster, type LogClusterProps } from "./log-cluster.ts";
+import { MapTable } from "./map-table.ts";
+import { Network, type NetworkProps } from "./network.ts";
+
+/** What a graph is kept in. */
+export interface GraphStateProps {
+  /** Name of the deployment, one in the account and region: names of table, brokers and log groups begin with it. */
+  readonly name: string;
+  /**
+   * Name of the graph.
+   *
+   * @default "default"
+   */
+  readonly graph?: string;
+  /**
+   * Where it stands.
+   *
+   * @default a VPC of its own over three zones
+   */
+  readonly network?: NetworkProps;
+  /**
+   * The brokers of the log.
+   *
+   * @default three of kafka.m7g.large with 100 GiB each
+   */
+  readonly log?: LogClusterProps;
+  /**
+   * After how long files in the drop bucket are deleted.
+   *
+   * @default never
+   */
+  readonly dropExpiration?: Duration;
+}
+
+export class GraphState extends Construct {
+  /** Name of the deployment. */
+  readonly name: string;
+  /** Name of the graph. */
+  readonly graph: string;
+  readonly key: kms.Key;
+  readonly network: Network;
+  readonly buckets: Buckets;
+  readonly map: MapTable;
+  readonly log: LogCluster;
+
+  constructor(scope: Construct, id: string, props: GraphStateProps) {
+    super(scope, id);
+    const dashes =
+      "2 to 32 lower-case letters, digits and dashes that begin with a letter and do not end with a dash";
+    this.name = text("name", props.name, /^[a-z][a-z0-9-]{0,30}[a-z0-9]$/, dashes);
+    // What the map takes (`engine-core/cluster/src/model.rs`); dots and underscores together make Kafka's metrics ambiguous.
+    this.graph = text(
+      "graph",
+      props.graph ?? "default",
+      /^[A-Za-z0-9][A-Za-z0-9-]{0,63}$/,
+      "1 to 64 letters, digits and dashes that begin with a letter or digit",
+    );
+    this.key = this.makeKey();
+    this.buckets = new Buckets(this, "Buckets", {
+      key: this.key,
+      ...(props.dropExpiration && { dropExpiration: props.dropExpiration }),
+    });
+    this.network = new Network(this, "Network", props.network ?? {}, this.buckets.logs);
+    this.map = new MapTable(this, "Map", { prefix: `${this.name}-`, key: this.key });
+    const logGroup = new logs.LogGroup(this, "BrokerLogs", {
+      logGroupName: `${this.logPrefix}brokers`,
+      encryptionKey: this.key,
+      retention: logs.RetentionDays.ONE_MONTH,
+      removalPolicy: RemovalPolicy.RETAIN,
+    });
+    this.log = new LogCluster(this, "Log", {
+      ...props.log,
+      name: this.name,
+      network: this.network,
+      key: this.key,
+      logGroup,
+    });
+  }
+
+  /** What names of log groups begin with. */
+  get logPrefix(): string {
+    return `/tidegraph/${this.name}/`;
+  }
+
+  /** The graph's topic, as the daemons name it. */
+  get topic(): string {
+    return `tidegraph-${this.graph}`;
+  }
+
+  /** What `--objects` says. */
+  get objects(): string {
+    return `s3://${this.buckets.data.bucketName}`;
+  }
+
+  private makeKey(): kms.Key {
+    const { region, account, partition } = Stack.of(this);
+    const key = new kms.Key(this, "Key", {
+      alias: `alias/${this.name}`,
+      description: `Data of the graph database ${this.name}`,
+      enableKeyRotation: true,
+      removalPolicy: RemovalPolicy.RETAIN,
+    });
+    // Services that use a key without a role of ours to speak for them. In a key's policy `*` is the key.
+    const service = (
+      sid: string,
+      name: string,
+      actions: string[],
+      conditions: Record<string, Record<string, string>>,
+    ): void => {
+      const principals = [new iam.ServicePrincipal(name)];
+      key.addToResourcePolicy(
+        new iam.PolicyStatement({ sid, principals, actions, resources: ["*"], conditions }),
+      );
+    };
+    const basic = ["kms:Decrypt", "kms:GenerateDataKey"];
+    const ofLogs = [...basic, "kms:Encrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo", "kms:DescribeKey"];
+    const groups = `arn:${partition}:logs:${region}:${account}:log-group:${this.logPrefix}*`;
+    service("LogGroups", `logs.${region}.amazonaws.com`, ofLogs, {
+      ArnLike: { "kms:EncryptionContext:aws:logs:arn": groups },
+    });
+    const ours = { StringEquals: { "aws:SourceAccount": account } };
+    // Both write to the topic of alarms, which is encrypted.
+    service("Alarms", "cloudwatch.amazonaws.com", basic, ours);
+    service("Events", "events.amazonaws.com", basic, ours);
+    return key;
+  }
+}

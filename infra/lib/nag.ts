@@ -1,0 +1,53 @@
+/**
+ * Explaining what a rule of cdk-nag finds. An explanation stands beside the resource that it is about, and for exactly one finding: a new
+ * wildcard is a new finding, without one.
+ */
+import { type IResource, Stack, Validations } from "aws-cdk-lib";
+import type { IConstruct } from "constructs";
+
+/** Says why a finding at a construct, or below it, is right as it is. */
+export function explain(construct: IConstruct, rule: string, reason: string): void {
+  Validations.of(construct).acknowledge({ id: `AwsSolutions-${rule}`, reason });
+}
+
+/** Explains a resource with a wildcard in a policy: `resource` is as it stands in the statement. */
+export function explainWildcard(construct: IConstruct, resource: string, reason: string): void {
+  const flat = flatten(Stack.of(construct).resolve(resource));
+  explain(construct, `IAM5[Resource::${flat}]`, reason);
+}
+
+/**
+ * Explains a wildcard below an ARN of a resource that may be in another stack. Then the finding names the export that the other stack is
+ * read by, which is made here, as the reference itself would make it.
+ */
+export function explainBelow(
+  construct: IConstruct,
+  owner: IResource,
+  arn: string,
+  below: string,
+  reason: string,
+): void {
+  const producer = Stack.of(owner);
+  if (producer === Stack.of(construct)) {
+    explainWildcard(construct, `${arn}${below}`, reason);
+    return;
+  }
+  const imported: { "Fn::ImportValue": string } = producer.resolve(producer.exportValue(arn));
+  explain(construct, `IAM5[Resource::${imported["Fn::ImportValue"]}${below}]`, reason);
+}
+
+/** The form in which cdk-nag writes a reference. */
+function flatten(node: unknown): string {
+  if (typeof node === "string") return node.replaceAll("${", "<").replaceAll("}", ">");
+  if (typeof node !== "object" || node === null) return "";
+  if ("Fn::Join" in node) {
+    const [delimiter, items] = node["Fn::Join"] as [string, unknown[]];
+    return items.map(flatten).join(delimiter);
+  }
+  if ("Fn::GetAtt" in node) {
+    const [resource, attribute] = node["Fn::GetAtt"] as [string, string];
+    return `<${resource}.${attribute}>`;
+  }
+  if ("Ref" in node) return `<${node.Ref}>`;
+  return JSON.stringify(node);
+}

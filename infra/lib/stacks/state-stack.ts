@@ -1,0 +1,13 @@
+/** The stack of what a graph cannot lose. It is protected against being deleted, and what is in it stays anyway. */
+import { Stack, type StackProps } from "aws-cdk-lib";
+import type { Construct } from "constructs";
+import { GraphState, type GraphStateProps } from "../constructs/state.ts";
+
+export class StateStack extends Stack {
+  readonly state: GraphState;
+
+  constructor(scope: Construct, id: string, props: GraphStateProps & StackProps) {
+    super(scope, id, { terminationProtection: true, ...props });
+    this.state = new GraphState(this, "State", props);
+  }
+}

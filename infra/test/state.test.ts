@@ -1,0 +1,174 @@
+/** The stack of what a graph cannot lose. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Duration } from "aws-cdk-lib";
+import { Match, Template } from "aws-cdk-lib/assertions";
+import { StateStack } from "../lib/stacks/state-stack.ts";
+import { flat, named, ofType, only, resources, testApp } from "./support.ts";
+
+const stack = new StateStack(testApp(), "State", { name: "example", graph: "people" });
+const template = Template.fromStack(stack);
+
+test("what holds data stays when the stack goes", () => {
+  assert.equal(stack.terminationProtection, true);
+  const kept = [
+    "AWS::DynamoDB::Table",
+    "AWS::KMS::Key",
+    "AWS::Logs::LogGroup",
+    "AWS::MSK::Cluster",
+    "AWS::MSK::Configuration",
+    "AWS::S3::Bucket",
+  ];
+  for (const type of kept) {
+    const found = ofType(template, type);
+    assert.ok(found.length > 0, type);
+    for (const [id, resource] of found) {
+      assert.equal(resource.DeletionPolicy, "Retain", id);
+      assert.equal(resource.UpdateReplacePolicy, "Retain", id);
+    }
+  }
+  assert.equal(only(template, "AWS::DynamoDB::Table").Properties.DeletionProtectionEnabled, true);
+});
+
+test("the table is the one that the daemons ask for", () => {
+  template.hasResourceProperties("AWS::DynamoDB::Table", {
+    TableName: "example-map",
+    KeySchema: [
+      { AttributeName: "graph", KeyType: "HASH" },
+      { AttributeName: "item", KeyType: "RANGE" },
+    ],
+    AttributeDefinitions: Match.arrayWith([
+      { AttributeName: "graph", AttributeType: "S" },
+      { AttributeName: "item", AttributeType: "S" },
+      { AttributeName: "changedAt", AttributeType: "N" },
+    ]),
+    LocalSecondaryIndexes: [
+      {
+        IndexName: "by-epoch",
+        KeySchema: [
+          { AttributeName: "graph", KeyType: "HASH" },
+          { AttributeName: "changedAt", KeyType: "RANGE" },
+        ],
+        Projection: { ProjectionType: "ALL" },
+      },
+    ],
+    BillingMode: "PAY_PER_REQUEST",
+    PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+    SSESpecification: { SSEEnabled: true, SSEType: "KMS" },
+  });
+});
+
+test("buckets are closed, encrypted, and refuse requests without TLS", () => {
+  const buckets = ofType(template, "AWS::S3::Bucket", 3);
+  for (const [id, { Properties }] of buckets) {
+    assert.deepEqual(
+      Properties.PublicAccessBlockConfiguration,
+      { BlockPublicAcls: true, BlockPublicPolicy: true, IgnorePublicAcls: true, RestrictPublicBuckets: true },
+      id,
+    );
+    const [rule] = Properties.BucketEncryption.ServerSideEncryptionConfiguration;
+    const algorithm = rule.ServerSideEncryptionByDefault.SSEAlgorithm;
+    // Log delivery takes no key of ours.
+    assert.equal(algorithm, id.includes("Logs") ? "AES256" : "aws:kms", id);
+    assert.ok(Properties.LifecycleConfiguration.Rules[0].AbortIncompleteMultipartUpload, id);
+    const policy = ofType(template, "AWS::S3::BucketPolicy").find(
+      ([, { Properties: of }]) => of.Bucket.Ref === id,
+    );
+    const denied = policy?.[1].Properties.PolicyDocument.Statement.filter(
+      (statement: { Effect: string }) => statement.Effect === "Deny",
+    );
+    assert.deepEqual(
+      denied?.map((statement: { Condition: object }) => statement.Condition),
+      [{ Bool: { "aws:SecureTransport": "false" } }, { NumericLessThan: { "s3:TlsVersion": 1.2 } }],
+      id,
+    );
+  }
+  const data = named(template, "AWS::S3::Bucket", "StateBucketsData").Properties;
+  assert.equal(data.VersioningConfiguration.Status, "Enabled");
+  assert.equal(data.LifecycleConfiguration.Rules[0].NoncurrentVersionExpiration.NoncurrentDays, 7);
+  assert.equal(data.LifecycleConfiguration.Rules[0].ExpirationInDays, undefined);
+});
+
+test("the drop bucket tells EventBridge, without a custom resource, and keeps files unless told otherwise", () => {
+  const drop = named(template, "AWS::S3::Bucket", "StateBucketsDrop").Properties;
+  assert.deepEqual(drop.NotificationConfiguration, {
+    EventBridgeConfiguration: { EventBridgeEnabled: true },
+  });
+  assert.equal(drop.LifecycleConfiguration.Rules[0].ExpirationInDays, undefined);
+  assert.equal(ofType(template, "AWS::Lambda::Function").length, 0);
+  const short = new StateStack(testApp(), "State", { name: "example", dropExpiration: Duration.days(30) });
+  const rules = named(Template.fromStack(short), "AWS::S3::Bucket", "StateBucketsDrop").Properties;
+  assert.equal(rules.LifecycleConfiguration.Rules[0].ExpirationInDays, 30);
+});
+
+test("brokers take IAM over TLS and nothing else, and forget nothing by themselves", () => {
+  template.hasResourceProperties("AWS::MSK::Cluster", {
+    NumberOfBrokerNodes: 3,
+    ClientAuthentication: {
+      Sasl: { Iam: { Enabled: true }, Scram: Match.absent() },
+      Tls: Match.absent(),
+      Unauthenticated: { Enabled: false },
+    },
+    EncryptionInfo: {
+      EncryptionInTransit: { ClientBroker: "TLS", InCluster: true },
+      EncryptionAtRest: {
+        DataVolumeKMSKeyId: { "Fn::GetAtt": [Match.stringLikeRegexp("^StateKey"), "Arn"] },
+      },
+    },
+    BrokerNodeGroupInfo: { ConnectivityInfo: { PublicAccess: { Type: "DISABLED" } } },
+    LoggingInfo: { BrokerLogs: { CloudWatchLogs: { Enabled: true } } },
+  });
+  const { ServerProperties } = only(template, "AWS::MSK::Configuration").Properties;
+  assert.deepEqual(ServerProperties.split("\n").toSorted(), [
+    "auto.create.topics.enable=false",
+    "default.replication.factor=3",
+    "log.cleanup.policy=delete",
+    "log.retention.bytes=-1",
+    "log.retention.ms=-1",
+    "min.insync.replicas=2",
+    "unclean.leader.election.enable=false",
+  ]);
+});
+
+test("the VPC has no way to the internet", () => {
+  const without = [
+    "AWS::EC2::InternetGateway",
+    "AWS::EC2::NatGateway",
+    "AWS::EC2::EgressOnlyInternetGateway",
+    "AWS::EC2::EIP",
+    "AWS::EC2::Route",
+  ];
+  for (const type of without) template.resourceCountIs(type, 0);
+  const subnets = ofType(template, "AWS::EC2::Subnet", 3);
+  for (const [id, { Properties }] of subnets) assert.equal(Properties.MapPublicIpOnLaunch, false, id);
+  assert.equal(new Set(subnets.map(([, { Properties }]) => flat(Properties.AvailabilityZone))).size, 3);
+  // Whoever comes in is said by the stack of processes.
+  const brokers = only(template, "AWS::EC2::SecurityGroup").Properties;
+  assert.equal(brokers.SecurityGroupIngress, undefined);
+  assert.deepEqual(
+    brokers.SecurityGroupEgress.map((rule: { CidrIp: string }) => rule.CidrIp),
+    ["255.255.255.255/32"],
+    "nothing goes out",
+  );
+});
+
+test("the key turns, and services use it for this deployment only", () => {
+  const key = only(template, "AWS::KMS::Key").Properties;
+  assert.equal(key.EnableKeyRotation, true);
+  for (const statement of key.KeyPolicy.Statement) {
+    if (statement.Principal.AWS !== undefined) {
+      // The account's own policies say who may, as everywhere: CDK's default.
+      assert.match(flat(statement.Principal.AWS), /:root$/);
+      continue;
+    }
+    assert.ok(statement.Condition, statement.Sid);
+    for (const action of [statement.Action].flat()) assert.ok(!action.includes("*"), action);
+  }
+  const groups = key.KeyPolicy.Statement.find(({ Sid }: { Sid?: string }) => Sid === "LogGroups");
+  assert.match(flat(Object.values(groups.Condition.ArnLike)[0]), /:log-group:\/tidegraph\/example\/\*$/);
+});
+
+test("nothing in it is of a process", () => {
+  const types = new Set([...resources(template).values()].map((resource) => resource.Type));
+  for (const type of types) assert.doesNotMatch(type, /^AWS::(IAM|Lambda|ECS|AutoScaling|ApiGateway)/);
+});

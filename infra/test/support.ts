@@ -1,0 +1,85 @@
+/** What the tests share: a bundle of placeholders, an app with the flags of `cdk.json`, and looking things up in a template. */
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { App } from "aws-cdk-lib";
+import type { Template } from "aws-cdk-lib/assertions";
+
+/** The context that the command line tool would give. */
+const { context } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "cdk.json"), "utf8"));
+
+/** An app that writes to a folder of its own. */
+export function testApp(): App {
+  return new App({
+    context,
+    outdir: mkdtempSync(join(tmpdir(), "tidegraph-infra-")),
+    analyticsReporting: false,
+  });
+}
+
+/** A folder with files in the place of the three programs. */
+export function placeholders(): string {
+  const folder = mkdtempSync(join(tmpdir(), "tidegraph-bundle-"));
+  for (const name of ["bootstrap", "tidegraph", "tidegraph-node"]) {
+    writeFileSync(join(folder, name), `in the place of ${name}\n`, { mode: 0o755 });
+  }
+  return folder;
+}
+
+/** A resource as it stands in a template. */
+export interface Resource {
+  readonly Type: string;
+  // biome-ignore lint/suspicious/noExplicitAny: templates have no types
+  readonly Properties: any;
+  readonly DeletionPolicy?: string;
+  readonly UpdateReplacePolicy?: string;
+  readonly DependsOn?: string[];
+}
+
+/** All resources of a template by their logical ids. */
+export function resources(template: Template): Map<string, Resource> {
+  return new Map(Object.entries(template.toJSON().Resources));
+}
+
+/** Those of a type; an error if there are not as many as expected. */
+export function ofType(template: Template, type: string, count?: number): [string, Resource][] {
+  const found = [...resources(template)].filter(([, resource]) => resource.Type === type);
+  if (count !== undefined && found.length !== count) {
+    throw new Error(`${found.length} of ${type}, not ${count}: ${found.map(([id]) => id).join(", ")}`);
+  }
+  return found;
+}
+
+/** The only one of a type. */
+export function only(template: Template, type: string): Resource {
+  const [[, resource] = ["", undefined]] = ofType(template, type, 1);
+  if (resource === undefined) throw new Error(`there is no ${type}`);
+  return resource;
+}
+
+/** The one of a type whose logical id begins so. */
+export function named(template: Template, type: string, beginning: string): Resource {
+  const found = ofType(template, type).filter(([id]) => id.startsWith(beginning));
+  const [first] = found;
+  if (first === undefined || found.length > 1) {
+    const all = ofType(template, type).map(([id]) => id);
+    throw new Error(`${found.length} of ${type} begin with ${beginning}; there are ${all.join(", ")}`);
+  }
+  return first[1];
+}
+
+/** A value, as it stands in a template, as one text: what is a reference becomes `<it>`. */
+export function flat(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value !== "object" || value === null) return String(value);
+  if ("Fn::Join" in value) {
+    const [between, parts] = value["Fn::Join"] as [string, unknown[]];
+    return parts.map(flat).join(between);
+  }
+  if ("Ref" in value) return `<${value.Ref}>`;
+  if ("Fn::GetAtt" in value) return `<${(value["Fn::GetAtt"] as string[]).join(".")}>`;
+  if ("Fn::ImportValue" in value)
+    return `<${flat(value["Fn::ImportValue"]).replace(/^.*?:ExportsOutput(Ref|FnGetAtt)/, "")}>`;
+  if ("Fn::Sub" in value) return flat(value["Fn::Sub"]);
+  return JSON.stringify(value);
+}
