@@ -2,5 +2,10 @@
 export { InvalidProp } from "./check.ts";
 export type { LogClusterProps } from "./constructs/log-cluster.ts";
 export type { NetworkProps } from "./constructs/network.ts";
+export type { QueryProps } from "./constructs/query-function.ts";
+export { GraphService, type GraphServiceProps } from "./constructs/service.ts";
 export { GraphState, type GraphStateProps } from "./constructs/state.ts";
+export type { NodesProps } from "./constructs/storage-nodes.ts";
+export type { WorkersProps } from "./constructs/workers.ts";
+export { ServiceStack } from "./stacks/service-stack.ts";
 export { StateStack } from "./stacks/state-stack.ts";

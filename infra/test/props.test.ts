@@ -1,11 +1,15 @@
 /** Props that cannot be are refused at synth, by name, with the value and what it may be. */
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
-import { Stack } from "aws-cdk-lib";
+import { Duration, Stack } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import { InvalidProp } from "../lib/check.ts";
+import { GraphService, type GraphServiceProps } from "../lib/constructs/service.ts";
 import { GraphState, type GraphStateProps } from "../lib/constructs/state.ts";
-import { testApp } from "./support.ts";
+import { placeholders, testApp } from "./support.ts";
 
 /** Expects that a prop is refused with words in the message. */
 function refused(what: () => unknown, prop: string, ...words: string[]): void {
@@ -57,4 +61,87 @@ test("brokers", () => {
   for (const instanceType of ["", "m7g.large", "express.m7g.large", "kafka.m7g"]) {
     refused(() => state({ log: { instanceType } }), "log.instanceType", "kafka.m7g.large");
   }
+});
+
+const bundle = placeholders();
+
+function service(props: Partial<GraphServiceProps>, of: Partial<GraphStateProps> = {}): GraphService {
+  return new GraphService(new Stack(testApp(), "Stack"), "Service", { state: state(of), bundle, ...props });
+}
+
+test("partitions, shards and replicas", () => {
+  for (const partitions of [3, 63, 65])
+    refused(() => service({ partitions }), "partitions", "a power of two");
+  for (const partitions of [0, -64, 65_536, 1.5]) refused(() => service({ partitions }), "partitions");
+  refused(() => service({ partitions: 4, shards: 8 }), "shards", "8", "at most partitions, 4");
+  for (const shards of [0, -1]) refused(() => service({ shards }), "shards");
+  refused(() => service({ shards: 2 }), "shards", "no more yet");
+  for (const replication of [0, -1, 1.5]) refused(() => service({ replication }), "replication");
+  refused(() => service({ replication: 4, nodes: { count: 6 } }), "replication", "zones, 3");
+  refused(() => service({ replication: 3 }, { network: { zones: 2 } }), "replication", "zones, 2");
+  refused(() => service({ replication: 3, nodes: { count: 2 } }), "replication", "nodes.count, 2");
+});
+
+test("nodes", () => {
+  for (const count of [0, -3, 2.5, 301])
+    refused(() => service({ nodes: { count } }), "nodes.count", String(count));
+  for (const instanceType of ["m7g.large", "i4i.large", "i4g", "r7g.xlarge", "", "I4G.LARGE"]) {
+    refused(() => service({ nodes: { instanceType } }), "nodes.instanceType", instanceType, "NVMe");
+  }
+  for (const instanceType of ["i4g.large", "i8g.16xlarge", "im4gn.xlarge", "r8gd.4xlarge"]) {
+    service({ nodes: { instanceType } });
+  }
+  for (const joinPatience of [Duration.seconds(0), Duration.seconds(30), Duration.hours(3)]) {
+    refused(() => service({ nodes: { joinPatience } }), "nodes.joinPatience", "from 1 minute");
+  }
+});
+
+test("queries", () => {
+  for (const wrong of [0, -1, 0.5]) {
+    refused(() => service({ query: { requestsPerSecond: wrong } }), "query.requestsPerSecond", String(wrong));
+    refused(() => service({ query: { burst: wrong } }), "query.burst", String(wrong));
+    refused(() => service({ query: { concurrency: wrong } }), "query.concurrency", String(wrong));
+  }
+  for (const memoryMib of [0, 127, 10_241])
+    refused(() => service({ query: { memoryMib } }), "query.memoryMib");
+  for (const timeoutSeconds of [0, 901])
+    refused(() => service({ query: { timeoutSeconds } }), "query.timeoutSeconds");
+});
+
+test("workers", () => {
+  for (const count of [0, -1]) refused(() => service({ workers: { count } }), "workers.count", String(count));
+  refused(() => service({ workers: { count: 4, most: 3 } }), "workers.most", "3", "at least 4");
+  for (const cpu of [0, 1000, 32_768]) refused(() => service({ workers: { cpu } }), "workers.cpu", "1024");
+  for (const memoryMib of [0, 1024, 16_384])
+    refused(() => service({ workers: { memoryMib } }), "workers.memoryMib");
+  for (const baseImage of ["amazonlinux:latest", "", "amazonlinux@sha256:1234"]) {
+    refused(() => service({ workers: { baseImage } }), "workers.baseImage", "digest");
+  }
+});
+
+test("the bundle has every program, for the right processor", () => {
+  refused(() => service({ bundle: "/nowhere" }), "bundle", "/nowhere", "a folder");
+  for (const missing of ["bootstrap", "tidegraph", "tidegraph-node"]) {
+    const folder = placeholders();
+    rmSync(join(folder, missing));
+    refused(() => service({ bundle: folder }), "bundle", `in which ${missing} is`);
+    writeFileSync(join(folder, missing), "");
+    refused(() => service({ bundle: folder }), "bundle", `in which ${missing} is`);
+  }
+  const folder = placeholders();
+  const elf = Buffer.alloc(64);
+  elf.write("\x7fELF", "latin1");
+  // x86-64
+  elf.writeUInt16LE(0x3e, 18);
+  writeFileSync(join(folder, "tidegraph-node"), elf);
+  refused(() => service({ bundle: folder }), "bundle", "tidegraph-node", "arm64");
+  elf.writeUInt16LE(0xb7, 18);
+  writeFileSync(join(folder, "tidegraph-node"), elf);
+  service({ bundle: folder });
+});
+
+test("a folder that is not there is not taken for one", () => {
+  const file = join(mkdtempSync(join(tmpdir(), "tidegraph-bundle-")), "file");
+  writeFileSync(file, "a file");
+  refused(() => service({ bundle: file }), "bundle", "a folder");
 });

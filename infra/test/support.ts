@@ -2,8 +2,11 @@
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { App } from "aws-cdk-lib";
-import type { Template } from "aws-cdk-lib/assertions";
+import { App, Stack } from "aws-cdk-lib";
+import { Template } from "aws-cdk-lib/assertions";
+import type { GraphServiceProps } from "../lib/constructs/service.ts";
+import { ServiceStack } from "../lib/stacks/service-stack.ts";
+import { StateStack } from "../lib/stacks/state-stack.ts";
 
 /** The context that the command line tool would give. */
 const { context } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "cdk.json"), "utf8"));
@@ -82,4 +85,22 @@ export function flat(value: unknown): string {
     return `<${flat(value["Fn::ImportValue"]).replace(/^.*?:ExportsOutput(Ref|FnGetAtt)/, "")}>`;
   if ("Fn::Sub" in value) return flat(value["Fn::Sub"]);
   return JSON.stringify(value);
+}
+
+/** The example: both stacks with what is said by default, and placeholders for programs. */
+export function example(props: Partial<GraphServiceProps> = {}): {
+  app: App;
+  state: Template;
+  service: Template;
+} {
+  const app = testApp();
+  const { state } = new StateStack(app, "State", { name: "example", graph: "people" });
+  const stack = new ServiceStack(app, "Service", { state, bundle: placeholders(), ...props });
+  return { app, state: Template.fromStack(Stack.of(state)), service: Template.fromStack(stack) };
+}
+
+/** Whether a source has a field from which clap makes a flag. */
+export function hasFlag(source: string, flag: string): boolean {
+  const field = flag.replace(/^--/, "").replaceAll("-", "_");
+  return new RegExp(`#\\[arg\\(long\\b[^\n]*\\)\\]\\s*(pub )?${field}: `).test(source);
 }

@@ -6,7 +6,6 @@ import { Duration, RemovalPolicy } from "aws-cdk-lib";
 import type { IKey } from "aws-cdk-lib/aws-kms";
 import * as s3 from "aws-cdk-lib/aws-s3";
 import { Construct } from "constructs";
-import { explain } from "../nag.ts";
 
 /** Settings of buckets. */
 export interface BucketsProps {
@@ -47,7 +46,6 @@ export class Buckets extends Construct {
       encryption: s3.BucketEncryption.S3_MANAGED,
       lifecycleRules: [{ ...abandoned, expiration: Duration.days(90) }],
     });
-    explain(this.logs, "S1", "It is the bucket that access logs go to; logging into itself would never end.");
     const encrypted = {
       ...closed,
       encryption: s3.BucketEncryption.KMS,

@@ -63,6 +63,8 @@ const PROPERTIES: Record<string, string | number | boolean> = {
 export class LogCluster extends Construct {
   readonly cluster: msk.CfnCluster;
   readonly securityGroup: ec2.SecurityGroup;
+  /** How many brokers; MSK numbers them from 1. */
+  readonly brokers: number;
 
   constructor(
     scope: Construct,
@@ -81,6 +83,7 @@ export class LogCluster extends Construct {
     const brokers = whole("log.brokers", props.brokers ?? least, least, 90);
     if (brokers % zones !== 0)
       throw new InvalidProp("log.brokers", brokers, `a multiple of the ${zones} zones`);
+    this.brokers = brokers;
     const volumeSize = whole("log.volumeGib", props.volumeGib ?? 100, 1, 16_384);
     const instanceType = text(
       "log.instanceType",

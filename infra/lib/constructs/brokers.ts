@@ -1,0 +1,57 @@
+/**
+ * The brokers' addresses. CloudFormation does not know them, so MSK is asked for them at deployment, by a function of CDK's own; machines would
+ * need an endpoint more for it.
+ */
+import { RemovalPolicy } from "aws-cdk-lib";
+import * as logs from "aws-cdk-lib/aws-logs";
+import { AwsCustomResource, AwsCustomResourcePolicy, PhysicalResourceId } from "aws-cdk-lib/custom-resources";
+import { Construct } from "constructs";
+import { explain } from "../nag.ts";
+import { statement } from "../statement.ts";
+import type { GraphState } from "./state.ts";
+
+/** What MSK's answer calls those that take IAM. */
+const OF_IAM = "BootstrapBrokerStringSaslIam";
+
+export class Brokers extends Construct {
+  /** `host:port` of some brokers, with commas between them. */
+  readonly addresses: string;
+
+  constructor(scope: Construct, id: string, state: GraphState) {
+    super(scope, id);
+    const cluster = state.log.cluster.attrArn;
+    const resource = new AwsCustomResource(this, "Ask", {
+      onUpdate: {
+        service: "Kafka",
+        action: "GetBootstrapBrokers",
+        parameters: { ClusterArn: cluster },
+        physicalResourceId: PhysicalResourceId.of(cluster),
+        outputPaths: [OF_IAM],
+      },
+      policy: AwsCustomResourcePolicy.fromStatements([
+        statement("AskForBrokers", ["kafka:GetBootstrapBrokers"], [cluster]),
+      ]),
+      installLatestAwsSdk: false,
+      logGroup: new logs.LogGroup(this, "Logs", {
+        logGroupName: `${state.logPrefix}deployment`,
+        encryptionKey: state.key,
+        retention: logs.RetentionDays.ONE_MONTH,
+        removalPolicy: RemovalPolicy.DESTROY,
+      }),
+      resourceType: "Custom::TidegraphBrokers",
+    });
+    this.addresses = resource.getResponseField(OF_IAM);
+  }
+
+  /** Explains what CDK's function for custom resources has; it stands at the top of the stack, made once for all. */
+  static explainProvider(stack: Construct): void {
+    for (const child of stack.node.children) {
+      if (!child.node.id.startsWith("AWS679f53fac002430cb0da5b7982bd2287")) continue;
+      explain(
+        child,
+        "IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
+        "CDK's own function for custom resources: it writes its log, and runs at deployments only.",
+      );
+    }
+  }
+}

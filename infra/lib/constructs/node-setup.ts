@@ -1,0 +1,172 @@
+/**
+ * What a machine of the fleet does when it first starts (user data): files, the daemon's program with its checksum, AWS's agent for logs and
+ * metrics, systemd units. What has to be done at each start is in the units (`infra/node/`).
+ *
+ * Never in user data: a secret. Whoever may describe the machine can read it.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import * as ec2 from "aws-cdk-lib/aws-ec2";
+import { METRICS } from "./metrics.ts";
+
+/** The port on which nodes speak with each other, workers and functions with them. */
+export const FLEET_PORT = 7600;
+
+/** Where a node's counters are, on its own loopback only. */
+const METRICS_PORT = 9600;
+
+const FILES = join(import.meta.dirname, "..", "..", "node");
+
+const PROGRAMS = ["prepare.sh", "fetch-token.sh", "leave.sh", "place.py"];
+const UNITS = [
+  "tidegraph-prepare.service",
+  "tidegraph-node.service",
+  "tidegraph-place.service",
+  "tidegraph-place.timer",
+  "tidegraph-leave.service",
+  "tidegraph-leave.timer",
+];
+const ENABLED = [
+  "tidegraph-prepare.service",
+  "tidegraph-node.service",
+  "tidegraph-place.timer",
+  "tidegraph-leave.timer",
+];
+
+/** What differs between deployments. */
+export interface NodeSetup {
+  readonly region: string;
+  readonly graph: string;
+  readonly tablePrefix: string;
+  readonly objects: string;
+  readonly brokers: string;
+  readonly fleetSecretArn: string;
+  readonly partitions: number;
+  readonly replication: number;
+  readonly nodes: number;
+  readonly logReplication: number;
+  readonly logInSync: number;
+  /** Address of the program in S3, and its SHA-256. */
+  readonly program: { readonly url: string; readonly checksum: string };
+  readonly logGroup: string;
+  readonly metricsLogGroup: string;
+  /** Dimension of metrics. */
+  readonly deployment: string;
+}
+
+/** Commands that set up a machine with Amazon Linux 2023. */
+export function nodeSetup(setup: NodeSetup): ec2.UserData {
+  const home = "/opt/tidegraph";
+  const program = `${home}/bin/tidegraph-node`;
+  const data = ec2.UserData.forLinux();
+  const file = (path: string, content: string): string => heredoc(path, content);
+  const own = (name: string): string => readFileSync(join(FILES, name), "utf8");
+  data.addCommands(
+    "set -euo pipefail",
+    "umask 022",
+    `mkdir -p ${home}/bin ${home}/etc /var/log/tidegraph`,
+    "useradd --system --home-dir /var/lib/tidegraph --shell /sbin/nologin tidegraph",
+    "chown tidegraph:tidegraph /var/log/tidegraph",
+    file(`${home}/etc/fleet.env`, environment(setup)),
+    ...PROGRAMS.map((name) => file(`${home}/bin/${name}`, own(name))),
+    ...UNITS.map((name) => file(`/etc/systemd/system/${name}`, own(name))),
+    file("/etc/logrotate.d/tidegraph", own("logrotate.conf")),
+    `chmod 0755 ${PROGRAMS.map((name) => `${home}/bin/${name}`).join(" ")}`,
+    `aws s3 cp --only-show-errors --region ${setup.region} ${setup.program.url} ${program}`,
+    `echo '${setup.program.checksum}  ${program}' | sha256sum --check --strict`,
+    `chmod 0755 ${program}`,
+    // Both come from AWS's own buckets, by the gateway endpoint of S3.
+    "dnf install -y -q amazon-cloudwatch-agent mdadm",
+    file(`${home}/etc/prometheus.yaml`, scraping(setup)),
+    file(`${home}/etc/agent.json`, agent(setup, home)),
+    "systemctl daemon-reload",
+    // Started without waiting: the daemon restarts until it can, and the log says why it cannot.
+    `systemctl enable --now --no-block ${ENABLED.join(" ")}`,
+    `/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl -a fetch-config -m ec2 -s -c file:${home}/etc/agent.json`,
+  );
+  return data;
+}
+
+/** What units and programs read: variables of the daemon, and those that units put into flags. */
+function environment(setup: NodeSetup): string {
+  const variables = {
+    AWS_REGION: setup.region,
+    AWS_DEFAULT_REGION: setup.region,
+    TIDEGRAPH_GRAPH: setup.graph,
+    TIDEGRAPH_TABLE_PREFIX: setup.tablePrefix,
+    TIDEGRAPH_OBJECTS: setup.objects,
+    TIDEGRAPH_KAFKA_BROKERS: setup.brokers,
+    TIDEGRAPH_KAFKA_IAM_REGION: setup.region,
+    FLEET_SECRET: setup.fleetSecretArn,
+    FLEET_PORT,
+    METRICS_PORT,
+    PARTITIONS: setup.partitions,
+    REPLICATION: setup.replication,
+    NODES: setup.nodes,
+    LOG_REPLICATION: setup.logReplication,
+    LOG_IN_SYNC: setup.logInSync,
+  };
+  return lines(Object.entries(variables).map(([name, value]) => `${name}=${value}`));
+}
+
+/** Where the agent finds the daemon's counters. What it writes there becomes a dimension. */
+function scraping(setup: NodeSetup): string {
+  return lines([
+    "global:",
+    "  scrape_interval: 1m",
+    "  scrape_timeout: 10s",
+    "scrape_configs:",
+    "  - job_name: tidegraph-node",
+    "    static_configs:",
+    `      - targets: ["127.0.0.1:${METRICS_PORT}"]`,
+    "        labels:",
+    `          ${METRICS.dimension}: ${setup.deployment}`,
+  ]);
+}
+
+/** Settings of AWS's agent: the daemon's log, and its counters as metrics that stand in log events. */
+function agent(setup: NodeSetup, home: string): string {
+  const selected = METRICS.ofNodes.map(({ dimensions, names }) => ({
+    source_labels: ["job"],
+    label_matcher: "^tidegraph-node$",
+    dimensions: [[METRICS.dimension, ...dimensions]],
+    metric_selectors: names.map((name) => `^${name}$`),
+  }));
+  const settings = {
+    agent: { region: setup.region, run_as_user: "cwagent" },
+    logs: {
+      logs_collected: {
+        files: {
+          collect_list: [
+            {
+              file_path: "/var/log/tidegraph/node.log",
+              log_group_name: setup.logGroup,
+              log_stream_name: "{instance_id}",
+            },
+          ],
+        },
+      },
+      metrics_collected: {
+        prometheus: {
+          log_group_name: setup.metricsLogGroup,
+          prometheus_config_path: `${home}/etc/prometheus.yaml`,
+          emf_processor: {
+            metric_namespace: METRICS.namespace,
+            metric_declaration_dedup: true,
+            metric_declaration: selected,
+          },
+        },
+      },
+    },
+  };
+  return `${JSON.stringify(settings, null, 1)}\n`;
+}
+
+function lines(all: string[]): string {
+  return `${all.join("\n")}\n`;
+}
+
+/** A command that writes a file as it stands, whatever is in it. */
+function heredoc(path: string, content: string): string {
+  return `cat >${path} <<'END OF FILE'\n${content}END OF FILE`;
+}

@@ -1,0 +1,34 @@
+/** The secrets of a fleet: one that its processes show each other, one that clients of workers show. Both are drawn by AWS and stand nowhere else. */
+import type { IKey } from "aws-cdk-lib/aws-kms";
+import { Key } from "aws-cdk-lib/aws-kms";
+import { Secret } from "aws-cdk-lib/aws-secretsmanager";
+import { Construct } from "constructs";
+import { explain } from "../nag.ts";
+
+export class Secrets extends Construct {
+  /** Nodes, workers and the query function show it each other. */
+  readonly fleet: Secret;
+  /** Clients show it to workers, as `Authorization: Bearer …`. */
+  readonly client: Secret;
+
+  constructor(scope: Construct, id: string, key: IKey) {
+    super(scope, id);
+    // By its ARN: the key's own policy stays as the stack that it is in wrote it.
+    const encryptionKey = Key.fromKeyArn(this, "Key", key.keyArn);
+    const make = (name: string, description: string): Secret => {
+      const secret = new Secret(this, name, {
+        description,
+        encryptionKey,
+        generateSecretString: { excludePunctuation: true, passwordLength: 48 },
+      });
+      explain(
+        secret,
+        "SMG4",
+        "All processes of a fleet have to know a new secret at the same time, which needs a start of all of them: done by hand, when there is a reason.",
+      );
+      return secret;
+    };
+    this.fleet = make("Fleet", "What processes of the fleet show each other");
+    this.client = make("Client", "What clients of workers show");
+  }
+}

@@ -1,0 +1,249 @@
+/**
+ * `GraphService`: the processes of one graph, over a `GraphState`. Storage nodes, the query function behind a REST API, workers behind a balancer,
+ * and what watches them. All of it can be deleted and made again; the graph is in the state.
+ *
+ * Who speaks with whom, and nobody else (`connect`):
+ *
+ *     API Gateway → query function → nodes ← workers ← balancer ← clients' security group
+ *                                    nodes ↔ nodes → brokers
+ *     function → DynamoDB; nodes and workers → DynamoDB, S3, endpoints of logs, secrets, images
+ *
+ * Rooms for later: ingestion hangs on the drop bucket's events, moves of replicas on `nodes.group` and its lifecycle hooks.
+ */
+import { CfnOutput, Stack } from "aws-cdk-lib";
+import * as ec2 from "aws-cdk-lib/aws-ec2";
+import type * as iam from "aws-cdk-lib/aws-iam";
+import { RetentionDays } from "aws-cdk-lib/aws-logs";
+import type { IBucket } from "aws-cdk-lib/aws-s3";
+import type { ITopic } from "aws-cdk-lib/aws-sns";
+import { Construct } from "constructs";
+import { Bundle } from "../bundle.ts";
+import { InvalidProp, powerOfTwo, whole } from "../check.ts";
+import { statement } from "../statement.ts";
+import { Brokers } from "./brokers.ts";
+import { Endpoints } from "./endpoints.ts";
+import { BROKER_PORT } from "./log-cluster.ts";
+import { FLEET_PORT } from "./node-setup.ts";
+import { QueryApi } from "./query-api.ts";
+import { QueryFunction, type QueryProps } from "./query-function.ts";
+import { Secrets } from "./secrets.ts";
+import type { GraphState } from "./state.ts";
+import { type NodesProps, StorageNodes } from "./storage-nodes.ts";
+import { Watch } from "./watch.ts";
+import { Workers, type WorkersProps } from "./workers.ts";
+
+/** The processes of a graph. */
+export interface GraphServiceProps {
+  /** What the graph is kept in. */
+  readonly state: GraphState;
+  /** The folder with the programs for arm64: `bootstrap`, `tidegraph`, `tidegraph-node`. */
+  readonly bundle: string;
+  /**
+   * Partitions of the graph, a power of two. Fixed when the graph is made: nodes refuse to start with another number.
+   *
+   * @default 64
+   */
+  readonly partitions?: number;
+  /**
+   * Shards of the log. Programs know one so far.
+   *
+   * @default 1
+   */
+  readonly shards?: number;
+  /**
+   * Replicas of each partition, at most one for each zone. Fixed when the graph is made.
+   *
+   * @default 2
+   */
+  readonly replication?: number;
+  /**
+   * Storage nodes.
+   *
+   * @default three of i4g.xlarge
+   */
+  readonly nodes?: NodesProps;
+  /**
+   * The query function and its API.
+   *
+   * @default a function with one processor, 500 requests a second
+   */
+  readonly query?: QueryProps;
+  /**
+   * Long-lived workers; `false` for none. Without them nobody takes bulk loads.
+   *
+   * @default two with one processor each
+   */
+  readonly workers?: WorkersProps | false;
+  /**
+   * Buckets besides the drop bucket that workers may load files from.
+   *
+   * @default none
+   */
+  readonly loadFrom?: readonly IBucket[];
+  /**
+   * Where alarms go.
+   *
+   * @default a topic that is made; somebody has to subscribe to it
+   */
+  readonly alarms?: ITopic;
+  /**
+   * How long logs of processes are kept.
+   *
+   * @default one month
+   */
+  readonly logRetention?: RetentionDays;
+  /**
+   * Whether endpoints for S3, DynamoDB, logs, secrets and images are made.
+   *
+   * @default true in a VPC that the state made; false in one that was given, which has them or another way
+   */
+  readonly endpoints?: boolean;
+  /**
+   * Whether the role is made by which API Gateway writes logs. It is one for all APIs of an account and region; say `false` where it is set already.
+   *
+   * @default true
+   */
+  readonly apiGatewayAccountRole?: boolean;
+}
+
+export class GraphService extends Construct {
+  readonly api: QueryApi;
+  readonly query: QueryFunction;
+  readonly nodes: StorageNodes;
+  readonly workers: Workers | undefined;
+  readonly secrets: Secrets;
+  readonly endpoints: Endpoints | undefined;
+  readonly watch: Watch;
+  private readonly state: GraphState;
+
+  constructor(scope: Construct, id: string, props: GraphServiceProps) {
+    super(scope, id);
+    const { state } = props;
+    this.state = state;
+    const graph = checked(props);
+    const bundle = new Bundle(props.bundle);
+    const retention = props.logRetention ?? RetentionDays.ONE_MONTH;
+    const loadFrom = props.loadFrom ?? [];
+    this.secrets = new Secrets(this, "Secrets", state.key);
+    const brokers = new Brokers(this, "Brokers", state);
+    Brokers.explainProvider(Stack.of(this));
+    const fleetSecret = this.secrets.fleet;
+    const shared = { state, bundle, retention, fleetSecret };
+    this.nodes = new StorageNodes(this, "Nodes", {
+      ...props.nodes,
+      ...graph,
+      ...shared,
+      brokers: brokers.addresses,
+    });
+    this.query = new QueryFunction(this, "Query", { ...props.query, ...shared });
+    this.api = new QueryApi(this, "Api", {
+      ...props.query,
+      state,
+      query: this.query,
+      retention,
+      ownsAccountRole: props.apiGatewayAccountRole ?? true,
+    });
+    if (props.workers !== false) {
+      this.workers = new Workers(this, "Workers", {
+        ...props.workers,
+        ...shared,
+        secrets: this.secrets,
+        loadFrom,
+      });
+    }
+    if (props.endpoints ?? state.network.isOwn) {
+      this.endpoints = new Endpoints(this, "Endpoints", {
+        state,
+        workers: this.workers !== undefined,
+        loadFrom,
+        assets: this.nodes.program.bucket,
+      });
+    }
+    this.connect();
+    this.watch = new Watch(this, "Watch", {
+      state,
+      api: this.api,
+      query: this.query,
+      nodes: this.nodes,
+      workers: this.workers,
+      topic: props.alarms,
+    });
+    this.sayWhere(props);
+  }
+
+  /** Lets somebody send queries to the API. */
+  grantQuery(grantee: iam.IGrantable): void {
+    grantee.grantPrincipal.addToPrincipalPolicy(
+      statement("Query", ["execute-api:Invoke"], [this.api.everything]),
+    );
+  }
+
+  /** Security groups: who speaks with whom, at which port. */
+  private connect(): void {
+    const { nodes, query, workers, endpoints } = this;
+    const [ofQuery] = query.function.connections.securityGroups;
+    const callers: [ec2.SecurityGroup, string][] = [
+      [ofQuery as ec2.SecurityGroup, "The query function asks nodes"],
+    ];
+    if (workers) callers.push([workers.securityGroup, "Workers ask nodes"]);
+    for (const [group, what] of callers) nodes.allow(group, what);
+    // Whoever is not the sequencer asks the one that is.
+    nodes.securityGroup.connections.allowInternally(ec2.Port.tcp(FLEET_PORT), "Nodes ask each other");
+    // S3 and DynamoDB, by gateway endpoints: their addresses are many. Without a way to the internet it leads nowhere else.
+    for (const group of [nodes.securityGroup, ...callers.map(([group]) => group)]) {
+      group.addEgressRule(ec2.Peer.anyIpv4(), ec2.Port.tcp(443), "AWS, by endpoints");
+    }
+    const brokers = this.state.log.securityGroup;
+    nodes.securityGroup.addEgressRule(brokers, ec2.Port.tcp(BROKER_PORT), "Nodes use the log");
+    // Here, and not beside the group: the state does not know of processes.
+    new ec2.CfnSecurityGroupIngress(this, "NodesUseLog", {
+      groupId: brokers.securityGroupId,
+      sourceSecurityGroupId: nodes.securityGroup.securityGroupId,
+      ipProtocol: "tcp",
+      fromPort: BROKER_PORT,
+      toPort: BROKER_PORT,
+      description: "Nodes use the log",
+    });
+    for (const [group, who] of [
+      [nodes.securityGroup, "Nodes"],
+      [workers?.securityGroup, "Workers"],
+    ] as const) {
+      if (group)
+        endpoints?.securityGroup.addIngressRule(group, ec2.Port.tcp(443), `${who} use AWS's services`);
+    }
+  }
+
+  /** What people need to know after a deployment. */
+  private sayWhere(props: GraphServiceProps): void {
+    const say = (id: string, description: string, value: string): void => {
+      new CfnOutput(this, id, { description, value });
+    };
+    say("Endpoint", "Queries, signed (IAM, service execute-api)", this.api.api.url);
+    say("DropBucket", "Where files to load go", this.state.buckets.drop.bucketName);
+    say("AlarmTopic", "Subscribe to it", this.watch.topic.topicArn);
+    if (this.workers === undefined) return;
+    say(
+      "WorkerEndpoint",
+      "Queries and loads from within the VPC",
+      this.workers.endpoint(props.workers || {}),
+    );
+    say("ClientSecret", "What clients of workers show", this.secrets.client.secretArn);
+    say("ClientSecurityGroup", "What clients of workers carry", this.workers.clients.securityGroupId);
+  }
+}
+
+/** Props that have to fit to each other. */
+function checked(props: GraphServiceProps): { partitions: number; replication: number } {
+  const partitions = powerOfTwo("partitions", props.partitions ?? 64, 32_768);
+  const shards = whole("shards", props.shards ?? 1, 1);
+  if (shards > partitions) throw new InvalidProp("shards", shards, `at most partitions, ${partitions}`);
+  if (shards > 1) throw new InvalidProp("shards", shards, "1: the programs know no more yet");
+  const replication = whole("replication", props.replication ?? 2, 1);
+  const zones = props.state.network.subnets.length;
+  if (replication > zones) {
+    throw new InvalidProp("replication", replication, `at most the number of zones, ${zones}`);
+  }
+  const nodes = whole("nodes.count", props.nodes?.count ?? 3, 1, 300);
+  if (replication > nodes) throw new InvalidProp("replication", replication, `at most nodes.count, ${nodes}`);
+  return { partitions, replication };
+}

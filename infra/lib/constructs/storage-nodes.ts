@@ -1,0 +1,225 @@
+/**
+ * The storage nodes: an Auto Scaling group over the zones, of Graviton machines with NVMe of their own, each running `tidegraph-node serve` with both
+ * roles, so that each is a candidate for the sequencer.
+ *
+ * A machine that is lost is replaced; a new one counts when its daemon is up (`join`). The group never takes a machine away by itself: what it holds
+ * has to be somewhere else first, and only a person, or what plans moves, knows that.
+ */
+import { Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
+import * as autoscaling from "aws-cdk-lib/aws-autoscaling";
+import * as ec2 from "aws-cdk-lib/aws-ec2";
+import * as events from "aws-cdk-lib/aws-events";
+import * as targets from "aws-cdk-lib/aws-events-targets";
+import * as iam from "aws-cdk-lib/aws-iam";
+import * as logs from "aws-cdk-lib/aws-logs";
+import { Asset } from "aws-cdk-lib/aws-s3-assets";
+import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
+import { Construct } from "constructs";
+import type { Bundle } from "../bundle.ts";
+import { InvalidProp, nodeInstanceType, whole } from "../check.ts";
+import { explain } from "../nag.ts";
+import { Join } from "../state-machines/join.ts";
+import { statement, useKey, useObjects } from "../statement.ts";
+import { COPIES, COPIES_IN_SYNC } from "./log-cluster.ts";
+import { FLEET_PORT, nodeSetup } from "./node-setup.ts";
+import type { GraphState } from "./state.ts";
+
+/** Settings of storage nodes. */
+export interface NodesProps {
+  /**
+   * How many there are: at least as many as replicas of a partition, and best a multiple of the zones.
+   *
+   * @default 3
+   */
+  readonly count?: number;
+  /**
+   * Kind of the machines: Graviton with NVMe of their own.
+   *
+   * @default "i4g.xlarge"
+   */
+  readonly instanceType?: string;
+  /**
+   * How long a new machine may take until its daemon is up.
+   *
+   * @default 20 minutes
+   */
+  readonly joinPatience?: Duration;
+}
+
+/** What the nodes need. */
+interface Parts extends NodesProps {
+  readonly state: GraphState;
+  readonly bundle: Bundle;
+  readonly fleetSecret: ISecret;
+  readonly brokers: string;
+  readonly partitions: number;
+  readonly replication: number;
+  readonly retention: logs.RetentionDays;
+}
+
+/** How long a machine that is taken away has to stop its daemon, which ends what runs and gives its lease back. */
+const LEAVE = Duration.minutes(2);
+
+/** Names of the hooks. */
+const JOINS = "joins";
+const LEAVES = "leaves";
+
+export class StorageNodes extends Construct {
+  readonly group: autoscaling.AutoScalingGroup;
+  readonly groupName: string;
+  readonly securityGroup: ec2.SecurityGroup;
+  readonly join: Join;
+  readonly program: Asset;
+  readonly count: number;
+
+  constructor(scope: Construct, id: string, props: Parts) {
+    super(scope, id);
+    const { state } = props;
+    const { vpc, subnets } = state.network;
+    this.count = whole("nodes.count", props.count ?? 3, 1, 300);
+    const patience = props.joinPatience ?? Duration.minutes(20);
+    if (patience.toSeconds() < 60 || patience.toSeconds() > 7200) {
+      throw new InvalidProp("nodes.joinPatience", patience.toHumanString(), "from 1 minute to 2 hours");
+    }
+    this.groupName = `${state.name}-nodes`;
+    this.securityGroup = new ec2.SecurityGroup(this, "SecurityGroup", {
+      vpc,
+      description: "Storage nodes: each other, workers and the query function come in",
+      allowAllOutbound: false,
+    });
+    this.program = new Asset(this, "Program", { path: props.bundle.path("tidegraph-node") });
+    const template = this.launchTemplate(props);
+    this.group = new autoscaling.AutoScalingGroup(this, "Group", {
+      autoScalingGroupName: this.groupName,
+      vpc,
+      vpcSubnets: { subnets },
+      launchTemplate: template,
+      minCapacity: this.count,
+      // Room to start a new one before an old one is taken away.
+      maxCapacity: this.count * 2,
+      newInstancesProtectedFromScaleIn: true,
+      healthChecks: autoscaling.HealthChecks.ec2({ gracePeriod: patience }),
+      groupMetrics: [autoscaling.GroupMetrics.all()],
+    });
+    explain(
+      this.group,
+      "AS3",
+      "Failed launches and machines that are taken away reach the topic of alarms by a rule of EventBridge, which can write to an encrypted one.",
+    );
+    const { retention } = props;
+    this.join = new Join(this, "Join", { state, groupName: this.groupName, patience, retention });
+    this.hook(patience);
+  }
+
+  /** What speaks with nodes: those may, at the fleet's port. */
+  allow(other: ec2.SecurityGroup, what: string): void {
+    other.connections.allowTo(this.securityGroup, ec2.Port.tcp(FLEET_PORT), what);
+  }
+
+  /** Hooks stand in the group itself: those that are made after it miss its first machines. */
+  private hook(patience: Duration): void {
+    const group = this.group.node.defaultChild as autoscaling.CfnAutoScalingGroup;
+    group.lifecycleHookSpecificationList = [
+      {
+        lifecycleHookName: JOINS,
+        lifecycleTransition: "autoscaling:EC2_INSTANCE_LAUNCHING",
+        // A little longer than the state machine waits, which says why.
+        heartbeatTimeout: patience.toSeconds() + 120,
+        defaultResult: "ABANDON",
+      },
+      {
+        lifecycleHookName: LEAVES,
+        lifecycleTransition: "autoscaling:EC2_INSTANCE_TERMINATING",
+        heartbeatTimeout: LEAVE.toSeconds(),
+        defaultResult: "CONTINUE",
+      },
+    ];
+    const launched = new events.Rule(this, "Launched", {
+      description: "A machine of the fleet was started: it is let in when its daemon is up",
+      eventPattern: {
+        source: ["aws.autoscaling"],
+        detailType: ["EC2 Instance-launch Lifecycle Action"],
+        detail: { AutoScalingGroupName: [this.groupName], LifecycleHookName: [JOINS] },
+      },
+      targets: [new targets.SfnStateMachine(this.join.stateMachine, { retryAttempts: 10 })],
+    });
+    // The first machines start while the group is made.
+    group.node.addDependency(launched, this.join);
+  }
+
+  private launchTemplate(props: Parts): ec2.LaunchTemplate {
+    const { state } = props;
+    const group = (name: string): logs.LogGroup =>
+      new logs.LogGroup(this, name === "nodes" ? "Logs" : "Metrics", {
+        logGroupName: `${state.logPrefix}${name}`,
+        encryptionKey: state.key,
+        retention: props.retention,
+        removalPolicy: RemovalPolicy.DESTROY,
+      });
+    const groups = [group("nodes"), group("metrics")] as const;
+    const userData = nodeSetup({
+      region: Stack.of(this).region,
+      graph: state.graph,
+      tablePrefix: state.map.prefix,
+      objects: state.objects,
+      brokers: props.brokers,
+      fleetSecretArn: props.fleetSecret.secretArn,
+      partitions: props.partitions,
+      replication: props.replication,
+      nodes: this.count,
+      logReplication: COPIES,
+      logInSync: COPIES_IN_SYNC,
+      program: { url: this.program.s3ObjectUrl, checksum: props.bundle.checksum("tidegraph-node") },
+      logGroup: groups[0].logGroupName,
+      metricsLogGroup: groups[1].logGroupName,
+      deployment: state.name,
+    });
+    const type = nodeInstanceType("nodes.instanceType", props.instanceType ?? "i4g.xlarge");
+    const volume = ec2.BlockDeviceVolume.ebs(16, {
+      encrypted: true,
+      volumeType: ec2.EbsDeviceVolumeType.GP3,
+    });
+    return new ec2.LaunchTemplate(this, "Template", {
+      instanceType: new ec2.InstanceType(type),
+      machineImage: ec2.MachineImage.latestAmazonLinux2023({ cpuType: ec2.AmazonLinuxCpuType.ARM_64 }),
+      role: this.role(props, groups),
+      securityGroup: this.securityGroup,
+      userData,
+      requireImdsv2: true,
+      httpPutResponseHopLimit: 1,
+      detailedMonitoring: true,
+      associatePublicIpAddress: false,
+      // The system only: data is on the machine's own NVMe.
+      blockDevices: [{ deviceName: "/dev/xvda", volume }],
+    });
+  }
+
+  /** What a node may do: the map, the log, its bucket, its secret, its log, and downloading itself. */
+  private role(props: Parts, groups: readonly logs.ILogGroup[]): iam.Role {
+    const { state } = props;
+    const role = new iam.Role(this, "Role", {
+      assumedBy: new iam.ServicePrincipal("ec2.amazonaws.com"),
+      description: `Storage nodes of ${state.name}`,
+    });
+    for (const allowed of [...state.map.changes(state.graph), ...state.log.uses(state.topic)]) {
+      role.addToPolicy(allowed);
+    }
+    const ours = "Objects of a bucket that is this graph's alone; their names are made while it runs.";
+    useObjects(role, "Data", state.buckets.data, "write", ours);
+    role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3", "secretsmanager"]));
+    role.addToPolicy(
+      statement("ReadSecret", ["secretsmanager:GetSecretValue"], [props.fleetSecret.secretArn]),
+    );
+    const write = ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"];
+    role.addToPolicy(
+      statement(
+        "WriteLogs",
+        write,
+        groups.map((group) => group.logGroupArn),
+      ),
+    );
+    const program = this.program.bucket.arnForObjects(this.program.s3ObjectKey);
+    role.addToPolicy(statement("ReadProgram", ["s3:GetObject"], [program]));
+    return role;
+  }
+}

@@ -1,0 +1,361 @@
+/**
+ * Who is told when something is wrong: alarms and rules that write to one topic, and one dashboard. Each alarm says in its description what to look
+ * at.
+ *
+ * Metrics of nodes come by log events that AWS's agent writes (`node-setup.ts`), for nodes need an endpoint for logs anyway, and none for metrics then.
+ * Those of the API, the function, the balancer, the table and the brokers are AWS's own. The workers' `/metrics` is not collected yet.
+ */
+import { Duration, Stack } from "aws-cdk-lib";
+import * as cloudwatch from "aws-cdk-lib/aws-cloudwatch";
+import { SnsAction } from "aws-cdk-lib/aws-cloudwatch-actions";
+import * as dynamodb from "aws-cdk-lib/aws-dynamodb";
+import * as events from "aws-cdk-lib/aws-events";
+import * as targets from "aws-cdk-lib/aws-events-targets";
+import * as iam from "aws-cdk-lib/aws-iam";
+import { Key } from "aws-cdk-lib/aws-kms";
+import * as sns from "aws-cdk-lib/aws-sns";
+import { Construct } from "constructs";
+import { METRICS } from "./metrics.ts";
+import type { QueryApi } from "./query-api.ts";
+import type { QueryFunction } from "./query-function.ts";
+import type { GraphState } from "./state.ts";
+import type { StorageNodes } from "./storage-nodes.ts";
+import type { Workers } from "./workers.ts";
+
+/** What is watched. */
+export interface WatchProps {
+  readonly state: GraphState;
+  readonly api: QueryApi;
+  readonly query: QueryFunction;
+  readonly nodes: StorageNodes;
+  readonly workers: Workers | undefined;
+  /** Where alarms go. */
+  readonly topic: sns.ITopic | undefined;
+}
+
+const MINUTE = Duration.minutes(1);
+/** What the daemons ask of the table. */
+const OPERATIONS = [
+  dynamodb.Operation.GET_ITEM,
+  dynamodb.Operation.QUERY,
+  dynamodb.Operation.PUT_ITEM,
+  dynamodb.Operation.UPDATE_ITEM,
+  dynamodb.Operation.TRANSACT_GET_ITEMS,
+  dynamodb.Operation.TRANSACT_WRITE_ITEMS,
+];
+
+const { GREATER_THAN_THRESHOLD: ABOVE, LESS_THAN_THRESHOLD: BELOW } = cloudwatch.ComparisonOperator;
+
+export class Watch extends Construct {
+  readonly topic: sns.ITopic;
+  readonly dashboard: cloudwatch.Dashboard;
+  private readonly props: WatchProps;
+
+  constructor(scope: Construct, id: string, props: WatchProps) {
+    super(scope, id);
+    this.props = props;
+    this.topic = props.topic ?? this.makeTopic();
+    this.ofQueries();
+    this.ofFleet();
+    this.ofServices();
+    this.rules();
+    this.dashboard = this.draw();
+  }
+
+  private makeTopic(): sns.Topic {
+    // By its ARN: the key's policy, which lets alarms and rules use it, is in the other stack.
+    const masterKey = Key.fromKeyArn(this, "Key", this.props.state.key.keyArn);
+    const topic = new sns.Topic(this, "Topic", {
+      masterKey,
+      enforceSSL: true,
+      displayName: this.props.state.name,
+    });
+    // A topic with a policy of its own has lost the one that lets alarms of the account in.
+    topic.addToResourcePolicy(
+      new iam.PolicyStatement({
+        sid: "Alarms",
+        principals: [new iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+        actions: ["sns:Publish"],
+        resources: [topic.topicArn],
+        conditions: { StringEquals: { "aws:SourceAccount": Stack.of(this).account } },
+      }),
+    );
+    return topic;
+  }
+
+  /** Tells when a metric is beyond a limit for some minutes. */
+  private alarm(
+    id: string,
+    alarmDescription: string,
+    metric: cloudwatch.IMetric,
+    threshold: number,
+    options: {
+      comparison?: cloudwatch.ComparisonOperator;
+      minutes?: number;
+      missing?: cloudwatch.TreatMissingData;
+    } = {},
+  ): void {
+    const alarm = new cloudwatch.Alarm(this, id, {
+      alarmDescription,
+      metric,
+      threshold,
+      comparisonOperator: options.comparison ?? ABOVE,
+      evaluationPeriods: options.minutes ?? 5,
+      datapointsToAlarm: options.minutes ?? 5,
+      treatMissingData: options.missing ?? cloudwatch.TreatMissingData.NOT_BREACHING,
+    });
+    const action = new SnsAction(this.topic);
+    alarm.addAlarmAction(action);
+    alarm.addOkAction(action);
+  }
+
+  private ofQueries(): void {
+    const { api, query, workers } = this.props;
+    const stage = api.api.deploymentStage;
+    this.alarm(
+      "ApiErrors",
+      "Requests end with 5xx: look at the log groups access and query.",
+      stage.metricServerError({ period: MINUTE, statistic: "Average" }),
+      0.01,
+    );
+    this.alarm(
+      "QueryErrors",
+      "The query function fails or runs out of time: look at the log group query.",
+      query.function.metricErrors({ period: MINUTE }),
+      0,
+      { minutes: 3 },
+    );
+    this.alarm(
+      "QueryThrottles",
+      "The query function is asked more than it may run at once: raise query.concurrency, or the account's limit.",
+      query.function.metricThrottles({ period: MINUTE }),
+      0,
+    );
+    if (workers === undefined) return;
+    this.alarm(
+      "WorkersAway",
+      "Workers do not take connections: look at the log group workers.",
+      workers.targets.metrics.unHealthyHostCount({ period: MINUTE, statistic: "Maximum" }),
+      0,
+    );
+  }
+
+  private ofFleet(): void {
+    const { nodes } = this.props;
+    const inService = new cloudwatch.Metric({
+      namespace: "AWS/AutoScaling",
+      metricName: "GroupInServiceInstances",
+      dimensionsMap: { AutoScalingGroupName: nodes.groupName },
+      period: MINUTE,
+      statistic: "Minimum",
+    });
+    this.alarm(
+      "NodesAway",
+      "There are fewer storage nodes than there should be: look at the log groups join and nodes.",
+      inService,
+      nodes.count,
+      { comparison: BELOW, minutes: 15, missing: cloudwatch.TreatMissingData.BREACHING },
+    );
+    const silent = this.ofNodes("tidegraph_version", {}, "SampleCount");
+    this.alarm(
+      "NodesSilent",
+      "No node says how it is: look at the log groups nodes and metrics.",
+      silent,
+      1,
+      { comparison: BELOW, minutes: 15, missing: cloudwatch.TreatMissingData.BREACHING },
+    );
+    this.alarm(
+      "CommitsUnavailable",
+      "Commits are refused since the log or the lease is out of reach: look at the log groups nodes and brokers.",
+      this.ofNodes("tidegraph_commits_total", { outcome: "unavailable" }),
+      0,
+      { minutes: 3 },
+    );
+    for (const what of METRICS.refusals) {
+      if (what === "connection") continue;
+      this.alarm(
+        `Refused-${what}`,
+        `A node refused a ${what.replace("_", " ")}: something is damaged; its log names it.`,
+        this.ofNodes("tidegraph_refused_total", { what }),
+        0,
+        { minutes: 1 },
+      );
+    }
+    this.alarm(
+      "Strangers",
+      "Something that is no process of the fleet speaks with the nodes' port.",
+      this.ofNodes("tidegraph_refused_total", { what: "connection" }),
+      10,
+    );
+  }
+
+  private ofServices(): void {
+    const { state, nodes } = this.props;
+    this.alarm(
+      "LogOffline",
+      "A partition of the log has no leader: look at the log group brokers.",
+      this.ofBrokers("OfflinePartitionsCount", "Maximum"),
+      0,
+      { minutes: 2 },
+    );
+    for (const broker of this.brokers()) {
+      const used = this.ofBrokers("KafkaDataLogsDiskUsed", "Maximum", broker);
+      const what =
+        "A broker's disk is nearly full: checkpoints are not written, or log.volumeGib is too small.";
+      this.alarm(`LogFull${broker}`, what, used, 75);
+    }
+    this.alarm(
+      "MapThrottled",
+      "DynamoDB throttles the partition map.",
+      state.map.table.metricThrottledRequestsForOperations({ period: MINUTE, operations: OPERATIONS }),
+      0,
+    );
+    this.alarm(
+      "JoinFailed",
+      "A machine did not become a node: look at the log groups join and nodes.",
+      nodes.join.stateMachine.metricFailed({ period: MINUTE }),
+      0,
+      { minutes: 1 },
+    );
+  }
+
+  /** What is told as it happens. */
+  private rules(): void {
+    const { nodes, workers } = this.props;
+    const tell = (id: string, description: string, eventPattern: events.EventPattern): void => {
+      const rule = new events.Rule(this, id, { description, eventPattern });
+      rule.addTarget(new targets.SnsTopic(this.topic));
+    };
+    tell("MachinesChange", "Machines that could not be started, or are taken away", {
+      source: ["aws.autoscaling"],
+      detailType: [
+        "EC2 Instance Launch Unsuccessful",
+        "EC2 Instance Terminate Successful",
+        "EC2 Instance Terminate Unsuccessful",
+      ],
+      detail: { AutoScalingGroupName: [nodes.groupName] },
+    });
+    if (workers === undefined) return;
+    tell("WorkersFail", "A deployment of workers that was given up", {
+      source: ["aws.ecs"],
+      detailType: ["ECS Deployment State Change"],
+      resources: [workers.service.serviceArn],
+      detail: { eventName: ["SERVICE_DEPLOYMENT_FAILED"] },
+    });
+  }
+
+  /** A metric that nodes give out. */
+  private ofNodes(
+    metricName: string,
+    dimensions: Record<string, string> = {},
+    statistic = "Sum",
+  ): cloudwatch.Metric {
+    return new cloudwatch.Metric({
+      namespace: METRICS.namespace,
+      metricName,
+      dimensionsMap: { [METRICS.dimension]: this.props.state.name, ...dimensions },
+      period: MINUTE,
+      statistic,
+    });
+  }
+
+  /** Their ids: MSK numbers them. */
+  private brokers(): string[] {
+    return Array.from({ length: this.props.state.log.brokers }, (_, index) => String(index + 1));
+  }
+
+  /** A metric of the brokers, or of one of them. */
+  private ofBrokers(metricName: string, statistic: string, broker?: string): cloudwatch.Metric {
+    const dimensionsMap = {
+      "Cluster Name": this.props.state.log.cluster.clusterName,
+      ...(broker !== undefined && { "Broker ID": broker }),
+    };
+    return new cloudwatch.Metric({
+      namespace: "AWS/Kafka",
+      metricName,
+      dimensionsMap,
+      period: MINUTE,
+      statistic,
+    });
+  }
+
+  private draw(): cloudwatch.Dashboard {
+    const { state, api, query, nodes, workers } = this.props;
+    const stage = api.api.deploymentStage;
+    const graph = (title: string, ...left: cloudwatch.IMetric[]): cloudwatch.GraphWidget =>
+      new cloudwatch.GraphWidget({ title, left, width: 8 });
+    const period = MINUTE;
+    const latency = ["p50", "p99"].map((statistic) =>
+      stage.metricLatency({ period, statistic, label: statistic }),
+    );
+    const commits = METRICS.outcomes.map((outcome) => this.ofNodes("tidegraph_commits_total", { outcome }));
+    const refusals = METRICS.refusals.map((what) => this.ofNodes("tidegraph_refused_total", { what }));
+    return new cloudwatch.Dashboard(this, "Dashboard", {
+      dashboardName: `${state.name}-${state.graph}`,
+      widgets: [
+        [
+          graph(
+            "Requests",
+            stage.metricCount({ period }),
+            stage.metricClientError({ period }),
+            stage.metricServerError({ period }),
+          ),
+          graph("Time of requests, ms", ...latency),
+          graph(
+            "Query function",
+            query.function.metric("ConcurrentExecutions", { period, statistic: "Maximum" }),
+            query.function.metricErrors({ period }),
+            query.function.metricThrottles({ period }),
+          ),
+        ],
+        [
+          graph("Commits by outcome", ...commits),
+          graph(
+            "Version: newest and oldest of all replicas",
+            this.ofNodes("tidegraph_version", {}, "Maximum"),
+            this.ofNodes("tidegraph_version", {}, "Minimum"),
+          ),
+          graph("Input refused by nodes", ...refusals),
+        ],
+        [
+          graph(
+            "Memory and spilled bytes of a node",
+            this.ofNodes("tidegraph_memory_bytes", {}, "Maximum"),
+            this.ofNodes("tidegraph_spilled_bytes", {}, "Maximum"),
+          ),
+          graph("Calls to nodes", this.ofNodes("tidegraph_remote_calls_total")),
+          graph(
+            "Processors of nodes, %",
+            new cloudwatch.Metric({
+              namespace: "AWS/EC2",
+              metricName: "CPUUtilization",
+              dimensionsMap: { AutoScalingGroupName: nodes.groupName },
+              period,
+              statistic: "Maximum",
+            }),
+          ),
+        ],
+        [
+          graph(
+            "Disk of brokers, %",
+            ...this.brokers().map((broker) => this.ofBrokers("KafkaDataLogsDiskUsed", "Maximum", broker)),
+          ),
+          graph(
+            "Units of the map",
+            state.map.table.metricConsumedReadCapacityUnits({ period }),
+            state.map.table.metricConsumedWriteCapacityUnits({ period }),
+          ),
+          ...(workers === undefined
+            ? []
+            : [
+                graph(
+                  "Workers",
+                  workers.service.metricCpuUtilization({ period }),
+                  workers.service.metricMemoryUtilization({ period }),
+                ),
+              ]),
+        ],
+      ],
+    });
+  }
+}

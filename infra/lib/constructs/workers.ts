@@ -1,0 +1,259 @@
+/**
+ * Long-lived workers (`tidegraph worker`) on Fargate behind an internal load balancer: queries without API Gateway between, and bulk loads, which the
+ * query function refuses. Only who carries the clients' security group comes in, and has to show the clients' secret.
+ *
+ * The port speaks HTTP. WebSocket and Bolt are recognised on the same one later: the balancer passes bytes on, whatever they say.
+ */
+
+import { join } from "node:path";
+import { Duration, RemovalPolicy } from "aws-cdk-lib";
+import type { ICertificate } from "aws-cdk-lib/aws-certificatemanager";
+import * as ec2 from "aws-cdk-lib/aws-ec2";
+import { DockerImageAsset, Platform } from "aws-cdk-lib/aws-ecr-assets";
+import * as ecs from "aws-cdk-lib/aws-ecs";
+import * as elb from "aws-cdk-lib/aws-elasticloadbalancingv2";
+import * as iam from "aws-cdk-lib/aws-iam";
+import * as logs from "aws-cdk-lib/aws-logs";
+import type { IBucket } from "aws-cdk-lib/aws-s3";
+import { Construct } from "constructs";
+import type { Bundle } from "../bundle.ts";
+import { InvalidProp, text, whole } from "../check.ts";
+import { explain, explainWildcard } from "../nag.ts";
+import { useKey, useObjects } from "../statement.ts";
+import type { Secrets } from "./secrets.ts";
+import type { GraphState } from "./state.ts";
+
+/** Settings of workers. */
+export interface WorkersProps {
+  /**
+   * How many there are at least.
+   *
+   * @default 2
+   */
+  readonly count?: number;
+  /**
+   * How many there may be; more are started where processors are busy.
+   *
+   * @default as many as count
+   */
+  readonly most?: number;
+  /**
+   * Thousandths of a processor of each, as Fargate counts: 1024 is one.
+   *
+   * @default 1024
+   */
+  readonly cpu?: number;
+  /**
+   * MiB of memory of each, 2 to 8 for each thousandth of a processor.
+   *
+   * @default 4096
+   */
+  readonly memoryMib?: number;
+  /**
+   * A certificate for the balancer, which then speaks TLS with clients.
+   *
+   * @default HTTP within the VPC
+   */
+  readonly certificate?: ICertificate;
+  /**
+   * The image that the worker's is made from: with the C library and certificates of Amazon Linux 2023, and a shell. By digest.
+   *
+   * @default Amazon Linux 2023, minimal
+   */
+  readonly baseImage?: string;
+}
+
+/** What the workers need. */
+interface Parts extends WorkersProps {
+  readonly state: GraphState;
+  readonly bundle: Bundle;
+  readonly secrets: Secrets;
+  readonly loadFrom: readonly IBucket[];
+  readonly retention: logs.RetentionDays;
+}
+
+/** The port of the service (Neptune's). */
+export const WORKER_PORT = 8182;
+
+/** For several processors, of which arm64 is one. */
+const BASE_IMAGE =
+  "public.ecr.aws/amazonlinux/amazonlinux:2023-minimal@sha256:6621917fc09ad8c935aa5ccc32c933c6dec250deafae54af86e154fcd19f5ed0";
+
+/** What Fargate has. */
+const CPUS = [256, 512, 1024, 2048, 4096, 8192, 16_384];
+
+const FILES = join(import.meta.dirname, "..", "..", "worker");
+
+export class Workers extends Construct {
+  readonly service: ecs.FargateService;
+  readonly cluster: ecs.Cluster;
+  readonly balancer: elb.NetworkLoadBalancer;
+  readonly targets: elb.NetworkTargetGroup;
+  readonly securityGroup: ec2.SecurityGroup;
+  /** Whoever carries it may speak with the balancer. */
+  readonly clients: ec2.SecurityGroup;
+
+  constructor(scope: Construct, id: string, props: Parts) {
+    super(scope, id);
+    const { state } = props;
+    const { vpc, subnets } = state.network;
+    const count = whole("workers.count", props.count ?? 2, 1);
+    const most = whole("workers.most", props.most ?? count, count);
+    const group = (name: string, description: string): ec2.SecurityGroup =>
+      new ec2.SecurityGroup(this, name, { vpc, description, allowAllOutbound: false });
+    this.securityGroup = group("SecurityGroup", "Workers: the balancer comes in");
+    this.clients = group("Clients", "Carried by who may speak with workers");
+    const front = group("Front", "The balancer of workers: clients come in");
+    const port = this.listenPort(props);
+    this.clients.connections.allowTo(front, ec2.Port.tcp(port), "Queries and loads");
+    front.connections.allowTo(this.securityGroup, ec2.Port.tcp(WORKER_PORT), "Queries and loads");
+
+    this.cluster = new ecs.Cluster(this, "Cluster", {
+      vpc,
+      containerInsightsV2: ecs.ContainerInsights.ENABLED,
+    });
+    this.service = new ecs.FargateService(this, "Service", {
+      cluster: this.cluster,
+      taskDefinition: this.task(props),
+      desiredCount: count,
+      minHealthyPercent: 100,
+      maxHealthyPercent: 200,
+      circuitBreaker: { rollback: true },
+      vpcSubnets: { subnets },
+      securityGroups: [this.securityGroup],
+      assignPublicIp: false,
+      healthCheckGracePeriod: Duration.seconds(60),
+      propagateTags: ecs.PropagatedTagSource.SERVICE,
+    });
+    if (most > count) {
+      const scaling = this.service.autoScaleTaskCount({ minCapacity: count, maxCapacity: most });
+      scaling.scaleOnCpuUtilization("Busy", { targetUtilizationPercent: 60 });
+    }
+    this.balancer = new elb.NetworkLoadBalancer(this, "Balancer", {
+      vpc,
+      vpcSubnets: { subnets },
+      internetFacing: false,
+      crossZoneEnabled: true,
+      securityGroups: [front],
+    });
+    explain(
+      this.balancer,
+      "ELB2",
+      "A network balancer logs TLS connections only; workers count and log requests themselves.",
+    );
+    const { certificate } = props;
+    const listener = this.balancer.addListener("Queries", {
+      port,
+      ...(certificate && { certificates: [certificate], sslPolicy: elb.SslPolicy.RECOMMENDED_TLS }),
+    });
+    this.targets = listener.addTargets("Workers", {
+      port: WORKER_PORT,
+      protocol: elb.Protocol.TCP,
+      targets: [this.service],
+      // A worker ends what runs, within 30 s, when it is told to stop.
+      deregistrationDelay: Duration.seconds(30),
+      // `/status` asks for the clients' secret, which a balancer does not have.
+      healthCheck: { protocol: elb.Protocol.TCP, interval: Duration.seconds(10) },
+    });
+  }
+
+  /** The one that clients speak with. */
+  private listenPort(props: WorkersProps): number {
+    return props.certificate ? 443 : WORKER_PORT;
+  }
+
+  /** Where clients find the workers. */
+  endpoint(props: WorkersProps): string {
+    const scheme = props.certificate ? "https" : "http";
+    return `${scheme}://${this.balancer.loadBalancerDnsName}:${this.listenPort(props)}`;
+  }
+
+  private task(props: Parts): ecs.FargateTaskDefinition {
+    const { state, secrets } = props;
+    const cpu = props.cpu ?? 1024;
+    if (!CPUS.includes(cpu)) throw new InvalidProp("workers.cpu", cpu, `one of ${CPUS.join(", ")}`);
+    const memory = props.memoryMib ?? 4096;
+    whole("workers.memoryMib", memory, Math.max(512, cpu * 2), cpu * 8);
+    const logGroup = new logs.LogGroup(this, "Logs", {
+      logGroupName: `${state.logPrefix}workers`,
+      encryptionKey: state.key,
+      retention: props.retention,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    const task = new ecs.FargateTaskDefinition(this, "Task", {
+      cpu,
+      memoryLimitMiB: memory,
+      runtimePlatform: {
+        cpuArchitecture: ecs.CpuArchitecture.ARM64,
+        operatingSystemFamily: ecs.OperatingSystemFamily.LINUX,
+      },
+      taskRole: this.role(props),
+      executionRole: this.starter(props),
+    });
+    task.addContainer("worker", {
+      image: ecs.ContainerImage.fromDockerImageAsset(this.image(props)),
+      readonlyRootFilesystem: true,
+      // As flags: what is a variable of a task's definition anyone sees who may describe it, and so are these, but nobody takes them for secrets.
+      command: [
+        ...["--host", "0.0.0.0", "--port", String(WORKER_PORT)],
+        ...["--graph", state.graph, "--table-prefix", state.map.prefix, "--objects", state.objects],
+      ],
+      secrets: {
+        FLEET_TOKEN: ecs.Secret.fromSecretsManager(secrets.fleet),
+        CLIENT_TOKEN: ecs.Secret.fromSecretsManager(secrets.client),
+      },
+      portMappings: [{ containerPort: WORKER_PORT }],
+      logging: ecs.LogDriver.awsLogs({ logGroup, streamPrefix: "worker" }),
+      stopTimeout: Duration.seconds(60),
+      ulimits: [{ name: ecs.UlimitName.NOFILE, softLimit: 65_536, hardLimit: 65_536 }],
+    });
+    return task;
+  }
+
+  private image(props: Parts): DockerImageAsset {
+    const base = text(
+      "workers.baseImage",
+      props.baseImage ?? BASE_IMAGE,
+      /@sha256:[0-9a-f]{64}$/,
+      "an image by its digest, NAME@sha256:…",
+    );
+    return new DockerImageAsset(this, "Image", {
+      directory: props.bundle.folderWith(
+        "tidegraph",
+        join(FILES, "Dockerfile"),
+        join(FILES, "start-worker.sh"),
+      ),
+      platform: Platform.LINUX_ARM64,
+      buildArgs: { BASE: base },
+    });
+  }
+
+  /** What a worker itself may do. */
+  private role({ state, loadFrom }: Parts): iam.Role {
+    const role = new iam.Role(this, "Role", {
+      assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
+      description: `Workers of ${state.name}`,
+    });
+    for (const allowed of state.map.reads(state.graph)) role.addToPolicy(allowed);
+    const { data, drop } = state.buckets;
+    const ours = "Objects of a bucket that is this graph's alone; their names are made while it runs.";
+    useObjects(role, "Data", data, "write", ours);
+    for (const [index, bucket] of [drop, ...loadFrom].entries()) {
+      const reason = "Files to load: people choose their names.";
+      useObjects(role, `Source${index}`, bucket, "read", reason);
+    }
+    role.addToPolicy(useKey(this, state.key, ["dynamodb", "s3"]));
+    return role;
+  }
+
+  /** What ECS does to start one: the image, the secrets, the log. CDK adds the statements where each is used. */
+  private starter({ state }: Parts): iam.Role {
+    const role = new iam.Role(this, "Starter", {
+      assumedBy: new iam.ServicePrincipal("ecs-tasks.amazonaws.com"),
+      description: `What starts workers of ${state.name}`,
+    });
+    explainWildcard(role, "*", "Logging in at a registry (ecr:GetAuthorizationToken) knows no resources.");
+    role.addToPolicy(useKey(this, state.key, ["secretsmanager"]));
+    return role;
+  }
+}

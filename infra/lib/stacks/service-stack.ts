@@ -1,0 +1,13 @@
+/** The stack of the processes of a graph. It can be deleted and made again. */
+import { Stack, type StackProps } from "aws-cdk-lib";
+import type { Construct } from "constructs";
+import { GraphService, type GraphServiceProps } from "../constructs/service.ts";
+
+export class ServiceStack extends Stack {
+  readonly service: GraphService;
+
+  constructor(scope: Construct, id: string, props: GraphServiceProps & StackProps) {
+    super(scope, id, props);
+    this.service = new GraphService(this, "Service", props);
+  }
+}

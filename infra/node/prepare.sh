@@ -1,0 +1,74 @@
+#!/bin/bash
+# Makes a machine ready for the daemon, at each boot: a file system on the machine's own NVMe, and what the daemon is told about the machine.
+#
+# Instance storage is empty after a stop and whole after a reboot, so a file system that is there is used again. Nothing on it is needed: replicas
+# come back from checkpoints and the log.
+set -euo pipefail
+
+MOUNT=${TIDEGRAPH_MOUNT:-/var/lib/tidegraph}
+RUN=${TIDEGRAPH_RUN:-/run/tidegraph}
+BY_ID=${TIDEGRAPH_DISKS:-/dev/disk/by-id}
+LABEL=tidegraph
+
+# Whole disks only: partitions, and second names of the same disk, are other links.
+disks() {
+  local link
+  for link in "$BY_ID"/nvme-Amazon_EC2_NVMe_Instance_Storage_*; do
+    if [[ -e $link && $link != *-part* && ! $link =~ _[0-9]+$ ]]; then readlink -f "$link"; fi
+  done | sort -u
+}
+
+device() {
+  mapfile -t found < <(disks)
+  case ${#found[@]} in
+    0)
+      echo "there is no NVMe instance storage below $BY_ID" >&2
+      return 1
+      ;;
+    1) echo "${found[0]}" ;;
+    *)
+      # Several: one after the other would use one at a time.
+      if [[ ! -e /dev/md/$LABEL ]] && ! mdadm --assemble "/dev/md/$LABEL" "${found[@]}" >&2; then
+        mdadm --create "/dev/md/$LABEL" --run --level=0 --raid-devices=${#found[@]} "${found[@]}" >&2
+      fi
+      echo "/dev/md/$LABEL"
+      ;;
+  esac
+}
+
+mount_disk() {
+  if mountpoint --quiet "$MOUNT"; then return; fi
+  local disk
+  disk=$(device)
+  if [[ $(blkid --output value --match-tag TYPE "$disk" || true) != xfs ]]; then
+    mkfs.xfs -f -q -L "$LABEL" "$disk"
+  fi
+  mkdir -p "$MOUNT"
+  mount -t xfs -o noatime,nodev,nosuid,noexec "$disk" "$MOUNT"
+}
+
+# The metadata service, version 2: a session first.
+imds() {
+  local session
+  session=$(curl -sSf --retry 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' \
+    http://169.254.169.254/latest/api/token)
+  curl -sSf --retry 5 -H "X-aws-ec2-metadata-token: $session" "http://169.254.169.254/latest/meta-data/$1"
+}
+
+# Seven tenths of the memory for replicas; the rest is for indexes being built, checkpoints being written and the system.
+describe_machine() {
+  local kib
+  kib=$(awk '/^MemTotal:/ {print $2}' /proc/meminfo)
+  mkdir -p "$RUN"
+  cat >"$RUN/machine.env" <<EOF
+TIDEGRAPH_NODE=$(imds instance-id)
+TIDEGRAPH_ZONE=$(imds placement/availability-zone)
+ADDRESS=$(imds local-ipv4)
+MEMORY_BUDGET=$((kib * 1024 / 10 * 7))
+EOF
+}
+
+mount_disk
+mkdir -p "$MOUNT/spill"
+chown tidegraph:tidegraph "$MOUNT/spill"
+describe_machine

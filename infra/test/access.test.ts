@@ -1,0 +1,307 @@
+/** Who may do what, and who reaches whom: policies, security groups, endpoints, and AWS's own rules (cdk-nag). */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Validations } from "aws-cdk-lib";
+import type { Template } from "aws-cdk-lib/assertions";
+import { AwsSolutionsChecks } from "cdk-nag";
+import type { IConstruct } from "constructs";
+import { example, flat, named, ofType, only, resources } from "./support.ts";
+
+const { app, state, service } = example();
+
+interface Statement {
+  readonly Sid?: string;
+  readonly Effect: string;
+  readonly Action: string | string[];
+  readonly Resource: unknown;
+  readonly Condition?: Record<string, unknown>;
+}
+
+/** Statements of policies of roles, with the policy's id. */
+function statements(template: Template): [string, Statement][] {
+  const found: [string, Statement][] = [];
+  for (const [id, { Type, Properties }] of resources(template)) {
+    const own =
+      Type === "AWS::IAM::Policy" || Type === "AWS::IAM::ManagedPolicy" ? [Properties.PolicyDocument] : [];
+    const inline = Type === "AWS::IAM::Role" ? (Properties.Policies ?? []) : [];
+    for (const document of [
+      ...own,
+      ...inline.map((policy: { PolicyDocument: unknown }) => policy.PolicyDocument),
+    ]) {
+      for (const statement of document.Statement) found.push([id, statement]);
+    }
+  }
+  return found;
+}
+
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value]);
+
+/** What the role with this beginning may do, as `action resource`. */
+function allowed(beginning: string): string[] {
+  const found = statements(service).filter(([id]) => id.startsWith(beginning));
+  return found
+    .flatMap(([, { Action, Resource }]) =>
+      list(Action).flatMap((action) =>
+        list(Resource).map((resource) => `${action} ${short(flat(resource))}`),
+      ),
+    )
+    .toSorted();
+}
+
+/** Without what CDK adds to names. */
+function short(text: string): string {
+  return text
+    .replaceAll(
+      /State(Buckets|Map|Log)?([A-Z][a-z]+)[0-9A-F]{8}(Arn[0-9A-F]{8}|Ref[0-9A-F]{8}|[0-9A-F]{8})?/g,
+      "$2",
+    )
+    .replaceAll(/Service([A-Z][A-Za-z]+?)[0-9A-F]{8}(\.Arn)?/g, "$1")
+    .replaceAll(/[0-9a-f]{64}/g, "HASH");
+}
+
+test("no action is a wildcard, and nothing is allowed to everybody", () => {
+  const all = [...statements(service), ...statements(state)];
+  assert.ok(all.length > 20);
+  for (const [id, { Action, Effect }] of all) {
+    assert.equal(Effect, "Allow", id);
+    for (const action of list(Action)) assert.doesNotMatch(String(action), /\*/, id);
+  }
+});
+
+test("a resource has a wildcard only where AWS or the way that names are made leaves nothing else", () => {
+  const wild = statements(service).flatMap(([id, statement]) =>
+    list(statement.Resource)
+      .map(flat)
+      .filter((resource) => resource.includes("*"))
+      .map((resource) => `${id.replace(/DefaultPolicy.*/, "")}: ${short(resource)}`),
+  );
+  assert.deepEqual(wild.toSorted(), [
+    // Delivery of a state machine's log knows no resources.
+    "ServiceNodesJoinRole: *",
+    // The unique id in the ARN of a group is drawn after this policy is made.
+    "ServiceNodesJoinRole: arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes",
+    // Objects of the graph's own bucket, whose names are made while it runs.
+    "ServiceNodesRole: <Data>/*",
+    // Lambda's network interfaces have no names before they are made.
+    "ServiceQueryRole: *",
+    "ServiceWorkersRole: <Data>/*",
+    // Files that people drop.
+    "ServiceWorkersRole: <Drop>/*",
+    // Logging in at a registry knows no resources.
+    "ServiceWorkersStarter: *",
+  ]);
+});
+
+test("nodes may use the map, their topic, their bucket, their secret, their logs and their program", () => {
+  const kafka = "arn:<AWS::Partition>:kafka:<AWS::Region>:<AWS::AccountId>";
+  const actions = allowed("ServiceNodesRole");
+  const of = (service: string): string[] => actions.filter((one) => one.startsWith(`${service}:`));
+  assert.deepEqual(of("dynamodb"), [
+    "dynamodb:GetItem <Table>",
+    "dynamodb:PutItem <Table>",
+    "dynamodb:Query <Table>",
+    "dynamodb:Query <Table>/index/by-epoch",
+    "dynamodb:UpdateItem <Table>",
+  ]);
+  assert.deepEqual(
+    of("kafka-cluster").map((one) => one.replace(/\{"Fn::Select".*\}(?=\/)/, "CLUSTER")),
+    [
+      "kafka-cluster:Connect <Cluster>",
+      `kafka-cluster:CreateTopic ${kafka}:topic/CLUSTER/tidegraph-people`,
+      `kafka-cluster:DeleteTopic ${kafka}:topic/CLUSTER/tidegraph-people`,
+      `kafka-cluster:DescribeGroup ${kafka}:group/CLUSTER/tidegraph`,
+      `kafka-cluster:DescribeTopic ${kafka}:topic/CLUSTER/tidegraph-people`,
+      `kafka-cluster:ReadData ${kafka}:topic/CLUSTER/tidegraph-people`,
+      `kafka-cluster:WriteData ${kafka}:topic/CLUSTER/tidegraph-people`,
+      "kafka-cluster:WriteDataIdempotently <Cluster>",
+    ],
+  );
+  assert.deepEqual(of("secretsmanager"), ["secretsmanager:GetSecretValue <SecretsFleet>"]);
+  const services = new Set(actions.map((one) => one.split(":")[0]));
+  assert.deepEqual([...services], ["dynamodb", "kafka-cluster", "kms", "logs", "s3", "secretsmanager"]);
+});
+
+test("the query function reads the map, and nothing else of ours", () => {
+  const actions = allowed("ServiceQueryRole").filter((one) => !one.startsWith("ec2:"));
+  assert.deepEqual(actions, [
+    "dynamodb:GetItem <Table>",
+    "dynamodb:Query <Table>",
+    "dynamodb:Query <Table>/index/by-epoch",
+    "kms:Decrypt <Key>",
+    "kms:GenerateDataKey <Key>",
+    "logs:CreateLogStream <QueryLogs>",
+    "logs:PutLogEvents <QueryLogs>",
+  ]);
+  const role = named(service, "AWS::IAM::Role", "ServiceQueryRole").Properties;
+  assert.equal(role.ManagedPolicyArns, undefined);
+});
+
+test("workers read the map and dropped files, and write segments", () => {
+  assert.deepEqual(allowed("ServiceWorkersRole"), [
+    "dynamodb:GetItem <Table>",
+    "dynamodb:Query <Table>",
+    "dynamodb:Query <Table>/index/by-epoch",
+    "kms:Decrypt <Key>",
+    "kms:GenerateDataKey <Key>",
+    "s3:AbortMultipartUpload <Data>/*",
+    "s3:DeleteObject <Data>/*",
+    "s3:GetObject <Data>/*",
+    "s3:GetObject <Drop>/*",
+    "s3:ListBucket <Data>",
+    "s3:ListBucket <Drop>",
+    "s3:PutObject <Data>/*",
+  ]);
+});
+
+test("items of other graphs, and the key without a service between, are out of reach", () => {
+  let [items, keys] = [0, 0];
+  for (const [id, { Sid, Condition, Action }] of statements(service)) {
+    const ofDaemon =
+      Sid !== undefined && list(Action).some((action) => String(action).startsWith("dynamodb:"));
+    if (ofDaemon) {
+      items += 1;
+      assert.deepEqual(
+        Condition,
+        { "ForAllValues:StringEquals": { "dynamodb:LeadingKeys": ["people"] } },
+        id,
+      );
+    }
+    if (list(Action).some((action) => String(action).startsWith("kms:"))) {
+      keys += 1;
+      assert.deepEqual(Object.keys((Condition?.StringEquals ?? {}) as object), ["kms:ViaService"], id);
+    }
+  }
+  assert.ok(items >= 7 && keys >= 5, `${items} and ${keys} statements`);
+});
+
+/** Edges `who -> whom: port` that security groups allow; in and out have to say the same. */
+function edges(direction: "Ingress" | "Egress"): string[] {
+  const found: string[] = [];
+  const name = (value: unknown): string =>
+    flat(value)
+      .replaceAll(/[<>]/g, "")
+      .replace(/SecurityGroup[0-9A-F]{8}\.?(GroupId[0-9A-F]*)?$/, "")
+      .replace(/[0-9A-F]{8}\.GroupId$/, "")
+      .replace(/^(Service|State)/, "");
+  const add = (group: unknown, rule: Record<string, unknown>): void => {
+    if (rule.CidrIp === "255.255.255.255/32") return;
+    const other = rule.CidrIp ?? name(rule.SourceSecurityGroupId ?? rule.DestinationSecurityGroupId);
+    assert.equal(rule.IpProtocol, "tcp");
+    assert.equal(rule.FromPort, rule.ToPort);
+    const [from, to] = direction === "Ingress" ? [other, name(group)] : [name(group), other];
+    found.push(`${from} -> ${to}: ${rule.FromPort}`);
+  };
+  for (const template of [state, service]) {
+    for (const [id, { Properties }] of ofType(template, "AWS::EC2::SecurityGroup")) {
+      for (const rule of Properties[`SecurityGroup${direction}`] ?? []) add({ Ref: id }, rule);
+    }
+    for (const [, { Properties }] of ofType(template, `AWS::EC2::SecurityGroup${direction}`)) {
+      add(Properties.GroupId, Properties);
+    }
+  }
+  return found.toSorted();
+}
+
+test("everybody is let in by nobody else than those who have to ask him", () => {
+  const inward = [
+    "Nodes -> Endpoints: 443",
+    "Nodes -> Log: 9098",
+    "Nodes -> Nodes: 7600",
+    "Query -> Nodes: 7600",
+    "Workers -> Endpoints: 443",
+    "Workers -> Nodes: 7600",
+    "WorkersClients -> WorkersFront: 8182",
+    "WorkersFront -> Workers: 8182",
+  ];
+  assert.deepEqual(edges("Ingress"), inward);
+  // Outward the same, and to addresses of S3 and DynamoDB, which are many: in a VPC without a way out they lead to its endpoints only.
+  const endpoints = ["Nodes -> 0.0.0.0/0: 443", "Query -> 0.0.0.0/0: 443", "Workers -> 0.0.0.0/0: 443"];
+  const outward = inward.filter((edge) => !edge.includes("Endpoints"));
+  assert.deepEqual(edges("Egress"), [...endpoints, ...outward].toSorted());
+});
+
+test("nothing but the API can be reached from outside", () => {
+  const balancer = only(service, "AWS::ElasticLoadBalancingV2::LoadBalancer").Properties;
+  assert.equal(balancer.Scheme, "internal");
+  const { NetworkInterfaces } = only(service, "AWS::EC2::LaunchTemplate").Properties.LaunchTemplateData;
+  assert.equal(NetworkInterfaces[0].AssociatePublicIpAddress, false);
+  const workers = only(service, "AWS::ECS::Service").Properties.NetworkConfiguration.AwsvpcConfiguration;
+  assert.equal(workers.AssignPublicIp, "DISABLED");
+  service.resourceCountIs("AWS::Lambda::Url", 0);
+  for (const [id, { Properties }] of ofType(service, "AWS::ApiGateway::Method")) {
+    assert.equal(Properties.AuthorizationType, "AWS_IAM", id);
+  }
+  assert.deepEqual(only(service, "AWS::ApiGateway::RestApi").Properties.EndpointConfiguration, {
+    Types: ["REGIONAL"],
+  });
+});
+
+test("there are endpoints for what somebody cannot live without, and no others", () => {
+  const found = ofType(service, "AWS::EC2::VPCEndpoint").map(([, { Properties }]) => {
+    const name = flat(Properties.ServiceName).replace(/^com\.amazonaws\.<AWS::Region>\./, "");
+    return `${Properties.VpcEndpointType} ${name}`;
+  });
+  assert.deepEqual(found.toSorted(), [
+    "Gateway dynamodb",
+    "Gateway s3",
+    "Interface ecr.api",
+    "Interface ecr.dkr",
+    "Interface logs",
+    "Interface secretsmanager",
+  ]);
+});
+
+test("secrets stand in no user data, no definition of a task and no output", () => {
+  const secrets = /resolve:secretsmanager/;
+  const places = [...resources(service)]
+    .filter(([, resource]) => secrets.test(JSON.stringify(resource)))
+    .map(([id]) => id.replace(/[0-9A-F]{8}$/, ""));
+  assert.deepEqual(places, ["ServiceQueryFunction"]);
+  const { Environment, KmsKeyArn } = named(service, "AWS::Lambda::Function", "ServiceQuery").Properties;
+  // The function's variables, encrypted with the key, have it put in by CloudFormation.
+  assert.match(flat(Environment.Variables.TIDEGRAPH_FLEET_TOKEN), secrets);
+  assert.ok(KmsKeyArn);
+  assert.doesNotMatch(JSON.stringify(service.toJSON().Outputs), secrets);
+});
+
+/** cdk-nag's rules, as if nothing was explained. */
+function unexplained(): AwsSolutionsChecks {
+  // Private for TypeScript; there is no other way to hear what would be found.
+  return Object.assign(new AwsSolutionsChecks(app), { isAcknowledged: () => false });
+}
+
+/** Rules that are explained, by the path of the construct that they are explained at. */
+function explanations(root: IConstruct): [path: string, rule: string, reason: string][] {
+  return root.node
+    .findAll()
+    .flatMap((construct) =>
+      construct.node.metadata
+        .filter((entry) => entry.type === Validations.ACKNOWLEDGED_RULES_METADATA_KEY)
+        .flatMap((entry) =>
+          Object.entries(entry.data as Record<string, string>).map(
+            ([rule, reason]) =>
+              [construct.node.path, rule.replace(/^annotation::/i, ""), String(reason)] as [
+                string,
+                string,
+                string,
+              ],
+          ),
+        ),
+    );
+}
+
+test("AWS's rules find nothing that is not explained, and nothing is explained that they do not find", () => {
+  assert.deepEqual(new AwsSolutionsChecks(app).validateScope(app).violations, []);
+  const found = unexplained()
+    .validateScope(app)
+    .violations.flatMap(({ ruleName, violatingResources }) =>
+      violatingResources.map(({ constructPath }) => ({ rule: ruleName, path: constructPath ?? "" })),
+    );
+  assert.ok(found.length >= 15, `${found.length} findings: do the rules run?`);
+  const explained = explanations(app).filter(([, rule]) => rule.startsWith("AwsSolutions-"));
+  for (const [path, rule, reason] of explained) {
+    assert.ok(reason.length > 40, `${path}: ${rule} has hardly a reason`);
+    const isNeeded = found.some((finding) => finding.rule === rule && finding.path.startsWith(path));
+    assert.ok(isNeeded, `${path}: ${rule} is explained, and nothing finds it`);
+  }
+});

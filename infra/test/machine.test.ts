@@ -1,0 +1,272 @@
+/** What machines and workers are started by: the scripts run here, with programs in the place of ours; the units are checked against our flags. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Stack } from "aws-cdk-lib";
+import { nodeSetup } from "../lib/constructs/node-setup.ts";
+import { flat, hasFlag } from "./support.ts";
+
+const INFRA = join(import.meta.dirname, "..");
+const SOURCES = join(INFRA, "..", "services", "storage", "src");
+
+const userData = nodeSetup({
+  region: "eu-west-1",
+  graph: "people",
+  tablePrefix: "example-",
+  objects: "s3://example-data",
+  brokers: Array.from(
+    { length: 3 },
+    (_, index) => `b-${index}.example.abcdef.c2.kafka.eu-west-1.amazonaws.com:9098`,
+  ).join(),
+  fleetSecretArn: `arn:aws:secretsmanager:eu-west-1:111122223333:secret:${"x".repeat(60)}`,
+  partitions: 64,
+  replication: 2,
+  nodes: 3,
+  logReplication: 3,
+  logInSync: 2,
+  program: { url: `s3://cdk-assets-111122223333-eu-west-1/${"f".repeat(64)}`, checksum: "ab".repeat(32) },
+  logGroup: "/tidegraph/example/nodes",
+  metricsLogGroup: "/tidegraph/example/metrics",
+  deployment: "example",
+});
+const script = flat(new Stack().resolve(userData.render()));
+
+/** Files that the script writes, by path. */
+function written(): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const [, path = "", content = ""] of script.matchAll(
+    /^cat >(\S+) <<'END OF FILE'\n(.*?)^END OF FILE$/gms,
+  )) {
+    found.set(path, content);
+  }
+  return found;
+}
+
+test("user data is a script that EC2 takes, and downloads the program before it is run", () => {
+  // 16 KiB is what EC2 takes.
+  assert.ok(Buffer.byteLength(script) < 15_000, `${Buffer.byteLength(script)} bytes`);
+  const checked = spawnSync("bash", ["-n"], { input: script, encoding: "utf8" });
+  assert.equal(checked.status, 0, checked.stderr);
+  const order = ["aws s3 cp", "sha256sum --check --strict", "systemctl enable --now"];
+  const places = order.map((words) => script.indexOf(words));
+  assert.ok(places.every((place) => place > 0));
+  assert.deepEqual(
+    places,
+    [...places].sort((a, b) => a - b),
+  );
+  assert.match(script, /^set -euo pipefail$/m);
+});
+
+test("every file of the folder is on the machine, as it stands there", () => {
+  const files = written();
+  const names = ["prepare.sh", "fetch-token.sh", "leave.sh", "place.py"];
+  for (const name of names) {
+    assert.equal(
+      files.get(`/opt/tidegraph/bin/${name}`),
+      readFileSync(join(INFRA, "node", name), "utf8"),
+      name,
+    );
+  }
+  for (const name of ["prepare.sh", "fetch-token.sh", "leave.sh"]) {
+    const checked = spawnSync("bash", ["-n", join(INFRA, "node", name)], { encoding: "utf8" });
+    assert.equal(checked.status, 0, `${name}: ${checked.stderr}`);
+  }
+});
+
+test("flags and variables of units are those that the daemon knows", () => {
+  const files = written();
+  const unit = files.get("/etc/systemd/system/tidegraph-node.service") ?? "";
+  const source = ["serve.rs", "admin.rs", "connect.rs"]
+    .map((name) => readFileSync(join(SOURCES, name), "utf8"))
+    .join("\n");
+  const place = files.get("/opt/tidegraph/bin/place.py") ?? "";
+  const flags = [...unit.matchAll(/ --([a-z-]+)/g), ...place.matchAll(/"--([a-z-]+)"/g)].map(
+    ([, name = ""]) => name,
+  );
+  assert.ok(flags.length >= 13, flags.join());
+  for (const name of flags) {
+    assert.ok(hasFlag(source, name), `--${name}`);
+  }
+  const environment = (files.get("/opt/tidegraph/etc/fleet.env") ?? "").trim().split("\n");
+  const names = environment.map((line) => line.slice(0, line.indexOf("=")));
+  for (const name of names.filter((one) => one.startsWith("TIDEGRAPH_"))) {
+    assert.ok(source.includes(`env = "${name}"`), name);
+  }
+  // What units put into flags is set.
+  const machine = readFileSync(join(INFRA, "node", "prepare.sh"), "utf8");
+  for (const [, name = ""] of unit.matchAll(/\$\{([A-Z_]+)\}/g)) {
+    assert.ok(names.includes(name) || machine.includes(`\n${name}=`), name);
+  }
+});
+
+test("systemd takes the units", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "tidegraph-units-"));
+  const units = [...written()].filter(([path]) => path.startsWith("/etc/systemd/system/"));
+  assert.equal(units.length, 6);
+  // Programs and people of the machine are not here.
+  const paths = units.map(([path, content]) => {
+    const file = join(folder, path.slice(path.lastIndexOf("/") + 1));
+    writeFileSync(file, content.replaceAll(/\/opt\/tidegraph\/bin\/[a-z.-]+/g, "/bin/true"));
+    return file;
+  });
+  const verified = spawnSync("systemd-analyze", ["verify", ...paths], { encoding: "utf8" });
+  if (verified.error) {
+    t.skip("there is no systemd-analyze on this machine");
+    return;
+  }
+  const ours = verified.stderr.split("\n").filter((line) => /tidegraph-/.test(line));
+  assert.deepEqual(ours, []);
+});
+
+test("the agent's settings are JSON, and name the namespace and the log groups", () => {
+  const agent = JSON.parse(written().get("/opt/tidegraph/etc/agent.json") ?? "");
+  const { prometheus } = agent.logs.metrics_collected;
+  assert.equal(prometheus.log_group_name, "/tidegraph/example/metrics");
+  assert.equal(prometheus.emf_processor.metric_namespace, "Tidegraph");
+  const scraped = written().get("/opt/tidegraph/etc/prometheus.yaml") ?? "";
+  assert.match(scraped, /targets: \["127\.0\.0\.1:9600"\]/);
+  assert.match(scraped, /Deployment: example/);
+});
+
+interface World {
+  readonly nodes: readonly [id: string, state: string][];
+  /** Nodes of each partition. */
+  readonly partitions: readonly string[][];
+  /** Seconds since replicas are missing, as an earlier look found. */
+  readonly since?: number;
+  readonly me?: string;
+}
+
+/** Runs `place.py` beside a program that prints a map; what was asked of the program besides. */
+function place(world: World): { placed: string[]; remembered: boolean } {
+  const run = mkdtempSync(join(tmpdir(), "tidegraph-place-"));
+  const map = {
+    nodes: world.nodes.map(([id, state]) => ({ id, state })),
+    partitions: world.partitions.map((nodes, partition) => ({
+      partition,
+      replicas: nodes.map((node) => ({ node, state: "serving" })),
+    })),
+  };
+  writeFileSync(join(run, "map.json"), JSON.stringify(map));
+  const program = join(run, "tidegraph-node");
+  writeFileSync(
+    program,
+    `#!/bin/sh\nif [ "$1" = map ]; then cat ${run}/map.json; else echo "$@" >>${run}/placed; fi\n`,
+  );
+  chmodSync(program, 0o755);
+  if (world.since !== undefined) {
+    writeFileSync(join(run, "missing-since"), String(Date.now() / 1000 - world.since));
+  }
+  const done = spawnSync("python3", [join(INFRA, "node", "place.py")], {
+    encoding: "utf8",
+    env: {
+      PATH: process.env.PATH,
+      TIDEGRAPH_NODE: world.me ?? "a",
+      TIDEGRAPH_NODE_PROGRAM: program,
+      TIDEGRAPH_RUN: run,
+      NODES: "3",
+      REPLICATION: "2",
+    },
+  });
+  assert.equal(done.status, 0, done.stderr);
+  const placed = existsSync(join(run, "placed"))
+    ? readFileSync(join(run, "placed"), "utf8").trim().split("\n")
+    : [];
+  return { placed, remembered: existsSync(join(run, "missing-since")) };
+}
+
+const UP: [string, string][] = [
+  ["a", "up"],
+  ["b", "up"],
+  ["c", "up"],
+];
+const PLACED = ["place --nodes 3 --timeout-s 3600"];
+
+test("a new graph is placed at once, by one node, when all are up", () => {
+  assert.deepEqual(place({ nodes: UP, partitions: [[], []] }).placed, PLACED);
+  assert.deepEqual(place({ nodes: UP, partitions: [[], []], me: "b" }).placed, []);
+  const joining: [string, string][] = [
+    ["a", "up"],
+    ["b", "up"],
+    ["c", "joining"],
+  ];
+  assert.deepEqual(place({ nodes: joining, partitions: [[], []] }).placed, []);
+});
+
+test("nothing is done while nothing is missing", () => {
+  const calm = place({
+    nodes: UP,
+    partitions: [
+      ["a", "b"],
+      ["b", "c"],
+    ],
+    since: 4000,
+  });
+  assert.deepEqual(calm, { placed: [], remembered: false });
+});
+
+test("replicas of a lost node are placed elsewhere, but not at once", () => {
+  const replaced: [string, string][] = [
+    ["a", "up"],
+    ["b", "gone"],
+    ["c", "up"],
+    ["d", "up"],
+  ];
+  const partitions = [
+    ["a", "b"],
+    ["b", "c"],
+  ];
+  assert.deepEqual(place({ nodes: replaced, partitions }), { placed: [], remembered: true });
+  assert.deepEqual(place({ nodes: replaced, partitions, since: 100 }).placed, []);
+  assert.deepEqual(place({ nodes: replaced, partitions, since: 400 }).placed, PLACED);
+  // Too few are up: the one that replaces it has to be there first.
+  assert.deepEqual(place({ nodes: replaced.slice(0, 3), partitions, since: 400 }).placed, []);
+});
+
+test("a node that starts anew holds what the map says that it has", () => {
+  const restarted: [string, string][] = [
+    ["a", "up"],
+    ["b", "joining"],
+    ["c", "up"],
+    ["d", "up"],
+  ];
+  assert.deepEqual(place({ nodes: restarted, partitions: [["a", "b"]], since: 4000 }).placed, []);
+});
+
+test("the worker gets its secrets as files that nobody else reads, and not as variables", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tidegraph-worker-"));
+  mkdirSync(join(folder, "secrets"));
+  const program = join(folder, "tidegraph");
+  writeFileSync(program, `#!/bin/sh\necho "$@"\nenv\n`);
+  chmodSync(program, 0o755);
+  const done = spawnSync("sh", [join(INFRA, "worker", "start-worker.sh"), "--host", "0.0.0.0"], {
+    encoding: "utf8",
+    env: {
+      PATH: process.env.PATH,
+      TIDEGRAPH_PROGRAM: program,
+      TIDEGRAPH_SECRETS: join(folder, "secrets"),
+      FLEET_TOKEN: "the secret of the fleet",
+      CLIENT_TOKEN: "the secret of clients",
+    },
+  });
+  assert.equal(done.status, 0, done.stderr);
+  const [flags = "", ...environment] = done.stdout.split("\n");
+  const files = ["fleet-token", "client-token"].map((name) => join(folder, "secrets", name));
+  assert.equal(flags, `worker --fleet-token-file ${files[0]} --token-file ${files[1]} --host 0.0.0.0`);
+  assert.doesNotMatch(environment.join("\n"), /secret of/);
+  const [fleet = "", client = ""] = files;
+  assert.equal(readFileSync(fleet, "utf8"), "the secret of the fleet\n");
+  assert.equal(readFileSync(client, "utf8"), "the secret of clients\n");
+  for (const file of files) assert.equal(statSync(file).mode & 0o777, 0o600);
+});

@@ -1,0 +1,210 @@
+/** The stack of processes: what each of them is started with, how many there are, and who is told when something is wrong. */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Match } from "aws-cdk-lib/assertions";
+import { METRICS } from "../lib/constructs/metrics.ts";
+import { example, flat, hasFlag, named, ofType, only } from "./support.ts";
+
+const { app, service } = example();
+const ROOT = join(import.meta.dirname, "..", "..");
+
+test("the query function is a program for arm64 in the VPC, and its variables are those that it knows", () => {
+  const { Properties } = named(service, "AWS::Lambda::Function", "ServiceQuery");
+  assert.equal(Properties.Runtime, "provided.al2023");
+  assert.deepEqual(Properties.Architectures, ["arm64"]);
+  assert.equal(Properties.MemorySize, 1769);
+  assert.equal(Properties.Timeout, 120);
+  assert.equal(Properties.VpcConfig.SubnetIds.length, 3);
+  assert.equal(Properties.ReservedConcurrentExecutions, undefined);
+  const variables: Record<string, unknown> = Properties.Environment.Variables;
+  assert.equal(variables.TIDEGRAPH_GRAPH, "people");
+  assert.equal(variables.TIDEGRAPH_TABLE_PREFIX, "example-");
+  assert.equal(variables.TIDEGRAPH_QUERY_TIMEOUT_MS, "120000");
+  // One that the program does not know would end it.
+  const code = readFileSync(join(ROOT, "services", "query", "src", "lambda", "configuration.rs"), "utf8");
+  for (const name of Object.keys(variables)) {
+    assert.ok(code.includes(`"${name.replace(/^TIDEGRAPH_/, "")}"`), `${name} is not in configuration.rs`);
+  }
+});
+
+test("the API is throttled, logs each request, and streams answers", () => {
+  const stage = only(service, "AWS::ApiGateway::Stage").Properties;
+  const [everything] = stage.MethodSettings;
+  assert.deepEqual([everything.ResourcePath, everything.HttpMethod], ["/*", "*"]);
+  assert.equal(everything.ThrottlingRateLimit, 500);
+  assert.equal(everything.ThrottlingBurstLimit, 1000);
+  assert.equal(everything.DataTraceEnabled, false, "queries are not logged");
+  assert.ok(stage.AccessLogSetting.DestinationArn);
+  const format = JSON.parse(stage.AccessLogSetting.Format);
+  assert.equal(format.caller, "$context.identity.userArn");
+  for (const [id, { Properties }] of ofType(service, "AWS::ApiGateway::Method", 2)) {
+    const { Type, ResponseTransferMode, TimeoutInMillis, Uri } = Properties.Integration;
+    assert.equal(Type, "AWS_PROXY", id);
+    assert.equal(ResponseTransferMode, "STREAM", id);
+    assert.equal(TimeoutInMillis, 120_000, id);
+    assert.match(flat(Uri), /response-streaming-invocations$/, id);
+  }
+});
+
+test("workers run on arm64 without a writable disk, and their flags are those that they know", () => {
+  const { Properties } = only(service, "AWS::ECS::TaskDefinition");
+  assert.deepEqual(Properties.RuntimePlatform, { CpuArchitecture: "ARM64", OperatingSystemFamily: "LINUX" });
+  const [container] = Properties.ContainerDefinitions;
+  assert.equal(container.ReadonlyRootFilesystem, true);
+  assert.equal(container.Environment, undefined);
+  assert.deepEqual(
+    container.Secrets.map((secret: { Name: string }) => secret.Name),
+    ["FLEET_TOKEN", "CLIENT_TOKEN"],
+  );
+  const sources = ["worker.rs", "serve.rs"].map((name) =>
+    readFileSync(join(ROOT, "services", "query", "src", "cli", name), "utf8"),
+  );
+  const script = readFileSync(join(ROOT, "infra", "worker", "start-worker.sh"), "utf8");
+  const flags = [...container.Command.map(flat), ...(script.match(/--[a-z-]+/g) ?? [])].filter(
+    (word: string) => word.startsWith("--"),
+  );
+  assert.ok(flags.length >= 7);
+  for (const flag of flags) assert.ok(hasFlag(sources.join("\n"), flag), flag);
+  const of = only(service, "AWS::ECS::Service").Properties;
+  assert.equal(of.DesiredCount, 2);
+  assert.deepEqual(of.DeploymentConfiguration.DeploymentCircuitBreaker, { Enable: true, Rollback: true });
+  service.hasResourceProperties("AWS::ElasticLoadBalancingV2::Listener", { Port: 8182, Protocol: "TCP" });
+});
+
+test("nodes stand in three zones, on machines with NVMe, and the group takes none away by itself", () => {
+  const group = only(service, "AWS::AutoScaling::AutoScalingGroup");
+  const { Properties } = group;
+  assert.equal(Properties.VPCZoneIdentifier.length, 3);
+  assert.deepEqual(
+    [Properties.MinSize, Properties.MaxSize, Properties.DesiredCapacity],
+    ["3", "6", undefined],
+  );
+  assert.equal(Properties.NewInstancesProtectedFromScaleIn, true);
+  service.resourceCountIs("AWS::AutoScaling::ScalingPolicy", 0);
+  const { LaunchTemplateData } = only(service, "AWS::EC2::LaunchTemplate").Properties;
+  assert.equal(LaunchTemplateData.InstanceType, "i4g.xlarge");
+  assert.deepEqual(LaunchTemplateData.MetadataOptions, {
+    HttpTokens: "required",
+    HttpPutResponseHopLimit: 1,
+  });
+  assert.equal(LaunchTemplateData.BlockDeviceMappings[0].Ebs.Encrypted, true);
+  const image = JSON.stringify(service.toJSON().Parameters);
+  assert.match(image, /al2023-ami-kernel[^"]*-arm64/);
+});
+
+test("machines wait to be let in from the first one on, and have time to leave", () => {
+  const group = only(service, "AWS::AutoScaling::AutoScalingGroup");
+  const [joins, leaves] = group.Properties.LifecycleHookSpecificationList;
+  assert.deepEqual(
+    [joins.LifecycleTransition, joins.DefaultResult],
+    ["autoscaling:EC2_INSTANCE_LAUNCHING", "ABANDON"],
+  );
+  assert.deepEqual(
+    [leaves.LifecycleTransition, leaves.DefaultResult],
+    ["autoscaling:EC2_INSTANCE_TERMINATING", "CONTINUE"],
+  );
+  // Of its own a hook would be made after the group, and miss its first machines.
+  service.resourceCountIs("AWS::AutoScaling::LifecycleHook", 0);
+  const rule = named(service, "AWS::Events::Rule", "ServiceNodesLaunched").Properties;
+  assert.deepEqual(rule.EventPattern, {
+    source: ["aws.autoscaling"],
+    "detail-type": ["EC2 Instance-launch Lifecycle Action"],
+    detail: { AutoScalingGroupName: ["example-nodes"], LifecycleHookName: ["joins"] },
+  });
+  const machine = only(service, "AWS::StepFunctions::StateMachine").Properties;
+  assert.equal(flat(rule.Targets[0].Arn), `<${ofType(service, "AWS::StepFunctions::StateMachine")[0]?.[0]}>`);
+  for (const needed of ["ServiceNodesLaunched", "ServiceNodesJoinStateMachine"]) {
+    assert.ok(
+      group.DependsOn?.some((id) => id.startsWith(needed)),
+      needed,
+    );
+  }
+  const definition = JSON.parse(flat(machine.DefinitionString));
+  const { States } = definition;
+  assert.equal(
+    States.Look.Parameters.Key.item["S.$"],
+    "States.Format('map#node#{}', $.detail.EC2InstanceId)",
+  );
+  assert.equal(States["Let in"].Parameters.LifecycleActionResult, "CONTINUE");
+  assert.equal(States["Give up"].Parameters.LifecycleActionResult, "ABANDON");
+  // It gives up before the hook does, so that there is a reason in its log.
+  const seconds = States["Up?"].Choices[1].NumericGreaterThanEquals * States.Wait.Seconds;
+  assert.ok(seconds < joins.HeartbeatTimeout, `${seconds} s`);
+});
+
+test("log groups are encrypted, and forget", () => {
+  const groups = ofType(service, "AWS::Logs::LogGroup");
+  assert.equal(groups.length, 7);
+  for (const [id, { Properties }] of groups) {
+    assert.ok(Properties.KmsKeyId, id);
+    assert.equal(Properties.RetentionInDays, 30, id);
+    assert.match(Properties.LogGroupName, /^\/tidegraph\/example\//);
+  }
+});
+
+test("alarms are about metrics that there are, and reach an encrypted topic", () => {
+  const documented = readFileSync(join(ROOT, "docs", "metrics.md"), "utf8");
+  const { ofNodes } = METRICS;
+  const names = ofNodes.flatMap((selected) => selected.names);
+  for (const name of names) assert.ok(documented.includes(`\`${name}\``), name);
+  for (const value of [...METRICS.outcomes, ...METRICS.refusals])
+    assert.ok(documented.includes(`\`${value}\``), value);
+  const alarms = ofType(service, "AWS::CloudWatch::Alarm");
+  assert.ok(alarms.length >= 15, `${alarms.length} alarms`);
+  for (const [id, { Properties }] of alarms) {
+    assert.ok(Properties.AlarmDescription.length > 20, id);
+    assert.equal(Properties.AlarmActions.length, 1, id);
+    if (Properties.Namespace !== METRICS.namespace) continue;
+    // CloudWatch takes any name; one that nobody writes would be an alarm that never rings.
+    const selected = ofNodes.find((one) => one.names.includes(Properties.MetricName));
+    assert.ok(selected, `${id}: ${Properties.MetricName}`);
+    const dimensions = Properties.Dimensions.map((dimension: { Name: string }) => dimension.Name);
+    assert.deepEqual(dimensions.toSorted(), [METRICS.dimension, ...selected.dimensions].toSorted(), id);
+  }
+  assert.ok(only(service, "AWS::SNS::Topic").Properties.KmsMasterKeyId);
+  const writers = only(service, "AWS::SNS::TopicPolicy")
+    .Properties.PolicyDocument.Statement.filter(
+      (statement: { Effect: string }) => statement.Effect === "Allow",
+    )
+    .map((statement: { Principal: { Service: string } }) => statement.Principal.Service);
+  assert.deepEqual([...new Set(writers)].toSorted(), ["cloudwatch.amazonaws.com", "events.amazonaws.com"]);
+});
+
+test("there is one dashboard, with the fleet's own metrics", () => {
+  const body = flat(only(service, "AWS::CloudWatch::Dashboard").Properties.DashboardBody);
+  for (const name of METRICS.ofNodes.flatMap((selected) => selected.names))
+    assert.ok(body.includes(name), name);
+});
+
+test("programs are assets, and the worker's image is made from a base by its digest, without Docker at synth", () => {
+  const folder = app.outdir;
+  const manifest = JSON.parse(readFileSync(join(folder, "Service.assets.json"), "utf8"));
+  const [image, ...others] = Object.values<{
+    source: { directory: string };
+    destinations: Record<string, unknown>;
+  }>(manifest.dockerImages);
+  assert.ok(image);
+  assert.deepEqual(others, []);
+  const context = join(folder, image.source.directory);
+  assert.deepEqual(readdirSync(context).toSorted(), ["Dockerfile", "start-worker.sh", "tidegraph"]);
+  const dockerfile = readFileSync(join(context, "Dockerfile"), "utf8");
+  const instructions = dockerfile.split("\n").filter((line) => /^[A-Z]/.test(line));
+  assert.deepEqual(
+    instructions.map((line) => line.split(" ")[0]),
+    ["ARG", "FROM", "COPY", "COPY", "USER", "ENTRYPOINT"],
+    "nothing is run while it is built",
+  );
+  assert.match(JSON.stringify(manifest.dockerImages), /"BASE":"[^"]+@sha256:[0-9a-f]{64}"/);
+  assert.match(JSON.stringify(manifest.dockerImages), /"platform":"linux\/arm64"/);
+});
+
+test("without workers there is no balancer, no registry's endpoint, and no alarm about them", () => {
+  const { service: lean } = example({ workers: false });
+  for (const type of ["AWS::ECS::Service", "AWS::ElasticLoadBalancingV2::LoadBalancer"])
+    lean.resourceCountIs(type, 0);
+  assert.equal(ofType(lean, "AWS::EC2::VPCEndpoint").length, 4);
+  lean.resourcePropertiesCountIs("AWS::CloudWatch::Alarm", { Namespace: "AWS/NetworkELB" }, 0);
+  lean.hasOutput("*", { Description: Match.stringLikeRegexp("^Queries, signed") });
+});
