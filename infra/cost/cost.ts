@@ -1,0 +1,234 @@
+/**
+ * What the example costs by the month: `npm run cost`. How many of everything there are is read from the template that it makes, so that the sum
+ * follows the example; how much it is used is assumed here, and said in the table.
+ */
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { App } from "aws-cdk-lib";
+import { METRICS } from "../lib/constructs/metrics.ts";
+import { ServiceStack, StateStack } from "../lib/index.ts";
+import { PRICES, type Price, REGION } from "./prices.ts";
+
+/** Hours of a month, as AWS's own calculator counts. */
+const HOURS = 730;
+const SECONDS = HOURS * 3600;
+
+/** How much a deployment is used in a month. */
+export interface Load {
+  readonly name: string;
+  /** Millions of queries through the API. */
+  readonly queries: number;
+  /** Seconds that the function runs for one, on average. */
+  readonly seconds: number;
+  /** KB of an answer. */
+  readonly answerKb: number;
+  /** GB of checkpoints and segments that are kept. */
+  readonly objectsGb: number;
+  /** Share of the time in which something is written, so that each replica has a checkpoint every 5 minutes. */
+  readonly writing: number;
+  /** GB of logs and metrics that are written. */
+  readonly logsGb: number;
+  /** GB between nodes, workers and functions in different zones. */
+  readonly betweenZonesGb: number;
+}
+
+export const IDLE: Load = {
+  name: "idle",
+  queries: 0,
+  seconds: 0,
+  answerKb: 0,
+  objectsGb: 1,
+  writing: 0,
+  logsGb: 1,
+  betweenZonesGb: 0,
+};
+
+export const AT_WORK: Load = {
+  name: "at work",
+  queries: 50,
+  seconds: 0.02,
+  answerKb: 4,
+  objectsGb: 300,
+  writing: 0.5,
+  logsGb: 40,
+  betweenZonesGb: 1000,
+};
+
+/** One line of the sum. */
+export interface Line {
+  readonly what: string;
+  readonly how: string;
+  readonly dollars: number;
+}
+
+interface Resource {
+  readonly Type: string;
+  // biome-ignore lint/suspicious/noExplicitAny: templates have no types
+  readonly Properties: any;
+}
+
+/** The resources of the example with what is said by default. */
+export function exampleResources(): Resource[] {
+  const bundle = mkdtempSync(join(tmpdir(), "tidegraph-cost-"));
+  for (const program of ["bootstrap", "tidegraph", "tidegraph-node"])
+    writeFileSync(join(bundle, program), program);
+  const { context } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "cdk.json"), "utf8"));
+  const app = new App({
+    context,
+    outdir: mkdtempSync(join(tmpdir(), "tidegraph-cost-")),
+    analyticsReporting: false,
+  });
+  const { state } = new StateStack(app, "State", { name: "example" });
+  new ServiceStack(app, "Service", { state, bundle });
+  const assembly = app.synth();
+  return ["State", "Service"].flatMap((name) => {
+    const { Resources } = assembly.getStackByName(name).template as { Resources: Record<string, Resource> };
+    return Object.values(Resources);
+  });
+}
+
+/** What so much use of these resources costs in a month, line by line. */
+export function monthly(resources: readonly Resource[], load: Load): Line[] {
+  const lines: Line[] = [];
+  const add = (what: string, how: string, count: number, price: Price): void => {
+    lines.push({ what, how: `${how} × $${price.dollars} per ${price.unit}`, dollars: count * price.dollars });
+  };
+  const of = (type: string): Resource[] => resources.filter((resource) => resource.Type === type);
+  const one = (type: string): Resource["Properties"] => {
+    const [first] = of(type);
+    if (first === undefined) throw new Error(`the example has no ${type}`);
+    return first.Properties;
+  };
+  const nodes = Number(one("AWS::AutoScaling::AutoScalingGroup").MinSize);
+  const template = one("AWS::EC2::LaunchTemplate").LaunchTemplateData;
+  add(
+    "storage nodes",
+    `${nodes} ${template.InstanceType} × ${HOURS} h`,
+    nodes * HOURS,
+    known(PRICES.nodes, template.InstanceType),
+  );
+  const gb = Number(template.BlockDeviceMappings[0].Ebs.VolumeSize);
+  add("their system disks", `${nodes} × ${gb} GB`, nodes * gb, PRICES.ebs);
+
+  const cluster = one("AWS::MSK::Cluster");
+  const { InstanceType, StorageInfo } = cluster.BrokerNodeGroupInfo;
+  const brokers = Number(cluster.NumberOfBrokerNodes);
+  add(
+    "brokers of the log",
+    `${brokers} ${InstanceType} × ${HOURS} h`,
+    brokers * HOURS,
+    known(PRICES.brokers, InstanceType),
+  );
+  const disk = Number(StorageInfo.EBSStorageInfo.VolumeSize);
+  add("their disks", `${brokers} × ${disk} GB`, brokers * disk, PRICES.brokerStorage);
+
+  const task = one("AWS::ECS::TaskDefinition");
+  const workers = Number(one("AWS::ECS::Service").DesiredCount);
+  const [vcpu, memory] = [Number(task.Cpu) / 1024, Number(task.Memory) / 1024];
+  add(
+    "workers: processors",
+    `${workers} × ${vcpu} vCPU × ${HOURS} h`,
+    workers * vcpu * HOURS,
+    PRICES.fargateProcessor,
+  );
+  add(
+    "workers: memory",
+    `${workers} × ${memory} GB × ${HOURS} h`,
+    workers * memory * HOURS,
+    PRICES.fargateMemory,
+  );
+  add("balancer", `1 × ${HOURS} h`, HOURS, PRICES.balancer);
+
+  const endpoints = of("AWS::EC2::VPCEndpoint").filter(
+    ({ Properties }) => Properties.VpcEndpointType === "Interface",
+  );
+  const zones = endpoints.reduce((sum, { Properties }) => sum + Properties.SubnetIds.length, 0);
+  add(
+    "interface endpoints",
+    `${endpoints.length} in ${zones / endpoints.length} zones × ${HOURS} h`,
+    zones * HOURS,
+    PRICES.endpoint,
+  );
+  add("data through them", `${load.logsGb} GB`, load.logsGb, PRICES.endpointData);
+
+  const millions = load.queries;
+  add("API", `${millions} million`, millions, PRICES.requests);
+  add("function: invocations", `${millions} million`, millions, PRICES.invocations);
+  const size =
+    Number(
+      of("AWS::Lambda::Function").find(({ Properties }) => Properties.Runtime === "provided.al2023")
+        ?.Properties.MemorySize,
+    ) / 1024;
+  const used = millions * 1e6 * load.seconds * size;
+  add(
+    "function: time",
+    `${millions} million × ${load.seconds} s × ${size.toFixed(2)} GB`,
+    used,
+    PRICES.duration,
+  );
+  const outward = (millions * 1e6 * load.answerKb) / 1e6;
+  add("answers", `${outward} GB`, outward, PRICES.outward);
+  add(
+    "between zones, both ways",
+    `${load.betweenZonesGb} GB × 2`,
+    load.betweenZonesGb * 2,
+    PRICES.betweenZones,
+  );
+
+  // docs/partition-map.md: a look every second of nodes and workers is half a unit, a sign of life every 5 s one, a lease every 300 ms one.
+  const looks = ((nodes + workers) * SECONDS * 0.5) / 1e6;
+  const waiting = ((nodes - 1) * SECONDS) / 0.3 / 1e6;
+  add("map: reads", `${(looks + waiting).toFixed(1)} million`, looks + waiting, PRICES.mapReads);
+  const writes = ((nodes * SECONDS) / 5 + SECONDS / 0.3) / 1e6;
+  add("map: writes", `${writes.toFixed(1)} million`, writes, PRICES.mapWrites);
+  add("checkpoints and segments", `${load.objectsGb} GB`, load.objectsGb, PRICES.objects);
+
+  // 64 partitions with two replicas, and two objects for each checkpoint.
+  const puts = (load.writing * 64 * 2 * 2 * SECONDS) / 300 / 1000;
+  add("writing them", `${puts.toFixed(0)} thousand`, puts, PRICES.puts);
+
+  add("key", "1", of("AWS::KMS::Key").length, PRICES.key);
+  const secrets = of("AWS::SecretsManager::Secret").length;
+  add("secrets", `${secrets}`, secrets, PRICES.secret);
+  const own = METRICS.ofNodes.flatMap(({ names, dimensions }) =>
+    names.map(() => (dimensions.length > 0 ? 4 : 1)),
+  );
+  // Detailed monitoring of a machine is seven metrics.
+  const metrics = own.reduce((sum, count) => sum + count, 0) + nodes * 7;
+  add("metrics", `${metrics}`, metrics, PRICES.metric);
+  const alarms = of("AWS::CloudWatch::Alarm").length;
+  add("alarms", `${alarms}`, alarms, PRICES.alarm);
+  add("logs", `${load.logsGb} GB`, load.logsGb, PRICES.logs);
+  return lines;
+}
+
+/** The price of a kind of machine, or an error that says which one has none. */
+function known(prices: Readonly<Record<string, Price>>, kind: string): Price {
+  const found = prices[kind];
+  if (found === undefined)
+    throw new Error(`there is no price of ${kind} in prices.ts, only of ${Object.keys(prices).join(", ")}`);
+  return found;
+}
+
+export function total(lines: readonly Line[]): number {
+  return lines.reduce((sum, { dollars }) => sum + dollars, 0);
+}
+
+/** A table in Markdown, as docs/cost.md has it. */
+export function table(resources: readonly Resource[]): string {
+  const [idle, work] = [monthly(resources, IDLE), monthly(resources, AT_WORK)];
+  const amount = (dollars: number): string => dollars.toFixed(2);
+  const rows = work.map(({ what, how, dollars }, index) => {
+    const before = idle[index]?.dollars ?? 0;
+    return `| ${what} | ${how} | ${amount(before)} | ${amount(dollars)} |`;
+  });
+  return [
+    `| ${REGION}, dollars a month | at work | idle | at work |`,
+    "|---|---|---|---|",
+    ...rows,
+    `| **sum** | | **${amount(total(idle))}** | **${amount(total(work))}** |`,
+  ].join("\n");
+}
+
+if (process.argv[1] === import.meta.filename) console.log(table(exampleResources()));
