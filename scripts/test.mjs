@@ -110,6 +110,7 @@ if (wanted("fleet")) {
     "a fleet whose processes are killed",
     () => run("node", [join(root, "scripts", "faults.mjs"), "--quick", "--dev"]),
   ]);
+  steps.push(["what machines on AWS run", () => run("node", [join(root, "scripts", "machines.mjs")])]);
   // A part of what `--integration --cluster` runs.
   steps.push(["integration tests against a fleet", () => clusterTests(["bookmarks", "loader", "queries"])]);
 }

@@ -67,8 +67,8 @@ export class Join extends Construct {
       resultPath: "$.node",
     });
     look.addRetry({ maxAttempts: 5, interval: Duration.seconds(2) });
-    const tell = (name: string, result: string): tasks.CallAwsService =>
-      new tasks.CallAwsService(this, name, {
+    const tell = (name: string, result: string): tasks.CallAwsService => {
+      const task = new tasks.CallAwsService(this, name, {
         service: "autoscaling",
         action: "completeLifecycleAction",
         parameters: {
@@ -81,6 +81,9 @@ export class Join extends Construct {
         iamResources: [this.groupArn(props)],
         resultPath: sfn.JsonPath.DISCARD,
       });
+      task.addRetry({ maxAttempts: 3, interval: Duration.seconds(2) });
+      return task;
+    };
     const wait = new sfn.Wait(this, "Wait", { time: sfn.WaitTime.duration(STEP) });
     const count = new sfn.Pass(this, "Count", {
       parameters: { "looks.$": "States.MathAdd($.count.looks, 1)" },

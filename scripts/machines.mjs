@@ -1,0 +1,220 @@
+/**
+ * A part of `npm test -- --fleet`: what machines on AWS run, run here. The commands are those of the unit of storage nodes (`infra/node/`), and the scripts are
+ * the ones that user data writes; around them are a real Kafka and DynamoDB Local. A graph is made and placed, a worker is started as its container does,
+ * a node is lost and replaced, and replicas come back.
+ */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { Cluster } from "./cluster/cluster.mjs";
+import { freePort } from "./cluster/processes.mjs";
+import { buildFleet, root } from "./run.mjs";
+
+const PATIENCE_MS = 180_000;
+const FLEET = "a-secret-of-the-fleet-0123456789";
+const CLIENT = "a-secret-of-clients-0123456789";
+const PARTITIONS = 8;
+const infra = join(root, "infra");
+const execute = promisify(execFile);
+
+const { nodeBinary, workerBinary } = await buildFleet("dev");
+const home = mkdtempSync(join(tmpdir(), "tidegraph-machines-"));
+const sizes = { nodes: 0, rf: 2, partitions: PARTITIONS, brokers: 1, port: 0 };
+const cluster = new Cluster({ home: join(home, "cluster"), nodeBinary, workerBinary, ...sizes });
+process.on("exit", () => cluster.processes.kill());
+for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
+  process.on(signal, () => process.exit(130));
+
+const unit = readFileSync(join(infra, "node", "tidegraph-node.service"), "utf8");
+
+/** What the unit of nodes runs: the command after a key that holds a word. */
+function command(/** @type {string} */ key, /** @type {string} */ word) {
+  const found = [...unit.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].find(([, line]) =>
+    line?.includes(word),
+  );
+  if (!found?.[1]) throw new Error(`the unit has no ${key} with ${word}`);
+  return found[1];
+}
+
+/** Variables of every process: those of `fleet.env`, but for what only AWS has. */
+function fleetEnvironment() {
+  return {
+    AWS_REGION: "eu-west-3",
+    TIDEGRAPH_DYNAMODB_ENDPOINT: `http://127.0.0.1:${cluster.dynamodbPort}`,
+    TIDEGRAPH_DYNAMODB_LOCAL: "true",
+    TIDEGRAPH_OBJECTS: join(home, "cluster", "objects"),
+    TIDEGRAPH_KAFKA_BROKERS: `127.0.0.1:${cluster.brokerPorts[0]}`,
+    PARTITIONS: String(PARTITIONS),
+    REPLICATION: "2",
+    NODES: "3",
+    LOG_REPLICATION: "1",
+    LOG_IN_SYNC: "1",
+  };
+}
+
+/** @type {Map<string, Record<string, string>>} */
+const machines = new Map();
+
+/**
+ * Starts a machine: what the unit runs before the daemon, then the daemon.
+ *
+ * @param {string} name
+ * @param {string} zone
+ */
+async function startMachine(name, zone) {
+  const run = join(home, name);
+  mkdirSync(join(run, "spill"), { recursive: true });
+  writeFileSync(join(run, "token"), `${FLEET}\n`, { mode: 0o600 });
+  /** @type {Record<string, string>} */
+  const environment = {
+    ...fleetEnvironment(),
+    TIDEGRAPH_NODE: name,
+    TIDEGRAPH_ZONE: zone,
+    ADDRESS: "127.0.0.1",
+    MEMORY_BUDGET: String(256 << 20),
+    FLEET_PORT: String(await freePort()),
+    METRICS_PORT: String(await freePort()),
+    TIDEGRAPH_RUN: run,
+    TIDEGRAPH_NODE_PROGRAM: nodeBinary,
+    PLACE_PATIENCE_S: "0",
+  };
+  const words = (/** @type {string} */ line) =>
+    line
+      .replaceAll("/opt/tidegraph/bin/tidegraph-node", nodeBinary)
+      .replaceAll("/run/tidegraph", run)
+      .replaceAll("/var/lib/tidegraph", run)
+      .replaceAll("0.0.0.0", "127.0.0.1")
+      .replaceAll(/\$\{(\w+)\}/g, (_, variable) => environment[variable] ?? `no ${variable}`)
+      .split(" ");
+  const [program = "", ...flags] = words(command("ExecStartPre", " init "));
+  await execute(program, flags, { env: { ...process.env, ...environment } });
+  const [daemon = "", ...how] = words(command("ExecStart", " serve "));
+  cluster.processes.start(name, daemon, how, environment);
+  await cluster.processes.said(name, "listens on", PATIENCE_MS);
+  machines.set(name, environment);
+}
+
+/** The map, as the daemon prints it. */
+async function map() {
+  const { stdout } = await execute(nodeBinary, ["map"], { env: { ...process.env, ...fleetEnvironment() } });
+  return /** @type {{ nodes: { id: string, state: string }[], partitions: { replicas: { node: string, state: string }[] }[] }} */ (
+    JSON.parse(stdout)
+  );
+}
+
+/** @typedef {Awaited<ReturnType<typeof map>>} PartitionMap */
+
+/** @param {string} what @param {(map: PartitionMap) => boolean} isSo */
+async function until(what, isSo) {
+  const end = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const now = await map();
+    if (isSo(now)) return;
+    if (Date.now() > end)
+      throw new Error(`after ${PATIENCE_MS} ms ${what} is not so: ${JSON.stringify(now)}`);
+    await sleep(500);
+  }
+}
+
+/** @param {string} state */
+const nodesThatAre =
+  (state) =>
+  (/** @type {PartitionMap} */ { nodes }) =>
+    nodes.filter((node) => node.state === state).map((node) => node.id);
+
+/**
+ * What the timer of a machine runs; what it said.
+ *
+ * @param {string} name
+ */
+async function place(name) {
+  const script = join(infra, "node", "place.py");
+  const env = { ...process.env, ...machines.get(name) };
+  const { stdout } = await execute("python3", [script], { env, timeout: PATIENCE_MS });
+  return stdout.trim();
+}
+
+/** @param {string} endpoint @param {string} query @param {string} secret */
+async function ask(endpoint, query, secret) {
+  const headers = { authorization: `Bearer ${secret}` };
+  const response = await fetch(`${endpoint}/openCypher`, {
+    method: "POST",
+    body: new URLSearchParams({ query }),
+    headers,
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+try {
+  await cluster.startDynamodb();
+  await cluster.startKafka();
+  // On AWS the template makes the table.
+  const replication = ["--log-replication", "1", "--log-in-sync", "1"];
+  const made = ["--partitions", String(PARTITIONS), "--replication", "2", ...replication];
+  await cluster.admin(["init", ...cluster.mapFlags(), ...cluster.logFlags(), ...made, "--create-tables"]);
+  for (const [name, zone] of [
+    ["i-0", "a"],
+    ["i-1", "b"],
+    ["i-2", "c"],
+  ])
+    await startMachine(name ?? "", zone ?? "");
+  await until("that three nodes are up", (now) => nodesThatAre("up")(now).length === 3);
+  assert.equal(await place("i-1"), "", "only the first does anything");
+  assert.match(await place("i-0"), /^16 replicas are missing/);
+  assert.equal(await place("i-0"), "", "nothing is missing any more");
+
+  const port = await freePort();
+  const flags = [
+    "--host",
+    "127.0.0.1",
+    "--port",
+    String(port),
+    "--objects",
+    join(home, "cluster", "objects"),
+  ];
+  cluster.processes.start("worker", "sh", [join(infra, "worker", "start-worker.sh"), ...flags], {
+    ...fleetEnvironment(),
+    FLEET_TOKEN: FLEET,
+    CLIENT_TOKEN: CLIENT,
+    TIDEGRAPH_PROGRAM: workerBinary,
+    TIDEGRAPH_SECRETS: home,
+  });
+  await cluster.processes.said("worker", "Tidegraph listens on", PATIENCE_MS);
+  const endpoint = `http://127.0.0.1:${port}`;
+  assert.equal((await ask(endpoint, "RETURN 1 AS one", "another secret")).status, 403);
+  const write = await ask(
+    endpoint,
+    "UNWIND range(1, 100) AS n CREATE (p:Person {n: n}) RETURN count(p) AS n",
+    CLIENT,
+  );
+  assert.deepEqual(write, { status: 200, body: { results: [{ n: 100 }] } });
+
+  cluster.processes.signal("i-2", "SIGKILL");
+  const count = "MATCH (p:Person) RETURN count(p) AS n";
+  assert.deepEqual(await ask(endpoint, count, CLIENT), write, "reads go on");
+  await startMachine("i-3", "c");
+  await until("that the lost node is gone and its successor up", (now) => {
+    const up = nodesThatAre("up")(now);
+    return up.length === 3 && up.includes("i-3") && nodesThatAre("gone")(now).includes("i-2");
+  });
+  assert.match(await place("i-0"), /replicas are missing/);
+  await until("that each partition has two replicas that serve", (now) => {
+    const up = nodesThatAre("up")(now);
+    return now.partitions.every(
+      ({ replicas }) =>
+        replicas.filter(({ node, state }) => up.includes(node) && state === "serving").length >= 2,
+    );
+  });
+  assert.equal(await place("i-0"), "");
+  assert.deepEqual(await ask(endpoint, count, CLIENT), write);
+  console.log(
+    "machines of the template: a graph was made, placed, asked, and had its replicas again after a node was lost",
+  );
+} finally {
+  await cluster.stop();
+}
+rmSync(home, { recursive: true, force: true });
