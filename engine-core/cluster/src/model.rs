@@ -7,7 +7,7 @@ use crate::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-use tidegraph_types::{PartitionCount, PartitionId, Str, Version};
+use tidegraph_types::{PartitionCount, PartitionId, Sharding, Str, Version};
 
 /// Most characters in the name of a graph or a node.
 const MOST_NAME_CHARS: usize = 64;
@@ -66,14 +66,20 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// Which shard of the log is about which partitions.
+    pub fn sharding(&self) -> Result<Sharding, Error> {
+        Sharding::new(self.partitions, self.shards).map_err(|_| {
+            let reason = "has to be at least 1 and at most the partition count";
+            let found = format!("{} for {} partitions", self.shards, self.partitions.get());
+            Error::Invalid { what: "shard count", found, reason }
+        })
+    }
+
     /// Refuses what cannot be a graph.
     pub fn check(&self) -> Result<(), Error> {
         check_name("graph", &self.name)?;
-        let (most, bits) = (self.partitions.get(), self.hash_bits);
-        if self.shards == 0 || self.shards > most {
-            let (what, reason) = ("shard count", "has to be at least 1 and at most the partition count");
-            return Err(Error::Invalid { what, found: self.shards.to_string(), reason });
-        }
+        let bits = self.hash_bits;
+        self.sharding()?;
         if !(1..=64).contains(&bits) {
             let reason = "have to be 1 to 64";
             return Err(Error::Invalid { what: "hash bits", found: bits.to_string(), reason });
@@ -244,8 +250,10 @@ mod tests {
             Graph { hash_bits: 65, ..good.clone() },
             Graph { replication_factor: 0, ..good },
         ];
-        for graph in bad {
+        for graph in &bad {
             assert!(graph.check().is_err(), "{graph:?}");
         }
+        let named = bad[2].check().unwrap_err().to_string();
+        assert!(named.contains("2 for 1 partitions"), "{named}");
     }
 }

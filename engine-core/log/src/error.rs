@@ -98,6 +98,32 @@ pub enum Error {
         /// What is wrong there.
         reason: String,
     },
+    /// The log is at this epoch already, or a higher one: whoever opens it under a lower epoch is late.
+    #[error("the log is at epoch {found}, and cannot be opened to write under epoch {epoch}")]
+    Behind {
+        /// The epoch of who opens it.
+        epoch: Epoch,
+        /// The highest one in the log.
+        found: Epoch,
+    },
+    /// Shards do not say the same of a version.
+    #[error("version {version} is not the same in all shards of the log: {reason}")]
+    Disagree {
+        /// The version.
+        version: Version,
+        /// What differs.
+        reason: String,
+    },
+    /// A topic that was made for another number of shards.
+    #[error("Kafka topic {topic} has {partitions} partitions, the graph's log has {shards} shards: they have to be as many")]
+    Shards {
+        /// The topic.
+        topic: String,
+        /// Its partitions.
+        partitions: usize,
+        /// What the graph needs.
+        shards: u16,
+    },
     /// Another process has the log open.
     #[error("the log is in use: {0}")]
     InUse(#[source] DiskError),
@@ -108,10 +134,16 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Full(_) | Self::Io(_) | Self::Poisoned { .. } | Self::Broker { .. } | Self::InUse(_) => {
-                ErrorCode::Unavailable
+            Self::Full(_)
+            | Self::Io(_)
+            | Self::Poisoned { .. }
+            | Self::Broker { .. }
+            | Self::Behind { .. }
+            | Self::Shards { .. }
+            | Self::InUse(_) => ErrorCode::Unavailable,
+            Self::Corrupt { .. } | Self::Newer { .. } | Self::Damaged { .. } | Self::Disagree { .. } => {
+                ErrorCode::Corrupt
             }
-            Self::Corrupt { .. } | Self::Newer { .. } | Self::Damaged { .. } => ErrorCode::Corrupt,
             Self::Encode { source, .. } => match source {
                 tidegraph_wire::Error::TooLong { .. } => ErrorCode::QueryLimitExceeded,
                 other => other.code(),

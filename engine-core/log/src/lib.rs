@@ -2,7 +2,7 @@
 //!
 //! Roles: [`Record`] is what is written; [`LogStore`] is the seam between the sequencer and a backend; [`FileLog`] is
 //! the backend of a graph in one process, `kafka::KafkaLog` (feature `kafka`) the one of a fleet, [`MemoryLog`] and
-//! [`SharedLog`] those of tests. [`Follower`] is how storage nodes read a log that another process writes. One suite (`suite.rs`) runs against each.
+//! [`SharedLog`] those of tests. [`ShardedLog`] is a log of several shards of a backend. [`Follower`] is how storage nodes read a log that another process writes. One suite (`suite.rs`) runs against each.
 //!
 //! Flow: the sequencer hands over the records of several transactions as one slice; the backend writes them together
 //! and makes them durable together (group commit), and only then answers. At start, the backend finds its tail, and
@@ -20,7 +20,9 @@ pub mod kafka;
 mod memory;
 mod record;
 mod recovery;
+mod shards;
 mod shared;
+mod sight;
 mod store;
 
 pub use error::Error;
@@ -29,6 +31,7 @@ pub use follow::{Follower, Position};
 pub use memory::MemoryLog;
 pub use record::{Body, Record};
 pub use recovery::Recovery;
+pub use shards::{SharedShard, SharedShards, ShardedLog};
 pub use shared::{SharedLog, SharedLogFollower, SharedLogHandle};
 pub use store::{LogStore, Records, Tail};
 

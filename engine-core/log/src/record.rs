@@ -68,13 +68,23 @@ impl Body {
     }
 }
 
+/// What a message says that is no record: only logs of several shards have them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Signal {
+    /// From here on nothing of a lower epoch counts.
+    Fence,
+    /// Says how far every record is there in all shards.
+    Mark,
+}
+
 /// What stands before the body, in fixed bytes, so that recovery needs not understand the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Prefix {
     pub shard: ShardId,
     pub epoch: Epoch,
     pub version: Version,
-    /// Bytes of the file that were known to be durable when the record was written.
+    /// Bytes of the file that were known to be durable when the record was written. In one shard of several: the newest version
+    /// that was known to be there in all of them.
     pub durable_bytes: u64,
 }
 
@@ -93,11 +103,22 @@ impl Prefix {
 
 /// Appends the payload of a record to `out`.
 pub(crate) fn encode(record: &Record, durable_bytes: u64, out: &mut Vec<u8>) -> Result<(), Error> {
+    encode_part(record, &[], durable_bytes, out)
+}
+
+/// Appends the payload of a part of a record; `places` says where its mutations stood in the whole.
+pub(crate) fn encode_part(
+    record: &Record,
+    places: &[u32],
+    durable: u64,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
     let kind = match &record.body {
         Body::Commit { mutations, next_sid, request } => Kind::Commit(proto::CommitBody {
             mutations: mutation::encode_all(mutations)?,
             next_sid: next_sid.0,
             request: request.map_or_else(Vec::new, |request| request.0.to_be_bytes().to_vec()),
+            places: places.to_vec(),
         }),
         Body::Tokens { assigned } => Kind::Tokens(proto::TokensBody {
             assigned: assigned
@@ -113,10 +134,24 @@ pub(crate) fn encode(record: &Record, durable_bytes: u64, out: &mut Vec<u8>) -> 
         Body::EpochStart => Kind::EpochStart(proto::EpochStartBody {}),
         Body::Reserve { next_sid } => Kind::Reserve(proto::ReserveBody { next_sid: next_sid.0 }),
     };
-    out.extend_from_slice(&record.shard.0.to_le_bytes());
-    out.extend_from_slice(&record.epoch.0.to_le_bytes());
-    out.extend_from_slice(&record.version.0.to_le_bytes());
-    out.extend_from_slice(&durable_bytes.to_le_bytes());
+    let Record { shard, epoch, version, .. } = *record;
+    encode_kind(Prefix { shard, epoch, version, durable_bytes: durable }, kind, out)
+}
+
+/// Appends the payload of a message that has no version.
+pub(crate) fn encode_signal(signal: Signal, prefix: Prefix, out: &mut Vec<u8>) -> Result<(), Error> {
+    let kind = match signal {
+        Signal::Fence => Kind::Fence(proto::FenceBody {}),
+        Signal::Mark => Kind::Mark(proto::MarkBody {}),
+    };
+    encode_kind(prefix, kind, out)
+}
+
+fn encode_kind(prefix: Prefix, kind: Kind, out: &mut Vec<u8>) -> Result<(), Error> {
+    out.extend_from_slice(&prefix.shard.0.to_le_bytes());
+    out.extend_from_slice(&prefix.epoch.0.to_le_bytes());
+    out.extend_from_slice(&prefix.version.0.to_le_bytes());
+    out.extend_from_slice(&prefix.durable_bytes.to_le_bytes());
     let body = proto::LogBody { kind: Some(kind) };
     out.reserve(body.encoded_len());
     body.encode(out).map_err(|error| Error::TooLong {
@@ -128,20 +163,44 @@ pub(crate) fn encode(record: &Record, durable_bytes: u64, out: &mut Vec<u8>) -> 
 
 /// The body that follows a prefix.
 pub(crate) fn decode_body(bytes: &[u8]) -> Result<Body, Error> {
-    let kind = proto::LogBody::decode(bytes)?.kind.ok_or(Error::UnknownKind { message: "LogBody" })?;
-    Ok(match kind {
-        Kind::Commit(m) => Body::Commit {
-            mutations: mutation::decode_all(m.mutations)?,
-            next_sid: Sid(m.next_sid),
-            request: decode_request(&m.request)?,
-        },
+    Ok(decode_part(bytes)?.0)
+}
+
+/// The body of a part, and where its mutations stood in the whole record.
+pub(crate) fn decode_part(bytes: &[u8]) -> Result<(Body, Vec<u32>), Error> {
+    let mut places = Vec::new();
+    let body = match decode_kind(bytes)? {
+        Kind::Commit(m) => {
+            places = m.places;
+            Body::Commit {
+                mutations: mutation::decode_all(m.mutations)?,
+                next_sid: Sid(m.next_sid),
+                request: decode_request(&m.request)?,
+            }
+        }
         Kind::Tokens(m) => Body::Tokens {
             assigned: m.assigned.into_iter().map(|e| (Token(e.token), Str::from(e.name))).collect(),
         },
         Kind::Load(m) => Body::Load { load_id: m.load_id, segments: m.segments, next_sid: Sid(m.next_sid) },
         Kind::EpochStart(_) => Body::EpochStart,
         Kind::Reserve(m) => Body::Reserve { next_sid: Sid(m.next_sid) },
-    })
+        // They have no version, and stand where no record does.
+        Kind::Fence(_) | Kind::Mark(_) => return Err(Error::UnknownKind { message: "LogBody" }),
+    };
+    Ok((body, places))
+}
+
+/// What a message without a version says.
+pub(crate) fn decode_signal(bytes: &[u8]) -> Result<Signal, Error> {
+    match decode_kind(bytes)? {
+        Kind::Fence(_) => Ok(Signal::Fence),
+        Kind::Mark(_) => Ok(Signal::Mark),
+        _ => Err(Error::UnknownKind { message: "LogBody" }),
+    }
+}
+
+fn decode_kind(bytes: &[u8]) -> Result<Kind, Error> {
+    proto::LogBody::decode(bytes)?.kind.ok_or(Error::UnknownKind { message: "LogBody" })
 }
 
 fn decode_request(bytes: &[u8]) -> Result<Option<RequestId>, Error> {

@@ -15,7 +15,7 @@ pub struct Tail {
 /// Records in order of version.
 pub type Records<'a> = Box<dyn Iterator<Item = Result<Record, Error>> + Send + 'a>;
 
-/// A log of one shard.
+/// A log, of one shard or of several: versions, and what is said of them, are those of the whole graph.
 pub trait LogStore: Send {
     /// Writes records after those that are there. When it answers `Ok`, all of them are durable; this is one write
     /// and one sync for the whole slice, however long it is.
@@ -39,6 +39,10 @@ pub trait LogStore: Send {
     /// The oldest version that can be read; `None` when there never was a record. One after the tail when all were
     /// trimmed.
     fn first(&self) -> Option<Version>;
+
+    /// No append follows at once: what readers are still to be told, for want of a record that says it, is sent to them now.
+    /// Does not wait. A log of which every record says all has nothing to do.
+    fn rest(&mut self) {}
 
     /// Bytes that were there when the log was opened and bytes appended since; trimming does not lower it. Tells when
     /// a checkpoint is due. 0 for a log that takes no disk.

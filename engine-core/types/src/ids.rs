@@ -131,6 +131,51 @@ impl From<PartitionCount> for u16 {
     }
 }
 
+/// How the partitions of a graph are divided among the shards of its log: in groups of neighbours, fixed when the graph is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sharding {
+    partitions: PartitionCount,
+    shards: u16,
+}
+
+impl Sharding {
+    /// One shard for one partition.
+    pub const ONE: Self = Self { partitions: PartitionCount::ONE, shards: 1 };
+
+    /// Refuses no shards, and more of them than partitions.
+    pub fn new(partitions: PartitionCount, shards: u16) -> Result<Self, String> {
+        if (1..=partitions.get()).contains(&shards) {
+            return Ok(Self { partitions, shards });
+        }
+        let partitions = partitions.get();
+        Err(format!("{shards} shards of {partitions} partitions: there has to be one, and at most one a partition"))
+    }
+
+    /// How many shards there are.
+    #[must_use]
+    pub fn shards(self) -> u16 {
+        self.shards
+    }
+
+    /// The shard that says what changes in a partition.
+    #[must_use]
+    pub fn of(self, partition: PartitionId) -> ShardId {
+        let scaled = u32::from(partition.0) * u32::from(self.shards);
+        ShardId((scaled / u32::from(self.partitions.0)) as u16)
+    }
+
+    /// The shard that says what changes in the partition of a GUI.
+    #[must_use]
+    pub fn home(self, gui: Gui) -> ShardId {
+        self.of(self.partitions.of(gui))
+    }
+
+    /// All shards in order.
+    pub fn all(self) -> impl Iterator<Item = ShardId> {
+        (0..self.shards).map(ShardId)
+    }
+}
+
 /// Computes GUIs from ids, the same on every machine.
 ///
 /// `bits` is 64 in use. Tests cut it down, so that collisions and the salted exception path are exercised.
@@ -195,6 +240,26 @@ mod tests {
         assert!(PartitionCount::new(0).is_err());
         assert_eq!(PartitionCount::new(3), Err("partition count 3 is not a power of two".into()));
         assert_eq!(PartitionCount::new(8).map(PartitionCount::get), Ok(8));
+    }
+
+    #[test]
+    fn shards_are_groups_of_neighbours() {
+        let partitions = PartitionCount::new(8).unwrap();
+        let of = |shards: u16| -> Vec<u16> {
+            let sharding = Sharding::new(partitions, shards).unwrap();
+            partitions.all().map(|partition| sharding.of(partition).0).collect()
+        };
+        assert_eq!(of(1), [0; 8]);
+        assert_eq!(of(2), [0, 0, 0, 0, 1, 1, 1, 1]);
+        assert_eq!(of(3), [0, 0, 0, 1, 1, 1, 2, 2]);
+        assert_eq!(of(8), [0, 1, 2, 3, 4, 5, 6, 7]);
+        for bad in [0, 9, u16::MAX] {
+            let refused = Sharding::new(partitions, bad).unwrap_err();
+            assert!(refused.starts_with(&format!("{bad} shards of 8 partitions")), "{refused}");
+        }
+        let most = PartitionCount::new(1 << 15).unwrap();
+        let sharding = Sharding::new(most, 1 << 15).unwrap();
+        assert_eq!(sharding.of(PartitionId((1 << 15) - 1)), ShardId((1 << 15) - 1));
     }
 
     #[test]

@@ -11,7 +11,9 @@ pub mod value;
 
 pub use element::{Cardinality, Direction, Edge, EdgeData, PropertyData, PropertyRef, VertexData};
 pub use error::{ErrorCode, Kind};
-pub use ids::{Epoch, Gui, GuiHasher, PartitionCount, PartitionId, RequestId, ShardId, Sid, Token, Version};
+pub use ids::{
+    Epoch, Gui, GuiHasher, PartitionCount, PartitionId, RequestId, ShardId, Sharding, Sid, Token, Version,
+};
 pub use mutation::{CommitRequest, IndexDefinition, Key, MadeSince, MadeVertex, Mutation, PropertyWrite};
 pub use smol_str::SmolStr as Str;
 pub use value::{Map, Path, Symbol, Value};

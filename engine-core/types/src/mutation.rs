@@ -1,6 +1,6 @@
 //! What a transaction asks the sequencer to commit: logical changes, and the keys it read and wrote.
 
-use crate::{Cardinality, Edge, Gui, RequestId, Sid, Str, Token, Value, Version};
+use crate::{Cardinality, Edge, Gui, GuiHasher, RequestId, Sid, Str, Token, Value, Version};
 use std::hash::{Hash, Hasher};
 
 /// One value written to one property key.
@@ -132,6 +132,34 @@ pub enum Mutation {
         /// Its name.
         name: Str,
     },
+}
+
+impl Mutation {
+    /// Whether it changes something where the GUIs for which `holds` answers true are at home. `holds` is asked for one after the
+    /// other until it does; a change of everything asks for none.
+    ///
+    /// Storage takes its part of a transaction by this, and the log's shards are filled by it.
+    pub fn concerns(&self, mut holds: impl FnMut(Gui) -> bool) -> bool {
+        match self {
+            Self::CreateVertex { gui, .. }
+            | Self::AddLabels { gui, .. }
+            | Self::RemoveLabels { gui, .. }
+            | Self::SetVertexProperty { gui, .. }
+            | Self::RemoveVertexProperty { gui, .. }
+            | Self::SetMetaProperty { gui, .. }
+            | Self::AddException { gui, .. }
+            | Self::DeleteVertex { gui, edges_left: false } => holds(*gui),
+            Self::SetEdgeProperty { edge, .. } | Self::RemoveEdgeProperty { edge, .. } => holds(edge.source),
+            Self::CreateEdge { edge, id, .. } | Self::DeleteEdge { edge, id } => {
+                // All bits of the hash of an edge's id count, however many those of vertices have.
+                let id_home = || id.as_ref().map(|id| GuiHasher::default().edge_id(id));
+                holds(edge.source) || holds(edge.target) || id_home().is_some_and(holds)
+            }
+            Self::DeleteVertex { edges_left: true, .. }
+            | Self::DefineIndex { .. }
+            | Self::DropIndex { .. } => true,
+        }
+    }
 }
 
 /// What an index is over: the values of one property key of the vertices that have one label.

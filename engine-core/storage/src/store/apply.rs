@@ -136,31 +136,17 @@ impl Store {
         }
     }
 
-    /// Whether a mutation is of a vertex, or of the source of an edge, that this store does not hold. What it holds of the
-    /// edges of such a vertex goes with it.
+    /// Whether a mutation changes nothing here, or only the edges of a vertex that is elsewhere: what is here of them goes with it.
     fn is_elsewhere(&self, w: &mut Writer<'_>, mutation: &Mutation) -> bool {
+        if !mutation.concerns(|gui| self.holds(gui)) {
+            return true;
+        }
         match mutation {
-            Mutation::DeleteVertex { gui, edges_left } if !self.holds(*gui) => {
-                if *edges_left {
-                    self.sweep_edges_of(w, *gui);
-                }
+            Mutation::DeleteVertex { gui, .. } if !self.holds(*gui) => {
+                self.sweep_edges_of(w, *gui);
                 true
             }
-            Mutation::CreateVertex { gui, .. }
-            | Mutation::AddLabels { gui, .. }
-            | Mutation::RemoveLabels { gui, .. }
-            | Mutation::SetVertexProperty { gui, .. }
-            | Mutation::RemoveVertexProperty { gui, .. }
-            | Mutation::SetMetaProperty { gui, .. }
-            | Mutation::AddException { gui, .. } => !self.holds(*gui),
-            Mutation::SetEdgeProperty { edge, .. } | Mutation::RemoveEdgeProperty { edge, .. } => {
-                !self.holds(edge.source)
-            }
-            Mutation::DeleteVertex { .. }
-            | Mutation::CreateEdge { .. }
-            | Mutation::DeleteEdge { .. }
-            | Mutation::DefineIndex { .. }
-            | Mutation::DropIndex { .. } => false,
+            _ => false,
         }
     }
 
