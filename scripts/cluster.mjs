@@ -3,7 +3,7 @@
  *
  * It loads a small identity graph through the worker, or the files under `--load DIR`; `--no-load` leaves the graph empty.
  *
- * Flags: `--nodes`, `--rf`, `--partitions`, `--brokers`, `--port` (8182), `--load`, `--no-load`, `--home` (`.tidegraph/cluster`; what is in
+ * Flags: `--nodes`, `--rf`, `--partitions`, `--shards` (of the log), `--brokers`, `--port` (8182), `--load`, `--no-load`, `--home` (`.tidegraph/cluster`; what is in
  * it is removed first). It runs until Ctrl-C.
  */
 import { existsSync } from "node:fs";
@@ -17,6 +17,7 @@ const { values } = parseArgs({
     nodes: { type: "string", default: "3" },
     rf: { type: "string", default: "2" },
     partitions: { type: "string", default: "16" },
+    shards: { type: "string", default: "1" },
     brokers: { type: "string", default: "1" },
     port: { type: "string", default: "8182" },
     load: { type: "string" },
@@ -26,7 +27,7 @@ const { values } = parseArgs({
 });
 
 /**
- * @param {"nodes" | "rf" | "partitions" | "brokers" | "port"} name
+ * @param {"nodes" | "rf" | "partitions" | "shards" | "brokers" | "port"} name
  * @param {number} least
  */
 function number(name, least) {
@@ -42,11 +43,16 @@ const sizes = {
   nodes: number("nodes", 1),
   rf: number("rf", 1),
   partitions: number("partitions", 1),
+  shards: number("shards", 1),
   brokers: number("brokers", 1),
   port: number("port", 0),
 };
 if (sizes.rf > sizes.nodes) {
   console.error(`--rf ${sizes.rf}: there are only ${sizes.nodes} nodes`);
+  process.exit(2);
+}
+if (sizes.shards > sizes.partitions) {
+  console.error(`--shards ${sizes.shards}: there are only ${sizes.partitions} partitions`);
   process.exit(2);
 }
 if (values.load !== undefined && !existsSync(values.load)) {

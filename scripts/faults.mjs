@@ -1,8 +1,9 @@
 /**
- * `npm run faults [-- --quick]`: a cluster on this machine under load, while its processes are killed, one kind after the other.
+ * `npm run faults [-- --quick] [--shards N]`: a cluster on this machine under load, while its processes are killed, one kind after the other.
  *
  * Two bulk loads come first, each with a process killed while it runs. Prints a row for each fault and, in the last line, losses and errors. It fails when an acknowledged write is lost, one is there by half, a read
- * fails while a storage node dies, or writes do not come back. `--json FILE` writes the report.
+ * fails while a storage node dies, or writes do not come back. `--json FILE` writes the report. `--shards N` divides
+ * the log among so many partitions of its topic.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,13 +14,20 @@ import { Cluster } from "./cluster/cluster.mjs";
 import { Load } from "./cluster/load.mjs";
 import { buildFleet } from "./run.mjs";
 
+const PARTITIONS = 8;
 const { values } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
     dev: { type: "boolean", default: false },
     json: { type: "string" },
+    shards: { type: "string", default: "1" },
   },
 });
+const shards = Number(values.shards);
+if (!Number.isInteger(shards) || shards < 1 || shards > PARTITIONS) {
+  console.error(`--shards ${values.shards}: has to be a whole number from 1 to ${PARTITIONS}, the partitions`);
+  process.exit(2);
+}
 const quick = values.quick ?? false;
 const calmMs = quick ? 3_000 : 10_000;
 const { nodeBinary, workerBinary } = await buildFleet(values.dev ? "dev" : "release");
@@ -30,7 +38,8 @@ const cluster = new Cluster({
   workerBinary,
   nodes: 3,
   rf: 2,
-  partitions: 8,
+  partitions: PARTITIONS,
+  shards,
   brokers: quick ? 1 : 3,
   port: 0,
   nodeFlags: [
@@ -307,7 +316,7 @@ try {
 }
 await cluster.stop();
 const sum = (/** @type {string} */ field) => rows.reduce((all, row) => all + Number(row[field]), 0);
-const report = { quick, seconds: Math.round((performance.now() - begun) / 1000), faults: rows, failures };
+const report = { quick, shards, seconds: Math.round((performance.now() - begun) / 1000), faults: rows, failures };
 if (values.json) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
 if (failures.length === 0) rmSync(home, { recursive: true, force: true });
 else console.error(`logs of all processes are in ${home}`);

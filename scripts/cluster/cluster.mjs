@@ -23,6 +23,7 @@ const execute = promisify(execFile);
  * @property {number} nodes
  * @property {number} rf replicas of each partition
  * @property {number} partitions
+ * @property {number} [shards] of the log; 1 without it
  * @property {number} brokers
  * @property {number} port of the worker; 0 takes a free one
  * @property {readonly string[]} [nodeFlags] further flags of each node
@@ -43,12 +44,12 @@ export class Cluster {
 
   /** Starts everything; answers when the worker takes queries. */
   async start() {
-    const { home, nodes, rf, partitions, brokers } = this.options;
+    const { home, nodes, rf, partitions, shards = 1, brokers } = this.options;
     const token = join(home, "fleet-token");
     writeFileSync(token, `${crypto.randomUUID()}\n`, { mode: 0o600 });
     await Promise.all([this.startDynamodb(), this.startKafka()]);
     const replication = ["--log-replication", String(brokers), "--log-in-sync", String(Math.min(2, brokers))];
-    const sizes = ["--partitions", String(partitions), "--replication", String(rf)];
+    const sizes = ["--partitions", String(partitions), "--shards", String(shards), "--replication", String(rf)];
     await this.admin([
       "init",
       ...this.mapFlags(),

@@ -12,7 +12,7 @@ use tidegraph_cluster::MapStore;
 use tidegraph_engine::Language::{Gremlin, OpenCypher};
 use tidegraph_engine::{Database, Options};
 use tidegraph_fleet::NodeConfig;
-use tidegraph_types::{ErrorCode, PartitionId};
+use tidegraph_types::{ErrorCode, PartitionId, ShardId};
 
 const WRITES: &[&str] = &[
     "UNWIND range(0, 199) AS n CREATE (:Person {id: n, name: 'p' + toString(n), age: n % 50})",
@@ -64,8 +64,8 @@ fn fast() -> NodeConfig {
 
 #[test]
 fn answers_as_one_process_does() {
-    for hash_bits in [64, 9] {
-        let fleet = Fleet::start(4, 3, 2, hash_bits, fast());
+    for (hash_bits, shards) in [(64, 1), (9, 2), (64, 4)] {
+        let fleet = Fleet::start_sharded(shards, 4, 3, 2, hash_bits, fast());
         let (database, _worker) = fleet.worker();
         let one = Database::open(Options { partitions: 4, ..Options::default() }).unwrap();
         for text in WRITES {
@@ -151,8 +151,12 @@ fn a_lost_node_is_not_noticed_by_readers() {
 
 #[test]
 fn a_replica_comes_from_a_checkpoint_and_the_rest_of_the_log() {
+    [1, 2, 4].into_iter().for_each(a_replica_comes_from_a_checkpoint);
+}
+
+fn a_replica_comes_from_a_checkpoint(shards: u16) {
     let config = NodeConfig { checkpoint_versions: 3, ..fast() };
-    let mut fleet = Fleet::start(4, 2, 1, 64, config);
+    let mut fleet = Fleet::start_sharded(shards, 4, 2, 1, 64, config);
     let (database, _worker) = fleet.worker();
     let one = Database::open(Options { partitions: 4, ..Options::default() }).unwrap();
     let write = |text: &str| {
@@ -164,8 +168,7 @@ fn a_replica_comes_from_a_checkpoint_and_the_rest_of_the_log() {
     fleet.wait_until("all have a checkpoint", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
     let least = fleet.map.checkpoints(GRAPH).unwrap().iter().map(|c| c.version).min().unwrap();
     // What checkpoints hold is not in the log any more.
-    use tidegraph_log::LogStore;
-    fleet.log.open(tidegraph_types::ShardId(0)).trim(least).unwrap();
+    fleet.log.trim(least);
     write("CREATE (:Late {id: 1000})");
     fleet.hand_all_to("n9");
     let _gone = [fleet.kill("n0"), fleet.kill("n1")];
@@ -193,6 +196,44 @@ fn reads_go_on_without_a_sequencer_and_writes_when_there_is_one() {
         writing.join().unwrap().unwrap();
     });
     assert_eq!(rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 2);
+}
+
+/// Transactions with changes in both shards, of which one does not answer while they are written: their part stands in the other one, and the
+/// sequencer, which cannot say what stands where, is followed by the next one.
+#[test]
+fn what_stands_in_one_shard_only_is_seen_by_nobody() {
+    const WHOLE: &str = "MATCH (a:A) WITH a.n AS n, count(*) AS all WHERE all <> 16 RETURN n, all";
+    let fleet = Fleet::start_sharded(2, 4, 2, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    let first = |n: u64| format!("UNWIND range(0, 15) AS i CREATE (:A {{n: {n}, i: i}})");
+    ask(&database, OpenCypher, &first(0)).unwrap();
+    let lacking = fleet.log.shard(ShardId(1));
+    let other = fleet.log.shard(ShardId(0));
+    for n in 1..=3 {
+        // Read by all, so that nothing of it is under way to them.
+        assert_eq!(rows(&database, OpenCypher, WHOLE), [""; 0]);
+        let before = other.arrived();
+        lacking.set_away(true);
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(|| ask(&database, OpenCypher, &first(n)));
+            fleet.wait_until("a part of it is there", |_| other.arrived() > before);
+            for _ in 0..20 {
+                assert_eq!(rows(&database, OpenCypher, WHOLE), [""; 0], "transaction {n}");
+                fleet.clock.sleep(Duration::from_millis(5));
+            }
+            assert!(!writing.is_finished(), "nobody can say that it was written");
+            lacking.set_away(false);
+            writing.join().unwrap().unwrap();
+        });
+        // Once, as a whole, by all replicas.
+        assert_eq!(rows(&database, OpenCypher, WHOLE), [""; 0]);
+        let all = rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n, a.i");
+        assert_eq!(all.len() as u64, 16 * (n + 1));
+        let (worker, _worker) = fleet.worker();
+        fleet.wait_until("another worker knows it", |_| {
+            rows(&worker, OpenCypher, "MATCH (a:A) RETURN a.n, a.i") == all
+        });
+    }
 }
 
 #[test]

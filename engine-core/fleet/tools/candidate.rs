@@ -11,9 +11,9 @@ use tidegraph_cluster::Claim;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
 use tidegraph_fleet::sequencing::{Base, Candidate, CandidateConfig, Leading, Takeover, Unsure};
 use tidegraph_log::LogStore;
-use tidegraph_log::kafka::{KafkaLog, KafkaOptions};
+use tidegraph_log::kafka::{KafkaOptions, open_log};
 use tidegraph_platform::{Clock, RealClock, RealRandom};
-use tidegraph_types::{CommitRequest, Epoch, Gui, Key, Mutation, RequestId, ShardId, Version};
+use tidegraph_types::{CommitRequest, Epoch, Gui, Key, Mutation, RequestId, Sharding, Version};
 
 /// A graph without checkpoints, its log in Kafka.
 #[derive(Debug)]
@@ -24,9 +24,8 @@ impl Takeover for Kafka {
         Ok(Base::default())
     }
 
-    fn open_log(&self) -> Result<Box<dyn LogStore>, String> {
-        let log = KafkaLog::open(self.0.clone(), ShardId(0)).map_err(|error| error.to_string())?;
-        Ok(Box::new(log))
+    fn open_log(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
+        open_log(&self.0, Sharding::ONE, epoch)
     }
 }
 

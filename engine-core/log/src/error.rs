@@ -115,7 +115,9 @@ pub enum Error {
         reason: String,
     },
     /// A topic that was made for another number of shards.
-    #[error("Kafka topic {topic} has {partitions} partitions, the graph's log has {shards} shards: they have to be as many")]
+    #[error(
+        "Kafka topic {topic} has {partitions} partitions, the graph's log has {shards} shards: they have to be as many"
+    )]
     Shards {
         /// The topic.
         topic: String,

@@ -177,6 +177,44 @@ fn golden_file_of_meta_properties() {
     golden("log-v1-meta", &meta_records());
 }
 
+/// The messages of one shard of several, which Kafka keeps without an envelope, in that of a file.
+#[test]
+fn golden_file_of_one_shard_of_several() {
+    let (shard, epoch) = (ShardId(1), Epoch(3));
+    let signal = |signal, complete, out: &mut Vec<u8>| {
+        let prefix = Prefix { shard, epoch, version: Version(0), durable_bytes: complete };
+        record::encode_signal(signal, prefix, out).unwrap();
+    };
+    let part = |version, mutations, places: &[u32], complete, out: &mut Vec<u8>| {
+        let body = Body::Commit { mutations, next_sid: Sid(7), request: None };
+        let record = Record { shard, epoch, version: Version(version), body };
+        record::encode_part(&record, places, complete, out).unwrap();
+    };
+    let deleted = |gui| Mutation::DeleteVertex { gui: Gui(gui), edges_left: false };
+    let mut payloads: Vec<Vec<u8>> = vec![Vec::new(); 5];
+    signal(Signal::Fence, 4, &mut payloads[0]);
+    let begun = Record { shard, epoch, version: Version(5), body: Body::EpochStart };
+    record::encode_part(&begun, &[], 4, &mut payloads[1]).unwrap();
+    part(6, vec![], &[], 5, &mut payloads[2]);
+    part(7, vec![deleted(1), deleted(2)], &[1, 300], 5, &mut payloads[3]);
+    signal(Signal::Mark, 7, &mut payloads[4]);
+    let mut written = crate::file::FileHeader { shard, first: Version(5), epoch }.to_bytes().to_vec();
+    payloads.iter().for_each(|payload| frame::write_frame(&mut written, payload).unwrap());
+    let golden = compared("log-v1-shards", &written);
+    let mut frames = FrameReader::at(&golden[36..], 36);
+    let mut next = || frames.next_frame().unwrap().unwrap().to_vec();
+    assert_eq!(record::decode_signal(&next()[PREFIX_BYTES..]), Ok(Signal::Fence));
+    assert_eq!(record::decode_part(&next()[PREFIX_BYTES..]), Ok((Body::EpochStart, vec![])));
+    next();
+    let (body, places) = record::decode_part(&next()[PREFIX_BYTES..]).unwrap();
+    let expected = Body::Commit { mutations: vec![deleted(1), deleted(2)], next_sid: Sid(7), request: None };
+    assert_eq!((body, places), (expected, vec![1, 300]));
+    let mark = next();
+    assert_eq!(record::decode_signal(&mark[PREFIX_BYTES..]), Ok(Signal::Mark));
+    assert_eq!(Prefix::parse(&mark).unwrap().durable_bytes, 7);
+    assert!(record::decode_body(&mark[PREFIX_BYTES..]).is_err(), "it is no record");
+}
+
 #[test]
 fn golden_file_of_the_fleet() {
     golden("log-v1-fleet", &fleet_records());
@@ -194,23 +232,29 @@ fn golden(name: &str, records: &[Record]) {
     log.append(&records[1..]).unwrap();
     drop(log);
     let written = disk.contents(&path).unwrap();
-
-    let file = |kind| contracts().join(format!("golden/{name}.{kind}"));
-    let (bin, json) = (file("bin"), file("json"));
-    if std::env::var_os("TIDEGRAPH_BLESS").is_some() {
-        std::fs::create_dir_all(contracts().join("golden")).unwrap();
-        std::fs::write(&bin, &written).unwrap();
-        let text = serde_json::to_string_pretty(&describe(&written)).unwrap();
-        std::fs::write(&json, text + "\n").unwrap();
-    }
-    let golden = std::fs::read(&bin).unwrap();
-    let described: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
-    assert_eq!(describe(&golden), described);
+    let golden = compared(name, &written);
 
     let disk = FaultyDisk::new(0);
     open(&disk);
     disk.put(&path, &golden);
     // Debug text, because values of different width are equal.
     assert_eq!(format!("{:?}", read_all(&mut open(&disk), 1).unwrap()), format!("{records:?}"));
+}
+
+/// The golden file of a name, which says what its JSON says, and is what this version writes.
+fn compared(name: &str, written: &[u8]) -> Vec<u8> {
+    let file = |kind| contracts().join(format!("golden/{name}.{kind}"));
+    let (bin, json) = (file("bin"), file("json"));
+    if std::env::var_os("TIDEGRAPH_BLESS").is_some() {
+        std::fs::create_dir_all(contracts().join("golden")).unwrap();
+        std::fs::write(&bin, written).unwrap();
+        let text = serde_json::to_string_pretty(&describe(written)).unwrap();
+        std::fs::write(&json, text + "\n").unwrap();
+    }
+    let golden = std::fs::read(&bin).unwrap();
+    let described: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert_eq!(describe(&golden), described);
+
     assert!(written == golden, "this version writes other bytes than format 1");
+    golden
 }

@@ -31,7 +31,7 @@ pub use follow::{Follower, Position};
 pub use memory::MemoryLog;
 pub use record::{Body, Record};
 pub use recovery::Recovery;
-pub use shards::{SharedShard, SharedShards, ShardedLog};
+pub use shards::{ShardedLog, SharedShard, SharedShards};
 pub use shared::{SharedLog, SharedLogFollower, SharedLogHandle};
 pub use store::{LogStore, Records, Tail};
 

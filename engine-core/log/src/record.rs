@@ -139,6 +139,7 @@ pub(crate) fn encode_part(
 }
 
 /// Appends the payload of a message that has no version.
+#[cfg(any(feature = "kafka", test))]
 pub(crate) fn encode_signal(signal: Signal, prefix: Prefix, out: &mut Vec<u8>) -> Result<(), Error> {
     let kind = match signal {
         Signal::Fence => Kind::Fence(proto::FenceBody {}),
@@ -191,6 +192,7 @@ pub(crate) fn decode_part(bytes: &[u8]) -> Result<(Body, Vec<u32>), Error> {
 }
 
 /// What a message without a version says.
+#[cfg(any(feature = "kafka", test))]
 pub(crate) fn decode_signal(bytes: &[u8]) -> Result<Signal, Error> {
     match decode_kind(bytes)? {
         Kind::Fence(_) => Ok(Signal::Fence),

@@ -19,6 +19,10 @@ use tidegraph_types::{Epoch, Version};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rule {
     /// It is.
+    #[cfg_attr(
+        not(feature = "kafka"),
+        allow(dead_code, reason = "logs on disk and in memory are written by one process")
+    )]
     One,
     /// There are others.
     Several,
@@ -74,6 +78,7 @@ impl Sight {
         Self { rule, tail, epoch: at.epoch, fenced: false, complete: at.version }
     }
 
+    #[cfg(any(feature = "kafka", test))]
     pub fn tail(&self) -> Option<Tail> {
         self.tail
     }
@@ -342,9 +347,7 @@ mod tests {
         use crate::suite::commit;
         let mut following = Following::from_start(Rule::Several, Position::default());
         let mut give = |head: Head, mark: &str| {
-            following
-                .take(head, |reason| reason, || Ok(commit(head.version.0, head.epoch.0, mark)))
-                .unwrap();
+            following.take(head, |reason| reason, || Ok(commit(head.version.0, head.epoch.0, mark))).unwrap();
             std::iter::from_fn(|| following.next()).collect::<Vec<_>>()
         };
         assert!(give(part(1, 1, 0), "a").is_empty());

@@ -23,7 +23,7 @@ use tidegraph_log::{
     Body, Error, FileLog, FileLogOptions, Follower, LogStore, Position, Record, Records, Tail,
 };
 use tidegraph_platform::{FaultyDisk, Random, SeededRandom};
-use tidegraph_types::{ShardId, Version};
+use tidegraph_types::{Epoch, ShardId, Version};
 
 /// Small, so that files are rolled and trimmed.
 const FILE_BYTES: u64 = 8 << 10;
@@ -286,11 +286,11 @@ pub(crate) struct SimLog {
 }
 
 impl LogAccess for SimLog {
-    fn follow(&self, after: Position) -> Box<dyn Follower> {
+    fn follow(&self, _: ShardId, after: Position) -> Box<dyn Follower> {
         Box::new(Reader { log: self.clone(), at: after.version, swapped: None })
     }
 
-    fn open(&self) -> Result<Box<dyn LogStore>, Error> {
+    fn open(&self, _: Epoch) -> Result<Box<dyn LogStore>, Error> {
         let mut state = self.broker.0.lock();
         if !state.up || !self.process.reaches_log() {
             return Err(away());

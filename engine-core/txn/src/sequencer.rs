@@ -342,6 +342,11 @@ impl Sequencer {
         self.ask(|reply| Request::Trim { below, reply })
     }
 
+    /// Lets the log say what it still owes its readers, if a message that should have said it was lost.
+    pub fn settle(&self) -> Result<(), Error> {
+        self.trim(Version(0))
+    }
+
     /// Finishes what was asked before and closes the log; later requests are refused. Does nothing when called again.
     pub fn shutdown(&self) {
         if self.owner.lock().is_none() {
@@ -399,7 +404,13 @@ impl Sequencer {
         }
         let mut owner = self.owner.lock();
         let served = match &mut *owner {
-            Some(owner) => catch_unwind(AssertUnwindSafe(|| owner.take(taken))),
+            Some(owner) => catch_unwind(AssertUnwindSafe(|| {
+                let goes_on = owner.take(taken);
+                if self.door.lock().queue.is_empty() {
+                    owner.rest();
+                }
+                goes_on
+            })),
             None => {
                 taken.into_iter().for_each(|request| request.refuse(self.gone()));
                 Ok(true)

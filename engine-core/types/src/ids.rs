@@ -148,7 +148,9 @@ impl Sharding {
             return Ok(Self { partitions, shards });
         }
         let partitions = partitions.get();
-        Err(format!("{shards} shards of {partitions} partitions: there has to be one, and at most one a partition"))
+        Err(format!(
+            "{shards} shards of {partitions} partitions: there has to be one, and at most one a partition"
+        ))
     }
 
     /// How many shards there are.

@@ -23,6 +23,9 @@ pub struct Init {
     /// How many partitions the graph has: a power of two. It cannot be changed later.
     #[arg(long, default_value_t = 64)]
     partitions: u16,
+    /// How many shards its log has: partitions of the topic, each for a group of the graph's partitions. It cannot be changed later.
+    #[arg(long, default_value_t = 1)]
+    shards: u16,
     /// How many replicas each partition should have.
     #[arg(long, default_value_t = 2)]
     replication: u16,
@@ -47,7 +50,7 @@ impl Init {
         let graph = Graph {
             name: self.map.graph.clone(),
             partitions: PartitionCount::new(self.partitions).map_err(anyhow::Error::msg)?,
-            shards: 1,
+            shards: self.shards,
             hash_bits: 64,
             replication_factor: self.replication,
         };

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
 use tidegraph_fleet::LogAccess;
-use tidegraph_log::kafka::{KafkaFollower, KafkaLog, KafkaOptions, KafkaTls, MskIam};
+use tidegraph_log::kafka::{KafkaFollower, KafkaOptions, KafkaTls, MskIam, open_log};
 use tidegraph_log::{Follower, LogStore, Position};
 use tidegraph_platform::{Clock, Objects, RealRandom};
-use tidegraph_types::ShardId;
+use tidegraph_types::{Epoch, ShardId, Sharding};
 
 /// Where the map is.
 #[derive(Args, Clone, Debug)]
@@ -109,15 +109,22 @@ impl LogArgs {
 }
 
 /// The log in Kafka.
-pub struct Kafka(pub KafkaOptions);
+pub struct Kafka {
+    pub options: KafkaOptions,
+    pub sharding: Sharding,
+}
 
 impl LogAccess for Kafka {
-    fn follow(&self, after: Position) -> Box<dyn Follower> {
-        Box::new(KafkaFollower::new(self.0.clone(), ShardId(0), after))
+    fn follow(&self, shard: ShardId, after: Position) -> Box<dyn Follower> {
+        let options = self.options.clone();
+        Box::new(match self.sharding.shards() {
+            1 => KafkaFollower::new(options, shard, after),
+            _ => KafkaFollower::of_several(options, shard, after),
+        })
     }
 
-    fn open(&self) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
-        Ok(Box::new(KafkaLog::open(self.0.clone(), ShardId(0))?))
+    fn open(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
+        open_log(&self.options, self.sharding, epoch)
     }
 }
 

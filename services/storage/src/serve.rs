@@ -151,7 +151,8 @@ impl Serve {
         let made =
             map_store.load(&graph, None).context("the graph's map cannot be loaded; `init` makes it")?;
         let objects = objects(&self.objects)?;
-        let log = Arc::new(Kafka(self.log.options(&graph)?));
+        let sharding = made.graph().sharding()?;
+        let log = Arc::new(Kafka { options: self.log.options(&graph)?, sharding });
         let (door, sequencer_door) = (Door::default(), SequencerDoor::default());
         let server_config = ServerConfig {
             listen: self.listen.clone(),

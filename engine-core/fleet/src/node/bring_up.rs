@@ -91,7 +91,9 @@ impl Shared {
                 }
                 // It was given up since, because the log has gone on without it, say.
                 Stage::Fed { replica } if replica.is_dropped() => return Ok(Progress::Over),
-                Stage::Fed { .. } if !self.feed.standing().1 => return Ok(Progress::Waits),
+                Stage::Fed { .. } if !self.feed_of(partition).standing().near_end => {
+                    return Ok(Progress::Waits);
+                }
                 Stage::Fed { replica } => {
                     replica.set_ready();
                     self.set_state(partition, ReplicaState::Serving)?;
@@ -179,12 +181,13 @@ impl Shared {
     /// Replays the log up to where the others stand and lets the replica join them; false if it has to wait for more.
     fn catch_up(&self, replica: &Arc<Replica>, log: &mut Option<Box<dyn Follower>>) -> Result<bool, Error> {
         loop {
-            let end = match self.feed.join(replica) {
+            let end = match self.feed_of(replica.partition).join(replica) {
                 Joined::Yes => return Ok(true),
                 Joined::Ahead => return Ok(false),
                 Joined::Behind(end) => end,
             };
-            let log = log.get_or_insert_with(|| self.log.follow(replica.position()));
+            let shard = self.sharding.of(replica.partition);
+            let log = log.get_or_insert_with(|| self.log.follow(shard, replica.position()));
             while replica.applied() < end {
                 let record = match log.next(LOOK)? {
                     Some(record) if !self.is_stopping() => record,

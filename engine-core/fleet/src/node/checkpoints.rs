@@ -25,9 +25,7 @@ impl Shared {
 
     /// Writes one now.
     fn write_checkpoint(&self, replica: &Replica) -> Result<Version, Error> {
-        // Before the version: a lower epoch does no harm.
-        let epoch = replica.position().epoch;
-        let pin = replica.store.pin_published();
+        let (epoch, pin) = replica.with_epoch(|| replica.store.pin_published());
         let meta = {
             let meta = self.meta.lock();
             CheckpointMeta {

@@ -1,4 +1,4 @@
-//! One reader of the log for all replicas of a node.
+//! One reader of a shard of the log for all replicas of a node that are in its group of partitions.
 //!
 //! Replicas that are as far as the reader are *fed*: each record goes to all of them. One that was just restored reads the
 //! log by itself (`bring_up.rs`) until it stands where the reader stands, and joins then.
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_log::{Body, Follower, Position, Record};
-use tidegraph_types::Version;
+use tidegraph_types::{ShardId, Version};
 
 /// How long one look at the log waits.
 const LOOK: Duration = Duration::from_millis(50);
@@ -22,13 +22,26 @@ const REST: Duration = Duration::from_millis(200);
 const NEAR: u64 = 1_000;
 
 /// What is fed, and how far.
-#[derive(Default)]
 pub(super) struct Feed {
+    shard: ShardId,
     state: Mutex<State>,
     /// The reader, and where it stands.
     reader: Mutex<Option<(Position, Box<dyn Follower>)>>,
     /// What is told of it, also while a long record is applied.
-    told: Mutex<(Version, bool, Option<String>)>,
+    told: Mutex<Stands>,
+}
+
+/// How far a feed is.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Stands {
+    /// The last version that was read.
+    pub version: Version,
+    /// Whether the end of the log was near once.
+    pub near_end: bool,
+    /// Why the log cannot be read, now.
+    pub error: Option<String>,
+    /// Whether there is any replica to be fed.
+    pub feeds: bool,
 }
 
 /// How a look at the log ended.
@@ -54,6 +67,10 @@ struct State {
 }
 
 impl Feed {
+    pub fn new(shard: ShardId) -> Self {
+        Self { shard, state: Mutex::default(), reader: Mutex::default(), told: Mutex::default() }
+    }
+
     /// Lets a replica in if it stands where the reader stands; the first one says where that is.
     pub fn join(&self, replica: &Arc<Replica>) -> Joined {
         let mut state = self.state.lock();
@@ -77,11 +94,15 @@ impl Feed {
         self.state.lock().fed.retain(|fed| fed.partition != replica.partition);
     }
 
-    /// The last version that was read, and whether the end of the log was near once.
-    pub fn standing(&self) -> (Version, bool, Option<String>) {
+    pub fn standing(&self) -> Stands {
         let mut told = self.told.lock();
         if let Some(state) = self.state.try_lock() {
-            *told = (state.at.unwrap_or_default().version, state.near_end, state.error.clone());
+            *told = Stands {
+                version: state.at.unwrap_or_default().version,
+                near_end: state.near_end,
+                error: state.error.clone(),
+                feeds: !state.fed.is_empty(),
+            };
         }
         told.clone()
     }
@@ -110,7 +131,7 @@ impl Feed {
         };
         let (_, log) = match &mut *reader {
             Some(there) if there.0 == at => there,
-            reader => reader.insert((at, shared.log.follow(at))),
+            reader => reader.insert((at, shared.log.follow(self.shard, at))),
         };
         match log.next(LOOK) {
             Ok(Some(record)) => {

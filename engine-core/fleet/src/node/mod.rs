@@ -1,8 +1,8 @@
 //! A storage node: replicas of partitions, fed by the log, answering reads.
 //!
 //! Roles: [`StorageNode`] starts and ends all threads; `steward.rs` makes the node hold what the map says, and tells the map
-//! how it is; `bring_up.rs` takes a replica from a checkpoint to where the others are; `feed.rs` reads the log for all
-//! of them; `checkpoints.rs` writes images; `serve.rs` answers others; `pins.rs` keeps versions readable for them.
+//! how it is; `bring_up.rs` takes a replica from a checkpoint to where the others are; `feed.rs` reads a shard of the log for all
+//! of its replicas; `checkpoints.rs` writes images; `serve.rs` answers others; `pins.rs` keeps versions readable for them.
 //!
 //! Flow of a start: register (nothing is read here from then on) → the replicas that the map gives us are restored, as many
 //! at once as the configuration allows → caught up → serving, as the map then says → workers come.
@@ -38,15 +38,15 @@ use tidegraph_cluster::{
 use tidegraph_log::{Body, Follower, LogStore, Position, Record};
 use tidegraph_platform::{Clock, Disk, Objects, Random};
 use tidegraph_storage::MemoryBudget;
-use tidegraph_types::{PartitionId, Str, Token, Version};
+use tidegraph_types::{Epoch, PartitionId, ShardId, Sharding, Str, Token, Version};
 
 /// How a process of a fleet reaches the graph's log.
 pub trait LogAccess: Send + Sync {
-    /// Follows it from behind a position on.
-    fn follow(&self, after: Position) -> Box<dyn Follower>;
+    /// Follows one of its shards from behind a position on.
+    fn follow(&self, shard: ShardId, after: Position) -> Box<dyn Follower>;
 
-    /// Opens it to write.
-    fn open(&self) -> Result<Box<dyn LogStore>, tidegraph_log::Error>;
+    /// Opens all of it to write, under an epoch that nobody else has.
+    fn open(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error>;
 }
 
 /// Settings of a storage node.
@@ -135,7 +135,9 @@ pub(crate) struct Shared {
     pub objects: Arc<Objects>,
     pub clock: Arc<dyn Clock>,
     disk: Arc<dyn Disk>,
-    feed: Feed,
+    sharding: Sharding,
+    /// One for each shard of the log.
+    feeds: Vec<Feed>,
     pins: Pins,
     /// Replicas that are fed.
     replicas: ArcSwap<FxHashMap<PartitionId, Arc<Replica>>>,
@@ -174,6 +176,11 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
+    /// What feeds the replicas of a partition.
+    fn feed_of(&self, partition: PartitionId) -> &Feed {
+        &self.feeds[usize::from(self.sharding.of(partition).0)]
+    }
+
     /// A replica that is fed.
     pub fn get(&self, partition: PartitionId) -> Option<Arc<Replica>> {
         self.replicas.load().get(&partition).cloned()
@@ -196,7 +203,7 @@ impl Shared {
     /// Lets a replica go. Readers that have it read on.
     pub fn give_up(&self, replica: &Replica) {
         replica.drop_it();
-        self.feed.leave(replica);
+        self.feed_of(replica.partition).leave(replica);
         self.replicas.rcu(|old| {
             let mut new = FxHashMap::clone(old);
             new.remove(&replica.partition);
@@ -269,8 +276,10 @@ impl StorageNode {
         let (random, watched) = (parts.random.clone(), config.watch.clone());
         let this =
             Self::made(config, parts, door, |store, graph| MapWatch::start(store, graph, random, watched))?;
-        let feeding = this.shared.clone();
-        this.spawn("feed", move || feeding.feed.run(&feeding))?;
+        for number in 0..this.shared.feeds.len() {
+            let feeding = this.shared.clone();
+            this.spawn(&format!("feed {number}"), move || feeding.feeds[number].run(&feeding))?;
+        }
         let steward = this.shared.clone();
         this.spawn("steward", move || steward::run(&steward))?;
         let beating = this.shared.clone();
@@ -298,6 +307,7 @@ impl StorageNode {
         let map = watch.map();
         let id = registration.id.clone();
         let generation = map.node(&id).map_or(0, |node| node.generation);
+        let sharding = map.graph().sharding()?;
         let shared = Arc::new(Shared {
             graph: map.graph().clone(),
             config,
@@ -310,7 +320,8 @@ impl StorageNode {
             objects,
             clock,
             disk,
-            feed: Feed::default(),
+            sharding,
+            feeds: sharding.all().map(Feed::new).collect(),
             pins: Pins::default(),
             replicas: ArcSwap::default(),
             coming: Mutex::default(),
@@ -332,9 +343,10 @@ impl StorageNode {
         Ok(Self { shared, threads: Mutex::default(), crew: Mutex::new(steward::Crew::Caller(Vec::new())) })
     }
 
-    /// Looks at the log, as the feed's thread does; whether a record came.
+    /// Looks at each shard of the log, as the feeds' threads do; whether a record came.
     pub fn step_feed(&self) -> bool {
-        matches!(self.shared.feed.look(&self.shared), feed::Looked::Fed)
+        let feeds = self.shared.feeds.iter();
+        feeds.filter(|feed| matches!(feed.look(&self.shared), feed::Looked::Fed)).count() > 0
     }
 
     /// Looks at the map and does what it says, and writes the checkpoints that are due, as the steward's thread does.

@@ -17,7 +17,7 @@ pub(crate) struct Replica {
     pub store: Arc<Store>,
     applier: StoreApplier,
     applied: AtomicU64,
-    /// Epoch of the newest record that was applied, or a lower one.
+    /// Epoch of the newest record that was applied, or is being applied.
     epoch: AtomicU64,
     /// Whether reads are answered: it has been near the end of the log once, and its indexes are complete.
     ready: AtomicBool,
@@ -67,10 +67,22 @@ impl Replica {
         Version(self.applied.load(Ordering::Acquire))
     }
 
-    /// Where it is in the log. The epoch is read first: a lower one does no harm.
+    /// Where it is in the log: the last version, and its epoch or, while a record is being applied, that one's.
     pub fn position(&self) -> Position {
-        let epoch = Epoch(self.epoch.load(Ordering::Acquire));
-        Position { version: self.applied(), epoch }
+        let (epoch, version) = self.with_epoch(|| self.applied());
+        Position { version, epoch }
+    }
+
+    /// A version that `read` finds here, and an epoch with which a reader may go on behind it: the version's, or that of the record
+    /// after it. A lower one would let in what a deposed sequencer wrote, a higher one would keep out what counts.
+    pub fn with_epoch<T>(&self, mut read: impl FnMut() -> T) -> (Epoch, T) {
+        loop {
+            let before = self.epoch.load(Ordering::Acquire);
+            let version = read();
+            if self.epoch.load(Ordering::Acquire) == before {
+                return (Epoch(before), version);
+            }
+        }
     }
 
     pub fn is_ready(&self) -> bool {
@@ -107,6 +119,8 @@ impl Replica {
             *self.broken.lock() = Some(error.to_string());
             return Err(error);
         }
+        // Before its version can be seen.
+        self.epoch.fetch_max(record.epoch.0, Ordering::AcqRel);
         if let Err(error) = self.applier.try_apply(record) {
             *self.broken.lock() = Some(error.to_string());
             return Err(Error::Apply {
@@ -115,7 +129,6 @@ impl Replica {
                 reason: error.to_string(),
             });
         }
-        self.epoch.fetch_max(record.epoch.0, Ordering::AcqRel);
         self.applied.store(record.version.0, Ordering::Release);
         // Whoever is about to wait holds the lock while it looks at the version.
         if *self.waiting.lock() > 0 {

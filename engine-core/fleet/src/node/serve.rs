@@ -1,6 +1,7 @@
 //! What a node answers.
 
 use super::Shared;
+use super::feed::{Feed, Stands};
 use super::replica::Replica;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
@@ -76,7 +77,9 @@ impl Status for Door {
 /// How a node is.
 pub(super) fn status(shared: &Shared) -> Value {
     let map = shared.watch.map();
-    let (read, near_end, log_error) = shared.feed.standing();
+    let stands: Vec<Stands> = shared.feeds.iter().map(Feed::standing).collect();
+    // A shard of which there is no replica here is not read.
+    let fed = || stands.iter().filter(|stands| stands.feeds);
     let replicas = shared.all().into_iter().map(|replica| {
         let (vertices, edges) = replica.store.totals();
         let memory = replica.store.memory_use();
@@ -113,9 +116,9 @@ pub(super) fn status(shared: &Shared) -> Value {
         "node": shared.id.as_str(),
         "mapEpoch": map.epoch().0,
         "state": map.node(&shared.id).map(|node| node.state.to_string()),
-        "logVersion": read.0,
-        "nearEndOfLog": near_end,
-        "logError": log_error,
+        "logVersion": fed().map(|stands| stands.version.0).min().unwrap_or_default(),
+        "nearEndOfLog": fed().count() > 0 && fed().all(|stands| stands.near_end),
+        "logError": stands.iter().find_map(|stands| stands.error.as_ref()),
         "keptVersion": shared.pins.oldest().map(|version| version.0),
         "diskFull": shared.disk_full.load(std::sync::atomic::Ordering::Relaxed),
         "replicas": replicas.collect::<Vec<_>>(),

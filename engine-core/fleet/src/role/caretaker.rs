@@ -138,6 +138,9 @@ impl Care {
         if let Err(error) = self.find_lost() {
             tracing::warn!(%error, "whether nodes are lost cannot be told");
         }
+        if let Err(error) = leading.sequencer().settle() {
+            tracing::warn!(%error, "the log's readers could not be told how far it is complete");
+        }
         if let Err(error) = self.trim(leading.sequencer()) {
             tracing::warn!(error, "the log could not be trimmed");
         }

@@ -22,7 +22,7 @@ use tidegraph_log::LogStore;
 use tidegraph_platform::{Objects, metric};
 use tidegraph_remote::{Commits, Error, LoadRequest, LoadStep, Newest, Outcome, RequestId};
 use tidegraph_storage::Manifest;
-use tidegraph_types::{CommitRequest, MadeSince, PartitionCount, Sid, Str, Token, Version};
+use tidegraph_types::{CommitRequest, Epoch, MadeSince, PartitionCount, Sid, Str, Token, Version};
 
 /// Answers for the sequencer, if this process is it. There before the candidate is.
 #[derive(Clone, Debug, Default)]
@@ -199,7 +199,7 @@ impl Takeover for FromCheckpoints {
         })
     }
 
-    fn open_log(&self) -> Result<Box<dyn LogStore>, String> {
-        self.log.open().map_err(|error| error.to_string())
+    fn open_log(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
+        self.log.open(epoch)
     }
 }

@@ -1,7 +1,7 @@
 //! Who would be the sequencer.
 
 use super::GuardedLog;
-use super::takeover::{Publish, Takeover, recover};
+use super::takeover::{Publish, Takeover, Unread, recover};
 use arc_swap::ArcSwapOption;
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
@@ -363,8 +363,11 @@ fn take_over(
     config: CandidateConfig,
     tenure: Arc<Tenure>,
 ) -> Result<Arc<Sequencer>, Failed> {
-    let (log, recovered) = recover(takeover, config.asked_again).map_err(Failed::Again)?;
     let epoch = tenure.epoch();
+    let (log, recovered) = recover(takeover, epoch, config.asked_again).map_err(|unread| match unread {
+        Unread::Behind(found) => Failed::Behind(found),
+        Unread::Failed(reason) => Failed::Again(reason),
+    })?;
     if recovered.epoch >= epoch {
         return Err(Failed::Behind(recovered.epoch));
     }

@@ -64,6 +64,10 @@ impl LogStore for GuardedLog {
         self.log.first()
     }
 
+    fn rest(&mut self) {
+        self.log.rest();
+    }
+
     fn bytes(&self) -> u64 {
         self.log.bytes()
     }

@@ -6,7 +6,8 @@
 //!
 //! Flow of a take-over:
 //! 1. The lease is taken by a conditional write, which raises the epoch. From here on it is renewed, whatever else goes on.
-//! 2. The log is opened and read from the checkpoint on: versions, tokens, SIDs that may be in anybody's hands, ids of requests.
+//! 2. The log is opened under that epoch, which fences its shards if it has several, and read from the checkpoint on: versions, tokens, SIDs that
+//!    may be in anybody's hands, ids of requests.
 //! 3. A record of the new epoch is written. The log refuses what an earlier sequencer sends from then on; if that one was faster, this
 //!    attempt fails, and the next one reads what it wrote.
 //! 4. Only then callers get the sequencer.

@@ -30,17 +30,37 @@ pub trait Takeover: Send + Sync + Debug {
     /// below it.
     fn base(&self) -> Result<Base, String>;
 
-    /// Opens the log to write to it. It may be open elsewhere, by a sequencer that does not know yet that it was deposed.
-    fn open_log(&self) -> Result<Box<dyn LogStore>, String>;
+    /// Opens the log to write to it, under the epoch of the lease. It may be open elsewhere, by a sequencer that does not know yet that
+    /// it was deposed. [`tidegraph_log::Error::Behind`] says that the log is at that epoch already, or a higher one.
+    fn open_log(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error>;
+}
+
+/// Why the log could not be read up to its end.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// The log is at this epoch or a higher one.
+    Behind(Epoch),
+    /// Anything else.
+    Failed(String),
+}
+
+impl From<tidegraph_log::Error> for Unread {
+    fn from(error: tidegraph_log::Error) -> Self {
+        match error {
+            tidegraph_log::Error::Behind { found, .. } => Self::Behind(found),
+            error => Self::Failed(error.to_string()),
+        }
+    }
 }
 
 /// Reads up to the end of the log, beginning `asked_again` versions below the checkpoint if they are still there.
 pub(super) fn recover(
     takeover: &dyn Takeover,
+    epoch: Epoch,
     asked_again: u64,
-) -> Result<(Box<dyn LogStore>, Recovered), String> {
-    let base = takeover.base()?;
-    let mut log = takeover.open_log()?;
+) -> Result<(Box<dyn LogStore>, Recovered), Unread> {
+    let base = takeover.base().map_err(Unread::Failed)?;
+    let mut log = takeover.open_log(epoch)?;
     let next = base.version.next();
     let first =
         log.first().map_or(next, |first| first.max(Version(next.0.saturating_sub(asked_again))).min(next));
@@ -52,8 +72,8 @@ pub(super) fn recover(
         forgotten: Version(first.0.saturating_sub(1)),
         ..Recovered::default()
     };
-    for record in log.read_from(first).map_err(|error| error.to_string())? {
-        recovered.note(&record.map_err(|error| error.to_string())?);
+    for record in log.read_from(first)? {
+        recovered.note(&record?);
     }
     // An empty log of a graph that was restored.
     recovered.version = recovered.version.max(base.version);

@@ -28,7 +28,7 @@ impl Takeover for World {
         Ok(self.base.lock().clone())
     }
 
-    fn open_log(&self) -> Result<Box<dyn LogStore>, String> {
+    fn open_log(&self, _: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
         Ok(Box::new(self.log.open(ShardId(0))))
     }
 }

@@ -14,21 +14,57 @@ use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
 use tidegraph_fleet::{
     Door, LogAccess, NodeConfig, NodeParts, StorageNode, Worker, WorkerConfig, WorkerParts,
 };
-use tidegraph_log::{Follower, LogStore, Position, SharedLog};
+use tidegraph_log::{Follower, LogStore, Position, SharedLog, SharedShard, SharedShards};
 use tidegraph_platform::{Clock, Objects, RealClock, RealDisk, RealRandom};
 use tidegraph_remote::{Security, Server, ServerConfig, Services};
-use tidegraph_types::{Epoch, PartitionCount, PartitionId, ShardId};
+use tidegraph_types::{Epoch, PartitionCount, PartitionId, ShardId, Sharding, Version};
 
 pub const GRAPH: &str = "g";
 
-pub struct Shared(pub SharedLog);
+/// The log, which all of the fleet share.
+#[derive(Clone)]
+pub enum Log {
+    One(SharedLog),
+    Several(SharedShards),
+}
 
-impl LogAccess for Shared {
-    fn follow(&self, after: Position) -> Box<dyn Follower> {
-        Box::new(self.0.follow(after))
+impl Log {
+    fn new(sharding: Sharding) -> Self {
+        match sharding.shards() {
+            1 => Self::One(SharedLog::new()),
+            _ => Self::Several(SharedShards::new(sharding)),
+        }
     }
-    fn open(&self) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
-        Ok(Box::new(self.0.open(ShardId(0))))
+
+    /// Forgets what checkpoints hold.
+    pub fn trim(&self, below: Version) {
+        match self {
+            Self::One(log) => log.open(ShardId(0)).trim(below).unwrap(),
+            Self::Several(log) => log.trim(below).unwrap(),
+        }
+    }
+
+    /// One of several shards.
+    pub fn shard(&self, shard: ShardId) -> &SharedShard {
+        match self {
+            Self::One(_) => panic!("a log of one shard"),
+            Self::Several(log) => log.shard(shard),
+        }
+    }
+}
+
+impl LogAccess for Log {
+    fn follow(&self, shard: ShardId, after: Position) -> Box<dyn Follower> {
+        match self {
+            Self::One(log) => Box::new(log.follow(after)),
+            Self::Several(log) => log.follow(shard, after),
+        }
+    }
+    fn open(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
+        Ok(match self {
+            Self::One(log) => Box::new(log.open(ShardId(0))),
+            Self::Several(log) => Box::new(log.open(epoch)?),
+        })
     }
 }
 
@@ -41,7 +77,7 @@ pub struct Member {
 pub struct Fleet {
     pub clock: Arc<dyn Clock>,
     pub map: Arc<MemoryMap>,
-    pub log: SharedLog,
+    pub log: Log,
     pub objects: Arc<Objects>,
     pub members: Vec<Member>,
     pub config: NodeConfig,
@@ -78,18 +114,30 @@ impl Fleet {
         hash_bits: u32,
         config: NodeConfig,
     ) -> Self {
+        Self::start_sharded(1, partitions, nodes, replication, hash_bits, config)
+    }
+
+    /// The same with a log of so many shards.
+    pub fn start_sharded(
+        shards: u16,
+        partitions: u16,
+        nodes: usize,
+        replication: u16,
+        hash_bits: u32,
+        config: NodeConfig,
+    ) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let map = Arc::new(MemoryMap::default());
         let graph = Graph {
             name: GRAPH.into(),
             partitions: PartitionCount::new(partitions).unwrap(),
-            shards: 1,
+            shards,
             hash_bits,
             replication_factor: replication,
         };
         map.create_graph(&graph).unwrap();
         let objects = Arc::new(Objects::memory().unwrap());
-        let log = SharedLog::new();
+        let log = Log::new(graph.sharding().unwrap());
         let mut fleet = Self { clock, map, log, objects, members: vec![], config, sequencer: None, graph };
         fleet.lead();
         (0..nodes).for_each(|number| fleet.join(&format!("n{number}")));
@@ -139,7 +187,7 @@ impl Fleet {
             partitions: self.graph.partitions,
             map_store: self.map.clone(),
             objects: self.objects.clone(),
-            log: Arc::new(Shared(self.log.clone())),
+            log: Arc::new(self.log.clone()),
         };
         let config = CandidateConfig { unsure: Unsure::GoOn, ..CandidateConfig::default() };
         let (map, clock) = (self.map.clone(), self.clock.clone());
@@ -179,7 +227,7 @@ impl Fleet {
             graph: GRAPH.into(),
             registration,
             map_store: self.map.clone(),
-            log: Arc::new(Shared(self.log.clone())),
+            log: Arc::new(self.log.clone()),
             objects: self.objects.clone(),
             clock: self.clock.clone(),
             random: Arc::new(RealRandom),

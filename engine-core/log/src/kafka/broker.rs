@@ -2,8 +2,9 @@
 
 use super::login::{self, Login};
 use super::{KafkaOptions, LOOK};
-use crate::Error;
-use crate::record::Prefix;
+use crate::record::{PREFIX_BYTES, Prefix, decode_part, decode_signal};
+use crate::sight::{Head, Rule};
+use crate::{Body, Error};
 use parking_lot::{Condvar, Mutex};
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::OAuthToken;
@@ -16,23 +17,34 @@ use rdkafka::{ClientContext, Message, Offset, TopicPartitionList};
 use std::path::PathBuf;
 use std::time::Duration;
 use tidegraph_platform::metric;
-use tidegraph_types::ShardId;
+use tidegraph_types::{ShardId, Version};
 
 pub(super) use futures_executor::block_on;
 
 /// A consumer that can log in.
 pub(super) type Reader = BaseConsumer<Login>;
 
+/// What a mark has as its number among the messages of an append: none waits for it.
+pub(super) const MARK: usize = usize::MAX;
+
 /// Where a shard is.
 #[derive(Debug)]
 pub(super) struct Broker {
     pub options: KafkaOptions,
     pub shard: ShardId,
+    /// Whether the shard is the whole log.
+    pub rule: Rule,
 }
 
 impl Broker {
+    /// A topic of which the shard is all.
     pub fn new(options: KafkaOptions, shard: ShardId) -> Self {
-        Self { options, shard }
+        Self { options, shard, rule: Rule::One }
+    }
+
+    /// One shard of several.
+    pub fn of_several(options: KafkaOptions, shard: ShardId) -> Self {
+        Self { rule: Rule::Several, ..Self::new(options, shard) }
     }
 
     fn partition(&self) -> i32 {
@@ -63,6 +75,59 @@ impl Broker {
             return Err(self.damaged(offset, format!("a record of shard {}", prefix.shard)));
         }
         Ok(prefix)
+    }
+
+    /// What decides whether a message counts.
+    pub fn head(&self, offset: i64, payload: &[u8]) -> Result<Head, Error> {
+        let Prefix { epoch, version, durable_bytes, .. } = self.prefix(offset, payload)?;
+        let complete = Version(durable_bytes);
+        let signal = match self.rule {
+            Rule::Several if version == Version(0) => {
+                let signal = decode_signal(&payload[PREFIX_BYTES..]);
+                Some(signal.map_err(|source| self.undecodable(offset, version, source))?)
+            }
+            _ => None,
+        };
+        Ok(Head { version, epoch, complete, signal })
+    }
+
+    /// What a record's message says, and where its changes stood in the whole record.
+    pub fn body(&self, offset: i64, payload: &[u8], version: Version) -> Result<(Body, Vec<u32>), Error> {
+        decode_part(&payload[PREFIX_BYTES..]).map_err(|source| self.undecodable(offset, version, source))
+    }
+
+    fn undecodable(&self, offset: i64, version: Version, source: tidegraph_wire::Error) -> Error {
+        match source {
+            tidegraph_wire::Error::UnknownKind { .. } => {
+                Error::Newer { version, file: self.as_path(), offset: offset as u64, source }
+            }
+            source => self.damaged(offset, source.to_string()),
+        }
+    }
+
+    /// How many partitions the topic has.
+    pub fn partitions(&self) -> Result<usize, Error> {
+        let consumer = self.logged_in(&self.config())?;
+        let clock = &*self.options.clock;
+        let end = clock.now() + self.options.timeout;
+        loop {
+            let left = end.saturating_sub(clock.now());
+            let reason = match consumer.fetch_metadata(Some(&self.options.topic), left.max(LOOK)) {
+                Ok(metadata) => match metadata.topics().first().map(|topic| (topic.error(), topic)) {
+                    Some((None, topic)) if !topic.partitions().is_empty() => {
+                        return Ok(topic.partitions().len());
+                    }
+                    // One that was just made is not known to all brokers yet.
+                    Some((Some(code), _)) => RDKafkaErrorCode::from(code).to_string(),
+                    _ => "there is no such topic".into(),
+                },
+                Err(error) => error.to_string(),
+            };
+            if clock.now() >= end {
+                return Err(self.error("read", reason));
+            }
+            clock.sleep(LOOK);
+        }
     }
 
     fn config(&self) -> ClientConfig {
@@ -232,11 +297,14 @@ struct Delivered {
     offsets: Vec<i64>,
     missing: usize,
     failed: Option<String>,
+    lost_a_mark: bool,
 }
 
 impl Deliveries {
     pub fn begin(&self, count: usize) {
-        *self.delivered.lock() = Delivered { offsets: vec![-1; count], missing: count, failed: None };
+        let mut delivered = self.delivered.lock();
+        let lost_a_mark = delivered.lost_a_mark;
+        *delivered = Delivered { offsets: vec![-1; count], missing: count, failed: None, lost_a_mark };
     }
 
     /// Waits until nothing is missing, or for so long; answers whether nothing is.
@@ -250,8 +318,17 @@ impl Deliveries {
 
     /// Offsets of all messages, or the first failure.
     pub fn take(&self) -> Result<Vec<i64>, String> {
-        let delivered = std::mem::take(&mut *self.delivered.lock());
-        delivered.failed.map_or(Ok(delivered.offsets), Err)
+        let mut delivered = self.delivered.lock();
+        let offsets = std::mem::take(&mut delivered.offsets);
+        delivered.failed.take().map_or(Ok(offsets), Err)
+    }
+
+    pub fn set_lost_a_mark(&self, lost: bool) {
+        self.delivered.lock().lost_a_mark = lost;
+    }
+
+    pub fn lost_a_mark(&self) -> bool {
+        self.delivered.lock().lost_a_mark
     }
 }
 
@@ -268,6 +345,10 @@ impl ProducerContext for Deliveries {
 
     fn delivery(&self, result: &DeliveryResult<'_>, index: usize) {
         let mut delivered = self.delivered.lock();
+        if index == MARK {
+            delivered.lost_a_mark |= result.is_err();
+            return;
+        }
         delivered.missing = delivered.missing.saturating_sub(1);
         if delivered.missing == 0 {
             self.all.notify_all();

@@ -4,14 +4,17 @@
 //! but for messages that do not count; so the message of a version stands as far behind the oldest one as their versions are
 //! apart, or further. Reading begins at the nearest place, and what is below the version is passed over.
 //!
+//! In one shard of several there are signals besides records, and records that were replaced; so it may stand further behind, never
+//! before. There a record is handed out when a later message says that it is complete.
+//!
 //! What must never happen: a message taken that another reader passes over. Whoever starts in the middle knows version and
 //! epoch of the last record that counted, and with that decides as one who has read everything.
 
 use super::broker::{Broker, Reader};
-use super::reading::{Sight, is_fatal};
+use super::reading::is_fatal;
 use super::{KafkaOptions, LOOK};
-use crate::record::{PREFIX_BYTES, decode_body};
-use crate::{Error, Follower, Position, Record, Tail};
+use crate::sight::Following;
+use crate::{Error, Follower, Position, Record};
 use rdkafka::Message;
 use std::time::Duration;
 use tidegraph_types::{ShardId, Version};
@@ -25,7 +28,7 @@ pub struct KafkaFollower {
 
 struct Reading {
     consumer: Reader,
-    sight: Sight,
+    following: Following,
     next: i64,
 }
 
@@ -39,10 +42,16 @@ impl std::fmt::Debug for KafkaFollower {
 }
 
 impl KafkaFollower {
-    /// Follows a shard of a topic from behind a position on. Nothing is read yet.
+    /// Follows the one shard of a topic from behind a position on. Nothing is read yet.
     #[must_use]
     pub fn new(options: KafkaOptions, shard: ShardId, after: Position) -> Self {
         Self { broker: Broker::new(options, shard), at: after, reading: None }
+    }
+
+    /// Follows one shard of several from behind a position on: each record when it is complete.
+    #[must_use]
+    pub fn of_several(options: KafkaOptions, shard: ShardId, after: Position) -> Self {
+        Self { broker: Broker::of_several(options, shard), at: after, reading: None }
     }
 
     /// Finds the place to read from; `None` while the log is empty.
@@ -53,29 +62,41 @@ impl KafkaFollower {
         }
         let wanted = self.at.version.next();
         let consumer = self.broker.consumer(low)?;
-        let Some(first) = self.first_version(&consumer)? else { return Ok(None) };
+        let Some((first, offset)) = self.first_record(&consumer, high)? else { return Ok(None) };
         if wanted < first {
             return Err(Error::Trimmed { requested: wanted, first });
         }
+        let rule = self.broker.rule;
         if self.at.version < first {
-            // From the very first one on, which counts whatever it says.
+            // From the very first message on.
             let consumer = self.broker.consumer(low)?;
-            return Ok(Some(Reading { consumer, sight: Sight::default(), next: low }));
+            return Ok(Some(Reading {
+                consumer,
+                following: Following::from_start(rule, self.at),
+                next: low,
+            }));
         }
         let ahead = i64::try_from(wanted.0 - first.0).unwrap_or(i64::MAX);
-        let next = low.saturating_add(ahead).min(high);
-        let sight = Sight { tail: Some(Tail { version: self.at.version, epoch: self.at.epoch }) };
-        Ok(Some(Reading { consumer: self.broker.consumer(next)?, sight, next }))
+        let next = offset.saturating_add(ahead).min(high);
+        let following = Following::behind(rule, self.at);
+        Ok(Some(Reading { consumer: self.broker.consumer(next)?, following, next }))
     }
 
-    fn first_version(&self, consumer: &Reader) -> Result<Option<Version>, Error> {
+    /// Version and offset of the oldest record; `None` if there is none yet. Before it stand signals at most.
+    fn first_record(&self, consumer: &Reader, high: i64) -> Result<Option<(Version, i64)>, Error> {
         let clock = &*self.broker.options.clock;
         let end = clock.now() + self.broker.options.timeout;
         while clock.now() < end {
             match consumer.poll(LOOK) {
                 Some(Ok(message)) => {
-                    let payload = message.payload().unwrap_or_default();
-                    return Ok(Some(self.broker.prefix(message.offset(), payload)?.version));
+                    let (offset, payload) = (message.offset(), message.payload().unwrap_or_default());
+                    let head = self.broker.head(offset, payload)?;
+                    if head.signal.is_none() {
+                        return Ok(Some((head.version, offset)));
+                    }
+                    if offset + 1 >= high {
+                        return Ok(None);
+                    }
                 }
                 Some(Err(error)) if is_fatal(&error) => {
                     return Err(self.broker.error("read", error.to_string()));
@@ -104,33 +125,31 @@ impl Follower for KafkaFollower {
                 }
                 continue;
             };
+            if let Some(record) = reading.following.next() {
+                self.at = reading.following.at();
+                return Ok(Some(record));
+            }
             match reading.consumer.poll(left) {
                 Some(Ok(message)) => {
-                    let offset = message.offset();
+                    let (offset, broker) = (message.offset(), &self.broker);
                     if offset < reading.next {
                         continue;
                     }
                     let payload = message.payload().unwrap_or_default();
-                    let prefix = self.broker.prefix(offset, payload)?;
+                    let head = broker.head(offset, payload)?;
                     reading.next = offset + 1;
-                    if !reading.sight.take(prefix.version, prefix.epoch) {
-                        continue;
+                    let record = || {
+                        let (version, epoch) = (head.version, head.epoch);
+                        let (body, _) = broker.body(offset, payload, version)?;
+                        Ok(Record { shard: broker.shard, epoch, version, body })
+                    };
+                    let damaged = |reason| broker.damaged(offset, reason);
+                    if let Err(error) = reading.following.take(head, damaged, record) {
+                        // The next call begins again behind what was handed out.
+                        self.reading = None;
+                        return Err(error);
                     }
-                    let (version, epoch) = (prefix.version, prefix.epoch);
-                    if version <= self.at.version {
-                        continue;
-                    }
-                    let body = decode_body(&payload[PREFIX_BYTES..]).map_err(|source| match source {
-                        tidegraph_wire::Error::UnknownKind { .. } => Error::Newer {
-                            version,
-                            file: self.broker.as_path(),
-                            offset: offset as u64,
-                            source,
-                        },
-                        source => self.broker.damaged(offset, source.to_string()),
-                    })?;
-                    self.at = Position { version, epoch };
-                    return Ok(Some(Record { shard: prefix.shard, epoch, version, body }));
+                    continue;
                 }
                 Some(Err(error)) if is_fatal(&error) => {
                     // Trimmed meanwhile, say: the next call looks where the log begins now.

@@ -3,11 +3,12 @@
 //! Replication and durability are Kafka's: a write is acknowledged by all replicas that are in sync. What is left to say
 //! here is which messages count, because a sequencer that was deposed may go on writing for a while. Every reader goes
 //! through a partition in order of offset and takes a message if it has the version after the last one that was taken,
-//! and no lower epoch ([`reading::Sight`]). What does not fit is what somebody wrote who did not know of others' writes.
+//! and no lower epoch (`sight.rs`). What does not fit is what somebody wrote who did not know of others' writes.
 //! So all readers agree on what the log says, whenever they read it.
 //!
 //! Flow of an append: send all records → all replicas in sync have them → read the partition up to the last of them →
 //! acknowledge if every one of them counts. So nobody who was deposed acknowledges anything, however late he learns of it.
+//! With several shards there is one such log for each (`shard.rs`), and `ShardedLog` over them.
 //!
 //! Flow of opening: read what is retained, once, and note at which offsets versions stand. What a checkpoint holds is
 //! deleted by `trim`, so that this is about what recovery replays.
@@ -23,10 +24,12 @@ mod login;
 mod msk_iam;
 mod options;
 mod reading;
+mod shard;
 #[cfg(test)]
 mod tests;
 
 use crate::record;
+use crate::sight::{History, Seen, Sight};
 use crate::store::{Records, check_all};
 use crate::{Error, LogStore, Record, Tail};
 use broker::{Broker, Deliveries, Reader};
@@ -35,10 +38,11 @@ pub use latency::write_latency;
 pub use login::{KafkaTls, Token, Tokens};
 #[cfg(feature = "msk-iam")]
 pub use msk_iam::MskIam;
-pub use options::{KafkaOptions, NewTopic, create_topic, delete_topic};
+pub use options::{KafkaOptions, NewTopic, check_topic, create_topic, delete_topic};
 use rdkafka::Message;
 use rdkafka::producer::{Producer, ThreadedProducer};
-use reading::{Mark, Messages, Sight};
+use reading::{Mark, Messages, Read};
+pub use shard::open_log;
 use std::time::Duration;
 use tidegraph_types::{ShardId, Version};
 
@@ -55,6 +59,9 @@ pub struct KafkaLog {
     /// Stands behind the last message that `sight` saw.
     consumer: Reader,
     sight: Sight,
+    history: History,
+    /// Payloads that are to be sent next.
+    prepared: Vec<Vec<u8>>,
     /// Offset of the next message.
     next: i64,
     /// Where some versions stand, in order; the first one is the oldest that can be read.
@@ -67,26 +74,32 @@ impl std::fmt::Debug for KafkaLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KafkaLog")
             .field("broker", &self.broker)
-            .field("tail", &self.sight.tail)
+            .field("tail", &self.sight.tail())
             .field("next", &self.next)
             .finish_non_exhaustive()
     }
 }
 
 impl KafkaLog {
-    /// Opens a shard of a topic that exists, and reads what it retains.
+    /// Opens the one shard of a topic that exists, and reads what it retains.
     ///
     /// Whoever opens a log to write to it has raised the epoch before: from the first record of that epoch on, nobody
     /// with an older one gets anything into the log.
     pub fn open(options: KafkaOptions, shard: ShardId) -> Result<Self, Error> {
-        let broker = Broker::new(options, shard);
+        Self::read(Broker::new(options, shard))
+    }
+
+    fn read(broker: Broker) -> Result<Self, Error> {
         let (low, high) = broker.watermarks()?;
         let (producer, consumer) = (broker.producer()?, broker.consumer(low)?);
+        let rule = broker.rule;
         let mut log = Self {
             broker,
             producer,
             consumer,
-            sight: Sight::default(),
+            sight: Sight::new(rule),
+            history: History::default(),
+            prepared: Vec::new(),
             next: low,
             marks: Vec::new(),
             poisoned: None,
@@ -102,15 +115,21 @@ impl KafkaLog {
         let mut messages = Messages::new(&self.broker, &self.consumer, self.next, end);
         while let Some(message) = messages.next()? {
             let (offset, payload) = (message.offset(), message.payload().unwrap_or_default());
-            let prefix = self.broker.prefix(offset, payload)?;
-            let counts = self.sight.take(prefix.version, prefix.epoch);
-            if counts {
+            let head = self.broker.head(offset, payload)?;
+            let (version, epoch) = (head.version, head.epoch);
+            let damaged = |reason| self.broker.damaged(offset, reason);
+            let seen = self.sight.take(head).map_err(damaged)?;
+            let counts = seen != Seen::PassedOver;
+            if seen == Seen::Instead {
+                self.marks.retain(|mark| mark.version < version);
+            }
+            if matches!(seen, Seen::Next | Seen::Instead) {
                 self.bytes += payload.len() as u64;
-                if prefix.version.0.is_multiple_of(self.broker.options.mark_every) || self.marks.is_empty() {
-                    self.marks.push(Mark { version: prefix.version, epoch: prefix.epoch, offset });
+                self.history.note(version, epoch);
+                if version.0.is_multiple_of(self.broker.options.mark_every) || self.marks.is_empty() {
+                    self.marks.push(Mark { version, offset });
                 }
-            } else {
-                let (version, epoch) = (prefix.version, prefix.epoch);
+            } else if !counts {
                 tracing::info!(offset, %version, %epoch, "passed over: written by who did not know the tail");
             }
             each(offset, counts);
@@ -119,14 +138,32 @@ impl KafkaLog {
         Ok(())
     }
 
-    /// Sends payloads; answers the offsets that they got.
-    fn send(&self, payloads: &[Vec<u8>]) -> Result<Vec<i64>, Sent> {
+    /// Takes payloads that are to be sent together; none of them if one is too long.
+    fn prepare_all(
+        &mut self,
+        payloads: impl Iterator<Item = (Version, Result<Vec<u8>, tidegraph_wire::Error>)>,
+    ) -> Result<(), Error> {
+        let most = self.broker.options.most_record_bytes;
+        let checked = payloads.map(|(version, payload)| {
+            let payload = payload.and_then(|payload| {
+                if payload.len() > most {
+                    let (length, max) = (payload.len() as u64, most as u64);
+                    return Err(tidegraph_wire::Error::TooLong { offset: 0, length, max });
+                }
+                Ok(payload)
+            });
+            payload.map_err(|source| Error::Encode { version, source })
+        });
+        self.prepared = checked.collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// Begins to send what was prepared.
+    fn begin_to_send(&mut self) -> Result<(), Sent> {
         let clock = &*self.broker.options.clock;
-        // Kafka gives up by itself before that.
         let end = clock.now() + self.broker.options.timeout * 2;
-        let deliveries = self.producer.context();
-        deliveries.begin(payloads.len());
-        for (index, payload) in payloads.iter().enumerate() {
+        self.producer.context().begin(self.prepared.len());
+        for (index, payload) in self.prepared.iter().enumerate() {
             while let Err(error) = self.broker.send(&self.producer, index, payload) {
                 let is_full = error.rdkafka_error_code() == Some(rdkafka::types::RDKafkaErrorCode::QueueFull);
                 if !is_full && index == 0 {
@@ -138,12 +175,61 @@ impl KafkaLog {
                 clock.sleep(FULL);
             }
         }
+        Ok(())
+    }
+
+    /// Waits until what was sent is durable; answers the offsets that it got.
+    fn sent(&self) -> Result<Vec<i64>, String> {
+        let clock = &*self.broker.options.clock;
+        // Kafka gives up by itself before that.
+        let end = clock.now() + self.broker.options.timeout * 2;
+        let deliveries = self.producer.context();
         while !deliveries.wait(LOOK) {
             if clock.now() > end {
-                return Err(Sent::Perhaps("the broker does not answer".into()));
+                return Err("the broker does not answer".into());
             }
         }
-        deliveries.take().map_err(Sent::Perhaps)
+        deliveries.take()
+    }
+
+    /// Waits until what was sent is durable, and reads it back: all of it has to count.
+    fn read_back(&mut self) -> Result<(), Error> {
+        let count = std::mem::take(&mut self.prepared).len();
+        let offsets = self.sent().map_err(|reason| self.poison(reason))?;
+        let last = offsets.iter().copied().max().unwrap_or(-1);
+        let mut counted = 0;
+        let seen = self.look_up_to(last + 1, |offset, counts| {
+            counted += usize::from(counts && offsets.contains(&offset));
+        });
+        if let Err(error) = seen {
+            return Err(self.poison(format!("what was written could not be read back: {error}")));
+        }
+        if counted < count {
+            let tail = self.sight.tail().map_or_else(String::new, |tail| {
+                format!(", which is now at version {} of epoch {}", tail.version, tail.epoch)
+            });
+            return Err(self.poison(format!("another sequencer has written to the log{tail}")));
+        }
+        Ok(())
+    }
+
+    /// The parts of records from one version up to another; both are there.
+    fn parts(&self, from: Version, last: Version) -> Result<Read<'_>, Error> {
+        let after = self.marks.partition_point(|mark| mark.version <= from);
+        let first = || Error::Trimmed { requested: from, first: self.first().unwrap_or_default() };
+        let mark = *after.checked_sub(1).and_then(|at| self.marks.get(at)).ok_or_else(first)?;
+        Read::new(&self.broker, &self.history, mark, from, last)
+    }
+
+    /// Deletes what stands before a version, or less; not the version itself, which counts.
+    fn forget(&mut self, below: Version) -> Result<(), Error> {
+        let keep = self.marks.partition_point(|mark| mark.version <= below).saturating_sub(1);
+        if keep > 0 {
+            self.broker.delete_before(self.marks[keep].offset)?;
+            self.history.forget(self.marks[keep].version);
+            self.marks.drain(..keep);
+        }
+        Ok(())
     }
 
     fn poison(&mut self, reason: String) -> Error {
@@ -167,47 +253,20 @@ impl LogStore for KafkaLog {
         if records.is_empty() {
             return Ok(());
         }
-        check_all(records, self.broker.shard, self.sight.tail)?;
-        let most = self.broker.options.most_record_bytes;
-        let encoded = records.iter().map(|record| {
+        check_all(records, self.broker.shard, self.sight.tail())?;
+        self.prepare_all(records.iter().map(|record| {
             let mut payload = Vec::new();
-            record::encode(record, 0, &mut payload).and_then(|()| {
-                let length = payload.len();
-                if length > most {
-                    let (length, max) = (length as u64, most as u64);
-                    return Err(tidegraph_wire::Error::TooLong { offset: 0, length, max });
-                }
-                Ok(payload)
-            })
-        });
-        let encoded = encoded.zip(records).map(|(payload, record)| {
-            payload.map_err(|source| Error::Encode { version: record.version, source })
-        });
-        let payloads = encoded.collect::<Result<Vec<_>, _>>()?;
-        let offsets = match self.send(&payloads) {
-            Ok(offsets) => offsets,
-            Err(Sent::Nothing(reason)) => return Err(self.broker.error("write to", reason)),
-            Err(Sent::Perhaps(reason)) => return Err(self.poison(reason)),
-        };
-        let last = offsets.iter().copied().max().unwrap_or(-1);
-        let mut counted = 0;
-        let seen = self.look_up_to(last + 1, |offset, counts| {
-            counted += usize::from(counts && offsets.contains(&offset));
-        });
-        if let Err(error) = seen {
-            return Err(self.poison(format!("what was written could not be read back: {error}")));
+            (record.version, record::encode(record, 0, &mut payload).map(|()| payload))
+        }))?;
+        match self.begin_to_send() {
+            Ok(()) => self.read_back(),
+            Err(Sent::Nothing(reason)) => Err(self.broker.error("write to", reason)),
+            Err(Sent::Perhaps(reason)) => Err(self.poison(reason)),
         }
-        if counted < records.len() {
-            let tail = self.sight.tail.map_or_else(String::new, |tail| {
-                format!(", which is now at version {} of epoch {}", tail.version, tail.epoch)
-            });
-            return Err(self.poison(format!("another sequencer has written to the log{tail}")));
-        }
-        Ok(())
     }
 
     fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
-        let (Some(first), Some(tail)) = (self.first(), self.sight.tail) else {
+        let (Some(first), Some(tail)) = (self.first(), self.sight.tail()) else {
             return Ok(Box::new(std::iter::empty()));
         };
         if version < first {
@@ -216,24 +275,16 @@ impl LogStore for KafkaLog {
         if version > tail.version {
             return Ok(Box::new(std::iter::empty()));
         }
-        let after = self.marks.partition_point(|mark| mark.version <= version);
-        let mark = self.marks[after - 1];
-        Ok(Box::new(reading::Read::new(&self.broker, mark, version, tail.version)?))
+        Ok(Box::new(self.parts(version, tail.version)?.map(|part| part.map(|part| part.record))))
     }
 
     fn trim(&mut self, below: Version) -> Result<(), Error> {
         // The last record stays: it says where the log ends.
-        let below = below.min(self.sight.tail.map_or(Version(0), |tail| tail.version));
-        let keep = self.marks.partition_point(|mark| mark.version <= below).saturating_sub(1);
-        if keep > 0 {
-            self.broker.delete_before(self.marks[keep].offset)?;
-            self.marks.drain(..keep);
-        }
-        Ok(())
+        self.forget(below.min(self.sight.tail().map_or(Version(0), |tail| tail.version)))
     }
 
     fn tail(&self) -> Option<Tail> {
-        self.sight.tail
+        self.sight.tail()
     }
 
     fn first(&self) -> Option<Version> {

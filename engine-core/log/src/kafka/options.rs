@@ -78,7 +78,7 @@ pub struct NewTopic {
     pub in_sync: u16,
 }
 
-/// Makes a graph's topic. It keeps everything until it is told to delete records: what the log forgets by itself is lost.
+/// Makes a graph's topic, or finds it with as many partitions. It keeps everything until it is told to delete records: what the log forgets by itself is lost.
 pub fn create_topic(options: &KafkaOptions, new: NewTopic) -> Result<(), Error> {
     let broker = Broker::new(options.clone(), ShardId(0));
     let (in_sync, bytes) = (new.in_sync.to_string(), (options.most_record_bytes + (1 << 10)).to_string());
@@ -97,11 +97,21 @@ pub fn create_topic(options: &KafkaOptions, new: NewTopic) -> Result<(), Error> 
     let made = made.map_err(|error| broker.error("create", error.to_string()))?;
     for result in made {
         match result {
-            Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+            Ok(_) => {}
+            Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => check_topic(options, new.shards)?,
             Err((_, code)) => return Err(broker.error("create", code.to_string())),
         }
     }
     Ok(())
+}
+
+/// Refuses a topic with another number of partitions than a graph's log has shards.
+pub fn check_topic(options: &KafkaOptions, shards: u16) -> Result<(), Error> {
+    let partitions = Broker::new(options.clone(), ShardId(0)).partitions()?;
+    if partitions == usize::from(shards) {
+        return Ok(());
+    }
+    Err(Error::Shards { topic: options.topic.clone(), partitions, shards })
 }
 
 /// Deletes a topic with all that stands in it.

@@ -2,41 +2,19 @@
 
 use super::LOOK;
 use super::broker::{Broker, Reader};
-use crate::record::{PREFIX_BYTES, decode_body};
-use crate::{Error, Record, Tail};
+use crate::shards::Part;
+use crate::sight::History;
+use crate::{Error, Record};
 use rdkafka::Message;
 use rdkafka::error::KafkaError;
 use rdkafka::message::BorrowedMessage;
 use std::time::Duration;
-use tidegraph_types::{Epoch, Version};
-
-/// Decides which messages count, in order of offset.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Sight {
-    /// The last one that did.
-    pub tail: Option<Tail>,
-}
-
-impl Sight {
-    /// Whether the next message counts.
-    pub fn take(&mut self, version: Version, epoch: Epoch) -> bool {
-        let counts = match self.tail {
-            // The oldest message of a partition counts: it is the very first one, or the log was trimmed up to it.
-            None => version > Version(0),
-            Some(tail) => version == tail.version.next() && epoch >= tail.epoch,
-        };
-        if counts {
-            self.tail = Some(Tail { version, epoch });
-        }
-        counts
-    }
-}
+use tidegraph_types::Version;
 
 /// Where a version stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mark {
     pub version: Version,
-    pub epoch: Epoch,
     pub offset: i64,
 }
 
@@ -108,12 +86,14 @@ pub(super) fn is_fatal(error: &KafkaError) -> bool {
     )
 }
 
-/// The records from one version up to another.
+/// The records from one version up to another. Those that count are known: of each version the one of the epoch that the history names.
 pub(super) struct Read<'b> {
     broker: &'b Broker,
+    history: &'b History,
     consumer: Reader,
-    sight: Sight,
     next: i64,
+    /// The version that is looked for.
+    wanted: Version,
     from: Version,
     last: Version,
     done: bool,
@@ -121,49 +101,49 @@ pub(super) struct Read<'b> {
 
 impl<'b> Read<'b> {
     /// Begins at a mark, which is not after `from`; `last` is there.
-    pub fn new(broker: &'b Broker, mark: Mark, from: Version, last: Version) -> Result<Self, Error> {
+    pub fn new(
+        broker: &'b Broker,
+        history: &'b History,
+        mark: Mark,
+        from: Version,
+        last: Version,
+    ) -> Result<Self, Error> {
         let consumer = broker.consumer(mark.offset)?;
-        // The mark's own message counts.
-        let before = Version(mark.version.0 - 1);
-        let sight = Sight { tail: Some(Tail { version: before, epoch: mark.epoch }) };
-        Ok(Self { broker, consumer, sight, next: mark.offset, from, last, done: false })
+        let (next, wanted) = (mark.offset, mark.version);
+        Ok(Self { broker, history, consumer, next, wanted, from, last, done: false })
     }
 
-    fn record(&mut self) -> Result<Option<Record>, Error> {
+    fn part(&mut self) -> Result<Option<Part>, Error> {
         loop {
             let mut messages = Messages::new(self.broker, &self.consumer, self.next, i64::MAX);
             let Some(message) = messages.next()? else { return Ok(None) };
             self.next = messages.next_offset();
             let (offset, payload) = (message.offset(), message.payload().unwrap_or_default());
             let prefix = self.broker.prefix(offset, payload)?;
-            if !self.sight.take(prefix.version, prefix.epoch) || prefix.version < self.from {
+            let (version, epoch) = (prefix.version, prefix.epoch);
+            if version != self.wanted || self.history.epoch_at(version) != Some(epoch) {
                 continue;
             }
-            self.done = prefix.version == self.last;
-            let body = decode_body(&payload[PREFIX_BYTES..]).map_err(|source| match source {
-                tidegraph_wire::Error::UnknownKind { .. } => Error::Newer {
-                    version: prefix.version,
-                    file: self.broker.as_path(),
-                    offset: offset as u64,
-                    source,
-                },
-                source => self.broker.damaged(offset, source.to_string()),
-            })?;
-            let record = Record { shard: prefix.shard, epoch: prefix.epoch, version: prefix.version, body };
-            return Ok(Some(record));
+            self.wanted = version.next();
+            if version < self.from {
+                continue;
+            }
+            self.done = version == self.last;
+            let (body, places) = self.broker.body(offset, payload, version)?;
+            return Ok(Some(Part { record: Record { shard: prefix.shard, epoch, version, body }, places }));
         }
     }
 }
 
 impl Iterator for Read<'_> {
-    type Item = Result<Record, Error>;
+    type Item = Result<Part, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {
             return None;
         }
-        let record = self.record().transpose();
-        self.done |= !matches!(record, Some(Ok(_)));
-        record
+        let part = self.part().transpose();
+        self.done |= !matches!(part, Some(Ok(_)));
+        part
     }
 }

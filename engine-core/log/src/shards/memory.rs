@@ -67,6 +67,11 @@ impl SharedShards {
         &self.shards[usize::from(shard.0)]
     }
 
+    /// Forgets what is below a complete version.
+    pub fn trim(&self, below: Version) -> Result<(), Error> {
+        self.shards.iter().try_for_each(|shard| shard.writer()?.trim(below))
+    }
+
     /// Whether any of them answers.
     pub fn set_away(&self, away: bool) {
         self.shards.iter().for_each(|shard| shard.set_away(away));
@@ -191,11 +196,7 @@ impl Writer {
     }
 
     /// Reads all messages below a number. `each` learns of every one whether it counts.
-    pub(super) fn read_up_to(
-        &mut self,
-        end: usize,
-        mut each: impl FnMut(usize, bool),
-    ) -> Result<(), Error> {
+    pub(super) fn read_up_to(&mut self, end: usize, mut each: impl FnMut(usize, bool)) -> Result<(), Error> {
         for (number, message) in self.shard.messages(self.next) {
             if number > self.next {
                 return Err(self.damaged(format!("the next message there is has number {number}")));
@@ -368,10 +369,9 @@ impl SharedFollower {
             let head = message.head();
             following.take(head, damaged, || match message {
                 Message::Part { part, .. } => Ok(part.record),
-                Message::Signal { .. } => Err(Error::Disagree {
-                    version: head.version,
-                    reason: "a signal has no record".into(),
-                }),
+                Message::Signal { .. } => {
+                    Err(Error::Disagree { version: head.version, reason: "a signal has no record".into() })
+                }
             })?;
             *next = number + 1;
         }

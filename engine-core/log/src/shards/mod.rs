@@ -22,6 +22,8 @@ mod tests;
 
 pub use memory::{SharedShard, SharedShards};
 pub(crate) use split::Part;
+#[cfg(all(test, feature = "kafka"))]
+pub(crate) use split::split;
 
 use crate::record::Signal;
 use crate::sight::{History, Sight};

@@ -17,7 +17,7 @@ pub(crate) struct Part {
 }
 
 /// The parts of a record, in order of shard.
-pub(super) fn split(sharding: Sharding, record: &Record) -> Vec<Part> {
+pub(crate) fn split(sharding: Sharding, record: &Record) -> Vec<Part> {
     let part = |shard, body, places| Part { record: Record { shard, body, ..record.clone_head() }, places };
     let Body::Commit { mutations, next_sid, request } = &record.body else {
         return sharding.all().map(|shard| part(shard, record.body.clone(), Vec::new())).collect();

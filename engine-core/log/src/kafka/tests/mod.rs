@@ -2,8 +2,8 @@
 
 mod security;
 mod server;
+mod shards;
 
-use super::reading::Sight;
 use super::{KafkaFollower, KafkaLog, KafkaOptions, NewTopic, create_topic};
 use crate::suite::{commit, log_test_suite, read_all};
 use crate::{Body, Error, Follower, LogStore, Position, Record, Tail};
@@ -206,17 +206,4 @@ fn bad_input_is_named() {
     assert_eq!(damaged, "partition 0 of Kafka topic bad is damaged at offset 1: 5 bytes are no record");
     let secret = KafkaOptions { properties: vec![("sasl.password".into(), "hunter2".into())], ..options };
     assert!(!format!("{secret:?}").contains("hunter2"));
-}
-
-#[test]
-fn the_first_of_two_with_the_same_version_counts() {
-    let mut sight = Sight::default();
-    let mut take = |version, epoch| sight.take(Version(version), Epoch(epoch));
-    assert!(!take(0, 1), "version 0 is the empty graph");
-    assert!(take(7, 1));
-    assert!(!take(7, 1) && !take(9, 1) && !take(7, 5));
-    assert!(take(8, 1));
-    assert!(take(9, 3));
-    assert!(!take(10, 2), "of who was deposed");
-    assert!(take(10, 3));
 }
