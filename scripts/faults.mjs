@@ -25,7 +25,9 @@ const { values } = parseArgs({
 });
 const shards = Number(values.shards);
 if (!Number.isInteger(shards) || shards < 1 || shards > PARTITIONS) {
-  console.error(`--shards ${values.shards}: has to be a whole number from 1 to ${PARTITIONS}, the partitions`);
+  console.error(
+    `--shards ${values.shards}: has to be a whole number from 1 to ${PARTITIONS}, the partitions`,
+  );
   process.exit(2);
 }
 const quick = values.quick ?? false;
@@ -316,7 +318,13 @@ try {
 }
 await cluster.stop();
 const sum = (/** @type {string} */ field) => rows.reduce((all, row) => all + Number(row[field]), 0);
-const report = { quick, shards, seconds: Math.round((performance.now() - begun) / 1000), faults: rows, failures };
+const report = {
+  quick,
+  shards,
+  seconds: Math.round((performance.now() - begun) / 1000),
+  faults: rows,
+  failures,
+};
 if (values.json) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
 if (failures.length === 0) rmSync(home, { recursive: true, force: true });
 else console.error(`logs of all processes are in ${home}`);

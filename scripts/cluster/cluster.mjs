@@ -49,7 +49,14 @@ export class Cluster {
     writeFileSync(token, `${crypto.randomUUID()}\n`, { mode: 0o600 });
     await Promise.all([this.startDynamodb(), this.startKafka()]);
     const replication = ["--log-replication", String(brokers), "--log-in-sync", String(Math.min(2, brokers))];
-    const sizes = ["--partitions", String(partitions), "--shards", String(shards), "--replication", String(rf)];
+    const sizes = [
+      "--partitions",
+      String(partitions),
+      "--shards",
+      String(shards),
+      "--replication",
+      String(rf),
+    ];
     await this.admin([
       "init",
       ...this.mapFlags(),
