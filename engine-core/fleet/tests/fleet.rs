@@ -202,7 +202,7 @@ fn reads_go_on_without_a_sequencer_and_writes_when_there_is_one() {
 /// sequencer, which cannot say what stands where, is followed by the next one.
 #[test]
 fn what_stands_in_one_shard_only_is_seen_by_nobody() {
-    const WHOLE: &str = "MATCH (a:A) WITH a.n AS n, count(*) AS all WHERE all <> 16 RETURN n, all";
+    const WHOLE: &str = "MATCH (a:A) WITH a.n AS n, count(*) AS found WHERE found <> 16 RETURN n, found";
     let fleet = Fleet::start_sharded(2, 4, 2, 2, 64, fast());
     let (database, _worker) = fleet.worker();
     let first = |n: u64| format!("UNWIND range(0, 15) AS i CREATE (:A {{n: {n}, i: i}})");

@@ -3,7 +3,7 @@
 //! `TIDEGRAPH_BLESS=1 cargo test -p tidegraph-log golden` writes them anew. Only a new format may do so: files of an
 //! old one stay, and stay readable.
 
-use crate::record::{PREFIX_BYTES, Prefix};
+use crate::record::{self, PREFIX_BYTES, Prefix, Signal};
 use crate::suite::read_all;
 use crate::{Body, FileLog, FileLogOptions, LogStore, Record};
 use prost_reflect::{DescriptorPool, DynamicMessage};
@@ -14,7 +14,7 @@ use tidegraph_types::{
     Cardinality, Edge, Epoch, Gui, IndexDefinition, Mutation, PropertyWrite, RequestId, ShardId, Sid, Token,
     Value, Version,
 };
-use tidegraph_wire::frame::FrameReader;
+use tidegraph_wire::frame::{self, FrameReader};
 
 fn contracts() -> PathBuf {
     Path::new("../../contracts").to_owned()
@@ -203,14 +203,14 @@ fn golden_file_of_one_shard_of_several() {
     let golden = compared("log-v1-shards", &written);
     let mut frames = FrameReader::at(&golden[36..], 36);
     let mut next = || frames.next_frame().unwrap().unwrap().to_vec();
-    assert_eq!(record::decode_signal(&next()[PREFIX_BYTES..]), Ok(Signal::Fence));
-    assert_eq!(record::decode_part(&next()[PREFIX_BYTES..]), Ok((Body::EpochStart, vec![])));
+    assert_eq!(record::decode_signal(&next()[PREFIX_BYTES..]).unwrap(), Signal::Fence);
+    assert_eq!(record::decode_part(&next()[PREFIX_BYTES..]).unwrap(), (Body::EpochStart, vec![]));
     next();
     let (body, places) = record::decode_part(&next()[PREFIX_BYTES..]).unwrap();
     let expected = Body::Commit { mutations: vec![deleted(1), deleted(2)], next_sid: Sid(7), request: None };
     assert_eq!((body, places), (expected, vec![1, 300]));
     let mark = next();
-    assert_eq!(record::decode_signal(&mark[PREFIX_BYTES..]), Ok(Signal::Mark));
+    assert_eq!(record::decode_signal(&mark[PREFIX_BYTES..]).unwrap(), Signal::Mark);
     assert_eq!(Prefix::parse(&mark).unwrap().durable_bytes, 7);
     assert!(record::decode_body(&mark[PREFIX_BYTES..]).is_err(), "it is no record");
 }

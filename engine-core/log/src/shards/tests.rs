@@ -195,9 +195,8 @@ impl World {
     /// Somebody has the lease, under the next epoch, and takes over, if he can.
     fn take_over(self: &Arc<Self>) -> bool {
         let epoch = Epoch(self.last_epoch.fetch_add(1, Ordering::Relaxed) + 1);
-        let shard = |shard| {
-            TestShard::new(self.clone(), epoch, shard).map(|shard| Box::new(shard) as Box<dyn Shard>)
-        };
+        let shard =
+            |shard| TestShard::new(self.clone(), epoch, shard).map(|shard| Box::new(shard) as Box<dyn Shard>);
         let shards = self.sharding.all().map(shard).collect::<Result<Vec<_>, Error>>();
         let mut log = match shards.and_then(|shards| ShardedLog::open(shards, self.sharding, epoch)) {
             Ok(log) => log,

@@ -8,6 +8,7 @@ use crate::shards::{Message, Parts, Shard};
 use crate::sight::{History, Sight};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tidegraph_platform::Random;
 use tidegraph_types::{Epoch, ShardId, Version};
 
 /// A shard as one sequencer has it open: what he sends takes its time.
@@ -175,4 +176,3 @@ impl Shard for TestShard {
         0
     }
 }
-
