@@ -3,9 +3,13 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Match } from "aws-cdk-lib/assertions";
+import { Stack } from "aws-cdk-lib";
+import { Match, Template } from "aws-cdk-lib/assertions";
+import * as ec2 from "aws-cdk-lib/aws-ec2";
+import { AwsSolutionsChecks } from "cdk-nag";
 import { METRICS } from "../lib/constructs/metrics.ts";
-import { example, flat, hasFlag, named, ofType, only } from "./support.ts";
+import { GraphService, GraphState } from "../lib/index.ts";
+import { example, flat, hasFlag, named, ofType, only, placeholders, testApp } from "./support.ts";
 
 const { app, service } = example();
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -207,4 +211,19 @@ test("without workers there is no balancer, no registry's endpoint, and no alarm
   assert.equal(ofType(lean, "AWS::EC2::VPCEndpoint").length, 4);
   lean.resourcePropertiesCountIs("AWS::CloudWatch::Alarm", { Namespace: "AWS/NetworkELB" }, 0);
   lean.hasOutput("*", { Description: Match.stringLikeRegexp("^Queries, signed") });
+});
+
+test("one stack in a VPC that is there already, with a way out of its own: no endpoints, private subnets, and AWS's rules content", () => {
+  const one = testApp();
+  const vpc = new ec2.Vpc(new Stack(one, "Network"), "Vpc", { maxAzs: 2, natGateways: 1 });
+  const stack = new Stack(one, "All");
+  const state = new GraphState(stack, "State", { name: "one", network: { vpc, zones: 2 } });
+  new GraphService(stack, "Service", { state, bundle: placeholders(), nodes: { count: 4 } });
+  const template = Template.fromStack(stack);
+  for (const type of ["AWS::EC2::VPC", "AWS::EC2::VPCEndpoint"]) template.resourceCountIs(type, 0);
+  assert.equal(only(template, "AWS::MSK::Cluster").Properties.NumberOfBrokerNodes, 4);
+  const places = only(template, "AWS::AutoScaling::AutoScalingGroup").Properties.VPCZoneIdentifier.map(flat);
+  assert.equal(places.length, 2);
+  for (const place of places) assert.match(place, /PrivateSubnet/);
+  assert.deepEqual(new AwsSolutionsChecks(one).validateScope(stack).violations, []);
 });
