@@ -18,6 +18,7 @@ const PATIENCE_MS = 180_000;
 const FLEET = "a-secret-of-the-fleet-0123456789";
 const CLIENT = "a-secret-of-clients-0123456789";
 const PARTITIONS = 8;
+const SHARDS = 2;
 const infra = join(root, "infra");
 const execute = promisify(execFile);
 
@@ -49,6 +50,7 @@ function fleetEnvironment() {
     TIDEGRAPH_OBJECTS: join(home, "cluster", "objects"),
     TIDEGRAPH_KAFKA_BROKERS: `127.0.0.1:${cluster.brokerPorts[0]}`,
     PARTITIONS: String(PARTITIONS),
+    SHARDS: String(SHARDS),
     REPLICATION: "2",
     NODES: "3",
     LOG_REPLICATION: "1",
@@ -154,7 +156,15 @@ try {
   await cluster.startKafka();
   // On AWS the template makes the table.
   const replication = ["--log-replication", "1", "--log-in-sync", "1"];
-  const made = ["--partitions", String(PARTITIONS), "--replication", "2", ...replication];
+  const made = [
+    "--partitions",
+    String(PARTITIONS),
+    "--shards",
+    String(SHARDS),
+    "--replication",
+    "2",
+    ...replication,
+  ];
   await cluster.admin(["init", ...cluster.mapFlags(), ...cluster.logFlags(), ...made, "--create-tables"]);
   for (const [name, zone] of [
     ["i-0", "a"],

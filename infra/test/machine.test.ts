@@ -31,6 +31,7 @@ const userData = nodeSetup({
   ).join(),
   fleetSecretArn: `arn:aws:secretsmanager:eu-west-1:111122223333:secret:${"x".repeat(60)}`,
   partitions: 64,
+  shards: 1,
   replication: 2,
   nodes: 3,
   logReplication: 3,

@@ -42,6 +42,7 @@ export interface NodeSetup {
   readonly brokers: string;
   readonly fleetSecretArn: string;
   readonly partitions: number;
+  readonly shards: number;
   readonly replication: number;
   readonly nodes: number;
   readonly logReplication: number;
@@ -101,6 +102,7 @@ function environment(setup: NodeSetup): string {
     FLEET_PORT,
     METRICS_PORT,
     PARTITIONS: setup.partitions,
+    SHARDS: setup.shards,
     REPLICATION: setup.replication,
     NODES: setup.nodes,
     LOG_REPLICATION: setup.logReplication,

@@ -45,7 +45,8 @@ export interface GraphServiceProps {
    */
   readonly partitions?: number;
   /**
-   * Shards of the log. Programs know one so far.
+   * Shards of the log: partitions of its topic, each for a group of the graph's partitions. More than one where what is written is more than one
+   * partition of Kafka takes (ADR 0013). Fixed when the graph is made.
    *
    * @default 1
    */
@@ -233,11 +234,10 @@ export class GraphService extends Construct {
 }
 
 /** Props that have to fit to each other. */
-function checked(props: GraphServiceProps): { partitions: number; replication: number } {
+function checked(props: GraphServiceProps): { partitions: number; shards: number; replication: number } {
   const partitions = powerOfTwo("partitions", props.partitions ?? 64, 32_768);
   const shards = whole("shards", props.shards ?? 1, 1);
   if (shards > partitions) throw new InvalidProp("shards", shards, `at most partitions, ${partitions}`);
-  if (shards > 1) throw new InvalidProp("shards", shards, "1: the programs know no more yet");
   const replication = whole("replication", props.replication ?? 2, 1);
   const zones = props.state.network.subnets.length;
   if (replication > zones) {
@@ -245,5 +245,5 @@ function checked(props: GraphServiceProps): { partitions: number; replication: n
   }
   const nodes = whole("nodes.count", props.nodes?.count ?? 3, 1, 300);
   if (replication > nodes) throw new InvalidProp("replication", replication, `at most nodes.count, ${nodes}`);
-  return { partitions, replication };
+  return { partitions, shards, replication };
 }

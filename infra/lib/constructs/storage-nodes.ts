@@ -53,6 +53,7 @@ interface Parts extends NodesProps {
   readonly fleetSecret: ISecret;
   readonly brokers: string;
   readonly partitions: number;
+  readonly shards: number;
   readonly replication: number;
   readonly retention: logs.RetentionDays;
 }
@@ -165,6 +166,7 @@ export class StorageNodes extends Construct {
       brokers: props.brokers,
       fleetSecretArn: props.fleetSecret.secretArn,
       partitions: props.partitions,
+      shards: props.shards,
       replication: props.replication,
       nodes: this.count,
       logReplication: COPIES,
