@@ -4,7 +4,15 @@
  * Nothing here may depend on a package: the scripts run on a clone where nothing is installed yet.
  */
 import { spawn } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 
@@ -20,6 +28,24 @@ export const targetDir = process.env.CARGO_TARGET_DIR ?? join(cache, "target");
 /** The environment of every command. */
 export const environment = { ...process.env, CARGO_TARGET_DIR: targetDir };
 
+/**
+ * Cargo tells by their times whether sources have changed. Another clone of the repository that builds into the same folder may have newer
+ * or older ones: then ours count as changed.
+ */
+function claimTargetDir() {
+  const mark = join(targetDir, "clone");
+  if (existsSync(mark) && readFileSync(mark, "utf8") === root) return;
+  const now = new Date();
+  for (const folder of ["engine-core", "services", "xtask"]) {
+    for (const file of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })) {
+      if (/\.(rs|toml|proto)$/.test(file)) utimesSync(join(root, folder, file), now, now);
+    }
+  }
+  mkdirSync(targetDir, { recursive: true });
+  writeFileSync(mark, root);
+}
+let claimed = false;
+
 /** Whether we were told to end; then nothing new is begun. */
 let interrupted = false;
 
@@ -34,6 +60,10 @@ let interrupted = false;
  * @returns {Promise<void>}
  */
 export function run(program, args, options = {}) {
+  if (program === "cargo" && !claimed) {
+    claimed = true;
+    claimTargetDir();
+  }
   return new Promise((done, fail) => {
     const child = spawn(program, args, {
       cwd: options.cwd ?? root,

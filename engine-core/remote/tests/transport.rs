@@ -400,7 +400,7 @@ fn a_node_that_falls_silent_is_given_up() {
         let _ = socket.read_to_end(&mut sink);
         sink
     });
-    let config = ClientConfig { ping_ms: 20, dead_ms: 100, ..ClientConfig::default() };
+    let config = ClientConfig { ping_ms: 20, dead_ms: 1000, ..ClientConfig::default() };
     let node = RemoteNode::new(&address, config, Security::none(), clock(), Arc::new(RealRandom));
     let status = node.status(LONG);
     let Err(Error::Lost { reason, .. }) = &status else { panic!("{status:?}") };

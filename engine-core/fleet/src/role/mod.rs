@@ -55,6 +55,11 @@ fn told(error: tidegraph_txn::Error) -> Error {
     use tidegraph_txn::Error as Txn;
     match error {
         Txn::Conflict { read_version, written } => Error::Conflict { read_version, written },
+        // It is not committed now, and may have been before. Who never asked before knows that it was not and runs it again; who did
+        // asks for its outcome.
+        Txn::Forgotten { read_version, forgotten, .. } => {
+            Error::Conflict { read_version, written: forgotten }
+        }
         error @ (Txn::TooLarge { .. } | Txn::DictionaryFull { .. }) => Error::Limit(error.to_string()),
         error @ Txn::NotStorable { .. } => Error::NotAllowed(error.to_string()),
         // Whether it is committed shows when it is asked again, of this sequencer or the next one.

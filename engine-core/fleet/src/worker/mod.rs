@@ -396,8 +396,7 @@ impl Backend for Worker {
             return Ok(request.read_version);
         }
         let id = random_id(&*self.shared.random);
-        let version =
-            self.shared.sequencer.ask(|sequencer| sequencer.commit(id, request.clone())).map_err(told)?;
+        let version = self.shared.sequencer.commit(id, &request).map_err(told)?;
         self.shared.made_here(version);
         Ok(version)
     }

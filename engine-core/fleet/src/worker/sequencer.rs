@@ -4,11 +4,13 @@
 //! there is one or patience ends. A commit is asked for under one name however often, so that it happens once.
 
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::{Lease, MapStore, SEQUENCER};
 use tidegraph_platform::Clock;
-use tidegraph_remote::{Error, Fleet, RemoteCommits};
+use tidegraph_remote::{Commits, Error, Fleet, Outcome, RemoteCommits, RequestId};
+use tidegraph_types::{CommitRequest, Version};
 
 /// How long is waited before the lease is looked at again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -74,6 +76,27 @@ impl RemoteSequencer {
                 self.forget(&sequencer);
             }
         })
+    }
+
+    /// Commits a transaction once, however often it has to be asked for. [`Error::Conflict`] says that it was not committed.
+    pub fn commit(&self, id: RequestId, request: &CommitRequest) -> Result<Version, Error> {
+        let asked_before = Cell::new(false);
+        let committed = self.ask(|sequencer| match sequencer.commit(id, request.clone()) {
+            // A sequencer that took over since may not know of the earlier attempt.
+            Err(error @ Error::Conflict { .. }) if asked_before.get() => {
+                match sequencer.outcome(id, request.read_version)? {
+                    Outcome::Committed(version) => Ok(Ok(version)),
+                    Outcome::Refused => Err(error),
+                    Outcome::Unknown => Ok(Err(Error::InDoubt("it was asked for too long ago".into()))),
+                }
+            }
+            Err(error) => {
+                asked_before.set(asked_before.get() || matches!(error, Error::InDoubt(_)));
+                Err(error)
+            }
+            Ok(version) => Ok(Ok(version)),
+        });
+        committed?
     }
 
     /// Asks until there is an answer that another attempt would not change, or patience ends: then the last error, or

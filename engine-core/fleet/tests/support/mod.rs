@@ -81,6 +81,8 @@ pub struct Fleet {
     pub objects: Arc<Objects>,
     pub members: Vec<Member>,
     pub config: NodeConfig,
+    /// Of the sequencers that take over from now on.
+    pub candidate: CandidateConfig,
     sequencer: Option<(Server, Arc<Candidate>)>,
     graph: Graph,
 }
@@ -138,7 +140,10 @@ impl Fleet {
         map.create_graph(&graph).unwrap();
         let objects = Arc::new(Objects::memory().unwrap());
         let log = Log::new(graph.sharding().unwrap());
-        let mut fleet = Self { clock, map, log, objects, members: vec![], config, sequencer: None, graph };
+        let candidate = CandidateConfig { unsure: Unsure::GoOn, ..CandidateConfig::default() };
+        let members = vec![];
+        let mut fleet =
+            Self { clock, map, log, objects, members, config, candidate, sequencer: None, graph };
         fleet.lead();
         (0..nodes).for_each(|number| fleet.join(&format!("n{number}")));
         let candidates: Vec<Place> = fleet
@@ -189,7 +194,7 @@ impl Fleet {
             objects: self.objects.clone(),
             log: Arc::new(self.log.clone()),
         };
-        let config = CandidateConfig { unsure: Unsure::GoOn, ..CandidateConfig::default() };
+        let config = self.candidate.clone();
         let (map, clock) = (self.map.clone(), self.clock.clone());
         let candidate = Candidate::start(map, clock, GRAPH, claim, Arc::new(takeover), config).unwrap();
         let candidate = Arc::new(candidate);
