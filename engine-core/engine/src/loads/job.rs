@@ -335,6 +335,13 @@ impl Job {
         inner.segments && inner.version.is_some_and(|v| v <= version.0)
     }
 
+    /// Whether it is known that it did not become visible, and was at a time already.
+    pub fn has_failed_by(&self, time: Timestamp) -> bool {
+        let inner = self.inner.lock();
+        let failed = inner.state.is_final() && inner.state != LoadState::Completed && !inner.open;
+        failed && inner.ended.is_some_and(|ended| ended <= time)
+    }
+
     pub fn segments_removed(&self) {
         self.inner.lock().segments = false;
     }

@@ -10,6 +10,7 @@ use super::job::{Job, LoadState};
 use super::{JOBS, SEGMENTS, Shared, job_path, no_such};
 use crate::Error;
 use crate::backend::LoadOutcome;
+use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,6 +21,9 @@ use tidegraph_types::{ErrorCode, Version};
 const WRITE_EVERY: Duration = Duration::from_secs(10);
 /// A job that is not over and was not written for so long has lost its process.
 const LOST_AFTER_S: i64 = 60;
+
+/// What a load that failed has left stays so long: a process that was only paused could still commit it.
+const LEFT_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 impl Shared {
     /// A job as its file has it.
@@ -122,8 +126,10 @@ impl Shared {
 }
 
 /// Removes the segments of loads that are visible since a version or an earlier one: no checkpoint is older any more that
-/// somebody may go on from. For a graph that several processes load into.
-pub fn sweep_below(objects: &Objects, version: Version) -> Result<(), Error> {
+/// somebody may go on from; and of those that failed a day ago, which a process that is gone may have left. For a graph that several
+/// processes load into.
+pub fn sweep_below(objects: &Objects, version: Version, now: Timestamp) -> Result<(), Error> {
+    let long_ago = now.checked_sub(LEFT_FOR).unwrap_or(Timestamp::MIN);
     let mut of_load: Option<(String, bool)> = None;
     for object in objects.list(&format!("{SEGMENTS}/"))? {
         let id = object.path.split('/').nth(1).unwrap_or_default();
@@ -131,7 +137,8 @@ pub fn sweep_below(objects: &Objects, version: Version) -> Result<(), Error> {
             Some((known, is_needless)) if known == id => *is_needless,
             _ => {
                 let is_needless = match objects.get(&job_path(id)) {
-                    Ok(bytes) => Job::parse(&bytes).is_ok_and(|job| job.has_segments_below(version)),
+                    Ok(bytes) => Job::parse(&bytes)
+                        .is_ok_and(|job| job.has_segments_below(version) || job.has_failed_by(long_ago)),
                     Err(_) => false,
                 };
                 of_load = Some((id.to_owned(), is_needless));

@@ -1,9 +1,12 @@
 //! Loads while transactions go on.
 
-use super::{Format, LoadSpec, LoadState};
+use super::job::Job;
+use super::{Format, LoadSpec, LoadState, SEGMENTS};
 use crate::{Database, Language, Options, Parameters, Query};
+use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
-use tidegraph_types::{GuiHasher, Value};
+use tidegraph_platform::Objects;
+use tidegraph_types::{GuiHasher, Value, Version};
 
 /// With so few bits many ids share a GUI.
 const BITS: u32 = 4;
@@ -72,4 +75,42 @@ fn a_vertex_made_during_a_load_never_shares_the_gui_of_a_loaded_one() {
     drop(database);
     let database = open(&data);
     check(&database, &meanwhile);
+}
+
+#[test]
+fn segments_go_when_nobody_can_need_them_any_more() {
+    let objects = Objects::memory().expect("a store");
+    let begun = Timestamp::from_second(1_000_000).expect("a time");
+    let job = |id: &str, end: &dyn Fn(&Job)| {
+        let spec = LoadSpec::new(vec!["file:///x".into()], Format::GremlinCsv);
+        let job = Job::new(id.into(), 1, spec, None, None, false, begun);
+        end(&job);
+        objects.put(&super::job_path(id), job.to_bytes(begun).expect("bytes")).expect("written");
+        objects.put(&format!("{SEGMENTS}/{id}/0"), "x").expect("written");
+    };
+    let committed = |version| {
+        move |job: &Job| {
+            job.committed(Version(version));
+            job.end(LoadState::Completed, None, begun);
+        }
+    };
+    job("old", &committed(5));
+    job("new", &committed(9));
+    job("failed", &|job| job.end(LoadState::Failed, None, begun));
+    job("cancelled", &|job| job.end(LoadState::Cancelled, None, begun));
+    job("unknown", &|job| job.end_open("nobody knows".into(), begun));
+    job("running", &|_| {});
+    objects.put(&format!("{SEGMENTS}/nobody/0"), "x").expect("written");
+    let left = |version, hours: i64| {
+        let now = begun + SignedDuration::from_hours(hours);
+        super::sweep_below(&objects, Version(version), now).expect("swept");
+        let ids = objects.list(&format!("{SEGMENTS}/")).expect("listed").into_iter();
+        let mut ids: Vec<_> = ids.filter_map(|o| Some(o.path.split('/').nth(1)?.to_owned())).collect();
+        ids.sort();
+        ids.join(" ")
+    };
+    assert_eq!(left(4, 1), "cancelled failed new nobody old running unknown");
+    assert_eq!(left(5, 23), "cancelled failed new nobody running unknown");
+    assert_eq!(left(8, 24), "new nobody running unknown");
+    assert_eq!(left(9, 1000), "nobody running unknown");
 }

@@ -181,7 +181,8 @@ impl Care {
             let below = Version(before.next().0.saturating_sub(self.candidate.config().asked_again));
             sequencer.trim(below).map_err(|error| error.to_string())?;
             tracing::debug!(%below, "the log is trimmed");
-            tidegraph_engine::sweep_below(&self.objects, before).map_err(|error| error.to_string())?;
+            let now = self.clock.wall();
+            tidegraph_engine::sweep_below(&self.objects, before, now).map_err(|error| error.to_string())?;
         }
         Ok(())
     }

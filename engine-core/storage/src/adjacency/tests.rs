@@ -198,7 +198,9 @@ fn run(seed: u64, steps: u64) {
             let stopped = links.read(&list, at, Labels::All, 0, &pin(), &mut sink);
             reading = stopped.map(|after| (at, after, seen));
         }
-        for at in oldest.0..=version.0 {
+        // In an interpreter the oldest, the newest and one between.
+        let stride = if cfg!(miri) { 1 + (version.0 - oldest.0) / 2 } else { 1 };
+        for at in (oldest.0..=version.0).step_by(stride as usize) {
             check(&links, &list, &model, Version(at), &mut random);
         }
         assert!(!list.is_empty() || model.at(version, Labels::All).is_empty());
