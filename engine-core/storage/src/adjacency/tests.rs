@@ -217,7 +217,7 @@ fn run(seed: u64, steps: u64) {
 
 #[test]
 fn behaves_like_a_plain_map_at_every_version() {
-    let (seeds, steps) = if cfg!(miri) { (1, 40) } else { (16, 200) };
+    let (seeds, steps) = if cfg!(miri) { (1, 30) } else { (16, 200) };
     for seed in 0..seeds {
         eprintln!("seed {seed}");
         run(seed, steps);
