@@ -298,13 +298,15 @@ struct Delivered {
     missing: usize,
     failed: Option<String>,
     lost_a_mark: bool,
+    /// Offsets of marks, in the order in which they were sent.
+    marks: Vec<i64>,
 }
 
 impl Deliveries {
     pub fn begin(&self, count: usize) {
         let mut delivered = self.delivered.lock();
-        let lost_a_mark = delivered.lost_a_mark;
-        *delivered = Delivered { offsets: vec![-1; count], missing: count, failed: None, lost_a_mark };
+        delivered.offsets = vec![-1; count];
+        (delivered.missing, delivered.failed) = (count, None);
     }
 
     /// Waits until nothing is missing, or for so long; answers whether nothing is.
@@ -321,6 +323,11 @@ impl Deliveries {
         let mut delivered = self.delivered.lock();
         let offsets = std::mem::take(&mut delivered.offsets);
         delivered.failed.take().map_or(Ok(offsets), Err)
+    }
+
+    /// Offsets of the marks that were delivered since the last time.
+    pub fn take_marks(&self) -> Vec<i64> {
+        std::mem::take(&mut self.delivered.lock().marks)
     }
 
     pub fn set_lost_a_mark(&self, lost: bool) {
@@ -346,7 +353,10 @@ impl ProducerContext for Deliveries {
     fn delivery(&self, result: &DeliveryResult<'_>, index: usize) {
         let mut delivered = self.delivered.lock();
         if index == MARK {
-            delivered.lost_a_mark |= result.is_err();
+            match result {
+                Ok(message) => delivered.marks.push(message.offset()),
+                Err(_) => delivered.lost_a_mark = true,
+            }
             return;
         }
         delivered.missing = delivered.missing.saturating_sub(1);

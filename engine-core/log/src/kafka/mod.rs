@@ -6,14 +6,15 @@
 //! and no lower epoch (`sight.rs`). What does not fit is what somebody wrote who did not know of others' writes.
 //! So all readers agree on what the log says, whenever they read it.
 //!
-//! Flow of an append: send all records → all replicas in sync have them → read the partition up to the last of them →
-//! acknowledge if every one of them counts. So nobody who was deposed acknowledges anything, however late he learns of it.
+//! Flow of an append: send all records → all replicas in sync have them → if they stand right behind what was seen last, nobody
+//! else has written; if not, read the partition up to the last of them → acknowledge if every one of them counts. So nobody who was
+//! deposed acknowledges anything, however late he learns of it.
 //! With several shards there is one such log for each (`shard.rs`), and `ShardedLog` over them.
 //!
 //! Flow of opening: read what is retained, once, and note at which offsets versions stand. What a checkpoint holds is
 //! deleted by `trim`, so that this is about what recovery replays.
 //!
-//! What must never happen: an acknowledgement before the record was read back; a message skipped by one reader that
+//! What must never happen: an acknowledgement before it is known what stands before the record; a message skipped by one reader that
 //! another one takes; retention by time or size on the topic ([`create_topic`] turns it off).
 
 mod broker;
@@ -32,7 +33,7 @@ use crate::record;
 use crate::sight::{History, Seen, Sight};
 use crate::store::{Records, check_all};
 use crate::{Error, LogStore, Record, Tail};
-use broker::{Broker, Deliveries, Reader};
+use broker::{Broker, Deliveries};
 pub use follower::KafkaFollower;
 pub use latency::write_latency;
 pub use login::{KafkaTls, Token, Tokens};
@@ -56,25 +57,53 @@ const FULL: Duration = Duration::from_millis(5);
 pub struct KafkaLog {
     broker: Broker,
     producer: ThreadedProducer<Deliveries>,
-    /// Stands behind the last message that `sight` saw.
-    consumer: Reader,
-    sight: Sight,
-    history: History,
+    known: Known,
     /// Payloads that are to be sent next.
     prepared: Vec<Vec<u8>>,
+    /// Payloads of marks that were sent and not seen.
+    marked: Vec<Vec<u8>>,
     /// Offset of the next message.
     next: i64,
+    poisoned: Option<String>,
+}
+
+/// What the messages below an offset say.
+#[derive(Debug)]
+struct Known {
+    sight: Sight,
+    history: History,
     /// Where some versions stand, in order; the first one is the oldest that can be read.
     marks: Vec<Mark>,
-    poisoned: Option<String>,
     bytes: u64,
+}
+
+impl Known {
+    /// Looks at the next message; answers whether it counts.
+    fn see(&mut self, broker: &Broker, offset: i64, payload: &[u8]) -> Result<bool, Error> {
+        let head = broker.head(offset, payload)?;
+        let (version, epoch) = (head.version, head.epoch);
+        let seen = self.sight.take(head).map_err(|reason| broker.damaged(offset, reason))?;
+        if seen == Seen::Instead {
+            self.marks.retain(|mark| mark.version < version);
+        }
+        if matches!(seen, Seen::Next | Seen::Instead) {
+            self.bytes += payload.len() as u64;
+            self.history.note(version, epoch);
+            if version.0.is_multiple_of(broker.options.mark_every) || self.marks.is_empty() {
+                self.marks.push(Mark { version, offset });
+            }
+        } else if seen == Seen::PassedOver {
+            tracing::info!(offset, %version, %epoch, "passed over: written by who did not know the tail");
+        }
+        Ok(seen != Seen::PassedOver)
+    }
 }
 
 impl std::fmt::Debug for KafkaLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KafkaLog")
             .field("broker", &self.broker)
-            .field("tail", &self.sight.tail())
+            .field("tail", &self.known.sight.tail())
             .field("next", &self.next)
             .finish_non_exhaustive()
     }
@@ -91,19 +120,16 @@ impl KafkaLog {
 
     fn read(broker: Broker) -> Result<Self, Error> {
         let (low, high) = broker.watermarks()?;
-        let (producer, consumer) = (broker.producer()?, broker.consumer(low)?);
-        let rule = broker.rule;
+        let producer = broker.producer()?;
+        let sight = Sight::new(broker.rule);
         let mut log = Self {
             broker,
             producer,
-            consumer,
-            sight: Sight::new(rule),
-            history: History::default(),
+            known: Known { sight, history: History::default(), marks: Vec::new(), bytes: 0 },
             prepared: Vec::new(),
+            marked: Vec::new(),
             next: low,
-            marks: Vec::new(),
             poisoned: None,
-            bytes: 0,
         };
         log.look_up_to(high, |_, _| ())?;
         tracing::debug!(?log, first = ?log.first(), "opened");
@@ -111,31 +137,41 @@ impl KafkaLog {
     }
 
     /// Reads all messages below an offset. `each` learns of every one whether it counts.
-    fn look_up_to(&mut self, end: i64, mut each: impl FnMut(i64, bool)) -> Result<(), Error> {
-        let mut messages = Messages::new(&self.broker, &self.consumer, self.next, end);
+    fn look_up_to(&mut self, end: i64, mut each: impl FnMut(&[u8], bool)) -> Result<(), Error> {
+        self.marked.clear();
+        if end <= self.next {
+            return Ok(());
+        }
+        // Gone afterwards: it would go on and fetch all that is written.
+        let consumer = self.broker.consumer(self.next)?;
+        let mut messages = Messages::new(&self.broker, &consumer, self.next, end);
         while let Some(message) = messages.next()? {
             let (offset, payload) = (message.offset(), message.payload().unwrap_or_default());
-            let head = self.broker.head(offset, payload)?;
-            let (version, epoch) = (head.version, head.epoch);
-            let damaged = |reason| self.broker.damaged(offset, reason);
-            let seen = self.sight.take(head).map_err(damaged)?;
-            let counts = seen != Seen::PassedOver;
-            if seen == Seen::Instead {
-                self.marks.retain(|mark| mark.version < version);
-            }
-            if matches!(seen, Seen::Next | Seen::Instead) {
-                self.bytes += payload.len() as u64;
-                self.history.note(version, epoch);
-                if version.0.is_multiple_of(self.broker.options.mark_every) || self.marks.is_empty() {
-                    self.marks.push(Mark { version, offset });
-                }
-            } else if !counts {
-                tracing::info!(offset, %version, %epoch, "passed over: written by who did not know the tail");
-            }
-            each(offset, counts);
+            each(payload, self.known.see(&self.broker, offset, payload)?);
         }
         self.next = messages.next_offset();
         Ok(())
+    }
+
+    /// Sees what was sent without reading it, if it stands right behind what was seen before: then there is nothing between that
+    /// somebody else wrote. Answers whether it does, and whether all of it counts.
+    fn see_sent(&mut self, sent: &[Vec<u8>], offsets: &[i64]) -> Result<Option<bool>, Error> {
+        let marked = self.producer.context().take_marks();
+        let follow = marked.len() == self.marked.len()
+            && marked.iter().chain(offsets).zip(self.next..).all(|(offset, expected)| *offset == expected);
+        if !follow {
+            return Ok(None);
+        }
+        let mut all = true;
+        for payload in std::mem::take(&mut self.marked) {
+            self.known.see(&self.broker, self.next, &payload)?;
+            self.next += 1;
+        }
+        for payload in sent {
+            all &= self.known.see(&self.broker, self.next, payload)?;
+            self.next += 1;
+        }
+        Ok(Some(all))
     }
 
     /// Takes payloads that are to be sent together; none of them if one is too long.
@@ -192,42 +228,57 @@ impl KafkaLog {
         deliveries.take()
     }
 
-    /// Waits until what was sent is durable, and reads it back: all of it has to count.
-    fn read_back(&mut self) -> Result<(), Error> {
-        let count = std::mem::take(&mut self.prepared).len();
+    /// Waits until what was sent is durable, and makes sure that all of it counts.
+    fn confirm_sent(&mut self) -> Result<(), Error> {
+        let sent = std::mem::take(&mut self.prepared);
         let offsets = self.sent().map_err(|reason| self.poison(reason))?;
-        let last = offsets.iter().copied().max().unwrap_or(-1);
+        let all = match self.see_sent(&sent, &offsets) {
+            Ok(Some(all)) => Ok(all),
+            Ok(None) => self.read_back(&sent, &offsets),
+            Err(error) => Err(error),
+        };
+        match all {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let tail = self.known.sight.tail().map_or_else(String::new, |tail| {
+                    format!(", which is now at version {} of epoch {}", tail.version, tail.epoch)
+                });
+                Err(self.poison(format!("another sequencer has written to the log{tail}")))
+            }
+            Err(error) => Err(self.poison(format!("what was written could not be read back: {error}"))),
+        }
+    }
+
+    /// Reads what was sent and what stands before it; answers whether all of it counts.
+    fn read_back(&mut self, sent: &[Vec<u8>], offsets: &[i64]) -> Result<bool, Error> {
+        let is_known = offsets.iter().all(|offset| *offset >= 0);
+        let end = match offsets.iter().max() {
+            Some(last) if is_known => last + 1,
+            // A message that was sent again because its answer got lost: the broker has it and does not say where.
+            _ => self.broker.watermarks()?.1,
+        };
         let mut counted = 0;
-        let seen = self.look_up_to(last + 1, |offset, counts| {
-            counted += usize::from(counts && offsets.contains(&offset));
-        });
-        if let Err(error) = seen {
-            return Err(self.poison(format!("what was written could not be read back: {error}")));
-        }
-        if counted < count {
-            let tail = self.sight.tail().map_or_else(String::new, |tail| {
-                format!(", which is now at version {} of epoch {}", tail.version, tail.epoch)
-            });
-            return Err(self.poison(format!("another sequencer has written to the log{tail}")));
-        }
-        Ok(())
+        self.look_up_to(end, |payload, counts| {
+            counted += usize::from(counts && sent.iter().any(|sent| sent == payload));
+        })?;
+        Ok(counted == sent.len())
     }
 
     /// The parts of records from one version up to another; both are there.
     fn parts(&self, from: Version, last: Version) -> Result<Read<'_>, Error> {
-        let after = self.marks.partition_point(|mark| mark.version <= from);
+        let after = self.known.marks.partition_point(|mark| mark.version <= from);
         let first = || Error::Trimmed { requested: from, first: self.first().unwrap_or_default() };
-        let mark = *after.checked_sub(1).and_then(|at| self.marks.get(at)).ok_or_else(first)?;
-        Read::new(&self.broker, &self.history, mark, from, last)
+        let mark = *after.checked_sub(1).and_then(|at| self.known.marks.get(at)).ok_or_else(first)?;
+        Read::new(&self.broker, &self.known.history, mark, from, last)
     }
 
     /// Deletes what stands before a version, or less; not the version itself, which counts.
     fn forget(&mut self, below: Version) -> Result<(), Error> {
-        let keep = self.marks.partition_point(|mark| mark.version <= below).saturating_sub(1);
+        let keep = self.known.marks.partition_point(|mark| mark.version <= below).saturating_sub(1);
         if keep > 0 {
-            self.broker.delete_before(self.marks[keep].offset)?;
-            self.history.forget(self.marks[keep].version);
-            self.marks.drain(..keep);
+            self.broker.delete_before(self.known.marks[keep].offset)?;
+            self.known.history.forget(self.known.marks[keep].version);
+            self.known.marks.drain(..keep);
         }
         Ok(())
     }
@@ -253,20 +304,20 @@ impl LogStore for KafkaLog {
         if records.is_empty() {
             return Ok(());
         }
-        check_all(records, self.broker.shard, self.sight.tail())?;
+        check_all(records, self.broker.shard, self.known.sight.tail())?;
         self.prepare_all(records.iter().map(|record| {
             let mut payload = Vec::new();
             (record.version, record::encode(record, 0, &mut payload).map(|()| payload))
         }))?;
         match self.begin_to_send() {
-            Ok(()) => self.read_back(),
+            Ok(()) => self.confirm_sent(),
             Err(Sent::Nothing(reason)) => Err(self.broker.error("write to", reason)),
             Err(Sent::Perhaps(reason)) => Err(self.poison(reason)),
         }
     }
 
     fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
-        let (Some(first), Some(tail)) = (self.first(), self.sight.tail()) else {
+        let (Some(first), Some(tail)) = (self.first(), self.known.sight.tail()) else {
             return Ok(Box::new(std::iter::empty()));
         };
         if version < first {
@@ -280,18 +331,18 @@ impl LogStore for KafkaLog {
 
     fn trim(&mut self, below: Version) -> Result<(), Error> {
         // The last record stays: it says where the log ends.
-        self.forget(below.min(self.sight.tail().map_or(Version(0), |tail| tail.version)))
+        self.forget(below.min(self.known.sight.tail().map_or(Version(0), |tail| tail.version)))
     }
 
     fn tail(&self) -> Option<Tail> {
-        self.sight.tail()
+        self.known.sight.tail()
     }
 
     fn first(&self) -> Option<Version> {
-        self.marks.first().map(|mark| mark.version)
+        self.known.marks.first().map(|mark| mark.version)
     }
 
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.known.bytes
     }
 }

@@ -54,11 +54,11 @@ impl KafkaLog {
 
 impl Shard for KafkaLog {
     fn sight(&self) -> &Sight {
-        &self.sight
+        &self.known.sight
     }
 
     fn history(&self) -> &History {
-        &self.history
+        &self.known.history
     }
 
     fn prepare(&mut self, messages: &[Message]) -> Result<(), Error> {
@@ -73,7 +73,7 @@ impl Shard for KafkaLog {
     }
 
     fn confirm(&mut self) -> Result<(), Error> {
-        self.read_back()
+        self.confirm_sent()
     }
 
     fn mark(&mut self, epoch: Epoch, complete: Version) {
@@ -81,7 +81,9 @@ impl Shard for KafkaLog {
         let deliveries = self.producer.context();
         deliveries.set_lost_a_mark(false);
         let sent = self.encoded(&message).1.map_err(|error| error.to_string()).and_then(|payload| {
-            self.broker.send(&self.producer, MARK, &payload).map_err(|error| error.to_string())
+            let sent = self.broker.send(&self.producer, MARK, &payload);
+            self.marked.push(payload);
+            sent.map_err(|error| error.to_string())
         });
         if let Err(error) = sent {
             tracing::warn!(error, "readers are not told yet what is complete");
