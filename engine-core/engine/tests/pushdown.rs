@@ -152,6 +152,44 @@ fn conditions_of_scans_are_those_of_filters() {
 }
 
 #[test]
+fn vertices_that_rows_name_are_those_of_a_filter() {
+    let database = empty();
+    fill(&[&database], &mut StdRng::seed_from_u64(4));
+    run(&database, "CREATE ({`~id`: '7', i: 1000}), ({`~id`: 'true', i: 1001})");
+    let one = "['n1', 'n2', 'n1', 'none', '7', null, 7, 7.0, true, ['n3', 'n3', 4], {a: 'n4'}, '']";
+    let many = "[['n1', 'n2', 'n1'], [], [null, 'n5'], [7, 'n1', '7'], [['n2'], 'n3'], null]";
+    let ids = Value::List(std::sync::Arc::new(["n4", "n9", "n4", "7"].map(Value::string).to_vec()));
+    let parameters: Parameters = [("ids".into(), ids)].into_iter().collect();
+    for (list, condition) in [
+        (one, "id(n) = x"),
+        (one, "x = n.`~id`"),
+        (one, "id(n) = x AND n.i < 400"),
+        (many, "id(n) IN x"),
+        (many, "id(n) IN [x[0], 'n8', x[0]]"),
+        ("[0, 1]", "id(n) IN $ids"),
+        ("[0, 3]", "id(n) = $ids[x]"),
+        ("[{id: 'n2'}, {id: 7}, {}]", "id(n) = x.id"),
+    ] {
+        for clause in ["MATCH", "OPTIONAL MATCH"] {
+            let asked = |condition: &str| {
+                let text = format!(
+                    "UNWIND {list} AS x {clause} (n)-[:X|Y*0..1]->(m) WHERE {condition} RETURN n.i, m.i ORDER BY n.i, m.i"
+                );
+                answer(&database, &text, &parameters)
+            };
+            let found = asked(condition);
+            assert!(found.len() > 2, "{condition} finds nothing");
+            assert_eq!(found, asked(&format!("NOT NOT ({condition})")), "{clause} {condition} of {list}");
+        }
+    }
+    // What rows name is changed and merged.
+    let rows = "[{id: 'n1', v: 'a'}, {id: 'new', v: 'b'}, {id: 'new', v: 'c'}]";
+    run(&database, &format!("UNWIND {rows} AS row MERGE (n {{`~id`: row.id}}) SET n.seen = row.v"));
+    let seen = "MATCH (n) WHERE n.seen IS NOT NULL RETURN id(n), n.seen ORDER BY id(n)";
+    assert_eq!(run(&database, seen), ["n1 | a", "new | c"]);
+}
+
+#[test]
 fn edges_that_come_first_are_those_of_a_sort() {
     let random = &mut StdRng::seed_from_u64(9);
     let database = empty();

@@ -233,6 +233,8 @@ pub enum Function {
     MeanLocal,
     /// Distinct items, order kept.
     DedupLocal,
+    /// The ids that a value names for a look-up: a string itself, the distinct strings of a list or set; null for anything else.
+    IdTexts,
     /// Args list or map, low, high (-1: no end).
     RangeLocal,
     /// Args list or map, n.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tidegraph_apl::At;
 use tidegraph_cluster::{MapStore, MapWatch, SEQUENCER};
 use tidegraph_platform::{Random, SeededRandom};
-use tidegraph_remote::{Error, RequestId};
+use tidegraph_remote::{Error, Outcome, RequestId};
 use tidegraph_types::{
     CommitRequest, Edge, Epoch, Gui, GuiHasher, PartitionCount, PartitionId, Sid, Str, Token, Version,
 };
@@ -32,6 +32,7 @@ pub(crate) const NAMES: [&str; 3] = ["list", "Vertex", "EDGE"];
 pub(crate) enum What {
     Read { partition: PartitionId, at: At, list: Token, gui: Gui },
     Commit { id: RequestId, request: CommitRequest },
+    Outcome { id: RequestId, since: Version },
     Newest,
     Sids(u64),
     Intern(Vec<Str>),
@@ -42,6 +43,7 @@ pub(crate) enum What {
 pub(crate) enum Said {
     Seen(Result<Seen, String>),
     Committed(Result<Version, Error>),
+    Outcome(Result<Outcome, Error>),
     Newest(Result<Version, Error>),
     Sids(Result<Range<u64>, Error>),
     Tokens(Result<Vec<Token>, Error>),
@@ -110,6 +112,8 @@ pub(crate) enum Phase {
     Reading,
     Sids,
     Committing,
+    /// Asks what became of the commit: a refusal may be of a later attempt only.
+    Asking,
 }
 
 /// What a transaction writes besides numbers.
@@ -140,8 +144,8 @@ pub(crate) struct Doing {
     pub read_at: Version,
     pub seen: BTreeMap<usize, Seen>,
     pub commit: Option<(RequestId, CommitRequest)>,
-    /// Whether the commit was sent at all.
-    pub sent: bool,
+    /// How often the commit was sent.
+    pub sent: u32,
 }
 
 #[derive(Debug)]
@@ -282,7 +286,7 @@ impl Client {
             read_at: Version(0),
             seen: BTreeMap::new(),
             commit: None,
-            sent: false,
+            sent: 0,
         }
     }
 
@@ -319,7 +323,7 @@ impl Client {
     fn go_on(&mut self, now: u64, out: &mut Out) {
         let Some(doing) = &mut self.doing else { return };
         if now.saturating_sub(doing.began) > PATIENCE {
-            let ended = if doing.sent { Ended::Unknown } else { Ended::Refused };
+            let ended = if doing.sent > 0 { Ended::Unknown } else { Ended::Refused };
             return self.finish(now, ended, None, out);
         }
         let phase = doing.phase;
@@ -349,8 +353,13 @@ impl Client {
                 if self.ask_sequencer(What::Commit { id, request }, out)
                     && let Some(doing) = &mut self.doing
                 {
-                    doing.sent = true;
+                    doing.sent += 1;
                 }
+            }
+            Phase::Asking => {
+                let Some((id, request)) = &doing.commit else { return };
+                let what = What::Outcome { id: *id, since: request.read_version };
+                self.ask_sequencer(what, out);
             }
         }
     }
@@ -452,15 +461,25 @@ impl Client {
                 self.go_on(now, &mut out);
             }
             Said::Committed(Ok(version)) => self.finish(now, Ended::Acknowledged, Some(version), &mut out),
-            // A sequencer that knows the id answers what became of it: this is about every attempt.
-            Said::Committed(Err(Error::Conflict { .. } | Error::Limit(_))) => {
+            // A sequencer that took over since may not know of earlier attempts.
+            Said::Committed(Err(Error::Conflict { .. })) if doing.sent > 1 => {
+                doing.phase = Phase::Asking;
+                self.go_on(now, &mut out);
+            }
+            Said::Committed(Err(Error::Conflict { .. } | Error::Limit(_)))
+            | Said::Outcome(Ok(Outcome::Refused)) => {
                 self.finish(now, Ended::Refused, None, &mut out);
             }
-            // So long ago that nobody remembers.
-            Said::Committed(Err(Error::NotAllowed(_))) => {
-                self.finish(now, Ended::Unknown, None, &mut out);
+            Said::Outcome(Ok(Outcome::Committed(version))) => {
+                self.finish(now, Ended::Acknowledged, Some(version), &mut out);
             }
-            Said::Committed(Err(_)) | Said::Newest(Err(_)) | Said::Tokens(Err(_)) | Said::Sids(Err(_)) => {
+            // So long ago that nobody remembers.
+            Said::Outcome(Ok(Outcome::Unknown)) => self.finish(now, Ended::Unknown, None, &mut out),
+            Said::Committed(Err(_))
+            | Said::Outcome(Err(_))
+            | Said::Newest(Err(_))
+            | Said::Tokens(Err(_))
+            | Said::Sids(Err(_)) => {
                 self.sequencer = None;
                 out.wake = Some(30_000 + self.random.below(40_000));
             }
@@ -506,7 +525,7 @@ impl Client {
                 .collect(),
             appends: doing.appends.iter().map(|(key, number)| (*key as u64, *number)).collect(),
         };
-        let id = doing.commit.as_ref().filter(|_| doing.sent).map(|(id, _)| *id);
+        let id = doing.commit.as_ref().filter(|_| doing.sent > 0).map(|(id, _)| *id);
         out.done = Some(Done { transaction, read_at: doing.read_at, version, id, seen });
         out.asks.clear();
         out.wake = Some(500 + self.random.below(20_000));

@@ -71,6 +71,7 @@ impl World {
                 running.process.note(format_args!("reads {gui:?} at {}: {seen:?}", at.version));
                 Said::Seen(seen)
             }
+            What::Outcome { id, since } => Said::Outcome(running.commits.outcome(*id, *since)),
             What::Newest => Said::Newest(running.commits.newest().map(|newest| newest.version)),
             What::Sids(count) => Said::Sids(running.commits.allocate_sids(*count)),
             What::Intern(names) => Said::Tokens(running.commits.intern(names)),

@@ -90,6 +90,7 @@ pub(crate) fn call(
         },
         F::SumLocal | F::MinLocal | F::MaxLocal | F::MeanLocal => local::reduce(function, name, first)?,
         F::DedupLocal => local::dedup(first),
+        F::IdTexts => local::id_texts(first),
         F::RangeLocal => local::range(name, &args)?,
         F::TailLocal => local::tail(name, &args)?,
         F::OrderLocal => local::sort(name, &args)?,

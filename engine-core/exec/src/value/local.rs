@@ -101,6 +101,19 @@ pub(crate) fn dedup(value: &Value) -> Value {
     Value::Set(Arc::new(distinct))
 }
 
+/// The ids that a value names: a string, or the distinct strings of a list.
+pub(crate) fn id_texts(value: &Value) -> Value {
+    match value {
+        Value::String(_) => value.clone(),
+        Value::List(all) | Value::Set(all) => {
+            let mut seen = FxHashSet::default();
+            let ids = all.iter().filter(|item| item.as_str().is_some() && seen.insert((*item).clone()));
+            Value::List(Arc::new(ids.cloned().collect()))
+        }
+        _ => Value::Null,
+    }
+}
+
 fn bound(name: &'static str, value: &Value) -> Result<i64, Error> {
     value.as_i64().ok_or_else(|| Error::of_type(name, "integers", value))
 }

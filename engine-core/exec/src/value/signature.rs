@@ -72,6 +72,7 @@ fn signature(function: Function) -> (&'static str, usize, usize) {
         F::MaxLocal => ("max(local)", 1, 1),
         F::MeanLocal => ("mean(local)", 1, 1),
         F::DedupLocal => ("dedup(local)", 1, 1),
+        F::IdTexts => ("ids of a look-up", 1, 1),
         F::RangeLocal => ("range(local)", 3, 3),
         F::TailLocal => ("tail(local)", 2, 2),
         F::OrderLocal => ("order(local)", 2, 2),

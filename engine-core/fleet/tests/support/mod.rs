@@ -142,8 +142,7 @@ impl Fleet {
         let log = Log::new(graph.sharding().unwrap());
         let candidate = CandidateConfig { unsure: Unsure::GoOn, ..CandidateConfig::default() };
         let members = vec![];
-        let mut fleet =
-            Self { clock, map, log, objects, members, config, candidate, sequencer: None, graph };
+        let mut fleet = Self { clock, map, log, objects, members, config, candidate, sequencer: None, graph };
         fleet.lead();
         (0..nodes).for_each(|number| fleet.join(&format!("n{number}")));
         let candidates: Vec<Place> = fleet

@@ -61,6 +61,15 @@ struct Start {
     ids: Option<usize>,
 }
 
+/// By what vertices are looked up.
+struct Ids {
+    looked_up: Expr,
+    /// Those that the query says.
+    known: Option<Vec<Str>>,
+    /// Whether the look-up finds what the condition says, and nothing else.
+    exact: bool,
+}
+
 impl<'a> Lowering<'a> {
     fn new(input: Op, pattern: MatchPattern, knowledge: &'a Knowledge<'a>, slots: &'a mut u32) -> Self {
         let mut conjuncts = vec![];
@@ -228,11 +237,14 @@ impl<'a> Lowering<'a> {
     fn start(&mut self, index: usize) {
         let node = self.nodes[index].clone();
         let start = self.start_of(&node);
-        if let Some(conjunct) = start.ids {
-            let conjunct = self.conjuncts.remove(conjunct);
+        if let Some(at) = start.ids {
+            let conjunct = self.conjuncts.remove(at);
             if let Some(ids) = self.id_operand(&conjunct, node.slot) {
-                self.named[index] = texts(&ids);
-                self.wrap(|input| Op::LookupVertices { input, ids, out: node.slot });
+                self.named[index] = ids.known;
+                self.wrap(|input| Op::LookupVertices { input, ids: ids.looked_up, out: node.slot });
+                if !ids.exact {
+                    self.conjuncts.insert(at, conjunct);
+                }
             }
             self.finish_node(index, true);
         } else {
@@ -244,25 +256,26 @@ impl<'a> Lowering<'a> {
     }
 
     /// The ids in `id(slot) = e` or `id(slot) IN e`, if `e` can be computed by now.
-    fn id_operand(&self, conjunct: &Expr, slot: Slot) -> Option<Expr> {
+    fn id_operand(&self, conjunct: &Expr, slot: Slot) -> Option<Ids> {
         let is_id = |e: &Expr| matches!(e, Expr::Call(Function::Id, args) if args[..] == [Expr::Slot(slot)]);
-        let operand = match conjunct {
-            Expr::Compare(Comparison::Equal, a, b) if is_id(a) => b,
-            Expr::Compare(Comparison::Equal, a, b) if is_id(b) => a,
-            Expr::In(a, b) if is_id(a) => b,
+        let (operand, of_list) = match conjunct {
+            Expr::Compare(Comparison::Equal, a, b) if is_id(a) => (b, false),
+            Expr::Compare(Comparison::Equal, a, b) if is_id(b) => (a, false),
+            Expr::In(a, b) if is_id(a) => (b, true),
             _ => return None,
         };
-        // `id(n) = 1` is never true, while a look-up would take the number for text: only text is looked up.
-        let text = |e: &Expr| match e {
-            Expr::Literal(v) => v.as_str().is_some(),
-            Expr::Parameter(_) => true,
-            _ => false,
-        };
-        let usable = match (&**operand, conjunct) {
-            (Expr::List(items), Expr::In(..)) => items.iter().all(text),
-            (other, _) => text(other),
-        };
-        usable.then(|| (**operand).clone())
+        let known = texts(operand);
+        let texts = Expr::Call(Function::IdTexts, vec![(**operand).clone()]);
+        let found = |looked_up, exact| Some(Ids { looked_up, known, exact });
+        match &**operand {
+            // `id(n) = 1` is never true, while a look-up would take the number for text: only text is looked up.
+            Expr::Literal(value) if !of_list => value.as_str().and_then(|_| found((**operand).clone(), true)),
+            // A client may send a number for an id.
+            Expr::Parameter(_) if !of_list => found((**operand).clone(), true),
+            // Equal ids of a list are one vertex. What else a row may say is compared afterwards, as without a look-up.
+            other if is_operand(other) && self.ready(other) => found(texts, of_list),
+            _ => None,
+        }
     }
 
     /// What a scan for a vertex checks. Conditions that it checks exactly are left to it.

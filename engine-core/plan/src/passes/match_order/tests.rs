@@ -114,6 +114,40 @@ impl Instances for Degrees {
 }
 
 #[test]
+fn ids_that_rows_say_are_looked_up() {
+    let id_of = |slot| Expr::Call(Function::Id, vec![Expr::Slot(Slot(slot))]);
+    let rows =
+        || Op::Unwind { input: Box::new(Op::Argument), list: Expr::Parameter("rows".into()), out: Slot(5) };
+    let lower_where = |predicate: Expr| {
+        let pattern = MatchPattern {
+            nodes: vec![node(0, &["Person"]), node(1, &["City"])],
+            edges: vec![edge(2, 0, 1, "LIVES_IN")],
+            predicate: Some(predicate),
+            ..Default::default()
+        };
+        lower(pattern, rows())
+    };
+    let row = || Expr::Slot(Slot(5));
+    for operand in [row(), Expr::Property(Box::new(row()), "id".into())] {
+        let text = lower_where(equal(id_of(0), operand.clone()));
+        let expected = format!(
+            "unwind $5 of @rows\nlook up vertices $0 of IdTexts({operand})\n\
+             filter ($0:Person and Id($0) = {operand})\nexpand $0 -[LIVES_IN]-> $1"
+        );
+        assert!(text.starts_with(&expected), "{text}");
+    }
+    // The look-up of a list says all that the condition does.
+    let text = lower_where(Expr::In(Box::new(id_of(0)), Box::new(row())));
+    let expected = "unwind $5 of @rows\nlook up vertices $0 of IdTexts($5)\nfilter $0:Person\nexpand";
+    assert!(text.starts_with(expected), "{text}");
+    // What is bound by the pattern itself comes later.
+    let text = lower_where(equal(id_of(1), Expr::Property(Box::new(Expr::Slot(Slot(0))), "x".into())));
+    assert!(text.starts_with("unwind $5 of @rows\nscan vertices"), "{text}");
+    let text = lower_where(equal(id_of(0), Expr::Call(Function::Rand, vec![])));
+    assert!(!text.contains("look up"), "{text}");
+}
+
+#[test]
 fn of_two_named_ends_the_one_with_fewer_edges_is_expanded() {
     let lower = |degrees: &'static [(&'static str, u64)]| {
         let named = |slot, id: &str| {
