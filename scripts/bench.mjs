@@ -20,7 +20,7 @@ const withCluster = args.some((arg) => arg === "ycsb" || arg === "fleet") && !ar
 async function overCluster(env) {
   const { nodeBinary, workerBinary, lambdaBinary } = await buildFleet("release");
   const home = mkdtempSync(join(tmpdir(), "tidegraph-bench-"));
-  const sizes = { nodes: 3, rf: 2, partitions: 16, brokers: 1, port: 0 };
+  const sizes = { nodes: 3, rf: 2, partitions: 16, brokers: 1, port: 0, measured: true };
   const cluster = new Cluster({ home: join(home, "cluster"), nodeBinary, workerBinary, ...sizes });
   process.on("exit", () => cluster.processes.kill());
   try {

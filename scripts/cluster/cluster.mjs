@@ -26,6 +26,7 @@ const execute = promisify(execFile);
  * @property {number} [shards] of the log; 1 without it
  * @property {number} brokers
  * @property {number} port of the worker; 0 takes a free one
+ * @property {boolean} [measured] brokers are compiled as far as Java can, as in production; without it they start and end soon
  * @property {readonly string[]} [nodeFlags] further flags of each node
  * @property {readonly string[]} [workerFlags] further flags of the worker
  */
@@ -115,13 +116,14 @@ export class Cluster {
   }
 
   async startKafka() {
-    const { brokers } = this.options;
+    const { brokers, measured = false } = this.options;
     const ports = await Promise.all(Array.from({ length: brokers }, freePort));
     const controllers = await Promise.all(Array.from({ length: brokers }, freePort));
     this.brokerPorts = ports;
     const voters = controllers.map((port, index) => `${index + 1}@127.0.0.1:${port}`).join(",");
     const classpath = await kafkaClasspath();
-    const java = ["-Xmx384m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath];
+    const fast = measured ? ["-Xmx1g", "-Xms1g"] : ["-Xmx384m", "-Xms256m", "-XX:TieredStopAtLevel=1"];
+    const java = [...fast, "-XX:+UseSerialGC", "-cp", classpath];
     for (const [index, port] of ports.entries()) {
       const dir = join(this.options.home, `kafka-${index}`);
       mkdirSync(dir, { recursive: true });
