@@ -1,5 +1,6 @@
 //! Answers: columns that the caller owns, clears and reuses.
 
+use crate::{Projection, VertexRead};
 use std::ops::Range;
 use tidegraph_types::{Cardinality, Edge, Gui, Sid, Str, Token, Value};
 
@@ -42,6 +43,17 @@ pub struct VertexRows {
     pub cells: Vec<PropertyCell>,
     /// Meta-properties of the cells, in order of cells, each cell's in order of first writing; empty unless asked for.
     pub meta: Vec<CellMeta>,
+}
+
+/// Vertices of ids, with what was asked about them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LookedUp {
+    /// An answer for each id; `None`: no vertex has it.
+    pub found: Vec<Option<Gui>>,
+    /// If they were asked for, a place for each id that no vertex has, in their order.
+    pub places: Vec<(Gui, u64)>,
+    /// If they were asked for, a row for each vertex that was found, in their order.
+    pub rows: VertexRows,
 }
 
 /// Edges, a row for each edge asked for.
@@ -99,6 +111,38 @@ impl VertexRows {
         let from = self.meta.partition_point(|meta| (meta.cell as usize) < cells.start);
         let count = self.meta[from..].partition_point(|meta| (meta.cell as usize) < cells.end);
         &self.meta[from..from + count]
+    }
+
+    /// Appends a row of other rows, with no more than what `read` asks for. They must have been read with all of that.
+    pub fn append(&mut self, read: &VertexRead, from: &Self, row: usize) {
+        self.present.push(from.present[row]);
+        if read.ids {
+            self.ids.push(from.ids[row].clone());
+        }
+        if read.labels {
+            self.labels.extend_from_slice(from.labels_of(row));
+            self.label_ends.push(self.labels.len() as u32);
+        }
+        let wanted = |key: Token| match &read.properties {
+            Projection::None => false,
+            Projection::All => true,
+            Projection::Keys(keys) => keys.contains(&key),
+        };
+        if read.properties == Projection::None {
+            return;
+        }
+        for (number, cell) in (from.first_cell_of(row)..).zip(from.cells_of(row)) {
+            if !wanted(cell.key) {
+                continue;
+            }
+            if read.meta {
+                let cell = self.cells.len() as u32;
+                let meta = from.meta_of(number..number + 1).iter();
+                self.meta.extend(meta.map(|meta| CellMeta { cell, ..meta.clone() }));
+            }
+            self.cells.push(cell.clone());
+        }
+        self.cell_ends.push(self.cells.len() as u32);
     }
 
     /// The value of a key in a row: null if there is none, a list if there are several.

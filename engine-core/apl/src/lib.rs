@@ -23,13 +23,14 @@ mod vertex_set;
 
 pub use answer::{
     CellMeta, DegreeStatistics, EdgeCandidates, EdgeRows, EdgeRun, EdgeRuns, Expansion, ExpansionRow,
-    KeyStatistics, PropertyCell, ScannedValues, SetKey, SetStatistics, Statistics, VertexRows, value_of,
+    KeyStatistics, LookedUp, PropertyCell, ScannedValues, SetKey, SetStatistics, Statistics, VertexRows,
+    value_of,
 };
 pub use bottom_up::{BottomUp, Explored, Parents};
 pub use breadth_first::{Reached, breadth_first};
 pub use request::{
-    At, Cursor, EdgePlace, EdgeRead, EdgeScan, Expand, Projection, PropertyPredicate, ScanCursor, Test,
-    VertexRead, VertexScan,
+    At, Cursor, EdgePlace, EdgeRead, EdgeScan, Expand, LookUp, Projection, PropertyPredicate, ScanCursor,
+    Test, VertexRead, VertexScan,
 };
 pub use sample::{Draw, Reservoir, Sample};
 pub use top::{Best, TopEdges};
@@ -117,6 +118,16 @@ impl Error {
 pub trait Apl: Send + Sync {
     /// GUIs of ids; `None` for an id that no vertex has at the version. One answer for each id.
     fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error>;
+
+    /// Whether each request is a way to another machine, so that fewer of them are worth answers that nobody may need.
+    fn is_far(&self) -> bool {
+        false
+    }
+
+    /// Vertices of ids, with what is mostly asked about them next: one way where there would be several.
+    fn look_up(&self, at: At, ids: &[Str], wish: &LookUp, out: &mut LookedUp) -> Result<(), Error> {
+        plain::look_up(self, at, ids, wish, out)
+    }
 
     /// Edges of ids, user-chosen or generated; `None` for an id that no edge has at the version.
     fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error>;
@@ -276,8 +287,9 @@ pub trait Apl: Send + Sync {
     }
 
     /// Labels with property keys under which no two vertices of the label may have one value. The newest: whoever read
-    /// before a change of them is refused at its commit.
-    fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
+    /// before a change of them is refused at its commit. An error where the version has not been reached.
+    fn unique_keys(&self, at: At) -> Result<Vec<(Token, Token)>, Error> {
+        let _ = at;
         Ok(Vec::new())
     }
 

@@ -3,13 +3,34 @@
 
 use crate::{
     Apl, At, BottomUp, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, Error, Expand, Expansion,
-    ExpansionRow, Parents, Projection, Reservoir, Sample, ScanCursor, TopEdges, VertexScan,
+    ExpansionRow, LookUp, LookedUp, Parents, Projection, Reservoir, Sample, ScanCursor, TopEdges, VertexScan,
 };
 use tidegraph_types::element::generated_edge_id;
 use tidegraph_types::{Edge, Gui, Str, Value};
 
 /// Rows that are asked for at once.
 const AT_ONCE: u32 = 4096;
+
+/// See [`Apl::look_up`].
+pub fn look_up<A: Apl + ?Sized>(
+    apl: &A,
+    at: At,
+    ids: &[Str],
+    wish: &LookUp,
+    out: &mut LookedUp,
+) -> Result<(), Error> {
+    apl.resolve_vertices(at, ids, &mut out.found)?;
+    if wish.places {
+        let unknown = ids.iter().zip(&out.found).filter(|(_, gui)| gui.is_none());
+        let unknown: Vec<(Str, u64)> = unknown.map(|(id, _)| (id.clone(), 0)).collect();
+        apl.place(at, &unknown, &mut out.places)?;
+    }
+    if let Some(read) = &wish.read {
+        let found: Vec<Gui> = out.found.iter().flatten().copied().collect();
+        apl.vertices(at, read, &found, &mut out.rows)?;
+    }
+    Ok(())
+}
 
 /// See [`Apl::count_vertices`].
 pub fn count_vertices<A: Apl + ?Sized>(

@@ -37,6 +37,29 @@ pub struct VertexRead {
     pub meta: bool,
 }
 
+/// What to answer about ids besides their vertices.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LookUp {
+    /// What is read of the vertices that are found; `None`: nothing.
+    pub read: Option<VertexRead>,
+    /// Whether the places of ids that no vertex has are answered too.
+    pub places: bool,
+}
+
+impl VertexRead {
+    /// Whether an answer to this one has all that another asks for.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let properties = match (&self.properties, &other.properties) {
+            (_, Projection::None) => return (self.ids || !other.ids) && (self.labels || !other.labels),
+            (Projection::All, _) => true,
+            (Projection::Keys(ours), Projection::Keys(theirs)) => theirs.iter().all(|key| ours.contains(key)),
+            _ => false,
+        };
+        properties && (self.ids || !other.ids) && (self.labels || !other.labels) && (self.meta || !other.meta)
+    }
+}
+
 /// What to read of edges.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct EdgeRead {

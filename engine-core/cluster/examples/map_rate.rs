@@ -59,7 +59,7 @@ fn measure(store: &dyn MapStore, clock: &dyn Clock, usage: &dyn Fn() -> Usage) {
         .chain(ids.iter().map(|id| Change::SetNode { node: id.clone(), state: NodeState::Up }))
         .collect();
     let candidates: Vec<Candidate> =
-        (0..NODES).map(|n| Candidate { node: ids[n].clone(), zone: zone(n) }).collect();
+        (0..NODES).map(|n| Candidate { node: ids[n].clone(), zone: zone(n), weight: 0 }).collect();
     let mut timed = Timed { clock, usage, before: usage() };
     timed.report("nodes registered", 1, &mut || {
         change_all(store, "large", &registrations).expect("nodes register");

@@ -150,6 +150,10 @@ pub struct Context<'a> {
     pub deleted_is_error: bool,
     /// Regular expressions of the request, compiled.
     pub patterns: crate::value::Patterns,
+    /// What the plan reads of vertices, if storage is far away.
+    pub(crate) ahead: Option<crate::value::ReadAhead>,
+    /// What is charged for the view's answers to it.
+    ahead_bytes: Cell<usize>,
 }
 
 impl<'a> Context<'a> {
@@ -165,8 +169,32 @@ impl<'a> Context<'a> {
     ) -> Self {
         let memory = Memory::new(limits.memory_bytes);
         let patterns = crate::value::Patterns::default();
-        let deleted_is_error = false;
-        Self { view, parameters, limits, memory, interrupt, entropy, now, deleted_is_error, patterns }
+        let (deleted_is_error, ahead, ahead_bytes) = (false, None, Cell::new(0));
+        Self {
+            view,
+            parameters,
+            limits,
+            memory,
+            interrupt,
+            entropy,
+            now,
+            deleted_is_error,
+            patterns,
+            ahead,
+            ahead_bytes,
+        }
+    }
+
+    /// Charges the request for what the view keeps of answers ahead, instead of what it kept before. Where there is no room for
+    /// them they are let go: nobody needs them, they only save a way.
+    pub(crate) fn charge_ahead(&self) {
+        let bytes = self.view.ahead_bytes();
+        self.memory.release(self.ahead_bytes.replace(0));
+        if self.memory.charge(bytes).is_ok() {
+            self.ahead_bytes.set(bytes);
+        } else {
+            self.view.forget_ahead();
+        }
     }
 
     /// Error when the caller wants the request to stop. To be called in every loop that may be long.

@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::op::{Boxed, Feed, Growth, Want, build};
-use crate::value::materialize;
+use crate::value::{ReadAhead, materialize};
 use crate::view::Counters;
 use crate::{Context, Error, Result};
 use std::collections::VecDeque;
@@ -37,7 +37,8 @@ pub struct Execution<'p, 'a> {
 
 impl<'p, 'a> Execution<'p, 'a> {
     /// Builds the operators. The context's view must be recording if the plan writes (`plan.root.writes()`).
-    pub fn new(plan: &'p Plan, ctx: Context<'a>) -> Result<Self> {
+    pub fn new(plan: &'p Plan, mut ctx: Context<'a>) -> Result<Self> {
+        ctx.ahead = ctx.view.is_far().then(|| ReadAhead::of(plan));
         let mut root = build(&plan.root)?;
         let batch = Batch::unbound(1, plan.slots as usize);
         root.feed(&ctx, Feed { batch, origins: 1, fresh: true });

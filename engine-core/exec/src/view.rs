@@ -11,6 +11,7 @@
 //!
 //! What must never happen: a read of storage that does not look at `pending`, or that leaves no key behind.
 
+mod ahead;
 mod commit;
 mod keys;
 mod overlay;
@@ -26,11 +27,13 @@ pub use value::MetaOwner;
 pub use write::{NewEdge, NewVertex};
 
 use crate::Result;
+use ahead::AnsweredAhead;
 use keys::ReadKeys;
 use pending::Pending;
 use std::cell::{Cell, RefCell};
 use tidegraph_apl::{
-    Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, Expand, Expansion, TopEdges, VertexRead, VertexRows,
+    Apl, At, Catalog, Cursor, EdgeRead, EdgeRows, Expand, Expansion, LookUp, LookedUp, TopEdges, VertexRead,
+    VertexRows,
 };
 use tidegraph_types::{Direction, Edge, Gui, GuiHasher, Key, Str, Token, element};
 
@@ -41,6 +44,8 @@ pub struct View<'a> {
     at: At,
     keys: Option<RefCell<ReadKeys>>,
     pending: RefCell<Pending>,
+    /// If storage is far.
+    ahead: Option<RefCell<AnsweredAhead>>,
     /// Counts changes of `pending`; 0: it is empty. Tested before every read.
     generation: Cell<u64>,
 }
@@ -55,6 +60,7 @@ impl<'a> View<'a> {
             at,
             keys: recording.then(RefCell::default),
             pending: RefCell::default(),
+            ahead: apl.is_far().then(RefCell::default),
             generation: Cell::new(0),
         }
     }
@@ -91,10 +97,74 @@ impl<'a> View<'a> {
         }
     }
 
-    /// GUIs of ids; `None` for unknown ones. Appends one answer for each id.
-    pub fn resolve_vertices(&self, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<()> {
+    /// Whether storage is far away, so that it is better asked for much at once.
+    #[must_use]
+    pub fn is_far(&self) -> bool {
+        self.ahead.is_some()
+    }
+
+    /// Bytes of answers that are kept until they are asked for.
+    pub(crate) fn ahead_bytes(&self) -> usize {
+        self.ahead.as_ref().map_or(0, |ahead| ahead.borrow().bytes())
+    }
+
+    /// Lets them go.
+    pub(crate) fn forget_ahead(&self) {
+        if let Some(ahead) = &self.ahead {
+            ahead.take();
+        }
+    }
+
+    /// As storage knows it. `next`: what is read of the vertices soon.
+    fn stored_vertices(
+        &self,
+        ids: &[Str],
+        next: Option<VertexRead>,
+        out: &mut Vec<Option<Gui>>,
+    ) -> Result<()> {
+        match &self.ahead {
+            Some(ahead) if ahead::is_worth_it(ids.len(), next.as_ref()) => {
+                let wish = LookUp { read: next, places: self.keys.is_some() };
+                let mut answered = LookedUp::default();
+                self.apl.look_up(self.at, ids, &wish, &mut answered)?;
+                out.extend(ahead.borrow_mut().keep(ids, wish.read, answered));
+            }
+            _ => self.apl.resolve_vertices(self.at, ids, out)?,
+        }
+        Ok(())
+    }
+
+    /// What storage has of vertices.
+    fn stored_rows(&self, read: &VertexRead, frontier: &[Gui], out: &mut VertexRows) -> Result<()> {
+        if self.ahead.as_ref().is_some_and(|ahead| ahead.borrow().rows(read, frontier, out)) {
+            return Ok(());
+        }
+        Ok(self.apl.vertices(self.at, read, frontier, out)?)
+    }
+
+    /// Places for new vertices.
+    fn places(&self, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<()> {
+        if let Some(ahead) = &self.ahead {
+            let ahead = ahead.borrow();
+            let known = |(id, salt): &(Str, u64)| (*salt == 0).then(|| ahead.place(id)).flatten();
+            let known: Option<Vec<(Gui, u64)>> = ids.iter().map(known).collect();
+            if let Some(known) = known {
+                out.extend(known);
+                return Ok(());
+            }
+        }
+        Ok(self.apl.place(self.at, ids, out)?)
+    }
+
+    /// GUIs of ids; `None` for unknown ones. Appends one answer for each id. `next`: what is read of the vertices soon.
+    pub fn resolve_vertices(
+        &self,
+        ids: &[Str],
+        next: Option<VertexRead>,
+        out: &mut Vec<Option<Gui>>,
+    ) -> Result<()> {
         let start = out.len();
-        self.apl.resolve_vertices(self.at, ids, out)?;
+        self.stored_vertices(ids, next, out)?;
         if self.keys.is_some() {
             self.record(out[start..].iter().flatten().map(|gui| Key::existence(*gui)));
             let unknown: Vec<(Str, u64)> = (ids.iter().zip(&out[start..]))
@@ -104,7 +174,7 @@ impl<'a> View<'a> {
             if !unknown.is_empty() {
                 // Whoever creates the vertex while we run will write the key of the place that it would get now.
                 let mut places = vec![];
-                self.apl.place(self.at, &unknown, &mut places)?;
+                self.places(&unknown, &mut places)?;
                 self.record(places.into_iter().map(|(gui, _)| Key::existence(gui)));
             }
         }
@@ -147,12 +217,12 @@ impl<'a> View<'a> {
             let pending = self.pending.borrow();
             if frontier.iter().any(|gui| pending.vertices.contains_key(gui)) {
                 let mut base = VertexRows::default();
-                self.apl.vertices(self.at, read, frontier, &mut base)?;
+                self.stored_rows(read, frontier, &mut base)?;
                 overlay::vertices(&pending, read, frontier, &base, out);
                 return Ok(());
             }
         }
-        Ok(self.apl.vertices(self.at, read, frontier, out)?)
+        self.stored_rows(read, frontier, out)
     }
 
     /// Ids and properties of edges: a row for each, absent (or deleted) ones too. `out` must be empty.

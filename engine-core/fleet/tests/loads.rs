@@ -273,7 +273,7 @@ fn make(sequencer: &RemoteCommits, id: &str, number: u8) -> Version {
         mutations: vec![Mutation::CreateVertex { gui, id, labels: vec![], properties: vec![] }],
         request: None,
     };
-    sequencer.commit(RequestId([number; 16]), request).unwrap()
+    sequencer.commit(RequestId([number; 16]), request).unwrap().version
 }
 
 #[test]

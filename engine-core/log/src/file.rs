@@ -14,7 +14,7 @@
 
 use crate::record::{self, PREFIX_BYTES, Prefix};
 use crate::recovery::{self, Recovery};
-use crate::store::{Records, check_all};
+use crate::store::{Records, check_all, end_of};
 use crate::{Error, LogStore, Record, Tail};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -265,12 +265,9 @@ impl LogStore for FileLog {
     }
 
     fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
-        let (Some(first), Some(tail)) = (self.first(), self.tail) else {
+        let Some(tail) = end_of(version, self.first(), self.tail)? else {
             return Ok(Box::new(std::iter::empty()));
         };
-        if version < first {
-            return Err(Error::Trimmed { requested: version, first });
-        }
         // The last file that begins at or before the version.
         let start = self.files.partition_point(|f| f.first <= version).saturating_sub(1);
         let scan = Scan {

@@ -49,6 +49,19 @@ pub trait LogStore: Send {
     fn bytes(&self) -> u64;
 }
 
+/// Where the records from a version on end; `None` when there are none. As [`LogStore::read_from`] says it.
+pub(crate) fn end_of(
+    version: Version,
+    first: Option<Version>,
+    tail: Option<Tail>,
+) -> Result<Option<Tail>, Error> {
+    match (first, tail) {
+        (Some(first), Some(_)) if version < first => Err(Error::Trimmed { requested: version, first }),
+        (Some(_), Some(tail)) if version <= tail.version => Ok(Some(tail)),
+        _ => Ok(None),
+    }
+}
+
 /// Whether `record` may follow `tail`. A first record may have any version but 0, which is the empty graph.
 pub(crate) fn check_order(record: &Record, shard: ShardId, tail: Option<Tail>) -> Result<(), Error> {
     let follows = tail.is_none_or(|t| record.version == t.version.next() && record.epoch >= t.epoch);

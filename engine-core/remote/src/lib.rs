@@ -29,7 +29,9 @@ pub use error::Error;
 pub use fleet::{Fleet, FleetApl, FleetConfig, FleetCounters, Replicas, RouteMap, Routes};
 pub use security::{Security, SecurityConfig, TlsFiles};
 pub use server::{Counters, Server, ServerConfig};
-pub use services::{Commits, LoadRequest, LoadStep, Newest, Node, Outcome, RequestId, Services, Status};
+pub use services::{
+    Commits, Committed, LoadRequest, LoadStep, Newest, Node, Outcome, RequestId, Services, Status,
+};
 
 /// The version of the protocol that this build speaks.
 pub const PROTOCOL: u32 = 1;

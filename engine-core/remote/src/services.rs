@@ -49,6 +49,17 @@ pub struct Newest {
     pub epoch: Epoch,
     /// The version of the newest bulk load, or of an older one if that is long ago; 0 for none.
     pub load: Version,
+    /// No index or constraint was made or dropped after this version, up to the newest.
+    pub schema: Version,
+}
+
+/// A transaction that is committed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Committed {
+    /// Its version.
+    pub version: Version,
+    /// No index or constraint was made or dropped after this version, up to the transaction's.
+    pub schema: Version,
 }
 
 /// A bulk load that is to become visible.
@@ -81,8 +92,8 @@ pub enum LoadStep {
 
 /// The sequencer of a graph. A node that is not it answers [`Error::NotSequencer`].
 pub trait Commits: Send + Sync {
-    /// Commits a transaction; answers its version. Waits for the log.
-    fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Version, Error>;
+    /// Commits a transaction. Waits for the log.
+    fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error>;
 
     /// What became of a commit that was made after a version, if it was made.
     fn outcome(&self, id: RequestId, since: Version) -> Result<Outcome, Error>;

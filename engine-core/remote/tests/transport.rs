@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_remote::{
-    ClientConfig, Commits, Error, LoadRequest, LoadStep, Newest, Outcome, RemoteCommits, RemoteNode,
-    RequestId, Security, SecurityConfig, Server, ServerConfig, Services, Status, TlsFiles,
+    ClientConfig, Commits, Committed, Error, LoadRequest, LoadStep, Newest, Outcome, RemoteCommits,
+    RemoteNode, RequestId, Security, SecurityConfig, Server, ServerConfig, Services, Status, TlsFiles,
 };
 use tidegraph_types::{
     CommitRequest, Epoch, Gui, Key, MadeSince, MadeVertex, Mutation, PropertyWrite, Str, Token, Value,
@@ -55,13 +55,13 @@ impl Status for Gate {
 struct Log(Mutex<Vec<(RequestId, CommitRequest)>>);
 
 impl Commits for Log {
-    fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Version, Error> {
+    fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error> {
         if request.read_version == Version(99) {
             return Err(Error::Conflict { read_version: Version(99), written: Version(100) });
         }
         let mut log = self.0.lock();
         log.push((id, request));
-        Ok(Version(log.len() as u64))
+        Ok(Committed { version: Version(log.len() as u64), schema: Version(5) })
     }
     fn outcome(&self, id: RequestId, _: Version) -> Result<Outcome, Error> {
         let log = self.0.lock();
@@ -75,7 +75,7 @@ impl Commits for Log {
         Ok(100..100 + count)
     }
     fn newest(&self) -> Result<Newest, Error> {
-        Ok(Newest { version: Version(7), epoch: Epoch(3), load: Version(2) })
+        Ok(Newest { version: Version(7), epoch: Epoch(3), load: Version(2), schema: Version(5) })
     }
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {
         Ok(vec![(Token(above.0 + 1), "name".into())])
@@ -192,7 +192,8 @@ fn commits_travel_with_their_errors() {
     };
     let id = RequestId([7; 16]);
     assert_eq!(commits.outcome(id, Version(0)).unwrap(), Outcome::Unknown);
-    assert_eq!(commits.commit(id, request.clone()).unwrap(), Version(1));
+    let committed = Committed { version: Version(1), schema: Version(5) };
+    assert_eq!(commits.commit(id, request.clone()).unwrap(), committed);
     assert_eq!(commits.outcome(id, Version(0)).unwrap(), Outcome::Committed(Version(1)));
     assert_eq!(*log.0.lock(), [(id, request.clone())]);
     let late = CommitRequest { read_version: Version(99), ..request };
@@ -202,7 +203,7 @@ fn commits_travel_with_their_errors() {
     ));
     assert_eq!(commits.intern(&["ab".into(), "".into()]).unwrap(), [Token(2), Token(0)]);
     assert_eq!(commits.allocate_sids(8).unwrap(), 100..108);
-    let newest = Newest { version: Version(7), epoch: Epoch(3), load: Version(2) };
+    let newest = Newest { version: Version(7), epoch: Epoch(3), load: Version(2), schema: Version(5) };
     assert_eq!(commits.newest().unwrap(), newest);
     assert_eq!(commits.tokens(Token(4)).unwrap(), [(Token(5), "name".into())]);
     // A service that the node does not have.

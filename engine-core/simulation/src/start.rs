@@ -100,8 +100,11 @@ impl World {
             });
             self.start(index)?;
         }
-        let candidates: Vec<Place> =
-            self.seats.iter().map(|seat| Place { node: seat.id.clone(), zone: "z".into() }).collect();
+        let candidates: Vec<Place> = self
+            .seats
+            .iter()
+            .map(|seat| Place { node: seat.id.clone(), zone: "z".into(), weight: 1 })
+            .collect();
         let held = vec![vec![]; usize::from(self.profile.partitions)];
         let placed = place(self.graph.partitions, self.profile.replication, &candidates, &held);
         for (partition, nodes) in placed.iter().enumerate() {

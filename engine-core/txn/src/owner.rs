@@ -11,7 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidegraph_log::{Body, LogStore, Record};
-use tidegraph_types::{CommitRequest, Epoch, MadeSince, RequestId, ShardId, Sid, Str, Token, Version};
+use tidegraph_types::{
+    CommitRequest, Epoch, MadeSince, Mutation, RequestId, ShardId, Sid, Str, Token, Version,
+};
 
 pub(crate) struct Owner {
     shared: Arc<Shared>,
@@ -402,6 +404,9 @@ impl Owner {
                 }
                 // Before its version can be read.
                 Body::Load { .. } => self.shared.newest_load.store(record.version.0, Ordering::Release),
+                Body::Commit { mutations, .. } if mutations.iter().any(Mutation::is_of_schema) => {
+                    self.shared.newest_schema.store(record.version.0, Ordering::Release);
+                }
                 _ => {}
             }
             let applier = &mut self.applier;

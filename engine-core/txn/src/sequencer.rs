@@ -72,6 +72,8 @@ pub(crate) struct Shared {
     pub log_bytes: AtomicU64,
     /// Version of the newest bulk load.
     pub newest_load: AtomicU64,
+    /// No index or constraint was made or dropped after this version.
+    pub newest_schema: AtomicU64,
     pub dictionary: Dictionary,
     /// Bulk loads that run.
     pub loads: Arc<AtomicUsize>,
@@ -149,6 +151,8 @@ impl Sequencer {
             reserved_sid: AtomicU64::new(0),
             log_bytes: AtomicU64::new(log.bytes()),
             newest_load: AtomicU64::new(recovered.load.0),
+            // Who was before may have changed it at any version.
+            newest_schema: AtomicU64::new(recovered.version.0),
             dictionary,
             loads: Arc::default(),
             stopped: Mutex::new(stopped),
@@ -240,6 +244,12 @@ impl Sequencer {
     #[must_use]
     pub fn newest_load(&self) -> Version {
         Version(self.shared.newest_load.load(Ordering::Acquire))
+    }
+
+    /// No index or constraint was made or dropped after this version. Known before a version that does is.
+    #[must_use]
+    pub fn newest_schema(&self) -> Version {
+        Version(self.shared.newest_schema.load(Ordering::Acquire))
     }
 
     /// Makes a bulk load visible that was begun with a watch; answers its version. [`Error::Conflict`] when, since its

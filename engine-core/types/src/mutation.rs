@@ -135,6 +135,12 @@ pub enum Mutation {
 }
 
 impl Mutation {
+    /// Whether it makes or drops an index or a constraint.
+    #[must_use]
+    pub fn is_of_schema(&self) -> bool {
+        matches!(self, Self::DefineIndex { .. } | Self::DropIndex { .. })
+    }
+
     /// Whether it changes something where the GUIs for which `holds` answers true are at home. `holds` is asked for one after the
     /// other until it does; a change of everything asks for none.
     ///

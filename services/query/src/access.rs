@@ -34,26 +34,32 @@ pub struct Table {
     pub region_of_environment: Option<String>,
 }
 
-impl Access {
-    /// Loads the map and looks for the sequencer.
-    pub fn connect(&self) -> anyhow::Result<Arc<Worker>> {
-        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-        let mut options = match &self.table.endpoint {
-            Some(endpoint) if self.table.local => DynamoOptions::local(endpoint.as_str()),
+impl Table {
+    /// Opens it.
+    pub fn open(&self, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<dyn MapStore>> {
+        let mut options = match &self.endpoint {
+            Some(endpoint) if self.local => DynamoOptions::local(endpoint.as_str()),
             endpoint => DynamoOptions { endpoint: endpoint.clone(), ..DynamoOptions::default() },
         };
-        if let Some(region) = &self.table.region_of_environment
-            && !self.table.local
+        if let Some(region) = &self.region_of_environment
+            && !self.local
         {
             options.region = Some(region.clone());
             options.from_environment = true;
         }
-        options.table_prefix.clone_from(&self.table.prefix);
+        options.table_prefix.clone_from(&self.prefix);
         let map = DynamoMap::open(&options, clock.clone(), Arc::new(RealRandom));
-        let map_store: Arc<dyn MapStore> = Arc::new(map.context("the map cannot be reached")?);
+        Ok(Arc::new(map.context("the map cannot be reached")?))
+    }
+}
+
+impl Access {
+    /// Loads the map and looks for the sequencer.
+    pub fn connect(&self) -> anyhow::Result<Arc<Worker>> {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let parts = WorkerParts {
             graph: self.graph.clone(),
-            map_store,
+            map_store: self.table.open(&clock)?,
             security: Security::load(&self.security)?,
             clock,
             random: Arc::new(RealRandom),

@@ -122,7 +122,11 @@ impl Place {
 fn candidates(map: &PartitionMap) -> Vec<Candidate> {
     map.nodes()
         .filter(|(_, node)| node.state == NodeState::Up && node.roles.contains(&Role::Storage))
-        .map(|(id, node)| Candidate { node: id.clone(), zone: node.zone.clone() })
+        .map(|(id, node)| Candidate {
+            node: id.clone(),
+            zone: node.zone.clone(),
+            weight: node.capacity_bytes,
+        })
         .collect()
 }
 

@@ -3,8 +3,8 @@
 use super::TestGraph;
 use crate::{
     Apl, At, CellMeta, Cursor, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Expand, Expansion,
-    ExpansionRow, Projection, PropertyCell, PropertyPredicate, Reservoir, Sample, ScanCursor, ScannedValues,
-    Test, TopEdges, VertexRead, VertexRows, VertexScan,
+    ExpansionRow, LookUp, LookedUp, Projection, PropertyCell, PropertyPredicate, Reservoir, Sample,
+    ScanCursor, ScannedValues, Test, TopEdges, VertexRead, VertexRows, VertexScan,
 };
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -58,6 +58,23 @@ impl Both<'_> {
             let mut out = Vec::new();
             apl.resolve_edges(at, &graph.edge_ids, &mut out).map(|()| out)
         });
+        let mut ids = graph.ids.clone();
+        ids.extend(["nobody has this id".into(), graph.ids[0].clone()]);
+        for (properties, places) in [
+            (None, true),
+            (Some(Projection::All), true),
+            (Some(Projection::Keys(vec![TestGraph::KEYS[1]])), false),
+        ] {
+            let read =
+                properties.map(|properties| VertexRead { ids: true, labels: true, properties, meta: true });
+            let wish = LookUp { read, places };
+            self.each(&format!("look_up {wish:?}"), |apl| {
+                let mut out = LookedUp::default();
+                apl.look_up(at, &ids, &wish, &mut out)?;
+                let rows: Vec<Row> = (0..out.rows.present.len()).map(|row| vertex(&out.rows, row)).collect();
+                Ok((out.found, out.places, rows))
+            });
+        }
         let places: Vec<(Str, u64)> = graph.ids.iter().map(|id| (id.clone(), 0)).collect();
         self.each("place", |apl| {
             let mut out = Vec::new();
@@ -288,6 +305,7 @@ impl Both<'_> {
     }
 
     fn counts(&self) {
+        let at = self.at;
         self.each("statistics", |apl| {
             let mut all = apl.statistics();
             all.vertices_by_label.sort_unstable();
@@ -295,7 +313,7 @@ impl Both<'_> {
             Ok((all.vertices, all.edges, all.vertices_by_label, all.edges_by_label))
         });
         self.each("unique_keys", |apl| {
-            let mut keys = apl.unique_keys()?;
+            let mut keys = apl.unique_keys(at)?;
             keys.sort_unstable();
             Ok(keys)
         });

@@ -6,11 +6,12 @@ use super::{Format, KEPT_ERRORS, Shared};
 use crate::Error;
 use crate::backend::{Asking, LoadHold, Uncommitted};
 use std::sync::atomic::Ordering;
+use tidegraph_apl::At;
 use tidegraph_load::run::{self, Config, Control, Outcome, Progress, Status, VertexIds};
 use tidegraph_load::source::Source;
 use tidegraph_load::{Dialect, Options};
 use tidegraph_txn::{LoadCommit, NewVertices};
-use tidegraph_types::{ErrorCode, Gui, Key, Str, Version};
+use tidegraph_types::{Epoch, ErrorCode, Gui, Key, Str, Version};
 
 /// How often a load is checked again after a transaction went over what it had checked.
 const MOST_CHECKS: u32 = 8;
@@ -170,7 +171,8 @@ impl Shared {
         if !outcome.segments.is_empty() {
             let segments = outcome.segments.iter().map(|s| s.object.clone()).collect();
             // Those that the load checked, or else the constraints have changed since.
-            let unique = self.backend.reader(Asking::default()).unique_keys()?.into_iter();
+            let at = At { version: read_version, epoch: Epoch::default() };
+            let unique = self.backend.reader(Asking::default()).unique_keys(at)?.into_iter();
             let mut read_keys = vec![Key::constraints()];
             read_keys.extend(unique.map(|(label, key)| Key::any_unique(label, key)));
             let vertices = Box::new(Loaded(outcome.vertex_ids));

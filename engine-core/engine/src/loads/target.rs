@@ -4,8 +4,8 @@ use crate::backend::{Asking, Backend};
 use std::ops::Range;
 use std::time::Duration;
 use tidegraph_apl::{
-    Apl, At, EdgeRead, EdgeRows, Projection, PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows,
-    VertexScan,
+    Apl, At, EdgeRead, EdgeRows, LookUp, LookedUp, Projection, PropertyPredicate, ScanCursor, Test,
+    VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_load::Error;
 use tidegraph_load::run::{Found, LoadTarget};
@@ -106,13 +106,9 @@ impl LoadTarget for GraphTarget<'_> {
 
     fn vertices(&self, ids: &[Str]) -> Result<Vec<Found>, Error> {
         let (guis, places) = self.ask(|apl, at| {
-            let mut guis = Vec::with_capacity(ids.len());
-            apl.resolve_vertices(at, ids, &mut guis)?;
-            let absent = ids.iter().zip(&guis).filter(|(_, gui)| gui.is_none());
-            let absent: Vec<(Str, u64)> = absent.map(|(id, _)| (id.clone(), 0)).collect();
-            let mut places = Vec::with_capacity(absent.len());
-            apl.place(at, &absent, &mut places)?;
-            Ok((guis, places))
+            let mut out = LookedUp::default();
+            apl.look_up(at, ids, &LookUp { read: None, places: true }, &mut out)?;
+            Ok((out.found, out.places))
         })?;
         let mut places = places.into_iter();
         let found = guis.into_iter().map(|gui| match gui {
@@ -145,7 +141,7 @@ impl LoadTarget for GraphTarget<'_> {
     }
 
     fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
-        self.ask(|apl, _| apl.unique_keys())
+        self.ask(|apl, at| apl.unique_keys(at))
     }
 
     fn vertex_labels(&self, guis: &[Gui]) -> Result<Vec<Vec<Token>>, Error> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegraph_engine::{Database, Language, Options, Parameters, Query};
+use tidegraph_engine::{Database, Language, Parameters, Query};
 use tidegraph_types::{Map, Value};
 
 const CLASSIC: &str = "g.addV().property(id, 1).property('name', 'marko').property('age', 29).as('1').
@@ -83,12 +83,12 @@ impl Graphs {
     /// A graph by the name that scenarios use; `None` if its data is not at hand.
     pub fn get(&mut self, name: &str) -> Option<Arc<Database>> {
         if name == "empty" {
-            return Some(empty());
+            return Some(crate::empty_graph());
         }
         if let Some(database) = self.made.get(name) {
             return Some(database.clone());
         }
-        let database = empty();
+        let database = crate::empty_graph();
         match name {
             "classic" => write(&database, Language::Gremlin, CLASSIC, &Parameters::default()),
             "modern" => write(&database, Language::Gremlin, MODERN, &Parameters::default()),
@@ -100,10 +100,6 @@ impl Graphs {
         self.made.insert(name.to_owned(), database.clone());
         Some(database)
     }
-}
-
-fn empty() -> Arc<Database> {
-    Database::open(Options { partitions: 2, ..Options::default() }).expect("an empty graph")
 }
 
 fn write(database: &Database, language: Language, text: &str, parameters: &Parameters) {

@@ -16,6 +16,18 @@ use graphs::Graphs;
 use scenario::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tidegraph_engine::{Database, Options};
+
+/// Where our own scenarios are. Tests run in their package's folder, wherever it was when they were built.
+#[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
+pub const SCENARIOS: &str = "tests/scenarios";
+
+/// A graph for a scenario.
+#[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
+pub fn empty_graph() -> Arc<Database> {
+    Database::open(Options { partitions: 2, ..Options::default() }).expect("an empty graph")
+}
 
 /// Feature files below a directory, sorted.
 fn features(directory: &Path, found: &mut Vec<PathBuf>) {
@@ -55,8 +67,7 @@ fn run(directory: &Path) -> Vec<(String, Outcome)> {
 
 #[test]
 fn own_scenarios_hold() {
-    // Tests run in their package's folder, wherever it was when they were built.
-    let directory = Path::new("tests/scenarios/gremlin").to_owned();
+    let directory = Path::new(crate::SCENARIOS).join("gremlin");
     let mut wrong = vec![];
     for (name, outcome) in run(&directory) {
         match outcome {

@@ -1,7 +1,7 @@
 //! One scenario: its graph, parameters and traversal, and whether the result is the one that it asks for.
 
-use crate::graphs::Graphs;
-use crate::notation::{literal, same, same_bag, show, value};
+use super::graphs::Graphs;
+use super::notation::{literal, same, same_bag, show, value};
 use gherkin::{Scenario, Step};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

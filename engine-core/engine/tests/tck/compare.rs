@@ -1,6 +1,6 @@
 //! Answers against expectations.
 
-use crate::notation::Expected;
+use super::notation::Expected;
 use tidegraph_types::{EdgeData, Path, Value, VertexData};
 
 /// How rows and lists are compared.

@@ -1,6 +1,6 @@
 //! What a graph holds, and what a query changed in it.
 
-use crate::compare::show;
+use super::compare::show;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_engine::{Database, Error, Language, Parameters, Query};
 use tidegraph_types::Value;

@@ -17,11 +17,23 @@ use feature::Scenario;
 use run::Outcome;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tidegraph_engine::{Database, Options};
+
+/// Where our own scenarios are. Tests run in their package's folder, wherever it was when they were built.
+#[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
+pub const SCENARIOS: &str = "tests/scenarios";
+
+/// A graph for a scenario.
+#[allow(dead_code, reason = "who runs these modules elsewhere has one of its own")]
+pub fn empty_graph() -> Arc<Database> {
+    let options = Options { partitions: 2, query_timeout_ms: 20_000, ..Options::default() };
+    Database::open(options).expect("an empty graph")
+}
 
 #[test]
 fn own_scenarios() {
-    // Tests run in their package's folder, wherever it was when they were built.
-    let folder = Path::new("tests/scenarios/opencypher").to_owned();
+    let folder = Path::new(crate::SCENARIOS).join("opencypher");
     let scenarios = feature::read_folder(&folder);
     assert!(scenarios.len() >= 40, "only {} scenarios in {}", scenarios.len(), folder.display());
     let faults: Vec<String> = scenarios

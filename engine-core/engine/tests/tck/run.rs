@@ -1,14 +1,14 @@
 //! Runs a scenario, step by step, against a graph of its own.
 
-use crate::compare::{self, Mode};
-use crate::feature::{Scenario, Step};
-use crate::graph::Contents;
-use crate::notation::Expected;
+use super::compare::{self, Mode};
+use super::feature::{Scenario, Step};
+use super::graph::Contents;
+use super::notation::Expected;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use tidegraph_engine::{Answer, Database, Error, Language, Options, Parameters, Query};
+use tidegraph_engine::{Answer, Database, Error, Language, Parameters, Query};
 use tidegraph_types::{ErrorCode, Kind, Value};
 
 /// What became of a scenario.
@@ -68,8 +68,7 @@ impl From<Error> for Outcome {
 
 impl<'a> Run<'a> {
     fn new(graphs: &'a Path) -> Self {
-        let options = Options { partitions: 2, query_timeout_ms: 20_000, ..Options::default() };
-        let database = Database::open(options).expect("an empty graph");
+        let database = crate::empty_graph();
         Self { graphs, database, parameters: Parameters::default(), text: String::new(), last: None }
     }
 

@@ -14,6 +14,9 @@ use tidegraph_types::Gui;
 
 /// Edges that are looked at in one call when only the first by a property are wanted.
 const LOOKED_AT: usize = 8 * BATCH_ROWS;
+/// Rows that storage far away is asked for at once where all are wanted: a batch of the usual size is filled sooner than the way
+/// there and back takes.
+const FAR_ROWS: usize = 8 * BATCH_ROWS;
 /// More than so many are not worth asking for.
 const MOST_OF_TOP: u64 = BATCH_ROWS as u64;
 
@@ -201,6 +204,7 @@ impl Operator for Expand<'_> {
                 }
             }
             let rows = if self.into { BATCH_ROWS } else { want.rows.min(BATCH_ROWS) };
+            let rows = if rows == BATCH_ROWS && ctx.view.is_far() { FAR_ROWS } else { rows };
             self.found.clear();
             let next = match self.wanted(&batch, ctx)? {
                 Some(top) => {

@@ -82,7 +82,9 @@ impl<'p> Lookup<'p> {
         match self.kind {
             Kind::Vertices => {
                 let mut found = Vec::with_capacity(texts.len());
-                ctx.view.resolve_vertices(&texts, &mut found)?;
+                let next = ctx.ahead.as_ref().map(|ahead| ahead.read(self.out, ctx.view.catalog()));
+                ctx.view.resolve_vertices(&texts, next, &mut found)?;
+                ctx.charge_ahead();
                 resolved.extend(found.into_iter().map(|gui| gui.map(Value::Vertex)));
             }
             Kind::Edges => {

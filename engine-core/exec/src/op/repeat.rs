@@ -4,6 +4,9 @@
 //! yielded too; the body runs over the rest at once; then the conditions written after are tested the same way. Rows
 //! that a round yields are handed on before the next round begins.
 //!
+//! Where the body itself waits for all rows of a round (a sample, a sort, an aggregate), the first round begins when all input is
+//! there: into which batches it is divided must not show.
+//!
 //! The body's rows keep the repeat's own origins, so state inside the body lasts over rounds and over input batches; a
 //! condition is a subplan whose origins are the rows it is tested on.
 
@@ -33,6 +36,20 @@ pub(super) struct Repeat<'p> {
     origins: usize,
     /// The body has state of this feed.
     body_is_fresh: bool,
+    /// The body waits for all rows of a round.
+    gathers: bool,
+}
+
+/// Whether an operator of a body, subplans aside, answers of all rows together.
+fn gathers(body: &Op) -> bool {
+    let mut op = Some(body);
+    while let Some(now) = op {
+        if matches!(now, Op::Aggregate { .. } | Op::Sort { .. } | Op::Top { .. } | Op::Tail { .. }) {
+            return true;
+        }
+        op = now.input();
+    }
+    false
 }
 
 /// A condition on rows.
@@ -82,6 +99,7 @@ impl<'p> Repeat<'p> {
             ready: Buffer::default(),
             origins: 1,
             body_is_fresh: true,
+            gathers: gathers(body),
         })
     }
 
@@ -127,6 +145,17 @@ impl<'p> Repeat<'p> {
         Ok(Some(batch))
     }
 
+    /// All input as one batch.
+    fn with_the_rest(&mut self, first: Batch, ctx: &Context<'_>) -> Result<Batch> {
+        let mut all = Buffer::default();
+        all.push(first, ctx)?;
+        while let Some(batch) = self.input.next(ctx, Want::ALL)? {
+            ctx.check()?;
+            all.push(batch, ctx)?;
+        }
+        Ok(all.take(ctx))
+    }
+
     fn round(&mut self, batch: Batch, rounds: i32, ctx: &Context<'_>) -> Result<()> {
         let mut batch = batch;
         batch.set(self.loops, Column::Constant(Value::Int(rounds), batch.len));
@@ -164,7 +193,10 @@ impl Operator for Repeat<'_> {
                 self.round(batch, rounds, ctx)?;
                 continue;
             }
-            let Some(batch) = self.input.next(ctx, want)? else { return Ok(None) };
+            let Some(batch) = self.input.next(ctx, if self.gathers { Want::ALL } else { want })? else {
+                return Ok(None);
+            };
+            let batch = if self.gathers { self.with_the_rest(batch, ctx)? } else { batch };
             self.round(batch, 0, ctx)?;
         }
     }

@@ -12,6 +12,7 @@
 //! a rounded or wrapped integer; a value that outgrows the request's memory before it was asked for.
 
 mod aggregate;
+mod ahead;
 mod arithmetic;
 mod call;
 mod column;
@@ -34,6 +35,7 @@ mod tests;
 mod text;
 
 pub use aggregate::Accumulator;
+pub(crate) use ahead::ReadAhead;
 pub use column::{Evaluator, Prepared};
 pub use error::Error;
 pub use materialize::materialize;

@@ -33,7 +33,7 @@ impl Need {
         Self { all: true, ..Self::default() }
     }
 
-    fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, other: Self) {
         self.ids |= other.ids;
         self.labels |= other.labels;
         self.all |= other.all;
@@ -56,6 +56,13 @@ pub(crate) struct Needs<'e> {
 }
 
 impl<'e> Needs<'e> {
+    /// Adds what is needed of the element in a slot, if the expression is one.
+    pub fn of_slot(&mut self, expr: &'e Expr, need: Need) {
+        if let Expr::Slot(_) = expr {
+            self.need(expr, need, &[]);
+        }
+    }
+
     /// Walks an expression; also refuses calls with a wrong number of arguments.
     pub fn add(&mut self, expr: &'e Expr) -> Result<(), Error> {
         self.walk(expr, &mut vec![])

@@ -39,7 +39,7 @@ impl View<'_> {
         }
         // A constraint that was made since is one that was not checked.
         keys.read.push(Key::constraints());
-        let constraints = self.apl.unique_keys()?;
+        let constraints = self.apl.unique_keys(self.at)?;
         if constraints.is_empty() {
             return Ok(keys);
         }

@@ -59,7 +59,7 @@ impl View<'_> {
         let chosen: Vec<Str> = new.iter().filter_map(|v| v.id.clone()).collect();
         let mut found = vec![];
         if !chosen.is_empty() {
-            self.resolve_vertices(&chosen, &mut found)?;
+            self.resolve_vertices(&chosen, None, &mut found)?;
             if let Some(at) = found.iter().position(Option::is_some) {
                 return Err(Error::VertexExists(chosen[at].clone()));
             }
@@ -67,7 +67,7 @@ impl View<'_> {
         let asked: Vec<(Str, u64)> =
             new.iter().map(|v| (v.id.clone().unwrap_or_else(|| entropy.uuid()), 0)).collect();
         let mut places = vec![];
-        self.apl.place(self.at, &asked, &mut places)?;
+        self.places(&asked, &mut places)?;
         let mut made = Vec::with_capacity(new.len());
         for ((vertex, (id, _)), place) in new.into_iter().zip(asked).zip(places) {
             made.push(self.create_vertex(id, vertex, place)?);
@@ -90,7 +90,7 @@ impl View<'_> {
                 }
                 // Another new vertex has this hash: go on behind it.
                 let mut next = vec![];
-                self.apl.place(self.at, &[(id.clone(), place.1 + 1)], &mut next)?;
+                self.places(&[(id.clone(), place.1 + 1)], &mut next)?;
                 place = next.pop().ok_or_else(|| Error::Plan("storage gave no place".to_owned()))?;
             }
         }
@@ -167,7 +167,7 @@ impl View<'_> {
         let properties = if keys.is_empty() { Projection::None } else { Projection::Keys(keys.to_vec()) };
         let read = VertexRead { ids: false, labels: true, properties, meta: true };
         let mut rows = VertexRows::default();
-        self.apl.vertices(self.at, &read, &fresh, &mut rows)?;
+        self.stored_rows(&read, &fresh, &mut rows)?;
         let mut pending = self.pending.borrow_mut();
         for (row, gui) in fresh.iter().enumerate() {
             pending.load_vertex(*gui, rows.present[row], rows.labels_of(row));
@@ -419,7 +419,10 @@ impl View<'_> {
             let request = Expand { loops_once: true, ..Expand::all(Direction::Both) };
             self.degrees(&request, &alive, &mut degrees)?;
             let listed = self.pending.borrow().deleted_edges.len() as u64;
-            if listed + degrees.iter().sum::<u64>() <= MOST_LISTED {
+            let edges = degrees.iter().sum::<u64>();
+            if edges == 0 {
+                // They were read, and have none.
+            } else if listed + edges <= MOST_LISTED {
                 self.delete_edges_of(&alive)?;
             } else {
                 for (gui, _) in alive.iter().zip(&degrees).filter(|(_, degree)| **degree > 0) {

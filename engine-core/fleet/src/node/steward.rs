@@ -6,7 +6,7 @@ use super::replica::Replica;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tidegraph_cluster::{Applied, Beat, NodeState};
+use tidegraph_cluster::{Applied, Beat, NodeState, ReplicaState};
 use tidegraph_platform::metric;
 use tidegraph_types::PartitionId;
 
@@ -118,6 +118,8 @@ fn failed(shared: &Shared, partition: PartitionId, error: &crate::Error) {
 
 /// Begins to bring up what the map gives us, and lets go of what it took.
 fn hold(shared: &Arc<Shared>, crew: &mut Crew) {
+    // Before the map: whatever was brought up by now has told it, and looked.
+    let rising = shared.coming.lock().clone();
     let map = shared.watch.map();
     let wanted: Vec<PartitionId> = map.held_by(&shared.id).map(|(partition, _)| partition).collect();
     for replica in shared.all() {
@@ -126,12 +128,17 @@ fn hold(shared: &Arc<Shared>, crew: &mut Crew) {
             shared.give_up(&replica);
         } else if let Some(reason) = replica.broken() {
             tracing::error!(partition = %replica.partition, reason, "is restored anew");
-            if let Err(error) =
-                shared.set_state(replica.partition, tidegraph_cluster::ReplicaState::Restoring)
-            {
+            if let Err(error) = shared.set_state(replica.partition, ReplicaState::Restoring) {
                 tracing::warn!(%error, "the map was not told that a replica is restored anew");
             }
             shared.give_up(&replica);
+        } else if replica.is_ready() && !rising.contains(&replica.partition) {
+            let held = map.replicas(replica.partition).iter().find(|held| held.node == shared.id);
+            if held.is_some_and(|held| !held.state.answers())
+                && let Err(error) = serve_again(shared, replica.partition)
+            {
+                tracing::warn!(partition = %replica.partition, %error, "the map was not told that a replica serves");
+            }
         }
     }
     for partition in wanted {
@@ -144,6 +151,13 @@ fn hold(shared: &Arc<Shared>, crew: &mut Crew) {
         drop(coming);
         crew.raise(shared, partition);
     }
+}
+
+/// The map took a replica and gave it back before we looked. It was fed all the time, so it has everything.
+fn serve_again(shared: &Shared, partition: PartitionId) -> Result<(), crate::Error> {
+    tracing::info!(%partition, "was taken and given back: it serves");
+    shared.set_state(partition, ReplicaState::CatchingUp)?;
+    shared.set_state(partition, ReplicaState::Serving)
 }
 
 /// Fills indexes that were defined since.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tidegraph_cluster::MapStore;
 use tidegraph_log::LogStore;
 use tidegraph_platform::{Objects, metric};
-use tidegraph_remote::{Commits, Error, LoadRequest, LoadStep, Newest, Outcome, RequestId};
+use tidegraph_remote::{Commits, Committed, Error, LoadRequest, LoadStep, Newest, Outcome, RequestId};
 use tidegraph_storage::Manifest;
 use tidegraph_types::{CommitRequest, Epoch, MadeSince, PartitionCount, Sid, Str, Token, Version};
 
@@ -87,7 +87,7 @@ fn id_of(id: RequestId) -> tidegraph_types::RequestId {
 }
 
 impl Commits for SequencerDoor {
-    fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Version, Error> {
+    fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error> {
         let request = CommitRequest { request: Some(id_of(id)), ..request };
         let leading = self.leading()?;
         let begun = leading.now();
@@ -99,7 +99,8 @@ impl Commits for SequencerDoor {
             Err(_) => "refused",
         };
         metric::commit(outcome, leading.now().saturating_sub(begun));
-        committed.map_err(told)
+        let version = committed.map_err(told)?;
+        Ok(Committed { version, schema: leading.sequencer().newest_schema() })
     }
 
     fn outcome(&self, id: RequestId, since: Version) -> Result<Outcome, Error> {
@@ -128,9 +129,11 @@ impl Commits for SequencerDoor {
     fn newest(&self) -> Result<Newest, Error> {
         let (leading, now) = self.now_leading()?;
         self.loads.sweep(&leading, now);
-        // The load's version second: whoever is told a version is told of the loads below it.
+        // The others second: whoever is told a version is told of the loads and indexes below it.
         let version = leading.newest().map_err(told)?;
-        Ok(Newest { version, epoch: leading.epoch(), load: leading.sequencer().newest_load() })
+        let sequencer = leading.sequencer();
+        let (load, schema) = (sequencer.newest_load(), sequencer.newest_schema());
+        Ok(Newest { version, epoch: leading.epoch(), load, schema })
     }
 
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {

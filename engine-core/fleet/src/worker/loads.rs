@@ -120,7 +120,7 @@ impl Watched {
         let begun = sequencer.watch_load(self.id, None)?;
         *made = Made { since: begun.upto, upto: begun.upto, vertices: Vec::new() };
         // What the load reads from here on has all that was made before.
-        self.shared.at_least(begun.upto);
+        self.shared.at_least(begun.upto, begun.upto);
         Ok(())
     }
 
@@ -253,7 +253,7 @@ impl LoadHold for FleetLoad {
         while go_on() && shared.gate.holds(version) && shared.applied_everywhere(version).is_err() {
             shared.clock.sleep(GATE_LOOK);
         }
-        shared.made_here(version);
+        shared.made_here(version, version);
         Ok(version)
     }
 }

@@ -257,7 +257,10 @@ impl Drop for Worker {
 }
 
 impl Shared {
-    fn at_least(&self, version: Version) {
+    /// A version is known, and that there was no change of indexes and constraints between `schema` and it.
+    fn at_least(&self, version: Version, schema: Version) {
+        // Before the version can be read at.
+        self.fleet.schema_known(schema, version);
         self.newest.fetch_max(version.0, Ordering::AcqRel);
         self.known.store(true, Ordering::Release);
     }
@@ -273,7 +276,7 @@ impl Shared {
                 }
                 // Before its version can be read.
                 self.gate.hear(newest.load);
-                self.at_least(newest.version);
+                self.at_least(newest.version, newest.schema);
                 self.epoch.fetch_max(newest.epoch.0, Ordering::AcqRel);
                 self.writable.store(true, Ordering::Release);
             }
@@ -311,8 +314,8 @@ impl Shared {
     }
 
     /// A caller here is told of a version that he made.
-    fn made_here(&self, version: Version) {
-        self.at_least(version);
+    fn made_here(&self, version: Version, schema: Version) {
+        self.at_least(version, schema);
         self.own.fetch_max(version.0, Ordering::AcqRel);
     }
 
@@ -396,18 +399,18 @@ impl Backend for Worker {
             return Ok(request.read_version);
         }
         let id = random_id(&*self.shared.random);
-        let version = self.shared.sequencer.commit(id, &request).map_err(told)?;
-        self.shared.made_here(version);
-        Ok(version)
+        let committed = self.shared.sequencer.commit(id, &request).map_err(told)?;
+        self.shared.made_here(committed.version, committed.schema);
+        Ok(committed.version)
     }
 
     fn totals(&self) -> (u64, u64) {
-        let statistics = self.statistics();
+        let statistics = self.shared.fleet.query(None, None).counts();
         (statistics.vertices, statistics.edges)
     }
 
     fn statistics(&self) -> Arc<Statistics> {
-        Arc::new(self.shared.fleet.query(None, None).statistics())
+        self.shared.fleet.query(None, None).counts()
     }
 
     fn is_empty(&self, at: Version) -> Result<bool, tidegraph_engine::Error> {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::{Lease, MapStore, SEQUENCER};
 use tidegraph_platform::Clock;
-use tidegraph_remote::{Commits, Error, Fleet, Outcome, RemoteCommits, RequestId};
-use tidegraph_types::{CommitRequest, Version};
+use tidegraph_remote::{Commits, Committed, Error, Fleet, Outcome, RemoteCommits, RequestId};
+use tidegraph_types::CommitRequest;
 
 /// How long is waited before the lease is looked at again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -79,13 +79,14 @@ impl RemoteSequencer {
     }
 
     /// Commits a transaction once, however often it has to be asked for. [`Error::Conflict`] says that it was not committed.
-    pub fn commit(&self, id: RequestId, request: &CommitRequest) -> Result<Version, Error> {
+    pub fn commit(&self, id: RequestId, request: &CommitRequest) -> Result<Committed, Error> {
         let asked_before = Cell::new(false);
         let committed = self.ask(|sequencer| match sequencer.commit(id, request.clone()) {
             // A sequencer that took over since may not know of the earlier attempt.
             Err(error @ Error::Conflict { .. }) if asked_before.get() => {
                 match sequencer.outcome(id, request.read_version)? {
-                    Outcome::Committed(version) => Ok(Ok(version)),
+                    // What became of the schema meanwhile it does not say.
+                    Outcome::Committed(version) => Ok(Ok(Committed { version, schema: version })),
                     Outcome::Refused => Err(error),
                     Outcome::Unknown => Ok(Err(Error::InDoubt("it was asked for too long ago".into()))),
                 }
@@ -94,7 +95,7 @@ impl RemoteSequencer {
                 asked_before.set(asked_before.get() || matches!(error, Error::InDoubt(_)));
                 Err(error)
             }
-            Ok(version) => Ok(Ok(version)),
+            Ok(committed) => Ok(Ok(committed)),
         });
         committed?
     }

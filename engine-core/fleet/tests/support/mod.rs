@@ -149,7 +149,7 @@ impl Fleet {
             .members
             .iter()
             .enumerate()
-            .map(|(number, member)| Place { node: member.id.clone(), zone: format!("z{number}") })
+            .map(|(number, member)| Place { node: member.id.clone(), zone: format!("z{number}"), weight: 1 })
             .collect();
         let held = vec![vec![]; usize::from(partitions)];
         for (partition, nodes) in

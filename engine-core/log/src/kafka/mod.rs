@@ -31,7 +31,7 @@ mod tests;
 
 use crate::record;
 use crate::sight::{History, Seen, Sight};
-use crate::store::{Records, check_all};
+use crate::store::{Records, check_all, end_of};
 use crate::{Error, LogStore, Record, Tail};
 use broker::{Broker, Deliveries};
 pub use follower::KafkaFollower;
@@ -317,15 +317,9 @@ impl LogStore for KafkaLog {
     }
 
     fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
-        let (Some(first), Some(tail)) = (self.first(), self.known.sight.tail()) else {
+        let Some(tail) = end_of(version, self.first(), self.known.sight.tail())? else {
             return Ok(Box::new(std::iter::empty()));
         };
-        if version < first {
-            return Err(Error::Trimmed { requested: version, first });
-        }
-        if version > tail.version {
-            return Ok(Box::new(std::iter::empty()));
-        }
         Ok(Box::new(self.parts(version, tail.version)?.map(|part| part.map(|part| part.record))))
     }
 

@@ -5,7 +5,7 @@
 //! record is complete, says `sight.rs`. Why it is so: ADR 0013.
 //!
 //! Flow of an append: each record becomes one part for each shard, perhaps an empty one → all parts are sent to all shards →
-//! each shard is read back → acknowledged when all parts of all records count. What is complete is said by the parts of the
+//! each shard is confirmed → acknowledged when all parts of all records count. What is complete is said by the parts of the
 //! next append or, when none follows at once, by a *mark* ([`LogStore::rest`]).
 //!
 //! Flow of opening, which only a new sequencer does: a *fence* of its epoch in every shard, read back → from here on nothing of an
@@ -27,7 +27,7 @@ pub(crate) use split::split;
 
 use crate::record::Signal;
 use crate::sight::{History, Sight};
-use crate::store::{Records, check_all};
+use crate::store::{Records, check_all, end_of};
 use crate::{Error, LogStore, Record, Tail};
 use tidegraph_types::{Epoch, ShardId, Sharding, Version};
 
@@ -193,15 +193,9 @@ impl LogStore for ShardedLog {
     }
 
     fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
-        let (Some(first), Some(tail)) = (self.first(), self.tail) else {
+        let Some(tail) = end_of(version, self.first(), self.tail)? else {
             return Ok(Box::new(std::iter::empty()));
         };
-        if version < first {
-            return Err(Error::Trimmed { requested: version, first });
-        }
-        if version > tail.version {
-            return Ok(Box::new(std::iter::empty()));
-        }
         let shards: Result<Vec<Parts<'_>>, Error> =
             self.shards.iter_mut().map(|shard| shard.read(version, tail.version)).collect();
         Ok(Box::new(Merged { shards: shards?, next: version, last: tail.version }))

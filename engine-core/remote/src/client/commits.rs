@@ -2,7 +2,7 @@
 
 use super::RemoteNode;
 use crate::Error;
-use crate::services::{Commits, LoadRequest, LoadStep, Newest, Outcome, RequestId};
+use crate::services::{Commits, Committed, LoadRequest, LoadStep, Newest, Outcome, RequestId};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ fn made(columns: proto::MadeVertices) -> Result<Vec<MadeVertex>, Error> {
 
 impl Commits for RemoteCommits {
     /// An answer that does not come leaves open what became of the transaction: [`Error::InDoubt`].
-    fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Version, Error> {
+    fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error> {
         let keys = |keys: &[Key]| keys.iter().map(|key| key.0).collect();
         let mutations = tidegraph_wire::mutation::encode_all(&request.mutations);
         let call = call::Kind::Commit(proto::CommitCall {
@@ -71,7 +71,9 @@ impl Commits for RemoteCommits {
             mutations: mutations.map_err(|error| Error::NotAllowed(error.to_string()))?,
         });
         match self.ask(call).map_err(in_doubt)? {
-            reply::Kind::Commit(reply) => Ok(Version(reply.version)),
+            reply::Kind::Commit(reply) => {
+                Ok(Committed { version: Version(reply.version), schema: Version(reply.schema) })
+            }
             _ => other_kind(),
         }
     }
@@ -113,6 +115,7 @@ impl Commits for RemoteCommits {
                 version: Version(reply.version),
                 epoch: Epoch(reply.epoch),
                 load: Version(reply.newest_load),
+                schema: Version(reply.schema),
             }),
             _ => other_kind(),
         }

@@ -289,7 +289,10 @@ impl RemoteNode {
         let length = length / 2 + self.random.below(length / 2 + 1);
         pause.failures = pause.failures.saturating_add(1);
         pause.until = self.clock.now() + Duration::from_millis(length);
-        pause.reason = error.to_string();
+        pause.reason = match error {
+            Error::Unreachable { reason, .. } => reason.clone(),
+            other => other.to_string(),
+        };
         tracing::debug!(node = self.address, %error, length, "a node cannot be connected to");
         drop(pause);
         self.doubts.store(DOUBTS, Ordering::Relaxed);

@@ -15,6 +15,7 @@ mod hedge;
 mod routes;
 mod rows;
 mod scan;
+mod schema;
 mod statistics;
 
 pub use routes::{Replicas, RouteMap, Routes};
@@ -25,17 +26,18 @@ use gather::{Answered, Asked, Gather, Pin};
 use hedge::Hedges;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
+use schema::Schema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{
     Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand,
-    Expansion, Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges, VertexRead, VertexRows,
-    VertexScan,
+    Expansion, LookUp, LookedUp, Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges,
+    VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_platform::{Clock, Random};
-use tidegraph_types::{Edge, Gui, GuiHasher, PartitionCount, PartitionId, Str, Token};
+use tidegraph_types::{Edge, Gui, GuiHasher, PartitionCount, PartitionId, Str, Token, Version};
 use tidegraph_wire::apl::Request;
 
 /// Settings of access to a fleet.
@@ -91,7 +93,8 @@ struct Shared {
     nodes: RwLock<FxHashMap<Arc<str>, Arc<RemoteNode>>>,
     hedges: Hedges,
     counters: FleetCounters,
-    statistics: Mutex<Option<(Duration, Statistics)>>,
+    statistics: Mutex<Option<(Duration, Arc<Statistics>)>>,
+    schema: Schema,
 }
 
 impl std::fmt::Debug for Fleet {
@@ -113,6 +116,7 @@ impl Fleet {
     ) -> Self {
         let hedges = Hedges::new(Duration::from_micros(config.hedge_after_us));
         let (nodes, counters, statistics) = (RwLock::default(), FleetCounters::default(), Mutex::default());
+        let schema = Schema::default();
         Self(Arc::new(Shared {
             config,
             security,
@@ -124,6 +128,7 @@ impl Fleet {
             hedges,
             counters,
             statistics,
+            schema,
         }))
     }
 
@@ -149,6 +154,12 @@ impl Fleet {
     #[must_use]
     pub fn node(&self, address: &Arc<str>) -> Arc<RemoteNode> {
         self.0.node(address)
+    }
+
+    /// Says that no index or constraint was made or dropped after the version `since`, up to `upto`. To be called before anything
+    /// is read at `upto`.
+    pub fn schema_known(&self, since: Version, upto: Version) {
+        self.0.schema.know(since, upto);
     }
 
     /// Lets go of nodes that are not in the map any more.
@@ -252,6 +263,14 @@ impl Query {
     }
 }
 
+impl FleetApl {
+    /// Counts for the planner, as [`Apl::statistics`] without a copy.
+    #[must_use]
+    pub fn counts(&self) -> Arc<Statistics> {
+        self.0.statistics()
+    }
+}
+
 /// A node answered in another way than the request was made.
 fn strange() -> Error {
     Error::Corrupt("a node gave an answer that does not fit the request".into())
@@ -260,6 +279,14 @@ fn strange() -> Error {
 impl Apl for FleetApl {
     fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error> {
         self.0.resolve_vertices(at, ids, out)
+    }
+
+    fn is_far(&self) -> bool {
+        true
+    }
+
+    fn look_up(&self, at: At, ids: &[Str], wish: &LookUp, out: &mut LookedUp) -> Result<(), Error> {
+        self.0.look_up(at, ids, wish, out)
     }
 
     fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
@@ -385,12 +412,12 @@ impl Apl for FleetApl {
         self.0.scan_edges(at, scan, from, out)
     }
 
-    fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
-        self.0.unique_keys()
+    fn unique_keys(&self, at: At) -> Result<Vec<(Token, Token)>, Error> {
+        self.0.unique_keys(at)
     }
 
     fn statistics(&self) -> Statistics {
-        self.0.statistics()
+        Statistics::clone(&self.0.statistics())
     }
 }
 

@@ -4,7 +4,8 @@ use super::gather::Answered;
 use super::{Asked, Query, Split, asked, strange};
 use std::ops::Range;
 use tidegraph_apl::{
-    At, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, Error, Expand, PropertyCell, VertexRead, VertexRows,
+    At, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, Error, Expand, LookUp, LookedUp, PropertyCell,
+    VertexRead, VertexRows,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
 use tidegraph_types::{Edge, Gui, PartitionId, Str};
@@ -78,6 +79,82 @@ impl Query {
             _ => None,
         };
         self.scatter_lists(at, ids, |id| self.of_id(id), Request::ResolveVertices, list, out)
+    }
+
+    /// All of it in one call: a vertex is mostly where the hash of its id says, and a place is asked for each id. Of those that
+    /// are elsewhere, because others have their hash, the rows are asked for again.
+    pub(super) fn look_up(
+        &self,
+        at: At,
+        ids: &[Str],
+        wish: &LookUp,
+        out: &mut LookedUp,
+    ) -> Result<(), Error> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let guis: Vec<Gui> = ids.iter().map(|id| self.shared.hasher.gui(id)).collect();
+        let split = self.split(guis.iter().map(|gui| self.partition(*gui)));
+        let mut all = Vec::new();
+        for (partition, rows) in &split.parts {
+            let of_part = || rows.iter().map(|row| ids[*row as usize].clone());
+            all.push(asked(*partition, Request::ResolveVertices(of_part().collect())));
+            if let Some(read) = &wish.read {
+                let guis = rows.iter().map(|row| guis[*row as usize]).collect();
+                all.push(asked(*partition, Request::Vertices(read.clone(), guis)));
+            }
+            if wish.places {
+                all.push(asked(*partition, Request::Place(of_part().map(|id| (id, 0)).collect())));
+            }
+        }
+        let answers = match self.gather(at, ids.len(), all) {
+            Err(Error::TooLarge { .. }) if ids.len() > 1 => {
+                let (first, second) = ids.split_at(ids.len() / 2);
+                self.look_up(at, first, wish, out)?;
+                return self.look_up(at, second, wish, out);
+            }
+            other => other?,
+        };
+        let (mut found, mut rows, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for Answered { answer, .. } in answers {
+            match answer {
+                Answer::ResolveVertices(list) => found.push(list),
+                Answer::Vertices(list) => rows.push(list),
+                Answer::Place(list) => places.push(list),
+                _ => return Err(strange()),
+            }
+        }
+        fits(&split, &found, Vec::len)?;
+        if wish.places {
+            fits(&split, &places, Vec::len)?;
+        }
+        if let Some(read) = &wish.read {
+            fits(&split, &rows, |rows| rows.present.len())?;
+            complete(read, &rows)?;
+        }
+        let mut elsewhere = false;
+        for (row, &(part, at)) in split.places.iter().enumerate() {
+            let (part, at) = (part as usize, at as usize);
+            let gui = found[part][at];
+            out.found.push(gui);
+            match gui {
+                None if wish.places => out.places.push(places[part][at]),
+                Some(gui) => elsewhere |= gui != guis[row],
+                None => {}
+            }
+        }
+        let Some(read) = &wish.read else { return Ok(()) };
+        if elsewhere {
+            let found: Vec<Gui> =
+                out.found[out.found.len() - ids.len()..].iter().flatten().copied().collect();
+            return self.vertices(at, read, &found, &mut out.rows);
+        }
+        for &(part, at) in &split.places {
+            if found[part as usize][at as usize].is_some() {
+                out.rows.append(read, &rows[part as usize], at as usize);
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn place(&self, at: At, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<(), Error> {
@@ -186,17 +263,7 @@ impl Query {
             };
             let parts: Vec<VertexRows> = answers.into_iter().filter_map(list).collect();
             fits(split, &parts, |rows| rows.present.len())?;
-            let complete = |rows: &VertexRows| {
-                let present = rows.present.len();
-                let has = |wanted: bool, found: usize| found == if wanted { present } else { 0 };
-                let properties = read.properties != tidegraph_apl::Projection::None;
-                has(read.ids, rows.ids.len())
-                    && has(read.labels, rows.label_ends.len())
-                    && has(properties, rows.cell_ends.len())
-            };
-            if !parts.iter().all(complete) {
-                return Err(strange());
-            }
+            complete(read, &parts)?;
             merge_vertices(split, parts, out);
             Ok(())
         })
@@ -246,6 +313,19 @@ impl Query {
 fn fits<L>(split: &Split, lists: &[L], rows: impl Fn(&L) -> usize) -> Result<(), Error> {
     let asked = split.parts.iter().map(|(_, rows)| rows.len());
     if lists.len() == split.parts.len() && asked.eq(lists.iter().map(rows)) { Ok(()) } else { Err(strange()) }
+}
+
+/// Refuses rows that have not all that was asked for.
+fn complete(read: &VertexRead, parts: &[VertexRows]) -> Result<(), Error> {
+    let complete = |rows: &VertexRows| {
+        let present = rows.present.len();
+        let has = |wanted: bool, found: usize| found == if wanted { present } else { 0 };
+        let properties = read.properties != tidegraph_apl::Projection::None;
+        has(read.ids, rows.ids.len())
+            && has(read.labels, rows.label_ends.len())
+            && has(properties, rows.cell_ends.len())
+    };
+    if parts.iter().all(complete) { Ok(()) } else { Err(strange()) }
 }
 
 /// The items of a row.

@@ -3,6 +3,7 @@
 use super::gather::Answered;
 use super::{Query, asked};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::{At, DegreeStatistics, Error, KeyStatistics, SetKey, SetStatistics, Statistics};
 use tidegraph_types::{PartitionId, Token};
@@ -18,7 +19,7 @@ impl Query {
     }
 
     /// The counts; old ones if new ones cannot be had.
-    pub(super) fn statistics(&self) -> Statistics {
+    pub(super) fn statistics(&self) -> Arc<Statistics> {
         let now = self.shared.clock.now();
         {
             let mut kept = self.shared.statistics.lock();
@@ -37,7 +38,7 @@ impl Query {
                     Answer::Statistics(statistics) => Some(statistics),
                     _ => None,
                 });
-                let merged = merge(parts);
+                let merged = Arc::new(merge(parts));
                 *self.shared.statistics.lock() = Some((now, merged.clone()));
                 merged
             }
@@ -46,18 +47,6 @@ impl Query {
                 self.shared.statistics.lock().as_ref().map(|(_, kept)| kept.clone()).unwrap_or_default()
             }
         }
-    }
-
-    /// Keys that are unique in every partition: a constraint counts when it is complete everywhere.
-    pub(super) fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
-        let lists = self.of_all(&Request::UniqueKeys)?;
-        let mut lists = lists.into_iter().filter_map(|answer| match answer {
-            Answer::UniqueKeys(pairs) => Some(pairs),
-            _ => None,
-        });
-        let mut all = lists.next().unwrap_or_default();
-        lists.for_each(|list| all.retain(|pair| list.contains(pair)));
-        Ok(all)
     }
 }
 

@@ -3,7 +3,7 @@
 //! A frontier is worked through in pieces, between which a request looks whether anybody still waits for it.
 
 use crate::Error;
-use crate::services::{LoadRequest, LoadStep, Node, Outcome, RequestId, Services};
+use crate::services::{Committed, LoadRequest, LoadStep, Node, Outcome, RequestId, Services};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{
@@ -265,7 +265,7 @@ fn ask(apl: &dyn Apl, at: At, request: &Request, stop: &Stop<'_>) -> Result<Answ
             Answer::TopEdges(out, next)
         }
         Request::Statistics => Answer::Statistics(apl.statistics()),
-        Request::UniqueKeys => Answer::UniqueKeys(apl.unique_keys()?),
+        Request::UniqueKeys => Answer::UniqueKeys(apl.unique_keys(at)?),
     })
 }
 
@@ -308,7 +308,8 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
                 // Whoever commits it is told the id beside it.
                 request: None,
             };
-            reply::Kind::Commit(proto::CommitReply { version: commits.commit(id, request)?.0 })
+            let Committed { version, schema } = commits.commit(id, request)?;
+            reply::Kind::Commit(proto::CommitReply { version: version.0, schema: schema.0 })
         }
         call::Kind::Outcome(m) => {
             use proto::outcome_reply::State;
@@ -334,6 +335,7 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
                 version: newest.version.0,
                 epoch: newest.epoch.0,
                 newest_load: newest.load.0,
+                schema: newest.schema.0,
             })
         }
         call::Kind::Tokens(m) => {

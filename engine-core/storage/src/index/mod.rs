@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tidegraph_apl::KeyStatistics;
 use tidegraph_types::{Gui, IndexDefinition, Token, Version};
 
@@ -50,6 +50,8 @@ struct Content {
     since: Version,
     /// The oldest version that can be answered.
     usable_from: AtomicU64,
+    /// Whether it was defined again: it is complete elsewhere, and whoever writes counts on it.
+    confirmed: AtomicBool,
     entries: AtomicUsize,
     /// Of each partition, how many different keys were ever added.
     sketches: Box<[Mutex<CardinalityEstimator<ValueKey>>]>,
@@ -83,6 +85,7 @@ impl Index {
             sketches: sketches.into_boxed_slice(),
             since,
             usable_from: AtomicU64::new(NEVER),
+            confirmed: AtomicBool::new(false),
             entries: AtomicUsize::new(0),
             heap_bytes: AtomicUsize::new(0),
         };
@@ -92,6 +95,11 @@ impl Index {
     /// Whether a look-up finds everything at some version.
     pub fn is_complete(&self) -> bool {
         self.content.usable_from.load(Ordering::Acquire) != NEVER
+    }
+
+    /// Whether its constraint holds for writers while a look-up here does not find everything yet.
+    pub fn is_late(&self) -> bool {
+        self.definition.unique && !self.is_complete() && self.content.confirmed.load(Ordering::Acquire)
     }
 
     /// Whether a look-up finds everything at this version.
@@ -267,7 +275,10 @@ impl Indexes {
         let mut list = Vec::clone(&self.list.load());
         let same = |d: &IndexDefinition| (d.label, d.key) == (definition.label, definition.key);
         match list.iter_mut().find(|index| index.definition.name == definition.name) {
-            Some(index) if same(&index.definition) => index.definition = definition.clone(),
+            Some(index) if same(&index.definition) => {
+                index.definition = definition.clone();
+                index.content.confirmed.store(true, Ordering::Release);
+            }
             Some(index) => {
                 let new = Index::new(definition.clone(), partitions, since);
                 self.dropped.lock().push(std::mem::replace(index, new));

@@ -153,15 +153,23 @@ impl Store {
     }
 
     /// Labels with property keys under which no two vertices of the label may have one value. Those that are being filled
-    /// are not among them: they are checked as a whole when they are complete.
-    #[must_use]
-    pub fn unique_keys(&self) -> Vec<(Token, Token)> {
+    /// are not among them: they are checked as a whole when they are complete. The newest, and a version that was reached.
+    /// A replica that was away while a constraint was made, and knows of it since, cannot answer before it has filled its part.
+    pub fn unique_keys(&self, asked: Version) -> Result<Vec<(Token, Token)>, Error> {
+        let applied = self.published();
+        if asked > applied {
+            return Err(Error::Behind { applied, asked });
+        }
         if self.indexes.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let list = self.indexes.list();
+        if let Some(late) = list.iter().find(|index| index.is_late()) {
+            let name = &late.definition.name;
+            return Err(Error::Unavailable(format!("constraint `{name}` is still being filled here")));
+        }
         let unique = list.iter().filter(|index| index.definition.unique && index.is_complete());
-        unique.map(|index| (index.definition.label, index.definition.key)).collect()
+        Ok(unique.map(|index| (index.definition.label, index.definition.key)).collect())
     }
 
     /// Fills every index that is not complete, from the newest version that can be read, while writes go on. Answers

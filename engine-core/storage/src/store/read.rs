@@ -465,8 +465,8 @@ impl Apl for Store {
         self.scan_all_edges(at, scan, from, out)
     }
 
-    fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
-        Ok(Self::unique_keys(self))
+    fn unique_keys(&self, at: At) -> Result<Vec<(Token, Token)>, Error> {
+        Self::unique_keys(self, at.version)
     }
 
     fn statistics(&self) -> Statistics {

@@ -1,8 +1,12 @@
 //! The commands of the one binary, a file each.
 
 mod client;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod generate;
 mod load;
+#[cfg(feature = "fleet")]
+mod map;
 mod query;
 mod serve;
 mod size;
@@ -30,6 +34,9 @@ enum Command {
     /// Run a worker of a fleet: it answers queries, and storage nodes hold the data.
     #[cfg(feature = "fleet")]
     Worker(worker::Worker),
+    /// Show and carry out plans of moves: heal, add and drain nodes of a fleet.
+    #[cfg(feature = "fleet")]
+    Fleet(fleet::Fleet),
     /// Load files through a running service and show the progress.
     Load(load::Load),
     /// Run a query, or a session of them on a terminal.
@@ -53,6 +60,8 @@ impl Tidegraph {
             Command::Serve(command) => command.run(),
             #[cfg(feature = "fleet")]
             Command::Worker(command) => command.run(),
+            #[cfg(feature = "fleet")]
+            Command::Fleet(command) => command.run(),
             Command::Load(command) => command.run(),
             Command::Query(command) => command.run(),
             Command::Generate(command) => command.run(),

@@ -1,7 +1,8 @@
 //! `tidegraph worker`: answers queries over a fleet, and holds no data.
 
+use super::map::MapArgs;
 use super::serve::{Listen, read_token};
-use crate::access::{Access, Table};
+use crate::access::Access;
 use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
@@ -17,21 +18,11 @@ use tidegraph_remote::{SecurityConfig, TlsFiles};
 pub struct Worker {
     #[command(flatten)]
     listen: Listen,
-    /// Name of the graph.
-    #[arg(long, env = "TIDEGRAPH_GRAPH", default_value = "default")]
-    graph: String,
+    #[command(flatten)]
+    map: MapArgs,
     /// Availability zone: replicas there are asked first.
     #[arg(long, env = "TIDEGRAPH_ZONE", default_value = "")]
     zone: String,
-    /// What the name of the table of maps begins with.
-    #[arg(long, env = "TIDEGRAPH_TABLE_PREFIX", default_value = "tidegraph-")]
-    table_prefix: String,
-    /// Another endpoint than the region's, such as DynamoDB Local's.
-    #[arg(long, env = "TIDEGRAPH_DYNAMODB_ENDPOINT")]
-    dynamodb_endpoint: Option<String>,
-    /// The endpoint is DynamoDB Local, which takes any credentials.
-    #[arg(long, env = "TIDEGRAPH_DYNAMODB_LOCAL", requires = "dynamodb_endpoint")]
-    dynamodb_local: bool,
     /// Checkpoints and segments: `s3://bucket`, or a directory that all nodes share.
     #[arg(long, env = "TIDEGRAPH_OBJECTS")]
     objects: String,
@@ -65,13 +56,8 @@ impl Worker {
         let mut config = WorkerConfig { zone: self.zone.clone(), ..WorkerConfig::default() };
         config.watch.poll_ms = self.map_poll_ms;
         config.patience_ms = self.write_patience_ms;
-        let table = Table {
-            prefix: self.table_prefix.clone(),
-            endpoint: self.dynamodb_endpoint.clone(),
-            local: self.dynamodb_local,
-            region_of_environment: None,
-        };
-        let access = Access { graph: self.graph.clone(), table, security: self.security()?, worker: config };
+        let (graph, table) = (self.map.graph.clone(), self.map.table());
+        let access = Access { graph, table, security: self.security()?, worker: config };
         let backend = access.connect()?;
         let mut options = Options::default();
         self.listen.apply(&mut options);

@@ -123,7 +123,7 @@ impl Configuration {
                 "this program runs as a Lambda function; `tidegraph worker` is the one for other machines";
             return Err(Invalid::Missing { variable: variable.into(), reason: reason.into() });
         }
-        let region = all.get("AWS_REGION").cloned();
+        let aws = OfAws { region: all.get("AWS_REGION").cloned(), endpoint: endpoint_of_aws(&all) };
         let mut found = Variables(all.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect());
         // Of the log, which is set up before.
         found.text("LOG");
@@ -146,7 +146,7 @@ impl Configuration {
         worker.patience_ms = found.number("WRITE_PATIENCE_MS", worker.patience_ms)?;
         let graph = found.text("GRAPH").unwrap_or_else(|| "default".into());
         let access =
-            Access { graph, table: table(&mut found, region)?, security: security(&mut found)?, worker };
+            Access { graph, table: table(&mut found, aws)?, security: security(&mut found)?, worker };
         let responses = match found.text("RESPONSES").as_deref() {
             None | Some("stream") => Responses::Stream,
             Some("buffer") => Responses::Buffer,
@@ -167,14 +167,33 @@ impl Configuration {
     }
 }
 
-fn table(found: &mut Variables, region: Option<String>) -> Result<Table, Invalid> {
+/// What AWS's own variables say.
+struct OfAws {
+    region: Option<String>,
+    endpoint: Option<String>,
+}
+
+/// Another endpoint of DynamoDB, by the variables that all of AWS's SDKs know. Ours reads no other settings than the environment's, for the sake of its
+/// cold start, and so not these either.
+fn endpoint_of_aws(all: &BTreeMap<String, String>) -> Option<String> {
+    if all.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    {
+        return None;
+    }
+    let set = |name: &str| all.get(name).filter(|value| !value.is_empty()).cloned();
+    set("AWS_ENDPOINT_URL_DYNAMODB").or_else(|| set("AWS_ENDPOINT_URL"))
+}
+
+fn table(found: &mut Variables, aws: OfAws) -> Result<Table, Invalid> {
+    let endpoint = found.text("DYNAMODB_ENDPOINT");
+    let has_its_own = endpoint.is_some();
     let table = Table {
         prefix: found.text("TABLE_PREFIX").unwrap_or_else(|| "tidegraph-".into()),
-        endpoint: found.text("DYNAMODB_ENDPOINT"),
+        endpoint: endpoint.or(aws.endpoint),
         local: found.or("DYNAMODB_LOCAL", "true or false", false)?,
-        region_of_environment: region,
+        region_of_environment: aws.region,
     };
-    if table.local && table.endpoint.is_none() {
+    if table.local && !has_its_own {
         let reason = "TIDEGRAPH_DYNAMODB_LOCAL is true, and DynamoDB Local has an address of its own";
         let variable = format!("{PREFIX}DYNAMODB_ENDPOINT");
         return Err(Invalid::Missing { variable, reason: reason.into() });
@@ -250,6 +269,24 @@ mod tests {
         assert_eq!(found.options.query_timeout_ms, 1500);
         assert_eq!(found.access.security.token, "0123456789abcdef");
         assert_eq!((found.responses, found.access.graph.as_str()), (Responses::Buffer, "g"));
+    }
+
+    #[test]
+    fn the_endpoint_of_dynamodb_is_the_one_that_is_named_most_closely() {
+        let of = |variables: &[(&str, &str)]| {
+            let lambda = OF_LAMBDA.map(|name| (name.to_owned(), "1".to_owned()));
+            let others = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            Configuration::read(lambda.into_iter().chain(others)).unwrap().access.table.endpoint
+        };
+        assert_eq!(of(&[]), None);
+        let all = ("AWS_ENDPOINT_URL", "http://all");
+        assert_eq!(of(&[all]).as_deref(), Some("http://all"));
+        assert_eq!(of(&[("AWS_ENDPOINT_URL", "")]), None);
+        let of_service = ("AWS_ENDPOINT_URL_DYNAMODB", "http://table");
+        assert_eq!(of(&[all, of_service]).as_deref(), Some("http://table"));
+        assert_eq!(of(&[all, of_service, ("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "TRUE")]), None);
+        let ours = ("TIDEGRAPH_DYNAMODB_ENDPOINT", "http://ours");
+        assert_eq!(of(&[all, of_service, ours]).as_deref(), Some("http://ours"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ fn fleet(zones: &[usize]) -> Vec<Candidate> {
     let node = |zone: usize, n: usize| Candidate {
         node: NodeId::new(&format!("z{zone}-n{n}")).unwrap(),
         zone: format!("z{zone}"),
+        weight: 0,
     };
     zones.iter().enumerate().flat_map(|(zone, size)| (0..*size).map(move |n| node(zone, n))).collect()
 }
@@ -96,7 +97,7 @@ fn what_is_right_stays() {
     let moved: usize =
         placed.iter().zip(&next).map(|(a, b)| b.iter().filter(|node| !a.contains(node)).count()).sum();
     let gets = 256 * 2 * 3 / 9;
-    assert!(moved <= gets + gets / 4, "{moved} moved, the new nodes hold {gets}");
+    assert!(moved <= gets + 2, "{moved} moved, the new nodes hold {gets}");
 }
 
 proptest! {

@@ -1,0 +1,92 @@
+/** Schemas of the partition map's items: what they take, what they refuse, and that the documentation has the same attributes. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { mapItemProblem } from "../src/index.ts";
+import { contractPath } from "../src/paths.ts";
+
+const marks = { changedAt: 7, changes: 2 };
+const items = {
+  graph: {
+    graph: "people",
+    item: "map#graph",
+    ...marks,
+    name: "people",
+    partitions: 64,
+    shards: 1,
+    hashBits: 64,
+    replicationFactor: 2,
+  },
+  node: {
+    graph: "people",
+    item: "map#node#i-0123456789abcdef0",
+    ...marks,
+    zone: "eu-west-3a",
+    endpoint: "10.42.0.7:7600",
+    capacityBytes: 1_000_000_000_000,
+    roles: ["storage", "sequencer"],
+    state: "up",
+    generation: 1,
+  },
+  partition: {
+    graph: "people",
+    item: "map#part#00063",
+    ...marks,
+    replicas: { "i-0": "serving", "i-1": "catching-up" },
+  },
+  beat: {
+    graph: "people",
+    item: "beat#i-0",
+    generation: 1,
+    counter: 12,
+    diskFull: false,
+    usedBytes: 0,
+    applied: "4711:0-15,32;4709:16",
+  },
+  checkpoint: { graph: "people", item: "checkpoint#00000", version: 4711, prefix: "c/data-4711" },
+  lease: {
+    graph: "people",
+    item: "lease#sequencer",
+    holder: "",
+    endpoint: "",
+    epoch: 3,
+    counter: 9,
+    ttlMs: 1500,
+  },
+};
+
+test("items as the daemons write them are taken", () => {
+  for (const item of Object.values(items)) assert.equal(mapItemProblem(item), undefined);
+  assert.equal(mapItemProblem({ ...items.beat, applied: "" }), undefined);
+  assert.equal(mapItemProblem({ ...items.partition, replicas: {} }), undefined);
+});
+
+test("what is missing, not known or of another kind is refused, with the item and the place", () => {
+  for (const item of Object.values(items)) {
+    for (const [name, value] of Object.entries(item)) {
+      if (name === "item") continue;
+      const { [name as "graph"]: _, ...less } = item;
+      assert.match(mapItemProblem(less) ?? "", /required/, `${item.item} without ${name}`);
+      const other = typeof value === "number" ? String(value) : 1;
+      assert.ok(mapItemProblem({ ...item, [name]: other })?.startsWith(item.item), `${item.item} ${name}`);
+    }
+    assert.ok(mapItemProblem({ ...item, colour: "red" }), `${item.item} with more`);
+  }
+  assert.match(mapItemProblem({ ...items.node, state: "lost" }) ?? "", /state/);
+  assert.match(mapItemProblem({ ...items.partition, replicas: { "i-0": "gone" } }) ?? "", /replicas/);
+  for (const item of ["map#part#63", "map#node#", "map#nobody", "checkpoint#0", "", undefined]) {
+    assert.ok(mapItemProblem({ ...items.partition, item }), String(item));
+  }
+});
+
+test("the documentation names the same attributes", () => {
+  const page = readFileSync(contractPath("../docs/partition-map.md"), "utf8");
+  for (const item of Object.values(items)) {
+    const key = item.item.replace(/#(i-[0-9a-f]+|\d+|sequencer)$/, "#");
+    const row = page.split("\n").find((line) => line.startsWith(`| \`${key}`)) ?? "";
+    for (const name of Object.keys(item)) {
+      if (name === "graph" || name === "item") continue;
+      assert.ok(row.includes(`\`${name}\``), `${key}: ${name} is not in: ${row}`);
+    }
+  }
+});

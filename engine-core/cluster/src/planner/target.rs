@@ -1,0 +1,365 @@
+//! Where replicas should be: a pure function from nodes and what they hold to what they should hold.
+//!
+//! Rules, the earlier ones first: replicas of a partition are on different nodes; a zone has no more of them than it must
+//! (with as many zones as replicas, one each); nodes hold partitions in proportion to their weight, as far as zones allow it, give or
+//! take one; as few replicas move as can be.
+//!
+//! Flow: *quotas* say how many partitions each node should hold. What is beyond the replication or a zone's share is given up. What is
+//! missing goes where most room is. Then replicas move from nodes with too many to nodes with too few: straight, where a partition of
+//! the one fits on the other, else along a shortest path over others.
+//!
+//! A repair ([`Goal::Repair`]) takes quotas for advice: it adds what is missing, and moves nothing that is where it may be.
+
+use super::Goal;
+use super::quota::{quotas, rounded, shares};
+use crate::NodeId;
+use std::collections::BTreeMap;
+use tidegraph_types::PartitionCount;
+
+/// A node that may hold replicas.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Candidate {
+    /// Its name.
+    pub node: NodeId,
+    /// Its availability zone.
+    pub zone: String,
+    /// Bytes that it has for replicas. Only the proportion counts; 0 is as much as the others have.
+    pub weight: u64,
+}
+
+/// Says which nodes should hold each partition. `held` says, by partition, which do now; those that are no candidates are left
+/// out. There are as many replicas as `replication`, or as there are candidates. With no candidate, nobody holds anything.
+#[must_use]
+pub fn place(
+    partitions: PartitionCount,
+    replication: u16,
+    candidates: &[Candidate],
+    held: &[Vec<NodeId>],
+) -> Vec<Vec<NodeId>> {
+    let held =
+        |partition: usize| held.get(partition).into_iter().flatten().map(|node| (node, true)).collect();
+    let held: Vec<Vec<(&NodeId, bool)>> = (0..usize::from(partitions.get())).map(held).collect();
+    target(Goal::Balance, replication, candidates, &|_| true, &held)
+}
+
+/// As [`place`], for a goal. `takes` says of a candidate whether it may get replicas that it does not have; `held` also says
+/// whether a replica serves.
+pub(super) fn target(
+    goal: Goal,
+    replication: u16,
+    candidates: &[Candidate],
+    takes: &dyn Fn(&NodeId) -> bool,
+    held: &[Vec<(&NodeId, bool)>],
+) -> Vec<Vec<NodeId>> {
+    let mut candidates: Vec<&Candidate> = candidates.iter().collect();
+    candidates.sort_by(|a, b| (&a.zone, &a.node).cmp(&(&b.zone, &b.node)));
+    candidates.dedup_by(|a, b| a.node == b.node);
+    let replication = usize::from(replication).min(candidates.len());
+    if replication == 0 {
+        return vec![Vec::new(); held.len()];
+    }
+    let mut board = Board::new(replication, &candidates, takes, held);
+    board.give_up(goal);
+    board.fill();
+    if goal == Goal::Balance {
+        board.level();
+    }
+    let named = |nodes: &Vec<usize>| -> Vec<NodeId> {
+        let mut nodes: Vec<_> = nodes.iter().map(|n| candidates[*n].node.clone()).collect();
+        nodes.sort();
+        nodes
+    };
+    board.placed.iter().map(named).collect()
+}
+
+/// How many steps a path may have that is looked for only because a shorter one costs more than one restore.
+const FARTHEST: usize = 6;
+
+/// A partition moves: which, from where, to where.
+type Step = (usize, usize, usize);
+
+/// A step to a node on a path.
+#[derive(Clone, Copy)]
+struct Way {
+    /// What the path up to there costs, in restores.
+    cost: i64,
+    /// What moves does not serve yet: it is on its way already, and moved last.
+    is_idle: bool,
+    from: usize,
+    partition: usize,
+}
+
+/// The node with too few replicas that a layer reaches at the least cost, and that cost.
+fn cheapest(over: &[i64], layer: &[Option<Way>]) -> Option<(i64, usize)> {
+    let ends = over.iter().zip(layer).enumerate().filter(|(_, (over, _))| **over < 0);
+    let reached = ends.filter_map(|(node, (over, way))| way.map(|way| (way.cost, *over, way.is_idle, node)));
+    reached.min().map(|(cost, .., node)| (cost, node))
+}
+
+/// The path whose last step is the last layer's to a node; that step comes first.
+fn unwind(layers: &[Vec<Option<Way>>], end: usize) -> Vec<Step> {
+    let mut steps = Vec::with_capacity(layers.len());
+    let mut at = end;
+    for layer in layers.iter().rev() {
+        let Some(way) = layer[at] else { break };
+        steps.push((way.partition, way.from, at));
+        at = way.from;
+    }
+    steps
+}
+
+/// Nodes and zones as numbers, in order of zone.
+struct Board {
+    replication: usize,
+    /// By node.
+    zone_of: Vec<usize>,
+    /// By node: whether it may get more.
+    takes: Vec<bool>,
+    /// By zone: most replicas of one partition.
+    share: Vec<usize>,
+    /// By node: how many partitions it should hold.
+    quota: Vec<usize>,
+    /// By node: which partitions it holds.
+    holds: Vec<Vec<usize>>,
+    /// By partition: its nodes.
+    placed: Vec<Vec<usize>>,
+    /// By partition: the nodes that hold it now.
+    held: Vec<Vec<usize>>,
+    /// By partition: the nodes where it serves now.
+    serves: Vec<Vec<usize>>,
+}
+
+impl Board {
+    fn new(
+        replication: usize,
+        candidates: &[&Candidate],
+        takes: &dyn Fn(&NodeId) -> bool,
+        held: &[Vec<(&NodeId, bool)>],
+    ) -> Self {
+        let mut zone_of = Vec::with_capacity(candidates.len());
+        let mut zones: Vec<usize> = Vec::new();
+        for (index, candidate) in candidates.iter().enumerate() {
+            if index == 0 || candidates[index - 1].zone != candidate.zone {
+                zones.push(0);
+            }
+            zone_of.push(zones.len() - 1);
+            zones[*zone_of.last().unwrap_or(&0)] += 1;
+        }
+        let share = shares(&zones, replication);
+        let by_name: BTreeMap<&NodeId, usize> =
+            candidates.iter().enumerate().map(|(index, c)| (&c.node, index)).collect();
+        let mut placed = vec![Vec::new(); held.len()];
+        let mut serves = vec![Vec::new(); held.len()];
+        let mut holds = vec![Vec::new(); candidates.len()];
+        for (partition, held) in held.iter().enumerate() {
+            let known = |(node, serves): &(&NodeId, bool)| Some((*by_name.get(*node)?, *serves));
+            let mut kept: Vec<(usize, bool)> = held.iter().filter_map(known).collect();
+            kept.sort_unstable();
+            kept.dedup_by_key(|(node, _)| *node);
+            for (node, is_serving) in kept {
+                placed[partition].push(node);
+                holds[node].push(partition);
+                if is_serving {
+                    serves[partition].push(node);
+                }
+            }
+        }
+        let weights = rounded(&candidates.iter().map(|candidate| candidate.weight).collect::<Vec<_>>());
+        let loads: Vec<usize> = holds.iter().map(Vec::len).collect();
+        let quota = quotas(held.len(), replication, &zone_of, &share, &weights, &loads);
+        let takes = candidates.iter().map(|candidate| takes(&candidate.node)).collect();
+        let held = placed.clone();
+        Self { replication, zone_of, takes, share, quota, holds, placed, held, serves }
+    }
+
+    /// How many partitions a node holds beyond its quota; below 0, how many it lacks.
+    fn over(&self, node: usize) -> i64 {
+        self.holds[node].len() as i64 - self.quota[node] as i64
+    }
+
+    fn in_zone(&self, partition: usize, zone: usize) -> usize {
+        self.placed[partition].iter().filter(|node| self.zone_of[**node] == zone).count()
+    }
+
+    fn remove(&mut self, partition: usize, node: usize) {
+        self.placed[partition].retain(|other| *other != node);
+        self.holds[node].retain(|other| *other != partition);
+    }
+
+    fn add(&mut self, partition: usize, node: usize) {
+        self.placed[partition].push(node);
+        self.holds[node].push(partition);
+    }
+
+    /// Whether a partition may have one more replica on a node, its room left aside.
+    fn fits(&self, partition: usize, node: usize) -> bool {
+        let zone = self.zone_of[node];
+        self.takes[node]
+            && !self.placed[partition].contains(&node)
+            && self.in_zone(partition, zone) < self.share[zone]
+    }
+
+    /// Whether a partition may move from one node to another.
+    fn may_move(&self, partition: usize, from: usize, to: usize) -> bool {
+        match self.zone_of[from] == self.zone_of[to] {
+            true => self.takes[to] && !self.placed[partition].contains(&to),
+            false => self.fits(partition, to),
+        }
+    }
+
+    /// Drops what is beyond the replication and, to balance, beyond a zone's share. A repair first drops what does not serve yet, since
+    /// a node that came back makes it needless; to balance, the fullest node gives up, since what comes to another one comes there by
+    /// plan.
+    fn give_up(&mut self, goal: Goal) {
+        for partition in 0..self.placed.len() {
+            loop {
+                let nodes = &self.placed[partition];
+                let too_many = nodes.len() > self.replication;
+                let beyond = |node: &&usize| {
+                    let zone = self.zone_of[**node];
+                    too_many || goal == Goal::Balance && self.in_zone(partition, zone) > self.share[zone]
+                };
+                let rank = |node: &&usize| {
+                    let is_idle = !self.serves[partition].contains(node);
+                    let is_crowded =
+                        self.in_zone(partition, self.zone_of[**node]) > self.share[self.zone_of[**node]];
+                    match goal {
+                        Goal::Repair => (is_idle, i64::from(is_crowded), self.over(**node), false),
+                        Goal::Balance => (is_crowded, self.over(**node), 0, !is_idle),
+                    }
+                };
+                let Some(node) = nodes.iter().filter(beyond).max_by_key(rank).copied() else { break };
+                self.remove(partition, node);
+            }
+        }
+    }
+
+    /// Gives every partition what it lacks, where somebody may take it.
+    fn fill(&mut self) {
+        for partition in 0..self.placed.len() {
+            while self.placed[partition].len() < self.replication {
+                let best = (0..self.quota.len())
+                    .filter(|node| self.fits(partition, *node))
+                    .min_by_key(|node| (self.over(*node), spread(partition, *node)));
+                let Some(node) = best else { break };
+                self.add(partition, node);
+            }
+        }
+    }
+
+    /// Moves replicas until no node is beyond its quota while another one that could take something is below.
+    fn level(&mut self) {
+        // First what costs nothing: a partition that is being moved is in both places, and either of them will do.
+        let is_moving =
+            |(held, placed): (&Vec<usize>, &Vec<usize>)| held.iter().any(|node| !placed.contains(node));
+        let settled = self.held.iter().zip(&self.placed).map(|pair| !is_moving(pair)).collect();
+        self.level_for(0, settled);
+        self.level_for(i64::MAX, vec![false; self.placed.len()]);
+    }
+
+    /// As [`Board::level`], with paths that cost at most so much, and not with partitions that are barred.
+    fn level_for(&mut self, most: i64, mut barred: Vec<bool>) {
+        while let Some(path) = self.path(most, &barred) {
+            // What failed is not tried again, so that this ends.
+            if let Err(partition) = self.walk(&path) {
+                barred[partition] = true;
+            }
+        }
+    }
+
+    /// A cheapest path from a node with too many to one with too few, the last step first.
+    ///
+    /// A step costs a restore, unless its partition is at its end already; taking away what was only planned to be somewhere gives one
+    /// back. So a path over others may cost no more than a straight one. Layer by layer, as Bellman and Ford do: a layer has the
+    /// cheapest paths of so many steps.
+    fn path(&self, dearest: i64, barred: &[bool]) -> Option<Vec<Step>> {
+        let over: Vec<i64> = (0..self.quota.len()).map(|node| self.over(node)).collect();
+        let most = over.iter().copied().max().unwrap_or(0);
+        if most <= 0 || (0..over.len()).all(|node| over[node] >= 0 || !self.takes[node]) {
+            return None;
+        }
+        // Most often the fullest node has a straight way at the price of one restore.
+        let fullest = over.iter().position(|over| *over == most);
+        let alone: Vec<Option<i64>> =
+            (0..over.len()).map(|node| (Some(node) == fullest).then_some(0)).collect();
+        let straight = self.layer(&alone, barred);
+        let cheap = dearest.min(1);
+        if let Some((cost, end)) = cheapest(&over, &straight)
+            && cost <= cheap
+        {
+            return Some(unwind(&[straight], end));
+        }
+        let mut layers: Vec<Vec<Option<Way>>> = Vec::new();
+        let mut best: Option<(i64, usize, usize)> = None;
+        let is_enough = |best: &Option<(i64, usize, usize)>, deep: usize| {
+            best.map_or(dearest < 1 && deep >= FARTHEST, |(cost, ..)| cost <= cheap || deep >= FARTHEST)
+        };
+        while layers.len() < over.len() && !is_enough(&best, layers.len()) {
+            let reached: Vec<Option<i64>> = match layers.last() {
+                None => over.iter().map(|over| (*over > 0).then_some(0)).collect(),
+                Some(layer) => layer.iter().map(|way| way.map(|way| way.cost)).collect(),
+            };
+            let layer = self.layer(&reached, barred);
+            if let Some((cost, end)) = cheapest(&over, &layer)
+                && cost <= dearest
+                && best.is_none_or(|(least, ..)| cost < least)
+            {
+                best = Some((cost, layers.len() + 1, end));
+            }
+            layers.push(layer);
+        }
+        let (_, deep, end) = best?;
+        Some(unwind(&layers[..deep], end))
+    }
+
+    /// By node: the cheapest step to it from a node that was reached at the cost that stands there.
+    fn layer(&self, reached: &[Option<i64>], barred: &[bool]) -> Vec<Option<Way>> {
+        let mut ways: Vec<Option<Way>> = vec![None; reached.len()];
+        for (from, cost) in reached.iter().enumerate() {
+            let Some(cost) = cost else { continue };
+            for partition in self.holds[from].iter().copied().filter(|partition| !barred[*partition]) {
+                let back = i64::from(!self.held[partition].contains(&from));
+                let is_idle = !self.serves[partition].contains(&from);
+                for (next, way) in ways.iter_mut().enumerate() {
+                    if !self.may_move(partition, from, next) {
+                        continue;
+                    }
+                    let cost = cost + i64::from(!self.held[partition].contains(&next)) - back;
+                    if way.is_none_or(|best| (cost, is_idle) < (best.cost, best.is_idle)) {
+                        *way = Some(Way { cost, is_idle, from, partition });
+                    }
+                }
+            }
+        }
+        ways
+    }
+    /// Moves along a path. If a partition stands on it twice in a way that does not fit, nothing is moved, and the error names it.
+    fn walk(&mut self, path: &[Step]) -> Result<(), usize> {
+        for (done, (partition, from, to)) in path.iter().copied().enumerate() {
+            if !self.may_move(partition, from, to) {
+                for (partition, from, to) in path[..done].iter().rev().copied() {
+                    self.remove(partition, to);
+                    self.add(partition, from);
+                }
+                return Err(partition);
+            }
+            self.remove(partition, from);
+            self.add(partition, to);
+        }
+        Ok(())
+    }
+}
+
+/// Decides between nodes with equal room, differently for every partition, so that the partitions of a node have their other
+/// replicas on many nodes.
+fn spread(partition: usize, node: usize) -> u64 {
+    // SplitMix64.
+    let mut x = ((partition as u64) << 32 | node as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+#[path = "target_tests.rs"]
+mod tests;

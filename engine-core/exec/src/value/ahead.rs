@@ -1,0 +1,77 @@
+//! What a plan reads of the vertices in each of its slots, all operators taken together: for a storage that is far away, so that
+//! it answers at once what it would be asked next. More than is needed costs a little, less costs another way; neither changes
+//! an answer.
+
+use super::need::{Need, Needs};
+use rustc_hash::FxHashMap;
+use tidegraph_apl::{Catalog, Projection, VertexRead};
+use tidegraph_plan::{Expr, Op, Plan, Slot};
+
+/// By slot.
+#[derive(Debug, Default)]
+pub(crate) struct ReadAhead(FxHashMap<Slot, Need>);
+
+impl ReadAhead {
+    /// What a plan reads.
+    pub fn of(plan: &Plan) -> Self {
+        let (mut needs, mut same) = (Needs::default(), Vec::new());
+        walk(&plan.root, &mut needs, &mut same);
+        let mut of: FxHashMap<Slot, Need> = needs.slots.into_iter().collect();
+        // An answer has all of a vertex.
+        for column in &plan.columns {
+            of.entry(column.slot).or_default().merge(Need {
+                ids: true,
+                labels: true,
+                all: true,
+                ..Need::default()
+            });
+        }
+        // What one slot takes over from another is needed there. Names of names of names are rare.
+        for _ in 0..4 {
+            for (slot, from) in &same {
+                if let Some(need) = of.get(slot).cloned() {
+                    of.entry(*from).or_default().merge(need);
+                }
+            }
+        }
+        Self(of)
+    }
+
+    /// What to read of the vertices that are looked up for a slot.
+    pub fn read(&self, slot: Slot, catalog: &dyn Catalog) -> VertexRead {
+        let Some(need) = self.0.get(&slot) else { return VertexRead::default() };
+        let properties = match need {
+            Need { all: true, .. } => Projection::All,
+            Need { keys, .. } if keys.is_empty() => Projection::None,
+            Need { keys, .. } => Projection::Keys(keys.iter().filter_map(|key| catalog.token(key)).collect()),
+        };
+        VertexRead { ids: need.ids, labels: need.labels, meta: need.all, properties }
+    }
+}
+
+fn walk<'p>(op: &'p Op, needs: &mut Needs<'p>, same: &mut Vec<(Slot, Slot)>) {
+    for expr in op.exprs() {
+        // A call that is wrong is refused where it is evaluated.
+        let _ = needs.add(expr);
+    }
+    let mut takes_over = |slot: &Slot, expr: &Expr| {
+        if let Expr::Slot(from) = expr {
+            same.push((*slot, *from));
+        }
+    };
+    let content = Need { labels: true, ..Need::default() };
+    match op {
+        Op::Let { bindings, .. } => bindings.iter().for_each(|(slot, expr)| takes_over(slot, expr)),
+        Op::Aggregate { keys, .. } => keys.iter().for_each(|(slot, expr)| takes_over(slot, expr)),
+        Op::SetProperties { element, .. }
+        | Op::SetPropertyMap { element, .. }
+        | Op::SetLabels { element, .. } => {
+            needs.of_slot(element, content);
+        }
+        Op::Delete { targets, .. } => {
+            targets.iter().for_each(|target| needs.of_slot(target, Need { ids: true, ..content.clone() }));
+        }
+        _ => {}
+    }
+    op.children().into_iter().for_each(|child| walk(child, needs, same));
+}

@@ -1,0 +1,45 @@
+//! The scenarios of both languages, as the engine's tests run them in one process, against a fleet: ours always, those of openCypher's
+//! and TinkerPop's kits when `TCK_FEATURES` and `GREMLIN_FEATURES` name them. The same lists of expected failures hold.
+
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../../engine/tests/gremlin_features/main.rs"]
+mod gremlin_features;
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../../../engine/tests/tck/main.rs"]
+mod tck;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use support::{Fleet, ask};
+use tidegraph_engine::{Database, Language};
+use tidegraph_fleet::{NodeConfig, Worker};
+
+/// Where the engine's scenarios are.
+pub const SCENARIOS: &str = "../engine/tests/scenarios";
+
+struct Graph {
+    database: Arc<Database>,
+    _worker: Arc<Worker>,
+    _fleet: Fleet,
+}
+
+/// Graphs that were made. One that nobody else holds can be had again.
+static GRAPHS: Mutex<Vec<Graph>> = Mutex::new(Vec::new());
+
+/// A graph for a scenario: nobody else has it, and it is empty.
+pub fn empty_graph() -> Arc<Database> {
+    // A scenario that fails while it asks for one leaves them as they are.
+    let mut graphs = GRAPHS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(graph) = graphs.iter().find(|graph| Arc::strong_count(&graph.database) == 1) {
+        ask(&graph.database, Language::OpenCypher, "MATCH (n) DETACH DELETE n").unwrap();
+        return graph.database.clone();
+    }
+    let config = NodeConfig { beat: Duration::from_millis(500), ..NodeConfig::default() };
+    let fleet = Fleet::start(4, 2, 2, 64, config);
+    let (database, worker) = fleet.worker();
+    graphs.push(Graph { database: database.clone(), _worker: worker, _fleet: fleet });
+    database
+}

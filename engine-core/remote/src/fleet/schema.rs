@@ -1,0 +1,116 @@
+//! Which property keys must have unique values, as every transaction that writes asks: all partitions are asked again only
+//! when that may have changed.
+//!
+//! The sequencer says with each version that it tells since when indexes and constraints are as they are. What partitions
+//! answered at some version holds for every version since then.
+//!
+//! What must never happen: an answer that lacks a constraint which holds at the version that is asked for.
+
+use super::{Query, asked};
+use parking_lot::Mutex;
+use tidegraph_apl::{At, Error};
+use tidegraph_types::{Token, Version};
+use tidegraph_wire::apl::{Answer, Request};
+
+/// What is known of it.
+#[derive(Debug, Default)]
+pub(super) struct Schema(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Nothing changed after this version…
+    since: Version,
+    /// …up to this one.
+    upto: Version,
+    /// What partitions answered, and at which version.
+    unique: Option<(Version, Vec<(Token, Token)>)>,
+}
+
+impl Known {
+    /// Whether an answer at one version is the answer at another one.
+    fn same(&self, a: Version, b: Version) -> bool {
+        a == b || (self.since <= a.min(b) && a.max(b) <= self.upto)
+    }
+}
+
+impl Schema {
+    pub fn know(&self, since: Version, upto: Version) {
+        let mut known = self.0.lock();
+        known.since = known.since.max(since);
+        known.upto = known.upto.max(upto);
+    }
+
+    fn unique(&self, at: Version) -> Option<Vec<(Token, Token)>> {
+        let known = self.0.lock();
+        let (answered, keys) = known.unique.as_ref()?;
+        known.same(*answered, at).then(|| keys.clone())
+    }
+
+    fn answered(&self, at: Version, keys: &[(Token, Token)]) {
+        let mut known = self.0.lock();
+        if known.unique.as_ref().is_none_or(|(answered, _)| *answered < at) {
+            known.unique = Some((at, keys.to_vec()));
+        }
+    }
+}
+
+impl Query {
+    /// Keys that are unique in every partition: a constraint counts when it is complete everywhere.
+    pub(super) fn unique_keys(&self, at: At) -> Result<Vec<(Token, Token)>, Error> {
+        if let Some(keys) = self.shared.schema.unique(at.version) {
+            return Ok(keys);
+        }
+        let all = self.count.all().map(|partition| asked(partition, Request::UniqueKeys)).collect();
+        let answers = self.gather(at, usize::MAX, all)?;
+        let mut lists = answers.into_iter().filter_map(|answered| match answered.answer {
+            Answer::UniqueKeys(pairs) => Some(pairs),
+            _ => None,
+        });
+        let mut keys = lists.next().unwrap_or_default();
+        lists.for_each(|list| keys.retain(|pair| list.contains(pair)));
+        self.shared.schema.answered(at.version, &keys);
+        Ok(keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(token: u32) -> Vec<(Token, Token)> {
+        vec![(Token(token), Token(token))]
+    }
+
+    #[test]
+    fn an_answer_holds_from_the_last_change_to_the_newest_version_that_is_known() {
+        let schema = Schema::default();
+        assert_eq!(schema.unique(Version(5)), None);
+        schema.know(Version(3), Version(10));
+        schema.answered(Version(5), &keys(1));
+        for (at, known) in [(2, false), (3, true), (5, true), (10, true), (11, false)] {
+            assert_eq!(schema.unique(Version(at)).is_some(), known, "{at}");
+        }
+        schema.know(Version(3), Version(11));
+        assert_eq!(schema.unique(Version(11)), Some(keys(1)));
+        // A change at version 12: what was answered before it holds no more after it, nor is it known since when it held.
+        schema.know(Version(12), Version(14));
+        for at in [4, 6, 11, 12, 14] {
+            assert_eq!(schema.unique(Version(at)), None, "{at}");
+        }
+        assert_eq!(schema.unique(Version(5)), Some(keys(1)), "what was answered at that very version");
+        schema.answered(Version(13), &keys(2));
+        schema.answered(Version(11), &keys(1));
+        assert_eq!(schema.unique(Version(14)), Some(keys(2)), "a late answer about an older version");
+        assert_eq!(schema.unique(Version(11)), None);
+    }
+
+    #[test]
+    fn what_is_told_late_takes_nothing_back() {
+        let schema = Schema::default();
+        schema.know(Version(12), Version(14));
+        schema.answered(Version(12), &keys(1));
+        schema.know(Version(3), Version(10));
+        assert_eq!(schema.unique(Version(14)), Some(keys(1)));
+        assert_eq!(schema.unique(Version(10)), None);
+    }
+}

@@ -1,0 +1,489 @@
+//! `tidegraph fleet`: plans of moves, shown and carried out. The steps are [`Rebalance`]'s, the same that the state machines on AWS are made of.
+
+use super::map::MapArgs;
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_cluster::{
+    Acquired, Advanced, Goal, Move, NodeId, NodeState, Plan, Rebalance, Stage, patience,
+};
+use tidegraph_platform::{Clock, Random, RealClock, RealRandom};
+
+/// How long this process believes in the lease after it renewed it.
+const LEASE: Duration = Duration::from_secs(15);
+/// Most rows of a table of moves.
+const MOST_ROWS: usize = 40;
+
+/// Plans of moves.
+#[derive(Args, Debug)]
+pub struct Fleet {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Show what would move, and change nothing.
+    Plan(PlanArgs),
+    /// Restore replicas that are missing, on nodes that are up.
+    Heal(Heal),
+    /// Give nodes that were added their share.
+    Add(Add),
+    /// Empty a node, which answers until others have what it holds. It may be stopped then.
+    Drain(Drain),
+}
+
+/// How much at once, and how long.
+#[derive(Args, Debug)]
+struct How {
+    #[command(flatten)]
+    map: MapArgs,
+    /// Only show what would move.
+    #[arg(long)]
+    dry_run: bool,
+    /// Most moves at once.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
+    moves: u16,
+    /// Most restores on one node at once.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    restores_per_node: u16,
+    /// Longest time in seconds. What was begun is gone on with when the command is run again.
+    #[arg(long, default_value_t = 3600)]
+    timeout_s: u64,
+    /// Milliseconds between two looks.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..=5000))]
+    look_ms: u64,
+    /// Print what was done as JSON, and nothing else.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum GoalArg {
+    /// What is missing is restored, and nodes that leave are emptied.
+    Repair,
+    /// All nodes also get their share.
+    Balance,
+}
+
+#[derive(Args, Debug)]
+struct PlanArgs {
+    #[command(flatten)]
+    map: MapArgs,
+    /// What the plan is for.
+    #[arg(long, value_enum, default_value = "balance")]
+    goal: GoalArg,
+    /// Says what is so anyway: a plan changes nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print it as JSON, all moves of it.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Debug)]
+struct Heal {
+    #[command(flatten)]
+    how: How,
+    /// First take nodes for lost that give no sign of life for so many milliseconds; 0 leaves that to the sequencer.
+    #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u64).range(0..=600_000))]
+    silence_ms: u64,
+}
+
+#[derive(Args, Debug)]
+struct Add {
+    /// A node to wait for, or one that was to be emptied and shall stay.
+    node: Option<String>,
+    #[command(flatten)]
+    how: How,
+}
+
+#[derive(Args, Debug)]
+struct Drain {
+    /// Which node.
+    node: String,
+    #[command(flatten)]
+    how: How,
+}
+
+impl Fleet {
+    /// Runs the command.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Plan(plan) => plan.run(),
+            Command::Heal(Heal { how, silence_ms }) => {
+                let run = Run::new(how)?;
+                let silence = Duration::from_millis(silence_ms);
+                run.with_lease(|| {
+                    run.find_lost(silence)?;
+                    run.to_end(Goal::Repair, None)
+                })
+            }
+            Command::Add(Add { node, how }) => {
+                let run = Run::new(how)?;
+                let node = node.as_deref().map(NodeId::new).transpose()?;
+                run.with_lease(|| {
+                    if let Some(node) = &node {
+                        run.wait_for(node)?;
+                    }
+                    run.to_end(Goal::Balance, None)
+                })
+            }
+            Command::Drain(Drain { node, how }) => {
+                let run = Run::new(how)?;
+                let node = NodeId::new(&node)?;
+                run.with_lease(|| {
+                    // Now, so that one that there is not is told at once.
+                    run.rebalance.node_state(&node)?;
+                    run.to_end(Goal::Repair, Some(&node))
+                })
+            }
+        }
+    }
+}
+
+/// The steps over the map that the flags name.
+fn open(map: &MapArgs, clock: &Arc<dyn Clock>) -> anyhow::Result<Rebalance> {
+    Ok(Rebalance::new(map.table().open(clock)?, &map.graph))
+}
+
+impl PlanArgs {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let goal = match self.goal {
+            GoalArg::Repair => Goal::Repair,
+            GoalArg::Balance => Goal::Balance,
+        };
+        let plan = open(&self.map, &clock)?.fleet()?.plan(goal);
+        if self.json {
+            let told = json!({ "goal": goal, "moves": plan.moves, "restores": plan.restores(), "bytes": plan.bytes(),
+                "coming": plan.coming.len(), "short": plan.short });
+            println!("{told:#}");
+        } else {
+            println!("{}", table(&plan));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A command at work.
+struct Run {
+    how: How,
+    clock: Arc<dyn Clock>,
+    rebalance: Rebalance,
+    holder: String,
+    end: Duration,
+}
+
+impl Run {
+    fn new(how: How) -> anyhow::Result<Self> {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let rebalance = open(&how.map, &clock)?;
+        // No other process has this name, nor had.
+        let holder = format!("tidegraph-fleet-{:016x}", RealRandom.next_u64());
+        let end = clock.now() + Duration::from_secs(how.timeout_s);
+        Ok(Self { how, clock, rebalance, holder, end })
+    }
+
+    fn look(&self) -> Duration {
+        Duration::from_millis(self.how.look_ms)
+    }
+
+    fn say(&self, text: &str) {
+        if !self.how.json {
+            // Whoever read it may have gone; the work goes on.
+            let _ = writeln!(std::io::stdout(), "{text}");
+        }
+    }
+
+    /// Does something while nobody else rebalances.
+    fn with_lease(&self, work: impl FnOnce() -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+        if self.how.dry_run {
+            return work();
+        }
+        self.acquire()?;
+        let done = work();
+        if let Err(error) = self.rebalance.release(&self.holder) {
+            tracing::warn!(%error, "the lease could not be given back; it runs out");
+        }
+        done
+    }
+
+    /// Takes the lease. Whoever has it and uses it is named; whoever has it and is dead is waited for.
+    fn acquire(&self) -> anyhow::Result<()> {
+        let mut seen = None;
+        loop {
+            let now = self.clock.now();
+            let theirs = match self.rebalance.acquire(&self.holder, LEASE, None)? {
+                Acquired::Ours(_) => return Ok(()),
+                Acquired::Theirs(lease) => lease,
+            };
+            match &seen {
+                None => {
+                    self.say(&format!(
+                        "{} rebalances this graph, or did; waiting for a sign of it",
+                        theirs.holder
+                    ));
+                    seen = Some((theirs, now));
+                }
+                Some((before, _)) if *before != theirs => {
+                    bail!("{} rebalances this graph now; wait for it to end, or stop it", theirs.holder)
+                }
+                Some((before, since)) if now - *since > patience(before) => {
+                    match self.rebalance.acquire(&self.holder, LEASE, Some(before))? {
+                        Acquired::Ours(_) => return Ok(()),
+                        Acquired::Theirs(lease) => bail!("{} rebalances this graph now", lease.holder),
+                    }
+                }
+                Some(_) => {}
+            }
+            self.pause("nobody gives the lease back")?;
+        }
+    }
+
+    /// Waits until it is time for the next look.
+    fn pause(&self, what: &str) -> anyhow::Result<()> {
+        if self.clock.now() > self.end {
+            bail!("after {} s: {what}", self.how.timeout_s);
+        }
+        self.clock.sleep(self.look());
+        Ok(())
+    }
+
+    fn renew(&self) -> anyhow::Result<()> {
+        self.rebalance.renew(&self.holder).context("another one rebalances this graph now")
+    }
+
+    /// Takes nodes for lost that say nothing.
+    fn find_lost(&self, silence: Duration) -> anyhow::Result<()> {
+        if silence.is_zero() || self.how.dry_run {
+            return Ok(());
+        }
+        let before = self.rebalance.signs()?;
+        let begun = self.clock.now();
+        while self.clock.now() - begun < silence {
+            self.clock.sleep(self.look().min(silence));
+            self.renew()?;
+        }
+        for node in self.rebalance.take_for_lost(&before)? {
+            self.say(&format!("node {node} gave no sign of life for {} ms: it is lost", silence.as_millis()));
+        }
+        Ok(())
+    }
+
+    /// Waits until a node is up; one that was to be emptied stays.
+    fn wait_for(&self, node: &NodeId) -> anyhow::Result<()> {
+        if self.how.dry_run {
+            return Ok(());
+        }
+        loop {
+            let state = match self.rebalance.keep(node) {
+                Ok(NodeState::Up) => return Ok(()),
+                Ok(state) => state.to_string(),
+                Err(tidegraph_cluster::Error::NotFound { .. }) => "not in the map".into(),
+                Err(error) => return Err(error.into()),
+            };
+            self.renew()?;
+            self.pause(&format!("node {node} is {state}, not up"))?;
+        }
+    }
+
+    /// Plans, and does what is next of what is planned; answers the plan and how things stand, nothing if nothing is left.
+    fn round(&self, goal: Goal, drain: Option<&NodeId>, told: &mut Told) -> anyhow::Result<(Plan, String)> {
+        self.renew()?;
+        if let Some(node) = drain {
+            self.rebalance.drain(node)?;
+        }
+        let plan = self.rebalance.plan(goal)?;
+        if told.planned.is_none() {
+            self.say(&table(&plan));
+            told.planned = Some(plan.restores());
+        }
+        if plan.is_empty() && plan.coming.is_empty() {
+            return Ok((plan, String::new()));
+        }
+        let next = plan.next(usize::from(self.how.moves), usize::from(self.how.restores_per_node));
+        let next: Vec<Move> = next.into_iter().cloned().collect();
+        let advanced = self.rebalance.advance(&next)?;
+        told.count(&plan, &advanced);
+        let line = progress(&plan, &advanced);
+        if line != told.line {
+            self.say(&line);
+            told.line.clone_from(&line);
+        }
+        Ok((plan, line))
+    }
+
+    /// Plans and carries out until nothing is left.
+    fn to_end(&self, goal: Goal, drain: Option<&NodeId>) -> anyhow::Result<ExitCode> {
+        if self.how.dry_run {
+            let plan = self.rebalance.fleet()?.planned(goal, drain);
+            println!("{}", table(&plan));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let begun = self.clock.now();
+        let mut told = Told::default();
+        let plan = loop {
+            match self.round(goal, drain, &mut told) {
+                Ok((plan, line)) if line.is_empty() => break plan,
+                Ok((_, line)) => self.pause(&line)?,
+                // The map is away for a moment, or others change it all the time.
+                Err(error) if may_pass(&error) => {
+                    tracing::warn!("again in a moment: {error:#}");
+                    self.pause(&format!("{error:#}"))?;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let whole = self.rebalance.verify()?;
+        let planned = told.planned.unwrap_or_default();
+        let seconds = (self.clock.now() - begun).as_secs_f64();
+        let bytes = plan.replica_bytes.saturating_mul(told.restored as u64);
+        if self.how.json {
+            let ideal = plan.replica_bytes.saturating_mul(planned as u64);
+            println!(
+                "{}",
+                json!({ "restored": told.restored, "planned": planned, "bytes": bytes, "idealBytes": ideal,
+                    "dropped": told.dropped, "seconds": seconds, "short": plan.short, "partitions": whole.partitions,
+                    "whole": whole.whole, "dark": whole.dark })
+            );
+        }
+        self.say(&format!(
+            "{} replicas restored ({planned} planned), about {} MiB, {} dropped, in {seconds:.1} s; {} of {} partitions have all their replicas",
+            told.restored,
+            bytes >> 20,
+            told.dropped,
+            whole.whole,
+            whole.partitions
+        ));
+        if plan.short > 0 {
+            bail!("{} replicas are missing, and there are too few nodes for them: start some", plan.short);
+        }
+        if let Some(node) = drain {
+            self.say(&format!("node {node} holds nothing and may be stopped"));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Whether the same may go well later.
+fn may_pass(error: &anyhow::Error) -> bool {
+    let of_map = error.downcast_ref::<tidegraph_cluster::Error>();
+    of_map.is_some_and(|error| error.will_pass() || matches!(error, tidegraph_cluster::Error::Stale { .. }))
+}
+
+/// What was done so far.
+#[derive(Default)]
+struct Told {
+    /// Replicas that the first plan restores.
+    planned: Option<usize>,
+    restored: usize,
+    dropped: usize,
+    line: String,
+}
+
+impl Told {
+    fn count(&mut self, plan: &Plan, advanced: &[Advanced]) {
+        let was = |of: &Move| plan.moves.iter().any(|one| one == of && !one.is_begun && one.to.is_some());
+        let is_new = |one: &&Advanced| one.stage == Stage::Restoring && was(&one.of);
+        self.restored += advanced.iter().filter(is_new).count();
+        let is_dropped = |one: &&Advanced| one.stage == Stage::Done && one.of.from.is_some();
+        self.dropped += advanced.iter().filter(is_dropped).count();
+    }
+}
+
+/// How things stand, in a line.
+fn progress(plan: &Plan, advanced: &[Advanced]) -> String {
+    let count = |stage: &dyn Fn(&Stage) -> bool| advanced.iter().filter(|one| stage(&one.stage)).count();
+    let mut parts = vec![format!("{} moves left", plan.moves.len())];
+    let mut say = |count: usize, what: &str| {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
+    };
+    say(count(&|stage| *stage == Stage::Restoring), "restore");
+    say(count(&|stage| *stage == Stage::CatchingUp), "catch up");
+    say(count(&|stage| *stage == Stage::Waits), "wait for others");
+    say(count(&|stage| *stage == Stage::Leaving), "leave");
+    say(plan.coming.len(), "come up by themselves");
+    for one in advanced {
+        if let Stage::Void { reason } = &one.stage {
+            parts.push(format!("partition {} is planned anew, since {reason}", one.of.partition));
+        }
+    }
+    parts.join(", ")
+}
+
+/// The moves of a plan.
+fn table(plan: &Plan) -> String {
+    if plan.moves.is_empty() {
+        return match (plan.coming.len(), plan.short) {
+            (0, 0) => "nothing has to move".into(),
+            (0, short) => {
+                format!("nothing can move: {short} replicas are missing, and there are too few nodes")
+            }
+            (coming, _) => format!("nothing has to move; {coming} replicas come up by themselves"),
+        };
+    }
+    let mut table = comfy_table::Table::new();
+    table.load_preset(comfy_table::presets::NOTHING);
+    table.add_row(["partition", "to", "from", "state"]);
+    let name = |node: &Option<NodeId>| node.as_ref().map_or("-".to_owned(), ToString::to_string);
+    for one in plan.moves.iter().take(MOST_ROWS) {
+        let state = if one.is_begun { "begun" } else { "" };
+        table.add_row([one.partition.to_string(), name(&one.to), name(&one.from), state.to_owned()]);
+    }
+    let more = plan.moves.len().saturating_sub(MOST_ROWS);
+    let more = if more > 0 { format!("\n… and {more} more") } else { String::new() };
+    format!(
+        "{table}{more}\n{} moves, {} replicas to restore, about {} MiB",
+        plan.moves.len(),
+        plan.restores(),
+        plan.bytes() >> 20
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegraph_types::PartitionId;
+
+    fn one(partition: u16, to: Option<&str>, from: Option<&str>, is_begun: bool) -> Move {
+        let node = |name: Option<&str>| name.map(|name| NodeId::new(name).unwrap());
+        Move { partition: PartitionId(partition), to: node(to), from: node(from), is_begun, others: 2 }
+    }
+
+    #[test]
+    fn a_plan_is_a_table() {
+        let moves = vec![one(3, Some("b"), Some("a"), true), one(4, None, Some("c"), false)];
+        let plan = Plan { moves, replica_bytes: 3 << 20, ..Plan::default() };
+        let shown = table(&plan);
+        let row = |n: usize| shown.lines().nth(n).unwrap_or_default().split_whitespace().collect::<Vec<_>>();
+        assert_eq!((row(1), row(2)), (vec!["3", "b", "a", "begun"], vec!["4", "-", "c"]));
+        assert!(shown.ends_with("2 moves, 0 replicas to restore, about 0 MiB"), "{shown}");
+        let many = Plan { moves: vec![one(0, Some("b"), None, false); 50], ..plan };
+        assert!(table(&many).contains("and 10 more") && table(&many).contains("about 150 MiB"));
+        assert_eq!(table(&Plan::default()), "nothing has to move");
+        assert!(table(&Plan { short: 3, ..Plan::default() }).contains("3 replicas are missing"));
+    }
+
+    #[test]
+    fn progress_says_what_each_move_does() {
+        let of = one(1, Some("b"), Some("a"), false);
+        let plan = Plan { moves: vec![of.clone(); 3], ..Plan::default() };
+        let stages = [Stage::Restoring, Stage::Leaving, Stage::Void { reason: "node b is gone".into() }];
+        let advanced: Vec<_> = stages.into_iter().map(|stage| Advanced { of: of.clone(), stage }).collect();
+        let line = progress(&plan, &advanced);
+        assert_eq!(
+            line,
+            "3 moves left, 1 restore, 1 leave, partition 1 is planned anew, since node b is gone"
+        );
+        let mut told = Told::default();
+        told.count(&plan, &advanced);
+        assert_eq!((told.restored, told.dropped), (1, 0));
+    }
+}

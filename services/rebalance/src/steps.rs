@@ -1,0 +1,240 @@
+//! The steps.
+
+use crate::answer::{Answer, Lot, Needed};
+use crate::event::{Event, MOST_MOVES};
+use crate::settings::Settings;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tidegraph_cluster::{
+    Acquired, Duty, Fleet, Goal, MapStore, Move, NodeId, NodeState, Plan, Rebalance, patience,
+};
+use tidegraph_platform::Clock;
+
+/// Longest name of whoever rebalances: an execution's ARN.
+const MOST_HOLDER_BYTES: usize = 2048;
+
+/// What failed is tried again after so long, though nothing changed: executions get another name then.
+const NAME_SECONDS: i64 = 600;
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The map cannot be read or changed.
+    #[error(transparent)]
+    Map(#[from] tidegraph_cluster::Error),
+    /// Another one has the lease: what is asked for is his to do.
+    #[error("{holder} rebalances no more: {reason}")]
+    NotOurs {
+        /// Who asked.
+        holder: String,
+        /// Who has it.
+        reason: String,
+    },
+    /// An event that cannot be.
+    #[error("the event cannot be carried out: {reason}")]
+    Invalid {
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// The name by which state machines know it: what to try again, and what not.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Map(error) if error.will_pass() => "Unavailable",
+            // Somebody else changes the map all the time.
+            Self::Map(tidegraph_cluster::Error::Stale { .. } | tidegraph_cluster::Error::Conflict { .. }) => {
+                "Unavailable"
+            }
+            Self::Map(_) => "Map",
+            Self::NotOurs { .. } => "NotOurs",
+            Self::Invalid { .. } => "Invalid",
+        }
+    }
+}
+
+/// Answers events.
+#[derive(Debug)]
+pub struct Steps {
+    rebalance: Rebalance,
+    store: Arc<dyn MapStore>,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+}
+
+impl Steps {
+    /// Over a map.
+    pub fn new(settings: Settings, store: Arc<dyn MapStore>, clock: Arc<dyn Clock>) -> Self {
+        Self { rebalance: Rebalance::new(store.clone(), &settings.graph), store, clock, settings }
+    }
+
+    /// Answers one.
+    pub fn answer(&self, event: Event) -> Result<Answer, Error> {
+        match event {
+            Event::Detect {} => self.detect(),
+            Event::Acquire { holder, seen } => {
+                check(&holder)?;
+                let acquired = self.rebalance.acquire(&holder, self.settings.lease, seen.as_ref())?;
+                let ours = matches!(acquired, Acquired::Ours(_));
+                let (Acquired::Ours(lease) | Acquired::Theirs(lease)) = acquired;
+                let wait_seconds = patience(&lease).as_secs() + 1;
+                Ok(Answer::Acquired { ours, lease, wait_seconds })
+            }
+            Event::Plan { holder, goal, drain } => {
+                self.holds(&holder)?;
+                if let Some(node) = &drain {
+                    self.drain(node)?;
+                }
+                let plan = self.rebalance.plan(goal)?;
+                let next = plan.next(self.settings.moves, self.settings.restores_per_node);
+                Ok(Answer::Planned {
+                    goal,
+                    done: plan.is_empty(),
+                    lots: lots(&next),
+                    moves: plan.moves.len(),
+                    coming: plan.coming.len(),
+                    short: plan.short,
+                    bytes: plan.bytes(),
+                })
+            }
+            Event::Drain { node } => Ok(Answer::Drains { state: self.drain(&node)? }),
+            Event::Move { holder, moves, looks } => {
+                if moves.len() > MOST_MOVES {
+                    let reason = format!("{} moves are more than {MOST_MOVES}", moves.len());
+                    return Err(Error::Invalid { reason });
+                }
+                self.holds(&holder)?;
+                let advanced = self.rebalance.advance(&moves)?;
+                let left: Vec<Move> =
+                    advanced.iter().filter(|one| !one.stage.is_over()).map(|one| one.of.clone()).collect();
+                let void = advanced
+                    .iter()
+                    .filter(|one| matches!(one.stage, tidegraph_cluster::Stage::Void { .. }))
+                    .inspect(|one| tracing::warn!(partition = %one.of.partition, stage = ?one.stage, "planned anew"));
+                Ok(Answer::Moved {
+                    void: void.count(),
+                    done: left.is_empty(),
+                    moves: left,
+                    looks: looks.saturating_add(1),
+                })
+            }
+            Event::Verify { goal, drain } => self.verify(goal, drain.as_ref()),
+            Event::Release { holder } => {
+                check(&holder)?;
+                self.rebalance.release(&holder)?;
+                Ok(Answer::Released { released: true })
+            }
+        }
+    }
+
+    /// The asker has the lease, and it is renewed.
+    fn holds(&self, holder: &str) -> Result<(), Error> {
+        check(holder)?;
+        self.rebalance.renew(holder).map_err(|error| match error {
+            tidegraph_cluster::Error::Conflict { found, .. } => {
+                Error::NotOurs { holder: holder.to_owned(), reason: found }
+            }
+            error => Error::Map(error),
+        })
+    }
+
+    /// A machine that is taken away before its node ever registered holds nothing, and need not be known.
+    fn drain(&self, node: &NodeId) -> Result<NodeState, Error> {
+        match self.rebalance.drain(node) {
+            Err(tidegraph_cluster::Error::NotFound { .. }) => Ok(NodeState::Gone),
+            other => Ok(other?),
+        }
+    }
+
+    fn detect(&self) -> Result<Answer, Error> {
+        let before = self.rebalance.signs()?;
+        self.clock.sleep(self.settings.silence);
+        let lost = self.rebalance.take_for_lost(&before)?;
+        lost.iter().for_each(|node| tracing::warn!(%node, "no sign of life"));
+        let map = self.store.load(&self.settings.graph, None)?;
+        let fleet = Fleet::of(&map, &self.store.beats(&self.settings.graph)?);
+        let (needed, node) = self.needed(&fleet);
+        let kind = match needed {
+            Needed::Nothing => "nothing",
+            Needed::Heal => "heal",
+            Needed::Drain => "drain",
+            Needed::ScaleOut => "scale-out",
+        };
+        let step = self.clock.wall().as_second() / NAME_SECONDS;
+        Ok(Answer::Detected { needed, node, lost, name: format!("{kind}-{}-{step}", map.epoch()) })
+    }
+
+    fn needed(&self, fleet: &Fleet) -> (Needed, Option<NodeId>) {
+        let takers = fleet.nodes.values().filter(|node| node.duty == Duty::Takes).count();
+        let is_empty = fleet.partitions.iter().all(Vec::is_empty);
+        // A graph that was just made waits for its nodes.
+        if is_empty && takers < self.settings.nodes {
+            return (Needed::Nothing, None);
+        }
+        let holds = |node: &NodeId| fleet.partitions.iter().flatten().any(|replica| replica.node == *node);
+        let leaves =
+            fleet.nodes.iter().find(|(id, node)| node.duty == Duty::Leaves && holds(id)).map(|(id, _)| id);
+        let repair = fleet.plan(Goal::Repair);
+        match leaves {
+            _ if repair.moves.iter().any(|one| one.from.as_ref() != leaves || leaves.is_none()) => {
+                (Needed::Heal, None)
+            }
+            Some(node) if !repair.moves.is_empty() => (Needed::Drain, Some(node.clone())),
+            _ if fleet.plan(Goal::Balance).moves.is_empty() => (Needed::Nothing, None),
+            _ => (Needed::ScaleOut, None),
+        }
+    }
+
+    fn verify(&self, goal: Goal, drain: Option<&NodeId>) -> Result<Answer, Error> {
+        let plan = self.rebalance.fleet()?.plan(goal);
+        let found = self.rebalance.verify()?;
+        let reason = self.wrong(&plan, drain)?;
+        Ok(Answer::Verified {
+            whole: reason.is_empty(),
+            partitions: found.partitions,
+            whole_partitions: found.whole,
+            dark: found.dark,
+            moves: plan.moves.len(),
+            reason,
+        })
+    }
+
+    /// What is not as it should be; empty if all is.
+    fn wrong(&self, plan: &Plan, drain: Option<&NodeId>) -> Result<String, Error> {
+        if let Some(node) = drain {
+            let state = self.drain(node)?;
+            let held = self.store.load(&self.settings.graph, None)?.held_by(node).count();
+            if held > 0 {
+                return Ok(format!("node {node} is {state} and still has {held} replicas"));
+            }
+        }
+        Ok(match (plan.moves.len(), plan.coming.len(), plan.short) {
+            (0, 0, 0) => String::new(),
+            (0, 0, short) => format!("{short} replicas are missing, and there are too few nodes for them"),
+            (0, coming, _) => format!("{coming} replicas are on their way"),
+            (moves, ..) => format!("{moves} moves are left"),
+        })
+    }
+}
+
+fn check(holder: &str) -> Result<(), Error> {
+    if holder.is_empty() || holder.len() > MOST_HOLDER_BYTES {
+        let reason = format!("a holder has 1 to {MOST_HOLDER_BYTES} bytes, not {}", holder.len());
+        return Err(Error::Invalid { reason });
+    }
+    Ok(())
+}
+
+/// Moves by the node that has the work.
+fn lots(moves: &[&Move]) -> Vec<Lot> {
+    let mut by_node: BTreeMap<Option<&NodeId>, Vec<Move>> = BTreeMap::new();
+    for one in moves {
+        by_node.entry(one.to.as_ref()).or_default().push((*one).clone());
+    }
+    by_node.into_values().map(|moves| Lot { moves }).collect()
+}
+
+#[cfg(test)]
+mod tests;

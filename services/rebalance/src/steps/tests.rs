@@ -1,0 +1,218 @@
+//! Executions of state machines, a step after the other, over a map in memory.
+
+use super::*;
+use serde_json::{Value, json};
+use tidegraph_cluster::{Change, Graph, MemoryMap, Registration, ReplicaState, Role, change_all};
+use tidegraph_platform::ManualClock;
+use tidegraph_types::PartitionCount;
+
+const GRAPH: &str = "g";
+
+struct World {
+    store: MemoryMap,
+    steps: Steps,
+}
+
+impl World {
+    fn new(nodes: usize) -> Self {
+        let store = MemoryMap::default();
+        let graph = Graph {
+            name: GRAPH.into(),
+            partitions: PartitionCount::new(8).unwrap(),
+            shards: 1,
+            hash_bits: 64,
+            replication_factor: 2,
+        };
+        store.create_graph(&graph).unwrap();
+        let variables = [("TIDEGRAPH_GRAPH", GRAPH), ("TIDEGRAPH_NODES", "3"), ("TIDEGRAPH_MOVES", "6")];
+        let owned = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let settings = Settings::read(owned).unwrap();
+        let steps = Steps::new(settings, Arc::new(store.clone()), Arc::new(ManualClock::default()));
+        let world = Self { store, steps };
+        (0..nodes).for_each(|n| world.join(n));
+        world
+    }
+
+    fn join(&self, n: usize) {
+        let registration = Registration {
+            id: id(n),
+            zone: format!("z{}", n % 3),
+            endpoint: format!("h:{n}"),
+            capacity_bytes: 0,
+            roles: [Role::Storage].into(),
+        };
+        change_all(&self.store, GRAPH, &[Change::Register(registration)]).unwrap();
+        self.set(n, NodeState::Up);
+    }
+
+    fn set(&self, n: usize, state: NodeState) {
+        change_all(&self.store, GRAPH, &[Change::SetNode { node: id(n), state }]).unwrap();
+    }
+
+    /// As Lambda would: JSON in, JSON out.
+    fn ask(&self, event: Value) -> Result<Value, Error> {
+        let event = serde_json::from_value::<Event>(event);
+        let event = event.map_err(|error| Error::Invalid { reason: error.to_string() })?;
+        self.steps.answer(event).map(|answer| serde_json::to_value(answer).unwrap())
+    }
+
+    fn bring_up(&self) {
+        let map = self.store.load(GRAPH, None).unwrap();
+        for (partition, replicas) in map.partitions() {
+            let up = |node: &NodeId| map.node(node).is_some_and(|node| node.state == NodeState::Up);
+            for replica in replicas.iter().filter(|one| !one.state.answers() && up(&one.node)) {
+                for state in [ReplicaState::CatchingUp, ReplicaState::Serving] {
+                    let change = Change::SetReplica { partition, node: replica.node.clone(), state };
+                    self.store.change(GRAPH, None, &[change]).unwrap();
+                }
+            }
+        }
+    }
+
+    /// An execution, as the state machines do; stopped after so many steps.
+    fn execute(&self, holder: &str, goal: &str, drain: Option<&str>, mut steps: usize) -> Option<Value> {
+        let mut ask = |event: Value| {
+            steps = steps.checked_sub(1)?;
+            Some(self.ask(event).unwrap())
+        };
+        assert_eq!(ask(json!({ "step": "acquire", "holder": holder }))?["ours"], true);
+        loop {
+            let plan = ask(json!({ "step": "plan", "holder": holder, "goal": goal, "drain": drain }))?;
+            if plan["done"] == true {
+                break;
+            }
+            for lot in plan["lots"].as_array().unwrap() {
+                let mut moves = lot["moves"].clone();
+                for _ in 0..10 {
+                    let moved = ask(json!({ "step": "move", "holder": holder, "moves": moves }))?;
+                    moves = moved["moves"].clone();
+                    if moved["done"] == true {
+                        break;
+                    }
+                    self.bring_up();
+                }
+            }
+        }
+        let verified = ask(json!({ "step": "verify", "goal": goal, "drain": drain }))?;
+        ask(json!({ "step": "release", "holder": holder }))?;
+        Some(verified)
+    }
+
+    fn needed(&self) -> String {
+        // Only the map counts here: nobody gives signs of life, and nobody is looked at long enough to be lost.
+        let fleet = Fleet::of(&self.store.load(GRAPH, None).unwrap(), &BTreeMap::new());
+        let (needed, node) = self.steps.needed(&fleet);
+        let node = node.map(|node| format!(" {node}")).unwrap_or_default();
+        format!("{}{node}", serde_json::to_value(needed).unwrap().as_str().unwrap())
+    }
+}
+
+fn id(n: usize) -> NodeId {
+    NodeId::new(&format!("node-{n}")).unwrap()
+}
+
+#[test]
+fn a_graph_is_placed_when_its_nodes_are_there() {
+    let world = World::new(2);
+    assert_eq!(world.needed(), "nothing");
+    world.join(2);
+    assert_eq!(world.needed(), "heal");
+    let verified = world.execute("e", "repair", None, 1000).unwrap();
+    assert_eq!((&verified["whole"], &verified["wholePartitions"]), (&json!(true), &json!(8)));
+    assert_eq!(world.needed(), "nothing");
+}
+
+#[test]
+fn what_is_needed_is_told_and_ends_when_it_is_done() {
+    let world = World::new(4);
+    world.execute("e", "balance", None, 1000).unwrap();
+    world.set(0, NodeState::Gone);
+    assert_eq!(world.needed(), "heal");
+    assert_eq!(world.execute("e", "repair", None, 1000).unwrap()["whole"], true);
+    world.join(4);
+    assert_eq!(world.needed(), "scale-out");
+    assert_eq!(world.execute("e", "balance", None, 1000).unwrap()["whole"], true);
+    for _ in 0..2 {
+        assert_eq!(world.ask(json!({ "step": "drain", "node": "node-1" })).unwrap()["state"], "draining");
+    }
+    assert_eq!(world.needed(), "drain node-1");
+    assert_eq!(world.execute("e", "repair", Some("node-1"), 1000).unwrap()["whole"], true);
+    // What holds nothing is not needed any more.
+    assert_eq!(world.store.load(GRAPH, None).unwrap().held_by(&id(1)).count(), 0);
+    assert_ne!(world.needed(), "drain node-1");
+}
+
+#[test]
+fn an_execution_that_was_stopped_anywhere_is_followed_by_another() {
+    for stop in 0..40 {
+        let world = World::new(4);
+        world.execute("first", "balance", None, 1000).unwrap();
+        world.set(0, NodeState::Gone);
+        world.execute("stopped", "repair", None, stop);
+        // Its lease stands still, and is taken.
+        let seen = world.ask(json!({ "step": "acquire", "holder": "next" })).unwrap();
+        if seen["ours"] == false {
+            let again =
+                world.ask(json!({ "step": "acquire", "holder": "next", "seen": seen["lease"] })).unwrap();
+            assert_eq!(again["ours"], true, "{again}");
+        }
+        let verified = world.execute("next", "repair", None, 1000).unwrap();
+        assert_eq!(verified["whole"], true, "stopped after {stop}: {verified}");
+    }
+}
+
+#[test]
+fn of_two_executions_one_hears_who_works() {
+    let world = World::new(3);
+    assert_eq!(world.ask(json!({ "step": "acquire", "holder": "a" })).unwrap()["ours"], true);
+    let theirs = world.ask(json!({ "step": "acquire", "holder": "b" })).unwrap();
+    assert_eq!((&theirs["ours"], &theirs["lease"]["holder"]), (&json!(false), &json!("a")));
+    assert_eq!(theirs["waitSeconds"], 145);
+    let error = world.ask(json!({ "step": "plan", "holder": "b", "goal": "repair" })).unwrap_err();
+    assert_eq!(error.name(), "NotOurs");
+    assert!(error.to_string().contains("of a"), "{error}");
+}
+
+#[test]
+fn what_is_detected_has_a_name_and_a_map_that_is_silent_loses_nobody() {
+    let world = World::new(3);
+    world.execute("e", "repair", None, 1000).unwrap();
+    // Nobody gives signs of life here, and so nobody is lost by that.
+    let answer = world.ask(json!({ "step": "detect" })).unwrap();
+    assert_eq!((&answer["lost"], &answer["needed"]), (&json!([]), &json!("nothing")));
+    let named = |answer: &Value| answer["name"].as_str().unwrap().to_owned();
+    assert!(named(&answer).starts_with("nothing-"), "{answer}");
+    world.set(0, NodeState::Gone);
+    let answer = world.ask(json!({ "step": "detect" })).unwrap();
+    assert_eq!((&answer["lost"], &answer["needed"]), (&json!([]), &json!("heal")));
+    assert!(named(&answer).starts_with("heal-"), "{answer}");
+}
+
+#[test]
+fn a_drain_that_cannot_be_is_told() {
+    let world = World::new(2);
+    world.execute("e", "repair", None, 1000).unwrap();
+    let verified = world.execute("e", "repair", Some("node-1"), 1000).unwrap();
+    assert_eq!((&verified["whole"], &verified["dark"]), (&json!(false), &json!(0)));
+    assert!(verified["reason"].as_str().unwrap().contains("too few nodes"), "{verified}");
+    // A machine that never came up holds nothing.
+    let never = world.ask(json!({ "step": "drain", "node": "node-9" })).unwrap();
+    assert_eq!(never["state"], "gone");
+}
+
+#[test]
+fn nonsense_is_refused_by_name() {
+    let world = World::new(1);
+    for (event, part) in [
+        (json!({ "step": "destroy" }), "destroy"),
+        (json!({ "step": "detect", "goal": "repair" }), "goal"),
+        (json!({ "step": "plan", "holder": "e", "goal": "chaos" }), "chaos"),
+        (json!({ "step": "acquire", "holder": "" }), "1 to 2048"),
+        (json!({ "step": "move", "holder": "e", "moves": vec![json!({ "partition": 0 }); 257] }), "257"),
+        (json!({}), "step"),
+    ] {
+        let error = world.ask(event).unwrap_err();
+        assert_eq!(error.name(), "Invalid");
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
