@@ -1,17 +1,33 @@
 /**
  * The example: one graph in a VPC of its own, over three zones. `docs/deploy.md` goes through it.
  *
- * Context (`cdk … -c name=value`): `bundle`, the folder with the programs for arm64; `name`, what everything is called.
+ * Context (`cdk … -c name=value`):
+ *
+ * - `bundle`: the folder with the programs for arm64
+ * - `name`: what everything is called
+ * - `brokers`: addresses of a Kafka that is there already, instead of MSK; `brokersSecurity`: "tls" or "plaintext"; `brokersCopies`: copies of each record
+ * - `queryArchitecture`: "x86_64" where `bootstrap` and `tidegraph-rebalance` are for that
+ * - `workers`: how many; 0 for none, which needs no Docker
  */
 import { App, Validations } from "aws-cdk-lib";
 import { AwsSolutionsChecks } from "cdk-nag";
-import { ServiceStack, StateStack } from "../lib/index.ts";
+import { type GivenLogProps, type QueryProps, ServiceStack, StateStack } from "../lib/index.ts";
 
 const app = new App();
 const context = (name: string, otherwise: string): string => app.node.tryGetContext(name) ?? otherwise;
 const name = context("name", "tidegraph");
+const addresses = context("brokers", "");
+// What is not one of those that it may be is refused by the constructs.
+const security = context("brokersSecurity", "tls") as NonNullable<GivenLogProps["security"]>;
+const architecture = context("queryArchitecture", "arm64") as NonNullable<QueryProps["architecture"]>;
+const copies = Number(context("brokersCopies", "3"));
+const count = Number(context("workers", "2"));
 
-const { state } = new StateStack(app, "State", { stackName: `${name}-state`, name });
+const { state } = new StateStack(app, "State", {
+  stackName: `${name}-state`,
+  name,
+  ...(addresses !== "" && { log: { addresses, security, copies } }),
+});
 new ServiceStack(app, "Service", {
   stackName: `${name}-service`,
   state,
@@ -19,7 +35,7 @@ new ServiceStack(app, "Service", {
   partitions: 64,
   replication: 2,
   nodes: { count: 3, instanceType: "i4g.xlarge" },
-  query: { memoryMib: 1769, timeoutSeconds: 120, requestsPerSecond: 500, burst: 1000 },
-  workers: { count: 2, most: 6 },
+  query: { architecture, memoryMib: 1769, timeoutSeconds: 120, requestsPerSecond: 500, burst: 1000 },
+  workers: count === 0 ? false : { count, most: Math.max(count, 6) },
 });
 Validations.of(app).addPlugins(new AwsSolutionsChecks(app));

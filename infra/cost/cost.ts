@@ -71,7 +71,7 @@ interface Resource {
 /** The resources of the example with what is said by default. */
 export function exampleResources(): Resource[] {
   const bundle = mkdtempSync(join(tmpdir(), "tidegraph-cost-"));
-  for (const program of ["bootstrap", "tidegraph", "tidegraph-node"])
+  for (const program of ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance"])
     writeFileSync(join(bundle, program), program);
   const { context } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "cdk.json"), "utf8"));
   const app = new App({
@@ -157,14 +157,28 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
   add("function: invocations", `${millions} million`, millions, PRICES.invocations);
   const size =
     Number(
-      of("AWS::Lambda::Function").find(({ Properties }) => Properties.Runtime === "provided.al2023")
-        ?.Properties.MemorySize,
+      of("AWS::Lambda::Function").find(
+        ({ Properties }) => Properties.Runtime === "provided.al2023" && Properties.VpcConfig,
+      )?.Properties.MemorySize,
     ) / 1024;
   const used = millions * 1e6 * load.seconds * size;
   add(
     "function: time",
     `${millions} million × ${load.seconds} s × ${size.toFixed(2)} GB`,
     used,
+    PRICES.duration,
+  );
+  // Once a minute it watches signs of life.
+  const moves = of("AWS::Lambda::Function").find(
+    ({ Properties }) => Properties.Environment?.Variables?.TIDEGRAPH_SILENCE_MS,
+  )?.Properties;
+  const watched = Number(moves?.Environment.Variables.TIDEGRAPH_SILENCE_MS) / 1000 + 1;
+  const watches = SECONDS / 60;
+  const mib = Number(moves?.MemorySize);
+  add(
+    "looking for lost nodes",
+    `${Math.round(watches / 1000)} thousand × ${watched} s × ${mib} MB`,
+    (watches * watched * mib) / 1024,
     PRICES.duration,
   );
   const outward = (millions * 1e6 * load.answerKb) / 1e6;

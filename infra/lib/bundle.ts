@@ -1,6 +1,6 @@
 /**
- * The folder with the three programs, as they were built for arm64. Whether they are there, and for the right processor, is looked at when the
- * template is made, not when a machine starts.
+ * The folder with the programs. Whether they are there, and for the right processor, is looked at when the template is made, not when a machine
+ * starts.
  */
 import { createHash } from "node:crypto";
 import {
@@ -18,19 +18,23 @@ import { join, resolve } from "node:path";
 import { InvalidProp } from "./check.ts";
 
 /** The programs, by the names that their files have. */
-export type Program = "bootstrap" | "tidegraph" | "tidegraph-node";
+export type Program = "bootstrap" | "tidegraph" | "tidegraph-node" | "tidegraph-rebalance";
 
 /** What a program is for, in messages. */
 const PURPOSE: Record<Program, string> = {
   bootstrap: "the query function (`tidegraph-lambda`, under the name that Lambda starts)",
   tidegraph: "the worker",
   "tidegraph-node": "the storage node",
+  "tidegraph-rebalance": "the function that moves replicas",
 };
 
-/** Numbers of ELF: the mark that files begin with, where the processor stands, and which one it has to be. */
+/** Processors, by the names that Lambda has for them. */
+export type Architecture = "arm64" | "x86_64";
+
+/** Numbers of ELF: the mark that files begin with, where the processor stands, and which ones there are. */
 const ELF = Buffer.from("\x7fELF");
 const MACHINE_AT = 18;
-const AARCH64 = 0xb7;
+const MACHINE: Record<Architecture, number> = { arm64: 0xb7, x86_64: 0x3e };
 
 export class Bundle {
   private readonly folder: string;
@@ -39,12 +43,16 @@ export class Bundle {
   constructor(folder: string) {
     this.folder = resolve(folder);
     if (!existsSync(this.folder) || !statSync(this.folder).isDirectory()) {
-      throw new InvalidProp("bundle", folder, "a folder with bootstrap, tidegraph and tidegraph-node");
+      throw new InvalidProp(
+        "bundle",
+        folder,
+        "a folder with bootstrap, tidegraph, tidegraph-node and tidegraph-rebalance",
+      );
     }
   }
 
-  /** Path of a program. */
-  path(program: Program): string {
+  /** Path of a program, which is for this processor. */
+  path(program: Program, architecture: Architecture = "arm64"): string {
     const path = join(this.folder, program);
     if (!existsSync(path) || statSync(path).size === 0) {
       throw new InvalidProp("bundle", this.folder, `a folder in which ${program} is: ${PURPOSE[program]}`);
@@ -53,8 +61,8 @@ export class Bundle {
     const file = openSync(path, "r");
     readSync(file, head);
     closeSync(file);
-    if (head.subarray(0, ELF.length).equals(ELF) && head.readUInt16LE(MACHINE_AT) !== AARCH64) {
-      throw new InvalidProp("bundle", path, `a program for arm64 (aarch64): ${PURPOSE[program]}`);
+    if (head.subarray(0, ELF.length).equals(ELF) && head.readUInt16LE(MACHINE_AT) !== MACHINE[architecture]) {
+      throw new InvalidProp("bundle", path, `a program for ${architecture}: ${PURPOSE[program]}`);
     }
     return path;
   }
@@ -66,10 +74,17 @@ export class Bundle {
       .digest("hex");
   }
 
-  /** A folder with one program and other files, and nothing else. */
-  folderWith(program: Program, ...others: string[]): string {
+  /** A folder with one program by the name that Lambda starts. */
+  functionFolder(program: Program, architecture: Architecture): string {
     const folder = mkdtempSync(join(tmpdir(), `tidegraph-${program}-`));
-    copyFileSync(this.path(program), join(folder, program));
+    copyFileSync(this.path(program, architecture), join(folder, "bootstrap"));
+    return folder;
+  }
+
+  /** A folder with one program and other files, and nothing else. */
+  folderWith(program: Program, others: readonly string[] = [], architecture?: Architecture): string {
+    const folder = mkdtempSync(join(tmpdir(), `tidegraph-${program}-`));
+    copyFileSync(this.path(program, architecture), join(folder, program));
     for (const other of others) copyFileSync(other, join(folder, other.slice(other.lastIndexOf("/") + 1)));
     return folder;
   }

@@ -1,5 +1,6 @@
 /** What other apps may use. */
 export { InvalidProp } from "./check.ts";
+export type { GivenLogProps } from "./constructs/given-log.ts";
 export type { LogClusterProps } from "./constructs/log-cluster.ts";
 export type { NetworkProps } from "./constructs/network.ts";
 export type { QueryProps } from "./constructs/query-function.ts";

@@ -84,6 +84,16 @@ test("a resource has a wildcard only where AWS or the way that names are made le
     "ServiceNodesRole: <Data>/*",
     // Lambda's network interfaces have no names before they are made.
     "ServiceQueryRole: *",
+    // The log of a state machine, and versions of the one function that it invokes.
+    "ServiceRebalanceDetectRole: *",
+    "ServiceRebalanceDetectRole: <RebalanceFunction>:*",
+    "ServiceRebalanceDrainRole: *",
+    "ServiceRebalanceDrainRole: <RebalanceFunction>:*",
+    "ServiceRebalanceDrainRole: arn:<AWS::Partition>:autoscaling:<AWS::Region>:<AWS::AccountId>:autoScalingGroup:*:autoScalingGroupName/example-nodes",
+    "ServiceRebalanceHealRole: *",
+    "ServiceRebalanceHealRole: <RebalanceFunction>:*",
+    "ServiceRebalanceScaleOutRole: *",
+    "ServiceRebalanceScaleOutRole: <RebalanceFunction>:*",
     "ServiceWorkersRole: <Data>/*",
     // Files that people drop.
     "ServiceWorkersRole: <Drop>/*",
@@ -134,6 +144,41 @@ test("the query function reads the map, and nothing else of ours", () => {
   ]);
   const role = named(service, "AWS::IAM::Role", "ServiceQueryRole").Properties;
   assert.equal(role.ManagedPolicyArns, undefined);
+});
+
+test("the function that moves replicas changes the map, and nothing else", () => {
+  assert.deepEqual(allowed("ServiceRebalanceRole"), [
+    "dynamodb:GetItem <Table>",
+    "dynamodb:PutItem <Table>",
+    "dynamodb:Query <Table>",
+    "dynamodb:Query <Table>/index/by-epoch",
+    "dynamodb:UpdateItem <Table>",
+    "kms:Decrypt <Key>",
+    "kms:GenerateDataKey <Key>",
+    "logs:CreateLogStream <RebalanceLogs>",
+    "logs:PutLogEvents <RebalanceLogs>",
+  ]);
+});
+
+test("state machines invoke the function, and detect starts the others", () => {
+  const ours = (beginning: string): string[] =>
+    allowed(beginning)
+      .filter((one) => !one.startsWith("logs:"))
+      .map((one) => one.replace(/(StateMachine)[0-9A-F]{8}/, "$1"));
+  const invokes = [
+    "lambda:InvokeFunction <RebalanceFunction>",
+    "lambda:InvokeFunction <RebalanceFunction>:*",
+  ];
+  for (const name of ["Heal", "ScaleOut"]) {
+    assert.deepEqual(ours(`ServiceRebalance${name}Role`), invokes, name);
+  }
+  const drains = ours("ServiceRebalanceDrainRole");
+  assert.deepEqual([drains.length, drains[0]?.split(" ")[0]], [3, "autoscaling:CompleteLifecycleAction"]);
+  const starts = ours("ServiceRebalanceDetectRole").filter((one) => !one.startsWith("lambda:"));
+  assert.ok(
+    starts.length === 3 && starts.every((one) => one.startsWith("states:StartExecution <ServiceRebalance")),
+    JSON.stringify(starts),
+  );
 });
 
 test("workers read the map and dropped files, and write segments", () => {

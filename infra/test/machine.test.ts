@@ -33,9 +33,9 @@ const userData = nodeSetup({
   partitions: 64,
   shards: 1,
   replication: 2,
-  nodes: 3,
   logReplication: 3,
   logInSync: 2,
+  logVariables: { TIDEGRAPH_KAFKA_IAM_REGION: "eu-west-1" },
   program: { url: `s3://cdk-assets-111122223333-eu-west-1/${"f".repeat(64)}`, checksum: "ab".repeat(32) },
   logGroup: "/tidegraph/example/nodes",
   metricsLogGroup: "/tidegraph/example/metrics",
@@ -71,7 +71,7 @@ test("user data is a script that EC2 takes, and downloads the program before it 
 
 test("every file of the folder is on the machine, as it stands there", () => {
   const files = written();
-  const names = ["prepare.sh", "fetch-token.sh", "leave.sh", "place.py"];
+  const names = ["prepare.sh", "fetch-token.sh", "leave.sh"];
   for (const name of names) {
     assert.equal(
       files.get(`/opt/tidegraph/bin/${name}`),
@@ -79,7 +79,7 @@ test("every file of the folder is on the machine, as it stands there", () => {
       name,
     );
   }
-  for (const name of ["prepare.sh", "fetch-token.sh", "leave.sh"]) {
+  for (const name of names) {
     const checked = spawnSync("bash", ["-n", join(INFRA, "node", name)], { encoding: "utf8" });
     assert.equal(checked.status, 0, `${name}: ${checked.stderr}`);
   }
@@ -91,11 +91,8 @@ test("flags and variables of units are those that the daemon knows", () => {
   const source = ["serve.rs", "admin.rs", "connect.rs"]
     .map((name) => readFileSync(join(SOURCES, name), "utf8"))
     .join("\n");
-  const place = files.get("/opt/tidegraph/bin/place.py") ?? "";
-  const flags = [...unit.matchAll(/ --([a-z-]+)/g), ...place.matchAll(/"--([a-z-]+)"/g)].map(
-    ([, name = ""]) => name,
-  );
-  assert.ok(flags.length >= 13, flags.join());
+  const flags = [...unit.matchAll(/ --([a-z-]+)/g)].map(([, name = ""]) => name);
+  assert.ok(flags.length >= 11, flags.join());
   for (const name of flags) {
     assert.ok(hasFlag(source, name), `--${name}`);
   }
@@ -114,7 +111,7 @@ test("flags and variables of units are those that the daemon knows", () => {
 test("systemd takes the units", () => {
   const folder = mkdtempSync(join(tmpdir(), "tidegraph-units-"));
   const units = [...written()].filter(([path]) => path.startsWith("/etc/systemd/system/"));
-  assert.equal(units.length, 6);
+  assert.equal(units.length, 4);
   // Programs and people of the machine are not here.
   const paths = units.map(([path, content]) => {
     const file = join(folder, path.slice(path.lastIndexOf("/") + 1));
@@ -137,109 +134,32 @@ test("the agent's settings are JSON, and name the namespace and the log groups",
   assert.match(scraped, /Deployment: example/);
 });
 
-interface World {
-  readonly nodes: readonly [id: string, state: string][];
-  /** Nodes of each partition. */
-  readonly partitions: readonly string[][];
-  /** Seconds since replicas are missing, as an earlier look found. */
-  readonly since?: number;
-  readonly me?: string;
-}
-
-/** Runs `place.py` beside a program that prints a map; what was asked of the program besides. */
-function place(world: World): { placed: string[]; remembered: boolean } {
-  const run = mkdtempSync(join(tmpdir(), "tidegraph-place-"));
-  const map = {
-    nodes: world.nodes.map(([id, state]) => ({ id, state })),
-    partitions: world.partitions.map((nodes, partition) => ({
-      partition,
-      replicas: nodes.map((node) => ({ node, state: "serving" })),
-    })),
+/** Runs `leave.sh` of `i-1` beside programs in the place of ours, systemd's and those that ask the machine; whether the daemon was stopped. */
+function leaves(target: string, holders: readonly string[]): boolean {
+  const run = mkdtempSync(join(tmpdir(), "tidegraph-leave-"));
+  const partitions = holders.map((node, partition) => ({
+    partition,
+    replicas: [{ node, state: "serving" }],
+  }));
+  const programs = {
+    curl: `#!/bin/sh\ncase "$*" in *api/token*) echo session;; *) echo ${target};; esac\n`,
+    systemctl: `#!/bin/sh\necho "$@" >>${run}/stopped\n`,
+    "tidegraph-node": `#!/bin/sh\necho '${JSON.stringify({ nodes: [], partitions })}'\n`,
   };
-  writeFileSync(join(run, "map.json"), JSON.stringify(map));
-  const program = join(run, "tidegraph-node");
-  writeFileSync(
-    program,
-    `#!/bin/sh\nif [ "$1" = map ]; then cat ${run}/map.json; else echo "$@" >>${run}/placed; fi\n`,
-  );
-  chmodSync(program, 0o755);
-  if (world.since !== undefined) {
-    writeFileSync(join(run, "missing-since"), String(Date.now() / 1000 - world.since));
-  }
-  const done = spawnSync("python3", [join(INFRA, "node", "place.py")], {
+  for (const [name, text] of Object.entries(programs)) writeFileSync(join(run, name), text, { mode: 0o755 });
+  const script = readFileSync(join(INFRA, "node", "leave.sh"), "utf8");
+  const done = spawnSync("bash", ["-c", script.replaceAll("/opt/tidegraph/bin", run)], {
     encoding: "utf8",
-    env: {
-      PATH: process.env.PATH,
-      TIDEGRAPH_NODE: world.me ?? "a",
-      TIDEGRAPH_NODE_PROGRAM: program,
-      TIDEGRAPH_RUN: run,
-      NODES: "3",
-      REPLICATION: "2",
-    },
+    env: { PATH: `${run}:${process.env.PATH}`, TIDEGRAPH_NODE: "i-1" },
   });
   assert.equal(done.status, 0, done.stderr);
-  const placed = existsSync(join(run, "placed"))
-    ? readFileSync(join(run, "placed"), "utf8").trim().split("\n")
-    : [];
-  return { placed, remembered: existsSync(join(run, "missing-since")) };
+  return existsSync(join(run, "stopped"));
 }
 
-const UP: [string, string][] = [
-  ["a", "up"],
-  ["b", "up"],
-  ["c", "up"],
-];
-const PLACED = ["place --nodes 3 --timeout-s 3600"];
-
-test("a new graph is placed at once, by one node, when all are up", () => {
-  assert.deepEqual(place({ nodes: UP, partitions: [[], []] }).placed, PLACED);
-  assert.deepEqual(place({ nodes: UP, partitions: [[], []], me: "b" }).placed, []);
-  const joining: [string, string][] = [
-    ["a", "up"],
-    ["b", "up"],
-    ["c", "joining"],
-  ];
-  assert.deepEqual(place({ nodes: joining, partitions: [[], []] }).placed, []);
-});
-
-test("nothing is done while nothing is missing", () => {
-  const calm = place({
-    nodes: UP,
-    partitions: [
-      ["a", "b"],
-      ["b", "c"],
-    ],
-    since: 4000,
-  });
-  assert.deepEqual(calm, { placed: [], remembered: false });
-});
-
-test("replicas of a lost node are placed elsewhere, but not at once", () => {
-  const replaced: [string, string][] = [
-    ["a", "up"],
-    ["b", "gone"],
-    ["c", "up"],
-    ["d", "up"],
-  ];
-  const partitions = [
-    ["a", "b"],
-    ["b", "c"],
-  ];
-  assert.deepEqual(place({ nodes: replaced, partitions }), { placed: [], remembered: true });
-  assert.deepEqual(place({ nodes: replaced, partitions, since: 100 }).placed, []);
-  assert.deepEqual(place({ nodes: replaced, partitions, since: 400 }).placed, PLACED);
-  // Too few are up: the one that replaces it has to be there first.
-  assert.deepEqual(place({ nodes: replaced.slice(0, 3), partitions, since: 400 }).placed, []);
-});
-
-test("a node that starts anew holds what the map says that it has", () => {
-  const restarted: [string, string][] = [
-    ["a", "up"],
-    ["b", "joining"],
-    ["c", "up"],
-    ["d", "up"],
-  ];
-  assert.deepEqual(place({ nodes: restarted, partitions: [["a", "b"]], since: 4000 }).placed, []);
+test("a machine that is taken away stops its daemon when it holds nothing any more", () => {
+  assert.equal(leaves("InService", []), false);
+  assert.equal(leaves("Terminated", ["i-2", "i-1"]), false);
+  assert.equal(leaves("Terminated", ["i-2", "i-3"]), true);
 });
 
 test("the worker gets its secrets as files that nobody else reads, and not as variables", () => {

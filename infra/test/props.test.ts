@@ -106,6 +106,9 @@ test("queries", () => {
     refused(() => service({ query: { memoryMib } }), "query.memoryMib");
   for (const timeoutSeconds of [0, 901])
     refused(() => service({ query: { timeoutSeconds } }), "query.timeoutSeconds");
+  // As it comes from a command line.
+  const architecture = "amd64" as "x86_64";
+  refused(() => service({ query: { architecture } }), "query.architecture", "amd64", "arm64 or x86_64");
 });
 
 test("workers", () => {
@@ -121,7 +124,7 @@ test("workers", () => {
 
 test("the bundle has every program, for the right processor", () => {
   refused(() => service({ bundle: "/nowhere" }), "bundle", "/nowhere", "a folder");
-  for (const missing of ["bootstrap", "tidegraph", "tidegraph-node"]) {
+  for (const missing of ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance"]) {
     const folder = placeholders();
     rmSync(join(folder, missing));
     refused(() => service({ bundle: folder }), "bundle", `in which ${missing} is`);
@@ -138,6 +141,18 @@ test("the bundle has every program, for the right processor", () => {
   elf.writeUInt16LE(0xb7, 18);
   writeFileSync(join(folder, "tidegraph-node"), elf);
   service({ bundle: folder });
+  // The query function may be for another one than the machines.
+  writeFileSync(join(folder, "bootstrap"), elf);
+  refused(
+    () => service({ bundle: folder, query: { architecture: "x86_64" } }),
+    "bundle",
+    "bootstrap",
+    "x86_64",
+  );
+  elf.writeUInt16LE(0x3e, 18);
+  writeFileSync(join(folder, "bootstrap"), elf);
+  refused(() => service({ bundle: folder }), "bundle", "bootstrap", "arm64");
+  service({ bundle: folder, query: { architecture: "x86_64" } });
 });
 
 test("a folder that is not there is not taken for one", () => {

@@ -62,7 +62,7 @@ test("workers run on arm64 without a writable disk, and their flags are those th
     container.Secrets.map((secret: { Name: string }) => secret.Name),
     ["FLEET_TOKEN", "CLIENT_TOKEN"],
   );
-  const sources = ["worker.rs", "serve.rs"].map((name) =>
+  const sources = ["worker.rs", "serve.rs", "map.rs"].map((name) =>
     readFileSync(join(ROOT, "services", "query", "src", "cli", name), "utf8"),
   );
   const script = readFileSync(join(ROOT, "infra", "worker", "start-worker.sh"), "utf8");
@@ -117,8 +117,8 @@ test("machines wait to be let in from the first one on, and have time to leave",
     "detail-type": ["EC2 Instance-launch Lifecycle Action"],
     detail: { AutoScalingGroupName: ["example-nodes"], LifecycleHookName: ["joins"] },
   });
-  const machine = only(service, "AWS::StepFunctions::StateMachine").Properties;
-  assert.equal(flat(rule.Targets[0].Arn), `<${ofType(service, "AWS::StepFunctions::StateMachine")[0]?.[0]}>`);
+  const machine = named(service, "AWS::StepFunctions::StateMachine", "ServiceNodesJoin").Properties;
+  assert.match(flat(rule.Targets[0].Arn), /^<ServiceNodesJoinStateMachine/);
   for (const needed of ["ServiceNodesLaunched", "ServiceNodesJoinStateMachine"]) {
     assert.ok(
       group.DependsOn?.some((id) => id.startsWith(needed)),
@@ -140,7 +140,7 @@ test("machines wait to be let in from the first one on, and have time to leave",
 
 test("log groups are encrypted, and forget", () => {
   const groups = ofType(service, "AWS::Logs::LogGroup");
-  assert.equal(groups.length, 7);
+  assert.equal(groups.length, 12);
   for (const [id, { Properties }] of groups) {
     assert.ok(Properties.KmsKeyId, id);
     assert.equal(Properties.RetentionInDays, 30, id);

@@ -20,10 +20,10 @@ export function testApp(): App {
   });
 }
 
-/** A folder with files in the place of the three programs. */
+/** A folder with files in the place of the programs. */
 export function placeholders(): string {
   const folder = mkdtempSync(join(tmpdir(), "tidegraph-bundle-"));
-  for (const name of ["bootstrap", "tidegraph", "tidegraph-node"]) {
+  for (const name of ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance"]) {
     writeFileSync(join(folder, name), `in the place of ${name}\n`, { mode: 0o755 });
   }
   return folder;

@@ -1,13 +1,14 @@
 /**
- * The brokers' addresses. CloudFormation does not know them, so MSK is asked for them at deployment, by a function of CDK's own; machines would
+ * The addresses of MSK's brokers. CloudFormation does not know them, so MSK is asked for them at deployment, by a function of CDK's own; machines would
  * need an endpoint more for it.
  */
-import { RemovalPolicy } from "aws-cdk-lib";
-import * as logs from "aws-cdk-lib/aws-logs";
+import { RetentionDays } from "aws-cdk-lib/aws-logs";
 import { AwsCustomResource, AwsCustomResourcePolicy, PhysicalResourceId } from "aws-cdk-lib/custom-resources";
 import { Construct } from "constructs";
+import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
 import { statement } from "../statement.ts";
+import type { LogCluster } from "./log-cluster.ts";
 import type { GraphState } from "./state.ts";
 
 /** What MSK's answer calls those that take IAM. */
@@ -17,9 +18,9 @@ export class Brokers extends Construct {
   /** `host:port` of some brokers, with commas between them. */
   readonly addresses: string;
 
-  constructor(scope: Construct, id: string, state: GraphState) {
+  constructor(scope: Construct, id: string, state: GraphState, log: LogCluster) {
     super(scope, id);
-    const cluster = state.log.cluster.attrArn;
+    const cluster = log.cluster.attrArn;
     const resource = new AwsCustomResource(this, "Ask", {
       onUpdate: {
         service: "Kafka",
@@ -32,12 +33,7 @@ export class Brokers extends Construct {
         statement("AskForBrokers", ["kafka:GetBootstrapBrokers"], [cluster]),
       ]),
       installLatestAwsSdk: false,
-      logGroup: new logs.LogGroup(this, "Logs", {
-        logGroupName: `${state.logPrefix}deployment`,
-        encryptionKey: state.key,
-        retention: logs.RetentionDays.ONE_MONTH,
-        removalPolicy: RemovalPolicy.DESTROY,
-      }),
+      logGroup: processLog(this, "Logs", state, "deployment", RetentionDays.ONE_MONTH),
       resourceType: "Custom::TidegraphBrokers",
     });
     this.addresses = resource.getResponseField(OF_IAM);

@@ -45,8 +45,8 @@ export interface LogClusterProps {
 export const BROKER_PORT = 9098;
 
 /** Copies of each record, and how many have to be there before it is acknowledged. */
-export const COPIES = 3;
-export const COPIES_IN_SYNC = 2;
+const COPIES = 3;
+const COPIES_IN_SYNC = 2;
 
 /** What brokers are told; topics of ours say most of it again (`tidegraph-node init`). */
 const PROPERTIES: Record<string, string | number | boolean> = {
@@ -65,6 +65,10 @@ export class LogCluster extends Construct {
   readonly securityGroup: ec2.SecurityGroup;
   /** How many brokers; MSK numbers them from 1. */
   readonly brokers: number;
+  readonly copies = COPIES;
+  readonly copiesInSync = COPIES_IN_SYNC;
+  /** What nodes are told besides the addresses: tokens are for the brokers' region. */
+  readonly variables: Readonly<Record<string, string>>;
 
   constructor(
     scope: Construct,
@@ -78,6 +82,7 @@ export class LogCluster extends Construct {
   ) {
     super(scope, id);
     const { network } = props;
+    this.variables = { TIDEGRAPH_KAFKA_IAM_REGION: Stack.of(this).region };
     const zones = network.subnets.length;
     const least = Math.ceil(COPIES / zones) * zones;
     const brokers = whole("log.brokers", props.brokers ?? least, least, 90);

@@ -17,21 +17,14 @@ const METRICS_PORT = 9600;
 
 const FILES = join(import.meta.dirname, "..", "..", "node");
 
-const PROGRAMS = ["prepare.sh", "fetch-token.sh", "leave.sh", "place.py"];
+const PROGRAMS = ["prepare.sh", "fetch-token.sh", "leave.sh"];
 const UNITS = [
   "tidegraph-prepare.service",
   "tidegraph-node.service",
-  "tidegraph-place.service",
-  "tidegraph-place.timer",
   "tidegraph-leave.service",
   "tidegraph-leave.timer",
 ];
-const ENABLED = [
-  "tidegraph-prepare.service",
-  "tidegraph-node.service",
-  "tidegraph-place.timer",
-  "tidegraph-leave.timer",
-];
+const ENABLED = ["tidegraph-prepare.service", "tidegraph-node.service", "tidegraph-leave.timer"];
 
 /** What differs between deployments. */
 export interface NodeSetup {
@@ -44,9 +37,10 @@ export interface NodeSetup {
   readonly partitions: number;
   readonly shards: number;
   readonly replication: number;
-  readonly nodes: number;
   readonly logReplication: number;
   readonly logInSync: number;
+  /** How brokers are spoken with: variables of the daemon. */
+  readonly logVariables: Readonly<Record<string, string>>;
   /** Address of the program in S3, and its SHA-256. */
   readonly program: { readonly url: string; readonly checksum: string };
   readonly logGroup: string;
@@ -97,14 +91,13 @@ function environment(setup: NodeSetup): string {
     TIDEGRAPH_TABLE_PREFIX: setup.tablePrefix,
     TIDEGRAPH_OBJECTS: setup.objects,
     TIDEGRAPH_KAFKA_BROKERS: setup.brokers,
-    TIDEGRAPH_KAFKA_IAM_REGION: setup.region,
+    ...setup.logVariables,
     FLEET_SECRET: setup.fleetSecretArn,
     FLEET_PORT,
     METRICS_PORT,
     PARTITIONS: setup.partitions,
     SHARDS: setup.shards,
     REPLICATION: setup.replication,
-    NODES: setup.nodes,
     LOG_REPLICATION: setup.logReplication,
     LOG_IN_SYNC: setup.logInSync,
   };

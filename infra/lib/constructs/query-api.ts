@@ -5,12 +5,35 @@
 import { RemovalPolicy } from "aws-cdk-lib";
 import * as api from "aws-cdk-lib/aws-apigateway";
 import * as iam from "aws-cdk-lib/aws-iam";
-import * as logs from "aws-cdk-lib/aws-logs";
+import type * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
 import { whole } from "../check.ts";
+import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
 import type { QueryFunction, QueryProps } from "./query-function.ts";
 import type { GraphState } from "./state.ts";
+
+/**
+ * What API Gateway answers by itself, in the shape and with the codes of every other failed request (contracts/errors.json), as Neptune does: 403 for
+ * a signature that is missing, wrong or too old.
+ */
+const REFUSALS: readonly (readonly [type: api.ResponseType, status: number, code: string])[] = [
+  [api.ResponseType.MISSING_AUTHENTICATION_TOKEN, 403, "AccessDeniedException"],
+  [api.ResponseType.INVALID_SIGNATURE, 403, "AccessDeniedException"],
+  [api.ResponseType.EXPIRED_TOKEN, 403, "AccessDeniedException"],
+  [api.ResponseType.ACCESS_DENIED, 403, "AccessDeniedException"],
+  [api.ResponseType.WAF_FILTERED, 403, "AccessDeniedException"],
+  [api.ResponseType.REQUEST_TOO_LARGE, 413, "RequestTooLargeException"],
+  [api.ResponseType.THROTTLED, 429, "TooManyRequestsException"],
+  [api.ResponseType.QUOTA_EXCEEDED, 429, "TooManyRequestsException"],
+  [api.ResponseType.INTEGRATION_TIMEOUT, 408, "TimeLimitExceededException"],
+  [api.ResponseType.INTEGRATION_FAILURE, 503, "ServiceUnavailableException"],
+  [api.ResponseType.API_CONFIGURATION_ERROR, 500, "InternalFailureException"],
+  [api.ResponseType.AUTHORIZER_FAILURE, 500, "InternalFailureException"],
+  [api.ResponseType.AUTHORIZER_CONFIGURATION_ERROR, 500, "InternalFailureException"],
+  [api.ResponseType.DEFAULT_4XX, 400, "BadRequestException"],
+  [api.ResponseType.DEFAULT_5XX, 500, "InternalFailureException"],
+];
 
 /** What the API needs. */
 interface Parts extends QueryProps {
@@ -29,12 +52,7 @@ export class QueryApi extends Construct {
     const { state, query } = props;
     const throttlingRateLimit = whole("query.requestsPerSecond", props.requestsPerSecond ?? 500, 1);
     const throttlingBurstLimit = whole("query.burst", props.burst ?? 1000, 1);
-    const access = new logs.LogGroup(this, "Access", {
-      logGroupName: `${state.logPrefix}access`,
-      encryptionKey: state.key,
-      retention: props.retention,
-      removalPolicy: RemovalPolicy.DESTROY,
-    });
+    const access = processLog(this, "Access", state, "access", props.retention);
     const integration = new api.LambdaIntegration(query.function, {
       responseTransferMode: api.ResponseTransferMode.STREAM,
       timeout: query.timeout,
@@ -61,8 +79,21 @@ export class QueryApi extends Construct {
       },
     });
     this.api.root.addProxy({ anyMethod: true });
+    for (const [type, status, code] of REFUSALS) this.refuse(type, status, code);
     if (props.ownsAccountRole) this.letApiGatewayLog();
     this.explain();
+  }
+
+  /** An answer that no function is asked for. */
+  private refuse(type: api.ResponseType, status: number, code: string): void {
+    // `messageString` is a text in quotation marks, escaped, as JSON has it.
+    const message = "$context.error.messageString";
+    const body = `{"requestId":"$context.requestId","code":"${code}","detailedMessage":${message},"message":${message}}`;
+    this.api.addGatewayResponse(type.responseType, {
+      type,
+      statusCode: String(status),
+      templates: { "application/json": body },
+    });
   }
 
   /** ARN of everything that a caller can ask for. */

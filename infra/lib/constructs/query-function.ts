@@ -2,16 +2,17 @@
  * The query function: `tidegraph-lambda` (docs/lambda.md), in the VPC of the nodes. It reads the map and asks nodes and the sequencer; it never
  * speaks with the log or S3.
  */
-import { Duration, RemovalPolicy } from "aws-cdk-lib";
+import { Duration } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import * as iam from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
 import * as lambda from "aws-cdk-lib/aws-lambda";
-import * as logs from "aws-cdk-lib/aws-logs";
+import type * as logs from "aws-cdk-lib/aws-logs";
 import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
-import type { Bundle } from "../bundle.ts";
-import { whole } from "../check.ts";
+import type { Architecture, Bundle } from "../bundle.ts";
+import { InvalidProp, whole } from "../check.ts";
+import { processLog } from "../log-group.ts";
 import { explainWildcard } from "../nag.ts";
 import { statement, useKey } from "../statement.ts";
 import type { GraphState } from "./state.ts";
@@ -24,6 +25,12 @@ export interface QueryProps {
    * @default 1769
    */
   readonly memoryMib?: number;
+  /**
+   * The processor, for which `bootstrap` and `tidegraph-rebalance` in the bundle have to be.
+   *
+   * @default "arm64", which costs less
+   */
+  readonly architecture?: Architecture;
   /**
    * Longest time of a query in seconds, at most what API Gateway streams an answer for.
    *
@@ -64,6 +71,11 @@ interface Parts extends QueryProps {
   readonly retention: logs.RetentionDays;
 }
 
+const PROCESSORS: Partial<Record<string, lambda.Architecture>> = {
+  arm64: lambda.Architecture.ARM_64,
+  x86_64: lambda.Architecture.X86_64,
+} satisfies Record<Architecture, lambda.Architecture>;
+
 export class QueryFunction extends Construct {
   readonly function: lambda.Function;
   readonly timeout: Duration;
@@ -77,12 +89,13 @@ export class QueryFunction extends Construct {
     const memorySize = whole("query.memoryMib", props.memoryMib ?? 1769, 128, 10_240);
     const { concurrency } = props;
     if (concurrency !== undefined) whole("query.concurrency", concurrency, 1);
-    const logGroup = new logs.LogGroup(this, "Logs", {
-      logGroupName: `${state.logPrefix}query`,
-      encryptionKey: state.key,
-      retention: props.retention,
-      removalPolicy: RemovalPolicy.DESTROY,
-    });
+    const architecture = props.architecture ?? "arm64";
+    const processor = PROCESSORS[architecture];
+    if (processor === undefined) {
+      const known = Object.keys(PROCESSORS).join(" or ");
+      throw new InvalidProp("query.architecture", architecture, known);
+    }
+    const logGroup = processLog(this, "Logs", state, "query", props.retention);
     const securityGroup = new ec2.SecurityGroup(this, "SecurityGroup", {
       vpc,
       description: "The query function: nobody comes in",
@@ -91,9 +104,9 @@ export class QueryFunction extends Construct {
     this.function = new lambda.Function(this, "Function", {
       description: `Queries of the graph ${state.graph}`,
       runtime: lambda.Runtime.PROVIDED_AL2023,
-      architecture: lambda.Architecture.ARM_64,
+      architecture: processor,
       handler: "bootstrap",
-      code: lambda.Code.fromAsset(bundle.folderWith("bootstrap")),
+      code: lambda.Code.fromAsset(bundle.folderWith("bootstrap", [], architecture)),
       memorySize,
       timeout: this.timeout,
       ...(concurrency !== undefined && { reservedConcurrentExecutions: concurrency }),

@@ -8,7 +8,7 @@
  *                                    nodes ↔ nodes → brokers
  *     function → DynamoDB; nodes and workers → DynamoDB, S3, endpoints of logs, secrets, images
  *
- * Rooms for later: ingestion hangs on the drop bucket's events, moves of replicas on `nodes.group` and its lifecycle hooks.
+ * Moves of replicas (`rebalance`) hang on the lifecycle hooks of `nodes.group` and on a schedule. Room for later: ingestion hangs on the drop bucket's events.
  */
 import { CfnOutput, Stack } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
@@ -22,10 +22,12 @@ import { InvalidProp, powerOfTwo, whole } from "../check.ts";
 import { statement } from "../statement.ts";
 import { Brokers } from "./brokers.ts";
 import { Endpoints } from "./endpoints.ts";
+import { GivenLog } from "./given-log.ts";
 import { BROKER_PORT } from "./log-cluster.ts";
 import { FLEET_PORT } from "./node-setup.ts";
 import { QueryApi } from "./query-api.ts";
 import { QueryFunction, type QueryProps } from "./query-function.ts";
+import { Rebalance, type RebalanceProps } from "./rebalance.ts";
 import { Secrets } from "./secrets.ts";
 import type { GraphState } from "./state.ts";
 import { type NodesProps, StorageNodes } from "./storage-nodes.ts";
@@ -36,7 +38,10 @@ import { Workers, type WorkersProps } from "./workers.ts";
 export interface GraphServiceProps {
   /** What the graph is kept in. */
   readonly state: GraphState;
-  /** The folder with the programs for arm64: `bootstrap`, `tidegraph`, `tidegraph-node`. */
+  /**
+   * The folder with the programs: `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`. For arm64, but for what `query.architecture` says of
+   * the functions, the first and the last.
+   */
   readonly bundle: string;
   /**
    * Partitions of the graph, a power of two. Fixed when the graph is made: nodes refuse to start with another number.
@@ -69,6 +74,12 @@ export interface GraphServiceProps {
    * @default a function with one processor, 500 requests a second
    */
   readonly query?: QueryProps;
+  /**
+   * How replicas move when nodes come and go.
+   *
+   * @default a node that is lost has two minutes to come back
+   */
+  readonly rebalance?: RebalanceProps;
   /**
    * Long-lived workers; `false` for none. Without them nobody takes bulk loads.
    *
@@ -111,6 +122,7 @@ export class GraphService extends Construct {
   readonly api: QueryApi;
   readonly query: QueryFunction;
   readonly nodes: StorageNodes;
+  readonly rebalance: Rebalance;
   readonly workers: Workers | undefined;
   readonly secrets: Secrets;
   readonly endpoints: Endpoints | undefined;
@@ -126,15 +138,22 @@ export class GraphService extends Construct {
     const retention = props.logRetention ?? RetentionDays.ONE_MONTH;
     const loadFrom = props.loadFrom ?? [];
     this.secrets = new Secrets(this, "Secrets", state.key);
-    const brokers = new Brokers(this, "Brokers", state);
-    Brokers.explainProvider(Stack.of(this));
+    const brokers = this.brokers();
     const fleetSecret = this.secrets.fleet;
     const shared = { state, bundle, retention, fleetSecret };
     this.nodes = new StorageNodes(this, "Nodes", {
       ...props.nodes,
       ...graph,
       ...shared,
-      brokers: brokers.addresses,
+      brokers,
+    });
+    this.rebalance = new Rebalance(this, "Rebalance", {
+      ...props.rebalance,
+      state,
+      bundle,
+      architecture: props.query?.architecture ?? "arm64",
+      retention,
+      nodes: this.nodes,
     });
     this.query = new QueryFunction(this, "Query", { ...props.query, ...shared });
     this.api = new QueryApi(this, "Api", {
@@ -172,6 +191,15 @@ export class GraphService extends Construct {
     this.sayWhere(props);
   }
 
+  /** Addresses of the log's brokers. MSK is asked for its own. */
+  private brokers(): string {
+    const { log } = this.state;
+    if (log instanceof GivenLog) return log.addresses;
+    const { addresses } = new Brokers(this, "Brokers", this.state, log);
+    Brokers.explainProvider(Stack.of(this));
+    return addresses;
+  }
+
   /** Lets somebody send queries to the API. */
   grantQuery(grantee: iam.IGrantable): void {
     grantee.grantPrincipal.addToPrincipalPolicy(
@@ -194,17 +222,7 @@ export class GraphService extends Construct {
     for (const group of [nodes.securityGroup, ...callers.map(([group]) => group)]) {
       group.addEgressRule(ec2.Peer.anyIpv4(), ec2.Port.tcp(443), "AWS, by endpoints");
     }
-    const brokers = this.state.log.securityGroup;
-    nodes.securityGroup.addEgressRule(brokers, ec2.Port.tcp(BROKER_PORT), "Nodes use the log");
-    // Here, and not beside the group: the state does not know of processes.
-    new ec2.CfnSecurityGroupIngress(this, "NodesUseLog", {
-      groupId: brokers.securityGroupId,
-      sourceSecurityGroupId: nodes.securityGroup.securityGroupId,
-      ipProtocol: "tcp",
-      fromPort: BROKER_PORT,
-      toPort: BROKER_PORT,
-      description: "Nodes use the log",
-    });
+    this.connectLog();
     for (const [group, who] of [
       [nodes.securityGroup, "Nodes"],
       [workers?.securityGroup, "Workers"],
@@ -212,6 +230,27 @@ export class GraphService extends Construct {
       if (group)
         endpoints?.securityGroup.addIngressRule(group, ec2.Port.tcp(443), `${who} use AWS's services`);
     }
+  }
+
+  /** The same of nodes and brokers. */
+  private connectLog(): void {
+    const nodes = this.nodes.securityGroup;
+    const { log } = this.state;
+    if (log instanceof GivenLog) {
+      log.letOut(nodes);
+      return;
+    }
+    const brokers = log.securityGroup;
+    nodes.addEgressRule(brokers, ec2.Port.tcp(BROKER_PORT), "Nodes use the log");
+    // Here, and not beside the group: the state does not know of processes.
+    new ec2.CfnSecurityGroupIngress(this, "NodesUseLog", {
+      groupId: brokers.securityGroupId,
+      sourceSecurityGroupId: nodes.securityGroupId,
+      ipProtocol: "tcp",
+      fromPort: BROKER_PORT,
+      toPort: BROKER_PORT,
+      description: "Nodes use the log",
+    });
   }
 
   /** What people need to know after a deployment. */

@@ -11,6 +11,7 @@ import * as logs from "aws-cdk-lib/aws-logs";
 import { Construct } from "constructs";
 import { text } from "../check.ts";
 import { Buckets } from "./buckets.ts";
+import { GivenLog, type GivenLogProps } from "./given-log.ts";
 import { LogCluster, type LogClusterProps } from "./log-cluster.ts";
 import { MapTable } from "./map-table.ts";
 import { Network, type NetworkProps } from "./network.ts";
@@ -32,11 +33,11 @@ export interface GraphStateProps {
    */
   readonly network?: NetworkProps;
   /**
-   * The brokers of the log.
+   * The brokers of the log: those that are made here (MSK), or `addresses` of a Kafka that is there already.
    *
    * @default three of kafka.m7g.large with 100 GiB each
    */
-  readonly log?: LogClusterProps;
+  readonly log?: LogClusterProps | GivenLogProps;
   /**
    * After how long files in the drop bucket are deleted.
    *
@@ -54,7 +55,7 @@ export class GraphState extends Construct {
   readonly network: Network;
   readonly buckets: Buckets;
   readonly map: MapTable;
-  readonly log: LogCluster;
+  readonly log: LogCluster | GivenLog;
 
   constructor(scope: Construct, id: string, props: GraphStateProps) {
     super(scope, id);
@@ -75,19 +76,8 @@ export class GraphState extends Construct {
     });
     this.network = new Network(this, "Network", props.network ?? {}, this.buckets.logs);
     this.map = new MapTable(this, "Map", { prefix: `${this.name}-`, key: this.key });
-    const logGroup = new logs.LogGroup(this, "BrokerLogs", {
-      logGroupName: `${this.logPrefix}brokers`,
-      encryptionKey: this.key,
-      retention: logs.RetentionDays.ONE_MONTH,
-      removalPolicy: RemovalPolicy.RETAIN,
-    });
-    this.log = new LogCluster(this, "Log", {
-      ...props.log,
-      name: this.name,
-      network: this.network,
-      key: this.key,
-      logGroup,
-    });
+    const log = props.log ?? {};
+    this.log = "addresses" in log ? new GivenLog(log) : this.makeBrokers(log);
   }
 
   /** What names of log groups begin with. */
@@ -103,6 +93,17 @@ export class GraphState extends Construct {
   /** What `--objects` says. */
   get objects(): string {
     return `s3://${this.buckets.data.bucketName}`;
+  }
+
+  private makeBrokers(log: LogClusterProps): LogCluster {
+    const logGroup = new logs.LogGroup(this, "BrokerLogs", {
+      logGroupName: `${this.logPrefix}brokers`,
+      encryptionKey: this.key,
+      retention: logs.RetentionDays.ONE_MONTH,
+      removalPolicy: RemovalPolicy.RETAIN,
+    });
+    const { name, network, key } = this;
+    return new LogCluster(this, "Log", { ...log, name, network, key, logGroup });
   }
 
   private makeKey(): kms.Key {

@@ -5,22 +5,22 @@
  * A machine that is lost is replaced; a new one counts when its daemon is up (`join`). The group never takes a machine away by itself: what it holds
  * has to be somewhere else first, and only a person, or what plans moves, knows that.
  */
-import { Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { Duration, Stack } from "aws-cdk-lib";
 import * as autoscaling from "aws-cdk-lib/aws-autoscaling";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import * as events from "aws-cdk-lib/aws-events";
 import * as targets from "aws-cdk-lib/aws-events-targets";
 import * as iam from "aws-cdk-lib/aws-iam";
-import * as logs from "aws-cdk-lib/aws-logs";
+import type * as logs from "aws-cdk-lib/aws-logs";
 import { Asset } from "aws-cdk-lib/aws-s3-assets";
 import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
 import type { Bundle } from "../bundle.ts";
 import { InvalidProp, nodeInstanceType, whole } from "../check.ts";
+import { processLog } from "../log-group.ts";
 import { explain } from "../nag.ts";
 import { Join } from "../state-machines/join.ts";
 import { statement, useKey, useObjects } from "../statement.ts";
-import { COPIES, COPIES_IN_SYNC } from "./log-cluster.ts";
 import { FLEET_PORT, nodeSetup } from "./node-setup.ts";
 import type { GraphState } from "./state.ts";
 
@@ -58,12 +58,12 @@ interface Parts extends NodesProps {
   readonly retention: logs.RetentionDays;
 }
 
-/** How long a machine that is taken away has to stop its daemon, which ends what runs and gives its lease back. */
-const LEAVE = Duration.minutes(2);
+/** How long a machine that is taken away may take until others have what it holds. Then it goes, drained or not: the log has everything. */
+const LEAVE = Duration.hours(2);
 
 /** Names of the hooks. */
 const JOINS = "joins";
-const LEAVES = "leaves";
+export const LEAVES = "leaves";
 
 export class StorageNodes extends Construct {
   readonly group: autoscaling.AutoScalingGroup;
@@ -150,14 +150,10 @@ export class StorageNodes extends Construct {
 
   private launchTemplate(props: Parts): ec2.LaunchTemplate {
     const { state } = props;
-    const group = (name: string): logs.LogGroup =>
-      new logs.LogGroup(this, name === "nodes" ? "Logs" : "Metrics", {
-        logGroupName: `${state.logPrefix}${name}`,
-        encryptionKey: state.key,
-        retention: props.retention,
-        removalPolicy: RemovalPolicy.DESTROY,
-      });
-    const groups = [group("nodes"), group("metrics")] as const;
+    const groups = [
+      processLog(this, "Logs", state, "nodes", props.retention),
+      processLog(this, "Metrics", state, "metrics", props.retention),
+    ] as const;
     const userData = nodeSetup({
       region: Stack.of(this).region,
       graph: state.graph,
@@ -168,9 +164,9 @@ export class StorageNodes extends Construct {
       partitions: props.partitions,
       shards: props.shards,
       replication: props.replication,
-      nodes: this.count,
-      logReplication: COPIES,
-      logInSync: COPIES_IN_SYNC,
+      logReplication: state.log.copies,
+      logInSync: state.log.copiesInSync,
+      logVariables: state.log.variables,
       program: { url: this.program.s3ObjectUrl, checksum: props.bundle.checksum("tidegraph-node") },
       logGroup: groups[0].logGroupName,
       metricsLogGroup: groups[1].logGroupName,

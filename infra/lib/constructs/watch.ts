@@ -15,6 +15,7 @@ import * as iam from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
 import * as sns from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
+import { LogCluster } from "./log-cluster.ts";
 import { METRICS } from "./metrics.ts";
 import type { QueryApi } from "./query-api.ts";
 import type { QueryFunction } from "./query-function.ts";
@@ -191,19 +192,8 @@ export class Watch extends Construct {
 
   private ofServices(): void {
     const { state, nodes } = this.props;
-    this.alarm(
-      "LogOffline",
-      "A partition of the log has no leader: look at the log group brokers.",
-      this.ofBrokers("OfflinePartitionsCount", "Maximum"),
-      0,
-      { minutes: 2 },
-    );
-    for (const broker of this.brokers()) {
-      const used = this.ofBrokers("KafkaDataLogsDiskUsed", "Maximum", broker);
-      const what =
-        "A broker's disk is nearly full: checkpoints are not written, or log.volumeGib is too small.";
-      this.alarm(`LogFull${broker}`, what, used, 75);
-    }
+    const { log } = state;
+    if (log instanceof LogCluster) this.ofLog(log);
     this.alarm(
       "MapThrottled",
       "DynamoDB throttles the partition map.",
@@ -217,6 +207,22 @@ export class Watch extends Construct {
       0,
       { minutes: 1 },
     );
+  }
+
+  private ofLog(log: LogCluster): void {
+    this.alarm(
+      "LogOffline",
+      "A partition of the log has no leader: look at the log group brokers.",
+      ofBrokers(log, "OfflinePartitionsCount"),
+      0,
+      { minutes: 2 },
+    );
+    for (const broker of idsOf(log)) {
+      const used = ofBrokers(log, "KafkaDataLogsDiskUsed", broker);
+      const what =
+        "A broker's disk is nearly full: checkpoints are not written, or log.volumeGib is too small.";
+      this.alarm(`LogFull${broker}`, what, used, 75);
+    }
   }
 
   /** What is told as it happens. */
@@ -254,26 +260,6 @@ export class Watch extends Construct {
       namespace: METRICS.namespace,
       metricName,
       dimensionsMap: { [METRICS.dimension]: this.props.state.name, ...dimensions },
-      period: MINUTE,
-      statistic,
-    });
-  }
-
-  /** Their ids: MSK numbers them. */
-  private brokers(): string[] {
-    return Array.from({ length: this.props.state.log.brokers }, (_, index) => String(index + 1));
-  }
-
-  /** A metric of the brokers, or of one of them. */
-  private ofBrokers(metricName: string, statistic: string, broker?: string): cloudwatch.Metric {
-    const dimensionsMap = {
-      "Cluster Name": this.props.state.log.cluster.clusterName,
-      ...(broker !== undefined && { "Broker ID": broker }),
-    };
-    return new cloudwatch.Metric({
-      namespace: "AWS/Kafka",
-      metricName,
-      dimensionsMap,
       period: MINUTE,
       statistic,
     });
@@ -336,10 +322,7 @@ export class Watch extends Construct {
           ),
         ],
         [
-          graph(
-            "Disk of brokers, %",
-            ...this.brokers().map((broker) => this.ofBrokers("KafkaDataLogsDiskUsed", "Maximum", broker)),
-          ),
+          ...(state.log instanceof LogCluster ? [graph("Disk of brokers, %", ...disksOf(state.log))] : []),
           graph(
             "Units of the map",
             state.map.table.metricConsumedReadCapacityUnits({ period }),
@@ -358,4 +341,28 @@ export class Watch extends Construct {
       ],
     });
   }
+}
+
+/** MSK's brokers: it numbers them. */
+function idsOf(log: LogCluster): string[] {
+  return Array.from({ length: log.brokers }, (_, index) => String(index + 1));
+}
+
+/** The highest value of a metric of all brokers, or of one. */
+function ofBrokers(log: LogCluster, metricName: string, broker?: string): cloudwatch.Metric {
+  const dimensionsMap = {
+    "Cluster Name": log.cluster.clusterName,
+    ...(broker !== undefined && { "Broker ID": broker }),
+  };
+  return new cloudwatch.Metric({
+    namespace: "AWS/Kafka",
+    metricName,
+    dimensionsMap,
+    period: MINUTE,
+    statistic: "Maximum",
+  });
+}
+
+function disksOf(log: LogCluster): cloudwatch.Metric[] {
+  return idsOf(log).map((broker) => ofBrokers(log, "KafkaDataLogsDiskUsed", broker));
 }

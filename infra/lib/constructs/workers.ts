@@ -6,18 +6,19 @@
  */
 
 import { join } from "node:path";
-import { Duration, RemovalPolicy } from "aws-cdk-lib";
+import { Duration } from "aws-cdk-lib";
 import type { ICertificate } from "aws-cdk-lib/aws-certificatemanager";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
 import { DockerImageAsset, Platform } from "aws-cdk-lib/aws-ecr-assets";
 import * as ecs from "aws-cdk-lib/aws-ecs";
 import * as elb from "aws-cdk-lib/aws-elasticloadbalancingv2";
 import * as iam from "aws-cdk-lib/aws-iam";
-import * as logs from "aws-cdk-lib/aws-logs";
+import type * as logs from "aws-cdk-lib/aws-logs";
 import type { IBucket } from "aws-cdk-lib/aws-s3";
 import { Construct } from "constructs";
 import type { Bundle } from "../bundle.ts";
 import { InvalidProp, text, whole } from "../check.ts";
+import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { useKey, useObjects } from "../statement.ts";
 import type { Secrets } from "./secrets.ts";
@@ -174,12 +175,7 @@ export class Workers extends Construct {
     if (!CPUS.includes(cpu)) throw new InvalidProp("workers.cpu", cpu, `one of ${CPUS.join(", ")}`);
     const memory = props.memoryMib ?? 4096;
     whole("workers.memoryMib", memory, Math.max(512, cpu * 2), cpu * 8);
-    const logGroup = new logs.LogGroup(this, "Logs", {
-      logGroupName: `${state.logPrefix}workers`,
-      encryptionKey: state.key,
-      retention: props.retention,
-      removalPolicy: RemovalPolicy.DESTROY,
-    });
+    const logGroup = processLog(this, "Logs", state, "workers", props.retention);
     const task = new ecs.FargateTaskDefinition(this, "Task", {
       cpu,
       memoryLimitMiB: memory,
@@ -218,11 +214,10 @@ export class Workers extends Construct {
       "an image by its digest, NAME@sha256:…",
     );
     return new DockerImageAsset(this, "Image", {
-      directory: props.bundle.folderWith(
-        "tidegraph",
+      directory: props.bundle.folderWith("tidegraph", [
         join(FILES, "Dockerfile"),
         join(FILES, "start-worker.sh"),
-      ),
+      ]),
       platform: Platform.LINUX_ARM64,
       buildArgs: { BASE: base },
     });

@@ -4,13 +4,14 @@
  *
  * It has no code of its own: DynamoDB and Auto Scaling are asked by Step Functions itself.
  */
-import { Duration, RemovalPolicy, Stack } from "aws-cdk-lib";
+import { Duration, Stack } from "aws-cdk-lib";
 import * as iam from "aws-cdk-lib/aws-iam";
-import * as logs from "aws-cdk-lib/aws-logs";
+import type * as logs from "aws-cdk-lib/aws-logs";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import { Construct } from "constructs";
 import type { GraphState } from "../constructs/state.ts";
+import { processLog } from "../log-group.ts";
 import { explain, explainWildcard } from "../nag.ts";
 import { useKey } from "../statement.ts";
 
@@ -32,12 +33,7 @@ export class Join extends Construct {
 
   constructor(scope: Construct, id: string, props: JoinProps) {
     super(scope, id);
-    const logGroup = new logs.LogGroup(this, "Logs", {
-      logGroupName: `${props.state.logPrefix}join`,
-      encryptionKey: props.state.key,
-      retention: props.retention,
-      removalPolicy: RemovalPolicy.DESTROY,
-    });
+    const logGroup = processLog(this, "Logs", props.state, "join", props.retention);
     this.stateMachine = new sfn.StateMachine(this, "StateMachine", {
       comment: "Lets a machine into the fleet when its daemon is up",
       definitionBody: sfn.DefinitionBody.fromChainable(this.definition(props)),

@@ -1,0 +1,142 @@
+/**
+ * Draws state machines from their definitions (Amazon States Language), as Mermaid. `npm run draw --workspace infra` writes the drawings into `docs/rebalance.md`, between
+ * comments that name the machine; a test says when they are not current.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { Template } from "aws-cdk-lib/assertions";
+import { example, flat, named } from "../test/support.ts";
+
+/** The page with the drawings. */
+export const PAGE = join(import.meta.dirname, "..", "..", "docs", "rebalance.md");
+
+/** A state, as far as a drawing needs it. */
+export interface State {
+  readonly Type: string;
+  readonly Comment?: string;
+  readonly Next?: string;
+  readonly End?: boolean;
+  readonly Default?: string;
+  readonly Seconds?: number;
+  readonly SecondsPath?: string;
+  readonly MaxConcurrency?: number;
+  readonly TimeoutSeconds?: number;
+  readonly Choices?: readonly (Condition & { readonly Next: string })[];
+  readonly Catch?: readonly { readonly ErrorEquals: readonly string[]; readonly Next: string }[];
+  readonly Retry?: readonly { readonly ErrorEquals: readonly string[] }[];
+  readonly Parameters?: Record<string, unknown>;
+  readonly Resource?: unknown;
+  readonly ItemProcessor?: Definition;
+}
+
+/** A condition of a choice. */
+interface Condition {
+  readonly Variable?: string;
+  readonly And?: readonly Condition[];
+  readonly Or?: readonly Condition[];
+  readonly [operator: string]: unknown;
+}
+
+/** A definition, whole or of the inside of a Map. */
+export interface Definition {
+  readonly StartAt: string;
+  readonly States: Record<string, State>;
+  readonly TimeoutSeconds?: number;
+}
+
+/** The machines that move replicas, by the names of their drawings; the beginnings of their logical ids. */
+const MACHINES = new Map([
+  ["detect", "ServiceRebalanceDetect"],
+  ["heal", "ServiceRebalanceHeal"],
+  ["scale-out", "ServiceRebalanceScaleOut"],
+  ["drain", "ServiceRebalanceDrain"],
+]);
+
+/** Their definitions, as a template has them. */
+export function definitions(template: Template): Map<string, Definition> {
+  const of = (id: string): Definition => {
+    const { Properties } = named(template, "AWS::StepFunctions::StateMachine", id);
+    return JSON.parse(flat(Properties.DefinitionString));
+  };
+  return new Map([...MACHINES].map(([name, id]) => [name, of(id)]));
+}
+
+/** A definition as a Mermaid drawing. */
+export function draw(definition: Definition): string {
+  const lines: string[] = ["flowchart TD"];
+  const ids = new Map<string, string>();
+  const of = (name: string): string => {
+    const known = ids.get(name) ?? `s${ids.size}`;
+    ids.set(name, known);
+    return known;
+  };
+  const inside = (part: Definition, indent: string): void => {
+    for (const [name, state] of Object.entries(part.States)) {
+      if (state.ItemProcessor) {
+        const most = state.MaxConcurrency ? `, ${state.MaxConcurrency} at once` : "";
+        lines.push(`${indent}subgraph ${of(name)}["${name}: for each lot${most}"]`);
+        inside(state.ItemProcessor, `${indent}  `);
+        lines.push(`${indent}end`);
+      } else lines.push(`${indent}${of(name)}${shape(name, state)}`);
+    }
+    for (const [name, state] of Object.entries(part.States)) {
+      const edge = (to: string, label = ""): void => {
+        lines.push(`${indent}${of(name)} -->${label && `|"${label}"|`} ${of(to)}`);
+      };
+      if (state.Next) edge(state.Next);
+      for (const choice of state.Choices ?? []) edge(choice.Next, condition(choice));
+      if (state.Default) edge(state.Default, "otherwise");
+      for (const { ErrorEquals, Next } of state.Catch ?? []) {
+        const what = ErrorEquals.includes("States.ALL") ? "an error" : ErrorEquals.join(", ");
+        lines.push(`${indent}${of(name)} -.->|"${what}"| ${of(Next)}`);
+      }
+    }
+  };
+  inside(definition, "  ");
+  return lines.join("\n");
+}
+
+function shape(name: string, state: State): string {
+  const time = state.Seconds ? ` (${state.Seconds} s)` : state.SecondsPath ? ` (${state.SecondsPath})` : "";
+  const text = `${name}${time}`;
+  if (state.Type === "Choice") return `{"${text}"}`;
+  if (state.Type === "Wait") return `("${text}")`;
+  if (state.Type === "Succeed" || state.Type === "Fail") return `(["${text}"])`;
+  return `["${text}"]`;
+}
+
+function condition(part: Condition): string {
+  if (part.And) return part.And.map(condition).join(" and ");
+  if (part.Or) return part.Or.map(condition).join(" or ");
+  const signs: Record<string, string> = {
+    BooleanEquals: "is",
+    StringEquals: "is",
+    NumericEquals: "is",
+    NumericGreaterThanEquals: "≥",
+  };
+  const [operator = "", value] = Object.entries(part).find(([key]) => key in signs) ?? [];
+  return `${String(part.Variable).replace("$.", "")} ${signs[operator] ?? operator} ${String(value)}`;
+}
+
+/** The page with drawings put in. */
+function withDrawings(page: string, drawings: ReadonlyMap<string, string>): string {
+  let text = page;
+  for (const [name, drawing] of drawings) {
+    const begin = `<!-- drawing: ${name} -->`;
+    const end = `<!-- end of drawing: ${name} -->`;
+    const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+    if (from < 0 || to < from) throw new Error(`${PAGE} has no place for ${name}`);
+    text = `${text.slice(0, from + begin.length)}\n\n\`\`\`mermaid\n${drawing}\n\`\`\`\n\n${text.slice(to)}`;
+  }
+  return text;
+}
+
+/** The page as it should be for a template. */
+export function current(template: Template): string {
+  const drawn = [...definitions(template)].map(([name, definition]) => [name, draw(definition)] as const);
+  return withDrawings(readFileSync(PAGE, "utf8"), new Map(drawn));
+}
+
+if (process.argv[1] && resolve(process.argv[1]) === import.meta.filename) {
+  writeFileSync(PAGE, current(example().service));
+}

@@ -1,0 +1,210 @@
+/**
+ * What moves replicas: the function with the steps, a state machine for each of heal, scale-out and drain, one that looks each minute whether one of them is needed, and the rule
+ * by which a machine that is taken away is drained first. `docs/rebalance.md` draws them.
+ *
+ * The function stands outside of the VPC: it speaks with the map only, which is reached by its own address.
+ */
+import { Duration, Stack } from "aws-cdk-lib";
+import * as events from "aws-cdk-lib/aws-events";
+import * as targets from "aws-cdk-lib/aws-events-targets";
+import * as iam from "aws-cdk-lib/aws-iam";
+import { Key } from "aws-cdk-lib/aws-kms";
+import * as lambda from "aws-cdk-lib/aws-lambda";
+import type * as logs from "aws-cdk-lib/aws-logs";
+import * as sfn from "aws-cdk-lib/aws-stepfunctions";
+import { Construct } from "constructs";
+import type { Architecture, Bundle } from "../bundle.ts";
+import { InvalidProp } from "../check.ts";
+import { processLog } from "../log-group.ts";
+import { explain, explainWildcard } from "../nag.ts";
+import { detect } from "../state-machines/detect.ts";
+import { drain } from "../state-machines/drain.ts";
+import { heal } from "../state-machines/heal.ts";
+import { MOVES } from "../state-machines/moves.ts";
+import { scaleOut } from "../state-machines/scale-out.ts";
+import { statement, useKey } from "../statement.ts";
+import type { GraphState } from "./state.ts";
+import { LEAVES, type StorageNodes } from "./storage-nodes.ts";
+
+/** Settings of moves. */
+export interface RebalanceProps {
+  /**
+   * How long a node that was lost may take to come back before its replicas are restored elsewhere.
+   *
+   * @default 2 minutes
+   */
+  readonly patience?: Duration;
+}
+
+/** What it needs. */
+interface Parts extends RebalanceProps {
+  readonly state: GraphState;
+  readonly bundle: Bundle;
+  /** Of the query function, and so of this one. */
+  readonly architecture: Architecture;
+  readonly nodes: StorageNodes;
+  readonly retention: logs.RetentionDays;
+}
+
+/** A step looks at the map and changes it; `detect` watches signs of life for some seconds. */
+const STEP_TIMEOUT = Duration.seconds(60);
+/** Replicas that are given to one node at the same time. */
+const RESTORES = 16;
+/** A node without a sign of life for so long is lost. */
+const SILENCE = Duration.seconds(15);
+/** Longer than a state machine waits between two steps. */
+const LEASE = Duration.seconds(120);
+/** The longest that an execution may take: ten plans of which each lot is looked at six times, 15 s apart, and the patience before. */
+const LONGEST = Duration.hours(6);
+
+export class Rebalance extends Construct {
+  readonly function: lambda.Function;
+  readonly heal: sfn.StateMachine;
+  readonly scaleOut: sfn.StateMachine;
+  readonly drain: sfn.StateMachine;
+  readonly detect: sfn.StateMachine;
+  private readonly parts: Parts;
+
+  constructor(scope: Construct, id: string, props: Parts) {
+    super(scope, id);
+    this.parts = props;
+    const patience = props.patience ?? Duration.minutes(2);
+    if (patience.toSeconds() > 3600) {
+      throw new InvalidProp("rebalance.patience", patience.toHumanString(), "at most 1 hour");
+    }
+    this.function = this.steps();
+    const { function: fn } = this;
+    const { groupName } = props.nodes;
+    const groupArn = this.groupArn(groupName);
+    this.heal = this.machine("Heal", "Restores replicas that are missing", (inner) => heal(inner, fn));
+    this.scaleOut = this.machine("ScaleOut", "Gives nodes their share", (inner) => scaleOut(inner, fn));
+    this.drain = this.machine("Drain", "Empties a node before it is taken away", (inner) =>
+      drain(inner, { function: fn, groupName, groupArn, hookName: LEAVES }),
+    );
+    explainWildcard(
+      this.drain.role,
+      groupArn,
+      "One group; the id in its ARN is drawn when it is made, and differs in each deployment.",
+    );
+    const { heal: healing, scaleOut: scaling, drain: draining } = this;
+    this.detect = this.machine(
+      "Detect",
+      "Looks whether replicas have to move",
+      (inner) => detect(inner, { function: fn, heal: healing, scaleOut: scaling, drain: draining, patience }),
+      true,
+    );
+    this.rules();
+  }
+
+  private rules(): void {
+    new events.Rule(this, "EachMinute", {
+      description: "Whether replicas have to move is looked at each minute",
+      schedule: events.Schedule.rate(Duration.minutes(1)),
+      targets: [new targets.SfnStateMachine(this.detect, { retryAttempts: 0 })],
+    });
+    const { groupName } = this.parts.nodes;
+    new events.Rule(this, "TakenAway", {
+      description: "A machine of the fleet is taken away: it is drained before",
+      eventPattern: {
+        source: ["aws.autoscaling"],
+        detailType: ["EC2 Instance-terminate Lifecycle Action"],
+        detail: { AutoScalingGroupName: [groupName], LifecycleHookName: [LEAVES] },
+      },
+      targets: [
+        new targets.SfnStateMachine(this.drain, {
+          input: events.RuleTargetInput.fromObject({
+            node: events.EventField.fromPath("$.detail.EC2InstanceId"),
+          }),
+          retryAttempts: 10,
+        }),
+      ],
+    });
+  }
+
+  /** The function with the steps. */
+  private steps(): lambda.Function {
+    const { state, bundle, nodes, architecture } = this.parts;
+    const logGroup = processLog(this, "Logs", state, "rebalance", this.parts.retention);
+    const role = new iam.Role(this, "Role", {
+      assumedBy: new iam.ServicePrincipal("lambda.amazonaws.com"),
+      description: `Moves replicas of ${state.name}`,
+    });
+    for (const allowed of state.map.changes(state.graph)) role.addToPolicy(allowed);
+    role.addToPolicy(
+      statement("WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [logGroup.logGroupArn]),
+    );
+    role.addToPolicy(useKey(this, state.key, ["dynamodb", "lambda"]));
+    return new lambda.Function(this, "Function", {
+      description: `Moves replicas of the graph ${state.graph}`,
+      runtime: lambda.Runtime.PROVIDED_AL2023,
+      architecture: architecture === "arm64" ? lambda.Architecture.ARM_64 : lambda.Architecture.X86_64,
+      handler: "bootstrap",
+      code: lambda.Code.fromAsset(bundle.functionFolder("tidegraph-rebalance", architecture)),
+      memorySize: 128,
+      timeout: STEP_TIMEOUT,
+      role,
+      logGroup,
+      environmentEncryption: Key.fromKeyArn(this, "Key", state.key.keyArn),
+      environment: {
+        TIDEGRAPH_GRAPH: state.graph,
+        TIDEGRAPH_TABLE_PREFIX: state.map.prefix,
+        TIDEGRAPH_NODES: String(nodes.count),
+        TIDEGRAPH_MOVES: String(MOVES),
+        // What they restore at once nodes bound themselves; the rest waits there, and not for the next plan.
+        TIDEGRAPH_RESTORES_PER_NODE: String(RESTORES),
+        TIDEGRAPH_SILENCE_MS: String(SILENCE.toMilliseconds()),
+        TIDEGRAPH_LEASE_MS: String(LEASE.toMilliseconds()),
+        TIDEGRAPH_LOG: "info",
+      },
+    });
+  }
+
+  private machine(
+    id: string,
+    comment: string,
+    definition: (scope: Construct) => sfn.IChainable,
+    isExpress = false,
+  ): sfn.StateMachine {
+    const scope = new Construct(this, id);
+    const { state } = this.parts;
+    const role = new iam.Role(scope, "Role", {
+      assumedBy: new iam.ServicePrincipal("states.amazonaws.com"),
+      description: `${comment}: ${state.name}`,
+    });
+    const name = id.replaceAll(/(?<=[a-z])(?=[A-Z])/g, "-").toLowerCase();
+    const machine = new sfn.StateMachine(scope, "StateMachine", {
+      comment,
+      stateMachineType: isExpress ? sfn.StateMachineType.EXPRESS : sfn.StateMachineType.STANDARD,
+      definitionBody: sfn.DefinitionBody.fromChainable(definition(scope)),
+      role,
+      timeout: isExpress ? Duration.minutes(4) : LONGEST,
+      logs: {
+        destination: processLog(this, `${id}Logs`, state, name, this.parts.retention),
+        level: sfn.LogLevel.ALL,
+        includeExecutionData: true,
+      },
+    });
+    explain(
+      machine,
+      "SF2",
+      "Its steps are look-ups, changes of the map and waits; its log has each of them.",
+    );
+    explainWildcard(
+      role,
+      "*",
+      "Step Functions sets up the delivery of its log by actions that know no resources.",
+    );
+    explainWildcard(
+      role,
+      `${this.function.functionArn}:*`,
+      "Versions of the one function that this invokes.",
+    );
+    return machine;
+  }
+
+  /** The group by its name: the unique id that its ARN has too is known only when it is there. */
+  private groupArn(groupName: string): string {
+    const { partition, region, account } = Stack.of(this);
+    return `arn:${partition}:autoscaling:${region}:${account}:autoScalingGroup:*:autoScalingGroupName/${groupName}`;
+  }
+}

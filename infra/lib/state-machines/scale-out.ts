@@ -1,0 +1,17 @@
+/** Nodes were added: all nodes get their share. Input: `{}`. */
+import * as sfn from "aws-cdk-lib/aws-stepfunctions";
+import type { Construct } from "constructs";
+import { Moves, type MovesProps } from "./moves.ts";
+
+export function scaleOut(scope: Construct, fn: MovesProps["function"]): sfn.IChainable {
+  const moves = new Moves(scope, {
+    function: fn,
+    goal: "balance",
+    drains: false,
+    busy: new sfn.Succeed(scope, "Another one works", {
+      comment: "The detector comes again while something is left",
+    }),
+    whole: new sfn.Succeed(scope, "Balanced"),
+  });
+  return moves.chain();
+}

@@ -1,0 +1,186 @@
+/** The machines that move replicas: their definitions, what they ask of the function, who may do what, and that their drawings are current. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { loadSchemas } from "../../contracts/src/validate.ts";
+import { current, type Definition, definitions, draw, PAGE, type State } from "../draw/draw.ts";
+import { LOOKS, MOVES, ROUNDS } from "../lib/state-machines/moves.ts";
+import { example, flat, named, ofType } from "./support.ts";
+
+const { service } = example();
+const machines = definitions(service);
+const ROOT = join(import.meta.dirname, "..", "..");
+
+/** All states, those inside of Maps too. */
+function states(definition: Definition): [string, State][] {
+  return Object.entries(definition.States).flatMap(([name, state]) => [
+    [name, state] as [string, State],
+    ...(state.ItemProcessor ? states(state.ItemProcessor) : []),
+  ]);
+}
+
+/** Where a state leads. */
+function nexts(state: State): string[] {
+  const some = [state.Next, state.Default, ...(state.Choices ?? []).map(({ Next }) => Next)];
+  return [...some, ...(state.Catch ?? []).map(({ Next }) => Next)].filter((next) => next !== undefined);
+}
+
+/** Every state is there, can be reached, and leads on or ends. */
+function check(name: string, { StartAt, States }: Definition): void {
+  const reached = new Set<string>();
+  const visit = (at: string): void => {
+    if (reached.has(at)) return;
+    reached.add(at);
+    const state = States[at];
+    assert.ok(state, `${name}: there is no state ${at}`);
+    const leads = nexts(state);
+    const ends = state.End === true || ["Succeed", "Fail"].includes(state.Type);
+    assert.ok(ends || leads.length > 0, `${name}: ${at} leads nowhere`);
+    assert.ok(!(state.End && state.Next), `${name}: ${at} ends and goes on`);
+    for (const next of leads) visit(next);
+    if (state.ItemProcessor) check(`${name}, ${at}`, state.ItemProcessor);
+  };
+  visit(StartAt);
+  assert.deepEqual(Object.keys(States).toSorted(), [...reached].toSorted(), `${name}: states out of reach`);
+}
+
+test("every state can be reached and leads on or ends", () => {
+  for (const [name, definition] of machines) check(name, definition);
+});
+
+test("what can fail has a time, is tried again, and gives the lease back", () => {
+  for (const [name, definition] of machines) {
+    assert.ok(definition.TimeoutSeconds, name);
+    for (const [id, state] of states(definition)) {
+      if (state.Type !== "Task") continue;
+      assert.ok((state.TimeoutSeconds ?? 0) <= 120 && state.TimeoutSeconds, `${name}: ${id} has no time`);
+      assert.ok(state.Retry || state.Catch, `${name}: ${id} is not tried again`);
+    }
+    if (name === "detect") continue;
+    for (const id of ["Plan", "Move", "Verify"]) {
+      const [caught] = definition.States[id]?.Catch ?? [];
+      assert.deepEqual(caught?.ErrorEquals, ["States.ALL"], `${name}: ${id}`);
+      assert.equal(caught?.Next, "Give the lease back after a failure", `${name}: ${id}`);
+    }
+  }
+});
+
+test("what the function is asked is what it knows", () => {
+  const check = loadSchemas({ strict: true }).getSchema("rebalance-event.schema.json");
+  assert.ok(check);
+  // What a path stands for when the machine runs.
+  const examples: Record<string, unknown> = {
+    holder: "arn:aws:states:eu-west-1:123456789012:execution:heal:1",
+    seen: { holder: "other", endpoint: "", epoch: 1, counter: 1, ttlMs: 120_000 },
+    moves: [{ partition: 1, to: "i-1", from: "i-2", isBegun: false, others: 2 }],
+    looks: 1,
+    drain: "i-1",
+    node: "i-1",
+  };
+  const asked = new Set<string>();
+  for (const [name, definition] of machines) {
+    for (const [id, { Parameters, Resource }] of states(definition)) {
+      if (!flat(Resource).startsWith("<ServiceRebalanceFunction") || !Parameters) continue;
+      const event = Object.fromEntries(
+        Object.entries(Parameters).map(([key, value]) =>
+          key.endsWith(".$") ? [key.slice(0, -2), examples[key.slice(0, -2)]] : [key, value],
+        ),
+      );
+      assert.ok(check(event), `${name}: ${id}: ${JSON.stringify(check.errors)} ${JSON.stringify(event)}`);
+      asked.add(String(event.step));
+    }
+  }
+  assert.deepEqual([...asked].toSorted(), [
+    "acquire",
+    "detect",
+    "drain",
+    "move",
+    "plan",
+    "release",
+    "verify",
+  ]);
+});
+
+test("inputs are those of the contract", () => {
+  const check = loadSchemas({ strict: true }).getSchema("rebalance-input.schema.json");
+  assert.ok(check);
+  const { Heal, Drain, "Scale out": scaleOut } = machines.get("detect")?.States ?? {};
+  const input = (state: State | undefined): Record<string, unknown> =>
+    Object.fromEntries(
+      Object.entries((state?.Parameters?.Input ?? {}) as Record<string, unknown>)
+        .filter(([key]) => !key.startsWith("AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID"))
+        .map(([key, value]) => (key.endsWith(".$") ? [key.slice(0, -2), "i-1"] : [key, value])),
+    );
+  const inputs = { heal: input(Heal), drain: input(Drain), scaleOut: input(scaleOut) };
+  assert.ok(check(inputs), `${JSON.stringify(check.errors)} ${JSON.stringify(inputs)}`);
+  assert.deepEqual(inputs.heal, { patienceSeconds: 120 });
+});
+
+test("an execution stays within 25,000 events, and within its lease", () => {
+  const definition = machines.get("heal");
+  const inside = definition?.States.Move?.ItemProcessor;
+  assert.ok(definition && inside);
+  // A Task that is tried once: entered, scheduled, started, succeeded, exited. Each other state: entered, exited.
+  const events = (parts: Definition): number =>
+    Object.values(parts.States).reduce((sum, { Type }) => sum + (Type === "Task" ? 5 : 2), 0);
+  const round = MOVES * (LOOKS * events(inside) + 2) + events(definition);
+  assert.ok(ROUNDS * round < 25_000, `${ROUNDS * round} events`);
+  const { Variables } = named(service, "AWS::Lambda::Function", "ServiceRebalance").Properties.Environment;
+  assert.equal(Variables.TIDEGRAPH_MOVES, String(MOVES));
+  for (const [name, one] of machines) {
+    for (const [id, { Type, Seconds }] of states(one)) {
+      // Beside it a step that is tried again waits for a minute.
+      if (Type === "Wait" && Seconds && id !== "Another one works")
+        assert.ok(Seconds * 1000 + 60_000 < Number(Variables.TIDEGRAPH_LEASE_MS), `${name}: ${id}`);
+    }
+  }
+});
+
+test("the function has the variables that it knows, and time for its steps", () => {
+  const { Properties } = named(service, "AWS::Lambda::Function", "ServiceRebalance");
+  assert.deepEqual([Properties.Runtime, Properties.Architectures], ["provided.al2023", ["arm64"]]);
+  assert.equal(Properties.VpcConfig, undefined);
+  const { Variables } = Properties.Environment;
+  const code = readFileSync(join(ROOT, "services", "rebalance", "src", "settings.rs"), "utf8");
+  for (const name of Object.keys(Variables)) {
+    assert.ok(code.includes(`"${name.replace(/^TIDEGRAPH_/, "")}"`), `${name} is not in settings.rs`);
+  }
+  assert.ok(Number(Variables.TIDEGRAPH_SILENCE_MS) / 1000 + 30 < Properties.Timeout);
+  assert.equal(Variables.TIDEGRAPH_NODES, "3");
+});
+
+test("a machine that is taken away is drained, and somebody looks each minute", () => {
+  const away = named(service, "AWS::Events::Rule", "ServiceRebalanceTakenAway").Properties;
+  assert.deepEqual(away.EventPattern, {
+    source: ["aws.autoscaling"],
+    "detail-type": ["EC2 Instance-terminate Lifecycle Action"],
+    detail: { AutoScalingGroupName: ["example-nodes"], LifecycleHookName: ["leaves"] },
+  });
+  assert.match(flat(away.Targets[0].Arn), /^<ServiceRebalanceDrain/);
+  assert.deepEqual(away.Targets[0].InputTransformer.InputPathsMap, {
+    "detail-EC2InstanceId": "$.detail.EC2InstanceId",
+  });
+  const minute = named(service, "AWS::Events::Rule", "ServiceRebalanceEachMinute").Properties;
+  assert.equal(minute.ScheduleExpression, "rate(1 minute)");
+  assert.match(flat(minute.Targets[0].Arn), /^<ServiceRebalanceDetect/);
+  const group = ofType(service, "AWS::AutoScaling::AutoScalingGroup")[0]?.[1].Properties;
+  const leaves = group.LifecycleHookSpecificationList[1];
+  assert.equal(leaves.HeartbeatTimeout, 7200);
+  const tell = machines.get("drain")?.States["Let the group go on"]?.Parameters;
+  assert.equal(tell?.LifecycleHookName, leaves.LifecycleHookName);
+});
+
+test("executions are logged, and detect is the only one that is not kept", () => {
+  for (const [id, { Properties }] of ofType(service, "AWS::StepFunctions::StateMachine")) {
+    assert.equal(Properties.LoggingConfiguration.Level, "ALL", id);
+    const isDetect = id.startsWith("ServiceRebalanceDetect");
+    assert.equal(Properties.StateMachineType === "EXPRESS", isDetect, id);
+  }
+});
+
+test("drawings are those of the definitions", () => {
+  assert.ok(draw(machines.get("drain") as Definition).includes("Let the group go on"));
+  const page = readFileSync(PAGE, "utf8");
+  assert.ok(current(service) === page, "run `npm run draw --workspace infra` and commit what it makes");
+});

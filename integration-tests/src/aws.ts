@@ -1,0 +1,124 @@
+/** The deployment that the tests of `aws/` ask: `scripts/aws.mjs` makes it and says where it is. Without it they fail; nobody runs them by accident. */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+/** Where LocalStack says that it is. */
+export const REGION = "eu-west-3";
+
+/** What is deployed. */
+export interface Deployed {
+  /** The REST API with its stage. */
+  readonly api: string;
+  /** LocalStack's own endpoint, for all services. */
+  readonly endpoint: string;
+  /** What environments of the query function printed, a file each. */
+  readonly functionLogs: string;
+  /** The folder with the templates. */
+  readonly templates: string;
+  /** What must stand in no log. */
+  readonly secrets: readonly string[];
+  /** The storage nodes' processes. */
+  readonly nodes: readonly { readonly name: string; readonly pid: number }[];
+}
+
+/** The deployment. */
+export function deployed(): Deployed {
+  const { TIDEGRAPH_AWS: text } = process.env;
+  assert.ok(text, "TIDEGRAPH_AWS says where the deployment is; `npm run aws` makes one");
+  return JSON.parse(text) as Deployed;
+}
+
+/** The Python that has the clients. */
+export function python(): string {
+  const { TIDEGRAPH_PYTHON: program } = process.env;
+  assert.ok(program, "TIDEGRAPH_PYTHON names no Python; `npm run aws` makes one");
+  return program;
+}
+
+/** The path of a script of ours. */
+export function script(name: string): string {
+  return fileURLToPath(new URL(`../python/${name}`, import.meta.url));
+}
+
+/** An answer of the API. */
+export interface Answer {
+  readonly status: number;
+  /** By their names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Sends requests, signed by botocore, one after the other. */
+export class Signer {
+  readonly #child: ChildProcess;
+  readonly #answers: AsyncIterator<string>;
+
+  constructor(api: string) {
+    this.#child = spawn(python(), [script("signed_requests.py"), api, REGION], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    assert.ok(this.#child.stdout);
+    this.#answers = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
+  }
+
+  /** POSTs JSON, or GETs without a body. */
+  async ask(path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
+    const json = { "content-type": "application/json", ...headers };
+    const request =
+      body === undefined
+        ? { method: "GET", path, headers }
+        : { method: "POST", path, headers: json, body: JSON.stringify(body) };
+    this.#child.stdin?.write(`${JSON.stringify(request)}\n`);
+    const { value, done } = await this.#answers.next();
+    assert.ok(!done, "the signer has ended");
+    return JSON.parse(value) as Answer;
+  }
+
+  end(): void {
+    this.#child.stdin?.end();
+  }
+}
+
+/** Asks one of LocalStack's services that speak JSON. */
+export async function ask(service: string, target: string, body: object): Promise<Answer> {
+  const answer = await fetch(deployed().endpoint, {
+    method: "POST",
+    headers: {
+      "content-type": "application/x-amz-json-1.0",
+      "x-amz-target": target,
+      authorization: authorization(service),
+    },
+    body: JSON.stringify(body),
+  });
+  return { status: answer.status, headers: Object.fromEntries(answer.headers), body: await answer.text() };
+}
+
+/** Items as DynamoDB answers them, as plain values. */
+export function plainItem(attributes: Readonly<Record<string, Attribute>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, plainAttribute(value)]));
+}
+
+/** An attribute with its type, of the types that ours have. */
+type Attribute =
+  | { readonly S: string }
+  | { readonly N: string }
+  | { readonly BOOL: boolean }
+  | { readonly L: readonly Attribute[] }
+  | { readonly M: Readonly<Record<string, Attribute>> };
+
+function plainAttribute(value: Attribute): unknown {
+  if ("S" in value) return value.S;
+  if ("N" in value) return Number(value.N);
+  if ("BOOL" in value) return value.BOOL;
+  if ("L" in value) return value.L.map(plainAttribute);
+  if ("M" in value) return plainItem(value.M);
+  throw new Error(`an attribute of another type: ${JSON.stringify(value)}`);
+}
+
+/** Names the service of a request. LocalStack does not look at the signature. */
+export function authorization(service: string): string {
+  const scope = `000000000000/20260101/${REGION}/${service}/aws4_request`;
+  return `AWS4-HMAC-SHA256 Credential=${scope}, SignedHeaders=host, Signature=0`;
+}
