@@ -3,7 +3,7 @@
  *
  * It loads a small identity graph through the worker, or the files under `--load DIR`; `--no-load` leaves the graph empty.
  *
- * Flags: `--nodes`, `--rf`, `--partitions`, `--shards` (of the log), `--brokers`, `--port` (8182), `--load`, `--no-load`, `--home` (`.tidegraph/cluster`; what is in
+ * Flags: `--nodes`, `--rf`, `--partitions`, `--shards` (of the log), `--brokers`, `--tls` (processes show each other certificates), `--port` (8182), `--load`, `--no-load`, `--home` (`.tidegraph/cluster`; what is in
  * it is removed first). It runs until Ctrl-C.
  */
 import { existsSync } from "node:fs";
@@ -19,6 +19,7 @@ const { values } = parseArgs({
     partitions: { type: "string", default: "16" },
     shards: { type: "string", default: "1" },
     brokers: { type: "string", default: "1" },
+    tls: { type: "boolean", default: false },
     port: { type: "string", default: "8182" },
     load: { type: "string" },
     "no-load": { type: "boolean", default: false },
@@ -60,7 +61,13 @@ if (values.load !== undefined && !existsSync(values.load)) {
   process.exit(2);
 }
 const { nodeBinary, workerBinary } = await buildFleet("release");
-const cluster = new Cluster({ home: resolve(values.home), nodeBinary, workerBinary, ...sizes });
+const cluster = new Cluster({
+  home: resolve(values.home),
+  nodeBinary,
+  workerBinary,
+  tls: values.tls ?? false,
+  ...sizes,
+});
 process.on("exit", () => cluster.processes.kill());
 /** @type {(signal: string) => void} */
 let stop = () => {};

@@ -1,19 +1,21 @@
 /**
- * `npm run faults [-- --quick] [--shards N]`: a cluster on this machine under load, while its processes are killed, one kind after the other.
+ * `npm run faults [-- --quick] [--shards N] [--tls]`: a cluster on this machine under load, while its processes are killed, one kind after the other.
  *
  * Two bulk loads come first, each with a process killed while it runs. Prints a row for each fault and, in the last line, losses and errors. It fails when an acknowledged write is lost, one is there by half, a read
  * fails while a storage node dies, or writes do not come back. `--json FILE` writes the report. `--shards N` divides
- * the log among so many partitions of its topic.
+ * the log among so many partitions of its topic; with `--tls` nodes and workers show each other certificates.
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs, stripVTControlCharacters } from "node:util";
+import { parseArgs, promisify, stripVTControlCharacters } from "node:util";
 import { Cluster } from "./cluster/cluster.mjs";
 import { Load } from "./cluster/load.mjs";
 import { buildFleet } from "./run.mjs";
 
+const execute = promisify(execFile);
 const PARTITIONS = 8;
 const { values } = parseArgs({
   options: {
@@ -21,6 +23,7 @@ const { values } = parseArgs({
     dev: { type: "boolean", default: false },
     json: { type: "string" },
     shards: { type: "string", default: "1" },
+    tls: { type: "boolean", default: false },
   },
 });
 const shards = Number(values.shards);
@@ -34,6 +37,17 @@ const quick = values.quick ?? false;
 const calmMs = quick ? 3_000 : 10_000;
 const { nodeBinary, workerBinary } = await buildFleet(values.dev ? "dev" : "release");
 const home = mkdtempSync(join(tmpdir(), "tidegraph-faults-"));
+
+/** The node whose disk becomes full, and the file that fills it. */
+const FULL = { number: 1, name: "node-1", file: join(home, "fills-the-disk"), bytes: 3 * 1024 ** 3 };
+const { bavail, bsize } = statfsSync(home);
+const leastFree = bavail * bsize - FULL.bytes / 2;
+if (leastFree < FULL.bytes) {
+  console.error(
+    `${home} has ${bavail * bsize} free bytes: a full disk cannot be tried with fewer than ${2 * FULL.bytes}`,
+  );
+  process.exit(2);
+}
 const cluster = new Cluster({
   home,
   nodeBinary,
@@ -42,6 +56,7 @@ const cluster = new Cluster({
   rf: 2,
   partitions: PARTITIONS,
   shards,
+  tls: values.tls ?? false,
   brokers: quick ? 1 : 3,
   port: 0,
   nodeFlags: [
@@ -54,6 +69,10 @@ const cluster = new Cluster({
     "--map-poll-ms",
     "300",
   ],
+  flagsOfNode: (number) =>
+    number === FULL.number
+      ? ["--spill-dir", join(home, "spill"), "--least-free-bytes", String(leastFree)]
+      : [],
   workerFlags: ["--map-poll-ms", "300", "--write-patience-ms", "20000"],
 });
 process.on("exit", () => cluster.processes.kill());
@@ -247,6 +266,23 @@ async function forget(load) {
   await load.ask("MATCH (n:Tx) DETACH DELETE n");
 }
 
+/**
+ * Waits until a node is in a state.
+ *
+ * @param {string} name
+ * @param {string} state
+ */
+async function inState(name, state) {
+  const end = Date.now() + 30_000;
+  for (;;) {
+    const { nodes } = await cluster.map();
+    const found = nodes.find((/** @type {any} */ node) => node.id === name)?.state;
+    if (found === state) return;
+    if (Date.now() > end) throw new Error(`${name} is ${found} and not ${state} after 30 s`);
+    await sleep(200);
+  }
+}
+
 /** @param {string} name */
 async function killAndRestart(name) {
   cluster.processes.signal(name, "SIGKILL");
@@ -286,6 +322,12 @@ try {
     await sleep(500);
     await cluster.startWorker("worker", 0);
     load.endpoint = cluster.endpoint;
+  });
+  await fault("disk full", { reads: true, writesWithinMs: SOON }, async () => {
+    await execute("fallocate", ["-l", String(FULL.bytes), FULL.file]);
+    await inState(FULL.name, "gone");
+    rmSync(FULL.file);
+    await inState(FULL.name, "up");
   });
   if (!quick) {
     await fault("broker", { reads: true, writesWithinMs: 30_000 }, () => killAndRestart("kafka-0"));

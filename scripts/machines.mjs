@@ -1,7 +1,7 @@
 /**
  * A part of `npm test -- --fleet`: what machines on AWS run, run here. The commands are those of the unit of storage nodes (`infra/node/`), and the scripts are
- * the ones that user data writes; around them are a real Kafka and DynamoDB Local. A graph is made and placed, a worker is started as its container does,
- * a node is lost and replaced, and replicas come back.
+ * the ones that user data writes; around them are a real Kafka and DynamoDB Local. A graph is made, and placed by the function that moves replicas; a worker is started as its container does;
+ * a node is lost and replaced, and replicas come back; one is added, one drained.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -12,6 +12,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Cluster } from "./cluster/cluster.mjs";
 import { freePort } from "./cluster/processes.mjs";
+import { commandOf, words } from "./cluster/unit.mjs";
+import { execute as carryOut, rebalanceFunction } from "./lambda/steps.mjs";
 import { buildFleet, root } from "./run.mjs";
 
 const PATIENCE_MS = 180_000;
@@ -22,7 +24,7 @@ const SHARDS = 2;
 const infra = join(root, "infra");
 const execute = promisify(execFile);
 
-const { nodeBinary, workerBinary } = await buildFleet("dev");
+const { nodeBinary, workerBinary, rebalanceBinary } = await buildFleet("dev");
 const home = mkdtempSync(join(tmpdir(), "tidegraph-machines-"));
 const sizes = { nodes: 0, rf: 2, partitions: PARTITIONS, brokers: 1, port: 0 };
 const cluster = new Cluster({ home: join(home, "cluster"), nodeBinary, workerBinary, ...sizes });
@@ -31,15 +33,6 @@ for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
   process.on(signal, () => process.exit(130));
 
 const unit = readFileSync(join(infra, "node", "tidegraph-node.service"), "utf8");
-
-/** What the unit of nodes runs: the command after a key that holds a word. */
-function command(/** @type {string} */ key, /** @type {string} */ word) {
-  const found = [...unit.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].find(([, line]) =>
-    line?.includes(word),
-  );
-  if (!found?.[1]) throw new Error(`the unit has no ${key} with ${word}`);
-  return found[1];
-}
 
 /** Variables of every process: those of `fleet.env`, but for what only AWS has. */
 function fleetEnvironment() {
@@ -58,8 +51,8 @@ function fleetEnvironment() {
   };
 }
 
-/** @type {Map<string, Record<string, string>>} */
-const machines = new Map();
+/** @type {(() => Promise<void>)[]} */
+const stops = [];
 
 /**
  * Starts a machine: what the unit runs before the daemon, then the daemon.
@@ -82,22 +75,13 @@ async function startMachine(name, zone) {
     METRICS_PORT: String(await freePort()),
     TIDEGRAPH_RUN: run,
     TIDEGRAPH_NODE_PROGRAM: nodeBinary,
-    PLACE_PATIENCE_S: "0",
   };
-  const words = (/** @type {string} */ line) =>
-    line
-      .replaceAll("/opt/tidegraph/bin/tidegraph-node", nodeBinary)
-      .replaceAll("/run/tidegraph", run)
-      .replaceAll("/var/lib/tidegraph", run)
-      .replaceAll("0.0.0.0", "127.0.0.1")
-      .replaceAll(/\$\{(\w+)\}/g, (_, variable) => environment[variable] ?? `no ${variable}`)
-      .split(" ");
-  const [program = "", ...flags] = words(command("ExecStartPre", " init "));
+  const here = { program: nodeBinary, run, environment };
+  const [program = "", ...flags] = words(commandOf(unit, "ExecStartPre", " init "), here);
   await execute(program, flags, { env: { ...process.env, ...environment } });
-  const [daemon = "", ...how] = words(command("ExecStart", " serve "));
+  const [daemon = "", ...how] = words(commandOf(unit, "ExecStart", " serve "), here);
   cluster.processes.start(name, daemon, how, environment);
   await cluster.processes.said(name, "listens on", PATIENCE_MS);
-  machines.set(name, environment);
 }
 
 /** The map, as the daemon prints it. */
@@ -128,16 +112,15 @@ const nodesThatAre =
   (/** @type {PartitionMap} */ { nodes }) =>
     nodes.filter((node) => node.state === state).map((node) => node.id);
 
-/**
- * What the timer of a machine runs; what it said.
- *
- * @param {string} name
- */
-async function place(name) {
-  const script = join(infra, "node", "place.py");
-  const env = { ...process.env, ...machines.get(name) };
-  const { stdout } = await execute("python3", [script], { env, timeout: PATIENCE_MS });
-  return stdout.trim();
+/** The function that moves replicas, with the variables of its template. */
+async function rebalancer() {
+  const { TIDEGRAPH_DYNAMODB_ENDPOINT, TIDEGRAPH_DYNAMODB_LOCAL, NODES } = fleetEnvironment();
+  return await rebalanceFunction(rebalanceBinary, join(home, "rebalance.log"), {
+    TIDEGRAPH_DYNAMODB_ENDPOINT,
+    TIDEGRAPH_DYNAMODB_LOCAL,
+    TIDEGRAPH_NODES: NODES,
+    TIDEGRAPH_SILENCE_MS: "4000",
+  });
 }
 
 /** @param {string} endpoint @param {string} query @param {string} secret */
@@ -166,16 +149,26 @@ try {
     ...replication,
   ];
   await cluster.admin(["init", ...cluster.mapFlags(), ...cluster.logFlags(), ...made, "--create-tables"]);
-  for (const [name, zone] of [
-    ["i-0", "a"],
-    ["i-1", "b"],
-    ["i-2", "c"],
-  ])
-    await startMachine(name ?? "", zone ?? "");
+  const steps = await rebalancer();
+  stops.push(() => steps.stop());
+  const needed = async () => {
+    const { needed, node, lost } = await steps.step({ step: "detect" });
+    return { needed, node, lost };
+  };
+  await startMachine("i-0", "a");
+  await startMachine("i-1", "b");
+  await until("that two nodes are up", (now) => nodesThatAre("up")(now).length === 2);
+  assert.deepEqual(
+    await needed(),
+    { needed: "nothing", node: undefined, lost: [] },
+    "a third one is to come",
+  );
+  await startMachine("i-2", "c");
   await until("that three nodes are up", (now) => nodesThatAre("up")(now).length === 3);
-  assert.equal(await place("i-1"), "", "only the first does anything");
-  assert.match(await place("i-0"), /^16 replicas are missing/);
-  assert.equal(await place("i-0"), "", "nothing is missing any more");
+  assert.equal((await needed()).needed, "heal");
+  const placed = await carryOut(steps, { holder: "first", goal: "repair" });
+  assert.deepEqual([placed.moves, placed.verified.whole], [16, true], JSON.stringify(placed.verified));
+  assert.equal((await needed()).needed, "nothing");
 
   const port = await freePort();
   const flags = [
@@ -211,7 +204,9 @@ try {
     const up = nodesThatAre("up")(now);
     return up.length === 3 && up.includes("i-3") && nodesThatAre("gone")(now).includes("i-2");
   });
-  assert.match(await place("i-0"), /replicas are missing/);
+  assert.equal((await needed()).needed, "heal");
+  const healed = await carryOut(steps, { holder: "second", goal: "repair" });
+  assert.ok(healed.moves > 0 && healed.verified.whole, JSON.stringify(healed));
   await until("that each partition has two replicas that serve", (now) => {
     const up = nodesThatAre("up")(now);
     return now.partitions.every(
@@ -219,12 +214,24 @@ try {
         replicas.filter(({ node, state }) => up.includes(node) && state === "serving").length >= 2,
     );
   });
-  assert.equal(await place("i-0"), "");
+  assert.equal((await needed()).needed, "nothing");
+  assert.deepEqual(await ask(endpoint, count, CLIENT), write);
+
+  // One more, which gets its share; then one is taken away.
+  await startMachine("i-4", "a");
+  await until("that there are four nodes", (now) => nodesThatAre("up")(now).length === 4);
+  assert.equal((await needed()).needed, "scale-out");
+  const scaled = await carryOut(steps, { holder: "third", goal: "balance" });
+  assert.deepEqual([scaled.moves, scaled.verified.whole], [4, true], JSON.stringify(scaled));
+  const drained = await carryOut(steps, { holder: "fourth", goal: "repair", drain: "i-1" });
+  assert.deepEqual([drained.moves, drained.verified.whole], [4, true], JSON.stringify(drained));
+  assert.ok((await map()).partitions.every(({ replicas }) => replicas.every(({ node }) => node !== "i-1")));
   assert.deepEqual(await ask(endpoint, count, CLIENT), write);
   console.log(
-    "machines of the template: a graph was made, placed, asked, and had its replicas again after a node was lost",
+    "machines of the template: a graph was made, placed, asked, had its replicas again after a node was lost, and was scaled out and drained",
   );
 } finally {
+  for (const stop of stops) await stop();
   await cluster.stop();
 }
 rmSync(home, { recursive: true, force: true });

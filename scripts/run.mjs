@@ -143,18 +143,25 @@ export async function buildBinary() {
 }
 
 /**
- * Builds the daemon of storage nodes, the worker and the worker as a Lambda function, and returns their paths.
- * `TIDEGRAPH_NODE_BINARY`, `TIDEGRAPH_WORKER_BINARY` and `TIDEGRAPH_LAMBDA_BINARY` name ones that are built already.
+ * Builds the daemon of storage nodes, the worker, the worker as a Lambda function and the one that moves replicas, and returns their paths.
+ * `TIDEGRAPH_NODE_BINARY`, `TIDEGRAPH_WORKER_BINARY`, `TIDEGRAPH_LAMBDA_BINARY` and `TIDEGRAPH_REBALANCE_BINARY` name ones that are built already.
  *
  * @param {"release" | "dev"} profile `dev` is what the tests of the libraries are built with
- * @returns {Promise<{ nodeBinary: string, workerBinary: string, lambdaBinary: string }>}
+ * @returns {Promise<{ nodeBinary: string, workerBinary: string, lambdaBinary: string, rebalanceBinary: string }>}
  */
 export async function buildFleet(profile) {
   const { TIDEGRAPH_NODE_BINARY: node, TIDEGRAPH_WORKER_BINARY: worker } = process.env;
   if (node && worker) {
     for (const path of [node, worker]) if (!existsSync(path)) throw new Error(`there is no ${path}`);
     const lambda = process.env.TIDEGRAPH_LAMBDA_BINARY ?? join(dirname(resolve(worker)), "tidegraph-lambda");
-    return { nodeBinary: resolve(node), workerBinary: resolve(worker), lambdaBinary: resolve(lambda) };
+    const rebalance =
+      process.env.TIDEGRAPH_REBALANCE_BINARY ?? join(dirname(resolve(worker)), "tidegraph-rebalance");
+    return {
+      nodeBinary: resolve(node),
+      workerBinary: resolve(worker),
+      lambdaBinary: resolve(lambda),
+      rebalanceBinary: resolve(rebalance),
+    };
   }
   // Together, so that what they share is built once.
   const crates = [
@@ -162,8 +169,10 @@ export async function buildFleet(profile) {
     "tidegraph-node",
     "-p",
     "tidegraph",
+    "-p",
+    "tidegraph-rebalance",
     "--features",
-    "tidegraph-node/fleet,tidegraph/lambda",
+    "tidegraph-node/fleet,tidegraph/lambda,tidegraph-rebalance/lambda",
   ];
   await run("cargo", ["build", "--locked", "--profile", profile, ...crates]);
   const folder = join(targetDir, profile === "dev" ? "debug" : profile);
@@ -171,5 +180,6 @@ export async function buildFleet(profile) {
     nodeBinary: join(folder, "tidegraph-node"),
     workerBinary: join(folder, "tidegraph"),
     lambdaBinary: join(folder, "tidegraph-lambda"),
+    rebalanceBinary: join(folder, "tidegraph-rebalance"),
   };
 }

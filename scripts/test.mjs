@@ -2,7 +2,7 @@
  * `npm test`: every test, on a clean clone too. It installs what it needs (pinned, skipped when it is there), then runs
  * the Rust tests, the tests of the contracts, and the black-box tests against the real binary.
  *
- * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--fleet`, `--lambda`, `--contracts`, `--infra` or `--integration` runs one part;
+ * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--fleet`, `--conformance`, `--lambda`, `--aws`, `--contracts`, `--infra` or `--integration` runs one part;
  * `npm test -- --integration --cluster` runs the black-box tests against workers of a fleet, but for those that are about one process.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { Cluster } from "./cluster/cluster.mjs";
 import { dynamodbClasspath } from "./dynamodb.mjs";
 import { kafkaClasspath } from "./kafka.mjs";
+import { kits } from "./kits.mjs";
 import { pythonWithClients } from "./python.mjs";
 import { buildBinary, buildFleet, installNodeModules, root, run, runSteps } from "./run.mjs";
 
@@ -33,7 +34,9 @@ const unknown = only.filter(
       "dynamodb",
       "takeover",
       "fleet",
+      "conformance",
       "lambda",
+      "aws",
       "contracts",
       "infra",
       "integration",
@@ -41,7 +44,7 @@ const unknown = only.filter(
 );
 if (unknown.length > 0) {
   console.error(
-    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --takeover, --fleet, --lambda, --contracts, --infra and --integration`,
+    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --takeover, --fleet, --conformance, --lambda, --aws, --contracts, --infra and --integration`,
   );
   process.exit(2);
 }
@@ -58,6 +61,18 @@ let python = "";
 const steps = [["npm packages", installNodeModules]];
 if (wanted("rust")) {
   steps.push(["Rust tests", () => run("cargo", ["test", "--locked", "--workspace", "--quiet"])]);
+}
+if (wanted("conformance")) {
+  steps.push([
+    "the languages' kits, in one process and in a fleet",
+    async () => {
+      const suites = ["--test", "tck", "--test", "gremlin_features", "--test", "languages"];
+      const packages = ["-p", "tidegraph-engine", "-p", "tidegraph-fleet"];
+      await run("cargo", ["test", "--locked", ...packages, ...suites, "--", "--nocapture"], {
+        env: await kits(),
+      });
+    },
+  ]);
 }
 if (wanted("kafka")) {
   // By themselves: the client takes minutes to build, and whoever works on the engine does without.
@@ -109,8 +124,9 @@ if (wanted("fleet")) {
   steps.push([
     "a fleet whose processes are killed",
     // A log of two shards does all that one does, and more.
-    () => run("node", [join(root, "scripts", "faults.mjs"), "--quick", "--dev", "--shards", "2"]),
+    () => run("node", [join(root, "scripts", "faults.mjs"), "--quick", "--dev", "--shards", "2", "--tls"]),
   ]);
+  steps.push(["replicas that move", () => run("node", [join(root, "scripts", "rebalance.mjs")])]);
   steps.push(["what machines on AWS run", () => run("node", [join(root, "scripts", "machines.mjs")])]);
   // A part of what `--integration --cluster` runs.
   steps.push(["integration tests against a fleet", () => clusterTests(["bookmarks", "loader", "queries"])]);
@@ -120,6 +136,9 @@ if (wanted("lambda")) {
     "a worker as a Lambda function",
     () => run("node", [join(root, "scripts", "lambda.mjs"), "--dev"]),
   ]);
+}
+if (wanted("aws")) {
+  steps.push(["a deployment to LocalStack", () => run("node", [join(root, "scripts", "aws.mjs")])]);
 }
 if (wanted("contracts")) {
   steps.push(["contracts", () => run("npm", ["test", "--silent", "--workspace", "contracts"])]);

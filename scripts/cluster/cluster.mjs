@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { dynamodbClasspath } from "../dynamodb.mjs";
 import { kafkaClasspath } from "../kafka.mjs";
+import { certificates } from "./certificates.mjs";
 import { freePort, Processes } from "./processes.mjs";
 
 const START_MS = 180_000;
@@ -27,7 +28,9 @@ const execute = promisify(execFile);
  * @property {number} brokers
  * @property {number} port of the worker; 0 takes a free one
  * @property {boolean} [measured] brokers are compiled as far as Java can, as in production; without it they start and end soon
+ * @property {boolean} [tls] whether nodes and workers show each other certificates
  * @property {readonly string[]} [nodeFlags] further flags of each node
+ * @property {(number: number) => readonly string[]} [flagsOfNode] further flags of one node
  * @property {readonly string[]} [workerFlags] further flags of the worker
  */
 
@@ -41,6 +44,8 @@ export class Cluster {
     this.brokerPorts = /** @type {number[]} */ ([]);
     this.dynamodbPort = 0;
     this.endpoint = "";
+    /** Flags by which processes know each other besides the token. */
+    this.tlsFlags = /** @type {string[]} */ ([]);
   }
 
   /** Starts everything; answers when the worker takes queries. */
@@ -48,6 +53,7 @@ export class Cluster {
     const { home, nodes, rf, partitions, shards = 1, brokers } = this.options;
     const token = join(home, "fleet-token");
     writeFileSync(token, `${crypto.randomUUID()}\n`, { mode: 0o600 });
+    if (this.options.tls) this.tlsFlags = await certificates(join(home, "certificates"));
     await Promise.all([this.startDynamodb(), this.startKafka()]);
     const replication = ["--log-replication", String(brokers), "--log-in-sync", String(Math.min(2, brokers))];
     const sizes = [
@@ -180,10 +186,19 @@ export class Cluster {
 
   /** @param {number} number */
   startNode(number) {
-    const { home, nodeBinary, nodeFlags = [] } = this.options;
+    const { home, nodeBinary, nodeFlags = [], flagsOfNode = () => [] } = this.options;
     const place = ["--node", `node-${number}`, "--zone", `zone-${number % 3}`];
     const files = ["--objects", join(home, "objects"), "--token-file", join(home, "fleet-token")];
-    const args = ["serve", ...this.mapFlags(), ...this.logFlags(), ...place, ...files, ...nodeFlags];
+    const args = [
+      "serve",
+      ...this.mapFlags(),
+      ...this.logFlags(),
+      ...place,
+      ...files,
+      ...this.tlsFlags,
+      ...nodeFlags,
+      ...flagsOfNode(number),
+    ];
     return this.processes.start(`node-${number}`, nodeBinary, args, { TIDEGRAPH_LOG: "info" });
   }
 
@@ -194,7 +209,8 @@ export class Cluster {
   async startWorker(name, port) {
     const { home, workerBinary, workerFlags = [] } = this.options;
     const files = ["--objects", join(home, "objects"), "--fleet-token-file", join(home, "fleet-token")];
-    const args = ["worker", ...this.mapFlags(), ...files, "--port", String(port), ...workerFlags];
+    const flags = [...this.mapFlags(), ...files, ...this.tlsFlags];
+    const args = ["worker", ...flags, "--port", String(port), ...workerFlags];
     this.processes.start(name, workerBinary, args);
     const { match } = await this.processes.said(name, /Tidegraph listens on (http:\S+)/, START_MS);
     const endpoint = Array.isArray(match) ? (match[1] ?? "") : "";

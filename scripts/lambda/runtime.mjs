@@ -75,7 +75,7 @@ export class LambdaFunction {
     this.waiting = [];
     /** @type {{ id: string, event: unknown, deadlineMs: number }[]} */
     this.events = [];
-    /** @type {Map<string, { begin: number, done: (answer: Answer) => void, fail: (error: Error) => void }>} */
+    /** @type {Map<string, { begin: number, isHttp: boolean, done: (answer: Answer) => void, fail: (error: Error) => void }>} */
     this.open = new Map();
     this.next = 1;
     this.ended = false;
@@ -125,10 +125,34 @@ export class LambdaFunction {
    * @returns {Promise<Answer>}
    */
   invoke(event, withinMs = 60_000) {
+    return this.send(event, withinMs, true);
+  }
+
+  /**
+   * As a state machine does: JSON in, JSON out. Throws what the function says of a failure.
+   *
+   * @param {unknown} event
+   * @returns {Promise<any>}
+   */
+  async step(event) {
+    const { body, failed } = await this.send(event, 60_000, false);
+    if (failed) throw new Error(failed);
+    return JSON.parse(body);
+  }
+
+  /**
+   * @param {unknown} event
+   * @param {number} withinMs
+   * @param {boolean} isHttp whether the answer is one for HTTP
+   * @returns {Promise<Answer>}
+   */
+  send(event, withinMs, isHttp) {
     if (this.ended) throw new Error(`the function ended: ${this.said().slice(-2000)}`);
     const id = `00000000-0000-4000-8000-${String(this.next).padStart(12, "0")}`;
     this.next += 1;
-    const answered = new Promise((done, fail) => this.open.set(id, { begin: performance.now(), done, fail }));
+    const answered = new Promise((done, fail) =>
+      this.open.set(id, { begin: performance.now(), isHttp, done, fail }),
+    );
     this.events.push({ id, event, deadlineMs: Date.now() + withinMs });
     this.deliver();
     return /** @type {Promise<Answer>} */ (answered);
@@ -172,6 +196,10 @@ export class LambdaFunction {
     const ms = performance.now() - open.begin;
     if (what === "error") {
       open.done({ status: 0, headers: {}, body: "", streamed: false, failed: body.toString(), ms });
+      return;
+    }
+    if (!open.isHttp) {
+      open.done({ status: 200, headers: {}, body: body.toString(), streamed: false, failed: "", ms });
       return;
     }
     const streamed = request.headers["lambda-runtime-function-response-mode"] === "streaming";

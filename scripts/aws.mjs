@@ -1,0 +1,144 @@
+/**
+ * `npm run aws`, and `npm test -- --aws`: the templates deployed. LocalStack stands in for AWS, the CDK's own command line deploys both stacks of the example
+ * to it, real storage nodes with a real Kafka use the table and the bucket that were made, and queries go, signed, through the REST API and the query
+ * function, which is a process. Then the service is taken away, and what remains is what docs/deploy.md says.
+ *
+ * 1. LocalStack and Kafka start; templates are made meanwhile.
+ * 2. `cdk bootstrap`, `cdk deploy State`, `cdk deploy Service`.
+ * 3. Three nodes start with what the deployed user data says (`aws/machines.mjs`).
+ * 4. `integration-tests/aws/*.test.ts`.
+ * 5. `cdk destroy Service`, and `integration-tests/aws/destroyed/*.test.ts`.
+ * 6. `cdk deploy Service` again, the nodes with the new secret, and `integration-tests/aws/again/*.test.ts`: the graph is found.
+ *
+ * `--keep` leaves everything running after 3, says how it is asked, and ends at Ctrl-C.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { Deployment } from "./aws/deployment.mjs";
+import { Machines } from "./aws/machines.mjs";
+import { Cluster } from "./cluster/cluster.mjs";
+import { LocalStack } from "./localstack.mjs";
+import { pythonWithClients } from "./python.mjs";
+import { buildFleet, installNodeModules, root, run } from "./run.mjs";
+
+const { values } = parseArgs({ options: { keep: { type: "boolean", default: false } } });
+await installNodeModules();
+const python = await pythonWithClients();
+const { nodeBinary, workerBinary, lambdaBinary, rebalanceBinary } = await buildFleet("dev");
+const home = mkdtempSync(join(tmpdir(), "tidegraph-aws-"));
+const sizes = { nodes: 0, rf: 1, partitions: 1, brokers: 1, port: 0 };
+const cluster = new Cluster({ home: join(home, "cluster"), nodeBinary, workerBinary, ...sizes });
+const localstack = new LocalStack({ log: join(home, "localstack.log") });
+process.on("exit", () => {
+  cluster.processes.kill();
+  localstack.kill();
+  rmSync(localstack.home, { recursive: true, force: true });
+});
+for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
+  process.on(signal, () => process.exit(130));
+
+/** @type {string[]} */
+const figures = [];
+
+/**
+ * Runs a step and notes how long it took.
+ *
+ * @param {string} what
+ * @param {() => Promise<void>} step
+ */
+async function timed(what, step) {
+  console.log(`\n── ${what}`);
+  const begin = performance.now();
+  await step();
+  figures.push(`${((performance.now() - begin) / 1000).toFixed(1).padStart(7)} s  ${what}`);
+}
+
+let failed = true;
+try {
+  await timed("LocalStack and Kafka start", async () => {
+    await Promise.all([
+      localstack.start(["cloudformation", "dynamodb", "lambda", "apigateway", "s3", "stepfunctions"]),
+      cluster.startKafka(),
+    ]);
+  });
+  const brokers = `127.0.0.1:${cluster.brokerPorts[0]}`;
+  const deployment = new Deployment({ home, localstack, lambdaBinary, rebalanceBinary, brokers });
+  await timed("cdk synth", () => deployment.synth());
+  await timed("cdk bootstrap", () => deployment.bootstrap());
+  await timed("cdk deploy State", () => deployment.deploy("State"));
+  await timed("cdk deploy Service", () => deployment.deploy("Service"));
+  const machines = new Machines({ home, deployment, processes: cluster.processes, nodeBinary });
+  await timed("three nodes start, 64 partitions are placed and serve", () => machines.start());
+  if (values.keep) await keep(deployment);
+  await timed("queries through the API", () => tests("aws", deployment, machines));
+  figures.push(...coldStarts());
+  await timed("cdk destroy Service", () => deployment.destroy("Service"));
+  await timed("what remains", () => tests("aws/destroyed", deployment, machines));
+  await timed("cdk deploy Service, again", () => deployment.deploy("Service"));
+  await machines.stop();
+  await timed("three nodes start again, and their replicas serve", () => machines.start());
+  await timed("the graph is found", () => tests("aws/again", deployment, machines));
+  failed = false;
+} catch (error) {
+  console.error(error instanceof Error ? error.stack : error);
+}
+await cluster.stop();
+await localstack.stop();
+console.log(`\nnpm run aws (builds of the profile dev)\n${figures.join("\n")}`);
+if (!failed) rmSync(home, { recursive: true, force: true });
+else console.error(`what the processes said is in ${home}`);
+process.exit(failed ? 1 : 0);
+
+/**
+ * Runs the tests of a folder, one file after the other.
+ *
+ * @param {string} folder
+ * @param {Deployment} deployment
+ * @param {Machines} machines
+ */
+async function tests(folder, deployment, machines) {
+  const env = {
+    TIDEGRAPH_PYTHON: python,
+    TIDEGRAPH_AWS: JSON.stringify({
+      api: deployment.api,
+      endpoint: localstack.endpoint,
+      functionLogs: localstack.functionLogs,
+      templates: deployment.assembly,
+      secrets: [machines.secret],
+      nodes: [...machines.started.keys()].map((name) => ({
+        name,
+        pid: cluster.processes.all.get(name)?.child.pid,
+      })),
+    }),
+  };
+  const cwd = join(root, "integration-tests");
+  const files = readdirSync(join(cwd, folder)).filter((name) => name.endsWith(".test.ts"));
+  const flags = ["--test", "--test-concurrency=1", "--test-reporter=spec"];
+  await run("npx", ["tsx", ...flags, ...files.map((name) => join(folder, name))], { cwd, env });
+}
+
+/** What each environment of the query function said of its start: from exec to the moment when it asks for its first event. */
+function coldStarts() {
+  return readdirSync(localstack.functionLogs).flatMap((name) => {
+    const log = readFileSync(join(localstack.functionLogs, name), "utf8");
+    const init = /^INIT_REPORT Init Duration: ([\d.]+) ms$/m.exec(log)?.[1];
+    const first = /^REPORT .*Duration: ([\d.]+) ms$/m.exec(log)?.[1];
+    if (init === undefined || first === undefined) return [];
+    return [`${init.padStart(7)} ms  the query function starts; its first answer takes ${first} ms more`];
+  });
+}
+
+/** Says how the deployment is asked, and waits for the end. @param {Deployment} deployment */
+async function keep(deployment) {
+  console.log(`
+The API is at ${deployment.api}, where LocalStack asks for no signature:
+  curl ${deployment.api}/openCypher -d 'query=RETURN 1 AS one'
+AWS's SDKs and command line ask LocalStack with
+${Object.entries(localstack.environment)
+  .map(([name, value]) => (value === undefined ? `  unset ${name}` : `  export ${name}=${value}`))
+  .join("\n")}
+Logs are in ${home} and ${localstack.functionLogs}. Ctrl-C ends everything.`);
+  await new Promise(() => setInterval(() => {}, 60_000));
+}

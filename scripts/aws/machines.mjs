@@ -1,0 +1,118 @@
+/**
+ * Storage nodes as the deployed machines would run them: variables and commands are those of the deployed user data, and the secret is fetched from
+ * Secrets Manager under the name that stands there. Only the addresses are this machine's.
+ */
+import { execFile } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { freePort } from "../cluster/processes.mjs";
+import { commandOf, words } from "../cluster/unit.mjs";
+
+const START_MS = 180_000;
+const execute = promisify(execFile);
+
+/** @typedef {{ nodes: { state: string }[], partitions: { replicas: { state: string }[] }[] }} PartitionMap what `tidegraph-node map` prints */
+
+/** What a file of variables says, as systemd reads it. @param {string} text */
+function variables(text) {
+  const lines = text.split("\n").filter((line) => line.includes("="));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+  );
+}
+
+export class Machines {
+  /**
+   * @param {{ home: string, deployment: import("./deployment.mjs").Deployment, processes: import("../cluster/processes.mjs").Processes, nodeBinary: string }} options
+   */
+  constructor({ home, deployment, processes, nodeBinary }) {
+    this.home = home;
+    this.deployment = deployment;
+    this.processes = processes;
+    this.nodeBinary = nodeBinary;
+    /** The secret that processes of the fleet show each other. */
+    this.secret = "";
+    /** @type {Map<string, Record<string, string>>} */
+    this.started = new Map();
+  }
+
+  /** Starts as many as the template asks for, a zone each, and divides the partitions among them. */
+  async start() {
+    const { localstack } = this.deployment;
+    const files = this.deployment.machineFiles();
+    const fleet = variables(files.get("/opt/tidegraph/etc/fleet.env") ?? "");
+    const get = ["secretsmanager", "get-secret-value", "--secret-id", fleet.FLEET_SECRET ?? ""];
+    this.secret = (await localstack.aws(get)).SecretString;
+    const unit = files.get("/etc/systemd/system/tidegraph-node.service") ?? "";
+    const names = Array.from({ length: this.deployment.nodes() }, (_, number) => `i-${number}`);
+    for (const [index, name] of names.entries()) {
+      const run = join(this.home, name);
+      mkdirSync(join(run, "spill"), { recursive: true });
+      writeFileSync(join(run, "token"), `${this.secret}\n`, { mode: 0o600 });
+      /** @type {Record<string, string>} */
+      const environment = {
+        ...fleet,
+        // What `prepare.sh` finds out about a machine.
+        TIDEGRAPH_NODE: name,
+        TIDEGRAPH_ZONE: `zone-${index % 3}`,
+        ADDRESS: "127.0.0.1",
+        MEMORY_BUDGET: String(256 << 20),
+        // One network for all of them here.
+        FLEET_PORT: String(await freePort()),
+        METRICS_PORT: String(await freePort()),
+        TIDEGRAPH_RUN: run,
+        TIDEGRAPH_NODE_PROGRAM: this.nodeBinary,
+        ...definite(localstack.environment),
+      };
+      const here = { program: this.nodeBinary, run, environment };
+      const [program = "", ...flags] = words(commandOf(unit, "ExecStartPre", " init "), here);
+      await execute(program, flags, { env: { ...process.env, ...environment }, timeout: START_MS });
+      const [daemon = "", ...how] = words(commandOf(unit, "ExecStart", " serve "), here);
+      this.processes.start(name, daemon, how, environment);
+      this.started.set(name, environment);
+    }
+    await Promise.all(names.map((name) => this.processes.said(name, "listens on", START_MS)));
+    const areUp = (/** @type {PartitionMap} */ { nodes }) =>
+      nodes.filter(({ state }) => state === "up").length === names.length;
+    await this.until("all nodes are up", areUp);
+    await this.deployment.execute("ServiceRebalanceHeal", { patienceSeconds: 0 });
+    const serve = (/** @type {PartitionMap} */ { partitions }) =>
+      partitions.every(
+        ({ replicas }) =>
+          replicas.filter(({ state }) => state === "serving").length >= Number(fleet.REPLICATION),
+      );
+    await this.until("all replicas serve", serve);
+  }
+
+  /**
+   * Waits until the map says something.
+   *
+   * @param {string} what
+   * @param {(map: PartitionMap) => boolean} isSo
+   */
+  async until(what, isSo) {
+    const env = { ...process.env, ...this.started.get("i-0") };
+    const end = Date.now() + START_MS;
+    for (;;) {
+      const { stdout } = await execute(this.nodeBinary, ["map"], { env, maxBuffer: 64 << 20 });
+      if (isSo(JSON.parse(stdout))) return;
+      if (Date.now() > end) throw new Error(`after ${START_MS} ms it is not so that ${what}: ${stdout}`);
+      await sleep(500);
+    }
+  }
+
+  /** Ends them in order. */
+  async stop() {
+    await this.processes.end([...this.started.keys()], 30_000);
+    this.started.clear();
+  }
+}
+
+/** @param {Record<string, string | undefined>} variables @returns {Record<string, string>} */
+function definite(variables) {
+  return Object.fromEntries(
+    Object.entries(variables).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+}

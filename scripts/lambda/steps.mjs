@@ -1,0 +1,55 @@
+/**
+ * A state machine that moves replicas, without Step Functions: the steps of `infra/lib/state-machines/moves.ts` one after the other, asked of the function in a process of its own.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { LambdaFunction } from "./runtime.mjs";
+
+/** Between two looks at moves that are under way. */
+const LOOK_MS = 500;
+
+/**
+ * The function, for a graph in DynamoDB Local.
+ *
+ * @param {string} binary
+ * @param {string} log
+ * @param {Record<string, string>} environment
+ */
+export async function rebalanceFunction(binary, log, environment) {
+  const found = new LambdaFunction(binary, log, { AWS_REGION: "eu-west-3", ...environment });
+  await found.start();
+  return found;
+}
+
+/**
+ * One execution, to its end.
+ *
+ * @param {LambdaFunction} fn
+ * @param {{ holder: string, goal: "repair" | "balance", drain?: string, withinMs?: number }} execution
+ * @returns {Promise<{ verified: any, moves: number }>} what was verified, and how many moves the first plan had
+ */
+export async function execute(fn, { holder, goal, drain, withinMs = 120_000 }) {
+  const node = drain ? { drain } : {};
+  if (drain) await fn.step({ step: "drain", node: drain });
+  const acquired = await fn.step({ step: "acquire", holder });
+  if (!acquired.ours) throw new Error(`${acquired.lease.holder} has the lease`);
+  const end = Date.now() + withinMs;
+  let moves = -1;
+  for (;;) {
+    const plan = await fn.step({ step: "plan", holder, goal, ...node });
+    if (moves < 0) moves = plan.moves;
+    if (plan.done && plan.coming === 0) break;
+    await Promise.all(
+      plan.lots.map(async (/** @type {any} */ lot) => {
+        for (let { moves, looks } = { ...lot, looks: 0 }; moves.length > 0 && Date.now() < end; ) {
+          ({ moves, looks } = await fn.step({ step: "move", holder, moves, looks }));
+          if (moves.length > 0) await sleep(LOOK_MS);
+        }
+      }),
+    );
+    if (Date.now() > end) throw new Error(`moves are not over after ${withinMs} ms: ${JSON.stringify(plan)}`);
+    await sleep(LOOK_MS);
+  }
+  const verified = await fn.step({ step: "verify", goal, ...node });
+  await fn.step({ step: "release", holder });
+  return { verified, moves };
+}

@@ -1,0 +1,59 @@
+"""Where LocalStack 4.14 differs from AWS, or would download what a test brings along. Applied once, while LocalStack starts."""
+
+import functools
+import os
+import re
+
+from localstack.runtime import hooks
+
+# https://docs.aws.amazon.com/apigateway/latest/developerguide/response-streaming-lambda-configure.html
+STREAMING = re.compile(r":path/2021-11-15/functions/([^/]+)/response-streaming-invocations$")
+
+
+@hooks.on_infra_start()
+def patch_dynamodb():
+    """DynamoDB Local from Maven Central (`TIDEGRAPH_DYNAMODB_CLASSPATH`) instead of a download; one database for each start, in memory."""
+    from localstack.services.dynamodb import server
+    from localstack.utils.run import ShellCommandThread
+
+    def start(self):
+        classpath = os.environ["TIDEGRAPH_DYNAMODB_CLASSPATH"]
+        libraries = os.path.dirname(classpath)
+        java = ["java", "-Xmx256m", "-XX:+UseSerialGC", f"-Djava.library.path={libraries}", "-cp", classpath]
+        main = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
+        command = [*java, main, "-port", str(self.port), "-inMemory", "-disableTelemetry"]
+        thread = ShellCommandThread(command, auto_restart=False, name="dynamodb-local")
+        server.TMP_THREADS.append(thread)
+        thread.start()
+        return thread
+
+    server.DynamodbServer.do_start_thread = start
+
+
+@hooks.on_infra_start()
+def patch_rest_api():
+    """Answers that a function streams. API Gateway calls the function by another action then, which LocalStack refuses; here it is the usual one, and
+    `runtime_api` makes the answer whole."""
+    from localstack.services.apigateway.legacy.provider import ApigatewayProvider
+
+    put = ApigatewayProvider.put_integration
+
+    # With the marks by which LocalStack knows an operation.
+    @functools.wraps(put)
+    def put_either(self, context, request, **kwargs):
+        found = STREAMING.search(request.get("uri") or "")
+        if found and request.get("responseTransferMode") == "STREAM":
+            buffered = f":path/2015-03-31/functions/{found[1]}/invocations"
+            request["uri"] = STREAMING.sub(buffered, request["uri"])
+        return put(self, context, request, **kwargs)
+
+    ApigatewayProvider.put_integration = put_either
+
+
+@hooks.on_infra_start()
+def patch_s3():
+    """Objects lie in our own temporary folder, which is removed at the end, and not in one that all LocalStacks of a machine share."""
+    from localstack import config
+    from localstack.services.s3 import provider
+
+    provider.DEFAULT_S3_TMP_DIR = os.path.join(config.dirs.tmp, "s3")

@@ -1,0 +1,311 @@
+/**
+ * A part of `npm test -- --fleet`: replicas that move. A fleet of real processes, with Kafka and DynamoDB Local, under load all the time; `tidegraph fleet`
+ * carries plans out. A storage node is killed and healed, a killed command is followed by another, a node comes back, one is added, one is drained.
+ *
+ * Prints a row for each, with what moved beside the least that can. It fails when a read fails, an acknowledged write is lost, or more moves than must.
+ * `--rows N` loads so many vertices first; `--release` takes binaries that are compiled fully; `--json FILE` writes the report.
+ */
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs, promisify, stripVTControlCharacters } from "node:util";
+import { Cluster } from "./cluster/cluster.mjs";
+import { Load } from "./cluster/load.mjs";
+import { buildFleet } from "./run.mjs";
+
+const PARTITIONS = 16;
+const REPLICAS = 2 * PARTITIONS;
+const execute = promisify(execFile);
+const { values } = parseArgs({
+  options: {
+    rows: { type: "string", default: "20000" },
+    release: { type: "boolean", default: false },
+    json: { type: "string" },
+  },
+});
+const vertices = Number(values.rows);
+if (!Number.isInteger(vertices) || vertices < 1) {
+  console.error(`--rows ${values.rows}: has to be a whole number above 0`);
+  process.exit(2);
+}
+const { nodeBinary, workerBinary } = await buildFleet(values.release ? "release" : "dev");
+const home = mkdtempSync(join(tmpdir(), "tidegraph-rebalance-"));
+const cluster = new Cluster({
+  home,
+  nodeBinary,
+  workerBinary,
+  nodes: 3,
+  rf: 2,
+  partitions: PARTITIONS,
+  shards: 2,
+  brokers: 1,
+  port: 0,
+  nodeFlags: [
+    "--checkpoint-versions",
+    "400",
+    "--checkpoint-after-ms",
+    "2000",
+    "--lost-after-ms",
+    "60000",
+    "--map-poll-ms",
+    "300",
+  ],
+  workerFlags: ["--map-poll-ms", "300", "--write-patience-ms", "20000"],
+});
+process.on("exit", () => cluster.processes.kill());
+for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"]))
+  process.on(signal, () => process.exit(130));
+
+/** @type {Record<string, unknown>[]} */
+const rows = [];
+/** @type {string[]} */
+const failures = [];
+/** @param {boolean} isSo @param {string} message */
+const expect = (isSo, message) => {
+  if (isSo) return;
+  failures.push(message);
+  console.error(`FAILED: ${message}`);
+};
+
+/** @typedef {{ restored: number, planned: number, bytes: number, idealBytes: number, dropped: number, seconds: number, whole: number }} Done */
+
+/** @param {readonly string[]} args a command of `tidegraph fleet` */
+function fleet(args) {
+  const all = ["fleet", ...args, ...cluster.mapFlags()];
+  return execute(workerBinary, all, { timeout: 240_000 });
+}
+
+/**
+ * What a command that ends well says.
+ *
+ * @param {readonly string[]} args
+ * @returns {Promise<Done>}
+ */
+async function done(args) {
+  const { stdout } = await fleet([...args, "--json", "--look-ms", "300", "--timeout-s", "200"]);
+  return JSON.parse(stdout);
+}
+
+/** How many replicas that serve each node has. */
+async function serving() {
+  const { partitions } = await cluster.map();
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const { replicas } of partitions)
+    for (const { node, state } of replicas)
+      if (state === "serving") counts.set(node, (counts.get(node) ?? 0) + 1);
+  return counts;
+}
+
+/** How many replicas the map gives to a node, whatever their state. @param {string} name */
+async function held(name) {
+  const { partitions } = await cluster.map();
+  return partitions.filter((/** @type {any} */ { replicas }) =>
+    replicas.some((/** @type {any} */ { node }) => node === name),
+  ).length;
+}
+
+/** @param {string} name @param {string} state */
+async function until(name, state) {
+  for (const end = Date.now() + 120_000; Date.now() < end; await sleep(200)) {
+    const { nodes } = await cluster.map();
+    if (nodes.some((/** @type {any} */ node) => node.id === name && node.state === state)) return;
+  }
+  throw new Error(`node ${name} is not ${state} after 120 s`);
+}
+
+/** Which node has the sequencer's lease: the one that said last that it took over. */
+function sequencer() {
+  const epoch = (/** @type {string} */ log) => {
+    const text = stripVTControlCharacters(readFileSync(log, "utf8"));
+    return Number([...text.matchAll(/took over as the sequencer.*?epoch=(\d+)/g)].at(-1)?.[1] ?? -1);
+  };
+  const nodes = [...cluster.processes.all].filter(([name, { ended }]) => name.startsWith("node-") && !ended);
+  const found = nodes.map(([name, { log }]) => ({ name, at: epoch(log) })).sort((a, b) => b.at - a.at);
+  return found[0]?.name ?? "";
+}
+
+/** A node that is not the sequencer, so that writes go on and what is seen is the work of replicas. */
+function follower() {
+  const leader = sequencer();
+  const nodes = [...cluster.processes.all].filter(([name, { ended }]) => name.startsWith("node-") && !ended);
+  return nodes.map(([name]) => name).find((name) => name !== leader) ?? "";
+}
+
+/**
+ * Something that happens under load.
+ *
+ * @param {string} name
+ * @param {() => Promise<Record<string, unknown>>} act answers what is to be told of it
+ */
+async function under(name, act) {
+  const load = new Load(cluster.endpoint);
+  load.next = 1 + rows.length * 1_000_000;
+  load.start(2, 3);
+  await sleep(1_500);
+  const begun = performance.now();
+  const told = await act();
+  const ended = performance.now();
+  await sleep(1_500);
+  await load.stop();
+  const { lost, half } = await load.verify();
+  const row = {
+    name,
+    ...told,
+    acknowledged: load.acknowledged.size,
+    lost,
+    half,
+    reads: load.reads.length,
+    readErrors: load.readErrors.length,
+    readP99Ms: load.readLatency(begun, ended).p99,
+  };
+  rows.push(row);
+  console.log(JSON.stringify(row));
+  expect(lost + half + load.wrong.length === 0, `${name}: ${lost} lost, ${half} by half, ${load.wrong[0]}`);
+  expect(
+    load.readErrors.length === 0,
+    `${name}: ${load.readErrors.length} reads failed: ${load.readErrors[0]}`,
+  );
+  await load.ask("MATCH (n:Tx) DETACH DELETE n");
+  const [found] = await load.ask("MATCH (b:Bulk) RETURN count(b) AS n, sum(b.n) AS sum");
+  expect(
+    found.n === vertices && found.sum === (vertices * (vertices - 1)) / 2,
+    `${name}: ${JSON.stringify(found)}`,
+  );
+}
+
+/** Every partition has two replicas that serve, and no more. @param {string} name */
+async function isWhole(name) {
+  const { nodes, partitions } = await cluster.map();
+  const up = new Set(
+    nodes.filter((/** @type {any} */ node) => node.state === "up").map((/** @type {any} */ node) => node.id),
+  );
+  for (const { partition, replicas } of partitions) {
+    const ok =
+      replicas.length === 2 &&
+      replicas.every((/** @type {any} */ one) => one.state === "serving" && up.has(one.node));
+    expect(ok, `${name}: partition ${partition} has ${JSON.stringify(replicas)}`);
+  }
+}
+
+/** A bulk load, so that there is something to move. */
+async function bulkLoad() {
+  const files = join(home, "files");
+  mkdirSync(files);
+  const lines = Array.from({ length: vertices }, (_, n) => `b-${n},Bulk,${n}\n`).join("");
+  writeFileSync(join(files, "vertices.csv"), `~id,~label,n:Int(single)\n${lines}`);
+  const taken = await fetch(`${cluster.endpoint}/loader`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ source: `file://${files}`, format: "csv", mode: "NEW", failOnError: "TRUE" }),
+  });
+  const { payload } = /** @type {any} */ (await taken.json());
+  for (const end = Date.now() + 300_000; Date.now() < end; await sleep(200)) {
+    const told = /** @type {any} */ (
+      await (await fetch(`${cluster.endpoint}/loader/${payload.loadId}`)).json()
+    );
+    const { status } = told.payload.overallStatus;
+    if (/COMPLETED/.test(status)) return;
+    if (/FAILED/.test(status)) throw new Error(`the load failed: ${JSON.stringify(told.payload)}`);
+  }
+  throw new Error("the load is not over after 300 s");
+}
+
+const begun = performance.now();
+try {
+  await cluster.start();
+  await new Load(cluster.endpoint).ask("CREATE INDEX txns FOR (n:Tx) ON (n.txn)");
+  await bulkLoad();
+
+  let victim = "";
+  await under("a storage node is killed, and healed", async () => {
+    victim = follower();
+    const lost = await held(victim);
+    const killed = performance.now();
+    cluster.processes.signal(victim, "SIGKILL");
+    const healed = await done(["heal", "--silence-ms", "5000"]);
+    const wholeMs = Math.round(performance.now() - killed);
+    expect(healed.restored === lost, `heal restored ${healed.restored} replicas, the node had ${lost}`);
+    await isWhole("heal");
+    return { killToWholeMs: wholeMs, ...healed };
+  });
+
+  // It comes back, and nobody needs it for what it had.
+  cluster.startNode(Number(victim.split("-")[1]));
+  await until(victim, "up");
+  const { stdout } = await fleet(["plan", "--goal", "repair", "--json"]);
+  expect(JSON.parse(stdout).moves.length === 0, `a node that came back: ${stdout}`);
+
+  await under("a node is added", async () => {
+    const added = await done(["add", victim]);
+    const counts = await serving();
+    const share = REPLICAS / 3;
+    expect(
+      Math.abs((counts.get(victim) ?? 0) - share) < 1 && added.restored === counts.get(victim),
+      `the node that was added got ${counts.get(victim)} of ${share}, ${added.restored} replicas were restored`,
+    );
+    await isWhole("add");
+    return { ...added };
+  });
+
+  cluster.startNode(3);
+  await until("node-3", "up");
+  await under("another one is added", async () => {
+    const added = await done(["add", "node-3"]);
+    expect(added.restored === REPLICAS / 4, `${added.restored} restored, ${REPLICAS / 4} are its share`);
+    await isWhole("add");
+    return { ...added };
+  });
+
+  await under("a node is drained, and stopped", async () => {
+    const name = follower();
+    const had = await held(name);
+    const drained = await done(["drain", name]);
+    expect((await held(name)) === 0 && drained.restored === had, `drain: ${JSON.stringify(drained)}, ${had}`);
+    await cluster.processes.end([name], 20_000);
+    return { ...drained };
+  });
+
+  await under("a heal is killed, and the next one goes on", async () => {
+    const name = follower();
+    const lost = await held(name);
+    cluster.processes.signal(name, "SIGKILL");
+    const first = execFile(workerBinary, ["fleet", "heal", "--silence-ms", "3000", ...cluster.mapFlags()]);
+    // Two at once: the second hears of the first.
+    await sleep(1_500);
+    const second = await fleet(["heal", "--silence-ms", "0"]).then(
+      () => "it went on",
+      (error) => String(error.stderr),
+    );
+    expect(/tidegraph-fleet-[0-9a-f]+ rebalances this graph now/.test(second), `two heals: ${second}`);
+    first.kill("SIGKILL");
+    const healed = await done(["heal", "--silence-ms", "3000"]);
+    await isWhole("heal");
+    return { had: lost, ...healed };
+  });
+  const empty = await done(["heal", "--silence-ms", "0"]);
+  expect(empty.restored === 0 && empty.dropped === 0, `a heal of what is whole: ${JSON.stringify(empty)}`);
+  const unknown = await fleet(["drain", "nobody"]).then(
+    () => "it went on",
+    (error) => String(error.stderr),
+  );
+  expect(/node nobody/.test(unknown), `a node that there is not: ${unknown}`);
+} catch (error) {
+  expect(
+    false,
+    error instanceof Error ? `${error.message} ${/** @type {any} */ (error).stderr ?? ""}` : String(error),
+  );
+}
+await cluster.stop();
+const report = { vertices, seconds: Math.round((performance.now() - begun) / 1000), rows, failures };
+if (values.json) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+if (failures.length === 0) rmSync(home, { recursive: true, force: true });
+else console.error(`logs of all processes are in ${home}`);
+const sum = (/** @type {string} */ field) => rows.reduce((all, row) => all + Number(row[field] ?? 0), 0);
+console.log(
+  `${rows.length} rebalances in ${report.seconds} s: ${sum("bytes")} bytes moved, ${sum("idealBytes")} at least, ` +
+    `${sum("acknowledged")} writes acknowledged, ${sum("lost")} lost, ${sum("readErrors")} reads failed; ${failures.length} expectations missed`,
+);
+process.exit(failures.length === 0 ? 0 : 1);
