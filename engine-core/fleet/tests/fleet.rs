@@ -176,13 +176,22 @@ fn what_is_read_ahead_counts_as_memory_and_is_let_go_where_there_is_no_room() {
     database.query(&Query::new(OpenCypher, write, &parameters)).unwrap();
     let options = Options { query_memory_bytes: 1 << 18, ..Options::default() };
     let tight = Database::connect(options, worker, fleet.objects.clone()).unwrap();
-    // The text is read ahead, and then not wanted.
-    let none = "MATCH (n:Big) WHERE id(n) = 'big' AND n.k = 2 RETURN n.text AS text";
-    assert!(rows(&tight, OpenCypher, none).is_empty());
+    let requests = || -> u64 {
+        fleet.members.iter().map(|member| member.server.counters().requests.load(Ordering::Relaxed)).sum()
+    };
     let one = "MATCH (n:Big) WHERE id(n) = 'big' AND n.k = 1 RETURN n.text AS text";
-    assert_eq!(rows(&database, OpenCypher, one).len(), 1);
-    let refused = ask(&tight, OpenCypher, one).unwrap_err();
-    assert_eq!(refused.code(), ErrorCode::QueryLimitExceeded, "{refused}");
+    // Fewest of some rounds: the first ones ask for what is not known yet, and a slow answer is asked for twice.
+    let fewest = |database: &Database| {
+        let counted = (0..10).map(|_| {
+            let before = requests();
+            assert_eq!(rows(database, OpenCypher, one).len(), 1);
+            requests() - before
+        });
+        counted.min().unwrap_or_default()
+    };
+    assert_eq!(fewest(&database), 1);
+    // The text that was read ahead is more than may be held, so it is asked for again where it is needed.
+    assert!(fewest(&tight) > 1);
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub enum Error {
         reason: String,
         /// Whether the object store refused the credentials.
         denied: bool,
+        /// Whether it may be read another time: the store could not be reached.
+        transient: bool,
     },
     /// The source names nothing that can be read.
     #[error("source {source_uri}: {reason}")]
@@ -110,7 +112,7 @@ impl Error {
     pub fn rejected(&self) -> Option<Rejected> {
         match self {
             Self::Header(rejected) => Some((**rejected).clone()),
-            Self::File { file, rows, reason, denied } => {
+            Self::File { file, rows, reason, denied, .. } => {
                 let code = if *denied { Code::AccessDenied } else { Code::File };
                 Some(Rejected::new(file, 0, code, format!("reading failed after {rows} rows: {reason}")))
             }

@@ -22,6 +22,7 @@ pub mod rows;
 pub mod run;
 pub mod segments;
 pub mod source;
+pub mod split;
 
 pub use convert::Type;
 pub use error::Error;

@@ -61,6 +61,22 @@ impl<R: BufRead> Records<R> {
         self.line
     }
 
+    /// What comes next stands on this line: the input is the rest of a file.
+    pub fn at_line(mut self, line: u64) -> Self {
+        self.core.set_line(line);
+        self
+    }
+
+    /// The line that is read next.
+    pub fn next_line(&self) -> u64 {
+        self.core.line()
+    }
+
+    /// What the records are read from.
+    pub fn input(&self) -> &R {
+        &self.input
+    }
+
     /// How many fields the record has.
     pub fn len(&self) -> usize {
         self.count
@@ -153,6 +169,18 @@ impl<R: BufRead> Records<R> {
                 return Ok(if unclosed { Outcome::Unclosed } else { Outcome::Record });
             }
         }
+    }
+
+    /// Goes over whole lines without quotes that begin here, about `most` bytes of them; false if there are none.
+    pub fn skip_unquoted(&mut self, most: usize) -> io::Result<bool> {
+        let buffer = self.input.fill_buf()?;
+        let buffer = &buffer[..buffer.len().min(most.saturating_add(1 << 12))];
+        let plain = memchr::memchr(b'"', buffer).map_or(buffer, |quote| &buffer[..quote]);
+        let Some(last) = memchr::memrchr(b'\n', plain) else { return Ok(false) };
+        let lines = memchr::memchr_iter(b'\n', &plain[..=last]).count() as u64;
+        self.core.set_line(self.core.line() + lines);
+        self.input.consume(last + 1);
+        Ok(true)
     }
 
     /// Goes to the first byte of the next record; false at the end.

@@ -1,6 +1,6 @@
 //! Rows that a load refuses: where, what, why.
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 use std::fmt;
 use std::sync::Arc;
 use tidegraph_types::Str;
@@ -9,7 +9,7 @@ use tidegraph_types::Str;
 pub const MAX_VALUE_BYTES: usize = 200;
 
 /// Why a row was refused, in the loader API's words.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Code {
     /// The row or the header is not what the format asks for.
     Parsing,

@@ -109,6 +109,22 @@ pub fn open(
     RowReader::new(reader, Arc::from(name), dialect, options)
 }
 
+/// Opens a part of a file that is not compressed: whole records of which the first begins on `line`, and the header of the
+/// file.
+#[must_use]
+pub fn open_part(
+    reader: impl Read + Send + 'static,
+    name: &str,
+    header: Header,
+    line: u64,
+    options: &Options,
+) -> RowReader {
+    let reader: Box<dyn Read + Send> = Box::new(reader);
+    let input = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(Vec::new()).chain(reader));
+    let records = Records::new(input, options.max_record_bytes).at_line(line);
+    RowReader::of(records, header, Arc::from(name), options)
+}
+
 type Input = BufReader<io::Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>>;
 
 /// Reads the rows of one file.
@@ -141,18 +157,21 @@ impl RowReader {
         let mut records = Records::new(input, options.max_record_bytes);
         let outcome = records.next().map_err(|e| failed(&e))?;
         let header = read_header(&records, outcome, &file, dialect, options)?;
-        let names = header.names.clone();
-        Ok(Self {
+        Ok(Self::of(records, header, file, options))
+    }
+
+    fn of(records: Records<Input>, header: Header, file: Arc<str>, options: &Options) -> Self {
+        Self {
             records,
+            names: header.names.clone(),
             header,
             file,
             options: options.clone(),
-            names,
             labels: FxHashMap::default(),
             last_label: None,
             rows: 0,
             finished: false,
-        })
+        }
     }
 
     /// The header.
@@ -415,14 +434,17 @@ fn read_header<R: BufRead>(
         .map_err(|wrong| refuse(wrong.column.as_deref().unwrap_or_default(), wrong.reason))
 }
 
-fn file_error(file: &Arc<str>, rows: u64, error: &io::Error) -> Error {
+pub(crate) fn file_error(file: &Arc<str>, rows: u64, error: &io::Error) -> Error {
     let denied = error.kind() == io::ErrorKind::PermissionDenied;
+    let of_store =
+        error.get_ref().and_then(|inner| inner.downcast_ref::<tidegraph_platform::objects::Error>());
+    let transient = of_store.is_some_and(|error| error.code() == tidegraph_types::ErrorCode::Unavailable);
     let reason = if error.kind() == io::ErrorKind::UnexpectedEof {
         format!("the compressed file is cut short ({error})")
     } else {
         error.to_string()
     };
-    Error::File { file: file.clone(), rows, reason, denied }
+    Error::File { file: file.clone(), rows, reason, denied, transient }
 }
 
 /// Splits at semicolons that no backslash escapes; `\;` becomes `;`, every other backslash stays.

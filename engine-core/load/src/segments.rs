@@ -1,6 +1,6 @@
 //! Segments: mutations → one sorted file after the other for each partition, in object storage, and back.
 //!
-//! Names tell the order of applying: `loads/<load>/<kind>-p<partition>-<number>.seg`, where kind `a` (exceptions)
+//! Names tell the order of applying: `loads/<load>/<kind>-p<partition>-<number>.seg`, with the writer's name before the number where there are several; kind `a` (exceptions)
 //! comes before `v` (vertices) and `v` before `e` (edges). Within one partition and kind, numbers rise and later
 //! mutations stand in later segments. Inside a segment mutations are sorted by the vertex that they touch in that
 //! partition; those of one vertex keep their order. The format is `docs/formats/segment.md`.
@@ -10,13 +10,14 @@
 //! Must never: buffer more than its budget, or lose the order of two changes of one element.
 
 use crate::error::Error;
+use serde::{Deserialize, Serialize};
 use tidegraph_platform::Objects;
 use tidegraph_types::{Edge, Gui, GuiHasher, Mutation, PartitionCount, PartitionId, Str};
 use tidegraph_wire::mutation::bytes;
 use tidegraph_wire::segment::{SegmentHeader, SegmentReader as WireReader, SegmentWriter as WireWriter};
 
 /// What a segment holds.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Kind {
     /// Ids that collided; applied first.
     Exceptions,
@@ -48,7 +49,7 @@ impl Kind {
 }
 
 /// One written segment.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SegmentInfo {
     /// Its object.
     pub object: String,
@@ -140,6 +141,8 @@ pub struct SegmentWriter {
     objects: Objects,
     graph: String,
     load_id: String,
+    /// Stands before the numbers of segments, where several processes write those of one load.
+    writer: String,
     partitions: PartitionCount,
     hasher: GuiHasher,
     budget_bytes: usize,
@@ -163,6 +166,7 @@ impl SegmentWriter {
             objects,
             graph: graph.to_owned(),
             load_id: load_id.to_owned(),
+            writer: String::new(),
             partitions,
             hasher,
             budget_bytes,
@@ -170,6 +174,14 @@ impl SegmentWriter {
             buffers: partitions.all().map(|_| Default::default()).collect(),
             written: Vec::new(),
         }
+    }
+
+    /// One of several writers of a load, by a name that no other one has. What one of them writes must not have to be applied after
+    /// what another one writes.
+    #[must_use]
+    pub fn named(mut self, writer: &str) -> Self {
+        self.writer = format!("{writer}-");
+        self
     }
 
     /// Takes a mutation: an exception, a vertex or a change of one, an edge or a change of one. Deletions have no
@@ -223,7 +235,7 @@ impl SegmentWriter {
             return Err(Error::Internal("a partition beyond the last"));
         };
         let more = buffer.add(key, fill).map_err(|source| Error::Segment {
-            object: object_name(&self.load_id, kind, partition, buffer.number),
+            object: object_name(&self.load_id, kind, partition, &self.writer, buffer.number),
             source,
         })?;
         let full = buffer.is_full();
@@ -282,7 +294,7 @@ impl SegmentWriter {
             return Ok(());
         }
         self.buffered_bytes -= buffer.size();
-        let object = object_name(&self.load_id, kind, partition, buffer.number);
+        let object = object_name(&self.load_id, kind, partition, &self.writer, buffer.number);
         buffer.number += 1;
         // Two changes of one element keep their order.
         buffer.order.sort_unstable_by_key(|entry| (entry.key, entry.start));
@@ -309,8 +321,8 @@ impl SegmentWriter {
     }
 }
 
-fn object_name(load_id: &str, kind: Kind, partition: usize, number: u32) -> String {
-    format!("loads/{load_id}/{}-p{partition:05}-{number:06}.seg", kind.letter())
+fn object_name(load_id: &str, kind: Kind, partition: usize, writer: &str, number: u32) -> String {
+    format!("loads/{load_id}/{}-p{partition:05}-{writer}{number:06}.seg", kind.letter())
 }
 
 /// Reads one segment block after the other.

@@ -5,13 +5,16 @@
 //! source takes the same order everywhere.
 
 use crate::error::Error;
-use std::io::Read;
+use serde::{Deserialize, Serialize};
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_platform::Objects;
+use tidegraph_types::ErrorCode;
 
 /// One file of a source.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct File {
     /// Its URI; errors and reports name it.
     pub name: Arc<str>,
@@ -21,6 +24,8 @@ pub struct File {
     pub bytes: u64,
     /// When it was written, milliseconds since 1970; 0 where unknown.
     pub modified_ms: i64,
+    /// Changes when it is written anew, if its store says so.
+    pub etag: Option<String>,
 }
 
 /// The files that one load reads.
@@ -47,6 +52,15 @@ impl Source {
             None => uri,
         };
         Self::local(uri, Path::new(path))
+    }
+
+    /// Files that were listed before, by whoever opened the same URI.
+    pub fn known(uri: &str, region: Option<&str>, files: Vec<File>) -> Result<Self, Error> {
+        let objects = match s3_parts(uri) {
+            Some((bucket, _)) => Some(s3(uri, &bucket, region, &[])?),
+            None => None,
+        };
+        Self::new(uri.to_owned(), objects, files)
     }
 
     /// Lists several URIs as one source. Those of one bucket go together, and those of the local disk.
@@ -93,6 +107,7 @@ impl Source {
             name: format!("{base}/{}", object.path).into(),
             bytes: object.bytes,
             modified_ms: object.modified_ms,
+            etag: object.etag,
             path: object.path,
         });
         Self::new(format!("{base}/{prefix}"), Some(objects), files.collect())
@@ -124,6 +139,7 @@ impl Source {
                 path: path.to_string_lossy().into_owned(),
                 bytes: meta.len(),
                 modified_ms: modified.and_then(|d| i64::try_from(d.as_millis()).ok()).unwrap_or_default(),
+                etag: None,
             });
         }
         Self::new(uri.to_owned(), None, files)
@@ -151,18 +167,54 @@ impl Source {
 
     /// Opens one of the files.
     pub fn reader(&self, file: &File) -> Result<Box<dyn Read + Send>, Error> {
-        let failed =
-            |reason: String, denied| Error::File { file: file.name.clone(), rows: 0, reason, denied };
-        match &self.objects {
-            Some(objects) => match objects.reader(&file.path) {
-                Ok(reader) => Ok(Box::new(reader)),
-                Err(e) => Err(failed(e.to_string(), is_denied(&e))),
-            },
-            None => match std::fs::File::open(&file.path) {
-                Ok(reader) => Ok(Box::new(reader)),
-                Err(e) => Err(failed(e.to_string(), e.kind() == std::io::ErrorKind::PermissionDenied)),
-            },
+        self.reader_of(file, None)
+    }
+
+    /// Opens one of the files, or some bytes of it; refuses one that was written anew since it was listed.
+    pub fn reader_of(&self, file: &File, range: Option<Range<u64>>) -> Result<Box<dyn Read + Send>, Error> {
+        let failed = |reason: String, denied, transient| Error::File {
+            file: file.name.clone(),
+            rows: 0,
+            reason,
+            denied,
+            transient,
+        };
+        let Some(objects) = &self.objects else {
+            let open = || -> std::io::Result<Box<dyn Read + Send>> {
+                let mut reader = std::fs::File::open(&file.path)?;
+                let Some(range) = range else { return Ok(Box::new(reader)) };
+                reader.seek(SeekFrom::Start(range.start))?;
+                Ok(Box::new(reader.take(range.end - range.start)))
+            };
+            return open()
+                .map_err(|e| failed(e.to_string(), e.kind() == std::io::ErrorKind::PermissionDenied, false));
+        };
+        match objects.reader_of(&file.path, range, file.etag.as_deref()) {
+            Ok(reader) => Ok(Box::new(reader)),
+            Err(e) => {
+                let denied = is_denied(&e);
+                Err(failed(e.to_string(), denied, !denied && e.code() == ErrorCode::Unavailable))
+            }
         }
+    }
+
+    /// The same source with these of its files only, by their paths below the source, and with the tags that they should have.
+    pub fn only(self, wanted: &[(String, Option<String>)]) -> Result<Self, Error> {
+        let base = self.uri.clone();
+        let mut files = Vec::with_capacity(wanted.len());
+        for (name, etag) in wanted {
+            let uri = format!("{base}{name}");
+            let Some(file) = self.files.iter().find(|file| *file.name == *uri) else {
+                return Err(refuse(&uri, "the manifest names it, and it is not there"));
+            };
+            if let (Some(wanted), Some(found)) = (etag, &file.etag)
+                && wanted.trim_matches('"') != found.trim_matches('"')
+            {
+                return Err(refuse(&uri, format!("its ETag is {found}, and the manifest says {wanted}")));
+            }
+            files.push(file.clone());
+        }
+        Self::new(base, self.objects, files)
     }
 }
 

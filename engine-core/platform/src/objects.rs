@@ -11,10 +11,12 @@
 use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::path::Path;
-use object_store::{GetResultPayload, ObjectStore, ObjectStoreExt, WriteMultipart};
+use object_store::{
+    GetOptions, GetRange, GetResultPayload, ObjectStore, ObjectStoreExt, PutMode, PutOptions, WriteMultipart,
+};
 use std::fmt::{self, Debug};
 use std::future::Future;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
 use std::sync::{Arc, mpsc};
 use tidegraph_types::ErrorCode;
@@ -61,6 +63,12 @@ pub enum Error {
         /// The object, with its store.
         object: String,
     },
+    /// The object was written anew since its tag was read.
+    #[error("the object {object} has changed")]
+    Changed {
+        /// The object, with its store.
+        object: String,
+    },
     /// The path cannot name an object.
     #[error("{path} is not the path of an object: {source}")]
     InvalidPath {
@@ -103,7 +111,9 @@ impl Error {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::NotFound { .. } => ErrorCode::NotFound,
-            Self::InvalidPath { .. } | Self::Open { .. } => ErrorCode::InvalidParameter,
+            Self::InvalidPath { .. } | Self::Open { .. } | Self::Changed { .. } => {
+                ErrorCode::InvalidParameter
+            }
             Self::Store { .. } => ErrorCode::Unavailable,
             Self::Dropped { .. } => ErrorCode::Internal,
         }
@@ -196,6 +206,19 @@ impl Objects {
         self.wait("write", path, async move { store.put(&location, bytes.into()).await.map(|_| ()) })
     }
 
+    /// Writes an object unless there is one of that name; whether it was written.
+    pub fn put_new(&self, path: &str, bytes: impl Into<Bytes>) -> Result<bool, Error> {
+        let (store, location, bytes) = (self.store.clone(), parse(path)?, bytes.into());
+        self.wait("write", path, async move {
+            let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+            match store.put_opts(&location, bytes.into(), options).await {
+                Ok(_) => Ok(true),
+                Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
     /// Begins an object of unknown size.
     pub fn writer(&self, path: &str) -> Result<ObjectWriter, Error> {
         Ok(ObjectWriter {
@@ -229,12 +252,37 @@ impl Objects {
 
     /// Streams an object. The first request is made here, so that an object that is not there is found at once.
     pub fn reader(&self, path: &str) -> Result<ObjectReader, Error> {
+        self.reader_of(path, None, None)
+    }
+
+    /// Streams an object, or some bytes of it, if it has this tag ([`ObjectInfo::etag`]) still.
+    pub fn reader_of(
+        &self,
+        path: &str,
+        range: Option<Range<u64>>,
+        etag: Option<&str>,
+    ) -> Result<ObjectReader, Error> {
         let (store, location) = (self.store.clone(), parse(path)?);
-        let got = self.wait("read", path, async move { store.get(&location).await })?;
-        let bytes = got.meta.size;
+        let options = GetOptions {
+            range: range.clone().map(GetRange::Bounded),
+            if_match: etag.map(str::to_owned),
+            ..GetOptions::default()
+        };
+        let got = self.wait("read", path, async move { store.get_opts(&location, options).await })?;
+        let bytes = got.range.end - got.range.start;
         let source = match got.payload {
             // A local file is read as a file: no detour through another thread for each chunk.
-            GetResultPayload::File(file, _) => Source::File(file),
+            GetResultPayload::File(mut file, _) => {
+                let from = io::SeekFrom::Start(got.range.start);
+                file.seek(from).map_err(|e| {
+                    self.error(
+                        "read",
+                        path,
+                        object_store::Error::Generic { store: "local", source: e.into() },
+                    )
+                })?;
+                Source::File(file.take(bytes))
+            }
             GetResultPayload::Stream(mut stream) => {
                 let (sender, chunks) = mpsc::channel();
                 let room = Arc::new(Semaphore::new(CHUNKS_IN_FLIGHT));
@@ -317,6 +365,7 @@ impl Objects {
     fn error(&self, operation: &'static str, path: &str, source: object_store::Error) -> Error {
         match source {
             object_store::Error::NotFound { .. } => Error::NotFound { object: self.object(path) },
+            object_store::Error::Precondition { .. } => Error::Changed { object: self.object(path) },
             source => Error::Store { operation, object: self.object(path), source },
         }
     }
@@ -344,7 +393,7 @@ pub struct ObjectReader {
 }
 
 enum Source {
-    File(std::fs::File),
+    File(io::Take<std::fs::File>),
     Stream {
         chunks: mpsc::Receiver<Option<object_store::Result<Bytes>>>,
         room: Arc<Semaphore>,

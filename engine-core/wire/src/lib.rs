@@ -2,7 +2,8 @@
 //!
 //! Roles: [`proto`] is generated from `contracts/proto` and is the only definition of the bytes; [`value`] and
 //! [`mutation`] translate between it and `tidegraph-types`; [`frame`] is the envelope (length, checksum, payload)
-//! that every file uses; [`segment`] reads and writes the files of a bulk load; [`apl`] is the access pattern language between
+//! that every file uses; [`segment`] reads and writes the files of a bulk load, [`load`] what its steps
+//! hand to each other; [`apl`] is the access pattern language between
 //! processes.
 //!
 //! Flow, writing: engine type → `encode` → message → frame → file. Reading is the same backwards, and trusts nothing:
@@ -14,6 +15,7 @@
 pub mod apl;
 mod error;
 pub mod frame;
+pub mod load;
 pub mod mutation;
 pub mod segment;
 pub mod value;

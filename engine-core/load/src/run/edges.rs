@@ -27,15 +27,19 @@ pub(super) struct Resolved {
     pub properties: Vec<(Token, Value)>,
 }
 
+/// Which end of an edge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    From,
+    To,
+}
+
 impl Load<'_> {
     pub(super) fn edge_rows(&mut self, file: usize, rows: Vec<EdgeRow>) -> Result<(), Stop> {
         let ends = self.find_vertices(rows.iter().flat_map(|r| [&r.from, &r.to]))?;
-        let existing = self.find_edges(rows.iter().filter_map(|r| r.id.as_ref()))?;
-        let mut in_graph = Vec::new();
+        let mut resolved = Vec::with_capacity(rows.len());
         for row in rows {
-            let records = 1 + row.properties.len() as u64;
-            self.files[file].counts.total_records += records;
-            self.progress.records += records;
+            self.count_edge(file, row.properties.len());
             let (source, target) = match self.ends(file, &row, &ends) {
                 Ok(ends) => ends,
                 Err(rejected) => {
@@ -43,18 +47,33 @@ impl Load<'_> {
                     continue;
                 }
             };
-            let tokens = &self.tokens[file];
-            let label = tokens[row.label.0 as usize];
-            let properties =
-                row.properties.into_iter().map(|p| (tokens[p.name.0 as usize], p.value)).collect();
-            let row = Resolved { line: row.line, id: row.id, source, target, label, properties };
-            let opencypher = self.opencypher(file);
+            let token = |name| self.tokens.token(file, name);
+            let label = token(row.label);
+            let properties = row.properties.into_iter().map(|p| (token(p.name), p.value)).collect();
+            resolved.push(Resolved { line: row.line, id: row.id, source, target, label, properties });
+        }
+        self.resolved_edges(file, resolved)
+    }
+
+    /// Counts the statements of an edge row.
+    pub(super) fn count_edge(&mut self, file: usize, properties: usize) {
+        let records = 1 + properties as u64;
+        self.files[file].counts.total_records += records;
+        self.progress.records += records;
+    }
+
+    /// Makes edges of rows whose ends are there, or changes the edges that have their ids.
+    pub(super) fn resolved_edges(&mut self, file: usize, rows: Vec<Resolved>) -> Result<(), Stop> {
+        let existing = self.find_edges(rows.iter().filter_map(|r| r.id.as_ref()))?;
+        let opencypher = self.opencypher(file);
+        let mut in_graph = Vec::new();
+        for row in rows {
+            let repeated = if opencypher { 1 } else { 1 + row.properties.len() as u64 };
             let known = match &row.id {
                 None => EdgeId::New,
                 Some(id) => self.ids.edge_known(id),
             };
             if known != EdgeId::New {
-                let repeated = if opencypher { 1 } else { records };
                 self.files[file].counts.total_duplicates += repeated;
                 if known == EdgeId::Unsure || !opencypher {
                     self.waiting.push_edge(WaitingEdge { file, row });
@@ -66,7 +85,6 @@ impl Load<'_> {
             }
             match row.id.as_ref().and_then(|id| existing.get(id)).copied().flatten() {
                 Some(edge) => {
-                    let repeated = if opencypher { 1 } else { records };
                     self.files[file].counts.total_duplicates += repeated;
                     in_graph.push((row, edge));
                 }
@@ -118,23 +136,28 @@ impl Load<'_> {
         row: &EdgeRow,
         found: &FxHashMap<Str, Found>,
     ) -> Result<(Gui, Gui), Box<Rejected>> {
-        let gui = |id: &Str| match (self.ids.get(id), found.get(id)) {
+        let missing = |end, id: &Str| Box::new(self.missing(file, row.line, end, id));
+        let source = self.end(&row.from, found).ok_or_else(|| missing(End::From, &row.from))?;
+        let target = self.end(&row.to, found).ok_or_else(|| missing(End::To, &row.to))?;
+        Ok((source, target))
+    }
+
+    /// The vertex of an id, if it is in this load or was found in the graph.
+    pub(super) fn end(&self, id: &Str, found: &FxHashMap<Str, Found>) -> Option<Gui> {
+        match (self.ids.get(id), found.get(id)) {
             (Some(gui), _) => Some(gui),
             (None, Some(Found::Present(gui))) => Some(*gui),
             (None, _) => None,
-        };
-        let column = |to: bool| {
-            let columns = self.columns[file].as_ref();
-            columns.map(|c| if to { c.to.clone() } else { c.from.clone() }).unwrap_or_default()
-        };
-        let missing = |to: bool, id: &Str| {
-            let name = if to { "to" } else { "from" };
-            let reason = format!("the {name} vertex {id:?} is neither in the graph nor in this load");
-            Box::new(self.refuse(file, row.line, Code::MissingVertex, reason).at(&column(to), id.as_bytes()))
-        };
-        let source = gui(&row.from).ok_or_else(|| missing(false, &row.from))?;
-        let target = gui(&row.to).ok_or_else(|| missing(true, &row.to))?;
-        Ok((source, target))
+        }
+    }
+
+    /// Refuses a row for an end that is nowhere.
+    pub(super) fn missing(&self, file: usize, line: u64, end: End, id: &Str) -> Rejected {
+        let columns = self.columns[file].as_ref();
+        let column = columns.map(|c| if end == End::To { c.to.clone() } else { c.from.clone() });
+        let name = if end == End::To { "to" } else { "from" };
+        let reason = format!("the {name} vertex {id:?} is neither in the graph nor in this load");
+        self.refuse(file, line, Code::MissingVertex, reason).at(&column.unwrap_or_default(), id.as_bytes())
     }
 
     pub(super) fn create_edge(&mut self, row: Resolved) -> Result<Edge, Error> {

@@ -10,6 +10,7 @@ use crate::reject::Rejected;
 use crate::rows::{self, Problem, Row, RowReader};
 use crate::source::{File, Source};
 use crossbeam_channel::Sender;
+use serde::{Deserialize, Serialize};
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -36,6 +37,7 @@ pub(super) struct Batch {
 }
 
 /// Headers of the columns that name endpoints, for error messages, and the dialect.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Columns {
     pub dialect: Dialect,
     pub from: Str,
@@ -44,7 +46,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    fn of(header: &Header) -> Self {
+    pub fn of(header: &Header) -> Self {
         let text = |found: fn(&Role) -> bool| {
             header.columns.iter().find(|c| found(&c.role)).map(|c| c.text.clone()).unwrap_or_default()
         };

@@ -26,6 +26,16 @@ pub(super) struct Ids {
 pub struct VertexIds(FxHashMap<u64, u64>);
 
 impl VertexIds {
+    /// Adds those that a part of the load noted.
+    pub(super) fn extend(&mut self, seen: impl IntoIterator<Item = (u64, u64)>) {
+        self.0.extend(seen);
+    }
+
+    /// The GUIs.
+    pub fn guis(&self) -> impl Iterator<Item = Gui> {
+        self.0.keys().map(|gui| Gui(*gui))
+    }
+
     /// Whether the load has another id under this GUI.
     #[must_use]
     pub fn collides(&self, gui: Gui, id: &str) -> bool {
@@ -74,6 +84,23 @@ impl Ids {
         if gui != self.hasher.gui(id) {
             self.moved.insert(id.clone(), gui);
         }
+    }
+
+    /// What a part of a load noted, to be read by others of its parts.
+    pub fn into_noted(self) -> (Vec<(u64, u64)>, Vec<(Str, Gui)>) {
+        let mut seen: Vec<_> = self.seen.into_iter().collect();
+        seen.sort_unstable();
+        (seen, self.moved.into_iter().collect())
+    }
+
+    /// Takes over what another part of the load noted.
+    pub fn note(
+        &mut self,
+        seen: impl IntoIterator<Item = (u64, u64)>,
+        moved: impl IntoIterator<Item = (Str, Gui)>,
+    ) {
+        self.seen.extend(seen);
+        self.moved.extend(moved);
     }
 
     /// What is needed of them after the load.

@@ -22,6 +22,7 @@ mod feed;
 mod ids;
 mod report;
 mod settle;
+pub mod steps;
 mod target;
 mod unique;
 mod vertices;
@@ -34,7 +35,7 @@ use crate::error::Error;
 use crate::header::Kind as FileKind;
 use crate::options::{Dialect, Options};
 use crate::reject::Rejected;
-use crate::rows::Row;
+use crate::rows::{Name, Row};
 use crate::segments::SegmentWriter;
 use crate::source::Source;
 use feed::{Batch, Columns, Feed};
@@ -133,8 +134,24 @@ pub fn run(
     objects: &Objects,
     control: &dyn Control,
 ) -> Result<Outcome, Error> {
-    let mut load = Load::new(config, source, target, objects, control)?;
-    match load.phases() {
+    let files = source.files().iter().map(|file| FileReport {
+        name: file.name.clone(),
+        bytes: file.bytes,
+        state: if config.done.contains(&*file.name) { FileState::Skipped } else { FileState::NotDone },
+        counts: Counts::default(),
+    });
+    let files: Vec<_> = files.collect();
+    let tokens = Names::OfFiles(vec![Vec::new(); files.len()]);
+    let writer = SegmentWriter::new(
+        objects.clone(),
+        target.graph(),
+        &config.load_id,
+        target.partitions(),
+        target.hasher(),
+        config.buffer_bytes,
+    );
+    let mut load = Load::new(config, files, tokens, writer, Parts { target, objects, control })?;
+    match load.phases(source) {
         Ok(()) => load.finish(),
         Err(Stop::AtRejected) => load.fail(),
         Err(Stop::Error(error)) => {
@@ -160,10 +177,34 @@ impl<E: Into<Error>> From<E> for Stop {
     }
 }
 
+/// Tokens of the names in rows.
+enum Names {
+    /// For each file, the tokens of its names.
+    OfFiles(Vec<Vec<Token>>),
+    /// A name is the number of its token already.
+    Tokens,
+}
+
+impl Names {
+    fn token(&self, file: usize, name: Name) -> Token {
+        match self {
+            Self::OfFiles(files) => files[file][name.0 as usize],
+            Self::Tokens => Token(name.0),
+        }
+    }
+}
+
+/// What a load is given.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    target: &'a dyn LoadTarget,
+    objects: &'a Objects,
+    control: &'a dyn Control,
+}
+
 /// The state of a running load.
 struct Load<'a> {
     config: &'a Config,
-    source: &'a Source,
     target: &'a dyn LoadTarget,
     objects: &'a Objects,
     control: &'a dyn Control,
@@ -172,8 +213,7 @@ struct Load<'a> {
     ids: Ids,
     partitions: PartitionCount,
     files: Vec<FileReport>,
-    /// For each file, the tokens of its names.
-    tokens: Vec<Vec<Token>>,
+    tokens: Names,
     columns: Vec<Option<Arc<Columns>>>,
     interned: FxHashMap<Str, Token>,
     errors: Vec<Rejected>,
@@ -189,38 +229,23 @@ struct Load<'a> {
 impl<'a> Load<'a> {
     fn new(
         config: &'a Config,
-        source: &'a Source,
-        target: &'a dyn LoadTarget,
-        objects: &'a Objects,
-        control: &'a dyn Control,
+        files: Vec<FileReport>,
+        tokens: Names,
+        writer: SegmentWriter,
+        parts: Parts<'a>,
     ) -> Result<Self, Error> {
-        let (partitions, hasher) = (target.partitions(), target.hasher());
-        let files = source.files().iter().map(|file| FileReport {
-            name: file.name.clone(),
-            bytes: file.bytes,
-            state: if config.done.contains(&*file.name) { FileState::Skipped } else { FileState::NotDone },
-            counts: Counts::default(),
-        });
-        let files: Vec<_> = files.collect();
+        let Parts { target, objects, control } = parts;
         let to_read = || files.iter().filter(|f| f.state == FileState::NotDone);
         Ok(Self {
             config,
-            source,
             target,
             objects,
             control,
             graph_is_empty: target.is_empty()?,
-            writer: SegmentWriter::new(
-                objects.clone(),
-                target.graph(),
-                &config.load_id,
-                partitions,
-                hasher,
-                config.buffer_bytes,
-            ),
-            ids: Ids::new(hasher),
-            partitions,
-            tokens: vec![Vec::new(); files.len()],
+            writer,
+            ids: Ids::new(target.hasher()),
+            partitions: target.partitions(),
+            tokens,
             columns: files.iter().map(|_| None).collect(),
             interned: FxHashMap::default(),
             errors: Vec::new(),
@@ -239,11 +264,11 @@ impl<'a> Load<'a> {
         })
     }
 
-    fn phases(&mut self) -> Result<(), Stop> {
+    fn phases(&mut self, source: &Source) -> Result<(), Stop> {
         let all: Vec<usize> =
             (0..self.files.len()).filter(|i| self.files[*i].state == FileState::NotDone).collect();
         if self.config.edge_only {
-            self.phase(&all)?;
+            self.phase(source, &all)?;
             self.settle_vertices()?;
             return self.settle_edges();
         }
@@ -252,27 +277,27 @@ impl<'a> Load<'a> {
             if self.control.cancelled() {
                 return Err(Error::Cancelled.into());
             }
-            let file = &self.source.files()[index];
-            match feed::open(self.source, file, self.config.dialect, &self.config.options, None) {
+            let file = &source.files()[index];
+            match feed::open(source, file, self.config.dialect, &self.config.options, None) {
                 Ok(reader) if reader.header().kind == FileKind::Vertices => vertices.push(index),
                 Ok(_) => edges.push(index),
                 Err(error) => self.file_failed(index, error)?,
             }
         }
-        self.phase(&vertices)?;
+        self.phase(source, &vertices)?;
         self.settle_vertices()?;
-        self.phase(&edges)?;
+        self.phase(source, &edges)?;
         self.settle_edges()
     }
 
     /// Reads some files with several threads.
-    fn phase(&mut self, files: &[usize]) -> Result<(), Stop> {
+    fn phase(&mut self, source: &Source, files: &[usize]) -> Result<(), Stop> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.config.parallelism.threads(cores).min(files.len());
         let stop = AtomicBool::new(false);
         let bytes_read = self.bytes_read.clone();
         let feed = Feed {
-            source: self.source,
+            source,
             dialect: self.config.dialect,
             options: &self.config.options,
             files,
@@ -313,7 +338,9 @@ impl<'a> Load<'a> {
             self.columns[file] = Some(Arc::new(columns));
         }
         let tokens = self.intern(&names)?;
-        self.tokens[file].extend(tokens);
+        if let Names::OfFiles(files) = &mut self.tokens {
+            files[file].extend(tokens);
+        }
         let count = (rows.len() + rejected.len()) as u64;
         self.files[file].counts.rows += count;
         self.progress.rows += count;

@@ -9,7 +9,7 @@ use super::edges::Resolved;
 use super::vertices::show;
 use super::{Load, Queue, Stop};
 use crate::error::Error;
-use crate::rows::VertexRow;
+use crate::rows::{Name, VertexRow};
 use crate::segments::{Kind, SegmentReader};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidegraph_types::{Cardinality, Edge, Gui, Mutation, Sid, Str, Token, Value};
@@ -98,12 +98,11 @@ impl Load<'_> {
             }
         }
         for WaitingVertex { file, gui, mut row } in waiting {
-            let tokens = &self.tokens[file];
-            let key = |name: u32| (gui, tokens[name as usize]);
+            let key = |name: Name| (gui, self.tokens.token(file, name));
             let single = || row.properties.iter().filter(|p| p.cardinality == Cardinality::Single);
             let violation = single().find_map(|p| {
-                let old = values.get(&key(p.name.0))?;
-                (*old != p.value).then(|| (p.name.0, show(old), show(&p.value)))
+                let old = values.get(&key(p.name))?;
+                (*old != p.value).then(|| (p.name, show(old), show(&p.value)))
             });
             if let Some((name, old, new)) = violation {
                 let name = self.key_name(file, name);
@@ -113,15 +112,19 @@ impl Load<'_> {
             }
             // A single value that is there already agrees with the row's.
             row.properties
-                .retain(|p| p.cardinality != Cardinality::Single || !values.contains_key(&key(p.name.0)));
+                .retain(|p| p.cardinality != Cardinality::Single || !values.contains_key(&key(p.name)));
             let known = labels.entry(gui).or_default();
-            let new_labels: Vec<Token> =
-                row.labels.iter().map(|l| tokens[l.0 as usize]).filter(|l| !known.contains(l)).collect();
+            let new_labels: Vec<Token> = row
+                .labels
+                .iter()
+                .map(|l| self.tokens.token(file, *l))
+                .filter(|l| !known.contains(l))
+                .collect();
             if new_labels.is_empty() && row.properties.is_empty() {
                 continue;
             }
             let single = row.properties.iter().filter(|p| p.cardinality == Cardinality::Single);
-            let written: Vec<_> = single.map(|p| (key(p.name.0), p.value.clone())).collect();
+            let written: Vec<_> = single.map(|p| (key(p.name), p.value.clone())).collect();
             if self.merge_vertex(file, gui, row)? {
                 values.extend(written);
                 known.extend(new_labels);

@@ -1,5 +1,6 @@
 //! Tests of whole loads against a model graph.
 
+use super::steps::{Next, Request, Round, Steps};
 use super::*;
 use crate::reject::Code;
 use crate::segments::{Kind, SegmentReader};
@@ -8,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_types::{Cardinality, Edge, ErrorCode, Gui, GuiHasher, Mutation, Value};
 
 /// A graph simple enough to be right: what committed loads make of it, by rules of its own.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Model {
     bits: u32,
     tokens: RefCell<Vec<Str>>,
@@ -20,7 +21,7 @@ struct Model {
 
 type StoredEdge = (Edge, Option<Str>, BTreeMap<Token, Value>);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Vertex {
     id: Str,
     labels: BTreeSet<Token>,
@@ -196,11 +197,78 @@ fn config(dialect: Dialect) -> Config {
     Config { fail_on_error: false, parallelism: Parallelism::Low, ..Config::new("l", dialect) }
 }
 
+/// Loads in one process, and in steps, which has to come to the same.
 fn load_with(model: &mut Model, config: &Config, files: &[(&str, &str)]) -> Outcome {
+    let divided =
+        config.done.is_empty().then(|| [1, 7, 1_000_000].map(|bytes| in_steps(model, config, files, bytes)));
     let objects = Objects::memory().unwrap();
     let outcome = run(config, &source(files), model, &objects, &()).unwrap();
     model.apply(&objects, &outcome);
+    for (other, found) in divided.into_iter().flatten() {
+        assert_eq!(other.dump(), model.dump());
+        assert_eq!(found.counts, outcome.counts);
+        assert_eq!((found.vertices, found.edges), (outcome.vertices, outcome.edges));
+        let states =
+            |outcome: &Outcome| outcome.files.iter().map(|f| (f.state, f.counts)).collect::<Vec<_>>();
+        assert_eq!(states(&found), states(&outcome));
+        let sorted = |outcome: &Outcome| {
+            let mut errors = errors(outcome);
+            errors.sort();
+            errors
+        };
+        assert_eq!(sorted(&found), sorted(&outcome));
+    }
     outcome
+}
+
+/// Loads in steps: files in parts of so many bytes, each task by somebody else, and each third one by two of whom the first is
+/// forgotten.
+fn in_steps(model: &Model, config: &Config, files: &[(&str, &str)], bytes: u64) -> (Model, Outcome) {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let folder = format!("file://{}", dir.path().display());
+    let request = Request {
+        dialect: Some(config.dialect),
+        options: config.options.clone(),
+        fail_on_error: config.fail_on_error,
+        update_single_cardinality_properties: config.update_single_cardinality_properties,
+        chunk_bytes: bytes,
+        group_bytes: bytes,
+        ..Request::new(folder.clone())
+    };
+    let objects = Objects::memory().unwrap();
+    let round = Round { version: 0, unique: Vec::new() };
+    let steps = Steps::begin("l", &request, model, &objects).unwrap();
+    steps.begin_round(0, &round).unwrap();
+    let mut next = steps.first();
+    while let Next::Work(stage, tasks) = &next {
+        // Backwards, since the order of tasks must not matter.
+        for task in tasks.iter().rev() {
+            let steps = Steps::open("l", model, &objects).unwrap();
+            steps.work(*stage, 0, *task, "first").unwrap();
+            if task % 3 == 1 {
+                let name = serde_json::to_string(stage).unwrap().replace('"', "");
+                objects.delete(&format!("ingest/l/r0/{name}/{task:05}.json")).unwrap();
+                steps.work(*stage, 0, *task, "second").unwrap();
+                steps.work(*stage, 0, *task, "third").unwrap();
+            }
+        }
+        next = steps.next(*stage, 0).unwrap();
+    }
+    assert_eq!(next, Next::Commit);
+    let mut outcome = steps.outcome(0, Status::Completed).unwrap();
+    let mut model = model.clone();
+    model.apply(&objects, &outcome);
+    let noted = steps.vertex_ids(0).unwrap();
+    assert!(model.vertices.iter().all(|(gui, vertex)| !noted.collides(*gui, &vertex.id)));
+    for rejected in &mut outcome.errors {
+        rejected.file = rejected.file.replace(&folder, "mem://b").into();
+    }
+    steps.clear().unwrap();
+    assert_eq!(objects.list("ingest/").unwrap(), []);
+    (model, outcome)
 }
 
 fn load(model: &mut Model, dialect: Dialect, files: &[(&str, &str)]) -> Outcome {

@@ -69,10 +69,10 @@ impl Load<'_> {
         if self.unique.constraints.is_empty() {
             return Ok(Ok(claim));
         }
-        let tokens = &self.tokens[file];
-        let mut labels: Vec<Token> = row.labels.iter().map(|name| tokens[name.0 as usize]).collect();
+        let token = |name| self.tokens.token(file, name);
+        let mut labels: Vec<Token> = row.labels.iter().map(|name| token(*name)).collect();
         let values: Vec<(Token, Value)> =
-            row.properties.iter().map(|p| (tokens[p.name.0 as usize], p.value.clone())).collect();
+            row.properties.iter().map(|p| (token(p.name), p.value.clone())).collect();
         if gui.is_none() && labels.is_empty() && !self.opencypher(file) {
             labels = self.intern(&[Str::new_static(DEFAULT_LABEL)])?;
         }

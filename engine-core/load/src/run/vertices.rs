@@ -10,7 +10,7 @@ use super::target::Found;
 use super::{Load, Stop};
 use crate::error::Error;
 use crate::reject::Code;
-use crate::rows::{DEFAULT_LABEL, VertexRow};
+use crate::rows::{DEFAULT_LABEL, Name, VertexRow};
 use tidegraph_types::{Cardinality, Gui, Mutation, PropertyWrite, Str, Token, Value};
 
 impl Load<'_> {
@@ -100,10 +100,10 @@ impl Load<'_> {
         row: VertexRow,
         new: bool,
     ) -> Result<(), Error> {
-        let tokens = &self.tokens[file];
-        let mut labels: Vec<Token> = row.labels.iter().map(|n| tokens[n.0 as usize]).collect();
+        let token = |name| self.tokens.token(file, name);
+        let mut labels: Vec<Token> = row.labels.iter().map(|name| token(*name)).collect();
         let writes = row.properties.into_iter().map(|p| PropertyWrite {
-            key: tokens[p.name.0 as usize],
+            key: token(p.name),
             cardinality: p.cardinality,
             value: p.value,
         });
@@ -136,7 +136,7 @@ impl Load<'_> {
         let mut values = self.graph_vertex_values(&wanted)?.into_iter();
         for (mut row, gui) in asked {
             let mut violation = None;
-            let column_of = |load: &Self, name: u32| load.key_name(file, name);
+            let column_of = |load: &Self, name: Name| load.key_name(file, name);
             let mut kept = Vec::with_capacity(row.properties.len());
             for property in row.properties {
                 if property.cardinality != Cardinality::Single {
@@ -148,7 +148,7 @@ impl Load<'_> {
                     Some(old) if opencypher || *old == property.value => {}
                     Some(old) => {
                         violation.get_or_insert((
-                            column_of(self, property.name.0),
+                            column_of(self, property.name),
                             show(old),
                             show(&property.value),
                         ));
@@ -183,7 +183,7 @@ impl Load<'_> {
 
     pub(super) fn single_keys(&self, file: usize, row: &VertexRow, gui: Gui) -> Vec<(Gui, Token)> {
         let single = row.properties.iter().filter(|p| p.cardinality == Cardinality::Single);
-        single.map(|p| (gui, self.tokens[file][p.name.0 as usize])).collect()
+        single.map(|p| (gui, self.tokens.token(file, p.name))).collect()
     }
 
     pub(super) fn graph_vertex_values(&self, wanted: &[(Gui, Token)]) -> Result<Vec<Vec<Value>>, Error> {
@@ -194,9 +194,9 @@ impl Load<'_> {
     }
 
     /// Name of a key, for messages.
-    pub(super) fn key_name(&self, file: usize, name: u32) -> String {
-        let token = self.tokens[file].get(name as usize);
-        let found = self.interned.iter().find(|(_, t)| Some(*t) == token);
+    pub(super) fn key_name(&self, file: usize, name: Name) -> String {
+        let token = self.tokens.token(file, name);
+        let found = self.interned.iter().find(|(_, t)| **t == token);
         found.map(|(n, _)| n.to_string()).unwrap_or_default()
     }
 

@@ -167,7 +167,7 @@ pub(crate) struct Cursor<'b>(pub &'b [u8]);
 
 impl<'b> Cursor<'b> {
     #[inline]
-    fn bytes(&mut self) -> Option<&'b [u8]> {
+    pub fn bytes(&mut self) -> Option<&'b [u8]> {
         let length = usize::try_from(decode_varint(&mut self.0).ok()?).ok()?;
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -208,7 +208,7 @@ impl<'b> Cursor<'b> {
     }
 
     #[inline]
-    fn text(&mut self, wire: WireType) -> Option<Str> {
+    pub fn text(&mut self, wire: WireType) -> Option<Str> {
         std::str::from_utf8(self.nested(wire)?).ok().map(Str::from)
     }
 }

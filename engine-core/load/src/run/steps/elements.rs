@@ -1,0 +1,314 @@
+//! Rows → segments.
+
+use super::report::Done;
+use super::runs::{self, RunWriter};
+use super::{FOLDER, Stage, Stop, Work, to_the_end};
+use crate::error::Error;
+use crate::rows::{Name, Property, VertexRow};
+use crate::run::edges::{End, Resolved};
+use crate::run::{Config, Load};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use tidegraph_types::{ErrorCode, Gui, Mutation, Str};
+use tidegraph_wire::load::LoadRow;
+use tidegraph_wire::{Message, frame, proto};
+
+/// Rows that are asked about together.
+const BATCH_ROWS: usize = 1_024;
+
+/// The vertices of a load in a group.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Ids {
+    pub group: u16,
+    pub object: String,
+}
+
+impl Work<'_> {
+    fn config(&self) -> Config {
+        let most = self.most_errors();
+        Config { max_errors: most, ..self.plan().config() }
+    }
+
+    /// What is kept of refused rows: each task's share, and a few at least.
+    pub(super) fn most_errors(&self) -> usize {
+        let config = self.plan().config();
+        (config.max_errors / self.plan().chunks.len().max(1)).max(100)
+    }
+
+    /// The group of this task; with unique keys the vertices of all groups are one task.
+    fn wants(&self, group: u16) -> bool {
+        self.task == u32::from(group)
+    }
+
+    pub(super) fn vertices(&self) -> Result<Done, Error> {
+        let config = self.config();
+        let mut load = self.load(&config)?;
+        let all = !self.steps.round(self.round)?.unique.is_empty();
+        let runs = self.steps.gathered(Stage::Parse, self.round)?.runs;
+        let mut rows = Rows::default();
+        let kind = runs::Kind::Vertices;
+        let taken = runs::each_block(
+            self.steps.objects,
+            &runs,
+            kind,
+            |g| all || self.wants(g),
+            |block| {
+                rows.add(block, |file, rows| {
+                    load.vertex_rows(file, rows.into_iter().filter_map(vertex).collect())
+                })
+            },
+        );
+        let taken = taken.and_then(|()| {
+            rows.rest(|file, rows| load.vertex_rows(file, rows.into_iter().filter_map(vertex).collect()))?;
+            load.settle_vertices()
+        });
+        to_the_end(taken)?;
+        let mut done = Done::of(&mut load);
+        let Load { writer, ids, .. } = load;
+        done.segments = writer.finish()?;
+        let (seen, moved) = ids.into_noted();
+        done.ids = self.note(&seen, &moved)?;
+        Ok(done)
+    }
+
+    /// Looks one end of edges up, and hands them on.
+    pub(super) fn ends(&self) -> Result<Done, Error> {
+        let config = self.config();
+        let mut load = self.load(&config)?;
+        self.recall(&mut load)?;
+        let reads = self.stage.reads().ok_or(Error::Internal("a stage without rows"))?;
+        let runs = self.steps.gathered(reads, self.round)?.runs;
+        let mut out = RunWriter::new(self)?;
+        let mut rows = Rows::default();
+        let kind = runs::Kind::Edges;
+        let taken = runs::each_block(
+            self.steps.objects,
+            &runs,
+            kind,
+            |g| self.wants(g),
+            |block| rows.add(block, |file, rows| self.ends_of(&mut load, &mut out, file, rows)),
+        );
+        let taken =
+            taken.and_then(|()| rows.rest(|file, rows| self.ends_of(&mut load, &mut out, file, rows)));
+        to_the_end(taken)?;
+        let mut done = Done::of(&mut load);
+        done.segments = load.writer.finish()?;
+        done.runs = out.finish()?;
+        Ok(done)
+    }
+
+    fn ends_of(
+        &self,
+        load: &mut Load<'_>,
+        out: &mut RunWriter<'_>,
+        file: usize,
+        rows: Vec<LoadRow>,
+    ) -> Result<(), Stop> {
+        let end = if self.stage == Stage::Sources { End::From } else { End::To };
+        let id_of = |ends: &(Str, Str)| if end == End::From { ends.0.clone() } else { ends.1.clone() };
+        let ids: Vec<Str> = rows.iter().filter_map(|row| row.ends.as_ref().map(id_of)).collect();
+        let found = load.find_vertices(ids.iter())?;
+        let hasher = self.steps.target.hasher();
+        let mut made = Vec::new();
+        for (mut row, id) in rows.into_iter().zip(ids) {
+            let Mutation::CreateEdge { edge, properties, id: edge_id } = &mut row.mutation else { continue };
+            if end == End::From {
+                load.count_edge(file, properties.len());
+            }
+            let Some(gui) = load.end(&id, &found) else {
+                let rejected = load.missing(file, row.line, end, &id);
+                load.reject(file, rejected)?;
+                continue;
+            };
+            if end == End::From {
+                edge.source = gui;
+                let Some((_, to)) = &row.ends else { continue };
+                out.push(runs::Kind::Edges, hasher.gui(to), &row)?;
+                continue;
+            }
+            edge.target = gui;
+            match edge_id {
+                Some(id) => {
+                    let home = hasher.edge_id(id);
+                    // They are known by their GUIs from here on.
+                    row.ends = Some(Default::default());
+                    out.push(runs::Kind::Edges, home, &row)?;
+                }
+                None => made.extend(resolved(row)),
+            }
+        }
+        if made.is_empty() { Ok(()) } else { load.resolved_edges(file, made) }
+    }
+
+    /// Edges with ids. Rows of one id come in the order of files and lines, whichever tasks handed them over.
+    pub(super) fn edges(&self) -> Result<Done, Error> {
+        let config = self.config();
+        let mut load = self.load(&config)?;
+        let runs = self.steps.gathered(Stage::Targets, self.round)?.runs;
+        let hasher = self.steps.target.hasher();
+        let hash_of = |row: &LoadRow| match &row.mutation {
+            Mutation::CreateEdge { id: Some(id), .. } => hasher.edge_id(id).0,
+            _ => 0,
+        };
+        let objects = self.steps.objects;
+        let kind = runs::Kind::Edges;
+        // How many rows there are of each id: one, or more.
+        let mut repeated: FxHashMap<u64, bool> = FxHashMap::default();
+        let counted = runs::each_block(
+            objects,
+            &runs,
+            kind,
+            |g| self.wants(g),
+            |block| {
+                for row in &block {
+                    repeated.entry(hash_of(row)).and_modify(|more| *more = true).or_insert(false);
+                }
+                Ok(())
+            },
+        );
+        to_the_end(counted)?;
+        repeated.retain(|_, more| *more);
+        let mut later = Vec::new();
+        let mut rows = Rows::default();
+        let resolve = |rows: Vec<LoadRow>| rows.into_iter().filter_map(resolved).collect();
+        let taken = runs::each_block(
+            objects,
+            &runs,
+            kind,
+            |g| self.wants(g),
+            |block| {
+                let (some, once) = block.into_iter().partition(|row| repeated.contains_key(&hash_of(row)));
+                later.extend::<Vec<LoadRow>>(some);
+                rows.add(once, |file, rows| load.resolved_edges(file, resolve(rows)))
+            },
+        );
+        later.sort_by_key(|row| (row.file, row.line));
+        let taken = taken.and_then(|()| {
+            rows.rest(|file, rows| load.resolved_edges(file, resolve(rows)))?;
+            rows.add(later, |file, rows| load.resolved_edges(file, resolve(rows)))?;
+            rows.rest(|file, rows| load.resolved_edges(file, resolve(rows)))?;
+            load.settle_edges()
+        });
+        to_the_end(taken)?;
+        let mut done = Done::of(&mut load);
+        done.segments = load.writer.finish()?;
+        Ok(done)
+    }
+
+    /// Writes which vertices the load has, for each group apart.
+    fn note(&self, seen: &[(u64, u64)], moved: &[(Str, Gui)]) -> Result<Vec<Ids>, Error> {
+        let groups = self.groups()?;
+        let mut notes: FxHashMap<u16, proto::LoadedVertices> = FxHashMap::default();
+        for (gui, check) in seen {
+            let note = notes.entry(groups.of(Gui(*gui)).0).or_default();
+            note.guis.push(*gui);
+            note.checks.push(*check);
+        }
+        for (id, gui) in moved {
+            let moved = proto::MovedVertex { id: id.to_string(), gui: gui.0 };
+            notes.entry(groups.of(*gui).0).or_default().moved.push(moved);
+        }
+        let mut written = Vec::new();
+        for (group, note) in notes {
+            let Work { steps, writer, .. } = self;
+            let object = format!("{FOLDER}/{}/ids/{group:05}-{writer}.ids", steps.plan.load_id);
+            let mut bytes = Vec::new();
+            frame::write_frame(&mut bytes, &note.encode_to_vec())
+                .map_err(|source| Error::Segment { object: object.clone(), source })?;
+            steps.objects.put(&object, bytes)?;
+            written.push(Ids { group, object });
+        }
+        written.sort_by_key(|ids| ids.group);
+        Ok(written)
+    }
+
+    /// Gives a load what was noted of this task's group.
+    fn recall(&self, load: &mut Load<'_>) -> Result<(), Error> {
+        let noted = match self.steps.gathered(Stage::Vertices, self.round) {
+            Ok(gathered) => gathered.ids,
+            // No file has vertices.
+            Err(error) if error.code() == ErrorCode::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for ids in noted.iter().filter(|ids| self.wants(ids.group)) {
+            let note = self.steps.noted(&ids.object)?;
+            let moved = note.moved.into_iter().map(|moved| (moved.id.into(), Gui(moved.gui)));
+            load.ids.note(note.guis.into_iter().zip(note.checks), moved);
+        }
+        Ok(())
+    }
+}
+
+impl super::Steps<'_> {
+    /// The vertices that a task noted.
+    pub(super) fn noted(&self, object: &str) -> Result<proto::LoadedVertices, Error> {
+        let bytes = self.objects.get(object)?;
+        let damaged = |source| Error::Segment { object: object.to_owned(), source };
+        let mut frames = frame::FrameReader::new(&bytes[..]);
+        let payload = frames.next_frame().map_err(damaged)?.unwrap_or_default();
+        let note = proto::LoadedVertices::decode(payload).map_err(|error| damaged(error.into()))?;
+        if note.guis.len() != note.checks.len() {
+            let (expected, found) = (note.guis.len() as u64, note.checks.len() as u64);
+            return Err(damaged(tidegraph_wire::Error::CountMismatch {
+                what: "vertices of a load",
+                expected,
+                found,
+            }));
+        }
+        Ok(note)
+    }
+}
+
+/// Rows that wait until there are enough of one file.
+#[derive(Default)]
+struct Rows {
+    file: u32,
+    waiting: Vec<LoadRow>,
+}
+
+impl Rows {
+    fn add(
+        &mut self,
+        rows: Vec<LoadRow>,
+        mut take: impl FnMut(usize, Vec<LoadRow>) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        for row in rows {
+            if row.file != self.file || self.waiting.len() >= BATCH_ROWS {
+                self.rest(&mut take)?;
+                self.file = row.file;
+            }
+            self.waiting.push(row);
+        }
+        Ok(())
+    }
+
+    fn rest(&mut self, mut take: impl FnMut(usize, Vec<LoadRow>) -> Result<(), Stop>) -> Result<(), Stop> {
+        let rows = std::mem::take(&mut self.waiting);
+        if rows.is_empty() { Ok(()) } else { take(self.file as usize, rows) }
+    }
+}
+
+/// The row of a vertex; its names are tokens.
+fn vertex(row: LoadRow) -> Option<VertexRow> {
+    let Mutation::CreateVertex { id, labels, properties, .. } = row.mutation else { return None };
+    let properties = properties.into_iter().map(|write| Property {
+        name: Name(write.key.0),
+        cardinality: write.cardinality,
+        value: write.value,
+    });
+    let labels = labels.into_iter().map(|token| Name(token.0)).collect();
+    Some(VertexRow { line: row.line, id, labels, properties: properties.collect() })
+}
+
+/// The row of an edge whose ends were looked up.
+fn resolved(row: LoadRow) -> Option<Resolved> {
+    let Mutation::CreateEdge { edge, id, properties } = row.mutation else { return None };
+    Some(Resolved {
+        line: row.line,
+        id,
+        source: edge.source,
+        target: edge.target,
+        label: edge.label,
+        properties,
+    })
+}

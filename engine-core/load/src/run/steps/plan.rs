@@ -1,0 +1,210 @@
+//! What a load in steps is asked to do, and how it is divided.
+
+use super::FOLDER;
+use crate::error::Error;
+use crate::options::{Dialect, Options};
+use crate::run::feed::{self, Columns};
+use crate::run::report::{Counts, FileReport, FileState};
+use crate::run::{Config, Parallelism};
+use crate::source::{File, Source};
+use crate::split::{self, Part};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tidegraph_types::{PartitionCount, Token};
+
+/// Most parts of a load: a state machine hands their numbers over in one answer.
+const MOST_CHUNKS: u64 = 10_000;
+/// Segments of a load, roughly: each group's task may write one for each partition.
+const MOST_SEGMENTS: u64 = 16_384;
+/// How much smaller compressed text is, roughly.
+const COMPRESSION: u64 = 5;
+
+/// What is asked.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// Where the files are.
+    pub source: String,
+    /// Region of the bucket.
+    pub region: Option<String>,
+    /// Paths below the source, with the tags that they should have; `None`: all that is there.
+    pub files: Option<Vec<(String, Option<String>)>>,
+    /// Dialect of the files; `None`: that of the first one.
+    pub dialect: Option<Dialect>,
+    /// Options of the parser.
+    pub options: Options,
+    /// Whether the first error ends the load.
+    pub fail_on_error: bool,
+    /// Whether a new value of a single-cardinality property replaces the old one (Gremlin dialect).
+    pub update_single_cardinality_properties: bool,
+    /// About how many bytes of text one task reads.
+    pub chunk_bytes: u64,
+    /// About how many bytes of text go to one group of partitions.
+    pub group_bytes: u64,
+}
+
+impl Request {
+    /// The loader API's defaults.
+    #[must_use]
+    pub fn new(source: impl Into<String>) -> Self {
+        Self {
+            source: source.into(),
+            region: None,
+            files: None,
+            dialect: None,
+            options: Options::default(),
+            fail_on_error: true,
+            update_single_cardinality_properties: false,
+            chunk_bytes: 64 << 20,
+            group_bytes: 64 << 20,
+        }
+    }
+}
+
+/// What holds for one try to commit: at which version the graph was read first, and which keys were unique.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Round {
+    /// Number of the version.
+    pub version: u64,
+    /// Label and key of each unique key.
+    pub unique: Vec<(Token, Token)>,
+}
+
+/// How a load is divided.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// Id of the load.
+    pub load_id: String,
+    /// What was asked.
+    pub request: Request,
+    /// Dialect of the files.
+    pub dialect: Dialect,
+    pub(super) files: Vec<Planned>,
+    pub(super) chunks: Vec<Chunk>,
+    groups: u16,
+}
+
+/// A file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Planned {
+    pub file: File,
+    /// What its header says; `None` where that cannot be read.
+    columns: Option<Columns>,
+}
+
+/// What one task reads.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Chunk {
+    pub file: u32,
+    /// `None`: all of the file.
+    pub part: Option<Part>,
+}
+
+impl Plan {
+    pub(super) fn object(load_id: &str) -> String {
+        format!("{FOLDER}/{load_id}/plan.json")
+    }
+
+    /// Lists the files, reads their headers, divides the large ones.
+    pub(super) fn make(load_id: &str, request: &Request, partitions: PartitionCount) -> Result<Self, Error> {
+        let mut source = Source::open(&request.source, request.region.as_deref(), &[])?;
+        if let Some(wanted) = &request.files {
+            source = source.only(wanted)?;
+        }
+        let dialect = match request.dialect {
+            Some(dialect) => dialect,
+            None => source.detect(&request.options)?,
+        };
+        let bytes: u64 = source.files().iter().map(|file| file.bytes).sum();
+        let chunk_bytes = request.chunk_bytes.max(bytes / MOST_CHUNKS + 1);
+        let (mut files, mut chunks, mut text) = (Vec::new(), Vec::new(), 0);
+        for (number, file) in (0..).zip(source.files()) {
+            let compressed = is_compressed(&file.path);
+            text += if compressed { file.bytes * COMPRESSION } else { file.bytes };
+            let mut planned = Planned { file: file.clone(), columns: None };
+            let divided = || -> Result<_, Error> {
+                let reader = feed::open(&source, file, dialect, &request.options, None)?;
+                let columns = Columns::of(reader.header());
+                if compressed || file.bytes <= chunk_bytes {
+                    return Ok((columns, None));
+                }
+                let reader = source.reader(file)?;
+                let parts = split::split(reader, chunk_bytes, request.options.max_record_bytes);
+                let parts = parts.map_err(|error| crate::rows::file_error(&file.name, 0, &error))?;
+                Ok((columns, Some(parts)))
+            };
+            match divided() {
+                Ok((columns, parts)) => {
+                    planned.columns = Some(columns);
+                    match parts {
+                        None => chunks.push(Chunk { file: number, part: None }),
+                        Some(parts) => {
+                            chunks.extend(
+                                parts.into_iter().map(|part| Chunk { file: number, part: Some(part) }),
+                            );
+                        }
+                    }
+                }
+                // The store is to be asked another time; all else is a bad file, which its task tells.
+                Err(error @ Error::File { transient: true, .. }) => return Err(error),
+                Err(error) if error.rejected().is_some() => {
+                    chunks.push(Chunk { file: number, part: None });
+                }
+                Err(error) => return Err(error),
+            }
+            files.push(planned);
+        }
+        let most = u64::from(partitions.get()).min(MOST_SEGMENTS / u64::from(partitions.get())).max(1);
+        let groups = (text / request.group_bytes.max(1) + 1).next_power_of_two().min(most);
+        let groups = u16::try_from(groups).unwrap_or(1);
+        Ok(Self { load_id: load_id.to_owned(), request: request.clone(), dialect, files, chunks, groups })
+    }
+
+    pub(super) fn groups(&self) -> Result<PartitionCount, Error> {
+        PartitionCount::new(self.groups)
+            .map_err(|_| Error::Internal("the number of groups is no power of two"))
+    }
+
+    /// How the parts of the load are loaded.
+    pub(super) fn config(&self) -> Config {
+        let request = &self.request;
+        Config {
+            options: request.options.clone(),
+            fail_on_error: request.fail_on_error,
+            update_single_cardinality_properties: request.update_single_cardinality_properties,
+            parallelism: Parallelism::Low,
+            ..Config::new(&self.load_id, self.dialect)
+        }
+    }
+
+    /// The files as they are before anything was read.
+    pub(super) fn reports(&self) -> Vec<FileReport> {
+        let report = |planned: &Planned| FileReport {
+            name: planned.file.name.clone(),
+            bytes: planned.file.bytes,
+            state: FileState::NotDone,
+            counts: Counts::default(),
+        };
+        self.files.iter().map(report).collect()
+    }
+
+    pub(super) fn columns(&self) -> Vec<Option<Arc<Columns>>> {
+        self.files.iter().map(|planned| planned.columns.clone().map(Arc::new)).collect()
+    }
+
+    /// The source with the files as they were listed.
+    pub(super) fn source(&self) -> Result<Source, Error> {
+        let files = self.files.iter().map(|planned| planned.file.clone()).collect();
+        Source::known(&self.request.source, self.request.region.as_deref(), files)
+    }
+
+    /// Bytes of all files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|planned| planned.file.bytes).sum()
+    }
+}
+
+fn is_compressed(path: &str) -> bool {
+    let lower = path.to_ascii_lowercase();
+    lower.ends_with(".gz") || lower.ends_with(".bz2")
+}

@@ -1,0 +1,206 @@
+//! What tasks did.
+
+use super::elements::Ids;
+use super::runs::Run;
+use super::{Stage, Steps};
+use crate::error::Error;
+use crate::reject::{Code, Rejected};
+use crate::run::report::{Counts, FileState, Outcome, Status};
+use crate::run::{Load, VertexIds, sum};
+use crate::segments::SegmentInfo;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tidegraph_types::{ErrorCode, Str, Token};
+
+/// Refused rows that are kept of a stage.
+const KEPT_ERRORS: usize = 10_000;
+
+/// What one task did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Done {
+    pub(super) runs: Vec<Run>,
+    pub(super) names: Vec<(Str, Token)>,
+    counts: BTreeMap<u32, Counts>,
+    /// Files that could not be read to the end.
+    failed: Vec<u32>,
+    errors: Vec<Refused>,
+    /// Rows and files that were refused.
+    pub rejected: u64,
+    pub(super) segments: Vec<SegmentInfo>,
+    pub(super) ids: Vec<Ids>,
+    vertices: u64,
+    edges: u64,
+    /// Bytes of files that were read.
+    pub bytes: u64,
+}
+
+/// A refused row as it is kept between steps.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Refused {
+    file: std::sync::Arc<str>,
+    line: u64,
+    column: Option<Str>,
+    value: Option<Str>,
+    reason: String,
+    code: Code,
+}
+
+impl From<Rejected> for Refused {
+    fn from(rejected: Rejected) -> Self {
+        let Rejected { file, line, column, value, reason, code } = rejected;
+        Self { file, line, column, value, reason, code }
+    }
+}
+
+impl From<Refused> for Rejected {
+    fn from(refused: Refused) -> Self {
+        let Refused { file, line, column, value, reason, code } = refused;
+        Self { file, line, column, value, reason, code }
+    }
+}
+
+impl Done {
+    /// What a load counted so far, without its segments.
+    pub(super) fn of(load: &mut Load<'_>) -> Self {
+        let counts = (0..).zip(&load.files).filter(|(_, file)| file.counts != Counts::default());
+        Self {
+            counts: counts.map(|(number, file)| (number, file.counts)).collect(),
+            errors: std::mem::take(&mut load.errors).into_iter().map(Into::into).collect(),
+            rejected: load.progress.rejected,
+            vertices: load.vertices,
+            edges: load.edges,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn counts_of(&mut self, file: u32) -> &mut Counts {
+        self.counts.entry(file).or_default()
+    }
+
+    pub(super) fn reject(&mut self, file: u32, rejected: Rejected, most: usize) {
+        self.counts_of(file).reject(rejected.code);
+        self.rejected += 1;
+        if self.errors.len() < most {
+            self.errors.push(rejected.into());
+        }
+    }
+
+    pub(super) fn reject_file(&mut self, file: u32, rejected: Rejected, most: usize) {
+        self.failed.push(file);
+        self.reject(file, rejected, most);
+    }
+
+    /// Rows that were read.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.counts.values().map(|counts| counts.rows).sum()
+    }
+}
+
+/// What the tasks of a stage did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Gathered {
+    pub(super) runs: Vec<Run>,
+    pub(super) names: Vec<(Str, Token)>,
+    counts: BTreeMap<u32, Counts>,
+    failed: Vec<u32>,
+    errors: Vec<Refused>,
+    pub(super) rejected: u64,
+    segments: Vec<SegmentInfo>,
+    pub(super) ids: Vec<Ids>,
+    vertices: u64,
+    edges: u64,
+}
+
+impl Gathered {
+    pub(super) fn add(&mut self, done: Done) {
+        self.runs.extend(done.runs);
+        self.names.extend(done.names);
+        for (file, counts) in done.counts {
+            self.counts.entry(file).or_default().add(&counts);
+        }
+        self.failed.extend(done.failed);
+        self.errors.extend(done.errors.into_iter().take(KEPT_ERRORS.saturating_sub(self.errors.len())));
+        self.rejected += done.rejected;
+        self.segments.extend(done.segments);
+        self.ids.extend(done.ids);
+        self.vertices += done.vertices;
+        self.edges += done.edges;
+    }
+
+    /// All tasks were added.
+    pub(super) fn settle(&mut self) {
+        self.names.sort();
+        self.names.dedup();
+        self.failed.sort_unstable();
+        self.failed.dedup();
+    }
+}
+
+impl Steps<'_> {
+    fn stages(&self, round: u32) -> Result<Vec<Gathered>, Error> {
+        let mut found = Vec::new();
+        let mut stage = Some(Stage::Parse);
+        while let Some(this) = stage {
+            match self.gathered(this, round) {
+                Ok(gathered) => found.push(gathered),
+                // It had no tasks, or the load ended before.
+                Err(error) if error.code() == ErrorCode::NotFound => {}
+                Err(error) => return Err(error),
+            }
+            stage = this.after();
+        }
+        Ok(found)
+    }
+
+    /// What the load did so far, with the segments to commit. Which vertices it has [`Steps::vertex_ids`] tells.
+    pub fn outcome(&self, round: u32, status: Status) -> Result<Outcome, Error> {
+        let stages = self.stages(round)?;
+        let mut files = self.plan.reports();
+        let (mut errors, mut segments): (Vec<Rejected>, _) = (Vec::new(), Vec::new());
+        let (mut vertices, mut edges) = (0, 0);
+        for stage in stages {
+            for (file, counts) in stage.counts {
+                if let Some(report) = files.get_mut(file as usize) {
+                    report.counts.add(&counts);
+                }
+            }
+            for file in stage.failed {
+                if let Some(report) = files.get_mut(file as usize) {
+                    report.state = FileState::Failed;
+                }
+            }
+            errors.extend(stage.errors.into_iter().map(Rejected::from));
+            segments.extend(stage.segments);
+            vertices += stage.vertices;
+            edges += stage.edges;
+        }
+        errors.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+        errors.truncate(KEPT_ERRORS);
+        segments.sort_by(|a: &SegmentInfo, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
+        if status == Status::Completed {
+            for report in files.iter_mut().filter(|report| report.state != FileState::Failed) {
+                report.state = match report.counts.errors() {
+                    0 => FileState::Done,
+                    _ => FileState::DoneWithErrors,
+                };
+            }
+        } else {
+            (segments, vertices, edges) = (Vec::new(), 0, 0);
+        }
+        let vertex_ids = VertexIds::default();
+        Ok(Outcome { status, counts: sum(&files), files, vertices, edges, errors, segments, vertex_ids })
+    }
+
+    /// The vertices of the load: 16 bytes for each, and what a table of them needs.
+    pub fn vertex_ids(&self, round: u32) -> Result<VertexIds, Error> {
+        let mut ids = VertexIds::default();
+        for stage in self.stages(round)? {
+            for noted in stage.ids {
+                let note = self.noted(&noted.object)?;
+                ids.extend(note.guis.into_iter().zip(note.checks));
+            }
+        }
+        Ok(ids)
+    }
+}

@@ -1,0 +1,123 @@
+//! Rows on their way from one stage to the next: an object has those of each group behind each other, and a task reads
+//! from all objects what is its group's.
+
+use super::{FOLDER, Stage, Work};
+use crate::error::Error;
+use serde::{Deserialize, Serialize};
+use tidegraph_platform::Objects;
+use tidegraph_types::{Gui, PartitionCount};
+use tidegraph_wire::load::{LoadRow, RunBuffer, RunReader};
+
+/// How much is gathered before it is written.
+const BUFFER_BYTES: usize = 64 << 20;
+
+/// Which rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Vertices,
+    Edges,
+}
+
+/// The rows that a stage reads.
+pub(super) fn kind_of(stage: Stage) -> Kind {
+    if stage == Stage::Vertices { Kind::Vertices } else { Kind::Edges }
+}
+
+/// An object with rows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Run {
+    pub object: String,
+    pub parts: Vec<RunPart>,
+}
+
+/// The rows of one group in it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct RunPart {
+    pub kind: Kind,
+    pub group: u16,
+    start: u64,
+    bytes: u64,
+    rows: u64,
+}
+
+/// Divides rows by groups and writes them.
+pub(super) struct RunWriter<'w> {
+    work: &'w Work<'w>,
+    groups: PartitionCount,
+    buffers: Vec<[RunBuffer; 2]>,
+    added: usize,
+    written: Vec<Run>,
+}
+
+impl<'w> RunWriter<'w> {
+    pub fn new(work: &'w Work<'w>) -> Result<Self, Error> {
+        let groups = work.groups()?;
+        let buffers = groups.all().map(|_| Default::default()).collect();
+        Ok(Self { work, groups, buffers, added: 0, written: Vec::new() })
+    }
+
+    /// Adds a row to those of the group of a GUI.
+    pub fn push(&mut self, kind: Kind, gui: Gui, row: &LoadRow) -> Result<(), Error> {
+        let group = usize::from(self.groups.of(gui).0);
+        let buffer = &mut self.buffers[group][kind as usize];
+        let before = buffer.size();
+        buffer.push(row).map_err(|error| damaged(&self.work.writer, error))?;
+        self.added += buffer.size().saturating_sub(before);
+        if self.added < BUFFER_BYTES { Ok(()) } else { self.flush() }
+    }
+
+    /// Writes the rest; the objects.
+    pub fn finish(mut self) -> Result<Vec<Run>, Error> {
+        self.flush()?;
+        Ok(self.written)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let (mut bytes, mut parts) = (Vec::with_capacity(self.added), Vec::new());
+        for (group, kinds) in (0..).zip(&mut self.buffers) {
+            for (buffer, kind) in kinds.iter_mut().zip([Kind::Vertices, Kind::Edges]) {
+                let (run, rows) = buffer.take().map_err(|error| damaged(&self.work.writer, error))?;
+                if rows > 0 {
+                    let start = bytes.len() as u64;
+                    parts.push(RunPart { kind, group, start, bytes: run.len() as u64, rows });
+                    bytes.extend_from_slice(&run);
+                }
+            }
+        }
+        self.added = 0;
+        if !parts.is_empty() {
+            let Work { steps, writer, .. } = self.work;
+            let number = self.written.len();
+            let object = format!("{FOLDER}/{}/rows/{writer}-{number:05}.rows", steps.plan.load_id);
+            steps.objects.put(&object, bytes)?;
+            self.written.push(Run { object, parts });
+        }
+        Ok(())
+    }
+}
+
+/// Hands over the rows of a kind of some groups, block by block, in the order in which they were written.
+pub(super) fn each_block(
+    objects: &Objects,
+    runs: &[Run],
+    kind: Kind,
+    wants: impl Fn(u16) -> bool,
+    mut take: impl FnMut(Vec<LoadRow>) -> Result<(), super::Stop>,
+) -> Result<(), super::Stop> {
+    for run in runs {
+        for part in run.parts.iter().filter(|part| part.kind == kind && wants(part.group)) {
+            let range = part.start..part.start + part.bytes;
+            let inner = objects.reader_of(&run.object, Some(range), None)?;
+            let mut reader = RunReader::new(inner, part.rows);
+            while let Some(rows) = reader.next_block().map_err(|error| damaged(&run.object, error))? {
+                take(rows)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn damaged(object: &str, source: tidegraph_wire::Error) -> Error {
+    Error::Segment { object: object.to_owned(), source }
+}
