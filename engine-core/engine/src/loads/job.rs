@@ -113,6 +113,9 @@ struct Kept {
     /// When it was written: where several processes load, a job that is not over and was not written for long has lost its own.
     #[serde(default)]
     written: Option<Timestamp>,
+    /// After how many seconds without being written it is lost, where that is not the usual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    patience_s: Option<i64>,
     #[serde(flatten)]
     progress: Inner,
 }
@@ -149,6 +152,7 @@ pub(super) struct Job {
     done_before: Vec<String>,
     submitted: Timestamp,
     cancelled: AtomicBool,
+    patience_s: Option<i64>,
     /// When it was written by another process, or an earlier run of this one; `None` for one of our own.
     elsewhere: Option<Timestamp>,
     inner: Mutex<Inner>,
@@ -193,6 +197,7 @@ impl Job {
             done_before,
             submitted,
             cancelled: AtomicBool::new(false),
+            patience_s: None,
             elsewhere: None,
             inner: Mutex::new(inner),
         }
@@ -209,6 +214,7 @@ impl Job {
             done_before: kept.done_before,
             submitted: kept.submitted,
             cancelled: AtomicBool::new(false),
+            patience_s: kept.patience_s,
             elsewhere: Some(kept.written.unwrap_or(kept.submitted)),
             inner: Mutex::new(kept.progress),
         })
@@ -224,9 +230,19 @@ impl Job {
             done_before: self.done_before.clone(),
             submitted: self.submitted,
             written: Some(now),
+            patience_s: self.patience_s,
             progress: self.inner.lock().clone(),
         };
         serde_json::to_vec_pretty(&kept).map_err(|e| Error::new(ErrorCode::Internal, e.to_string()))
+    }
+
+    /// It is lost only after so many seconds in which nobody writes it.
+    pub fn set_patience(&mut self, seconds: i64) {
+        self.patience_s = Some(seconds);
+    }
+
+    pub fn patience_s(&self) -> Option<i64> {
+        self.patience_s
     }
 
     pub fn id(&self) -> &str {

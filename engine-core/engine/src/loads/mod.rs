@@ -1,7 +1,8 @@
 //! Bulk loads: a queue of jobs, one at a time, each visible as a whole or not at all.
 //!
 //! Roles: [`Loads`] takes jobs, keeps them in order and remembers them (`jobs/<id>.json`); `runner` carries one out;
-//! `target` answers what a load asks of the graph; `others` knows of the loads of other processes; `watch` turns folders of the drop directory into jobs.
+//! `target` answers what a load asks of the graph; `others` knows of the loads of other processes; [`Ingest`] does the
+//! steps of a load that is spread over several; `watch` turns folders of the drop directory into jobs.
 //!
 //! Flow: submit → queue → files become segments under `loads/<id>/` → the sequencer writes one record that names them
 //! → storage applies them → the job is completed. A crash before the record leaves segments that nobody names, which
@@ -14,12 +15,15 @@ mod job;
 mod others;
 mod runner;
 mod spec;
+mod steps;
 mod target;
 mod watch;
 
 pub use job::{LoadState, LoadStatus, RunStatus};
 pub use others::sweep_below;
 pub use spec::{Format, LoadSpec, Mode};
+pub use steps::{Ahead, Ingest};
+pub use tidegraph_load::run::steps::Stage;
 pub use tidegraph_load::run::{Counts, Parallelism};
 
 use crate::Error;

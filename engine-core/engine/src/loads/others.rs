@@ -78,8 +78,8 @@ impl Shared {
     /// Gives a job of another process its end, if that one is gone.
     pub(super) fn settle_elsewhere(&self, job: &Job) {
         let now = self.clock.wall();
-        let lost =
-            job.elsewhere().is_some_and(|written| now.as_second() - written.as_second() > LOST_AFTER_S);
+        let patience = job.patience_s().unwrap_or(LOST_AFTER_S);
+        let lost = job.elsewhere().is_some_and(|written| now.as_second() - written.as_second() > patience);
         if job.is_settled() || !(lost || job.state().is_final()) {
             return;
         }

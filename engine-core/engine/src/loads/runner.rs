@@ -30,7 +30,7 @@ impl Control for Watched<'_> {
 
 /// The vertices of a load, as the sequencer asks about them.
 #[derive(Debug)]
-struct Loaded(VertexIds);
+pub(super) struct Loaded(pub VertexIds);
 
 impl NewVertices for Loaded {
     fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version> {

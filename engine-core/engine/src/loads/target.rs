@@ -54,7 +54,7 @@ impl<'a> GraphTarget<'a> {
 }
 
 impl GraphTarget<'_> {
-    fn vertex_rows(&self, read: &VertexRead, guis: &[Gui]) -> Result<VertexRows, Error> {
+    pub(super) fn vertex_rows(&self, read: &VertexRead, guis: &[Gui]) -> Result<VertexRows, Error> {
         self.ask(|apl, at| {
             let mut rows = VertexRows::default();
             apl.vertices(at, read, guis, &mut rows)?;

@@ -155,15 +155,17 @@ impl Watched {
         let conflict = |written| Error::Conflict { read_version, written };
         let compared = {
             let made = self.made.lock();
-            if made.since > read_version {
+            // What was made before that nobody noted.
+            let compared = load.compared.max(read_version);
+            if made.since > compared {
                 return Err(conflict(made.since));
             }
-            let after = made.vertices.iter().filter(|made| made.version > read_version);
+            let after = made.vertices.iter().filter(|made| made.version > compared);
             let mut after = after.map(|made| (made.version, made.gui, &made.id));
             if let Some(written) = load.vertices.collision(&mut after) {
                 return Err(conflict(written));
             }
-            made.upto.max(read_version)
+            made.upto.max(compared)
         };
         let request = LoadRequest {
             load_id: load.load_id.clone(),

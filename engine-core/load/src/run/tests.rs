@@ -407,6 +407,24 @@ fn repeated_ids_in_opencypher_files() {
 }
 
 #[test]
+fn edges_without_ids_are_as_many_as_their_rows() {
+    let mut model = Model::new(64);
+    let config = Config {
+        options: Options { user_provided_edge_ids: false, ..Options::default() },
+        ..config(Dialect::OpenCypher)
+    };
+    let files = [
+        ("n.csv", ":ID\na\nb\n"),
+        ("r.csv", ":START_ID,:END_ID,:TYPE,w:int\na,b,T,1\na,b,T,1\nb,nobody,T,2\n"),
+    ];
+    for times in 1..3 {
+        let outcome = load_with(&mut model, &config, &files);
+        assert_eq!((outcome.edges, outcome.counts.insert_errors), (2, 1));
+        assert_eq!(model.dump(), [vec!["-: a-T->b w=1"; 2 * times], vec!["a []", "b []"]].concat());
+    }
+}
+
+#[test]
 fn id_spaces_keep_equal_ids_apart() {
     let mut model = Model::new(64);
     let files = [

@@ -1,0 +1,320 @@
+//! Bulk loads whose steps are done by several processes: as in one process, whoever forgets what he did meanwhile.
+
+// The whole file is a test, its helpers too.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use support::{Fleet, ask, rows};
+use tidegraph_engine::Language::OpenCypher;
+use tidegraph_engine::loads::{Ahead, Format, Ingest, LoadSpec, LoadState, Stage};
+use tidegraph_engine::{Database, Options};
+use tidegraph_fleet::NodeConfig;
+use tidegraph_platform::RealRandom;
+use tidegraph_types::ErrorCode;
+
+fn fast() -> NodeConfig {
+    NodeConfig { beat: Duration::from_millis(50), ..NodeConfig::default() }
+}
+
+/// A ring of people who know the next one, some of them with a second value or a second row.
+fn write_files(dir: &Path, people: usize) {
+    let mut vertices = String::from("~id,~label,n:Int(single),name:String(single),tag:String(set)\n");
+    let mut edges = String::from("~id,~from,~to,~label,since:Int\n");
+    let mut friends = String::from("~id,~from,~to,~label\n");
+    for n in 0..people {
+        let next = (n + 1) % people;
+        writeln!(vertices, "v{n},Person,{n},p{n},t{}", n % 7).unwrap();
+        if n % 10 == 0 {
+            writeln!(vertices, "v{n},Tenth,,,\"second\nline\"").unwrap();
+        }
+        writeln!(edges, "e{n},v{n},v{next},KNOWS,{}", n % 50).unwrap();
+        writeln!(friends, "f{n},v{n},v{},FRIEND", (n * 7) % people).unwrap();
+    }
+    std::fs::create_dir_all(dir).unwrap();
+    std::fs::write(dir.join("people.csv"), vertices).unwrap();
+    std::fs::write(dir.join("knows.csv"), edges).unwrap();
+    std::fs::write(dir.join("friends.csv"), friends).unwrap();
+}
+
+fn spec(dir: &Path) -> LoadSpec {
+    LoadSpec::new(vec![format!("file://{}", dir.display())], Format::Detect)
+}
+
+const READS: &[&str] = &[
+    "MATCH (a) RETURN count(a)",
+    "MATCH ()-[r]->() RETURN type(r), count(r), sum(r.since)",
+    "MATCH (a:Tenth) RETURN count(a), sum(a.n)",
+    "MATCH (a:Person {n: 7})-[:KNOWS*1..3]->(b) RETURN b.name, b.n",
+    "MATCH (a:Person)<-[:FRIEND]-(b) WHERE a.n < 5 RETURN a.name, b.name, labels(a)",
+    "MATCH (a)-[r:KNOWS]->(b) WHERE id(a) = 'v11' RETURN id(r), id(b), a.tag",
+];
+
+fn same(fleet: &Database, one: &Database) {
+    for text in READS {
+        assert_eq!(rows(fleet, OpenCypher, text), rows(one, OpenCypher, text), "{text}");
+    }
+}
+
+/// A process that does steps: a worker of its own, and tasks of some kilobytes.
+fn steps(fleet: &Fleet) -> Ingest {
+    let (_, worker) = fleet.worker();
+    Ingest::new(worker, fleet.objects.clone(), fleet.clock.clone(), Arc::new(RealRandom), 2_000)
+}
+
+/// Does all tasks of a stage, by two processes beside each other, each task twice.
+fn work(two: &[Ingest; 2], id: &str, stage: Stage, round: u32, tasks: &[u32]) {
+    std::thread::scope(|scope| {
+        for ingest in two {
+            scope.spawn(move || {
+                for task in tasks {
+                    ingest.work(id, stage, round, *task).unwrap();
+                }
+            });
+        }
+    });
+}
+
+/// Goes on to the end, each step by another process; `before_commit` comes before each commit.
+fn go_on(
+    fleet: &Fleet,
+    id: &str,
+    mut ahead: Ahead,
+    mut before_commit: impl FnMut(u32),
+) -> (LoadState, String) {
+    loop {
+        let two = [steps(fleet), steps(fleet)];
+        ahead = match ahead {
+            Ahead::Work { stage, round, tasks } => {
+                work(&two, id, stage, round, &tasks);
+                two[0].next(id, stage, round).unwrap()
+            }
+            Ahead::Commit { round } => {
+                before_commit(round);
+                two[0].commit(id, round).unwrap()
+            }
+            Ahead::Ended { state, report } => return (state, report),
+        };
+    }
+}
+
+fn load(fleet: &Fleet, id: &str, spec: LoadSpec) -> (LoadState, serde_json::Value) {
+    let ahead = steps(fleet).begin(id, spec, None).unwrap();
+    let (state, report) = go_on(fleet, id, ahead, |_| {});
+    (state, serde_json::from_slice(&fleet.objects.get(&report).unwrap()).unwrap())
+}
+
+#[test]
+fn a_load_in_steps_is_as_in_one_process_once_and_twice() {
+    let home = tempfile::tempdir().unwrap();
+    let (first, second) = (home.path().join("first"), home.path().join("second"));
+    write_files(&first, 400);
+    write_files(&second, 450);
+    for hash_bits in [64, 8] {
+        let fleet = Fleet::start(4, 3, 2, hash_bits, fast());
+        let (database, _worker) = fleet.worker();
+        let one = Database::open(Options { partitions: 4, hash_bits, ..Options::default() }).unwrap();
+        for (number, dir) in (0..).zip([&first, &first, &second]) {
+            let id = format!("load-{number}");
+            // Edges of ids that are there with other ends are refused.
+            let spec = || LoadSpec { fail_on_error: false, ..spec(dir) };
+            let (state, report) = load(&fleet, &id, spec());
+            let there = one.loads().submit(spec()).unwrap();
+            let there = one.loads().wait(&there).unwrap();
+            assert_eq!(state, there.overall.state, "{report}");
+            let counts = there.overall.counts;
+            assert_eq!(report["totalRecords"], counts.total_records);
+            assert_eq!(report["totalDuplicates"], counts.total_duplicates);
+            assert_eq!(report["insertErrors"], counts.insert_errors);
+            // Every worker tells of it.
+            let told = database.loads().status(&id).unwrap();
+            assert_eq!((told.overall.state, told.overall.counts), (state, counts));
+            assert_eq!(told.version, report["version"].as_u64());
+            fleet.wait_until("it is seen", |_| {
+                rows(&database, OpenCypher, READS[1]) == rows(&one, OpenCypher, READS[1])
+            });
+            same(&database, &one);
+            // Whoever asks again changes nothing.
+            let again = steps(&fleet).begin(&id, spec(), None).unwrap();
+            assert!(matches!(again, Ahead::Ended { state: LoadState::Completed, .. }), "{again:?}");
+        }
+        let left: Vec<_> = fleet.objects.list("ingest/").unwrap().into_iter().map(|o| o.path).collect();
+        assert!(left.iter().all(|path| path.ends_with("/report.json")), "{left:?}");
+        for database in [&database, &one] {
+            ask(database, OpenCypher, "MATCH (a:Person {n: 3}) DETACH DELETE a").unwrap();
+        }
+        same(&database, &one);
+    }
+}
+
+#[test]
+fn rows_that_are_refused_end_it_or_are_told() {
+    let home = tempfile::tempdir().unwrap();
+    write_files(home.path(), 50);
+    std::fs::write(home.path().join("bad.csv"), "~id,~label,n:Int\nw1,Person,1\nw2,Person,many\n").unwrap();
+    std::fs::write(home.path().join("gone.csv"), "~id,~from,~to\nx1,w1,nobody\nx2,w1,v1\n").unwrap();
+    let fleet = Fleet::start(4, 2, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    let (state, report) = load(&fleet, "strict", spec(home.path()));
+    assert_eq!(state, LoadState::Failed);
+    assert_eq!(
+        (&report["datatypeMismatchErrors"], &report["version"]),
+        (&1.into(), &serde_json::Value::Null)
+    );
+    assert_eq!(report["errorLogs"][0]["recordNum"], 3);
+    assert!(report["message"].as_str().unwrap().contains("failOnError"), "{report}");
+    assert_eq!(rows(&database, OpenCypher, READS[0]), ["[Long(0)]"]);
+    assert_eq!(fleet.objects.list("loads/").unwrap(), []);
+    let told = database.loads().status("strict").unwrap();
+    assert_eq!((told.overall.state, told.errors.len()), (LoadState::Failed, 1));
+    let (state, report) = load(&fleet, "mild", LoadSpec { fail_on_error: false, ..spec(home.path()) });
+    assert_eq!(state, LoadState::Completed);
+    assert_eq!((&report["datatypeMismatchErrors"], &report["insertErrors"]), (&1.into(), &1.into()));
+    fleet.wait_until("it is seen", |_| rows(&database, OpenCypher, READS[0]) == ["[Long(51)]"]);
+}
+
+#[test]
+fn what_cannot_be_read_fails_the_load_and_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let fleet = Fleet::start(2, 2, 2, 64, fast());
+    let empty = spec(home.path());
+    let Ahead::Ended { state, report } = steps(&fleet).begin("empty", empty, None).unwrap() else { panic!() };
+    assert_eq!(state, LoadState::Failed);
+    let report = String::from_utf8(fleet.objects.get(&report).unwrap().to_vec()).unwrap();
+    assert!(report.contains("there are no files"), "{report}");
+    std::fs::write(home.path().join("a.csv"), "~id\na\n").unwrap();
+    let named = Some(vec!["/b.csv".to_owned()]);
+    let Ahead::Ended { state, report } = steps(&fleet).begin("named", spec(home.path()), named).unwrap()
+    else {
+        panic!()
+    };
+    assert_eq!(state, LoadState::Failed);
+    let report = String::from_utf8(fleet.objects.get(&report).unwrap().to_vec()).unwrap();
+    assert!(report.contains("/b.csv") && report.contains("manifest"), "{report}");
+    // A load that nobody began, and tasks that it does not have.
+    let unknown = steps(&fleet).next("nobody", Stage::Parse, 0).unwrap_err();
+    assert_eq!(unknown.code(), ErrorCode::BulkLoadIdNotFound);
+    let begun = steps(&fleet).begin("some", spec(home.path()), None).unwrap();
+    assert_eq!(begun, Ahead::Work { stage: Stage::Parse, round: 0, tasks: vec![0] });
+    let beyond = steps(&fleet).work("some", Stage::Parse, 0, 7).unwrap_err();
+    assert!(beyond.to_string().contains('7'), "{beyond}");
+    let early = steps(&fleet).next("some", Stage::Parse, 0).unwrap_err();
+    assert_eq!(early.code(), ErrorCode::NotFound, "{early}");
+    // Nobody does the rest.
+    let given_up = steps(&fleet).abandon("some", "States.Timeout", "too long").unwrap();
+    assert!(matches!(given_up, Ahead::Ended { state: LoadState::Failed, .. }));
+    let (database, _worker) = fleet.worker();
+    let told = database.loads().status("some").unwrap();
+    assert!(told.overall.message.unwrap().contains("States.Timeout: too long"));
+}
+
+/// With so few bits nearly every GUI is shared by somebody: what transactions make meanwhile is in the way of the load.
+#[test]
+fn vertices_made_meanwhile_never_share_a_gui_with_it() {
+    let home = tempfile::tempdir().unwrap();
+    write_files(home.path(), 300);
+    let fleet = Fleet::start(4, 2, 2, 9, fast());
+    let (database, _worker) = fleet.worker();
+    let ahead = steps(&fleet).begin("l", spec(home.path()), None).unwrap();
+    let mut rounds = Vec::new();
+    let (state, _) = go_on(&fleet, "l", ahead, |round| {
+        rounds.push(round);
+        if round < 2 {
+            for n in 0..20 {
+                let text = format!("CREATE (:Meanwhile {{`~id`: 'm{round}-{n}', n: {n}}})");
+                ask(&database, OpenCypher, &text).unwrap();
+            }
+        }
+    });
+    assert_eq!((state, &rounds[..]), (LoadState::Completed, &[0, 1, 2][..]));
+    let count = |text: &str| rows(&database, OpenCypher, text);
+    fleet.wait_until("it is seen", |_| count("MATCH (a:Person) RETURN count(a)") == ["[Long(300)]"]);
+    assert_eq!(count("MATCH (a:Meanwhile) RETURN count(a)"), ["[Long(40)]"]);
+    assert_eq!(count("MATCH (a:Meanwhile) WHERE a:Person RETURN count(a)"), ["[Long(0)]"]);
+    assert_eq!(count("MATCH ()-[r:KNOWS]->() RETURN count(r)"), ["[Long(300)]"]);
+    assert_eq!(count("MATCH (a) WHERE id(a) = 'm1-7' RETURN a.n"), ["[Long(7)]"]);
+}
+
+#[test]
+fn what_is_unique_stays_so() {
+    let home = tempfile::tempdir().unwrap();
+    write_files(home.path(), 40);
+    std::fs::write(home.path().join("twice.csv"), "~id,~label,n:Int(single)\nz,Person,7\n").unwrap();
+    let fleet = Fleet::start(4, 2, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    let mild = LoadSpec { fail_on_error: false, ..spec(home.path()) };
+    let ahead = steps(&fleet).begin("l", mild, None).unwrap();
+    let mut rounds = 0;
+    let (state, report) = go_on(&fleet, "l", ahead, |round| {
+        rounds = round + 1;
+        if round == 0 {
+            // Only known when the load had checked all rows.
+            let text = "CREATE CONSTRAINT one FOR (p:Person) REQUIRE p.n IS UNIQUE";
+            ask(&database, OpenCypher, text).unwrap();
+        }
+    });
+    assert_eq!((state, rounds), (LoadState::Completed, 2));
+    let report: serde_json::Value = serde_json::from_slice(&fleet.objects.get(&report).unwrap()).unwrap();
+    assert_eq!(report["insertErrors"], 1, "{report}");
+    assert_eq!(report["errorLogs"][0]["errorCode"], "UNIQUE_CONSTRAINT_VIOLATION");
+    fleet.wait_until("it is seen", |_| rows(&database, OpenCypher, READS[0]) == ["[Long(40)]"]);
+}
+
+#[test]
+fn a_commit_whose_answer_was_lost_is_found_and_a_sequencer_that_goes_is_none_the_less() {
+    let home = tempfile::tempdir().unwrap();
+    write_files(home.path(), 200);
+    let mut fleet = Fleet::start(4, 3, 2, 64, fast());
+    let (database, _worker) = fleet.worker();
+    ask(&database, OpenCypher, "CREATE (:Before)").unwrap();
+    let mut ahead = steps(&fleet).begin("l", spec(home.path()), None).unwrap();
+    let mut gone = None;
+    loop {
+        let two = [steps(&fleet), steps(&fleet)];
+        ahead = match ahead {
+            Ahead::Work { stage, round, tasks } => {
+                work(&two, "l", stage, round, &tasks);
+                if stage == Stage::Vertices && gone.is_none() {
+                    gone = Some(fleet.kill("n1"));
+                    fleet.behead();
+                    fleet.clock.sleep(Duration::from_millis(200));
+                    fleet.lead();
+                }
+                two[1].next("l", stage, round).unwrap()
+            }
+            // The next sequencer does not know what was written before its time, so the rows are gone over again.
+            Ahead::Commit { round: 0 } => two[0].commit("l", 0).unwrap(),
+            Ahead::Commit { round } => {
+                assert_eq!(round, 1);
+                break;
+            }
+            Ahead::Ended { .. } => panic!("{ahead:?}"),
+        };
+    }
+    // As it is where whoever committed could not write down that he did.
+    let job = fleet.objects.get("jobs/l.json").unwrap();
+    let kept = fleet.objects.list("ingest/l/").unwrap().into_iter().map(|object| object.path);
+    let kept: Vec<_> = kept.map(|path| (fleet.objects.get(&path).unwrap(), path)).collect();
+    let first = steps(&fleet).commit("l", 1).unwrap();
+    assert!(matches!(first, Ahead::Ended { state: LoadState::Completed, .. }), "{first:?}");
+    let version = database.loads().status("l").unwrap().version;
+    fleet.objects.put("jobs/l.json", job).unwrap();
+    for (bytes, path) in kept {
+        fleet.objects.put(&path, bytes).unwrap();
+    }
+    let second = steps(&fleet).commit("l", 1).unwrap();
+    assert_eq!(second, first);
+    let (other, _other_worker) = fleet.worker();
+    assert_eq!(other.loads().status("l").unwrap().version, version);
+    fleet.wait_until("it is seen", |_| {
+        rows(&other, OpenCypher, "MATCH ()-[r:KNOWS]->() RETURN count(r)") == ["[Long(200)]"]
+    });
+    // Nor does it end otherwise for who gave it up.
+    let given_up = steps(&fleet).abandon("l", "States.Timeout", "").unwrap();
+    assert_eq!(given_up, first);
+    drop(gone);
+}
