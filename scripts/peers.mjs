@@ -6,6 +6,7 @@
  * that cannot be installed is noted with the reason; the benchmark decides whether that is an error.
  */
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { freemem } from "node:os";
 import { delimiter, join } from "node:path";
 import { installed, jars } from "./installed.mjs";
 import { cache, root, run } from "./run.mjs";
@@ -15,12 +16,15 @@ const folder = join(root, "scripts", "peers");
 /** The most memory that the heap of a server may have. */
 const heap = process.env.TIDEGRAPH_PEER_HEAP ?? "2g";
 
+/** The same for a node of a cluster. */
+const nodeHeap = process.env.TIDEGRAPH_PEER_NODE_HEAP ?? "1g";
+
 /** Which of these peers a workload knows. PostgreSQL is not among them: it is the machine's own. */
 const workloads = {
   identity: ["gremlin", "neo4j"],
   pokec: ["neo4j", "kuzu"],
   load: ["gremlin", "neo4j", "kuzu"],
-  ycsb: ["cassandra"],
+  ycsb: ["cassandra", "cassandra-durable", "cassandra-cluster"],
 };
 
 /**
@@ -44,6 +48,24 @@ async function jvm(name) {
   });
   return [join(into, "classes"), join(into, "lib", "*")].join(delimiter);
 }
+
+/** Cassandra on Java 17 as its `jvm-server.options` and `jvm17-server.options` run it, but for its heap, JMX, and `-ea`, which slows it. */
+const tuned = [
+  "-XX:+UseG1GC",
+  "-XX:+ParallelRefProcEnabled",
+  "-XX:MaxTenuringThreshold=1",
+  "-XX:G1HeapRegionSize=16m",
+  "-XX:G1RSetUpdatingPauseTimePercent=5",
+  "-XX:MaxGCPauseMillis=300",
+  "-XX:InitiatingHeapOccupancyPercent=70",
+  "-XX:+AlwaysPreTouch",
+  "-XX:+PerfDisableSharedMem",
+  "-Xss256k",
+  "-Djava.net.preferIPv4Stack=true",
+  "-Dio.netty.tryReflectionSetAccessible=true",
+  "-Dio.netty.allocator.useCacheForAllThreads=true",
+  "-Dio.netty.allocator.maxOrder=11",
+];
 
 /** Packages of Java that Cassandra reaches into, as its `jvm17-server.options` has them. */
 const opened = [
@@ -82,7 +104,40 @@ const opened = [
   ].map((name) => `--add-opens=${name}=ALL-UNNAMED`),
 ];
 
-/** @type {Record<string, () => Promise<Record<string, string[]>>>} */
+/** Free memory that a cluster of Cassandra wants: for its nodes, and for all else that the run starts after it was looked at. */
+const CLUSTER_GIB = 12;
+
+/**
+ * Apache Cassandra, one node or a cluster of them.
+ *
+ * @param {"periodic" | "batch"} sync its `commitlog_sync`
+ * @param {number} nodes
+ * @param {string} memory of each node's heap
+ */
+async function cassandra(sync, nodes, memory) {
+  const free = freemem() / 2 ** 30;
+  if (nodes > 1 && free < CLUSTER_GIB)
+    throw new Error(`${nodes} nodes want ${CLUSTER_GIB} GiB of free memory, there are ${free.toFixed(1)}`);
+  const classpath = await jvm("cassandra");
+  const java = (/** @type {string[]} */ flags) => [
+    "java",
+    `-Dlogback.configurationFile=${join(folder, "cassandra", "logback.xml")}`,
+    ...flags,
+    ...opened,
+    "-cp",
+    classpath,
+    "CassandraPeer",
+  ];
+  const size = [`-Xms${memory}`, `-Xmx${memory}`];
+  const servers = Array.from({ length: nodes }, (_, index) => [
+    ...java([...size, ...tuned]),
+    ...["server", sync, String(index + 1), String(nodes)],
+  ]);
+  const [server = [], ...others] = servers;
+  return { server, others, client: [...java(["-Xmx512m"]), "client", sync, String(nodes)] };
+}
+
+/** @type {Record<string, () => Promise<Record<string, string[] | string[][]>>>} */
 const peers = {
   gremlin: async () => {
     const classpath = await jvm("gremlin");
@@ -114,22 +169,9 @@ const peers = {
       import: java(heap, "import"),
     };
   },
-  cassandra: async () => {
-    const classpath = await jvm("cassandra");
-    const java = (/** @type {string} */ memory, /** @type {string[]} */ flags) => [
-      "java",
-      `-Xmx${memory}`,
-      `-Dlogback.configurationFile=${join(folder, "cassandra", "logback.xml")}`,
-      ...flags,
-      "-cp",
-      classpath,
-      "CassandraPeer",
-    ];
-    return {
-      server: [...java(heap, [`-Xms${heap}`, "-XX:+UseG1GC", ...opened]), "server"],
-      client: [...java("512m", opened), "client"],
-    };
-  },
+  cassandra: () => cassandra("periodic", 1, heap),
+  "cassandra-durable": () => cassandra("batch", 1, heap),
+  "cassandra-cluster": () => cassandra("periodic", 3, nodeHeap),
   kuzu: async () => {
     const requirements = join(folder, "kuzu", "requirements.txt");
     const into = await installed("peers", "kuzu", [requirements], async (into) => {

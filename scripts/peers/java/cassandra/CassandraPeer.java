@@ -1,11 +1,15 @@
+import com.datastax.oss.driver.api.core.AllNodesFailedException;
+import com.datastax.oss.driver.api.core.ConsistencyLevel;
 import com.datastax.oss.driver.api.core.CqlSession;
 import com.datastax.oss.driver.api.core.config.DefaultDriverOption;
 import com.datastax.oss.driver.api.core.config.DriverConfigLoader;
 import com.datastax.oss.driver.api.core.cql.PreparedStatement;
 import com.datastax.oss.driver.api.core.cql.Row;
+import com.datastax.oss.driver.api.core.cql.SimpleStatement;
+import com.datastax.oss.driver.api.core.metadata.Node;
+import com.datastax.oss.driver.api.core.metadata.NodeState;
+import com.datastax.oss.driver.api.core.servererrors.UnavailableException;
 import java.net.InetSocketAddress;
-import java.net.ServerSocket;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -13,12 +17,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.concurrent.CompletionStage;
-import org.apache.cassandra.service.CassandraDaemon;
+import java.util.concurrent.TimeUnit;
 import org.apache.cassandra.utils.FBUtilities;
 
 /**
- * Apache Cassandra, one node: `server FOLDER` runs it over a data folder until its input ends, `client ADDRESS` is a client for
- * {@link Driver} that knows the mix of the ycsb workload and nothing else.
+ * Apache Cassandra, one node or a cluster: `server SYNC NUMBER NODES FOLDER` runs a node over a folder that all nodes share until its input
+ * ends, `client SYNC NODES ADDRESS` is a client for {@link Driver} that knows the mix of the ycsb workload and nothing else. SYNC is what
+ * `commitlog_sync` is set to.
  *
  * <p>A record is a row with ten columns of text. The mix is that of `services/query/src/bench/ycsb/mix.rs`.
  */
@@ -29,82 +34,40 @@ final class CassandraPeer {
   private CassandraPeer() {}
 
   public static void main(String[] args) throws Exception {
-    if (args[0].equals("server")) server(Path.of(args[1]));
-    else Driver.serve(new Remote(args[1]));
+    try {
+      if (args[0].equals("server")) new CassandraNode(Path.of(args[4]), Integer.parseInt(args[2]), Integer.parseInt(args[3])).run(args[1]);
+      else Driver.serve(new Remote(args[1], Integer.parseInt(args[2]), args[3]));
+    } catch (Throwable failure) {
+      // Threads of the server or the driver would keep the process alive, and the benchmark waiting.
+      failure.printStackTrace();
+      System.err.println(failure);
+      Runtime.getRuntime().halt(1);
+    }
     System.exit(0);
   }
 
-  private static void server(Path folder) throws Exception {
-    var out = System.out;
-    System.setOut(System.err);
-    int port;
-    int storage;
-    try (ServerSocket first = new ServerSocket(0);
-        ServerSocket second = new ServerSocket(0)) {
-      port = first.getLocalPort();
-      storage = second.getLocalPort();
-    }
-    // What the distribution's own file says, but for addresses and folders: above all, commitlog_sync is periodic.
-    Path config = folder.resolve("cassandra.yaml");
-    Files.writeString(
-        config,
-        """
-        cluster_name: tidegraph
-        num_tokens: 16
-        partitioner: org.apache.cassandra.dht.Murmur3Partitioner
-        authenticator: AllowAllAuthenticator
-        authorizer: AllowAllAuthorizer
-        endpoint_snitch: SimpleSnitch
-        commitlog_sync: periodic
-        commitlog_sync_period: 10000ms
-        commitlog_segment_size: 32MiB
-        concurrent_reads: 32
-        concurrent_writes: 32
-        listen_address: 127.0.0.1
-        rpc_address: 127.0.0.1
-        native_transport_port: %d
-        storage_port: %d
-        seed_provider:
-          - class_name: org.apache.cassandra.locator.SimpleSeedProvider
-            parameters:
-              - seeds: "127.0.0.1:%d"
-        data_file_directories: ["%s"]
-        commitlog_directory: %s
-        saved_caches_directory: %s
-        hints_directory: %s
-        cdc_raw_directory: %s
-        """
-            .formatted(
-                port,
-                storage,
-                storage,
-                folder.resolve("data"),
-                folder.resolve("commitlog"),
-                folder.resolve("saved_caches"),
-                folder.resolve("hints"),
-                folder.resolve("cdc")));
-    System.setProperty("cassandra.config", config.toUri().toString());
-    System.setProperty("cassandra.storagedir", folder.toString());
-    System.setProperty("cassandra-foreground", "true");
-    // Nobody else is in this cluster: it need not wait for others.
-    System.setProperty("cassandra.skip_wait_for_gossip_to_settle", "0");
-    System.setProperty("cassandra.ring_delay_ms", "0");
-    CassandraDaemon daemon = new CassandraDaemon(true);
-    daemon.activate();
-    out.println("listening on 127.0.0.1:" + port);
-    while (System.in.read() >= 0) {}
-    daemon.deactivate();
-  }
-
-  /** The Java driver with prepared statements, consistency ONE. */
+  /**
+   * The Java driver with prepared statements, which it sends to a node that has the record.
+   *
+   * <p>A cluster has two replicas of each record. Writes wait for both (ALL, which is also what QUORUM means of two), reads ask one: so every
+   * read sees every write that was acknowledged, as it does in a fleet of ours. One node is written and read with ONE.
+   */
   private static final class Remote implements Driver.Client {
+    private static final int REPLICAS = 2;
+    /** Records that are looked for to learn whether all nodes see each other: enough to meet every pair of them. */
+    private static final int PROBES = 64;
+
     private final CqlSession session;
+    private final String sync;
+    private final int nodes;
     private final PreparedStatement read;
     private final PreparedStatement insert;
     private final PreparedStatement delete;
     private final List<PreparedStatement> updates = new ArrayList<>();
 
-    Remote(String address) {
+    Remote(String sync, int nodes, String address) throws InterruptedException {
+      this.sync = sync;
+      this.nodes = nodes;
       int colon = address.lastIndexOf(':');
       var config =
           DriverConfigLoader.programmaticBuilder()
@@ -118,8 +81,11 @@ final class CassandraPeer {
               .withLocalDatacenter("datacenter1")
               .withConfigLoader(config)
               .build();
+      until("the driver is connected to all nodes", this::connected);
       session.execute(
-          "CREATE KEYSPACE IF NOT EXISTS ycsb WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+          "CREATE KEYSPACE IF NOT EXISTS ycsb WITH replication = {'class': 'SimpleStrategy', 'replication_factor': "
+              + Math.min(nodes, REPLICAS)
+              + "}");
       StringBuilder columns = new StringBuilder();
       StringBuilder marks = new StringBuilder("?");
       StringBuilder names = new StringBuilder("id");
@@ -130,18 +96,64 @@ final class CassandraPeer {
       }
       session.execute("CREATE TABLE IF NOT EXISTS ycsb.records (id text PRIMARY KEY" + columns + ")");
       read = session.prepare("SELECT * FROM ycsb.records WHERE id = ?");
-      insert = session.prepare("INSERT INTO ycsb.records (" + names + ") VALUES (" + marks + ")");
-      delete = session.prepare("DELETE FROM ycsb.records WHERE id = ?");
-      for (int n = 0; n < FIELDS; n++)
-        updates.add(session.prepare("UPDATE ycsb.records SET field" + n + " = ? WHERE id = ?"));
+      insert = write("INSERT INTO ycsb.records (" + names + ") VALUES (" + marks + ")");
+      delete = write("DELETE FROM ycsb.records WHERE id = ?");
+      for (int n = 0; n < FIELDS; n++) updates.add(write("UPDATE ycsb.records SET field" + n + " = ? WHERE id = ?"));
+      until("all nodes see each other", this::together);
+    }
+
+    private PreparedStatement write(String text) {
+      return session.prepare(
+          SimpleStatement.newInstance(text).setConsistencyLevel(nodes == 1 ? ConsistencyLevel.ONE : ConsistencyLevel.ALL));
+    }
+
+    private interface Condition {
+      boolean holds();
+    }
+
+    private static void until(String what, Condition condition) throws InterruptedException {
+      long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+      while (!condition.holds()) {
+        if (System.nanoTime() > end) throw new IllegalStateException("after a minute it does not hold that " + what);
+        Thread.sleep(100);
+      }
+    }
+
+    private boolean connected() {
+      var known = session.getMetadata().getNodes().values();
+      return known.size() == nodes && known.stream().allMatch(node -> node.getState() == NodeState.UP && node.getOpenConnections() > 0);
+    }
+
+    /** Whether every node takes every other one for alive: each is asked for records with both of their replicas. */
+    private boolean together() {
+      try {
+        for (Node node : session.getMetadata().getNodes().values()) {
+          for (int key = 0; key < PROBES; key++)
+            session.execute(read.bind(Driver.Keys.name(key)).setConsistencyLevel(ConsistencyLevel.ALL).setNode(node));
+        }
+        return true;
+      } catch (UnavailableException | AllNodesFailedException notYet) {
+        return false;
+      }
     }
 
     @Override
     public Map<String, String> about() {
+      String disk =
+          sync.equals("periodic")
+              ? "commitlog_sync periodic: it acknowledges up to 10 s before the disk has it"
+              : "commitlog_sync " + sync + ": it acknowledges when the disk has it";
+      String name = "Apache Cassandra " + FBUtilities.getReleaseVersionString();
+      if (nodes > 1) name += ", " + nodes + " nodes";
+      if (!sync.equals("periodic")) name += ", commitlog_sync " + sync;
       return Map.of(
-          "peer", "Apache Cassandra " + FBUtilities.getReleaseVersionString(),
-          "driver", "java-driver 4 (Java), prepared statements, consistency ONE",
-          "note", "one node, commitlog_sync periodic: it acknowledges up to 10 s before the disk has it; an insert of a key that is there overwrites it");
+          "peer", name,
+          "driver", "java-driver 4 (Java), prepared statements, " + (nodes == 1 ? "consistency ONE" : "writes ALL, reads ONE"),
+          "note",
+              (nodes == 1 ? "one node" : nodes + " nodes, " + REPLICAS + " replicas")
+                  + ", "
+                  + disk
+                  + "; an insert of a key that is there overwrites it");
     }
 
     @Override

@@ -43,6 +43,10 @@ pub enum Kind {
     Kuzu,
     /// Apache Cassandra, one node (ycsb).
     Cassandra,
+    /// The same, acknowledging what the disk has (ycsb).
+    CassandraDurable,
+    /// Apache Cassandra, three nodes (ycsb).
+    CassandraCluster,
     /// None.
     None,
 }
@@ -56,12 +60,14 @@ impl Kind {
             Self::Neo4j => "neo4j",
             Self::Kuzu => "kuzu",
             Self::Cassandra => "cassandra",
+            Self::CassandraDurable => "cassandra-durable",
+            Self::CassandraCluster => "cassandra-cluster",
             Self::None => "none",
         }
     }
 
     fn is_jvm(self) -> bool {
-        matches!(self, Self::Gremlin | Self::Neo4j | Self::Cassandra)
+        !matches!(self, Self::Postgres | Self::Kuzu | Self::None)
     }
 }
 

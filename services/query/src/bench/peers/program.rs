@@ -1,8 +1,8 @@
-//! Peers that are programs of their own: a server, if the peer has one, and a client that speaks its usual protocol.
+//! Peers that are programs of their own: a server, if the peer has one, or those of a cluster, and a client that speaks its usual protocol.
 //!
 //! `scripts/peers.mjs` installs them and writes a file of commands, which `TIDEGRAPH_PEERS` names. The client answers one
 //! JSON object a line on its standard output for each on its standard input (`scripts/peers/java/common/Driver.java`
-//! lists them). Both end when their standard input does, and are killed with this value: nothing outlives a run, even one
+//! lists them). All end when their standard input does, and are killed with this value: nothing outlives a run, even one
 //! that is killed.
 
 use super::Kind;
@@ -26,6 +26,9 @@ struct Commands {
     missing: Option<String>,
     #[serde(default)]
     server: Vec<String>,
+    /// Further servers of its cluster, if it is one.
+    #[serde(default)]
+    others: Vec<Vec<String>>,
     #[serde(default)]
     client: Vec<String>,
     #[serde(default)]
@@ -86,6 +89,19 @@ impl Held {
         }
         Ok(line)
     }
+
+    /// Waits until it is a server that says where it listens.
+    fn address(&mut self) -> anyhow::Result<String> {
+        let line = self.line()?;
+        let address = line.trim().strip_prefix("listening on ");
+        Ok(address.with_context(|| format!("not an address: {line:?}"))?.to_owned())
+    }
+}
+
+fn serve(parts: &[String], folder: &TempDir, number: usize) -> anyhow::Result<Held> {
+    let mut server = command(parts)?;
+    server.arg(folder.path());
+    Held::spawn(server, folder.path().join(format!("server-{number}.log")))
 }
 
 impl Drop for Held {
@@ -142,9 +158,9 @@ pub type Asked = (&'static str, serde_json::Map<String, Json>);
 
 /// A running peer.
 pub struct Program {
-    // The client goes first: it speaks to the server.
+    // The client goes first: it speaks to the servers.
     client: Held,
-    server: Option<Held>,
+    servers: Vec<Held>,
     about: About,
     _folder: TempDir,
 }
@@ -188,24 +204,24 @@ impl Program {
     fn run_in(kind: Kind, folder: TempDir) -> anyhow::Result<Self> {
         let commands = Commands::of(kind)?;
         let mut client = command(&commands.client)?;
-        let server = if commands.server.is_empty() {
+        let mut servers = vec![];
+        if commands.server.is_empty() {
             client.arg(folder.path());
-            None
         } else {
-            let mut server = command(&commands.server)?;
-            server.arg(folder.path());
-            let mut server = Held::spawn(server, folder.path().join("server.log"))?;
-            let line = server.line()?;
-            let address = line
-                .trim()
-                .strip_prefix("listening on ")
-                .with_context(|| format!("not an address: {line:?}"))?;
-            client.arg(address);
-            Some(server)
-        };
+            let mut server = serve(&commands.server, &folder, 1)?;
+            client.arg(server.address()?);
+            servers.push(server);
+            // They join the first one, all at once.
+            for (other, number) in commands.others.iter().zip(2..) {
+                servers.push(serve(other, &folder, number)?);
+            }
+            for other in &mut servers[1..] {
+                other.address()?;
+            }
+        }
         let mut client = Held::spawn(client, folder.path().join("client.log"))?;
         let about = serde_json::from_value(ask(&mut client, &json!({"op": "hello"}))?)?;
-        Ok(Self { client, server, about, _folder: folder })
+        Ok(Self { client, servers, about, _folder: folder })
     }
 
     /// Its name with its version.
@@ -255,7 +271,7 @@ impl Program {
         self.outcome(ran, before)
     }
 
-    /// What a round gave, with what the server used since it began.
+    /// What a round gave, with what the servers used since it began.
     fn outcome(&self, ran: Ran, before: Option<f64>) -> anyhow::Result<Outcome> {
         if let Some(error) = ran.failed {
             bail!("{error}");
@@ -295,8 +311,12 @@ impl Program {
         Ok((self.outcome(serde_json::from_value(answer)?, before)?, (gone, next)))
     }
 
+    /// Of all its servers together, as it is counted for a cluster of ours; of its client nothing is.
     fn cpu_seconds(&self) -> Option<f64> {
-        self.server.as_ref().and_then(|server| crate::bench::machine::cpu_seconds(server.child.id()))
+        if self.servers.is_empty() {
+            return None;
+        }
+        self.servers.iter().map(|server| crate::bench::machine::cpu_seconds(server.child.id())).sum()
     }
 }
 

@@ -101,7 +101,9 @@ pub fn text(kind: Kind, name: &str, ours: &'static str) -> Option<&'static str> 
         Kind::Gremlin => return Some(ours),
         Kind::Neo4j => NEO4J,
         Kind::Kuzu => KUZU,
-        Kind::Postgres | Kind::Cassandra | Kind::None => return None,
+        Kind::Postgres | Kind::Cassandra | Kind::CassandraDurable | Kind::CassandraCluster | Kind::None => {
+            return None;
+        }
     };
     table.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
 }

@@ -1,7 +1,8 @@
 //! The ycsb workload: records of ten fields, read, inserted, changed and deleted by key, as seed 002 of our design had it.
 //!
 //! Against one embedded process with its log on disk, against a cluster on this machine (`scripts/bench.mjs` starts it and says
-//! where it is in a file that `TIDEGRAPH_CLUSTER` names), and against Apache Cassandra, in turn. Beside the rate stands what an operation
+//! where it is in a file that `TIDEGRAPH_CLUSTER` names), and against Apache Cassandra, in turn: one node of it beside the process, as it is
+//! set up by default and as durable as ours, and a cluster beside the cluster. Beside the rate stands what an operation
 //! costs: operations for each second of processor time that the servers used, which a busy machine changes less.
 
 mod mix;
@@ -22,8 +23,12 @@ use std::time::Duration;
 /// Clients that write at the same time when records are loaded.
 const LOADERS: u64 = 32;
 
-/// What issue C asks for, each operation beside one of Cassandra's.
+/// What issue C asks for, each operation beside one of Cassandra's as it is set up by default.
 const TIMES_PER_CORE: f64 = 5.0;
+
+/// What stands beside the embedded process, and what beside the cluster.
+const BESIDE_EMBEDDED: &[Kind] = &[Kind::Cassandra, Kind::CassandraDurable];
+const BESIDE_CLUSTER: &[Kind] = &[Kind::CassandraCluster];
 
 /// Somebody with records.
 struct Place {
@@ -35,9 +40,9 @@ struct Place {
 
 enum At {
     /// An HTTP service, and the processes behind it.
-    Service { address: String, processes: Vec<u32> },
+    Service { address: String, processes: Vec<u32>, beside: &'static [Kind] },
     /// A peer.
-    Peer(Box<Program>),
+    Peer(Kind, Box<Program>),
 }
 
 /// Runs the workload.
@@ -46,33 +51,32 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     report.parameter("records", records);
     report.parameter("fields", mix::FIELDS);
     report.parameter("field_bytes", mix::FIELD_BYTES);
-    let (kinds, named) = peers::wanted(bench, &[Kind::Cassandra])?;
+    let (kinds, named) = peers::wanted(bench, &[BESIDE_EMBEDDED, BESIDE_CLUSTER].concat())?;
     let directory = tempfile::tempdir()?;
     let service = ServiceProcess::start(directory.path())?;
-    let at = At::Service { address: service.address.clone(), processes: vec![service.id()] };
+    let processes = vec![service.id()];
+    let at = At::Service { address: service.address.clone(), processes, beside: BESIDE_EMBEDDED };
     let mut places = vec![place("embedded", at)];
     match Cluster::of_run()? {
         Some(cluster) => {
             report.parameter("cluster", cluster.about());
-            places.push(place(
-                "cluster",
-                At::Service { address: cluster.address()?, processes: cluster.servers() },
-            ));
+            let (address, processes) = (cluster.address()?, cluster.servers());
+            places.push(place("cluster", At::Service { address, processes, beside: BESIDE_CLUSTER }));
         }
         None => eprintln!("there is no cluster: `npm run bench -- ycsb` starts one"),
     }
     for kind in kinds {
         match Program::start(kind) {
             Ok(program) => {
-                report.parameter("peer cassandra", program.description());
-                places.push(place("cassandra", At::Peer(Box::new(program))));
+                report.parameter(&format!("peer {}", kind.name()), program.description());
+                places.push(place(kind.name(), At::Peer(kind, Box::new(program))));
             }
             Err(error) => peers::missing(report, kind, &error, named)?,
         }
     }
     for place in &mut places {
         place.load(records, bench.seed)?;
-        place.warm(bench)?;
+        place.warm(bench, report)?;
     }
     for clients in [32, 200] {
         for place in &mut places {
@@ -94,30 +98,27 @@ fn place(name: &'static str, at: At) -> Place {
 }
 
 fn tell(report: &mut Report, places: &[Place], clients: usize) -> anyhow::Result<()> {
-    let peer = places.iter().find_map(|place| match &place.at {
-        At::Peer(program) => Some((place, program.name())),
-        At::Service { .. } => None,
-    });
     for place in places {
-        let beside = peer.filter(|_| !matches!(place.at, At::Peer(_)));
         let name = format!("mix, {clients} clients, {}", place.name);
-        let rate = place.middle(|outcome| Some(outcome.rate))?;
         let quantile = |at: usize| place.middle(|outcome| outcome.quantiles_us.map(|all| all[at]));
-        let mut figure =
-            Figure::rate(name.as_str(), "op/s", rate).latency(quantile(0)?, quantile(1)?, quantile(2)?);
-        let cost = |place: &Place| place.middle(|outcome| outcome.server_cpu_us.map(|us| 1e6 / us));
-        let mut per_core = Figure::rate(format!("{name}, per core"), "op/s", cost(place)?);
-        if let Some((other, label)) = beside {
-            let theirs = other.middle(|outcome| Some(outcome.rate))?;
-            figure = figure.beside(label, theirs);
-            let theirs = cost(other)?;
-            per_core = per_core.beside(label, theirs);
-            if place.name == "embedded" {
-                per_core = per_core.target(TIMES_PER_CORE * theirs);
-            }
+        let rate = Figure::rate(name.as_str(), "op/s", place.rate()?);
+        let rate = rate.latency(quantile(0)?, quantile(1)?, quantile(2)?);
+        let per_core = Figure::rate(format!("{name}, per core"), "op/s", place.per_core()?);
+        let beside = place.beside(places);
+        if beside.is_empty() {
+            report.add(rate);
+            report.add(per_core);
+            continue;
         }
-        report.add(figure);
-        report.add(per_core);
+        for (kind, label, other) in beside {
+            report.add(rate.clone().beside(label, other.rate()?));
+            let theirs = other.per_core()?;
+            let figure = per_core.clone().beside(label, theirs);
+            report.add(match kind {
+                Kind::Cassandra => figure.target(TIMES_PER_CORE * theirs),
+                _ => figure,
+            });
+        }
     }
     Ok(())
 }
@@ -128,10 +129,29 @@ impl Place {
         median(values).ok_or_else(|| anyhow::anyhow!("{} told no figures", self.name))
     }
 
+    fn rate(&self) -> anyhow::Result<f64> {
+        self.middle(|outcome| Some(outcome.rate))
+    }
+
+    /// Operations for each second of processor time of the servers.
+    fn per_core(&self) -> anyhow::Result<f64> {
+        self.middle(|outcome| outcome.server_cpu_us.map(|us| 1e6 / us))
+    }
+
+    /// The peers that it is measured beside, of those that are there; a peer stands alone.
+    fn beside<'a>(&self, places: &'a [Self]) -> Vec<(Kind, &'a str, &'a Self)> {
+        let At::Service { beside, .. } = self.at else { return vec![] };
+        let peer = |place: &'a Self| match &place.at {
+            At::Peer(kind, program) if beside.contains(kind) => Some((*kind, program.name(), place)),
+            _ => None,
+        };
+        places.iter().filter_map(peer).collect()
+    }
+
     /// Inserts the first records.
     fn load(&mut self, records: u64, seed: u64) -> anyhow::Result<()> {
         match &mut self.at {
-            At::Peer(program) => program.fill(0, records)?,
+            At::Peer(_, program) => program.fill(0, records)?,
             At::Service { address, .. } => {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 runtime.block_on(load(address, records, seed))?;
@@ -142,25 +162,35 @@ impl Place {
         Ok(())
     }
 
-    /// A JVM needs a while until its code is compiled; the others get a short time.
-    fn warm(&mut self, bench: &Bench) -> anyhow::Result<()> {
-        let seconds = match (&self.at, bench.quick) {
-            (At::Peer(_), false) => 60,
-            (At::Peer(_), true) => 5,
+    /// How long it is warmed up. A JVM needs a while until its code is compiled, and three of them that share the operations and the
+    /// processor need more than three times as long; the others get a short time.
+    fn warm_up(&self, bench: &Bench) -> Duration {
+        Duration::from_secs(match (&self.at, bench.quick) {
+            (At::Peer(Kind::CassandraCluster, _), false) => 400,
+            (At::Peer(..), false) => 120,
             (At::Service { .. }, false) => 5,
+            (At::Peer(..), true) => 5,
             (At::Service { .. }, true) => 1,
-        };
-        self.round(32, Duration::from_secs(seconds), bench.seed ^ 0xc0de).map(drop)
+        })
+    }
+
+    fn warm(&mut self, bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
+        let length = self.warm_up(bench);
+        let short = if bench.quick { " (shortened: --quick)" } else { "" };
+        let told = format!("{} s{short}", length.as_secs());
+        eprintln!("{}: warming up for {told}", self.name);
+        report.parameter(&format!("{}, warm-up", self.name), told);
+        self.round(32, length, bench.seed ^ 0xc0de).map(drop)
     }
 
     fn round(&mut self, clients: usize, length: Duration, seed: u64) -> anyhow::Result<Outcome> {
         match &mut self.at {
-            At::Peer(program) => {
+            At::Peer(_, program) => {
                 let (outcome, range) = program.mix(self.keys.range(), clients, length, seed)?;
                 self.keys.set(range);
                 Ok(outcome)
             }
-            At::Service { address, processes } => {
+            At::Service { address, processes, .. } => {
                 self.keys.serve(clients);
                 let used = || processes.iter().filter_map(|process| cpu_seconds(*process)).sum::<f64>();
                 let before = used();
