@@ -147,7 +147,7 @@ export async function buildBinary() {
  * `TIDEGRAPH_NODE_BINARY`, `TIDEGRAPH_WORKER_BINARY`, `TIDEGRAPH_LAMBDA_BINARY` and `TIDEGRAPH_REBALANCE_BINARY` name ones that are built already.
  *
  * @param {"release" | "dev"} profile `dev` is what the tests of the libraries are built with
- * @returns {Promise<{ nodeBinary: string, workerBinary: string, lambdaBinary: string, rebalanceBinary: string }>}
+ * @returns {Promise<{ nodeBinary: string, workerBinary: string, lambdaBinary: string, rebalanceBinary: string, ingestBinary: string }>}
  */
 export async function buildFleet(profile) {
   const { TIDEGRAPH_NODE_BINARY: node, TIDEGRAPH_WORKER_BINARY: worker } = process.env;
@@ -156,11 +156,13 @@ export async function buildFleet(profile) {
     const lambda = process.env.TIDEGRAPH_LAMBDA_BINARY ?? join(dirname(resolve(worker)), "tidegraph-lambda");
     const rebalance =
       process.env.TIDEGRAPH_REBALANCE_BINARY ?? join(dirname(resolve(worker)), "tidegraph-rebalance");
+    const ingest = process.env.TIDEGRAPH_INGEST_BINARY ?? join(dirname(resolve(worker)), "tidegraph-ingest");
     return {
       nodeBinary: resolve(node),
       workerBinary: resolve(worker),
       lambdaBinary: resolve(lambda),
       rebalanceBinary: resolve(rebalance),
+      ingestBinary: resolve(ingest),
     };
   }
   // Together, so that what they share is built once.
@@ -171,8 +173,10 @@ export async function buildFleet(profile) {
     "tidegraph",
     "-p",
     "tidegraph-rebalance",
+    "-p",
+    "tidegraph-ingest",
     "--features",
-    "tidegraph-node/fleet,tidegraph/lambda,tidegraph-rebalance/lambda",
+    "tidegraph-node/fleet,tidegraph/lambda,tidegraph-rebalance/lambda,tidegraph-ingest/lambda",
   ];
   await run("cargo", ["build", "--locked", "--profile", profile, ...crates]);
   const folder = join(targetDir, profile === "dev" ? "debug" : profile);
@@ -181,5 +185,6 @@ export async function buildFleet(profile) {
     workerBinary: join(folder, "tidegraph"),
     lambdaBinary: join(folder, "tidegraph-lambda"),
     rebalanceBinary: join(folder, "tidegraph-rebalance"),
+    ingestBinary: join(folder, "tidegraph-ingest"),
   };
 }

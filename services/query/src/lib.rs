@@ -1,11 +1,9 @@
 //! The query service and the command line: the embedded database behind an HTTP port shaped like Neptune's.
 //!
 //! `http` is the service, `json` how values are written, `cli` the commands of the one binary,
-//! `bench` its workloads; `access` is how a worker reaches a fleet, and `lambda` the worker as a function.
+//! `bench` its workloads; `lambda` is the worker as a function.
 //! Nothing here knows how a query is run: that is `tidegraph-engine`.
 
-#[cfg(feature = "fleet")]
-pub mod access;
 pub mod bench;
 pub mod cli;
 pub mod http;

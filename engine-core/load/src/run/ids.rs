@@ -49,6 +49,9 @@ impl fmt::Debug for VertexIds {
     }
 }
 
+/// Vertices with second hashes, sorted by GUI; and ids with other GUIs than their plain ones.
+pub(super) type Noted = (Vec<(u64, u64)>, Vec<(Str, Gui)>);
+
 /// What the load knows of an edge id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EdgeId {
@@ -87,7 +90,7 @@ impl Ids {
     }
 
     /// What a part of a load noted, to be read by others of its parts.
-    pub fn into_noted(self) -> (Vec<(u64, u64)>, Vec<(Str, Gui)>) {
+    pub fn into_noted(self) -> Noted {
         let mut seen: Vec<_> = self.seen.into_iter().collect();
         seen.sort_unstable();
         (seen, self.moved.into_iter().collect())

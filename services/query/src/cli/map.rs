@@ -1,7 +1,7 @@
 //! Flags that say which graph is meant, and where its map is.
 
-use crate::access::Table;
 use clap::Args;
+use tidegraph_fleet::access::Table;
 
 /// Where the map is.
 #[derive(Args, Debug)]

@@ -2,7 +2,6 @@
 
 use super::map::MapArgs;
 use super::serve::{Listen, read_token};
-use crate::access::Access;
 use anyhow::Context;
 use clap::Args;
 use std::path::PathBuf;
@@ -10,6 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tidegraph_engine::{Database, Options};
 use tidegraph_fleet::WorkerConfig;
+use tidegraph_fleet::access::Access;
 use tidegraph_platform::Objects;
 use tidegraph_remote::{SecurityConfig, TlsFiles};
 

@@ -56,7 +56,9 @@ pub enum Stage {
 }
 
 impl Stage {
-    fn name(self) -> &'static str {
+    /// Its name in events and objects.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::Parse => "parse",
             Self::Vertices => "vertices",

@@ -1,10 +1,13 @@
-//! How a worker reaches its fleet, whichever shell it runs in: the command (`cli/worker.rs`) or a function (`lambda/`).
+//! How a worker reaches its fleet, whichever shell it runs in: a command or a function. The map is in DynamoDB.
+//!
+//! Roles: [`Access`] is what has to be known; [`environment`] reads it from the environment variables of a function.
 
-use anyhow::Context;
+pub mod environment;
+
+use crate::{Error, Worker, WorkerConfig, WorkerParts};
 use std::sync::Arc;
 use tidegraph_cluster::MapStore;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
-use tidegraph_fleet::{Worker, WorkerConfig, WorkerParts};
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_remote::{Security, SecurityConfig};
 
@@ -36,7 +39,7 @@ pub struct Table {
 
 impl Table {
     /// Opens it.
-    pub fn open(&self, clock: &Arc<dyn Clock>) -> anyhow::Result<Arc<dyn MapStore>> {
+    pub fn open(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn MapStore>, tidegraph_cluster::Error> {
         let mut options = match &self.endpoint {
             Some(endpoint) if self.local => DynamoOptions::local(endpoint.as_str()),
             endpoint => DynamoOptions { endpoint: endpoint.clone(), ..DynamoOptions::default() },
@@ -48,14 +51,13 @@ impl Table {
             options.from_environment = true;
         }
         options.table_prefix.clone_from(&self.prefix);
-        let map = DynamoMap::open(&options, clock.clone(), Arc::new(RealRandom));
-        Ok(Arc::new(map.context("the map cannot be reached")?))
+        Ok(Arc::new(DynamoMap::open(&options, clock.clone(), Arc::new(RealRandom))?))
     }
 }
 
 impl Access {
     /// Loads the map and looks for the sequencer.
-    pub fn connect(&self) -> anyhow::Result<Arc<Worker>> {
+    pub fn connect(&self) -> Result<Arc<Worker>, Error> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let parts = WorkerParts {
             graph: self.graph.clone(),

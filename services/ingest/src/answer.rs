@@ -1,0 +1,133 @@
+//! Events → steps → answers. `contracts/schemas/ingest-answer.schema.json` says what answers look like.
+
+use crate::Event;
+use crate::event::spec_of;
+use serde::Serialize;
+use tidegraph_engine::loads::{Ahead, Ingest, Stage};
+use tidegraph_types::Kind;
+
+/// An answer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// What comes next.
+    #[serde(rename_all = "camelCase")]
+    Ahead {
+        /// Which load.
+        load_id: String,
+        /// A stage with tasks, `commit` or `ended`.
+        stage: &'static str,
+        /// Which try to commit.
+        round: u32,
+        /// Tasks of the stage.
+        tasks: Vec<u32>,
+        /// How the load ended, in the loader API's words.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<&'static str>,
+        /// Where its report is in the data bucket.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        report: Option<String>,
+    },
+    /// A task is done.
+    Worked {
+        /// Its stage.
+        stage: Stage,
+        /// Its number.
+        task: u32,
+        /// How many rows it had.
+        rows: u64,
+        /// How many of them were refused.
+        rejected: u64,
+    },
+}
+
+/// Why a step failed, by the name that the state machine knows.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Error {
+    /// The event, or what it asks for, cannot be: another try comes to the same.
+    #[error("{0}")]
+    Invalid(String),
+    /// Something is away for now.
+    #[error("{0}")]
+    Unavailable(String),
+    /// What cannot happen did.
+    #[error("{0}")]
+    Defect(String),
+}
+
+impl Error {
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid(message.into())
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "Invalid",
+            Self::Unavailable(_) => "Unavailable",
+            Self::Defect(_) => "Defect",
+        }
+    }
+}
+
+impl From<tidegraph_engine::Error> for Error {
+    fn from(error: tidegraph_engine::Error) -> Self {
+        let message = format!("{}: {error}", error.code().as_str());
+        match error.code().kind() {
+            Kind::Unavailable | Kind::Timeout | Kind::Conflict => Self::Unavailable(message),
+            Kind::Internal => Self::Defect(message),
+            _ => Self::Invalid(message),
+        }
+    }
+}
+
+/// Has a step done.
+pub fn answer(ingest: &Ingest, event: Event) -> Result<Answer, Error> {
+    let load_id = event.load_id().to_owned();
+    let (before, ahead) = match event {
+        Event::Begin {
+            source,
+            files,
+            format,
+            fail_on_error,
+            update_single_cardinality_properties,
+            allow_empty_strings,
+            user_provided_edge_ids,
+            edge_only_load,
+            ..
+        } => {
+            let flags = [
+                fail_on_error,
+                update_single_cardinality_properties,
+                allow_empty_strings,
+                user_provided_edge_ids,
+                edge_only_load,
+            ];
+            (0, ingest.begin(&load_id, spec_of(source, format, flags), files)?)
+        }
+        Event::Work { stage, round, task, .. } => {
+            let (rows, rejected) = ingest.work(&load_id, stage, round, task)?;
+            return Ok(Answer::Worked { stage, task, rows, rejected });
+        }
+        Event::Next { stage, round, .. } => (round, ingest.next(&load_id, stage, round)?),
+        Event::Commit { round, .. } => (round, ingest.commit(&load_id, round)?),
+        Event::Abandon { error, cause, .. } => (0, ingest.abandon(&load_id, &error, &cause)?),
+    };
+    Ok(match ahead {
+        Ahead::Work { stage, round, tasks } => {
+            Answer::Ahead { load_id, stage: stage.name(), round, tasks, status: None, report: None }
+        }
+        Ahead::Commit { round } => {
+            Answer::Ahead { load_id, stage: "commit", round, tasks: Vec::new(), status: None, report: None }
+        }
+        Ahead::Ended { state, report } => Answer::Ahead {
+            load_id,
+            stage: "ended",
+            round: before,
+            tasks: Vec::new(),
+            status: Some(state.as_str()),
+            report: Some(report),
+        },
+    })
+}

@@ -1,0 +1,65 @@
+//! What the function's environment variables say.
+
+use tidegraph_fleet::access::Access;
+use tidegraph_fleet::access::environment::{Invalid, Variables, wrong};
+
+/// About how many bytes of text one task reads: with what it keeps of it, a few times less than the smallest function has.
+const TASK_BYTES: u64 = 32 << 20;
+
+/// Settings of a function.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How the fleet is reached.
+    pub access: Access,
+    /// The bucket with segments and jobs: that of the workers.
+    pub bucket: String,
+    /// About how many bytes of text one task reads.
+    pub task_bytes: u64,
+}
+
+impl Settings {
+    /// Reads and checks variables.
+    pub fn read(environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, Invalid> {
+        let instead = "workers load by POST /loader";
+        let mut found = Variables::of_function(environment, instead)?;
+        let access = found.access()?;
+        let Some(objects) = found.text("OBJECTS") else {
+            let reason = "segments have to be where storage nodes look for them".to_owned();
+            return Err(Invalid::Missing { variable: "TIDEGRAPH_OBJECTS".into(), reason });
+        };
+        let bucket = objects.strip_prefix("s3://").map(|bucket| bucket.trim_end_matches('/'));
+        let Some(bucket) = bucket.filter(|bucket| !bucket.is_empty() && !bucket.contains('/')) else {
+            return Err(wrong("OBJECTS", &objects, "s3:// and the name of a bucket"));
+        };
+        let bucket = bucket.to_owned();
+        let task_bytes = found.number("TASK_BYTES", TASK_BYTES)?;
+        found.finish()?;
+        Ok(Self { access, bucket, task_bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegraph_fleet::access::environment::OF_LAMBDA;
+
+    fn read(ours: &[(&str, &str)]) -> Result<Settings, String> {
+        let lambda = OF_LAMBDA.map(|name| (name.to_owned(), "1".to_owned()));
+        let ours = ours.iter().map(|(name, value)| (format!("TIDEGRAPH_{name}"), (*value).to_owned()));
+        Settings::read(lambda.into_iter().chain(ours)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn variables_are_checked() {
+        let found = read(&[("OBJECTS", "s3://data"), ("GRAPH", "people"), ("TASK_BYTES", "1000")]).unwrap();
+        assert_eq!((&*found.bucket, &*found.access.graph, found.task_bytes), ("data", "people", 1000));
+        assert!(read(&[]).unwrap_err().contains("TIDEGRAPH_OBJECTS"));
+        let of_bucket = ("OBJECTS", "s3://b");
+        assert!(read(&[of_bucket, ("TASK_BYTES", "0")]).unwrap_err().contains("above 0"));
+        assert!(read(&[of_bucket, ("TASKS", "1")]).unwrap_err().contains("TIDEGRAPH_TASKS"));
+        for objects in ["b", "s3://", "s3://b/below", "file:///b"] {
+            let error = read(&[("OBJECTS", objects)]).unwrap_err();
+            assert!(error.contains(objects) && error.contains("s3://"), "{error}");
+        }
+    }
+}
