@@ -25,6 +25,8 @@ await runSteps("npm run verify", [
   ["clippy of the storage daemon", () => clippyWith("tidegraph-node", "fleet")],
   ["clippy of the worker", () => clippyWith("tidegraph", "fleet")],
   ["clippy of the worker as a function", () => clippyWith("tidegraph", "lambda")],
+  ["clippy of the steps of loads", () => clippyWith("tidegraph-ingest", "lambda")],
+  ["clippy of the steps of moves", () => clippyWith("tidegraph-rebalance", "lambda")],
   ["TypeScript types", () => run("npx", ["--no-install", "tsc", "--project", "."])],
   ["TypeScript types of the templates", () => run("npx", ["--no-install", "tsc", "--project", "infra"])],
   ["Biome", () => run("npx", ["--no-install", "biome", "check", "--error-on-warnings", "."])],

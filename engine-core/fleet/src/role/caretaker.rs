@@ -1,14 +1,14 @@
 //! What is to be done once for a graph, by whoever is its sequencer: trimming the log, removing the segments of loads that it does not name
 //! any more, and finding nodes that are lost.
 
+use super::silence::Silence;
 use crate::sequencing::Candidate;
 use parking_lot::{Condvar, Mutex};
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidegraph_cluster::{Change, MapStore, NodeId, NodeState};
+use tidegraph_cluster::{Change, MapStore, NodeState};
 use tidegraph_platform::{Clock, Objects};
 use tidegraph_types::{PartitionCount, Version};
 
@@ -45,8 +45,7 @@ struct Care {
     candidate: Arc<Candidate>,
     clock: Arc<dyn Clock>,
     config: CaretakerConfig,
-    /// The last sign of life of each node, and when it was first seen, by our clock.
-    seen: FxHashMap<NodeId, ((u64, u64), Duration)>,
+    silence: Silence,
     /// The lowest version of the newest checkpoints, as it was at the look before this one.
     lowest: Version,
 }
@@ -100,7 +99,7 @@ impl Caretaker {
             candidate,
             clock,
             config,
-            seen: FxHashMap::default(),
+            silence: Silence::default(),
             lowest: Version(0),
         };
         Self { care: Arc::new(Mutex::new(care)), stop: Arc::default(), thread: None }
@@ -132,7 +131,7 @@ impl Drop for Caretaker {
 impl Care {
     fn step(&mut self) {
         let Some(leading) = self.candidate.leading() else {
-            self.seen.clear();
+            self.silence.clear();
             return;
         };
         if let Err(error) = self.find_lost() {
@@ -146,22 +145,12 @@ impl Care {
         }
     }
 
-    /// Tells the map of nodes that gave no sign of life for long. They join again by themselves if they are there.
+    /// Tells the map of nodes that are lost. They join again by themselves if they are there.
     fn find_lost(&mut self) -> Result<(), tidegraph_cluster::Error> {
-        let map = self.map_store.load(&self.graph, None)?;
-        let beats = self.map_store.beats(&self.graph)?;
         let now = self.clock.now();
-        let mut lost = Vec::new();
-        for (id, node) in map.nodes().filter(|(_, node)| node.answers()) {
-            let sign = beats.get(id).map_or((node.generation, 0), |beat| (beat.generation, beat.counter));
-            let (seen, since) = self.seen.entry(id.clone()).or_insert((sign, now));
-            if *seen != sign {
-                (*seen, *since) = (sign, now);
-            } else if now.saturating_sub(*since) >= self.config.lost_after {
-                lost.push(Change::SetNode { node: id.clone(), state: NodeState::Gone });
-            }
-        }
-        for change in lost {
+        let lost = self.silence.look(&*self.map_store, &self.graph, now, self.config.lost_after)?;
+        for node in lost {
+            let change = Change::SetNode { node, state: NodeState::Gone };
             tracing::warn!(%change, "no sign of life");
             self.map_store.change(&self.graph, None, &[change])?;
         }

@@ -8,6 +8,7 @@
 
 mod caretaker;
 mod loads;
+mod silence;
 
 pub use caretaker::{Caretaker, CaretakerConfig};
 

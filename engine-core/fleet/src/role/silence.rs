@@ -1,0 +1,113 @@
+//! Which nodes give no sign of life: by the caretaker's own clock, since clocks of machines differ.
+
+use rustc_hash::FxHashMap;
+use std::time::Duration;
+use tidegraph_cluster::{Error, MapStore, NodeId, NodeState};
+
+/// The last sign of life of each node, and when it was first seen.
+#[derive(Debug, Default)]
+pub(super) struct Silence(FxHashMap<NodeId, (Sign, Duration)>);
+
+/// How often a node registered, and its last beat.
+type Sign = (u64, Option<(u64, u64)>);
+
+impl Silence {
+    /// Forgets all: time passed in which nobody looked.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Looks at the signs of life; which nodes gave none for so long, those too that died while they started. If all are silent,
+    /// none is lost: rather the map does not take what they say, and with every node lost nobody would answer reads.
+    pub fn look(
+        &mut self,
+        map_store: &dyn MapStore,
+        graph: &str,
+        now: Duration,
+        lost_after: Duration,
+    ) -> Result<Vec<NodeId>, Error> {
+        let map = map_store.load(graph, None)?;
+        let beats = map_store.beats(graph)?;
+        let (mut lost, mut watched) = (Vec::new(), 0);
+        for (id, node) in map.nodes().filter(|(_, node)| node.state != NodeState::Gone) {
+            watched += 1;
+            let sign = (node.generation, beats.get(id).map(|beat| (beat.generation, beat.counter)));
+            let (seen, since) = self.0.entry(id.clone()).or_insert((sign, now));
+            if *seen != sign {
+                (*seen, *since) = (sign, now);
+            } else if now.saturating_sub(*since) >= lost_after {
+                lost.push(id.clone());
+            }
+        }
+        if watched > 1 && lost.len() == watched {
+            tracing::warn!(nodes = watched, "no node gives a sign of life: none is taken for lost");
+            lost.clear();
+        }
+        Ok(lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegraph_cluster::{Applied, Beat, Change, Graph, MemoryMap, Registration, Role};
+    use tidegraph_types::PartitionCount;
+
+    const GRAPH: &str = "g";
+
+    fn id(n: usize) -> NodeId {
+        NodeId::new(&format!("n{n}")).unwrap()
+    }
+
+    fn join(map: &MemoryMap, n: usize, up: bool) {
+        let registration = Registration {
+            id: id(n),
+            zone: "zone".into(),
+            endpoint: format!("10.0.0.{n}:1"),
+            capacity_bytes: 0,
+            roles: [Role::Storage].into(),
+        };
+        map.change(GRAPH, None, &[Change::Register(registration)]).unwrap();
+        if up {
+            map.change(GRAPH, None, &[Change::SetNode { node: id(n), state: NodeState::Up }]).unwrap();
+        }
+    }
+
+    fn beat(map: &MemoryMap, n: usize, counter: u64) {
+        let generation = map.load(GRAPH, None).unwrap().node(&id(n)).unwrap().generation;
+        let applied = Applied::default();
+        let beat = Beat { generation, counter, disk_full: false, used_bytes: 0, applied };
+        map.beat(GRAPH, &id(n), &beat).unwrap();
+    }
+
+    #[test]
+    fn who_says_nothing_is_lost_unless_nobody_says_anything() {
+        let map = MemoryMap::default();
+        map.create_graph(&Graph {
+            name: GRAPH.into(),
+            partitions: PartitionCount::new(2).unwrap(),
+            shards: 1,
+            replication_factor: 2,
+            hash_bits: 64,
+        })
+        .unwrap();
+        // The last one dies while it starts.
+        (0..3).for_each(|n| join(&map, n, n < 2));
+        let mut silence = Silence::default();
+        let mut look = |seconds| {
+            silence.look(&map, GRAPH, Duration::from_secs(seconds), Duration::from_secs(10)).unwrap()
+        };
+        beat(&map, 0, 1);
+        beat(&map, 1, 1);
+        assert_eq!(look(0), []);
+        beat(&map, 0, 2);
+        assert_eq!(look(9), []);
+        assert_eq!(look(10), [id(1), id(2)]);
+        // Now nobody says anything.
+        assert_eq!(look(30), []);
+        // One that starts again is there.
+        join(&map, 1, true);
+        beat(&map, 0, 3);
+        assert_eq!(look(31), [id(2)]);
+    }
+}
