@@ -1,0 +1,38 @@
+/** The function that takes a drop. */
+import { IdempotencyConfig, makeIdempotent } from "@aws-lambda-powertools/idempotency";
+import { DynamoDBPersistenceLayer } from "@aws-lambda-powertools/idempotency/dynamodb";
+import { parse } from "@aws-lambda-powertools/parser";
+import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import { inputSchema, intake, type Taken } from "./intake.ts";
+import { drop, logger, observed, setting, tracer } from "./observe.ts";
+
+/** After that the report of the load says that it was taken. */
+const KEPT_SECONDS = 30 * 24 * 3600;
+
+const graph = setting("TIDEGRAPH_GRAPH");
+const config = new IdempotencyConfig({
+  eventKeyJmesPath: "loadId",
+  throwOnNoIdempotencyKey: true,
+  expiresAfterSeconds: KEPT_SECONDS,
+});
+const persistenceStore = new DynamoDBPersistenceLayer({
+  tableName: setting("TIDEGRAPH_TAKEN_TABLE"),
+  awsSdkV3Client: tracer.captureAWSv3Client(new DynamoDBClient()),
+});
+/** What it answers first for a load is what it answers always: whoever came first has it. */
+const take = makeIdempotent(
+  async ({ execution }: { loadId: string; execution: string }) => ({ execution }),
+  // Not by the name of the function, which is another one when the service was made again.
+  { persistenceStore, config, keyPrefix: "drop" },
+);
+const claim = async (loadId: string, execution: string): Promise<string> =>
+  (await take({ loadId, execution })).execution;
+
+export const handler = observed(async (event: unknown, context): Promise<Taken> => {
+  config.registerLambdaContext(context);
+  const input = parse(event, undefined, inputSchema);
+  const taken = await intake(input, { graph, drop, claim });
+  const { key } = input.input.detail.object;
+  logger.info("drop", { key, execution: input.execution, ...taken });
+  return taken;
+});

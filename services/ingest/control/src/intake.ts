@@ -1,0 +1,127 @@
+/**
+ * Takes a drop: the first step of the state machine. Reads the mark that an event tells of, gives the load its id, and says what happens to it:
+ *
+ * - `load`: this execution begins it, or goes on with it when it was here before;
+ * - `already`: another execution has taken it, or its report is there;
+ * - `refused`: it cannot be loaded, and the report says why;
+ * - `ignored`: the event is about something that is no mark of a load.
+ *
+ * What must never happen: that two executions begin the same load. EventBridge tells of each object at least once, and people put a mark twice.
+ */
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { COMPLETE, folderOf, idOf, nameIn, reportOf } from "./mark.ts";
+import type { Objects } from "./objects.ts";
+import { type Listed, MOST_BYTES, type Options, optionsOf } from "./options.ts";
+import { Refused } from "./refused.ts";
+
+/** What the function is given: the input of the state machine, and whose it is. */
+export const inputSchema = z.object({
+  execution: z.string().min(1).max(2048),
+  input: z.object({
+    source: z.literal("aws.s3").optional(),
+    "detail-type": z.literal("Object Created").optional(),
+    detail: z.object({
+      bucket: z.object({ name: z.string().min(3).max(63) }),
+      object: z.object({ key: z.string().min(1).max(1024) }),
+    }),
+  }),
+});
+export type Input = z.infer<typeof inputSchema>;
+
+/** A load, as the state machine passes it on. */
+export interface Load {
+  readonly loadId: string;
+  /** The folder, or the mark where it was refused. */
+  readonly source: string;
+  /** Key in the drop bucket of what is told of it. */
+  readonly report: string;
+}
+
+/** What the function that loads is asked first (`contracts/schemas/ingest-event.schema.json`). */
+export interface Begin extends Omit<Options, "files"> {
+  readonly step: "begin";
+  readonly loadId: string;
+  readonly source: string;
+  readonly files?: readonly string[];
+}
+
+export type Taken =
+  | { readonly outcome: "load"; readonly load: Load; readonly begin: Begin }
+  | { readonly outcome: "already"; readonly load: Load }
+  | { readonly outcome: "refused"; readonly load: Load; readonly reason: string }
+  | { readonly outcome: "ignored"; readonly reason: string };
+
+/** What it works with. */
+export interface Parts {
+  readonly graph: string;
+  readonly drop: Objects;
+  /** Notes which execution has taken a load; answers which one has. The first one stays. */
+  claim(loadId: string, execution: string): Promise<string>;
+}
+
+/** How many objects of a manifest are looked at at once. */
+const AT_ONCE = 32;
+
+export async function intake({ execution, input }: Input, parts: Parts): Promise<Taken> {
+  const { bucket, object } = input.detail;
+  const { drop } = parts;
+  if (bucket.name !== drop.bucket) {
+    return { outcome: "ignored", reason: `the bucket is ${bucket.name}, and drops are in ${drop.bucket}` };
+  }
+  const { key } = object;
+  const folder = folderOf(key);
+  if (folder === undefined) {
+    return { outcome: "ignored", reason: `${key} is no drop/GRAPH/NAME/${COMPLETE}` };
+  }
+  const content = await drop.read(key, MOST_BYTES);
+  if (content === undefined) {
+    // The files may be gone as well; whoever took it away does not want it loaded.
+    return { outcome: "ignored", reason: `${key} is not there any more` };
+  }
+  // A long one is not read: all long ones of a folder are the same refusal.
+  const digest = content === "tooLarge" ? content : createHash("sha256").update(content).digest("hex");
+  const loadId = idOf(drop.bucket, key, digest);
+  const report = reportOf(folder, loadId);
+  const place = { loadId, report };
+  if ((await drop.etag(report)) !== undefined) {
+    return { outcome: "already", load: { ...place, source: `s3://${drop.bucket}/${key}` } };
+  }
+  try {
+    nameIn(folder, parts.graph);
+    if (content === "tooLarge") throw new Refused(`${COMPLETE} has more than ${MOST_BYTES} bytes`);
+    const { files, ...options } = optionsOf(content);
+    const prefix = `drop/${folder}/`;
+    if (files !== undefined) await compare(drop, prefix, files);
+    const source = `s3://${drop.bucket}/${prefix}`;
+    const load = { ...place, source };
+    if ((await parts.claim(loadId, execution)) !== execution) return { outcome: "already", load };
+    const listed = files && { files: files.map(({ name }) => name) };
+    return { outcome: "load", load, begin: { step: "begin", loadId, source, ...listed, ...options } };
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    const load = { ...place, source: `s3://${drop.bucket}/${key}` };
+    return { outcome: "refused", load, reason: error.message };
+  }
+}
+
+/** Whether the files of a manifest are there, and the ones that were meant. */
+async function compare(drop: Objects, prefix: string, files: readonly Listed[]): Promise<void> {
+  const seen = new Set<string>();
+  for (const { name } of files) {
+    if (seen.has(name)) throw new Refused(`${COMPLETE}: files has ${JSON.stringify(name)} twice`);
+    seen.add(name);
+  }
+  for (let from = 0; from < files.length; from += AT_ONCE) {
+    const some = files.slice(from, from + AT_ONCE);
+    const tags = await Promise.all(some.map(({ name }) => drop.etag(prefix + name)));
+    for (const [index, { name, etag }] of some.entries()) {
+      const place = `${COMPLETE}: files[${from + index}] is ${JSON.stringify(name)}`;
+      const tag = tags[index];
+      if (tag === undefined) throw new Refused(`${place}, and there is no such object in ${prefix}`);
+      if (etag !== undefined && etag !== tag) {
+        throw new Refused(`${place} with the ETag ${etag}, and the object's is ${tag}: it was replaced`);
+      }
+    }
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * Tells what became of a drop: the last step of the state machine. The report of a load is written by the function that loads, into the data bucket, which nobody reads but
+ * processes; from there it comes to where people look. Of a drop that was refused, and of a load that could not be ended in order, it is made here.
+ *
+ * What must never happen: that a load has ended and nothing says so. A report that cannot be read is told as one, with the status that the load ended with.
+ */
+import { z } from "zod";
+import type { Objects } from "./objects.ts";
+
+const count = z.int().min(0);
+const loadSchema = z.object({
+  loadId: z.uuid(),
+  source: z.string(),
+  report: z.string().startsWith("reports/"),
+});
+
+/** What the function is given. */
+export const inputSchema = z.discriminatedUnion("kind", [
+  z.object({
+    kind: z.literal("ended"),
+    load: loadSchema,
+    ended: z.object({
+      status: z.string().regex(/^LOAD_[A-Z0-9_]+$/),
+      report: z.string().startsWith("ingest/"),
+    }),
+  }),
+  z.object({ kind: z.literal("refused"), load: loadSchema, reason: z.string() }),
+  z.object({
+    kind: z.literal("failed"),
+    load: loadSchema,
+    error: z.object({ Error: z.string(), Cause: z.string().optional() }),
+  }),
+]);
+export type Input = z.infer<typeof inputSchema>;
+
+/** A report, as `contracts/schemas/ingest-report.schema.json` has it. */
+export const reportSchema = z.looseObject({
+  loadId: z.uuid(),
+  status: z.string(),
+  source: z.string(),
+  totalRecords: count,
+  totalDuplicates: count,
+  parsingErrors: count,
+  datatypeMismatchErrors: count,
+  insertErrors: count,
+  message: z.string().nullish(),
+  errorLogs: z.array(z.unknown()),
+});
+export type Report = z.infer<typeof reportSchema>;
+
+/** What the state machine goes on with. */
+export interface Told {
+  readonly status: string;
+  /** Why it did not complete. */
+  readonly message: string;
+  /** Where the report is. */
+  readonly report: string;
+}
+
+export interface Parts {
+  readonly data: Objects;
+  readonly drop: Objects;
+}
+
+/** The longest report: 10,000 rows that were refused, with a value each. */
+const MOST_BYTES = 32 << 20;
+/** How much of a message an execution's end shows. */
+const MOST_MESSAGE = 1000;
+
+export async function tell(input: Input, parts: Parts): Promise<{ told: Told; report: Report }> {
+  const report = await made(input, parts.data);
+  await parts.drop.write(input.load.report, `${JSON.stringify(report, undefined, 2)}\n`);
+  const message = (report.message ?? "").slice(0, MOST_MESSAGE);
+  const told = { status: report.status, message, report: `s3://${parts.drop.bucket}/${input.load.report}` };
+  return { told, report };
+}
+
+/** Rows that were refused. */
+export function rejected(report: Report): number {
+  return report.parsingErrors + report.datatypeMismatchErrors + report.insertErrors;
+}
+
+async function made(input: Input, data: Objects): Promise<Report> {
+  switch (input.kind) {
+    case "refused":
+      return without(input.load, "LOAD_FAILED_INVALID_REQUEST", input.reason);
+    case "failed": {
+      const { Error: name, Cause: cause } = input.error;
+      return without(input.load, "LOAD_UNEXPECTED_ERROR", cause ? `${name}: ${cause}` : name);
+    }
+    case "ended": {
+      const { status, report: key } = input.ended;
+      const found = await read(data, key, input.load.loadId);
+      return typeof found === "string"
+        ? without(input.load, status, `${found}: how many rows it had is not known`)
+        : { ...found, status };
+    }
+  }
+}
+
+/** The report of a load, or what is wrong with it. */
+async function read(data: Objects, key: string, loadId: string): Promise<Report | string> {
+  const content = await data.read(key, MOST_BYTES);
+  if (content === undefined) return `there is no ${key}`;
+  if (content === "tooLarge") return `${key} has more than ${MOST_BYTES} bytes`;
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder().decode(content));
+  } catch (error) {
+    return `${key} is no JSON: ${error instanceof Error ? error.message : error}`;
+  }
+  const { success, data: report, error } = reportSchema.safeParse(value);
+  if (!success) return `${key} is no report: ${error.issues[0]?.path.join(".")}: ${error.issues[0]?.message}`;
+  if (report.loadId !== loadId) return `${key} is of the load ${report.loadId}`;
+  return report;
+}
+
+/** A report of a load that counted nothing. */
+function without(load: Input["load"], status: string, message: string): Report {
+  const { loadId, source } = load;
+  const counts = { totalRecords: 0, totalDuplicates: 0 };
+  const errors = { parsingErrors: 0, datatypeMismatchErrors: 0, insertErrors: 0 };
+  return { loadId, status, source, version: null, ...counts, ...errors, message, errorLogs: [] };
+}
