@@ -14,6 +14,13 @@ import { PRICES, type Price, REGION } from "./prices.ts";
 const HOURS = 730;
 const SECONDS = HOURS * 3600;
 
+/** Five stages, each with a task for each of 64 partitions. */
+const TASKS = 5 * 64;
+/** Its execution begins, and it is done. */
+const TRANSITIONS_OF_TASK = 2;
+/** Take, begin, five stages with what comes next and which one that is, commit, tell. */
+const TRANSITIONS_OF_LOAD = 22;
+
 /** How much a deployment is used in a month. */
 export interface Load {
   readonly name: string;
@@ -23,6 +30,10 @@ export interface Load {
   readonly seconds: number;
   /** KB of an answer. */
   readonly answerKb: number;
+  /** Drops that are loaded. */
+  readonly loads: number;
+  /** Seconds that a task of a load takes, on average. */
+  readonly taskSeconds: number;
   /** GB of checkpoints and segments that are kept. */
   readonly objectsGb: number;
   /** Share of the time in which something is written, so that each replica has a checkpoint every 5 minutes. */
@@ -38,6 +49,8 @@ export const IDLE: Load = {
   queries: 0,
   seconds: 0,
   answerKb: 0,
+  loads: 0,
+  taskSeconds: 0,
   objectsGb: 1,
   writing: 0,
   logsGb: 1,
@@ -49,6 +62,8 @@ export const AT_WORK: Load = {
   queries: 50,
   seconds: 0.02,
   answerKb: 4,
+  loads: 30,
+  taskSeconds: 10,
   objectsGb: 300,
   writing: 0.5,
   logsGb: 40,
@@ -71,11 +86,12 @@ interface Resource {
 /** The resources of the example with what is said by default. */
 export function exampleResources(): Resource[] {
   const bundle = mkdtempSync(join(tmpdir(), "tidegraph-cost-"));
-  for (const program of ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance"])
-    writeFileSync(join(bundle, program), program);
+  const programs = ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance", "tidegraph-ingest"];
+  for (const program of programs) writeFileSync(join(bundle, program), program);
   const { context } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "cdk.json"), "utf8"));
   const app = new App({
-    context,
+    // What functions consist of costs nothing.
+    context: { ...context, "aws:cdk:bundling-stacks": [] },
     outdir: mkdtempSync(join(tmpdir(), "tidegraph-cost-")),
     analyticsReporting: false,
   });
@@ -155,12 +171,11 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
   const millions = load.queries;
   add("API", `${millions} million`, millions, PRICES.requests);
   add("function: invocations", `${millions} million`, millions, PRICES.invocations);
-  const size =
-    Number(
-      of("AWS::Lambda::Function").find(
-        ({ Properties }) => Properties.Runtime === "provided.al2023" && Properties.VpcConfig,
-      )?.Properties.MemorySize,
-    ) / 1024;
+  /** The function that has a variable. */
+  const having = (variable: string): Resource["Properties"] =>
+    of("AWS::Lambda::Function").find(({ Properties }) => Properties.Environment?.Variables?.[variable])
+      ?.Properties;
+  const size = Number(having("TIDEGRAPH_QUERY_TIMEOUT_MS")?.MemorySize) / 1024;
   const used = millions * 1e6 * load.seconds * size;
   add(
     "function: time",
@@ -169,9 +184,7 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
     PRICES.duration,
   );
   // Once a minute it watches signs of life.
-  const moves = of("AWS::Lambda::Function").find(
-    ({ Properties }) => Properties.Environment?.Variables?.TIDEGRAPH_SILENCE_MS,
-  )?.Properties;
+  const moves = having("TIDEGRAPH_SILENCE_MS");
   const watched = Number(moves?.Environment.Variables.TIDEGRAPH_SILENCE_MS) / 1000 + 1;
   const watches = SECONDS / 60;
   const mib = Number(moves?.MemorySize);
@@ -181,6 +194,16 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
     (watches * watched * mib) / 1024,
     PRICES.duration,
   );
+  const ofLoads = Number(having("TIDEGRAPH_OBJECTS")?.MemorySize) / 1024;
+  const tasks = load.loads * TASKS;
+  add(
+    "loads: functions",
+    `${load.loads} × ${TASKS} tasks × ${load.taskSeconds} s × ${ofLoads.toFixed(2)} GB`,
+    tasks * load.taskSeconds * ofLoads,
+    PRICES.duration,
+  );
+  const transitions = (tasks * TRANSITIONS_OF_TASK + load.loads * TRANSITIONS_OF_LOAD) / 1000;
+  add("loads: state machine", `${transitions.toFixed(1)} thousand`, transitions, PRICES.transitions);
   const outward = (millions * 1e6 * load.answerKb) / 1e6;
   add("answers", `${outward} GB`, outward, PRICES.outward);
   add(
@@ -205,9 +228,10 @@ export function monthly(resources: readonly Resource[], load: Load): Line[] {
   add("key", "1", of("AWS::KMS::Key").length, PRICES.key);
   const secrets = of("AWS::SecretsManager::Secret").length;
   add("secrets", `${secrets}`, secrets, PRICES.secret);
-  const own = METRICS.ofNodes.flatMap(({ names, dimensions }) =>
+  const own: number[] = METRICS.ofNodes.flatMap(({ names, dimensions }) =>
     names.map(() => (dimensions.length > 0 ? 4 : 1)),
   );
+  own.push(METRICS.ofIngest.names.length);
   // Detailed monitoring of a machine is seven metrics.
   const metrics = own.reduce((sum, count) => sum + count, 0) + nodes * 7;
   add("metrics", `${metrics}`, metrics, PRICES.metric);

@@ -34,6 +34,7 @@ const QUOTED = {
   metrics: "https://signoz.io/guides/cloudwatch-pricing",
   cloudwatch: "https://www.factualminds.com/blog/amazon-cloudwatch-pricing-metrics-logs-alarms-dashboards/",
   kms: "https://aws.amazon.com/kms/pricing/",
+  transitions: "https://www.wring.co/blog/aws-step-functions-pricing-guide",
 } as const;
 /** Quoted alike in many places; none of them is worth naming. */
 const COMMON = "quoted alike in several places";
@@ -57,6 +58,13 @@ export const PRICES = {
   requests: price(3.5, "million requests of a REST API", "api-gateway/pricing/", QUOTED.api, "2026-11"),
   invocations: price(0.2, "million invocations", "lambda/pricing/", QUOTED.lambda, "2026-05"),
   duration: price(0.0000133334, "GB and second, arm64", "lambda/pricing/", QUOTED.lambda, "2026-05"),
+  transitions: price(
+    0.025,
+    "thousand state transitions",
+    "step-functions/pricing/",
+    QUOTED.transitions,
+    "2026-03",
+  ),
   mapReads: price(0.125, "million read units", "dynamodb/pricing/on-demand/", NOTED, "2026-11"),
   mapWrites: price(0.625, "million write units", "dynamodb/pricing/on-demand/", NOTED, "2026-11"),
   objects: price(0.023, "GB and month", "s3/pricing/", COMMON, "2026-09"),

@@ -1,14 +1,37 @@
 /**
- * Draws state machines from their definitions (Amazon States Language), as Mermaid. `npm run draw --workspace infra` writes the drawings into `docs/rebalance.md`, between
- * comments that name the machine; a test says when they are not current.
+ * Draws state machines from their definitions (Amazon States Language), as Mermaid. `npm run draw --workspace infra` writes the drawings into `docs/rebalance.md` and
+ * `docs/ingest.md`, between comments that name the machine; tests say when they are not current.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Template } from "aws-cdk-lib/assertions";
 import { example, flat, named } from "../test/support.ts";
 
-/** The page with the drawings. */
-export const PAGE = join(import.meta.dirname, "..", "..", "docs", "rebalance.md");
+/** A page with drawings. */
+export interface Page {
+  readonly path: string;
+  /** Machines by the names of their drawings: the beginnings of their logical ids. */
+  readonly machines: ReadonlyMap<string, string>;
+}
+
+const DOCS = join(import.meta.dirname, "..", "..", "docs");
+
+/** The page of the machines that move replicas. */
+export const REBALANCE: Page = {
+  path: join(DOCS, "rebalance.md"),
+  machines: new Map([
+    ["detect", "ServiceRebalanceDetect"],
+    ["heal", "ServiceRebalanceHeal"],
+    ["scale-out", "ServiceRebalanceScaleOut"],
+    ["drain", "ServiceRebalanceDrain"],
+  ]),
+};
+
+/** The page of the machine that loads dropped files. */
+export const INGEST: Page = {
+  path: join(DOCS, "ingest.md"),
+  machines: new Map([["ingest", "ServiceIngestMachine"]]),
+};
 
 /** A state, as far as a drawing needs it. */
 export interface State {
@@ -20,6 +43,7 @@ export interface State {
   readonly Seconds?: number;
   readonly SecondsPath?: string;
   readonly MaxConcurrency?: number;
+  readonly ItemsPath?: string;
   readonly TimeoutSeconds?: number;
   readonly Choices?: readonly (Condition & { readonly Next: string })[];
   readonly Catch?: readonly { readonly ErrorEquals: readonly string[]; readonly Next: string }[];
@@ -44,21 +68,13 @@ export interface Definition {
   readonly TimeoutSeconds?: number;
 }
 
-/** The machines that move replicas, by the names of their drawings; the beginnings of their logical ids. */
-const MACHINES = new Map([
-  ["detect", "ServiceRebalanceDetect"],
-  ["heal", "ServiceRebalanceHeal"],
-  ["scale-out", "ServiceRebalanceScaleOut"],
-  ["drain", "ServiceRebalanceDrain"],
-]);
-
-/** Their definitions, as a template has them. */
-export function definitions(template: Template): Map<string, Definition> {
+/** Definitions of a page's machines, as a template has them. */
+export function definitions(template: Template, page: Page): Map<string, Definition> {
   const of = (id: string): Definition => {
     const { Properties } = named(template, "AWS::StepFunctions::StateMachine", id);
     return JSON.parse(flat(Properties.DefinitionString));
   };
-  return new Map([...MACHINES].map(([name, id]) => [name, of(id)]));
+  return new Map([...page.machines].map(([name, id]) => [name, of(id)]));
 }
 
 /** A definition as a Mermaid drawing. */
@@ -74,7 +90,7 @@ export function draw(definition: Definition): string {
     for (const [name, state] of Object.entries(part.States)) {
       if (state.ItemProcessor) {
         const most = state.MaxConcurrency ? `, ${state.MaxConcurrency} at once` : "";
-        lines.push(`${indent}subgraph ${of(name)}["${name}: for each lot${most}"]`);
+        lines.push(`${indent}subgraph ${of(name)}["${name}: for each ${itemOf(state)}${most}"]`);
         inside(state.ItemProcessor, `${indent}  `);
         lines.push(`${indent}end`);
       } else lines.push(`${indent}${of(name)}${shape(name, state)}`);
@@ -94,6 +110,11 @@ export function draw(definition: Definition): string {
   };
   inside(definition, "  ");
   return lines.join("\n");
+}
+
+/** What a Map goes over: the last word of the path to all of them, in the singular. */
+function itemOf({ ItemsPath = "items" }: State): string {
+  return ItemsPath.replace(/^.*\./, "").replace(/s$/, "");
 }
 
 function shape(name: string, state: State): string {
@@ -118,25 +139,28 @@ function condition(part: Condition): string {
   return `${String(part.Variable).replace("$.", "")} ${signs[operator] ?? operator} ${String(value)}`;
 }
 
-/** The page with drawings put in. */
-function withDrawings(page: string, drawings: ReadonlyMap<string, string>): string {
-  let text = page;
+/** A page's text with drawings put in. */
+function withDrawings({ path }: Page, drawings: ReadonlyMap<string, string>): string {
+  let text = readFileSync(path, "utf8");
   for (const [name, drawing] of drawings) {
     const begin = `<!-- drawing: ${name} -->`;
     const end = `<!-- end of drawing: ${name} -->`;
     const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-    if (from < 0 || to < from) throw new Error(`${PAGE} has no place for ${name}`);
+    if (from < 0 || to < from) throw new Error(`${path} has no place for ${name}`);
     text = `${text.slice(0, from + begin.length)}\n\n\`\`\`mermaid\n${drawing}\n\`\`\`\n\n${text.slice(to)}`;
   }
   return text;
 }
 
-/** The page as it should be for a template. */
-export function current(template: Template): string {
-  const drawn = [...definitions(template)].map(([name, definition]) => [name, draw(definition)] as const);
-  return withDrawings(readFileSync(PAGE, "utf8"), new Map(drawn));
+/** A page's text as it should be for a template. */
+export function current(template: Template, page: Page): string {
+  const drawn = [...definitions(template, page)].map(
+    ([name, definition]) => [name, draw(definition)] as const,
+  );
+  return withDrawings(page, new Map(drawn));
 }
 
 if (process.argv[1] && resolve(process.argv[1]) === import.meta.filename) {
-  writeFileSync(PAGE, current(example().service));
+  const { service } = example();
+  for (const page of [REBALANCE, INGEST]) writeFileSync(page.path, current(service, page));
 }

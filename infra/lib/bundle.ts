@@ -18,7 +18,12 @@ import { join, resolve } from "node:path";
 import { InvalidProp } from "./check.ts";
 
 /** The programs, by the names that their files have. */
-export type Program = "bootstrap" | "tidegraph" | "tidegraph-node" | "tidegraph-rebalance";
+export type Program =
+  | "bootstrap"
+  | "tidegraph"
+  | "tidegraph-node"
+  | "tidegraph-rebalance"
+  | "tidegraph-ingest";
 
 /** What a program is for, in messages. */
 const PURPOSE: Record<Program, string> = {
@@ -26,6 +31,7 @@ const PURPOSE: Record<Program, string> = {
   tidegraph: "the worker",
   "tidegraph-node": "the storage node",
   "tidegraph-rebalance": "the function that moves replicas",
+  "tidegraph-ingest": "the function that loads dropped files",
 };
 
 /** Processors, by the names that Lambda has for them. */
@@ -46,7 +52,7 @@ export class Bundle {
       throw new InvalidProp(
         "bundle",
         folder,
-        "a folder with bootstrap, tidegraph, tidegraph-node and tidegraph-rebalance",
+        "a folder with bootstrap, tidegraph, tidegraph-node, tidegraph-rebalance and tidegraph-ingest",
       );
     }
   }

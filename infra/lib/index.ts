@@ -1,9 +1,11 @@
 /** What other apps may use. */
 export { InvalidProp } from "./check.ts";
 export type { GivenLogProps } from "./constructs/given-log.ts";
+export type { IngestProps } from "./constructs/ingest.ts";
 export type { LogClusterProps } from "./constructs/log-cluster.ts";
 export type { NetworkProps } from "./constructs/network.ts";
 export type { QueryProps } from "./constructs/query-function.ts";
+export type { RebalanceProps } from "./constructs/rebalance.ts";
 export { GraphService, type GraphServiceProps } from "./constructs/service.ts";
 export { GraphState, type GraphStateProps } from "./constructs/state.ts";
 export type { NodesProps } from "./constructs/storage-nodes.ts";

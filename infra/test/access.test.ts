@@ -75,7 +75,30 @@ test("a resource has a wildcard only where AWS or the way that names are made le
       .filter((resource) => resource.includes("*"))
       .map((resource) => `${id.replace(/DefaultPolicy.*/, "")}: ${short(resource)}`),
   );
-  assert.deepEqual(wild.toSorted(), [
+  assert.deepEqual(wild.map((one) => one.replace(/execution:\{.*\}/, "execution:SELF")).toSorted(), [
+    // Traces and network interfaces know no resources.
+    "ServiceIngestIntakeRole: *",
+    // What people drop, and what is told of it.
+    "ServiceIngestIntakeRole: <Drop>/drop/*",
+    "ServiceIngestIntakeRole: <Drop>/reports/*",
+    "ServiceIngestMachineRole: *",
+    "ServiceIngestMachineRole: <IngestFunction>:*",
+    "ServiceIngestMachineRole: <IngestIntakeFunction>:*",
+    "ServiceIngestMachineRole: <IngestReportFunction>:*",
+    // Executions of its own tasks, which are named while it runs.
+    "ServiceIngestMachineStateMachineDistributedMapPolicyA7781FFA: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:SELF/*:*",
+    "ServiceIngestMachineStateMachineDistributedMapPolicyA7781FFA: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:SELF:*",
+    "ServiceIngestReportRole: *",
+    "ServiceIngestReportRole: <Data>/ingest/*",
+    "ServiceIngestReportRole: <Drop>/reports/*",
+    "ServiceIngestRole: *",
+    "ServiceIngestRole: <Data>/ingest/*",
+    "ServiceIngestRole: <Data>/jobs/*",
+    "ServiceIngestRole: <Data>/loads/*",
+    "ServiceIngestRole: <Drop>/drop/*",
+    "ServiceIngestStaleRole: *",
+    "ServiceIngestStaleRole: <Drop>/drop/*",
+    "ServiceIngestStaleRole: <Drop>/reports/*",
     // Delivery of a state machine's log knows no resources.
     "ServiceNodesJoinRole: *",
     // The unique id in the ARN of a group is drawn after this policy is made.
@@ -181,6 +204,69 @@ test("state machines invoke the function, and detect starts the others", () => {
   );
 });
 
+test("the function that loads reads the map and dropped files, and changes what loads work with and leave", () => {
+  const actions = allowed("ServiceIngestRole").filter((one) => !one.startsWith("ec2:"));
+  const change = ["AbortMultipartUpload", "DeleteObject", "GetObject", "PutObject"];
+  const prefixes = ["ingest", "jobs", "loads"];
+  assert.deepEqual(actions, [
+    "dynamodb:GetItem <Table>",
+    "dynamodb:Query <Table>",
+    "dynamodb:Query <Table>/index/by-epoch",
+    "kms:Decrypt <Key>",
+    "kms:GenerateDataKey <Key>",
+    "logs:CreateLogStream <IngestLogs>",
+    "logs:PutLogEvents <IngestLogs>",
+    ...[
+      ...change.flatMap((action) => prefixes.map((prefix) => `s3:${action} <Data>/${prefix}/*`)),
+      "s3:GetObject <Drop>/drop/*",
+      "s3:ListBucket <Data>",
+      "s3:ListBucket <Drop>",
+    ].toSorted(),
+  ]);
+});
+
+test("who takes drops, tells and looks reads and writes beside them, and nothing of the graph", () => {
+  const of = (name: string): string[] =>
+    allowed(`ServiceIngest${name}Role`)
+      .filter((one) => /^(dynamodb|s3):/.test(one))
+      .map((one) => one.replace(/<ServiceIngestTaken[^>]*>|<IngestTaken>/, "<Taken>"));
+  assert.deepEqual(of("Intake"), [
+    "dynamodb:DeleteItem <Taken>",
+    "dynamodb:GetItem <Taken>",
+    "dynamodb:PutItem <Taken>",
+    "dynamodb:UpdateItem <Taken>",
+    "s3:GetObject <Drop>/drop/*",
+    "s3:GetObject <Drop>/reports/*",
+    "s3:ListBucket <Drop>",
+  ]);
+  assert.deepEqual(of("Report"), [
+    "s3:GetObject <Data>/ingest/*",
+    "s3:ListBucket <Data>",
+    "s3:PutObject <Drop>/reports/*",
+  ]);
+  assert.deepEqual(of("Stale"), [
+    "dynamodb:GetItem <Taken>",
+    "dynamodb:PutItem <Taken>",
+    "s3:GetObject <Drop>/drop/*",
+    "s3:ListBucket <Drop>",
+    "s3:PutObject <Drop>/reports/*",
+  ]);
+  const services = (name: string): string[] => [
+    ...new Set(allowed(`ServiceIngest${name}Role`).map((one) => one.split(":")[0] ?? "")),
+  ];
+  for (const name of ["Intake", "Report", "Stale"]) {
+    const others = services(name).filter((one) => !["dynamodb", "kms", "logs", "s3", "xray"].includes(one));
+    assert.deepEqual(others, [], name);
+  }
+  const invoked = allowed("ServiceIngestMachineRole").filter((one) => one.startsWith("lambda:"));
+  assert.deepEqual(
+    invoked
+      .map((one) => one.replace(/^lambda:InvokeFunction <Ingest(.*?)Function>(:\*)?$/, "$1$2"))
+      .toSorted(),
+    ["", ":*", "Intake", "Intake:*", "Report", "Report:*"],
+  );
+});
+
 test("workers read the map and dropped files, and write segments", () => {
   assert.deepEqual(allowed("ServiceWorkersRole"), [
     "dynamodb:GetItem <Table>",
@@ -203,13 +289,17 @@ test("items of other graphs, and the key without a service between, are out of r
   for (const [id, { Sid, Condition, Action }] of statements(service)) {
     const ofDaemon =
       Sid !== undefined && list(Action).some((action) => String(action).startsWith("dynamodb:"));
-    if (ofDaemon) {
+    if (ofDaemon && !/^ServiceIngest(Intake|Stale)/.test(id)) {
       items += 1;
       assert.deepEqual(
         Condition,
         { "ForAllValues:StringEquals": { "dynamodb:LeadingKeys": ["people"] } },
         id,
       );
+    } else if (ofDaemon) {
+      // In the table of who took what, each keeps to its own items.
+      const like = id.startsWith("ServiceIngestIntake") ? "drop#*" : "stale#*";
+      assert.deepEqual(Condition, { "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [like] } }, id);
     }
     if (list(Action).some((action) => String(action).startsWith("kms:"))) {
       keys += 1;
@@ -249,6 +339,7 @@ function edges(direction: "Ingress" | "Egress"): string[] {
 
 test("everybody is let in by nobody else than those who have to ask him", () => {
   const inward = [
+    "Ingest -> Nodes: 7600",
     "Nodes -> Endpoints: 443",
     "Nodes -> Log: 9098",
     "Nodes -> Nodes: 7600",
@@ -260,7 +351,12 @@ test("everybody is let in by nobody else than those who have to ask him", () => 
   ];
   assert.deepEqual(edges("Ingress"), inward);
   // Outward the same, and to addresses of S3 and DynamoDB, which are many: in a VPC without a way out they lead to its endpoints only.
-  const endpoints = ["Nodes -> 0.0.0.0/0: 443", "Query -> 0.0.0.0/0: 443", "Workers -> 0.0.0.0/0: 443"];
+  const endpoints = [
+    "Ingest -> 0.0.0.0/0: 443",
+    "Nodes -> 0.0.0.0/0: 443",
+    "Query -> 0.0.0.0/0: 443",
+    "Workers -> 0.0.0.0/0: 443",
+  ];
   const outward = inward.filter((edge) => !edge.includes("Endpoints"));
   assert.deepEqual(edges("Egress"), [...endpoints, ...outward].toSorted());
 });
@@ -301,11 +397,13 @@ test("secrets stand in no user data, no definition of a task and no output", () 
   const places = [...resources(service)]
     .filter(([, resource]) => secrets.test(JSON.stringify(resource)))
     .map(([id]) => id.replace(/[0-9A-F]{8}$/, ""));
-  assert.deepEqual(places, ["ServiceQueryFunction"]);
-  const { Environment, KmsKeyArn } = named(service, "AWS::Lambda::Function", "ServiceQuery").Properties;
-  // The function's variables, encrypted with the key, have it put in by CloudFormation.
-  assert.match(flat(Environment.Variables.TIDEGRAPH_FLEET_TOKEN), secrets);
-  assert.ok(KmsKeyArn);
+  assert.deepEqual(places, ["ServiceIngestFunction", "ServiceQueryFunction"]);
+  for (const id of places) {
+    const { Environment, KmsKeyArn } = named(service, "AWS::Lambda::Function", id).Properties;
+    // The function's variables, encrypted with the key, have it put in by CloudFormation.
+    assert.match(flat(Environment.Variables.TIDEGRAPH_FLEET_TOKEN), secrets);
+    assert.ok(KmsKeyArn);
+  }
   assert.doesNotMatch(JSON.stringify(service.toJSON().Outputs), secrets);
 });
 

@@ -111,6 +111,27 @@ test("queries", () => {
   refused(() => service({ query: { architecture } }), "query.architecture", "amd64", "arm64 or x86_64");
 });
 
+test("loads of dropped files", () => {
+  for (const concurrency of [0, -1, 1.5, 1001])
+    refused(
+      () => service({ ingest: { concurrency } }),
+      "ingest.concurrency",
+      String(concurrency),
+      "from 1 to",
+    );
+  for (const memoryMib of [0, 128, 10_241])
+    refused(() => service({ ingest: { memoryMib } }), "ingest.memoryMib", String(memoryMib), "from 256 to");
+  for (const longest of [Duration.minutes(5), Duration.days(7)])
+    refused(() => service({ ingest: { longest } }), "ingest.longest", longest.toHumanString(), "to 6 days");
+  for (const staleAfter of [Duration.minutes(59), Duration.days(31)])
+    refused(
+      () => service({ ingest: { staleAfter } }),
+      "ingest.staleAfter",
+      staleAfter.toHumanString(),
+      "from 1 hour",
+    );
+});
+
 test("workers", () => {
   for (const count of [0, -1]) refused(() => service({ workers: { count } }), "workers.count", String(count));
   refused(() => service({ workers: { count: 4, most: 3 } }), "workers.most", "3", "at least 4");
@@ -124,7 +145,13 @@ test("workers", () => {
 
 test("the bundle has every program, for the right processor", () => {
   refused(() => service({ bundle: "/nowhere" }), "bundle", "/nowhere", "a folder");
-  for (const missing of ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance"]) {
+  for (const missing of [
+    "bootstrap",
+    "tidegraph",
+    "tidegraph-node",
+    "tidegraph-rebalance",
+    "tidegraph-ingest",
+  ]) {
     const folder = placeholders();
     rmSync(join(folder, missing));
     refused(() => service({ bundle: folder }), "bundle", `in which ${missing} is`);

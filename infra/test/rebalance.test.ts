@@ -4,46 +4,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { loadSchemas } from "../../contracts/src/validate.ts";
-import { current, type Definition, definitions, draw, PAGE, type State } from "../draw/draw.ts";
+import { current, type Definition, definitions, draw, REBALANCE, type State } from "../draw/draw.ts";
 import { LOOKS, MOVES, ROUNDS } from "../lib/state-machines/moves.ts";
+import { check, states } from "./definitions.ts";
 import { example, flat, named, ofType } from "./support.ts";
 
 const { service } = example();
-const machines = definitions(service);
+const machines = definitions(service, REBALANCE);
 const ROOT = join(import.meta.dirname, "..", "..");
-
-/** All states, those inside of Maps too. */
-function states(definition: Definition): [string, State][] {
-  return Object.entries(definition.States).flatMap(([name, state]) => [
-    [name, state] as [string, State],
-    ...(state.ItemProcessor ? states(state.ItemProcessor) : []),
-  ]);
-}
-
-/** Where a state leads. */
-function nexts(state: State): string[] {
-  const some = [state.Next, state.Default, ...(state.Choices ?? []).map(({ Next }) => Next)];
-  return [...some, ...(state.Catch ?? []).map(({ Next }) => Next)].filter((next) => next !== undefined);
-}
-
-/** Every state is there, can be reached, and leads on or ends. */
-function check(name: string, { StartAt, States }: Definition): void {
-  const reached = new Set<string>();
-  const visit = (at: string): void => {
-    if (reached.has(at)) return;
-    reached.add(at);
-    const state = States[at];
-    assert.ok(state, `${name}: there is no state ${at}`);
-    const leads = nexts(state);
-    const ends = state.End === true || ["Succeed", "Fail"].includes(state.Type);
-    assert.ok(ends || leads.length > 0, `${name}: ${at} leads nowhere`);
-    assert.ok(!(state.End && state.Next), `${name}: ${at} ends and goes on`);
-    for (const next of leads) visit(next);
-    if (state.ItemProcessor) check(`${name}, ${at}`, state.ItemProcessor);
-  };
-  visit(StartAt);
-  assert.deepEqual(Object.keys(States).toSorted(), [...reached].toSorted(), `${name}: states out of reach`);
-}
 
 test("every state can be reached and leads on or ends", () => {
   for (const [name, definition] of machines) check(name, definition);
@@ -181,6 +149,9 @@ test("executions are logged, and detect is the only one that is not kept", () =>
 
 test("drawings are those of the definitions", () => {
   assert.ok(draw(machines.get("drain") as Definition).includes("Let the group go on"));
-  const page = readFileSync(PAGE, "utf8");
-  assert.ok(current(service) === page, "run `npm run draw --workspace infra` and commit what it makes");
+  const page = readFileSync(REBALANCE.path, "utf8");
+  assert.ok(
+    current(service, REBALANCE) === page,
+    "run `npm run draw --workspace infra` and commit what it makes",
+  );
 });

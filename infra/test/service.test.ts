@@ -140,7 +140,7 @@ test("machines wait to be let in from the first one on, and have time to leave",
 
 test("log groups are encrypted, and forget", () => {
   const groups = ofType(service, "AWS::Logs::LogGroup");
-  assert.equal(groups.length, 12);
+  assert.equal(groups.length, 17);
   for (const [id, { Properties }] of groups) {
     assert.ok(Properties.KmsKeyId, id);
     assert.equal(Properties.RetentionInDays, 30, id);
@@ -150,8 +150,8 @@ test("log groups are encrypted, and forget", () => {
 
 test("alarms are about metrics that there are, and reach an encrypted topic", () => {
   const documented = readFileSync(join(ROOT, "docs", "metrics.md"), "utf8");
-  const { ofNodes } = METRICS;
-  const names = ofNodes.flatMap((selected) => selected.names);
+  const { ofNodes, ofIngest } = METRICS;
+  const names = [...ofNodes, ofIngest].flatMap((selected) => [...selected.names]);
   for (const name of names) assert.ok(documented.includes(`\`${name}\``), name);
   for (const value of [...METRICS.outcomes, ...METRICS.refusals])
     assert.ok(documented.includes(`\`${value}\``), value);
@@ -162,7 +162,7 @@ test("alarms are about metrics that there are, and reach an encrypted topic", ()
     assert.equal(Properties.AlarmActions.length, 1, id);
     if (Properties.Namespace !== METRICS.namespace) continue;
     // CloudWatch takes any name; one that nobody writes would be an alarm that never rings.
-    const selected = ofNodes.find((one) => one.names.includes(Properties.MetricName));
+    const selected = [...ofNodes, ofIngest].find((one) => one.names.includes(Properties.MetricName));
     assert.ok(selected, `${id}: ${Properties.MetricName}`);
     const dimensions = Properties.Dimensions.map((dimension: { Name: string }) => dimension.Name);
     assert.deepEqual(dimensions.toSorted(), [METRICS.dimension, ...selected.dimensions].toSorted(), id);
@@ -178,7 +178,7 @@ test("alarms are about metrics that there are, and reach an encrypted topic", ()
 
 test("there is one dashboard, with the fleet's own metrics", () => {
   const body = flat(only(service, "AWS::CloudWatch::Dashboard").Properties.DashboardBody);
-  for (const name of METRICS.ofNodes.flatMap((selected) => selected.names))
+  for (const name of [...METRICS.ofNodes.flatMap((selected) => selected.names), ...METRICS.ofIngest.names])
     assert.ok(body.includes(name), name);
 });
 

@@ -11,10 +11,10 @@ import { StateStack } from "../lib/stacks/state-stack.ts";
 /** The context that the command line tool would give. */
 const { context } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "cdk.json"), "utf8"));
 
-/** An app that writes to a folder of its own. */
-export function testApp(): App {
+/** An app that writes to a folder of its own. Functions in TypeScript are put together only where `bundles` says so: it takes a second for each. */
+export function testApp({ bundles = false } = {}): App {
   return new App({
-    context,
+    context: { ...context, ...(!bundles && { "aws:cdk:bundling-stacks": [] }) },
     outdir: mkdtempSync(join(tmpdir(), "tidegraph-infra-")),
     analyticsReporting: false,
   });
@@ -23,7 +23,8 @@ export function testApp(): App {
 /** A folder with files in the place of the programs. */
 export function placeholders(): string {
   const folder = mkdtempSync(join(tmpdir(), "tidegraph-bundle-"));
-  for (const name of ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance"]) {
+  const programs = ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance", "tidegraph-ingest"];
+  for (const name of programs) {
     writeFileSync(join(folder, name), `in the place of ${name}\n`, { mode: 0o755 });
   }
   return folder;

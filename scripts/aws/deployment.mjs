@@ -83,8 +83,8 @@ export class Deployment {
         console.log("there is no strip; the functions are uploaded as they were built");
       }
     }
-    // Not run here: machines, which LocalStack does not start, would download them.
-    for (const name of ["tidegraph", "tidegraph-node"])
+    // Not run here: machines, which LocalStack does not start, would download two of them, and nothing is dropped.
+    for (const name of ["tidegraph", "tidegraph-node", "tidegraph-ingest"])
       writeFileSync(join(this.bundle, name), `in the place of ${name}\n`);
     const context = {
       name: NAME,

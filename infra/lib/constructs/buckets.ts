@@ -21,11 +21,13 @@ export interface BucketsProps {
 
 /** How long a checkpoint that was deleted or replaced can be got back. */
 const SECOND_THOUGHTS = Duration.days(7);
+/** How long what a load of dropped files works with is kept. No load takes so long. */
+export const INGEST_KEPT = Duration.days(7);
 
 export class Buckets extends Construct {
-  /** Checkpoints and segments of one graph. */
+  /** Checkpoints and segments of one graph; below `ingest/`, what loads work with. */
   readonly data: s3.Bucket;
-  /** `drop/<graph>/<load>/`. */
+  /** `drop/<graph>/<load>/`, and what is told of them, `reports/<graph>/<load>/`. */
   readonly drop: s3.Bucket;
   /** Access logs and flow logs. */
   readonly logs: s3.Bucket;
@@ -60,6 +62,8 @@ export class Buckets extends Construct {
       versioned: true,
       lifecycleRules: [
         { ...abandoned, noncurrentVersionExpiration: SECOND_THOUGHTS, expiredObjectDeleteMarker: true },
+        // What steps of a load leave for each other. Nobody wants it back.
+        { prefix: "ingest/", expiration: INGEST_KEPT, noncurrentVersionExpiration: Duration.days(1) },
       ],
     });
     this.drop = new s3.Bucket(this, "Drop", {

@@ -26,11 +26,27 @@ const ofNodes: readonly Selected[] = [
   { names: ["tidegraph_refused_total"], dimensions: ["what"] },
 ];
 
+/** What functions around loads of dropped files write (`services/ingest/control/src/metrics.ts`), all under one dimension of theirs. */
+const ofIngest = {
+  names: [
+    "tidegraph_loads_completed",
+    "tidegraph_loads_failed",
+    "tidegraph_drops_refused",
+    "tidegraph_drops_stale",
+    "tidegraph_records_loaded",
+    "tidegraph_records_rejected",
+  ],
+  dimensions: ["service"],
+  /** Its value. */
+  service: "ingest",
+} as const satisfies Selected & { readonly service: string };
+
 export const METRICS = {
   namespace: "Tidegraph",
   /** Name of the deployment. */
   dimension: "Deployment",
   ofNodes,
+  ofIngest,
   /** Values of the label `outcome`. */
   outcomes: ["committed", "conflict", "unavailable", "refused"],
   /** Values of the label `what`. */

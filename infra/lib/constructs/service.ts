@@ -6,9 +6,10 @@
  *
  *     API Gateway → query function → nodes ← workers ← balancer ← clients' security group
  *                                    nodes ↔ nodes → brokers
- *     function → DynamoDB; nodes and workers → DynamoDB, S3, endpoints of logs, secrets, images
+ *       drop bucket → ingest function → nodes
+ *     functions → DynamoDB, S3; nodes and workers → DynamoDB, S3, endpoints of logs, secrets, images
  *
- * Moves of replicas (`rebalance`) hang on the lifecycle hooks of `nodes.group` and on a schedule. Room for later: ingestion hangs on the drop bucket's events.
+ * Moves of replicas (`rebalance`) hang on the lifecycle hooks of `nodes.group` and on a schedule, loads of dropped files (`ingest`) on the drop bucket's events.
  */
 import { CfnOutput, Stack } from "aws-cdk-lib";
 import * as ec2 from "aws-cdk-lib/aws-ec2";
@@ -23,6 +24,7 @@ import { statement } from "../statement.ts";
 import { Brokers } from "./brokers.ts";
 import { Endpoints } from "./endpoints.ts";
 import { GivenLog } from "./given-log.ts";
+import { Ingest, type IngestProps } from "./ingest.ts";
 import { BROKER_PORT } from "./log-cluster.ts";
 import { FLEET_PORT } from "./node-setup.ts";
 import { QueryApi } from "./query-api.ts";
@@ -39,8 +41,8 @@ export interface GraphServiceProps {
   /** What the graph is kept in. */
   readonly state: GraphState;
   /**
-   * The folder with the programs: `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`. For arm64, but for what `query.architecture` says of
-   * the functions, the first and the last.
+   * The folder with the programs: `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`, `tidegraph-ingest`. For arm64, but for what
+   * `query.architecture` says of the functions: the first and the last two.
    */
   readonly bundle: string;
   /**
@@ -81,7 +83,13 @@ export interface GraphServiceProps {
    */
   readonly rebalance?: RebalanceProps;
   /**
-   * Long-lived workers; `false` for none. Without them nobody takes bulk loads.
+   * How dropped files are loaded.
+   *
+   * @default 64 tasks at once, each with one processor
+   */
+  readonly ingest?: IngestProps;
+  /**
+   * Long-lived workers; `false` for none. Without them nobody takes bulk loads by the loader API; dropped files are loaded all the same.
    *
    * @default two with one processor each
    */
@@ -123,6 +131,7 @@ export class GraphService extends Construct {
   readonly query: QueryFunction;
   readonly nodes: StorageNodes;
   readonly rebalance: Rebalance;
+  readonly ingest: Ingest;
   readonly workers: Workers | undefined;
   readonly secrets: Secrets;
   readonly endpoints: Endpoints | undefined;
@@ -155,6 +164,11 @@ export class GraphService extends Construct {
       retention,
       nodes: this.nodes,
     });
+    this.ingest = new Ingest(this, "Ingest", {
+      ...props.ingest,
+      ...shared,
+      architecture: props.query?.architecture ?? "arm64",
+    });
     this.query = new QueryFunction(this, "Query", { ...props.query, ...shared });
     this.api = new QueryApi(this, "Api", {
       ...props.query,
@@ -185,6 +199,7 @@ export class GraphService extends Construct {
       api: this.api,
       query: this.query,
       nodes: this.nodes,
+      ingest: this.ingest,
       workers: this.workers,
       topic: props.alarms,
     });
@@ -209,10 +224,11 @@ export class GraphService extends Construct {
 
   /** Security groups: who speaks with whom, at which port. */
   private connect(): void {
-    const { nodes, query, workers, endpoints } = this;
+    const { nodes, query, ingest, workers, endpoints } = this;
     const [ofQuery] = query.function.connections.securityGroups;
     const callers: [ec2.SecurityGroup, string][] = [
       [ofQuery as ec2.SecurityGroup, "The query function asks nodes"],
+      [ingest.securityGroup, "The function that loads asks nodes"],
     ];
     if (workers) callers.push([workers.securityGroup, "Workers ask nodes"]);
     for (const [group, what] of callers) nodes.allow(group, what);
@@ -259,7 +275,7 @@ export class GraphService extends Construct {
       new CfnOutput(this, id, { description, value });
     };
     say("Endpoint", "Queries, signed (IAM, service execute-api)", this.api.api.url);
-    say("DropBucket", "Where files to load go", this.state.buckets.drop.bucketName);
+    say("DropBucket", "Where files to load go, below drop/", this.state.buckets.drop.bucketName);
     say("AlarmTopic", "Subscribe to it", this.watch.topic.topicArn);
     if (this.workers === undefined) return;
     say(

@@ -15,6 +15,7 @@ import * as iam from "aws-cdk-lib/aws-iam";
 import { Key } from "aws-cdk-lib/aws-kms";
 import * as sns from "aws-cdk-lib/aws-sns";
 import { Construct } from "constructs";
+import type { Ingest } from "./ingest.ts";
 import { LogCluster } from "./log-cluster.ts";
 import { METRICS } from "./metrics.ts";
 import type { QueryApi } from "./query-api.ts";
@@ -29,6 +30,7 @@ export interface WatchProps {
   readonly api: QueryApi;
   readonly query: QueryFunction;
   readonly nodes: StorageNodes;
+  readonly ingest: Ingest;
   readonly workers: Workers | undefined;
   /** Where alarms go. */
   readonly topic: sns.ITopic | undefined;
@@ -59,6 +61,7 @@ export class Watch extends Construct {
     this.ofQueries();
     this.ofFleet();
     this.ofServices();
+    this.ofDrops();
     this.rules();
     this.dashboard = this.draw();
   }
@@ -209,6 +212,49 @@ export class Watch extends Construct {
     );
   }
 
+  private ofDrops(): void {
+    const { ingest } = this.props;
+    const failures =
+      "look at the reports in the drop bucket, and at the log groups ingest-machine and ingest.";
+    this.alarm(
+      "LoadsFailed",
+      `Dropped files were refused, or not loaded: ${failures}`,
+      ingest.machine.metricFailed({ period: MINUTE }),
+      0,
+      { minutes: 1 },
+    );
+    this.alarm(
+      "LoadsTooLong",
+      `A load took longer than it may, and has no report: ${failures}`,
+      ingest.machine.metricTimedOut({ period: MINUTE }),
+      0,
+      { minutes: 1 },
+    );
+    // EventBridge gave up after a day: nobody else knows of that drop.
+    const unheard = new cloudwatch.Metric({
+      namespace: "AWS/Events",
+      metricName: "FailedInvocations",
+      dimensionsMap: { RuleName: ingest.rule.ruleName },
+      period: MINUTE,
+      statistic: "Sum",
+    });
+    this.alarm("DropsUnheard", "No load was begun for a drop: put its _SUCCESS again.", unheard, 0, {
+      minutes: 1,
+    });
+    // Looked at each hour; one that stays is told of until it is completed or deleted.
+    const stale = this.ofIngest("tidegraph_drops_stale", "Maximum", Duration.hours(1));
+    const what =
+      "Files were dropped, and nobody put _SUCCESS: look for stale.json below reports/ in the drop bucket.";
+    this.alarm("DropsStale", what, stale, 0, { minutes: 1 });
+  }
+
+  /** A metric of the functions around loads of dropped files. */
+  private ofIngest(metricName: string, statistic = "Sum", period = MINUTE): cloudwatch.Metric {
+    const { namespace, dimension, ofIngest } = METRICS;
+    const dimensionsMap = { [dimension]: this.props.state.name, service: ofIngest.service };
+    return new cloudwatch.Metric({ namespace, metricName, dimensionsMap, period, statistic });
+  }
+
   private ofLog(log: LogCluster): void {
     this.alarm(
       "LogOffline",
@@ -266,7 +312,7 @@ export class Watch extends Construct {
   }
 
   private draw(): cloudwatch.Dashboard {
-    const { state, api, query, nodes, workers } = this.props;
+    const { state, api, query, nodes, ingest, workers } = this.props;
     const stage = api.api.deploymentStage;
     const graph = (title: string, ...left: cloudwatch.IMetric[]): cloudwatch.GraphWidget =>
       new cloudwatch.GraphWidget({ title, left, width: 8 });
@@ -319,6 +365,16 @@ export class Watch extends Construct {
               period,
               statistic: "Maximum",
             }),
+          ),
+        ],
+        [
+          graph("Dropped files", ...METRICS.ofIngest.names.slice(0, 4).map((name) => this.ofIngest(name))),
+          graph("Their rows", ...METRICS.ofIngest.names.slice(4).map((name) => this.ofIngest(name))),
+          graph(
+            "Function that loads",
+            ingest.function.metric("ConcurrentExecutions", { period, statistic: "Maximum" }),
+            ingest.function.metricErrors({ period }),
+            ingest.function.metricThrottles({ period }),
           ),
         ],
         [

@@ -12,6 +12,7 @@ import type * as lambda from "aws-cdk-lib/aws-lambda";
 import * as sfn from "aws-cdk-lib/aws-stepfunctions";
 import * as tasks from "aws-cdk-lib/aws-stepfunctions-tasks";
 import type { Construct } from "constructs";
+import { patiently } from "./retry.ts";
 
 /** Most moves of one plan that run at the same time. */
 export const MOVES = 32;
@@ -65,24 +66,7 @@ export class Moves {
       retryOnServiceExceptions: false,
       taskTimeout: sfn.Timeout.duration(Duration.minutes(2)),
     });
-    task.addRetry({
-      errors: [
-        "Unavailable",
-        "Lambda.ServiceException",
-        "Lambda.AWSLambdaException",
-        "Lambda.SdkClientException",
-        "Lambda.ClientExecutionTimeoutException",
-        "Lambda.TooManyRequestsException",
-        "Lambda.Unknown",
-        "Sandbox.Timedout",
-        "States.Timeout",
-      ],
-      interval: Duration.seconds(2),
-      backoffRate: 2,
-      maxAttempts: 6,
-      maxDelay: Duration.minutes(1),
-      jitterStrategy: sfn.JitterType.FULL,
-    });
+    task.addRetry(patiently());
     return task;
   }
 

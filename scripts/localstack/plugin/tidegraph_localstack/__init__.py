@@ -1,6 +1,7 @@
 """What LocalStack 4.14 needs to run Tidegraph's templates on a machine without Docker and without the internet.
 
 - `executor`: Lambda functions as processes of this machine (`LAMBDA_RUNTIME_EXECUTOR=process`).
+- `runtime.mjs`: what runs the code of functions for Node.js.
 - `runtime_api`: the Runtime API that such a process asks for its events.
 - `patches`: three places in which LocalStack differs from AWS, or wants to download something.
 

@@ -1,8 +1,8 @@
 """An environment of a Lambda function as a process on this machine, instead of a container.
 
 LocalStack asks for an environment (`start`), gives it one event at a time (`invoke`) and ends it (`stop`). The process is the function's own program,
-unpacked by LocalStack; it speaks with the Runtime API that `runtime_api` serves for it. There is no isolation and no limit of memory, and a program has
-to be for this machine's processor, whatever the function says.
+unpacked by LocalStack, or this machine's Node.js with its code (`runtime.mjs`); it speaks with the Runtime API that `runtime_api` serves for it. There is
+no isolation and no limit of memory, and a program has to be for this machine's processor, whatever the function says.
 
 Processes stay in LocalStack's group, so that whoever ends the group ends them. What must never happen: that one gets variables of ours beside those that
 Lambda gives it.
@@ -25,6 +25,7 @@ from localstack.services.lambda_.invocation.runtime_executor import RuntimeExecu
 from tidegraph_localstack import runtime_api
 
 PASSED_ON = ("PATH", "LANG", "TMPDIR")
+RUNTIME = os.path.join(os.path.dirname(__file__), "runtime.mjs")
 # What an environment has logged and nobody has asked for; older lines are dropped.
 MOST_LINES = 10_000
 
@@ -166,7 +167,10 @@ class ProcessExecutor(RuntimeExecutor):
         runtime = self.function_version.config.runtime
         if runtime.startswith("provided"):
             return [os.path.join(code, "bootstrap")]
-        message = f"functions with the runtime {runtime} are not run here, only programs (provided)"
+        if runtime.startswith("nodejs"):
+            # Of whatever version there is here: the code is bundled for the oldest that the repository takes.
+            return ["node", RUNTIME, self.function_version.config.handler]
+        message = f"functions with the runtime {runtime} are not run here, only programs (provided) and Node.js"
         raise StatusErrorException(message, payload=_error("Runtime.Unsupported", message))
 
     def _note(self, line):

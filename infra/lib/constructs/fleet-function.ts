@@ -1,0 +1,123 @@
+/**
+ * A function that asks the fleet: a program in the VPC of the nodes that reads the map and speaks with nodes and the sequencer, as a worker does. The query function is one, and the
+ * function that loads dropped files is another. What they have in common is here: the variables by which they find the fleet, and what they may do.
+ */
+import type { Duration } from "aws-cdk-lib";
+import * as ec2 from "aws-cdk-lib/aws-ec2";
+import * as iam from "aws-cdk-lib/aws-iam";
+import { Key } from "aws-cdk-lib/aws-kms";
+import * as lambda from "aws-cdk-lib/aws-lambda";
+import type * as logs from "aws-cdk-lib/aws-logs";
+import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
+import type { Construct } from "constructs";
+import type { Architecture } from "../bundle.ts";
+import { InvalidProp } from "../check.ts";
+import { processLog } from "../log-group.ts";
+import { explainWildcard } from "../nag.ts";
+import { statement, useKey } from "../statement.ts";
+import type { GraphState } from "./state.ts";
+
+/** One of these functions. */
+export interface FleetFunctionProps {
+  readonly state: GraphState;
+  /** What it is called in logs and roles. */
+  readonly name: string;
+  readonly description: string;
+  /** A folder with `bootstrap`. */
+  readonly code: string;
+  readonly architecture: Architecture;
+  readonly memorySize: number;
+  readonly timeout: Duration;
+  /** Most environments at the same time; `undefined` for as many as the account allows. */
+  readonly concurrency?: number | undefined;
+  readonly fleetSecret: ISecret;
+  readonly retention: logs.RetentionDays;
+  /** What it logs. */
+  readonly log: string;
+  /** Services besides the map's table by which it uses the key. */
+  readonly keyServices?: readonly string[];
+  /** Its own variables. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** What became of it. */
+export interface FleetFunction {
+  readonly function: lambda.Function;
+  readonly role: iam.Role;
+  readonly securityGroup: ec2.SecurityGroup;
+}
+
+const PROCESSORS: Partial<Record<string, lambda.Architecture>> = {
+  arm64: lambda.Architecture.ARM_64,
+  x86_64: lambda.Architecture.X86_64,
+} satisfies Record<Architecture, lambda.Architecture>;
+
+/** A processor by the name that a prop gives it. */
+export function processor(prop: string, architecture: Architecture): lambda.Architecture {
+  const found = PROCESSORS[architecture];
+  if (found === undefined) throw new InvalidProp(prop, architecture, Object.keys(PROCESSORS).join(" or "));
+  return found;
+}
+
+/** Makes one, with its log, its role and its security group, in a scope of its own. */
+export function fleetFunction(scope: Construct, props: FleetFunctionProps): FleetFunction {
+  const { state, name } = props;
+  const { vpc, subnets } = state.network;
+  const logGroup = processLog(scope, "Logs", state, name, props.retention);
+  const securityGroup = new ec2.SecurityGroup(scope, "SecurityGroup", {
+    vpc,
+    description: `The ${name} function: nobody comes in`,
+    allowAllOutbound: false,
+  });
+  const role = makeRole(scope, props, logGroup);
+  const { concurrency } = props;
+  const made = new lambda.Function(scope, "Function", {
+    description: props.description,
+    runtime: lambda.Runtime.PROVIDED_AL2023,
+    architecture: processor("query.architecture", props.architecture),
+    handler: "bootstrap",
+    code: lambda.Code.fromAsset(props.code),
+    memorySize: props.memorySize,
+    timeout: props.timeout,
+    ...(concurrency !== undefined && { reservedConcurrentExecutions: concurrency }),
+    vpc,
+    vpcSubnets: { subnets },
+    securityGroups: [securityGroup],
+    role,
+    logGroup,
+    environmentEncryption: Key.fromKeyArn(scope, "Key", state.key.keyArn),
+    environment: {
+      TIDEGRAPH_GRAPH: state.graph,
+      TIDEGRAPH_TABLE_PREFIX: state.map.prefix,
+      // CloudFormation puts the secret itself there. Fetching it would cost an endpoint, and time of each cold start.
+      TIDEGRAPH_FLEET_TOKEN: props.fleetSecret.secretValue.unsafeUnwrap(),
+      ...props.environment,
+      TIDEGRAPH_LOG: props.log,
+    },
+  });
+  return { function: made, role, securityGroup };
+}
+
+function makeRole(scope: Construct, props: FleetFunctionProps, logGroup: logs.ILogGroup): iam.Role {
+  const { state } = props;
+  const role = new iam.Role(scope, "Role", {
+    assumedBy: new iam.ServicePrincipal("lambda.amazonaws.com"),
+    description: `The ${props.name} function of ${state.name}`,
+  });
+  for (const allowed of state.map.reads(state.graph)) role.addToPolicy(allowed);
+  const write = ["logs:CreateLogStream", "logs:PutLogEvents"];
+  role.addToPolicy(statement("WriteLog", write, [logGroup.logGroupArn]));
+  role.addToPolicy(useKey(scope, state.key, ["dynamodb", "lambda", ...(props.keyServices ?? [])]));
+  // What Lambda does to stand in a VPC.
+  const interfaces = ["Create", "Delete", "Describe"].map((verb) =>
+    verb === "Describe" ? "ec2:DescribeNetworkInterfaces" : `ec2:${verb}NetworkInterface`,
+  );
+  const addresses = ["ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses"];
+  role.addToPolicy(statement("StandInVpc", [...interfaces, "ec2:DescribeSubnets", ...addresses], ["*"]));
+  explainWildcard(
+    role,
+    "*",
+    "Lambda's way into a VPC: its network interfaces have no names before they are made, and describing knows no resources.",
+  );
+  return role;
+}

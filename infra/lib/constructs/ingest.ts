@@ -1,0 +1,407 @@
+/**
+ * What loads dropped files: the rule that hears of a mark in the drop bucket, the state machine, the function that loads, and three small ones around it: one takes drops, one tells
+ * what became of them, one looks each hour for drops that nobody completed. `docs/ingest.md` says what people see of it, and draws the machine.
+ *
+ * The function that loads is one, for all steps: tasks and the steps between them are the same program, with the same rights and the same ways to the fleet, and memory buys both
+ * of them processors. The small ones stand outside of the VPC: they speak with S3, a table of their own and X-Ray, each by its own address.
+ */
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Duration, Fn, RemovalPolicy, Stack } from "aws-cdk-lib";
+import * as dynamodb from "aws-cdk-lib/aws-dynamodb";
+import type * as ec2 from "aws-cdk-lib/aws-ec2";
+import * as events from "aws-cdk-lib/aws-events";
+import * as targets from "aws-cdk-lib/aws-events-targets";
+import * as iam from "aws-cdk-lib/aws-iam";
+import { Key } from "aws-cdk-lib/aws-kms";
+import * as lambda from "aws-cdk-lib/aws-lambda";
+import { NodejsFunction, OutputFormat } from "aws-cdk-lib/aws-lambda-nodejs";
+import type * as logs from "aws-cdk-lib/aws-logs";
+import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
+import * as sfn from "aws-cdk-lib/aws-stepfunctions";
+import { Construct } from "constructs";
+import type { Architecture, Bundle } from "../bundle.ts";
+import { InvalidProp, whole } from "../check.ts";
+import { processLog } from "../log-group.ts";
+import { explain, explainBelow, explainWildcard } from "../nag.ts";
+import { ingest } from "../state-machines/ingest.ts";
+import { statement, useKey } from "../statement.ts";
+import { INGEST_KEPT } from "./buckets.ts";
+import { fleetFunction, processor } from "./fleet-function.ts";
+import { METRICS } from "./metrics.ts";
+import type { GraphState } from "./state.ts";
+
+/** Settings of loads of dropped files. */
+export interface IngestProps {
+  /**
+   * Most tasks of a load at the same time, each in an environment of the function that loads.
+   *
+   * @default 64
+   */
+  readonly concurrency?: number;
+  /**
+   * MiB of memory of the function that loads. It needs a few hundred; its share of processors grows with it, one at 1,769.
+   *
+   * @default 1769
+   */
+  readonly memoryMib?: number;
+  /**
+   * The longest that a load may take, from the mark to its report.
+   *
+   * @default 1 day
+   */
+  readonly longest?: Duration;
+  /**
+   * How long a folder without a mark may go without a new file before somebody is told.
+   *
+   * @default 6 hours
+   */
+  readonly staleAfter?: Duration;
+  /**
+   * What the function that loads logs, such as `tidegraph_load=debug`.
+   *
+   * @default "info"
+   */
+  readonly log?: string;
+}
+
+/** What it needs. */
+interface Parts extends IngestProps {
+  readonly state: GraphState;
+  readonly bundle: Bundle;
+  /** Of the query function, and so of these. */
+  readonly architecture: Architecture;
+  readonly fleetSecret: ISecret;
+  readonly retention: logs.RetentionDays;
+}
+
+/** What Lambda allows. */
+const TIMEOUT = Duration.minutes(15);
+/** Of the small functions. */
+const CONTROL_TIMEOUT = Duration.minutes(1);
+const HOUR = Duration.hours(1);
+/** The repository, whose lock file says of what versions functions are put together. */
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
+const SOURCES = join(ROOT, "services", "ingest", "control", "src");
+
+/** One of the small functions. */
+interface Control {
+  readonly name: "intake" | "report" | "stale";
+  readonly what: string;
+  readonly memoryMib?: number;
+  readonly timeout?: Duration;
+  readonly environment?: Record<string, string>;
+}
+
+export class Ingest extends Construct {
+  /** The function that loads. */
+  readonly function: lambda.Function;
+  readonly securityGroup: ec2.SecurityGroup;
+  readonly intake: lambda.Function;
+  readonly report: lambda.Function;
+  readonly stale: lambda.Function;
+  readonly machine: sfn.StateMachine;
+  /** Hears of marks. */
+  readonly rule: events.Rule;
+  /** Which execution has taken which load, and where the look for stale drops stopped. Nothing is lost with it but that. */
+  readonly taken: dynamodb.Table;
+  private readonly parts: Parts;
+  private readonly architecture: lambda.Architecture;
+
+  constructor(scope: Construct, id: string, props: Parts) {
+    super(scope, id);
+    this.parts = props;
+    const concurrency = whole("ingest.concurrency", props.concurrency ?? 64, 1, 1000);
+    const memorySize = whole("ingest.memoryMib", props.memoryMib ?? 1769, 256, 10_240);
+    const most = INGEST_KEPT.minus(Duration.days(1));
+    const longest = within("ingest.longest", props.longest ?? Duration.days(1), Duration.minutes(30), most);
+    const staleAfter = within(
+      "ingest.staleAfter",
+      props.staleAfter ?? Duration.hours(6),
+      HOUR,
+      Duration.days(30),
+    );
+    this.architecture = processor("query.architecture", props.architecture);
+    const { state } = props;
+    const {
+      function: fn,
+      securityGroup,
+      role,
+    } = fleetFunction(this, {
+      state,
+      name: "ingest",
+      description: `Loads dropped files into the graph ${state.graph}`,
+      code: props.bundle.functionFolder("tidegraph-ingest", props.architecture),
+      architecture: props.architecture,
+      memorySize,
+      timeout: TIMEOUT,
+      fleetSecret: props.fleetSecret,
+      retention: props.retention,
+      log: props.log ?? "info",
+      keyServices: ["s3"],
+      environment: { TIDEGRAPH_OBJECTS: state.objects },
+    });
+    this.function = fn;
+    this.securityGroup = securityGroup;
+    this.useBuckets(role);
+    this.taken = this.makeTable();
+    const table = { TIDEGRAPH_TAKEN_TABLE: this.taken.tableName };
+    this.intake = this.takesDrops(table);
+    this.report = this.tells();
+    this.stale = this.looks(table, staleAfter);
+    this.machine = this.makeMachine(concurrency, longest);
+    this.rule = this.hears();
+    new events.Rule(this, "EachHour", {
+      description: "Drops that nobody completed are looked for each hour",
+      schedule: events.Schedule.rate(HOUR),
+      targets: [new targets.LambdaFunction(this.stale, { retryAttempts: 0 })],
+    });
+  }
+
+  /** What the function that loads does with objects. */
+  private useBuckets(role: iam.Role): void {
+    const { data, drop } = this.parts.state.buckets;
+    // Of all names: S3 says that an object is not there only to those who may list it, and looks at no prefix then.
+    role.addToPolicy(statement("List", ["s3:ListBucket"], [data.bucketArn, drop.bucketArn]));
+    role.addToPolicy(statement("ReadDropped", ["s3:GetObject"], [`${drop.bucketArn}/drop/*`]));
+    explainBelow(role, drop, drop.bucketArn, "/drop/*", "Files that people drop, under names of theirs.");
+    const change = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"];
+    const prefixes = ["ingest", "loads", "jobs"];
+    const below = prefixes.map((prefix) => `${data.bucketArn}/${prefix}/*`);
+    role.addToPolicy(statement("ChangeLoads", change, below));
+    const reason = "What loads work with and leave: objects whose names are made while they run.";
+    for (const prefix of prefixes) explainBelow(role, data, data.bucketArn, `/${prefix}/*`, reason);
+  }
+
+  /** Reads marks, and looks at files that they name and at reports. */
+  private takesDrops(environment: Record<string, string>): lambda.Function {
+    const made = this.control({ name: "intake", what: "Takes drops", environment });
+    const { drop } = this.parts.state.buckets;
+    const role = made.role as iam.Role;
+    role.addToPolicy(statement("List", ["s3:ListBucket"], [drop.bucketArn]));
+    const below = ["drop", "reports"].map((prefix) => `${drop.bucketArn}/${prefix}/*`);
+    role.addToPolicy(statement("ReadDropped", ["s3:GetObject"], below));
+    explainBelow(
+      role,
+      drop,
+      drop.bucketArn,
+      "/drop/*",
+      "Marks and files that people drop, under names of theirs.",
+    );
+    explainBelow(
+      role,
+      drop,
+      drop.bucketArn,
+      "/reports/*",
+      "Reports of loads, by ids that are made while it runs.",
+    );
+    // What idempotency by AWS Lambda Powertools asks.
+    const actions = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"];
+    role.addToPolicy(statement("NoteWhoTook", actions, [this.taken.tableArn], items("drop#*")));
+    return made;
+  }
+
+  /** Brings reports from the data bucket to the drop bucket. */
+  private tells(): lambda.Function {
+    const { data } = this.parts.state.buckets;
+    const environment = { TIDEGRAPH_DATA_BUCKET: data.bucketName };
+    // A report has at most 10,000 rows.
+    const made = this.control({
+      name: "report",
+      what: "Tells what became of drops",
+      memoryMib: 512,
+      environment,
+    });
+    const role = made.role as iam.Role;
+    role.addToPolicy(statement("List", ["s3:ListBucket"], [data.bucketArn]));
+    role.addToPolicy(statement("ReadReports", ["s3:GetObject"], [`${data.bucketArn}/ingest/*`]));
+    explainBelow(
+      role,
+      data,
+      data.bucketArn,
+      "/ingest/*",
+      "Reports of loads, by ids that are made while it runs.",
+    );
+    this.writesReports(role);
+    return made;
+  }
+
+  /** Looks for drops that nobody completed. */
+  private looks(table: Record<string, string>, staleAfter: Duration): lambda.Function {
+    const { drop } = this.parts.state.buckets;
+    const environment = { ...table, TIDEGRAPH_STALE_SECONDS: String(staleAfter.toSeconds()) };
+    const made = this.control({
+      name: "stale",
+      what: "Looks for stale drops",
+      timeout: TIMEOUT,
+      environment,
+    });
+    const role = made.role as iam.Role;
+    role.addToPolicy(statement("List", ["s3:ListBucket"], [drop.bucketArn]));
+    // Whether there is a mark.
+    role.addToPolicy(statement("LookForMarks", ["s3:GetObject"], [`${drop.bucketArn}/drop/*`]));
+    explainBelow(role, drop, drop.bucketArn, "/drop/*", "Marks in folders that people name as they like.");
+    this.writesReports(role);
+    const actions = ["dynamodb:GetItem", "dynamodb:PutItem"];
+    role.addToPolicy(statement("NoteWhereItStopped", actions, [this.taken.tableArn], items("stale#*")));
+    return made;
+  }
+
+  private writesReports(role: iam.Role): void {
+    const { drop } = this.parts.state.buckets;
+    role.addToPolicy(statement("WriteReports", ["s3:PutObject"], [`${drop.bucketArn}/reports/*`]));
+    explainBelow(
+      role,
+      drop,
+      drop.bucketArn,
+      "/reports/*",
+      "Reports of loads, by ids that are made while it runs.",
+    );
+  }
+
+  /** One of the small functions, put together by esbuild from the repository's packages. */
+  private control({
+    name,
+    what,
+    memoryMib = 256,
+    timeout = CONTROL_TIMEOUT,
+    environment,
+  }: Control): NodejsFunction {
+    const { state, retention } = this.parts;
+    const scope = new Construct(
+      this,
+      name.replace(/^./, (letter) => letter.toUpperCase()),
+    );
+    const logGroup = processLog(scope, "Logs", state, `ingest-${name}`, retention);
+    const role = new iam.Role(scope, "Role", {
+      assumedBy: new iam.ServicePrincipal("lambda.amazonaws.com"),
+      description: `${what}: ${state.name}`,
+    });
+    const write = ["logs:CreateLogStream", "logs:PutLogEvents"];
+    role.addToPolicy(statement("WriteLog", write, [logGroup.logGroupArn]));
+    role.addToPolicy(useKey(scope, state.key, ["dynamodb", "lambda", "s3"]));
+    explainWildcard(role, "*", "Traces are sent to X-Ray, which knows no resources for that.");
+    return new NodejsFunction(scope, "Function", {
+      description: `${what} of the graph ${state.graph}`,
+      entry: join(SOURCES, `${name}.handler.ts`),
+      projectRoot: ROOT,
+      depsLockFilePath: join(ROOT, "package-lock.json"),
+      runtime: lambda.Runtime.NODEJS_24_X,
+      architecture: this.architecture,
+      memorySize: memoryMib,
+      timeout,
+      role,
+      logGroup,
+      tracing: lambda.Tracing.ACTIVE,
+      environmentEncryption: Key.fromKeyArn(scope, "Key", state.key.keyArn),
+      bundling: {
+        // The SDK too: what is tested is what runs, whatever Lambda brings along.
+        externalModules: [],
+        format: OutputFormat.CJS,
+        target: "node20",
+        minify: true,
+        sourceMap: true,
+        sourcesContent: false,
+      },
+      environment: {
+        NODE_OPTIONS: "--enable-source-maps",
+        POWERTOOLS_SERVICE_NAME: METRICS.ofIngest.service,
+        POWERTOOLS_METRICS_NAMESPACE: METRICS.namespace,
+        TIDEGRAPH_DEPLOYMENT: state.name,
+        TIDEGRAPH_GRAPH: state.graph,
+        TIDEGRAPH_DROP_BUCKET: state.buckets.drop.bucketName,
+        ...environment,
+      },
+    });
+  }
+
+  private makeTable(): dynamodb.Table {
+    const table = new dynamodb.Table(this, "Taken", {
+      partitionKey: { name: "id", type: dynamodb.AttributeType.STRING },
+      timeToLiveAttribute: "expiration",
+      billingMode: dynamodb.BillingMode.PAY_PER_REQUEST,
+      encryption: dynamodb.TableEncryption.CUSTOMER_MANAGED,
+      encryptionKey: Key.fromKeyArn(this, "TableKey", this.parts.state.key.keyArn),
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    explain(
+      table,
+      "DDB3",
+      "It notes which execution began a load, for a month. A report in the drop bucket says the same for longer.",
+    );
+    return table;
+  }
+
+  private makeMachine(concurrency: number, longest: Duration): sfn.StateMachine {
+    const { state, retention } = this.parts;
+    const scope = new Construct(this, "Machine");
+    const role = new iam.Role(scope, "Role", {
+      assumedBy: new iam.ServicePrincipal("states.amazonaws.com"),
+      description: `Loads dropped files: ${state.name}`,
+    });
+    const { intake, report, function: load } = this;
+    const machine = new sfn.StateMachine(scope, "StateMachine", {
+      comment: "Loads dropped files",
+      stateMachineType: sfn.StateMachineType.STANDARD,
+      definitionBody: sfn.DefinitionBody.fromChainable(
+        ingest(scope, { intake, load, report, concurrency, timeout: TIMEOUT }),
+      ),
+      role,
+      timeout: longest,
+      tracingEnabled: true,
+      logs: {
+        destination: processLog(this, "MachineLogs", state, "ingest-machine", retention),
+        level: sfn.LogLevel.ALL,
+        includeExecutionData: true,
+      },
+    });
+    const unnamed =
+      "Step Functions sets up the delivery of its log, and sends traces, by actions that know no resources.";
+    explainWildcard(role, "*", unnamed);
+    for (const { functionArn } of [intake, load, report]) {
+      explainWildcard(role, `${functionArn}:*`, "Versions of the functions that this invokes.");
+    }
+    // What CDK allows a machine with a Distributed Map: to start, see and stop executions of itself.
+    const name = Fn.select(6, Fn.split(":", machine.stateMachineArn));
+    const { partition, region, account } = Stack.of(this);
+    for (const below of ["", "/*"]) {
+      const own = `arn:${partition}:states:${region}:${account}:execution:${name}${below}:*`;
+      explainWildcard(machine, own, "Executions of its own tasks, which are named while it runs.");
+    }
+    return machine;
+  }
+
+  /** Marks, wherever below `drop/`: which of them are a load's is looked at by who takes them, so that a wrong one is told of. */
+  private hears(): events.Rule {
+    return new events.Rule(this, "Dropped", {
+      description: "Files were dropped, and are complete",
+      eventPattern: {
+        source: ["aws.s3"],
+        detailType: ["Object Created"],
+        detail: {
+          bucket: { name: [this.parts.state.buckets.drop.bucketName] },
+          object: { key: [{ wildcard: "drop/*/_SUCCESS" }] },
+        },
+      },
+      targets: [new targets.SfnStateMachine(this.machine)],
+    });
+  }
+}
+
+/** Only items whose key is like that. */
+function items(like: string): Record<string, Record<string, string[]>> {
+  return { "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [like] } };
+}
+
+/** A time within bounds, both included. */
+function within(prop: string, value: Duration, least: Duration, most: Duration): Duration {
+  const seconds = value.toSeconds();
+  if (seconds < least.toSeconds() || seconds > most.toSeconds()) {
+    throw new InvalidProp(
+      prop,
+      value.toHumanString(),
+      `from ${least.toHumanString()} to ${most.toHumanString()}`,
+    );
+  }
+  return value;
+}

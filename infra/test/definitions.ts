@@ -1,0 +1,36 @@
+/** Looking through definitions of state machines. */
+import assert from "node:assert/strict";
+import type { Definition, State } from "../draw/draw.ts";
+
+/** All states, those inside of Maps too. */
+export function states(definition: Definition): [string, State][] {
+  return Object.entries(definition.States).flatMap(([name, state]) => [
+    [name, state] as [string, State],
+    ...(state.ItemProcessor ? states(state.ItemProcessor) : []),
+  ]);
+}
+
+/** Where a state leads. */
+function nexts(state: State): string[] {
+  const some = [state.Next, state.Default, ...(state.Choices ?? []).map(({ Next }) => Next)];
+  return [...some, ...(state.Catch ?? []).map(({ Next }) => Next)].filter((next) => next !== undefined);
+}
+
+/** Every state is there, can be reached, and leads on or ends. */
+export function check(name: string, { StartAt, States }: Definition): void {
+  const reached = new Set<string>();
+  const visit = (at: string): void => {
+    if (reached.has(at)) return;
+    reached.add(at);
+    const state = States[at];
+    assert.ok(state, `${name}: there is no state ${at}`);
+    const leads = nexts(state);
+    const ends = state.End === true || ["Succeed", "Fail"].includes(state.Type);
+    assert.ok(ends || leads.length > 0, `${name}: ${at} leads nowhere`);
+    assert.ok(!(state.End && state.Next), `${name}: ${at} ends and goes on`);
+    for (const next of leads) visit(next);
+    if (state.ItemProcessor) check(`${name}, ${at}`, state.ItemProcessor);
+  };
+  visit(StartAt);
+  assert.deepEqual(Object.keys(States).toSorted(), [...reached].toSorted(), `${name}: states out of reach`);
+}

@@ -1,0 +1,272 @@
+/** What loads dropped files: the machine's definition, what it asks of functions, what they may do, who starts it, and that its drawing is current. */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Duration, Stack } from "aws-cdk-lib";
+import { loadSchemas } from "../../contracts/src/validate.ts";
+import { inputSchema as intakeInput } from "../../services/ingest/control/src/intake.ts";
+import { inputSchema as reportInput } from "../../services/ingest/control/src/report.ts";
+import { current, type Definition, definitions, draw, INGEST } from "../draw/draw.ts";
+import { METRICS } from "../lib/constructs/metrics.ts";
+import { ServiceStack } from "../lib/stacks/service-stack.ts";
+import { StateStack } from "../lib/stacks/state-stack.ts";
+import { check, states } from "./definitions.ts";
+import { example, flat, named, ofType, placeholders, testApp } from "./support.ts";
+
+const { service } = example();
+const machine = definitions(service, INGEST).get("ingest") as Definition;
+const ROOT = join(import.meta.dirname, "..", "..");
+const CONTROL = join(ROOT, "services", "ingest", "control", "src");
+
+test("every state can be reached and leads on or ends", () => {
+  check("ingest", machine);
+  assert.equal(machine.TimeoutSeconds, 24 * 3600);
+});
+
+test("tasks of a stage run in executions of their own, which may take as long as the function, and answer nothing", () => {
+  const { Work } = machine.States;
+  const { ItemProcessor, ...map } = Work as unknown as {
+    ItemProcessor: Definition & { ProcessorConfig: unknown };
+    MaxConcurrency: number;
+    ItemsPath: string;
+    ResultPath: unknown;
+    ToleratedFailurePercentage?: number;
+  };
+  // An express one ends after five minutes.
+  assert.deepEqual(ItemProcessor.ProcessorConfig, { Mode: "DISTRIBUTED", ExecutionType: "STANDARD" });
+  assert.deepEqual([map.MaxConcurrency, map.ItemsPath, map.ResultPath], [64, "$.at.tasks", null]);
+  assert.equal(map.ToleratedFailurePercentage, undefined, "one task that fails for good fails the load");
+  const one = ItemProcessor.States["Do a task"] as unknown as { OutputPath: unknown; TimeoutSeconds: number };
+  assert.equal(one.OutputPath, null);
+  assert.ok(one.TimeoutSeconds > 900);
+});
+
+test("what can fail has a time and is tried again; what cannot be mended abandons the load and is told", () => {
+  for (const [id, state] of states(machine)) {
+    if (state.Type !== "Task") continue;
+    assert.ok(state.TimeoutSeconds, `${id} has no time`);
+    const tried = state.Retry?.flatMap(({ ErrorEquals }) => ErrorEquals) ?? [];
+    const isOfLoad = flat(state.Resource).startsWith("<ServiceIngestFunction");
+    const expected = isOfLoad
+      ? ["Unavailable", "Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError"]
+      : ["States.ALL"];
+    for (const error of expected) assert.ok(tried.includes(error), `${id} is not tried again at ${error}`);
+    // What is wrong stays wrong.
+    for (const error of ["Invalid", "Defect"]) assert.ok(!tried.includes(error), `${id}: ${error}`);
+  }
+  for (const id of ["Begin", "Work", "Next", "Commit"]) {
+    const [caught] = machine.States[id]?.Catch ?? [];
+    assert.deepEqual([caught?.ErrorEquals, caught?.Next], [["States.ALL"], "Abandon"], id);
+  }
+  const [last] = machine.States.Abandon?.Catch ?? [];
+  assert.equal(last?.Next, "Report the failure");
+});
+
+test("a completed load succeeds, and every other one fails by its status", () => {
+  const { "Completed?": end, "Not loaded": failed } = machine.States as Record<string, unknown> as Record<
+    string,
+    Record<string, unknown>
+  >;
+  assert.deepEqual(end?.Choices, [
+    { Variable: "$.told.status", StringEquals: "LOAD_COMPLETED", Next: "Loaded" },
+  ]);
+  assert.equal(end?.Default, "Not loaded");
+  assert.deepEqual([failed?.ErrorPath, failed?.CausePath], ["$.told.status", "$.told.message"]);
+  for (const id of ["Report", "Report the refusal", "Report the failure"])
+    assert.equal(machine.States[id]?.Next, "Completed?", id);
+});
+
+/** Parameters of a state, with examples where there are paths. */
+function asked(parameters: unknown, examples: Record<string, unknown>): unknown {
+  if (typeof parameters !== "object" || parameters === null) return parameters;
+  return Object.fromEntries(
+    Object.entries(parameters).map(([key, value]) => {
+      if (!key.endsWith(".$")) return [key, asked(value, examples)];
+      assert.ok(String(value) in examples, `no example of ${value}`);
+      return [key.slice(0, -2), examples[String(value)]];
+    }),
+  );
+}
+
+test("what functions are asked is what they know", () => {
+  const golden = JSON.parse(readFileSync(join(ROOT, "contracts", "golden", "ingest.json"), "utf8"));
+  const event = loadSchemas({ strict: true }).getSchema("ingest-event.schema.json");
+  assert.ok(event);
+  const [begin] = golden.events;
+  const ended = golden.answers.find((one: { stage?: string }) => one.stage === "ended");
+  const { loadId } = begin;
+  const load = { loadId, source: begin.source, report: `reports/people/first/${loadId}.json` };
+  const examples: Record<string, unknown> = {
+    $: golden.inputs[0],
+    "$$.Execution.Id": "arn:aws:states:eu-west-1:123456789012:execution:ingest:1",
+    "$$.Map.Item.Value": 7,
+    "$.load": load,
+    "$.load.loadId": loadId,
+    "$.reason": "it has no files",
+    "$.error": { Error: "Defect", Cause: "{}" },
+    "$.error.Error": "Defect",
+    "$.error.Cause": "{}",
+    "$.at.loadId": loadId,
+    "$.at.stage": "edges",
+    "$.at.round": 0,
+    "$.at.status": ended.status,
+    "$.at.report": ended.report,
+  };
+  const steps = new Set<unknown>();
+  for (const [id, state] of states(machine)) {
+    const { Parameters, Resource, ItemSelector } = state as typeof state & { ItemSelector?: object };
+    const value = asked(Parameters ?? ItemSelector, examples) as Record<string, unknown> | undefined;
+    if (value === undefined) continue;
+    const what = flat(Resource ?? "");
+    if (what.startsWith("<ServiceIngestIntake")) intakeInput.parse(value);
+    else if (what.startsWith("<ServiceIngestReport")) reportInput.parse(value);
+    else {
+      assert.ok(event(value), `${id}: ${JSON.stringify(event.errors)} ${JSON.stringify(value)}`);
+      steps.add(value.step);
+    }
+  }
+  assert.deepEqual([...steps].toSorted(), ["abandon", "commit", "next", "work"]);
+  // What the first step is asked the function that takes drops says, whose tests look at it.
+  assert.equal((machine.States.Begin as { InputPath?: string }).InputPath, "$.begin");
+});
+
+test("a mark in the drop bucket starts it, with the event as it is", () => {
+  const { EventPattern, Targets } = named(service, "AWS::Events::Rule", "ServiceIngestDropped").Properties;
+  assert.deepEqual([EventPattern.source, EventPattern["detail-type"]], [["aws.s3"], ["Object Created"]]);
+  assert.match(flat(EventPattern.detail.bucket.name[0]), /^<StateBucketsDrop/);
+  assert.deepEqual(EventPattern.detail.object.key, [{ wildcard: "drop/*/_SUCCESS" }]);
+  const [target, ...others] = Targets;
+  assert.deepEqual(others, []);
+  assert.match(flat(target.Arn), /^<ServiceIngestMachineStateMachine/);
+  assert.deepEqual(
+    [target.Input, target.InputTransformer, target.InputPath],
+    [undefined, undefined, undefined],
+  );
+  const each = named(service, "AWS::Events::Rule", "ServiceIngestEachHour").Properties;
+  assert.equal(each.ScheduleExpression, "rate(1 hour)");
+  assert.match(flat(each.Targets[0].Arn), /^<ServiceIngestStaleFunction/);
+});
+
+test("the function that loads stands where the query function does, with time and a processor", () => {
+  const { Properties } = named(service, "AWS::Lambda::Function", "ServiceIngestFunction");
+  const query = named(service, "AWS::Lambda::Function", "ServiceQueryFunction").Properties;
+  assert.deepEqual([Properties.Runtime, Properties.Architectures], ["provided.al2023", ["arm64"]]);
+  assert.deepEqual([Properties.Timeout, Properties.MemorySize], [900, 1769]);
+  assert.deepEqual(Properties.VpcConfig.SubnetIds, query.VpcConfig.SubnetIds);
+  assert.notDeepEqual(Properties.VpcConfig.SecurityGroupIds, query.VpcConfig.SecurityGroupIds);
+  const { Variables } = Properties.Environment;
+  for (const name of ["GRAPH", "TABLE_PREFIX", "FLEET_TOKEN"]) {
+    assert.deepEqual(Variables[`TIDEGRAPH_${name}`], query.Environment.Variables[`TIDEGRAPH_${name}`], name);
+  }
+  assert.match(flat(Variables.TIDEGRAPH_OBJECTS), /^s3:\/\/<StateBucketsData/);
+  assert.ok(Properties.KmsKeyArn);
+});
+
+test("the small functions are of one kind, traced, outside of the VPC, and have the variables that they ask for", () => {
+  const sources = readdirSync(CONTROL).map((name) => readFileSync(join(CONTROL, name), "utf8"));
+  for (const name of ["intake", "report", "stale"]) {
+    const id = `ServiceIngest${name[0]?.toUpperCase()}${name.slice(1)}Function`;
+    const { Properties } = named(service, "AWS::Lambda::Function", id);
+    assert.deepEqual([Properties.Runtime, Properties.Handler], ["nodejs24.x", "index.handler"], name);
+    assert.deepEqual(Properties.TracingConfig, { Mode: "Active" }, name);
+    assert.equal(Properties.VpcConfig, undefined, name);
+    assert.ok(Properties.KmsKeyArn, name);
+    const variables = Object.keys(Properties.Environment.Variables).filter((one) =>
+      one.startsWith("TIDEGRAPH_"),
+    );
+    const handler = readFileSync(join(CONTROL, `${name}.handler.ts`), "utf8");
+    const needed = [handler, readFileSync(join(CONTROL, "observe.ts"), "utf8")].flatMap((source) =>
+      [...source.matchAll(/\b(?:setting|bucket)\("(TIDEGRAPH_[A-Z_]+)"\)/g)].map(([, variable]) => variable),
+    );
+    for (const variable of needed) assert.ok(variables.includes(variable ?? ""), `${name} lacks ${variable}`);
+    for (const variable of variables)
+      assert.ok(
+        sources.some((source) => source.includes(`"${variable}"`)),
+        `${name}: nobody asks for ${variable}`,
+      );
+    const { Variables } = Properties.Environment;
+    assert.equal(Variables.POWERTOOLS_METRICS_NAMESPACE, METRICS.namespace);
+    assert.equal(Variables.POWERTOOLS_SERVICE_NAME, METRICS.ofIngest.service);
+  }
+});
+
+test("metrics have the names under which they are asked for", () => {
+  const written = [...readFileSync(join(CONTROL, "metrics.ts"), "utf8").matchAll(/"(tidegraph_[a-z_]+)"/g)];
+  assert.deepEqual(written.map(([, name]) => name).toSorted(), METRICS.ofIngest.names.toSorted());
+});
+
+test("who took what is kept encrypted, for a while, and goes with the service", () => {
+  const [[id, table] = ["", undefined], ...others] = ofType(service, "AWS::DynamoDB::Table");
+  assert.deepEqual(others, []);
+  assert.match(id, /^ServiceIngestTaken/);
+  assert.deepEqual(table?.Properties.TimeToLiveSpecification, { AttributeName: "expiration", Enabled: true });
+  assert.equal(table?.Properties.SSESpecification.SSEType, "KMS");
+  assert.equal(table?.DeletionPolicy, "Delete");
+});
+
+test("what loads work with is deleted after a week, and no load takes longer", () => {
+  const { state } = example();
+  const { Rules } = named(state, "AWS::S3::Bucket", "StateBucketsData").Properties.LifecycleConfiguration;
+  const ofLoads = Rules.filter((rule: { Prefix?: string }) => rule.Prefix !== undefined);
+  assert.deepEqual(
+    ofLoads.map(({ Prefix, ExpirationInDays }: { Prefix: string; ExpirationInDays: number }) => [
+      Prefix,
+      ExpirationInDays,
+    ]),
+    [["ingest/", 7]],
+  );
+  const { service: long } = example({
+    ingest: { longest: Duration.days(6), concurrency: 7, memoryMib: 512 },
+  });
+  const other = definitions(long, INGEST).get("ingest");
+  assert.equal(other?.TimeoutSeconds, 6 * 86_400);
+  assert.equal(other?.States.Work?.MaxConcurrency, 7);
+  assert.equal(named(long, "AWS::Lambda::Function", "ServiceIngestFunction").Properties.MemorySize, 512);
+});
+
+test("somebody is told of loads that fail or take too long, of drops that nobody heard of or completed", () => {
+  const alarms = ["LoadsFailed", "LoadsTooLong", "DropsUnheard", "DropsStale"].map(
+    (name) => named(service, "AWS::CloudWatch::Alarm", `ServiceWatch${name}`).Properties,
+  );
+  assert.deepEqual(
+    alarms.map(({ Namespace, MetricName, Threshold }) => [Namespace, MetricName, Threshold]),
+    [
+      ["AWS/States", "ExecutionsFailed", 0],
+      ["AWS/States", "ExecutionsTimedOut", 0],
+      ["AWS/Events", "FailedInvocations", 0],
+      ["Tidegraph", "tidegraph_drops_stale", 0],
+    ],
+  );
+  assert.equal(alarms[3].Period, 3600, "as often as it is looked");
+});
+
+test("functions are put together from the repository, each a file with its map, without Docker", () => {
+  const app = testApp({ bundles: true });
+  const { state } = new StateStack(app, "State", { name: "example", graph: "people" });
+  const stack = new ServiceStack(app, "Service", { state, bundle: placeholders() });
+  app.synth();
+  const manifest = JSON.parse(
+    readFileSync(join(app.outdir, `${Stack.of(stack).artifactId}.assets.json`), "utf8"),
+  );
+  const folders = Object.values<{ source: { path: string } }>(manifest.files)
+    .map(({ source }) => join(app.outdir, source.path))
+    .filter((path) => existsSync(join(path, "index.js.map")));
+  assert.equal(folders.length, 3);
+  for (const folder of folders) {
+    assert.deepEqual(readdirSync(folder).toSorted(), ["index.js", "index.js.map"]);
+    const code = readFileSync(join(folder, "index.js"), "utf8");
+    assert.match(code, /handler/);
+    // Nothing that only Lambda would have brought along.
+    assert.doesNotMatch(code, /require\("@aws-sdk\/(client|lib)-/);
+  }
+});
+
+test("the drawing is that of the definition", () => {
+  assert.ok(draw(machine).includes("for each task, 64 at once"));
+  const page = readFileSync(INGEST.path, "utf8");
+  assert.ok(
+    current(service, INGEST) === page,
+    "run `npm run draw --workspace infra` and commit what it makes",
+  );
+});
