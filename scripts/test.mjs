@@ -145,6 +145,11 @@ if (wanted("contracts")) {
 }
 if (wanted("infra")) {
   steps.push(["templates for AWS", () => run("npm", ["test", "--silent", "--workspace", "infra"])]);
+  // What the templates put together from the repository.
+  steps.push([
+    "functions around loads of dropped files",
+    () => run("npm", ["test", "--silent", "--workspace", "services/ingest/control"]),
+  ]);
 }
 if (inCluster) {
   steps.push(["integration tests against a fleet", () => clusterTests(OF_FLEETS)]);

@@ -6,7 +6,7 @@
  * - `bundle`: the folder with the programs for arm64
  * - `name`: what everything is called
  * - `brokers`: addresses of a Kafka that is there already, instead of MSK; `brokersSecurity`: "tls" or "plaintext"; `brokersCopies`: copies of each record
- * - `queryArchitecture`: "x86_64" where `bootstrap` and `tidegraph-rebalance` are for that
+ * - `queryArchitecture`: "x86_64" where `bootstrap`, `tidegraph-rebalance` and `tidegraph-ingest` are for that
  * - `workers`: how many; 0 for none, which needs no Docker
  */
 import { App, Validations } from "aws-cdk-lib";

@@ -59,6 +59,10 @@ test("what can fail has a time and is tried again; what cannot be mended abandon
     const [caught] = machine.States[id]?.Catch ?? [];
     assert.deepEqual([caught?.ErrorEquals, caught?.Next], [["States.ALL"], "Abandon"], id);
   }
+  // The Map itself could not say what.
+  const inside = machine.States.Work?.ItemProcessor?.States ?? {};
+  assert.equal(inside["Do a task"]?.Catch?.[0]?.Next, "Say what failed");
+  assert.equal(inside["Say what failed"]?.Next, "Task failed");
   const [last] = machine.States.Abandon?.Catch ?? [];
   assert.equal(last?.Next, "Report the failure");
 });
@@ -103,6 +107,7 @@ test("what functions are asked is what they know", () => {
     "$$.Map.Item.Value": 7,
     "$.load": load,
     "$.load.loadId": loadId,
+    "$.loadId": loadId,
     "$.reason": "it has no files",
     "$.error": { Error: "Defect", Cause: "{}" },
     "$.error.Error": "Defect",

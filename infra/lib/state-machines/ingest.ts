@@ -68,12 +68,7 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
 
   const which = new sfn.Choice(scope, "Which stage?");
   const abandon = step(scope, props, "Abandon", "Nothing of it becomes visible, if it is not yet", {
-    payload: {
-      step: "abandon",
-      loadId: stringAt("$.load.loadId"),
-      error: stringAt("$.error.Error"),
-      cause: stringAt("$.error.Cause"),
-    },
+    payload: abandoned("$.load.loadId"),
   });
   abandon.addCatch(lost, { errors: ["States.ALL"], resultPath: "$.error" });
   abandon.next(which);
@@ -121,6 +116,17 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
   return take.next(what);
 }
 
+/** What the function that loads is asked when something was caught. */
+function abandoned(loadId: string): Record<string, unknown> {
+  const { stringAt } = sfn.JsonPath;
+  return {
+    step: "abandon",
+    loadId: stringAt(loadId),
+    error: stringAt("$.error.Error"),
+    cause: stringAt("$.error.Cause"),
+  };
+}
+
 /** One of the functions around the load. Whatever it fails for is tried again: what it refuses it answers. */
 function control(
   scope: Construct,
@@ -149,14 +155,18 @@ function step(
   props: IngestMachineProps,
   id: string,
   comment: string,
-  asked: { readonly payload: Record<string, unknown> } | { readonly inputPath: string },
+  asked: ({ readonly payload: Record<string, unknown> } | { readonly inputPath: string }) & {
+    readonly resultPath?: string;
+  },
 ): tasks.LambdaInvoke {
   const task = new tasks.LambdaInvoke(scope, id, {
     comment,
     lambdaFunction: props.load,
-    ...("payload" in asked ? { payload: sfn.TaskInput.fromObject(asked.payload) } : asked),
+    ...("payload" in asked
+      ? { payload: sfn.TaskInput.fromObject(asked.payload) }
+      : { inputPath: asked.inputPath }),
     payloadResponseOnly: true,
-    resultPath: "$.at",
+    resultPath: asked.resultPath ?? "$.at",
     retryOnServiceExceptions: false,
     taskTimeout: sfn.Timeout.duration(props.timeout.plus(MARGIN)),
   });
@@ -164,7 +174,10 @@ function step(
   return task;
 }
 
-/** The tasks of a stage, each an execution of its own, so that their number is not bounded by the history of this one. */
+/**
+ * The tasks of a stage, each an execution of its own, so that their number is not bounded by the history of this one. A Map that fails says only that tasks of it did; so a task that
+ * fails for good says itself what for, and what is said first stays in the report.
+ */
 function doTasks(scope: Construct, props: IngestMachineProps): sfn.DistributedMap {
   const map = new sfn.DistributedMap(scope, "Work", {
     comment: "Tasks of one stage",
@@ -190,6 +203,16 @@ function doTasks(scope: Construct, props: IngestMachineProps): sfn.DistributedMa
     taskTimeout: sfn.Timeout.duration(props.timeout.plus(MARGIN)),
   });
   one.addRetry(patiently(DIES));
+  const failed = new sfn.Fail(scope, "Task failed", {
+    errorPath: sfn.JsonPath.stringAt("$.error.Error"),
+    causePath: sfn.JsonPath.stringAt("$.error.Cause"),
+  });
+  const say = step(scope, props, "Say what failed", "Nobody else knows", {
+    payload: abandoned("$.loadId"),
+    resultPath: sfn.JsonPath.DISCARD,
+  });
+  say.addCatch(failed, { errors: ["States.ALL"], resultPath: sfn.JsonPath.DISCARD });
+  one.addCatch(say.next(failed), { errors: ["States.ALL"], resultPath: "$.error" });
   map.itemProcessor(one);
   return map;
 }

@@ -51,6 +51,45 @@ def patch_rest_api():
 
 
 @hooks.on_infra_start()
+def patch_distributed_map():
+    """A Distributed Map whose tasks failed. AWS fails it, unless it says that some may fail; LocalStack counts them and goes on."""
+    from localstack.aws.api.stepfunctions import HistoryEventType, MapRunFailedEventDetails
+    from localstack.services.stepfunctions.asl.component.common.error_name import failure_event as failures
+    from localstack.services.stepfunctions.asl.component.common.error_name.states_error_name import StatesErrorName
+    from localstack.services.stepfunctions.asl.component.common.error_name.states_error_name_type import (
+        StatesErrorNameType,
+    )
+    from localstack.services.stepfunctions.asl.component.state.state_execution.state_map.iteration import (
+        distributed_iteration_component as distributed,
+    )
+    from localstack.services.stepfunctions.asl.eval.event.event_detail import EventDetails
+
+    run = distributed.DistributedIterationComponent._map_run
+
+    def run_and_count(self, env, eval_input):
+        run(self, env, eval_input)
+        record = eval_input.map_run_record
+        items = record.item_counter
+        failed = items.failed.get() + items.timed_out.get() + items.aborted.get()
+        share = record.tolerated_failure_percentage * items.total.get() / 100
+        if failed <= max(record.tolerated_failure_count, share):
+            return
+        error = StatesErrorName(typ=StatesErrorNameType.StatesExceedToleratedFailureThreshold)
+        cause = "The specified tolerated failure threshold was exceeded"
+        details = MapRunFailedEventDetails(error=error.error_name, cause=cause)
+        raise failures.FailureEventException(
+            failures.FailureEvent(
+                env=env,
+                error_name=error,
+                event_type=HistoryEventType.MapRunFailed,
+                event_details=EventDetails(mapRunFailedEventDetails=details),
+            )
+        )
+
+    distributed.DistributedIterationComponent._map_run = run_and_count
+
+
+@hooks.on_infra_start()
 def patch_s3():
     """Objects lie in our own temporary folder, which is removed at the end, and not in one that all LocalStacks of a machine share."""
     from localstack import config
