@@ -1,8 +1,8 @@
 /**
  * `npm run bundle -- [--arch arm64|x86_64] [--out DIR]`: the programs as AWS takes them, in `dist/ARCH`:
  *
- * - `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`: what `-c bundle=…` of the CDK app names, without symbols
- * - `query.zip`, `rebalance.zip`: the functions, for who uploads them by hand
+ * - `bootstrap`, `tidegraph`, `tidegraph-node`, `tidegraph-rebalance`, `tidegraph-ingest`: what `-c bundle=…` of the CDK app names, without symbols
+ * - `query.zip`, `rebalance.zip`, `ingest.zip`: the functions, for who uploads them by hand
  * - `worker/`: what the worker's image is made from
  *
  * and prints the size of each. Every program is looked at: that it is for the right processor, and asks for no newer C library than Amazon Linux 2023 has.
@@ -49,7 +49,7 @@ if (arch !== "arm64" && arch !== "x86_64") {
 const out = resolve(values.out ?? join(root, "dist", arch));
 /** Programs that are built already. */
 const given = process.env.TIDEGRAPH_NODE_BINARY && process.env.TIDEGRAPH_WORKER_BINARY;
-const { nodeBinary, workerBinary, lambdaBinary, rebalanceBinary } =
+const { nodeBinary, workerBinary, lambdaBinary, rebalanceBinary, ingestBinary } =
   given || (arch === here && process.platform === "linux") ? await buildFleet("release") : await crossBuilt();
 rmSync(out, { recursive: true, force: true });
 mkdirSync(join(out, "worker"), { recursive: true });
@@ -60,6 +60,7 @@ for (const [name, built] of Object.entries({
   tidegraph: workerBinary,
   "tidegraph-node": nodeBinary,
   "tidegraph-rebalance": rebalanceBinary,
+  "tidegraph-ingest": ingestBinary,
 })) {
   const path = join(out, name);
   strip(built, path);
@@ -69,6 +70,7 @@ for (const [name, built] of Object.entries({
 for (const [zip, program, what] of /** @type {const} */ ([
   ["query.zip", "bootstrap", "the query function"],
   ["rebalance.zip", "tidegraph-rebalance", "the function that moves replicas"],
+  ["ingest.zip", "tidegraph-ingest", "the function that loads dropped files"],
 ])) {
   const bytes = statSync(join(out, program)).size;
   if (bytes > MOST_OF_FUNCTION)
@@ -101,8 +103,10 @@ async function crossBuilt() {
     writeFileSync(join(into, "include", "curl", "curl.h"), "");
   });
   await run("rustup", ["target", "add", target]);
-  const features = "tidegraph-node/vendored,tidegraph/lambda,tidegraph-rebalance/lambda";
-  const crates = ["tidegraph-node", "tidegraph", "tidegraph-rebalance"].flatMap((crate) => ["-p", crate]);
+  const features =
+    "tidegraph-node/vendored,tidegraph/lambda,tidegraph-rebalance/lambda,tidegraph-ingest/lambda";
+  const names = ["tidegraph-node", "tidegraph", "tidegraph-rebalance", "tidegraph-ingest"];
+  const crates = names.flatMap((crate) => ["-p", crate]);
   const what = ["--locked", "--release", ...crates, "--features", features];
   const env = {
     PATH: [join(tools, "venv", "bin"), process.env.PATH].join(delimiter),
@@ -115,6 +119,7 @@ async function crossBuilt() {
     workerBinary: join(folder, "tidegraph"),
     lambdaBinary: join(folder, "tidegraph-lambda"),
     rebalanceBinary: join(folder, "tidegraph-rebalance"),
+    ingestBinary: join(folder, "tidegraph-ingest"),
   };
 }
 

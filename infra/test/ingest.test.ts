@@ -12,7 +12,16 @@ import { METRICS } from "../lib/constructs/metrics.ts";
 import { ServiceStack } from "../lib/stacks/service-stack.ts";
 import { StateStack } from "../lib/stacks/state-stack.ts";
 import { check, states } from "./definitions.ts";
-import { example, flat, named, ofType, placeholders, testApp } from "./support.ts";
+import {
+  example,
+  FLEET_VARIABLES,
+  flat,
+  named,
+  ofType,
+  placeholders,
+  testApp,
+  unknownVariables,
+} from "./support.ts";
 
 const { service } = example();
 const machine = definitions(service, INGEST).get("ingest") as Definition;
@@ -164,6 +173,9 @@ test("the function that loads stands where the query function does, with time an
   for (const name of ["GRAPH", "TABLE_PREFIX", "FLEET_TOKEN"]) {
     assert.deepEqual(Variables[`TIDEGRAPH_${name}`], query.Environment.Variables[`TIDEGRAPH_${name}`], name);
   }
+  // One that the program does not know would end it.
+  const own = ["settings.rs", "main.rs"].map((name) => join("services", "ingest", "src", name));
+  assert.deepEqual(unknownVariables(Variables, ...own, FLEET_VARIABLES), []);
   assert.match(flat(Variables.TIDEGRAPH_OBJECTS), /^s3:\/\/<StateBucketsData/);
   assert.ok(Properties.KmsKeyArn);
 });

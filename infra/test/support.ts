@@ -100,6 +100,18 @@ export function example(props: Partial<GraphServiceProps> = {}): {
   return { app, state: Template.fromStack(Stack.of(state)), service: Template.fromStack(stack) };
 }
 
+/** Where a function's program reads its variables, beside its own source: how a fleet is reached. */
+export const FLEET_VARIABLES = join("engine-core", "fleet", "src", "access", "environment.rs");
+
+/** Which of these variables none of the sources asks for, by its whole name or without what ours begin with. */
+export function unknownVariables(variables: object, ...sources: string[]): string[] {
+  const root = join(import.meta.dirname, "..", "..");
+  const code = sources.map((path) => readFileSync(join(root, path), "utf8")).join("\n");
+  return Object.keys(variables).filter(
+    (name) => !code.includes(`"${name}"`) && !code.includes(`"${name.replace(/^TIDEGRAPH_/, "")}"`),
+  );
+}
+
 /** Whether a source has a field from which clap makes a flag. */
 export function hasFlag(source: string, flag: string): boolean {
   const field = flag.replace(/^--/, "").replaceAll("-", "_");
