@@ -1,7 +1,7 @@
 //! What the function's environment variables say.
 
 use tidegraph_fleet::access::Access;
-use tidegraph_fleet::access::environment::{Invalid, Variables, wrong};
+use tidegraph_fleet::access::environment::{Invalid, Variables};
 
 /// About how many bytes of text one task reads: with what it keeps of it, a few times less than the smallest function has.
 const TASK_BYTES: u64 = 32 << 20;
@@ -23,15 +23,10 @@ impl Settings {
         let instead = "workers load by POST /loader";
         let mut found = Variables::of_function(environment, instead)?;
         let access = found.access()?;
-        let Some(objects) = found.text("OBJECTS") else {
+        let Some(bucket) = found.bucket()? else {
             let reason = "segments have to be where storage nodes look for them".to_owned();
             return Err(Invalid::Missing { variable: "TIDEGRAPH_OBJECTS".into(), reason });
         };
-        let bucket = objects.strip_prefix("s3://").map(|bucket| bucket.trim_end_matches('/'));
-        let Some(bucket) = bucket.filter(|bucket| !bucket.is_empty() && !bucket.contains('/')) else {
-            return Err(wrong("OBJECTS", &objects, "s3:// and the name of a bucket"));
-        };
-        let bucket = bucket.to_owned();
         let task_bytes = found.number("TASK_BYTES", TASK_BYTES)?;
         found.finish()?;
         Ok(Self { access, bucket, task_bytes })

@@ -99,6 +99,16 @@ impl Variables {
         Ok(Access { graph, table: table(self)?, security: security(self)?, worker })
     }
 
+    /// The bucket with segments and jobs, if it is said: that of the workers.
+    pub fn bucket(&mut self) -> Result<Option<String>, Invalid> {
+        let Some(objects) = self.text("OBJECTS") else { return Ok(None) };
+        let bucket = objects.strip_prefix("s3://").map(|bucket| bucket.trim_end_matches('/'));
+        match bucket.filter(|bucket| !bucket.is_empty() && !bucket.contains('/')) {
+            Some(bucket) => Ok(Some(bucket.to_owned())),
+            None => Err(wrong("OBJECTS", &objects, "s3:// and the name of a bucket")),
+        }
+    }
+
     /// All were read.
     pub fn finish(mut self) -> Result<(), Invalid> {
         match self.ours.pop_first() {

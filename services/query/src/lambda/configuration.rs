@@ -31,6 +31,8 @@ pub struct Configuration {
     pub responses: Responses,
     /// What stands before our paths where a custom domain maps a base path: empty, or `/name`.
     pub base_path: String,
+    /// The bucket with the jobs of loads; without it nothing is told of loads.
+    pub bucket: Option<String>,
 }
 
 impl Configuration {
@@ -61,8 +63,9 @@ impl Configuration {
                 "a path that begins with / and does not end with one",
             ));
         }
+        let bucket = found.bucket()?;
         found.finish()?;
-        Ok(Self { access, limits, options, responses, base_path })
+        Ok(Self { access, limits, options, responses, base_path, bucket })
     }
 }
 
@@ -94,12 +97,14 @@ mod tests {
             ("FLEET_TOKEN", "0123456789abcdef"),
             ("ZONE", ""),
             ("LOG", "debug"),
+            ("OBJECTS", "s3://data"),
         ]);
         let found = found.unwrap();
         assert_eq!(found.limits.query_timeout, Duration::from_millis(1500));
         assert_eq!(found.options.query_timeout_ms, 1500);
         assert_eq!(found.access.security.token, "0123456789abcdef");
         assert_eq!((found.responses, found.access.graph.as_str()), (Responses::Buffer, "g"));
+        assert_eq!(found.bucket.as_deref(), Some("data"));
     }
 
     #[test]

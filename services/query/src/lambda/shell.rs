@@ -5,7 +5,7 @@ use crate::http::{Failure, Service, TimeLeft};
 use axum::Router;
 use axum::body::Body;
 use axum::http::uri::{PathAndQuery, Uri};
-use axum::http::{Request, Response};
+use axum::http::{Method, Request, Response};
 use axum::response::IntoResponse;
 use lambda_http::RequestExt;
 use lambda_http::tower::ServiceExt;
@@ -33,6 +33,7 @@ struct Connected {
     database: Arc<Database>,
     worker: Arc<Worker>,
     router: Router,
+    of_loads: Arc<Mutex<Option<Router>>>,
 }
 
 impl std::fmt::Debug for Shell {
@@ -76,9 +77,9 @@ impl Shell {
 
     async fn routed(&self, request: lambda_http::Request) -> Result<Response<Body>, Failure> {
         let mut request = to_router(request, &self.configuration.base_path)?;
-        if request.uri().path().starts_with("/loader") {
-            let message =
-                "a function loads no files, for it is stopped between requests: ask a long-lived worker";
+        let is_of_loads = request.uri().path().starts_with("/loader");
+        if is_of_loads && (request.method() != Method::GET || self.configuration.bucket.is_none()) {
+            let message = "a function loads no files, for it is stopped between requests: drop them, or ask a long-lived worker";
             return Err(Failure::new(ErrorCode::UnsupportedOperation, message));
         }
         let (connected, new) = self.connected().await.map_err(|reason| {
@@ -93,7 +94,26 @@ impl Shell {
         if let Some(left) = request.extensions().get::<EndsAt>().map(|end| end.left(&connected.database)) {
             request.extensions_mut().insert(TimeLeft(left));
         }
-        connected.router.oneshot(request).await.map_err(|never| match never {})
+        let router = if is_of_loads { self.of_loads(&connected).await? } else { connected.router };
+        router.oneshot(request).await.map_err(|never| match never {})
+    }
+
+    /// What tells of loads. It is made when somebody asks: looking for jobs would cost the start a request.
+    async fn of_loads(&self, connected: &Connected) -> Result<Router, Failure> {
+        let mut held = connected.of_loads.lock().await;
+        if let Some(router) = &*held {
+            return Ok(router.clone());
+        }
+        let (configuration, worker) = (self.configuration.clone(), connected.worker.clone());
+        let made = tokio::task::spawn_blocking(move || -> Result<Router, tidegraph_engine::Error> {
+            let bucket = configuration.bucket.as_deref().unwrap_or_default();
+            let objects = Arc::new(Objects::s3(bucket, None, [])?);
+            let database = Database::connect(configuration.options, worker, objects)?;
+            Ok(Service::new(database, configuration.limits).router())
+        });
+        let router = made.await.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))??;
+        *held = Some(router.clone());
+        Ok(router)
     }
 }
 
@@ -104,7 +124,7 @@ impl Connected {
         let objects = Arc::new(Objects::memory()?);
         let database = Database::connect(configuration.options, worker.clone(), objects)?;
         let router = Service::new(database.clone(), configuration.limits).router();
-        Ok(Self { database, worker, router })
+        Ok(Self { database, worker, router, of_loads: Arc::default() })
     }
 }
 
