@@ -7,8 +7,10 @@
  * 2. `cdk bootstrap`, `cdk deploy State`, `cdk deploy Service`.
  * 3. Three nodes start with what the deployed user data says (`aws/machines.mjs`).
  * 4. `integration-tests/aws/*.test.ts`.
- * 5. `cdk destroy Service`, and `integration-tests/aws/destroyed/*.test.ts`.
- * 6. `cdk deploy Service` again, the nodes with the new secret, and `integration-tests/aws/again/*.test.ts`: the graph is found.
+ * 5. `integration-tests/aws/drops/*.test.ts`: files dropped in S3, loaded by the state machine and its functions.
+ * 6. A node is killed under load (`integration-tests/aws/lost/*.test.ts`), another one joins (`added/`): state machines move replicas.
+ * 7. `cdk destroy Service`, and `integration-tests/aws/destroyed/*.test.ts`.
+ * 8. `cdk deploy Service` again, the nodes with the new secret, and `integration-tests/aws/again/*.test.ts`: the graph is found.
  *
  * `--keep` leaves everything running after 3, says how it is asked, and ends at Ctrl-C.
  */
@@ -16,6 +18,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { airRoutes } from "./air-routes.mjs";
 import { Deployment } from "./aws/deployment.mjs";
 import { Machines } from "./aws/machines.mjs";
 import { Cluster } from "./cluster/cluster.mjs";
@@ -26,7 +29,8 @@ import { buildFleet, installNodeModules, root, run } from "./run.mjs";
 const { values } = parseArgs({ options: { keep: { type: "boolean", default: false } } });
 await installNodeModules();
 const python = await pythonWithClients();
-const { nodeBinary, workerBinary, lambdaBinary, rebalanceBinary } = await buildFleet("dev");
+const routes = await airRoutes();
+const { nodeBinary, workerBinary, lambdaBinary, rebalanceBinary, ingestBinary } = await buildFleet("dev");
 const home = mkdtempSync(join(tmpdir(), "tidegraph-aws-"));
 const sizes = { nodes: 0, rf: 1, partitions: 1, brokers: 1, port: 0 };
 const cluster = new Cluster({ home: join(home, "cluster"), nodeBinary, workerBinary, ...sizes });
@@ -64,7 +68,14 @@ try {
     ]);
   });
   const brokers = `127.0.0.1:${cluster.brokerPorts[0]}`;
-  const deployment = new Deployment({ home, localstack, lambdaBinary, rebalanceBinary, brokers });
+  const deployment = new Deployment({
+    home,
+    localstack,
+    lambdaBinary,
+    rebalanceBinary,
+    ingestBinary,
+    brokers,
+  });
   await timed("cdk synth", () => deployment.synth());
   await timed("cdk bootstrap", () => deployment.bootstrap());
   await timed("cdk deploy State", () => deployment.deploy("State"));
@@ -74,6 +85,11 @@ try {
   if (values.keep) await keep(deployment);
   await timed("queries through the API", () => tests("aws", deployment, machines));
   figures.push(...coldStarts());
+  await timed("files are dropped, loaded and counted", () => tests("aws/drops", deployment, machines));
+  await timed("a node is lost, and healed", () => tests("aws/lost", deployment, machines));
+  // In the zone of the one that was lost, as the group would start it.
+  await timed("a node joins", () => machines.join(["i-5"], 3).then(() => undefined));
+  await timed("it gets its share", () => tests("aws/added", deployment, machines));
   await timed("cdk destroy Service", () => deployment.destroy("Service"));
   await timed("what remains", () => tests("aws/destroyed", deployment, machines));
   await timed("cdk deploy Service, again", () => deployment.deploy("Service"));
@@ -104,7 +120,13 @@ async function tests(folder, deployment, machines) {
     TIDEGRAPH_AWS: JSON.stringify({
       api: deployment.api,
       endpoint: localstack.endpoint,
+      airRoutes: routes,
+      drop: deployment.output("service", "ServiceDropBucket"),
       functionLogs: localstack.functionLogs,
+      machines: {
+        heal: deployment.machine("ServiceRebalanceHeal"),
+        scaleOut: deployment.machine("ServiceRebalanceScaleOut"),
+      },
       templates: deployment.assembly,
       secrets: [machines.secret],
       nodes: [...machines.started.keys()].map((name) => ({

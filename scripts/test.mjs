@@ -133,6 +133,14 @@ if (wanted("fleet")) {
 }
 if (wanted("lambda")) {
   steps.push([
+    "what functions read and answer",
+    () => {
+      const crates = ["-p", "tidegraph", "-p", "tidegraph-ingest", "-p", "tidegraph-rebalance"];
+      const features = "tidegraph/lambda,tidegraph-ingest/lambda,tidegraph-rebalance/lambda";
+      return run("cargo", ["test", "--locked", "--quiet", ...crates, "--features", features, "--lib"]);
+    },
+  ]);
+  steps.push([
     "a worker as a Lambda function",
     () => run("node", [join(root, "scripts", "lambda.mjs"), "--dev"]),
   ]);

@@ -154,7 +154,7 @@ test("nodes may use the map, their topic, their bucket, their secret, their logs
   assert.deepEqual([...services], ["dynamodb", "kafka-cluster", "kms", "logs", "s3", "secretsmanager"]);
 });
 
-test("the query function reads the map, and nothing else of ours", () => {
+test("the query function reads the map and the jobs of loads, and nothing else of ours", () => {
   const actions = allowed("ServiceQueryRole").filter((one) => !one.startsWith("ec2:"));
   assert.deepEqual(actions, [
     "dynamodb:GetItem <Table>",
@@ -164,6 +164,8 @@ test("the query function reads the map, and nothing else of ours", () => {
     "kms:GenerateDataKey <Key>",
     "logs:CreateLogStream <QueryLogs>",
     "logs:PutLogEvents <QueryLogs>",
+    "s3:GetObject <Data>/jobs/*",
+    "s3:ListBucket <Data>",
   ]);
   const role = named(service, "AWS::IAM::Role", "ServiceQueryRole").Properties;
   assert.equal(role.ManagedPolicyArns, undefined);

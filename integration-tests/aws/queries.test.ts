@@ -9,7 +9,7 @@ import { errorRow, mapItemProblem, parseAs } from "@tidegraph/contracts";
 import { type Answer, ask, deployed, plainItem, python, REGION, Signer, script } from "../src/aws.ts";
 import { plain, type Row } from "../src/client.ts";
 
-const { api, functionLogs, nodes, secrets } = deployed();
+const { api, functionLogs, secrets } = deployed();
 const signer = new Signer(api);
 after(() => signer.end());
 
@@ -110,15 +110,6 @@ test("what daemons wrote into the map's table is what the contracts say", async 
     items.filter(({ item }) => String(item).startsWith(beginning)).length;
   assert.deepEqual(["map#graph", "map#node#", "map#part#", "beat#"].map(count), [1, 3, 64, 3]);
   assert.ok(count("lease#sequencer") === 1);
-});
-
-test("a node is lost, and no read fails", async () => {
-  const count = "MATCH (n:Person) RETURN count(n) AS n";
-  assert.deepEqual(await cypher(count), [{ n: 2 }]);
-  const last = nodes.at(-1);
-  assert.ok(last);
-  process.kill(last.pid, "SIGKILL");
-  for (let round = 0; round < 20; round += 1) assert.deepEqual(await cypher(count), [{ n: 2 }]);
 });
 
 test("the log of the function has no secret, no credentials and no query", () => {

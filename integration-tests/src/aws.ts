@@ -11,14 +11,20 @@ export const REGION = "eu-west-3";
 export interface Deployed {
   /** The REST API with its stage. */
   readonly api: string;
+  /** The folder with Air Routes as files. */
+  readonly airRoutes: string;
   /** LocalStack's own endpoint, for all services. */
   readonly endpoint: string;
+  /** The drop bucket. */
+  readonly drop: string;
   /** What environments of the query function printed, a file each. */
   readonly functionLogs: string;
   /** The folder with the templates. */
   readonly templates: string;
   /** What must stand in no log. */
   readonly secrets: readonly string[];
+  /** ARNs of state machines. */
+  readonly machines: Readonly<Record<string, string>>;
   /** The storage nodes' processes. */
   readonly nodes: readonly { readonly name: string; readonly pid: number }[];
 }

@@ -25,9 +25,9 @@ const NAME = "local";
 
 export class Deployment {
   /**
-   * @param {{ home: string, localstack: import("../localstack.mjs").LocalStack, lambdaBinary: string, rebalanceBinary: string, brokers: string }} options
+   * @param {{ home: string, localstack: import("../localstack.mjs").LocalStack, lambdaBinary: string, rebalanceBinary: string, ingestBinary: string, brokers: string }} options
    */
-  constructor({ home, localstack, lambdaBinary, rebalanceBinary, brokers }) {
+  constructor({ home, localstack, lambdaBinary, rebalanceBinary, ingestBinary, brokers }) {
     this.localstack = localstack;
     this.assembly = join(home, "cdk.out");
     this.outputsFile = join(home, "outputs.json");
@@ -37,6 +37,7 @@ export class Deployment {
     mkdirSync(this.temporary, { recursive: true });
     this.lambdaBinary = lambdaBinary;
     this.rebalanceBinary = rebalanceBinary;
+    this.ingestBinary = ingestBinary;
     this.brokers = brokers;
     /** Physical ids of the service's resources by logical ones. @type {Map<string, string>} */
     this.ids = new Map();
@@ -73,6 +74,7 @@ export class Deployment {
     for (const [name, binary] of [
       ["bootstrap", this.lambdaBinary],
       ["tidegraph-rebalance", this.rebalanceBinary],
+      ["tidegraph-ingest", this.ingestBinary],
     ]) {
       const program = join(this.bundle, name ?? "");
       copyFileSync(binary ?? "", program);
@@ -83,8 +85,8 @@ export class Deployment {
         console.log("there is no strip; the functions are uploaded as they were built");
       }
     }
-    // Not run here: machines, which LocalStack does not start, would download two of them, and nothing is dropped.
-    for (const name of ["tidegraph", "tidegraph-node", "tidegraph-ingest"])
+    // Not run here: machines, which LocalStack does not start, would download them.
+    for (const name of ["tidegraph", "tidegraph-node"])
       writeFileSync(join(this.bundle, name), `in the place of ${name}\n`);
     const context = {
       name: NAME,
@@ -142,6 +144,13 @@ export class Deployment {
     return found[0]?.[1] ?? "";
   }
 
+  /** The ARN of a state machine of the service, by the beginning of its logical id. @param {string} machine */
+  machine(machine) {
+    const found = [...this.ids].find(([id]) => id.startsWith(machine) && id.includes("StateMachine"));
+    if (found === undefined) throw new Error(`the service has no state machine ${machine}`);
+    return found[1];
+  }
+
   /**
    * Runs a state machine of the service to its end; answers its output.
    *
@@ -150,10 +159,7 @@ export class Deployment {
    */
   async execute(machine, input) {
     const { localstack } = this;
-    const [arn] = [...this.ids]
-      .filter(([id]) => id.startsWith(machine) && id.includes("StateMachine"))
-      .map(([, arn]) => arn);
-    if (arn === undefined) throw new Error(`the service has no state machine ${machine}`);
+    const arn = this.machine(machine);
     const start = ["stepfunctions", "start-execution", "--state-machine-arn", arn];
     const { executionArn } = await localstack.aws([...start, "--input", JSON.stringify(input)]);
     for (const end = Date.now() + EXECUTION_MS; ; await sleep(1000)) {

@@ -34,20 +34,42 @@ export class Machines {
     this.nodeBinary = nodeBinary;
     /** The secret that processes of the fleet show each other. */
     this.secret = "";
+    /** @type {string[]} */
+    this.stopped = [];
     /** @type {Map<string, Record<string, string>>} */
     this.started = new Map();
   }
 
-  /** Starts as many as the template asks for, a zone each, and divides the partitions among them. */
+  /** Starts those that were stopped, or else as many as the template asks for, a zone each, and divides the partitions among them. */
   async start() {
+    const { stopped } = this;
+    const names = stopped.length
+      ? stopped
+      : Array.from({ length: this.deployment.nodes() }, (_, number) => `i-${number}`);
+    const fleet = await this.join(names, names.length);
+    await this.deployment.execute("ServiceRebalanceHeal", { patienceSeconds: 0 });
+    const serve = (/** @type {PartitionMap} */ { partitions }) =>
+      partitions.every(
+        ({ replicas }) =>
+          replicas.filter(({ state }) => state === "serving").length >= Number(fleet.REPLICATION),
+      );
+    await this.until("all replicas serve", serve);
+  }
+
+  /**
+   * Starts some, and waits until so many are up. The number in a name says its zone.
+   *
+   * @param {string[]} names
+   * @param {number} up
+   */
+  async join(names, up) {
     const { localstack } = this.deployment;
     const files = this.deployment.machineFiles();
     const fleet = variables(files.get("/opt/tidegraph/etc/fleet.env") ?? "");
     const get = ["secretsmanager", "get-secret-value", "--secret-id", fleet.FLEET_SECRET ?? ""];
     this.secret = (await localstack.aws(get)).SecretString;
     const unit = files.get("/etc/systemd/system/tidegraph-node.service") ?? "";
-    const names = Array.from({ length: this.deployment.nodes() }, (_, number) => `i-${number}`);
-    for (const [index, name] of names.entries()) {
+    for (const name of names) {
       const run = join(this.home, name);
       mkdirSync(join(run, "spill"), { recursive: true });
       writeFileSync(join(run, "token"), `${this.secret}\n`, { mode: 0o600 });
@@ -56,7 +78,7 @@ export class Machines {
         ...fleet,
         // What `prepare.sh` finds out about a machine.
         TIDEGRAPH_NODE: name,
-        TIDEGRAPH_ZONE: `zone-${index % 3}`,
+        TIDEGRAPH_ZONE: `zone-${Number(name.slice(2)) % 3}`,
         ADDRESS: "127.0.0.1",
         MEMORY_BUDGET: String(256 << 20),
         // One network for all of them here.
@@ -75,15 +97,9 @@ export class Machines {
     }
     await Promise.all(names.map((name) => this.processes.said(name, "listens on", START_MS)));
     const areUp = (/** @type {PartitionMap} */ { nodes }) =>
-      nodes.filter(({ state }) => state === "up").length === names.length;
+      nodes.filter(({ state }) => state === "up").length === up;
     await this.until("all nodes are up", areUp);
-    await this.deployment.execute("ServiceRebalanceHeal", { patienceSeconds: 0 });
-    const serve = (/** @type {PartitionMap} */ { partitions }) =>
-      partitions.every(
-        ({ replicas }) =>
-          replicas.filter(({ state }) => state === "serving").length >= Number(fleet.REPLICATION),
-      );
-    await this.until("all replicas serve", serve);
+    return fleet;
   }
 
   /**
@@ -93,7 +109,7 @@ export class Machines {
    * @param {(map: PartitionMap) => boolean} isSo
    */
   async until(what, isSo) {
-    const env = { ...process.env, ...this.started.get("i-0") };
+    const env = { ...process.env, ...[...this.started.values()][0] };
     const end = Date.now() + START_MS;
     for (;;) {
       const { stdout } = await execute(this.nodeBinary, ["map"], { env, maxBuffer: 64 << 20 });
@@ -105,7 +121,8 @@ export class Machines {
 
   /** Ends them in order. */
   async stop() {
-    await this.processes.end([...this.started.keys()], 30_000);
+    this.stopped = [...this.started.keys()].filter((name) => !this.processes.all.get(name)?.ended);
+    await this.processes.end(this.stopped, 30_000);
     this.started.clear();
   }
 }

@@ -204,6 +204,10 @@ fn what_cannot_be_read_fails_the_load_and_is_told() {
     assert!(beyond.to_string().contains('7'), "{beyond}");
     let early = steps(&fleet).next("some", Stage::Parse, 0).unwrap_err();
     assert_eq!(early.code(), ErrorCode::NotFound, "{early}");
+    // It is gone when its task comes: the load fails, and is not complete without it.
+    std::fs::remove_file(home.path().join("a.csv")).unwrap();
+    let gone = steps(&fleet).work("some", Stage::Parse, 0, 0).unwrap_err();
+    assert!(gone.to_string().contains("a.csv"), "{gone}");
     // Nobody does the rest.
     let given_up = steps(&fleet).abandon("some", "States.Timeout", "too long").unwrap();
     assert!(matches!(given_up, Ahead::Ended { state: LoadState::Failed, .. }));

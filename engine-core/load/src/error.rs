@@ -4,6 +4,29 @@ use crate::reject::{Code, Rejected};
 use std::sync::Arc;
 use tidegraph_types::ErrorCode;
 
+/// What is behind a failure of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// The file is not what it should be.
+    File,
+    /// It was changed or taken away since it was listed.
+    Changed,
+    /// The store could not be reached: it may be read another time.
+    Store,
+}
+
+impl Cause {
+    /// What is behind an error of the object store.
+    pub(crate) fn of(error: &tidegraph_platform::objects::Error) -> Self {
+        match error {
+            tidegraph_platform::objects::Error::NotFound { .. }
+            | tidegraph_platform::objects::Error::Changed { .. } => Self::Changed,
+            error if error.code() == ErrorCode::Unavailable => Self::Store,
+            _ => Self::File,
+        }
+    }
+}
+
 /// A failure of a file or of the load.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -21,8 +44,8 @@ pub enum Error {
         reason: String,
         /// Whether the object store refused the credentials.
         denied: bool,
-        /// Whether it may be read another time: the store could not be reached.
-        transient: bool,
+        /// What is behind it.
+        cause: Cause,
     },
     /// The source names nothing that can be read.
     #[error("source {source_uri}: {reason}")]
@@ -95,6 +118,7 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
+            Self::File { cause: Cause::Store, .. } => ErrorCode::Unavailable,
             Self::Header(_) | Self::File { .. } | Self::Source { .. } => ErrorCode::BadRequest,
             Self::Denied { .. } => ErrorCode::AccessDenied,
             Self::Parameter { .. } => ErrorCode::InvalidParameter,

@@ -25,7 +25,7 @@ pub mod source;
 pub mod split;
 
 pub use convert::Type;
-pub use error::Error;
+pub use error::{Cause, Error};
 pub use header::{Header, detect};
 pub use options::{DEFAULT_MAX_RECORD_BYTES, Dialect, Options};
 pub use reject::{Code, MAX_VALUE_BYTES, Rejected};

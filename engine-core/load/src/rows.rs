@@ -9,7 +9,7 @@
 //! Must never: hold more than one record.
 
 use crate::convert::{self, Type};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::header::{self, Header, Kind, Role};
 use crate::options::{Dialect, Options};
 use crate::records::{Outcome, Records};
@@ -438,13 +438,13 @@ pub(crate) fn file_error(file: &Arc<str>, rows: u64, error: &io::Error) -> Error
     let denied = error.kind() == io::ErrorKind::PermissionDenied;
     let of_store =
         error.get_ref().and_then(|inner| inner.downcast_ref::<tidegraph_platform::objects::Error>());
-    let transient = of_store.is_some_and(|error| error.code() == tidegraph_types::ErrorCode::Unavailable);
+    let cause = of_store.map_or(Cause::File, Cause::of);
     let reason = if error.kind() == io::ErrorKind::UnexpectedEof {
         format!("the compressed file is cut short ({error})")
     } else {
         error.to_string()
     };
-    Error::File { file: file.clone(), rows, reason, denied, transient }
+    Error::File { file: file.clone(), rows, reason, denied, cause }
 }
 
 /// Splits at semicolons that no backslash escapes; `\;` becomes `;`, every other backslash stays.

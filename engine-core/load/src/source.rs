@@ -4,14 +4,13 @@
 //! directory means the files under it. Names that begin with `.` or `_` are no data (`_SUCCESS`). Files are sorted by name, so that a load of the same
 //! source takes the same order everywhere.
 
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_platform::Objects;
-use tidegraph_types::ErrorCode;
 
 /// One file of a source.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -172,12 +171,12 @@ impl Source {
 
     /// Opens one of the files, or some bytes of it; refuses one that was written anew since it was listed.
     pub fn reader_of(&self, file: &File, range: Option<Range<u64>>) -> Result<Box<dyn Read + Send>, Error> {
-        let failed = |reason: String, denied, transient| Error::File {
+        let failed = |reason: String, denied, cause| Error::File {
             file: file.name.clone(),
             rows: 0,
             reason,
             denied,
-            transient,
+            cause,
         };
         let Some(objects) = &self.objects else {
             let open = || -> std::io::Result<Box<dyn Read + Send>> {
@@ -186,14 +185,17 @@ impl Source {
                 reader.seek(SeekFrom::Start(range.start))?;
                 Ok(Box::new(reader.take(range.end - range.start)))
             };
-            return open()
-                .map_err(|e| failed(e.to_string(), e.kind() == std::io::ErrorKind::PermissionDenied, false));
+            return open().map_err(|e| {
+                let is_gone = e.kind() == std::io::ErrorKind::NotFound;
+                let cause = if is_gone { Cause::Changed } else { Cause::File };
+                failed(e.to_string(), e.kind() == std::io::ErrorKind::PermissionDenied, cause)
+            });
         };
         match objects.reader_of(&file.path, range, file.etag.as_deref()) {
             Ok(reader) => Ok(Box::new(reader)),
             Err(e) => {
                 let denied = is_denied(&e);
-                Err(failed(e.to_string(), denied, !denied && e.code() == ErrorCode::Unavailable))
+                Err(failed(e.to_string(), denied, if denied { Cause::File } else { Cause::of(&e) }))
             }
         }
     }

@@ -1,6 +1,6 @@
 /**
- * The query function: `tidegraph-lambda` (docs/lambda.md), in the VPC of the nodes. It reads the map and asks nodes and the sequencer; it never
- * speaks with the log or S3.
+ * The query function: `tidegraph-lambda` (docs/lambda.md), in the VPC of the nodes. It reads the map and asks nodes and the sequencer; of S3 it
+ * reads what became of loads, and it never speaks with the log.
  */
 import { Duration } from "aws-cdk-lib";
 import type * as lambda from "aws-cdk-lib/aws-lambda";
@@ -9,6 +9,8 @@ import type { ISecret } from "aws-cdk-lib/aws-secretsmanager";
 import { Construct } from "constructs";
 import type { Architecture, Bundle } from "../bundle.ts";
 import { whole } from "../check.ts";
+import { explainBelow } from "../nag.ts";
+import { statement } from "../statement.ts";
 import { fleetFunction, processor } from "./fleet-function.ts";
 import type { GraphState } from "./state.ts";
 
@@ -80,7 +82,7 @@ export class QueryFunction extends Construct {
     const architecture = props.architecture ?? "arm64";
     // Before the bundle is looked at: a processor that there is not would be no program's.
     processor("query.architecture", architecture);
-    this.function = fleetFunction(this, {
+    const { function: fn, role } = fleetFunction(this, {
       state,
       name: "query",
       description: `Queries of the graph ${state.graph}`,
@@ -92,10 +94,25 @@ export class QueryFunction extends Construct {
       fleetSecret: props.fleetSecret,
       retention: props.retention,
       log: props.log ?? "info",
+      keyServices: ["s3"],
       environment: {
         TIDEGRAPH_QUERY_TIMEOUT_MS: String(seconds * 1000),
         TIDEGRAPH_RESPONSES: "stream",
+        // `GET /loader` tells what became of loads.
+        TIDEGRAPH_OBJECTS: state.objects,
       },
-    }).function;
+    });
+    this.function = fn;
+    const { data } = state.buckets;
+    // Of all names: S3 says that an object is not there only to those who may list it.
+    role.addToPolicy(statement("ListJobs", ["s3:ListBucket"], [data.bucketArn]));
+    role.addToPolicy(statement("ReadJobs", ["s3:GetObject"], [`${data.bucketArn}/jobs/*`]));
+    explainBelow(
+      role,
+      data,
+      data.bucketArn,
+      "/jobs/*",
+      "What became of loads, by ids that are made while it runs.",
+    );
   }
 }

@@ -5,7 +5,7 @@ unpacked by LocalStack, or this machine's Node.js with its code (`runtime.mjs`);
 no isolation and no limit of memory, and a program has to be for this machine's processor, whatever the function says.
 
 Processes stay in LocalStack's group, so that whoever ends the group ends them. What must never happen: that one gets variables of ours beside those that
-Lambda gives it.
+Lambda and LocalStack give it, but for what their endpoint needs.
 """
 
 import json
@@ -61,6 +61,9 @@ class ProcessExecutor(RuntimeExecutor):
             "LAMBDA_TASK_ROOT": code,
             "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{self.api.server_port}",
         }
+        # LocalStack names its own endpoint to a function, which has no TLS; an object store speaks with none such unless it is told to.
+        if environment.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+            environment["AWS_ALLOW_HTTP"] = "true"
         began = time.monotonic()
         self.process = subprocess.Popen(
             self._command(code),

@@ -1,5 +1,6 @@
 //! A part of a file → rows.
 
+use super::plan::is_no_fault_of_the_file;
 use super::runs::{Kind, RunWriter};
 use super::{Done, Work};
 use crate::error::Error;
@@ -108,10 +109,11 @@ impl Work<'_> {
     }
 }
 
-/// As a refusal of the file; what may be read another time is an error of the task.
+/// As a refusal of the file. What may be read another time is an error of the task; and so is a file that has changed, since other tasks
+/// may have read it before.
 fn refusal(error: Error) -> Result<Rejected, Error> {
-    match error {
-        Error::File { transient: true, .. } => Err(error),
-        other => other.rejected().ok_or(other),
+    if is_no_fault_of_the_file(&error) {
+        return Err(error);
     }
+    error.rejected().ok_or(error)
 }

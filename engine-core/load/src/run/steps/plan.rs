@@ -1,7 +1,7 @@
 //! What a load in steps is asked to do, and how it is divided.
 
 use super::FOLDER;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::options::{Dialect, Options};
 use crate::run::feed::{self, Columns};
 use crate::run::report::{Counts, FileReport, FileState};
@@ -144,8 +144,8 @@ impl Plan {
                         }
                     }
                 }
-                // The store is to be asked another time; all else is a bad file, which its task tells.
-                Err(error @ Error::File { transient: true, .. }) => return Err(error),
+                // All else is a bad file, which its task tells.
+                Err(error) if is_no_fault_of_the_file(&error) => return Err(error),
                 Err(error) if error.rejected().is_some() => {
                     chunks.push(Chunk { file: number, part: None });
                 }
@@ -202,6 +202,11 @@ impl Plan {
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|planned| planned.file.bytes).sum()
     }
+}
+
+/// Whether a file is as it should be and was not read all the same: it is to be read another time, or the load fails.
+pub(super) fn is_no_fault_of_the_file(error: &Error) -> bool {
+    matches!(error, Error::File { cause: Cause::Store | Cause::Changed, .. })
 }
 
 fn is_compressed(path: &str) -> bool {

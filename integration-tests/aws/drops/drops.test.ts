@@ -1,0 +1,232 @@
+/**
+ * Files dropped in S3: the rule hears of them, the state machine loads them with functions that are processes, some of which are killed, and queries count what
+ * was loaded.
+ */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseAs } from "@tidegraph/contracts";
+import { authorization, deployed, Signer } from "../../src/aws.ts";
+import { plain } from "../../src/client.ts";
+import { dataPath, manyVertices } from "../../src/data.ts";
+import { eventually } from "../../src/server.ts";
+
+const { airRoutes, api, drop, endpoint } = deployed();
+const signer = new Signer(api);
+after(() => signer.end());
+
+/** Longer than a load of these files, on a busy machine on which each function has to start. */
+const LOAD_MS = 180_000;
+const LOOKING_MS = 3_000;
+
+/** Asks S3 by its REST API. */
+async function s3(method: string, path: string, body?: string): Promise<string> {
+  const headers = { authorization: authorization("s3") };
+  const answer = await fetch(`${endpoint}/${drop}${path}`, {
+    method,
+    headers,
+    ...(body !== undefined && { body }),
+  });
+  const text = await answer.text();
+  assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${text}`);
+  return text;
+}
+
+const put = (key: string, content = ""): Promise<string> => s3("PUT", `/${key}`, content);
+
+/** Puts files, and what says that they are complete. */
+async function dropped(name: string, files: Record<string, string>, mark?: object): Promise<void> {
+  for (const [file, content] of Object.entries(files)) await put(`drop/default/${name}/${file}`, content);
+  await complete(name, mark);
+}
+
+const complete = (name: string, mark?: object): Promise<string> =>
+  put(`drop/default/${name}/_SUCCESS`, mark === undefined ? "" : JSON.stringify(mark));
+
+interface Report {
+  readonly loadId: string;
+  readonly status: string;
+  readonly version?: number | null;
+  readonly totalRecords: number;
+  readonly totalDuplicates: number;
+  readonly parsingErrors: number;
+  readonly datatypeMismatchErrors: number;
+  readonly insertErrors: number;
+  readonly message?: string | null;
+  readonly errorLogs: readonly { fileName: string; recordNum: number; value?: string }[];
+}
+
+async function keys(name: string): Promise<string[]> {
+  const listed = await s3("GET", `?list-type=2&prefix=${encodeURIComponent(`reports/default/${name}/`)}`);
+  return [...listed.matchAll(/<Key>([^<]+)<\/Key>/g)].map(([, key]) => key ?? "");
+}
+
+/** The report of a drop that comes beside those that are there. */
+async function report(name: string, before: readonly string[] = []): Promise<Report> {
+  const key = await eventually(
+    `a report of ${name}`,
+    async () => (await keys(name)).find((one) => !before.includes(one)),
+    LOAD_MS,
+  );
+  return JSON.parse(await s3("GET", `/${key}`));
+}
+
+async function value(query: string): Promise<unknown> {
+  const answer = await signer.ask("/openCypher", { query });
+  assert.equal(answer.status, 200, answer.body);
+  const [row] = parseAs("OpenCypherAnswer", JSON.parse(answer.body)).results;
+  return Object.values(row ?? {})[0];
+}
+
+/** Edges in a row from each vertex to the next. */
+function chain(prefix: string, rows: number): string {
+  const lines = Array.from(
+    { length: rows - 1 },
+    (_, at) => `${prefix}e${at},${prefix}${at},${prefix}${at + 1},NEXT`,
+  );
+  return `~id,~from,~to,~label\n${lines.join("\n")}\n`;
+}
+
+test("dropped files are loaded when they are complete, as a whole, and once", async () => {
+  const rows = 5_000;
+  const files = { "a/vertices.csv": manyVertices("d", rows, "Dropped"), "edges.csv": chain("d", rows) };
+  for (const [file, content] of Object.entries(files)) await put(`drop/default/whole/${file}`, content);
+  await sleep(LOOKING_MS);
+  assert.deepEqual(await keys("whole"), []);
+  await complete("whole");
+  const told = await report("whole");
+  assert.equal(told.status, "LOAD_COMPLETED", JSON.stringify(told));
+  // A label and a number for each vertex, and the edges.
+  assert.equal(told.totalRecords, 2 * rows + rows - 1);
+  assert.ok((told.version ?? 0) > 0);
+  assert.equal(await value("MATCH (n:Dropped) RETURN count(n)"), rows);
+  assert.equal(await value("MATCH (:Dropped)-[r:NEXT]->(:Dropped) RETURN count(r)"), rows - 1);
+  assert.equal(await value("MATCH (n:Dropped {number: 17})-[:NEXT]->(m) RETURN m.number"), 18);
+  const status = await signer.ask(`/loader/${told.loadId}`);
+  assert.equal(status.status, 200, status.body);
+  const { overallStatus } = parseAs("LoaderStatus", JSON.parse(status.body)).payload;
+  assert.deepEqual(
+    [overallStatus.status, overallStatus.totalRecords, overallStatus.fullUri],
+    ["LOAD_COMPLETED", told.totalRecords, `s3://${drop}/drop/default/whole/`],
+  );
+  await complete("whole");
+  await sleep(LOOKING_MS);
+  assert.equal((await keys("whole")).length, 1, "the same drop was loaded again");
+});
+
+test("Air Routes in both dialects is one graph", async () => {
+  const { nodes, edges, airports, routes } = JSON.parse(readFileSync(join(airRoutes, "counts.json"), "utf8"));
+  const before = (await value("MATCH (n) RETURN count(n)")) as number;
+  for (const [dialect, attempt] of [
+    ["gremlin", 1],
+    ["opencypher", 2],
+  ] as const) {
+    const name = `air-routes-${dialect}`;
+    const files = ["nodes.csv", "edges.csv"].map((file) => [
+      file,
+      readFileSync(join(airRoutes, dialect, file), "utf8"),
+    ]);
+    const begun = performance.now();
+    await dropped(name, Object.fromEntries(files));
+    const told = await report(name);
+    const seconds = (performance.now() - begun) / 1000;
+    assert.equal(told.status, "LOAD_COMPLETED", JSON.stringify(told));
+    console.log(`Air Routes (${dialect}): ${seconds.toFixed(1)} s from its files to its report`);
+    // The second time every element is there already, under the same ids.
+    assert.equal(told.totalDuplicates > 0, attempt === 2, JSON.stringify(told));
+    assert.equal(await value("MATCH (n) RETURN count(n)"), before + nodes);
+    assert.equal(await value("MATCH (n:airport) RETURN count(n)"), airports);
+    assert.equal(await value("MATCH (:airport)-[r:route]->(:airport) RETURN count(r)"), routes);
+    assert.equal(await value("MATCH (:country)-[r:contains]->() RETURN count(r)"), airports);
+  }
+  assert.equal(
+    await value("MATCH (:airport {code: 'AUS'})-[r:route]->(b:airport {code: 'LHR'}) RETURN r.dist"),
+    4901,
+  );
+  assert.ok(edges > routes);
+  const gremlin = "g.V().has('airport', 'code', 'AUS').out('route').out('route').dedup().count()";
+  const answer = await signer.ask("/gremlin", { gremlin });
+  const [count] = parseAs("GremlinAnswer", JSON.parse(answer.body)).result.data["@value"].map(plain);
+  assert.equal(
+    await value("MATCH (:airport {code: 'AUS'})-[:route]->()-[:route]->(b) RETURN count(DISTINCT b)"),
+    count,
+  );
+});
+
+test("bad rows fail a load, or are reported by file, line and value", async () => {
+  const name = "bad";
+  await dropped(name, { "rows.csv": readFileSync(dataPath("bad/rows.csv"), "utf8") }, { format: "csv" });
+  const first = await report(name);
+  assert.match(first.status, /^LOAD_(FAILED|CANCELLED_DUE_TO_ERRORS)$/, JSON.stringify(first));
+  assert.equal(await value("MATCH (n:Book) RETURN count(n)"), 0);
+  const before = await keys(name);
+  await complete(name, { format: "csv", failOnError: "FALSE", attempt: 2 });
+  const second = await report(name, before);
+  assert.equal(second.status, "LOAD_COMPLETED", JSON.stringify(second));
+  assert.equal(second.parsingErrors + second.datatypeMismatchErrors + second.insertErrors, 3);
+  assert.deepEqual(second.errorLogs.map(({ recordNum }) => recordNum).toSorted(), [3, 4, 6]);
+  for (const { fileName } of second.errorLogs)
+    assert.equal(fileName, `s3://${drop}/drop/default/bad/rows.csv`);
+  assert.equal(await value("MATCH (n:Book) RETURN count(n)"), 3);
+});
+
+test("what cannot be loaded is refused, with the reason", async () => {
+  const cases: [string, object | undefined, RegExp][] = [
+    ["format", { format: "xls" }, /format is "xls", and has to be csv or opencypher/],
+    ["outside", { files: ["../whole/edges.csv"] }, /files\[0\] is "\.\.\/whole\/edges\.csv"/],
+    ["missing", { files: ["nodes.csv"] }, /files\[0\] is "nodes\.csv", and there is no such object/],
+    ["replaced", { files: [{ name: "a.csv", etag: "0" }] }, /with the ETag 0, and the object's is/],
+    ["empty", undefined, /no files/],
+  ];
+  await put("drop/default/replaced/a.csv", "~id\n1\n");
+  for (const [name, mark] of cases) await complete(name, mark);
+  for (const [name, , reason] of cases) {
+    const { status, message } = await report(name);
+    assert.notEqual(status, "LOAD_COMPLETED", name);
+    assert.match(message ?? "", reason);
+  }
+});
+
+/** Processes of the function that loads. */
+function functions(): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        const isProgram = readlinkSync(`/proc/${pid}/exe`).endsWith("/bootstrap");
+        const environment = readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
+        return isProgram && environment.some((one) => /^AWS_LAMBDA_FUNCTION_NAME=.*Ingest/.test(one));
+      } catch {
+        // It ended meanwhile, or is somebody else's.
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+test("a load whose functions are killed is complete all the same", {
+  skip: process.platform !== "linux",
+}, async () => {
+  const rows = 50_000;
+  await dropped("killed", { "rows.csv": manyVertices("k", rows, "Killed") });
+  const killed = new Set<number>();
+  await eventually(
+    "functions run and are killed",
+    async () => {
+      for (const pid of functions()) {
+        process.kill(pid, "SIGKILL");
+        killed.add(pid);
+      }
+      const seen = await value("MATCH (n:Killed) RETURN count(n)");
+      assert.ok(seen === 0 || seen === rows, `half a load was seen: ${seen}`);
+      return killed.size >= 3 || seen === rows;
+    },
+    LOAD_MS,
+  );
+  const told = await report("killed");
+  assert.equal(told.status, "LOAD_COMPLETED", JSON.stringify(told));
+  assert.ok(killed.size > 0);
+  assert.equal(await value("MATCH (n:Killed) RETURN count(n)"), rows);
+});

@@ -1,0 +1,130 @@
+/** What the tests of moving replicas on a deployment share: the map as it stands, executions of state machines, and load that notices what goes wrong. */
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseAs } from "@tidegraph/contracts";
+import { ask, deployed, plainItem, Signer } from "./aws.ts";
+
+/** The longest that moves may take, on a busy machine. */
+export const MOVES_MS = 300_000;
+
+/** How many replicas of each partition the example has. */
+export const REPLICAS = 2;
+
+/** Replicas that serve, by partition. */
+export interface Standing {
+  readonly states: ReadonlyMap<string, string>;
+  readonly serving: ReadonlyMap<string, readonly string[]>;
+}
+
+/** What the map's table says. */
+export async function standing(): Promise<Standing> {
+  const answer = await ask("dynamodb", "DynamoDB_20120810.Scan", { TableName: "local-map" });
+  assert.equal(answer.status, 200, answer.body);
+  const items = (JSON.parse(answer.body).Items as Parameters<typeof plainItem>[0][]).map(plainItem);
+  const of = (beginning: string): [string, Record<string, unknown>][] =>
+    items.flatMap((item) => {
+      const name = String(item.item);
+      return name.startsWith(beginning) ? [[name.slice(beginning.length), item] as const] : [];
+    }) as [string, Record<string, unknown>][];
+  const states = new Map(of("map#node#").map(([name, item]) => [name, String(item.state)]));
+  const serving = new Map(
+    of("map#part#").map(([name, item]) => {
+      const replicas = Object.entries(item.replicas as Record<string, string>);
+      return [name, replicas.filter(([, state]) => state === "serving").map(([node]) => node)];
+    }),
+  );
+  return { states, serving };
+}
+
+/** How many replicas of a node serve. */
+export function share({ serving }: Standing, node: string): number {
+  return [...serving.values()].filter((nodes) => nodes.includes(node)).length;
+}
+
+/** Waits until the map says something; answers after how many seconds. */
+export async function until(what: string, isSo: (map: Standing) => boolean): Promise<number> {
+  const begun = performance.now();
+  for (;;) {
+    const map = await standing();
+    const seconds = (performance.now() - begun) / 1000;
+    if (isSo(map)) return seconds;
+    assert.ok(seconds * 1000 < MOVES_MS, `it is not so that ${what}: ${JSON.stringify([...map.serving])}`);
+    await sleep(500);
+  }
+}
+
+/** Starts a state machine, and waits for its end. */
+export async function execute(machine: string, input: object): Promise<void> {
+  const stateMachineArn = deployed().machines[machine];
+  assert.ok(stateMachineArn, `there is no state machine ${machine}`);
+  const body = { stateMachineArn, input: JSON.stringify(input) };
+  const started = await ask("states", "AWSStepFunctions.StartExecution", body);
+  assert.equal(started.status, 200, started.body);
+  const { executionArn } = JSON.parse(started.body);
+  for (const end = performance.now() + MOVES_MS; ; await sleep(1000)) {
+    const told = await ask("states", "AWSStepFunctions.DescribeExecution", { executionArn });
+    const { status } = JSON.parse(told.body);
+    if (status === "SUCCEEDED") return;
+    assert.ok(status === "RUNNING" && performance.now() < end, told.body);
+  }
+}
+
+/** Reads and writes through the API, one after the other each, until it is ended. */
+export class Load {
+  readonly acknowledged: number[] = [];
+  readonly failedReads: string[] = [];
+  reads = 0;
+  refusedWrites = 0;
+  readonly #signers: readonly Signer[];
+  readonly #work: Promise<unknown>;
+  readonly #label: string;
+  #isOver = false;
+
+  constructor(label: string) {
+    const { api } = deployed();
+    this.#label = label;
+    const [reader, writer] = [new Signer(api), new Signer(api)];
+    this.#signers = [reader, writer];
+    this.#work = Promise.all([this.#read(reader), this.#write(writer)]);
+  }
+
+  async #read(signer: Signer): Promise<void> {
+    while (!this.#isOver) {
+      const query = "MATCH (n) WHERE id(n) = 'p1' RETURN n.name AS name";
+      const { status, body } = await signer.ask("/openCypher", { query });
+      this.reads += 1;
+      const [row] = status === 200 ? parseAs("OpenCypherAnswer", JSON.parse(body)).results : [];
+      if (row?.name !== "Ada") this.failedReads.push(`${status} ${body}`);
+    }
+  }
+
+  async #write(signer: Signer): Promise<void> {
+    for (let number = 0; !this.#isOver; number += 1) {
+      const query = `CREATE (:${this.#label} {\`~id\`: $id, number: $number})`;
+      const parameters = { id: `${this.#label}-${number}`, number };
+      const { status } = await signer.ask("/openCypher", { query, parameters });
+      if (status === 200) this.acknowledged.push(number);
+      else this.refusedWrites += 1;
+    }
+  }
+
+  /** Ends it; every write that was acknowledged has to be there, and every read was answered. */
+  async end(): Promise<void> {
+    this.#isOver = true;
+    await this.#work;
+    const [signer] = this.#signers;
+    assert.ok(signer);
+    const query = `MATCH (n:${this.#label}) RETURN n.number AS number`;
+    const { status, body } = await signer.ask("/openCypher", { query });
+    for (const one of this.#signers) one.end();
+    assert.equal(status, 200, body);
+    const found = new Set(parseAs("OpenCypherAnswer", JSON.parse(body)).results.map(({ number }) => number));
+    const lost = this.acknowledged.filter((number) => !found.has(number));
+    console.log(
+      `${this.reads} reads, ${this.failedReads.length} failed; ${this.acknowledged.length} writes acknowledged, ${lost.length} lost, ${this.refusedWrites} refused`,
+    );
+    assert.deepEqual(this.failedReads, []);
+    assert.deepEqual(lost, []);
+    assert.ok(this.reads > 10 && this.acknowledged.length > 10);
+  }
+}
