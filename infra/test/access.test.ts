@@ -107,6 +107,7 @@ test("a resource has a wildcard only where AWS or the way that names are made le
     "ServiceNodesRole: <Data>/*",
     // Lambda's network interfaces have no names before they are made.
     "ServiceQueryRole: *",
+    "ServiceQueryRole: <Data>/jobs/*",
     // The log of a state machine, and versions of the one function that it invokes.
     "ServiceRebalanceDetectRole: *",
     "ServiceRebalanceDetectRole: <RebalanceFunction>:*",
