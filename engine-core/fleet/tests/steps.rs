@@ -306,12 +306,27 @@ fn a_commit_whose_answer_was_lost_is_found_and_a_sequencer_that_goes_is_none_the
     let first = steps(&fleet).commit("l", 1).unwrap();
     assert!(matches!(first, Ahead::Ended { state: LoadState::Completed, .. }), "{first:?}");
     let version = database.loads().status("l").unwrap().version;
+    fleet.objects.put("jobs/l.json", job.clone()).unwrap();
+    for (bytes, path) in &kept {
+        fleet.objects.put(path, bytes.clone()).unwrap();
+    }
+    let report = |ahead: &Ahead| -> serde_json::Value {
+        let Ahead::Ended { report, .. } = ahead else { panic!("{ahead:?}") };
+        let mut told: serde_json::Value =
+            serde_json::from_slice(&fleet.objects.get(report).unwrap()).unwrap();
+        told["totalTimeSpent"].take();
+        told
+    };
+    let told = report(&first);
+    // Whoever asks again hears it, and so does who gave it up.
+    let second = steps(&fleet).commit("l", 1).unwrap();
+    assert_eq!((report(&second), &second), (told.clone(), &first));
     fleet.objects.put("jobs/l.json", job).unwrap();
     for (bytes, path) in kept {
         fleet.objects.put(&path, bytes).unwrap();
     }
-    let second = steps(&fleet).commit("l", 1).unwrap();
-    assert_eq!(second, first);
+    let third = steps(&fleet).abandon("l", "States.Timeout", "").unwrap();
+    assert_eq!((report(&third), &third), (told, &first));
     let (other, _other_worker) = fleet.worker();
     assert_eq!(other.loads().status("l").unwrap().version, version);
     fleet.wait_until("it is seen", |_| {

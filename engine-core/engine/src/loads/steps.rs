@@ -235,9 +235,10 @@ impl Ingest {
             return Ok(ended(&job));
         }
         if let LoadOutcome::Visible(version) = self.backend.load_outcome(load_id, job.not_at())? {
-            job.committed(version);
-            job.end(LoadState::Completed, None, self.clock.wall());
-            return self.over(&job);
+            let target = self.target_at(version);
+            let steps = Steps::open(load_id, &target, &self.objects)?;
+            let outcome = steps.outcome(steps.last_round()?, Status::Completed)?;
+            return self.completed(&steps, &job, &outcome, Some(version));
         }
         let mut cause = cause.to_owned();
         if let Some((at, _)) = cause.char_indices().nth(2_000) {
@@ -327,7 +328,12 @@ impl Ingest {
             _ => LoadState::Failed,
         };
         // If it was asked to be committed, they stay for a day: somebody may still be at it.
-        if self.objects.head(&asked_path(job.id())).is_err() {
+        let was_asked = match self.objects.head(&asked_path(job.id())) {
+            Ok(_) => true,
+            Err(error) if error.code() == ErrorCode::NotFound => false,
+            Err(error) => return Err(error.into()),
+        };
+        if !was_asked {
             for folder in [SEGMENTS, FOLDER] {
                 for object in self.objects.list(&format!("{folder}/{}/", job.id()))? {
                     self.objects.delete(&object.path)?;

@@ -153,6 +153,18 @@ impl<'a> Steps<'a> {
         read(self.objects, &self.object(round, "round.json"))
     }
 
+    /// The newest round that began.
+    pub fn last_round(&self) -> Result<u32, Error> {
+        let mut last = 0;
+        loop {
+            match self.round(last + 1) {
+                Ok(_) => last += 1,
+                Err(error) if error.code() == ErrorCode::NotFound => return Ok(last),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// The tasks that read files.
     #[must_use]
     pub fn first(&self) -> Next {
