@@ -208,9 +208,12 @@ fn load_with(model: &mut Model, config: &Config, files: &[(&str, &str)]) -> Outc
         assert_eq!(other.dump(), model.dump());
         assert_eq!(found.counts, outcome.counts);
         assert_eq!((found.vertices, found.edges), (outcome.vertices, outcome.edges));
-        let states =
-            |outcome: &Outcome| outcome.files.iter().map(|f| (f.state, f.counts)).collect::<Vec<_>>();
-        assert_eq!(states(&found), states(&outcome));
+        // Which of two files repeats the other depends on who comes first, where they are read beside each other.
+        if config.parallelism == Parallelism::Low {
+            let states =
+                |outcome: &Outcome| outcome.files.iter().map(|f| (f.state, f.counts)).collect::<Vec<_>>();
+            assert_eq!(states(&found), states(&outcome));
+        }
         let sorted = |outcome: &Outcome| {
             let mut errors = errors(outcome);
             errors.sort();
