@@ -5,7 +5,7 @@
  * `localStackPython` installs it (pinned by hash in `localstack/requirements.txt`, some 500 MB), `LocalStack` runs it. Functions run as processes, and
  * DynamoDB is DynamoDB Local from Maven Central: `localstack/plugin` says how.
  */
-import { execFile, spawn } from "node:child_process";
+import { execFile, execFileSync, spawn } from "node:child_process";
 import {
   closeSync,
   existsSync,
@@ -99,6 +99,8 @@ export class LocalStack {
     /** @type {import("node:child_process").ChildProcess | undefined} */
     this.child = undefined;
     this.ended = true;
+    /** Processes that came of it, by their numbers. @type {Map<number, string>} */
+    this.descendants = new Map();
   }
 
   get endpoint() {
@@ -213,6 +215,7 @@ export class LocalStack {
   /** Ends it in order, or after a while without; nothing of it is left then. */
   async stop() {
     if (!this.ended) {
+      this.left();
       this.child?.kill("SIGTERM");
       const end = Date.now() + END_MS;
       while (!this.ended && Date.now() < end) await sleep(50);
@@ -225,11 +228,36 @@ export class LocalStack {
   /** Ends the whole group at once, without waiting: for the end of this process. */
   kill() {
     if (this.child?.pid === undefined) return;
-    try {
-      process.kill(-this.child.pid, "SIGKILL");
-    } catch {
-      // Nobody is left in it.
+    const left = this.left();
+    for (const pid of [-this.child.pid, ...left]) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch {
+        // It has ended.
+      }
     }
+  }
+
+  /**
+   * What came of it and is still there: it gives DynamoDB Local a group of its own, and does not always end it. Looked for twice, as long as it runs and
+   * after; a number that another process has by then is not taken for it.
+   */
+  left() {
+    const all = execFileSync("ps", ["-eo", "pid=,ppid=,args="], { encoding: "utf8", maxBuffer: 64 << 20 });
+    const rows = all.split("\n").flatMap((line) => {
+      const [, pid, parent, args] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
+      return args === undefined ? [] : [{ pid: Number(pid), parent: Number(parent), args }];
+    });
+    if (!this.ended && this.child?.pid !== undefined) {
+      const known = new Set([this.child.pid]);
+      for (let before = 0; before !== known.size; ) {
+        before = known.size;
+        for (const { pid, parent } of rows) if (known.has(parent)) known.add(pid);
+      }
+      known.delete(this.child.pid);
+      for (const { pid, args } of rows) if (known.has(pid)) this.descendants.set(pid, args);
+    }
+    return rows.filter(({ pid, args }) => this.descendants.get(pid) === args).map(({ pid }) => pid);
   }
 }
 
