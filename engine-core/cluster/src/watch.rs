@@ -82,7 +82,8 @@ impl MapWatch {
         Ok(watch)
     }
 
-    /// Loads the map; looks at it again only when [`MapWatch::look`] is called: for simulations.
+    /// Loads the map; looks at it again only when [`MapWatch::look`] is called or somebody finds it stale, on his thread: for
+    /// simulations.
     pub fn without_thread(store: Arc<dyn MapStore>, graph: &str) -> Result<Self, Error> {
         let newest = ArcSwap::new(store.load(graph, None)?);
         let shared = Shared {
@@ -107,6 +108,10 @@ impl MapWatch {
     pub fn stale(&self, epoch: Epoch, patience: Duration) -> Arc<PartitionMap> {
         let shared = &self.shared;
         if self.map().epoch() > epoch {
+            return self.map();
+        }
+        if self.thread.lock().is_none() {
+            self.look();
             return self.map();
         }
         let look = shared.ask();

@@ -24,11 +24,11 @@ mod security;
 mod server;
 mod services;
 
-pub use client::{ClientConfig, RemoteCommits, RemoteNode};
+pub use client::{Answer, ClientConfig, Network, RemoteCommits, RemoteNode};
 pub use error::Error;
 pub use fleet::{Fleet, FleetApl, FleetConfig, FleetCounters, Replicas, RouteMap, Routes};
 pub use security::{Security, SecurityConfig, TlsFiles};
-pub use server::{Counters, Server, ServerConfig};
+pub use server::{Counters, Server, ServerConfig, answer_once};
 pub use services::{
     Commits, Committed, LoadRequest, LoadStep, Newest, Node, Outcome, RequestId, Services, Status,
 };

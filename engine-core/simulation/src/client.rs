@@ -6,27 +6,23 @@
 //!
 //! What must never happen here: an answer to another question taken for the one that is waited for.
 
-use crate::checker::{Ended, Transaction};
+use crate::checker::Ended;
 use crate::commit::request;
 use crate::map::SimMap;
 use crate::model::Seen;
 use crate::process::Process;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::transaction::{Common, Done, Maker, NAMES, Work, edge};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use tidegraph_apl::At;
 use tidegraph_cluster::{MapStore, MapWatch, SEQUENCER};
-use tidegraph_platform::{Random, SeededRandom};
+use tidegraph_platform::Random;
 use tidegraph_remote::{Error, Outcome, RequestId};
-use tidegraph_types::{
-    CommitRequest, Edge, Epoch, Gui, GuiHasher, PartitionCount, PartitionId, Sid, Str, Token, Version,
-};
+use tidegraph_types::{CommitRequest, Epoch, Gui, PartitionId, Str, Token, Version};
 
 /// How long a client tries, in microseconds.
 const PATIENCE: u64 = 8_000_000;
-/// Names of the list, the label and the edges' label.
-pub(crate) const NAMES: [&str; 3] = ["list", "Vertex", "EDGE"];
-
 /// What a node is asked.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
@@ -55,6 +51,9 @@ pub(crate) struct Ask {
     pub client: usize,
     pub number: u64,
     pub what: What,
+    /// Whether it is the same message a second time. What is answered to that one nobody hears: a connection gives one answer to
+    /// a request, and where that is lost, so is the connection.
+    pub copy: bool,
 }
 
 /// What a client wants of its surroundings.
@@ -66,47 +65,8 @@ pub(crate) struct Out {
     pub done: Option<Done>,
 }
 
-/// A transaction that is over.
-#[derive(Clone, Debug)]
-pub(crate) struct Done {
-    pub transaction: Transaction,
-    pub read_at: Version,
-    pub version: Option<Version>,
-    pub id: Option<RequestId>,
-    /// What was read, whole.
-    pub seen: Vec<(Gui, Seen)>,
-}
-
-/// What all clients share.
-#[derive(Debug)]
-pub(crate) struct Common {
-    pub graph: String,
-    pub partitions: PartitionCount,
-    /// Vertices that stay and have lists, then those that come and go.
-    pub keys: Vec<(Str, Gui)>,
-    pub lists: usize,
-    pub nodes: usize,
-    /// Whether commits do not say that lists were read: a defect that is planted.
-    pub hides_reads: bool,
-}
-
-/// How many vertices come and go.
-const FICKLE: u64 = 4;
-
-impl Common {
-    pub fn new(graph: &str, partitions: PartitionCount, lists: u64, nodes: usize) -> Self {
-        let key = |number: u64| {
-            let id = Str::from(format!("k{number}"));
-            let gui = GuiHasher::default().gui(&id);
-            (id, gui)
-        };
-        let keys = (0..lists + FICKLE).map(key).collect();
-        Self { graph: graph.into(), partitions, keys, lists: lists as usize, nodes, hides_reads: false }
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Phase {
+enum Phase {
     Tokens,
     Newest,
     Reading,
@@ -116,58 +76,31 @@ pub(crate) enum Phase {
     Asking,
 }
 
-/// What a transaction writes besides numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Extra {
-    None,
-    /// An edge between the two keys that are read.
-    Edge,
-    /// One of the client's own edges goes.
-    Unedge(Edge),
-    /// A vertex that comes and goes comes, or goes: with its edges, or after they were removed one by one.
-    Fickle {
-        one_by_one: bool,
-    },
-}
-
 /// A transaction that is under way.
 #[derive(Debug)]
-pub(crate) struct Doing {
-    pub phase: Phase,
-    pub began: u64,
-    pub need: Version,
-    /// Keys that are read, and those that get a number.
-    pub reads: Vec<usize>,
-    pub appends: Vec<(usize, i64)>,
-    pub extra: Extra,
-    pub edge: Option<Edge>,
-    pub read_at: Version,
-    pub seen: BTreeMap<usize, Seen>,
-    pub commit: Option<(RequestId, CommitRequest)>,
+struct Doing {
+    phase: Phase,
+    work: Work,
+    commit: Option<(RequestId, CommitRequest)>,
     /// How often the commit was sent.
-    pub sent: u32,
+    sent: u32,
 }
 
 #[derive(Debug)]
 pub(crate) struct Client {
-    pub index: usize,
     pub process: Arc<Process>,
+    maker: Maker,
     watch: MapWatch,
     map: Arc<SimMap>,
     common: Arc<Common>,
-    random: SeededRandom,
     /// The newest version that this client knows.
     pub known: Version,
     tokens: Option<[Token; 3]>,
     sids: Range<u64>,
-    /// Keys that it saw, which are never removed.
-    there: BTreeSet<usize>,
-    edges: Vec<Edge>,
     asked: u64,
     /// Questions without an answer, with the key for a read.
     pending: BTreeMap<u64, usize>,
     sequencer: Option<usize>,
-    numbers: i64,
     doing: Option<Doing>,
 }
 
@@ -182,21 +115,17 @@ impl Client {
         let watch =
             MapWatch::without_thread(map.clone(), &common.graph).map_err(|error| error.to_string())?;
         Ok(Self {
-            index,
             process,
+            maker: Maker::new(index, common.clone(), seed),
             watch,
             map,
             common,
-            random: SeededRandom::new(seed),
             known: Version(0),
             tokens: None,
             sids: 0..0,
-            there: BTreeSet::new(),
-            edges: Vec::new(),
             asked: 0,
             pending: BTreeMap::new(),
             sequencer: None,
-            numbers: 0,
             doing: None,
         })
     }
@@ -209,85 +138,12 @@ impl Client {
     pub fn wake(&mut self, now: u64, bookmark: Version, may_begin: bool) -> Out {
         let mut out = Out::default();
         if self.doing.is_none() && may_begin {
-            self.doing = Some(self.begin(now, bookmark));
+            let work = self.maker.begin(now, self.known, bookmark);
+            let phase = if self.tokens.is_none() { Phase::Tokens } else { Phase::Newest };
+            self.doing = Some(Doing { phase, work, commit: None, sent: 0 });
         }
         self.go_on(now, &mut out);
         out
-    }
-
-    fn pick(&self, count: u64) -> Vec<usize> {
-        self.pick_of(self.common.lists, count)
-    }
-
-    fn pick_of(&self, keys: usize, count: u64) -> Vec<usize> {
-        let mut picked = Vec::new();
-        for _ in 0..count {
-            let key = self.random.below(keys as u64) as usize;
-            if !picked.contains(&key) {
-                picked.push(key);
-            }
-        }
-        picked
-    }
-
-    fn begin(&mut self, now: u64, bookmark: Version) -> Doing {
-        let count = 1 + self.random.below(3);
-        let mut extra = Extra::None;
-        let (reads, written) = match self.random.below(14) {
-            // Only reads.
-            0..3 => (self.pick_of(self.common.keys.len(), count + 1), vec![]),
-            // Only writes.
-            3..5 => {
-                let known = self.pick(count).into_iter().filter(|key| self.there.contains(key)).collect();
-                (vec![], known)
-            }
-            5 | 6 => {
-                extra = Extra::Edge;
-                (self.pick_of(self.common.keys.len(), 4), vec![])
-            }
-            12 | 13 => {
-                extra = Extra::Fickle { one_by_one: self.random.one_in(2) };
-                (vec![self.common.lists + self.random.below(FICKLE) as usize], vec![])
-            }
-            7 if !self.edges.is_empty() => {
-                let own = self.random.below(self.edges.len() as u64) as usize;
-                extra = Extra::Unedge(self.edges.swap_remove(own));
-                (vec![], vec![])
-            }
-            // Reads some, writes one of them: two of this kind can each miss the other's write.
-            7..9 => {
-                let reads = self.pick(count + 1);
-                let one = reads[self.random.below(reads.len() as u64) as usize];
-                (reads, vec![one])
-            }
-            _ => {
-                let reads = self.pick(count);
-                let mut written = reads.clone();
-                written.extend(self.pick(1).into_iter().filter(|key| self.there.contains(key)));
-                written.sort_unstable();
-                written.dedup();
-                (reads, written)
-            }
-        };
-        let mut next = || {
-            self.numbers += 1;
-            self.index as i64 * 1_000_000 + self.numbers
-        };
-        let appends: Vec<(usize, i64)> = written.into_iter().map(|key| (key, next())).collect();
-        let need = if self.random.one_in(3) { bookmark } else { self.known };
-        Doing {
-            phase: if self.tokens.is_none() { Phase::Tokens } else { Phase::Newest },
-            began: now,
-            need: need.max(self.known),
-            reads,
-            appends,
-            extra,
-            edge: None,
-            read_at: Version(0),
-            seen: BTreeMap::new(),
-            commit: None,
-            sent: 0,
-        }
     }
 
     /// The node that has the sequencer's lease, as far as is known.
@@ -303,7 +159,7 @@ impl Client {
     fn ask(&mut self, node: usize, key: usize, what: What, out: &mut Out) {
         self.asked += 1;
         self.pending.insert(self.asked, key);
-        out.asks.push((node, Ask { client: self.index, number: self.asked, what }));
+        out.asks.push((node, Ask { client: self.maker.index, number: self.asked, what, copy: false }));
     }
 
     fn ask_sequencer(&mut self, what: What, out: &mut Out) -> bool {
@@ -313,7 +169,7 @@ impl Client {
                 true
             }
             None => {
-                out.wake = Some(20_000 + self.random.below(60_000));
+                out.wake = Some(20_000 + self.maker.random.below(60_000));
                 false
             }
         }
@@ -322,7 +178,7 @@ impl Client {
     /// Asks what is to be asked now.
     fn go_on(&mut self, now: u64, out: &mut Out) {
         let Some(doing) = &mut self.doing else { return };
-        if now.saturating_sub(doing.began) > PATIENCE {
+        if now.saturating_sub(doing.work.began) > PATIENCE {
             let ended = if doing.sent > 0 { Ended::Unknown } else { Ended::Refused };
             return self.finish(now, ended, None, out);
         }
@@ -335,9 +191,9 @@ impl Client {
             }
             Phase::Newest => {
                 // A worker that knows of a version may read at it without asking.
-                let enough = doing.need <= self.known && self.known > Version(0);
-                if enough && self.random.one_in(2) {
-                    doing.read_at = self.known;
+                let enough = doing.work.need <= self.known && self.known > Version(0);
+                if enough && self.maker.random.one_in(2) {
+                    doing.work.read_at = self.known;
                     doing.phase = Phase::Reading;
                     self.go_on(now, out);
                 } else {
@@ -366,9 +222,9 @@ impl Client {
 
     fn read(&mut self, now: u64, out: &mut Out) {
         let (Some(doing), Some([list, ..])) = (&self.doing, self.tokens) else { return };
-        let version = doing.read_at;
+        let version = doing.work.read_at;
         let asked: Vec<usize> = self.pending.values().copied().collect();
-        let missing = doing.reads.iter().filter(|key| !doing.seen.contains_key(key));
+        let missing = doing.work.reads.iter().filter(|key| !doing.work.seen.contains_key(key));
         let missing: Vec<usize> = missing.copied().collect();
         if missing.is_empty() {
             return self.write(now, out);
@@ -379,7 +235,7 @@ impl Client {
             let partition = self.common.partitions.of(gui);
             let serving = map.serving(partition);
             let Some(node) = (!serving.is_empty())
-                .then(|| &serving[self.random.below(serving.len() as u64) as usize].1.endpoint)
+                .then(|| &serving[self.maker.random.below(serving.len() as u64) as usize].1.endpoint)
                 .and_then(|endpoint| endpoint.strip_prefix('n')?.parse().ok())
             else {
                 self.watch.look();
@@ -394,27 +250,21 @@ impl Client {
     /// All is read: makes the commit, or is done.
     fn write(&mut self, now: u64, out: &mut Out) {
         let (Some(doing), Some(tokens)) = (&mut self.doing, self.tokens) else { return };
-        self.there.extend(doing.seen.iter().filter(|(_, seen)| seen.present).map(|(key, _)| *key));
-        if doing.extra == Extra::Edge {
-            let ends: Vec<usize> =
-                doing.reads.iter().copied().filter(|key| doing.seen[key].present).collect();
-            if let [source, target, ..] = ends[..] {
-                if self.sids.is_empty() {
-                    doing.phase = Phase::Sids;
-                    return self.go_on(now, out);
-                }
-                let sid = Sid(self.sids.start);
-                self.sids.start += 1;
-                let (source, target) = (self.common.keys[source].1, self.common.keys[target].1);
-                doing.edge = Some(Edge { sid, source, target, label: tokens[2] });
+        self.maker.note(&doing.work.seen);
+        if let Some(ends) = self.maker.ends(&doing.work) {
+            if self.sids.is_empty() {
+                doing.phase = Phase::Sids;
+                return self.go_on(now, out);
             }
+            doing.work.edge = Some(edge(self.sids.start, ends, tokens[2]));
+            self.sids.start += 1;
         }
-        let request = request(doing, &self.common, tokens);
+        let request = request(&doing.work, &self.common, tokens);
         if request.mutations.is_empty() {
             return self.finish(now, Ended::Acknowledged, None, out);
         }
         let mut id = [0; 16];
-        self.random.fill(&mut id);
+        self.maker.random.fill(&mut id);
         doing.commit = Some((RequestId(id), request));
         doing.phase = Phase::Committing;
         self.go_on(now, out);
@@ -427,7 +277,7 @@ impl Client {
         let Some(doing) = &mut self.doing else { return out };
         match said {
             Said::Seen(Ok(seen)) => {
-                doing.seen.insert(key, seen);
+                doing.work.seen.insert(key, seen);
                 self.go_on(now, &mut out);
             }
             // Forgotten by all: the transaction cannot be read to its end.
@@ -435,15 +285,15 @@ impl Client {
                 self.finish(now, Ended::Refused, None, &mut out);
             }
             Said::Seen(Err(_)) => {
-                if self.random.one_in(3) {
+                if self.maker.random.one_in(3) {
                     self.watch.look();
                 }
-                out.wake = Some(2_000 + self.random.below(30_000));
+                out.wake = Some(2_000 + self.maker.random.below(30_000));
             }
             Said::Newest(Ok(version)) => {
                 self.known = self.known.max(version);
-                if doing.need <= self.known {
-                    doing.read_at = self.known;
+                if doing.work.need <= self.known {
+                    doing.work.read_at = self.known;
                     doing.phase = Phase::Reading;
                     self.go_on(now, &mut out);
                 } else {
@@ -481,7 +331,7 @@ impl Client {
             | Said::Tokens(Err(_))
             | Said::Sids(Err(_)) => {
                 self.sequencer = None;
-                out.wake = Some(30_000 + self.random.below(40_000));
+                out.wake = Some(30_000 + self.maker.random.below(40_000));
             }
         }
         out
@@ -501,34 +351,20 @@ impl Client {
     fn finish(&mut self, now: u64, ended: Ended, version: Option<Version>, out: &mut Out) {
         let Some(doing) = self.doing.take() else { return };
         self.pending.clear();
-        let whole = doing.reads.iter().all(|key| doing.seen.contains_key(key));
+        let Doing { work, commit, sent, .. } = doing;
+        let whole = work.reads.iter().all(|key| work.seen.contains_key(key));
         if let Some(version) = version {
             self.known = self.known.max(version);
-            self.there.extend(doing.appends.iter().map(|(key, _)| *key));
-            self.edges.extend(doing.edge);
         }
         if whole && ended == Ended::Acknowledged {
-            self.known = self.known.max(doing.read_at);
+            self.known = self.known.max(work.read_at);
         }
-        let gui = |key: &usize| self.common.keys[*key].1;
-        let seen: Vec<(Gui, Seen)> = doing.seen.iter().map(|(key, seen)| (gui(key), seen.clone())).collect();
-        let transaction = Transaction {
-            client: self.index,
-            began: doing.began,
-            ended_at: now,
-            ended,
-            reads: doing
-                .seen
-                .iter()
-                .filter(|(key, _)| **key < self.common.lists)
-                .map(|(key, seen)| (*key as u64, seen.list.clone()))
-                .collect(),
-            appends: doing.appends.iter().map(|(key, number)| (*key as u64, *number)).collect(),
-        };
-        let id = doing.commit.as_ref().filter(|_| doing.sent > 0).map(|(id, _)| *id);
-        out.done = Some(Done { transaction, read_at: doing.read_at, version, id, seen });
+        let done = self.maker.end(work, now, ended, version);
+        let (id, mutations) =
+            commit.filter(|_| sent > 0).map(|(id, request)| (id, request.mutations)).unzip();
+        out.done = Some(Done { id, mutations: mutations.unwrap_or_default(), ..done });
         out.asks.clear();
-        out.wake = Some(500 + self.random.below(20_000));
+        out.wake = Some(500 + self.maker.random.below(20_000));
     }
 }
 

@@ -1,28 +1,24 @@
 //! What a client asks to commit: changes, and the keys that it read and writes, as the executor would say them.
 
-use crate::client::{Common, Doing, Extra};
+use crate::transaction::{Common, Extra, Work};
 use tidegraph_types::{
     Cardinality, CommitRequest, Edge, Gui, Key, Mutation, PropertyWrite, Sid, Token, Value,
 };
 
 /// The commit of what was read and is to be written.
-pub(crate) fn request(
-    doing: &Doing,
-    common: &Common,
-    [list, label, edge_label]: [Token; 3],
-) -> CommitRequest {
+pub(crate) fn request(work: &Work, common: &Common, [list, label, edge_label]: [Token; 3]) -> CommitRequest {
     let gui = |key: usize| common.keys[key].1;
     let (mut read_keys, mut write_keys, mut mutations) = (Vec::new(), Vec::new(), Vec::new());
-    for key in &doing.reads {
+    for key in &work.reads {
         read_keys.push(Key::existence(gui(*key)));
         if !common.hides_reads {
             read_keys.push(Key::content(gui(*key)));
         }
     }
-    for (key, number) in &doing.appends {
+    for (key, number) in &work.appends {
         let write = PropertyWrite { key: list, cardinality: Cardinality::List, value: Value::Long(*number) };
         write_keys.push(Key::content(gui(*key)));
-        if doing.seen.get(key).is_none_or(|seen| seen.present) {
+        if work.seen.get(key).is_none_or(|seen| seen.present) {
             mutations.push(Mutation::SetVertexProperty { gui: gui(*key), write });
         } else {
             write_keys.push(Key::existence(gui(*key)));
@@ -38,12 +34,12 @@ pub(crate) fn request(
             .flat_map(move |(end, out)| labels.into_iter().map(move |label| Key::adjacency(end, out, label)));
         lists.chain([Key::edge(edge.sid)]).collect::<Vec<_>>()
     };
-    if let Some(edge) = doing.edge {
+    if let Some(edge) = work.edge {
         write_keys.extend(touched(&edge));
         mutations.push(Mutation::CreateEdge { edge, id: None, properties: vec![] });
     }
-    if let (Extra::Fickle { one_by_one }, [key]) = (doing.extra, &doing.reads[..]) {
-        let (gui, seen) = (gui(*key), &doing.seen[key]);
+    if let (Extra::Fickle { one_by_one }, [key]) = (work.extra, &work.reads[..]) {
+        let (gui, seen) = (gui(*key), &work.seen[key]);
         write_keys.extend([Key::existence(gui), Key::content(gui)]);
         let lists = [true, false].map(|out| Key::adjacency(gui, out, None));
         if !seen.present {
@@ -70,10 +66,10 @@ pub(crate) fn request(
             mutations.push(Mutation::DeleteVertex { gui, edges_left: true });
         }
     }
-    if let Extra::Unedge(edge) = doing.extra {
+    if let Extra::Unedge(edge) = work.extra {
         read_keys.push(Key::edge(edge.sid));
         write_keys.extend(touched(&edge));
         mutations.push(Mutation::DeleteEdge { edge, id: None });
     }
-    CommitRequest { read_version: doing.read_at, read_keys, write_keys, mutations, request: None }
+    CommitRequest { read_version: work.read_at, read_keys, write_keys, mutations, request: None }
 }

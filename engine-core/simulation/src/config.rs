@@ -15,6 +15,8 @@ pub enum Bug {
     ApplyOutOfOrder,
     /// Clients do not say which lists they read, so that no conflict is seen.
     HideReads,
+    /// Each attempt of a worker's commit gets another name on its way.
+    RenameCommits,
 }
 
 impl Bug {
@@ -26,6 +28,7 @@ impl Bug {
             "skip-epoch-check" => Some(Self::SkipEpochCheck),
             "apply-out-of-order" => Some(Self::ApplyOutOfOrder),
             "hide-reads" => Some(Self::HideReads),
+            "rename-commits" => Some(Self::RenameCommits),
             _ => None,
         }
     }
@@ -59,6 +62,8 @@ pub(crate) struct Profile {
     pub partitions: u16,
     pub replication: u16,
     pub clients: usize,
+    /// Real workers, in half of the worlds.
+    pub workers: usize,
     pub keys: u64,
     /// How long a node may let commits wait for others, in microseconds.
     pub batch: u64,
@@ -91,6 +96,7 @@ impl Profile {
             partitions: pick(&[1, 2, 4, 4, 8]) as u16,
             replication: pick(&[1, 2, 2, 2, 3]).min(nodes as u64) as u16,
             clients: pick(&[4, 6, 10, 16]) as usize,
+            workers: workers(config),
             keys: pick(&[3, 6, 10]),
             batch: pick(&[1_000, 20_000, 60_000]),
             unsure: if random.one_in(2) { Unsure::Stop } else { Unsure::GoOn },
@@ -110,3 +116,12 @@ impl Profile {
         }
     }
 }
+
+/// Drawn apart from the rest, so that worlds without workers are what they were before there were any.
+fn workers(config: &Config) -> usize {
+    let random = SeededRandom::new(config.seed ^ APART);
+    if random.one_in(2) || config.bug == Some(Bug::RenameCommits) { 1 + random.below(4) as usize } else { 0 }
+}
+
+/// Gives none to the seeds that found something before.
+const APART: u64 = 0x7e11_5f6c;

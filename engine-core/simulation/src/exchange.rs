@@ -1,8 +1,11 @@
 //! Messages between clients and nodes, and what must be so of what is said in them.
 
-use crate::client::{Ask, Done, Out, Said, What};
+use crate::checker::Ended;
+use crate::client::{Ask, Out, Said, What};
 use crate::config::Profile;
 use crate::invariants::{IDS_1, LOG_1, TXN_1, Violation};
+use crate::transaction::Done;
+use crate::workers::{is_worker, name_of};
 use crate::world::{CALM_SKEW, Event, Step, World};
 use tidegraph_log::Body;
 use tidegraph_platform::Random;
@@ -85,7 +88,7 @@ impl World {
     }
 
     /// What a sequencer says must be so for everybody, whoever hears it.
-    fn check_said(&mut self, index: usize, said: &Said) -> Step {
+    pub fn check_said(&mut self, index: usize, said: &Said) -> Step {
         match said {
             Said::Newest(Ok(version)) if self.profile.skew <= CALM_SKEW && *version < self.bookmark => {
                 let what =
@@ -127,8 +130,8 @@ impl World {
             let most = if let What::Read { .. } = ask.what { 300_000 } else { 1_200_000 };
             self.at(now + most, Event::Overdue(client, ask.number));
             let cut_off = self.seats[node].cut_off;
-            for delay in self.travel(cut_off) {
-                self.after(delay, Event::Ask(node, ask.clone()));
+            for (nth, delay) in self.travel(cut_off).into_iter().enumerate() {
+                self.after(delay, Event::Ask(node, Ask { copy: nth > 0, ..ask.clone() }));
             }
         }
         if let Some(wake) = out.wake {
@@ -151,13 +154,13 @@ impl World {
 
     fn answer(&mut self, node: usize, ask: &Ask, busy: u64, said: Said) {
         let cut_off = self.seats[node].cut_off;
-        for delay in self.travel(cut_off) {
+        for delay in self.travel(cut_off).into_iter().filter(|_| !ask.copy) {
             self.after(busy + delay, Event::Answer(ask.client, ask.number, said.clone()));
         }
     }
 
     /// How long a message takes: once for each time that it comes.
-    fn travel(&self, cut_off: bool) -> Vec<u64> {
+    pub fn travel(&self, cut_off: bool) -> Vec<u64> {
         let usual = || 100 + self.random.below(2_000);
         if !self.faulty {
             return vec![usual()];
@@ -176,17 +179,19 @@ impl World {
     }
 
     /// A transaction is over: what was acknowledged must stand in the log.
-    fn finished(&mut self, done: Done) -> Step {
-        let Done { transaction, version, id, .. } = &done;
+    pub fn finished(&mut self, done: Done) -> Step {
+        let Done { transaction, version, id, mutations, .. } = &done;
         let (client, ended) = (transaction.client, transaction.ended);
         self.counts.ended(ended);
-        let who = &self.clients[client].process.name;
-        self.say(who, format_args!("read at {}, {ended:?} as {version:?}: {transaction:?}", done.read_at));
-        if let (Some(version), Some(id)) = (version, id) {
-            let number = u128::from_le_bytes(id.0);
+        self.counts.of_workers += u64::from(is_worker(client) && ended == Ended::Acknowledged);
+        let who = name_of(client);
+        self.say(&who, format_args!("read at {}, {ended:?} as {version:?}: {transaction:?}", done.read_at));
+        if let Some(version) = version {
+            let is_named = |found: u128| id.is_none_or(|id| u128::from_le_bytes(id.0) == found);
             let record = self.broker.record(*version);
             let stands = matches!(record.map(|record| record.body),
-                Some(Body::Commit { request: Some(found), .. }) if found.0 == number);
+                Some(Body::Commit { request: Some(found), mutations: written, .. })
+                    if is_named(found.0) && written == *mutations);
             if !stands {
                 let what = format!("{who} was told of version {version}, which is not its transaction");
                 return Err(Violation::new(LOG_1, what));

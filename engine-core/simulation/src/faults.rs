@@ -1,5 +1,6 @@
 //! What goes wrong in a world, and how it is healed.
 
+use crate::worker::SimWorker;
 use crate::world::{Event, GRAPH, World};
 use std::sync::atomic::Ordering;
 use tidegraph_cluster::{Change, Claim, MapStore, NodeState, SEQUENCER};
@@ -192,6 +193,10 @@ impl World {
         for client in 0..self.clients.len() {
             self.set(&Cut::ClientMap(client), false);
         }
+        for worker in 0..self.workers.len() {
+            self.heal_worker(worker);
+            self.after(0, Event::StartWorker(worker));
+        }
         for cut in [Cut::MapAway, Cut::Objects, Cut::Lag, Cut::Slow] {
             self.set(&cut, false);
         }
@@ -206,6 +211,10 @@ impl World {
     pub fn unrest(&self) -> Option<String> {
         if let Some(client) = self.clients.iter().find(|client| !client.is_idle()) {
             return Some(format!("{} waits", client.process.name));
+        }
+        let rests = |running: &SimWorker| running.rests;
+        if self.workers.iter().any(|seat| !seat.running.as_ref().is_some_and(rests)) {
+            return Some("a worker waits".into());
         }
         let Ok(map) = self.map.load(GRAPH, None) else { return Some("there is no map".into()) };
         let newest = self.broker.newest();

@@ -11,6 +11,7 @@
 //!
 //! What must never happen here: a decision that a second run of the seed would make otherwise.
 
+mod baton;
 mod broker;
 pub mod checker;
 mod client;
@@ -28,6 +29,9 @@ mod report;
 mod rest;
 mod start;
 mod trace;
+mod transaction;
+mod worker;
+mod workers;
 mod world;
 
 pub use config::{Bug, Config};

@@ -18,8 +18,8 @@ struct Arguments {
     /// Prints everything that happens.
     #[arg(long)]
     trace: bool,
-    /// Plants a defect into the surroundings of the real code: acknowledge-early, skip-epoch-check, apply-out-of-order or
-    /// hide-reads.
+    /// Plants a defect into the surroundings of the real code: acknowledge-early, skip-epoch-check, apply-out-of-order,
+    /// hide-reads or rename-commits.
     #[arg(long, value_parser = planted)]
     bug: Option<Bug>,
     /// How long things go wrong, in simulated seconds.

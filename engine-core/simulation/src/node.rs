@@ -14,7 +14,7 @@ use tidegraph_fleet::role::{Caretaker, CaretakerConfig, FromCheckpoints, Sequenc
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig};
 use tidegraph_fleet::{Door, NodeConfig, NodeParts, StorageNode};
 use tidegraph_platform::{Clock, Objects, RealDisk, SeededRandom};
-use tidegraph_remote::Node as _;
+use tidegraph_remote::{Node as _, Services};
 use tidegraph_types::{Direction, Epoch, Gui, PartitionId, Token};
 
 /// What a node is made of.
@@ -40,6 +40,8 @@ pub(crate) struct RunningNode {
     pub caretaker: Caretaker,
     pub door: Door,
     pub commits: SequencerDoor,
+    /// What its server would answer from.
+    pub services: Services,
 }
 
 impl RunningNode {
@@ -97,37 +99,44 @@ impl RunningNode {
             clock,
             care,
         );
-        Ok(Self { process, node, candidate, caretaker, door, commits })
+        let services = door.services(Some(Arc::new(commits.clone())));
+        Ok(Self { process, node, candidate, caretaker, door, commits, services })
     }
 
     /// A vertex at a version, as the replica of its partition here has it.
     pub fn read(&self, partition: PartitionId, at: At, list: Token, gui: Gui) -> Result<Seen, AplError> {
         let apl = self.door.partition(partition, at.epoch)?;
-        see(&*apl, at, list, gui)
+        see(&*apl, at, list, &[gui]).map(|seen| seen.into_iter().next().unwrap_or_default())
     }
 }
 
-/// A vertex at a version.
-fn see(apl: &dyn Apl, at: At, list: Token, gui: Gui) -> Result<Seen, AplError> {
+/// Vertices at a version.
+pub(crate) fn see(apl: &dyn Apl, at: At, list: Token, guis: &[Gui]) -> Result<Vec<Seen>, AplError> {
     let read = VertexRead { properties: Projection::Keys(vec![list]), ..VertexRead::default() };
     let mut rows = VertexRows::default();
-    apl.vertices(at, &read, &[gui], &mut rows)?;
-    let edges = |direction: Direction| -> Result<Vec<(u64, u64)>, AplError> {
+    apl.vertices(at, &read, guis, &mut rows)?;
+    let edges = |direction: Direction| -> Result<Vec<Vec<(u64, u64)>>, AplError> {
         let (mut found, mut from) = (Expansion::default(), Some(Cursor::default()));
         while let Some(cursor) = from {
-            from = apl.expand(at, &Expand::all(direction), &[gui], cursor, &mut found)?;
+            from = apl.expand(at, &Expand::all(direction), guis, cursor, &mut found)?;
         }
-        let ends = found.sid.iter().zip(&found.neighbour);
-        let mut edges: Vec<(u64, u64)> = ends.map(|(sid, other)| (sid.0, other.0)).collect();
-        edges.sort_unstable();
+        let mut edges = vec![vec![]; guis.len()];
+        for (row, (sid, other)) in found.row.iter().zip(found.sid.iter().zip(&found.neighbour)) {
+            edges[*row as usize].push((sid.0, other.0));
+        }
+        edges.iter_mut().for_each(|of_one| of_one.sort_unstable());
         Ok(edges)
     };
-    Ok(Seen {
-        present: rows.present[0],
-        list: rows.cells_of(0).iter().map(|cell| number(&cell.value)).collect(),
-        outgoing: edges(Direction::Out)?,
-        incoming: edges(Direction::In)?,
-    })
+    let ends = edges(Direction::Out)?.into_iter().zip(edges(Direction::In)?);
+    Ok(ends
+        .enumerate()
+        .map(|(row, (outgoing, incoming))| Seen {
+            present: rows.present[row],
+            list: rows.cells_of(row).iter().map(|cell| number(&cell.value)).collect(),
+            outgoing,
+            incoming,
+        })
+        .collect())
 }
 
 fn registration(name: &str) -> Result<Registration, String> {

@@ -87,6 +87,16 @@ impl SkewedClock {
         self.busy_until.load(Ordering::Relaxed).max(self.time.micros())
     }
 
+    /// The time of the world, for what its log of transactions says.
+    pub fn world_micros(&self) -> u64 {
+        self.time.micros()
+    }
+
+    /// How much true time passes while this clock goes on by so much.
+    pub fn true_micros(&self, micros: u64) -> u64 {
+        micros.saturating_mul(1000) / self.speed.max(1)
+    }
+
     /// The process spends some true time.
     pub fn spend(&self, micros: u64) {
         self.busy_until.store(self.busy_until() + micros, Ordering::Relaxed);
@@ -104,6 +114,6 @@ impl Clock for SkewedClock {
     }
 
     fn sleep(&self, duration: Duration) {
-        self.spend(duration.as_micros() as u64 * 1000 / self.speed.max(1));
+        self.spend(self.true_micros(duration.as_micros() as u64));
     }
 }

@@ -17,6 +17,8 @@ pub struct Counts {
     pub refused: u64,
     /// Transactions of which the client never learned what became of them.
     pub unknown: u64,
+    /// Of the acknowledged ones, those of real workers.
+    pub of_workers: u64,
     /// Epochs that somebody led.
     pub takeovers: u64,
     /// Nodes killed.
@@ -56,6 +58,7 @@ impl Counts {
             acknowledged: self.acknowledged + other.acknowledged,
             refused: self.refused + other.refused,
             unknown: self.unknown + other.unknown,
+            of_workers: self.of_workers + other.of_workers,
             takeovers: self.takeovers + other.takeovers,
             kills: self.kills + other.kills,
             pauses: self.pauses + other.pauses,
@@ -74,12 +77,13 @@ impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} events, {} records ({} trimmed), {} acknowledged, {} refused, {} unknown; {} take-overs, {} kills, {} pauses, \
+            "{} events, {} records ({} trimmed), {} acknowledged ({} by workers), {} refused, {} unknown; {} take-overs, {} kills, {} pauses, \
              {} cuts, {} crashes of the log, {} thefts, {} lost checkpoints, {} moves",
             self.events,
             self.records,
             self.trimmed,
             self.acknowledged,
+            self.of_workers,
             self.refused,
             self.unknown,
             self.takeovers,
@@ -120,6 +124,8 @@ impl Report {
         let (seed, counts) = (world.config.seed, world.counts);
         // What processes do at their end is no part of the world.
         (0..world.seats.len()).for_each(|node| world.kill(node));
+        let ended = (0..world.workers.len()).try_for_each(|worker| world.kill_worker(worker));
+        let violation = violation.or(ended.err());
         Self { seed, hash, violation, counts, lines }
     }
 

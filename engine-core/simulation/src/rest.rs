@@ -1,9 +1,10 @@
 //! The end of a world: all faults are over, the fleet comes to rest, and everything is compared with the log.
 
 use crate::checker::{self, Transaction};
-use crate::client::Done;
 use crate::invariants::{FLT_3, FLT_4, LOG_1, STO_1, TXN_2, TXN_4, Violation};
 use crate::model::Model;
+use crate::transaction::Done;
+use crate::workers::name_of;
 use crate::world::{Event, World};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -23,6 +24,7 @@ impl World {
         self.heal_all();
         self.do_without_one()?;
         self.wait_for_rest()?;
+        self.workers_go_on()?;
         let unknown: Vec<Done> =
             self.done.iter().filter(|done| done.version.is_none() && done.id.is_some()).cloned().collect();
         let outcomes: Vec<_> =
@@ -94,7 +96,7 @@ impl World {
         leaders.any(|leader| leader.commits.outcome(RequestId([0xff; 16]), Version(0)).is_ok())
     }
 
-    fn wait_for_rest(&mut self) -> Step {
+    pub fn wait_for_rest(&mut self) -> Step {
         let end = self.time.micros() + PATIENCE;
         while let Some(unrest) = self.unrest() {
             if self.time.micros() > end {
@@ -118,9 +120,9 @@ impl World {
             for (gui, seen) in &done.seen {
                 let expected = model.see(*gui);
                 if *seen != expected {
-                    let client = done.transaction.client;
+                    let who = name_of(done.transaction.client);
                     let what = format!(
-                        "c{client} read {gui:?} at {} as {seen:?}, the log says {expected:?}",
+                        "{who} read {gui:?} at {} as {seen:?}, the log says {expected:?}",
                         done.read_at
                     );
                     return Err(Violation::new(STO_1, what));

@@ -1,7 +1,7 @@
 //! How a world begins, and how processes of it start and end.
 
 use crate::broker::{Broker, SimLog};
-use crate::client::{Client, Common};
+use crate::client::Client;
 use crate::config::{Bug, Config, Profile};
 use crate::map::{MapFaults, SimMap};
 use crate::node::{Parts, RunningNode};
@@ -9,6 +9,8 @@ use crate::objects::{FaultyObjects, ObjectFaults};
 use crate::process::{Process, SkewedClock, Time};
 use crate::report::Counts;
 use crate::trace::Trace;
+use crate::transaction::Common;
+use crate::workers::WorkerSeat;
 use crate::world::{Event, GRAPH, Seat, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +49,8 @@ impl World {
         });
         let hides_reads = config.bug == Some(Bug::HideReads);
         let common = Common::new(GRAPH, graph.partitions, profile.keys, profile.nodes);
-        let common = Arc::new(Common { hides_reads, ..common });
+        let renames_commits = config.bug == Some(Bug::RenameCommits);
+        let common = Arc::new(Common { hides_reads, renames_commits, ..common });
         let mut world = Self {
             random,
             time: Time::default(),
@@ -64,6 +67,8 @@ impl World {
             seats: Vec::new(),
             clients: Vec::new(),
             wakes: Vec::new(),
+            workers: Vec::new(),
+            lives: Arc::new((0..profile.nodes).map(|_| AtomicU64::new(0)).collect()),
             common,
             faulty: true,
             done: Vec::new(),
@@ -121,17 +126,24 @@ impl World {
             self.wakes.push(None);
             self.wake(index, 300_000 + 50_000 * index as u64);
         }
+        for index in 0..self.profile.workers {
+            self.workers.push(WorkerSeat { life: 0, running: None, paused_until: 0 });
+            self.after(300_000 + 50_000 * index as u64, Event::StartWorker(index));
+        }
         self.map_faults.wrong.store(wrong, Ordering::Relaxed);
         self.after(1_000_000, Event::Fault);
+        if self.profile.workers > 0 {
+            self.after(2_000_000, Event::WorkerFault);
+        }
         Ok(())
     }
 
-    fn process(&self, name: &str, speed: u64) -> Arc<Process> {
+    pub fn process(&self, name: &str, speed: u64) -> Arc<Process> {
         let offset = Duration::from_millis(self.random.below(100_000));
         Process::new(name, SkewedClock::new(self.time.clone(), offset, speed), self.trace.clone())
     }
 
-    fn map_of(&self, process: &Arc<Process>) -> Arc<SimMap> {
+    pub fn map_of(&self, process: &Arc<Process>) -> Arc<SimMap> {
         let (inner, faults) = (self.map.clone(), self.map_faults.clone());
         Arc::new(SimMap { inner, process: process.clone(), faults })
     }
@@ -168,6 +180,7 @@ impl World {
         };
         let running = RunningNode::start(parts)?;
         self.seats[index].running = Some(running);
+        self.lives[index].store(life, Ordering::Relaxed);
         self.say(&self.seats[index].name, format_args!("starts its life {life}"));
         self.after(self.random.below(5_000), Event::Feed(index, life));
         self.after(self.random.below(50_000), Event::Steward(index, life));
@@ -183,6 +196,7 @@ impl World {
         seat.inbox.clear();
         seat.paused_until = 0;
         let Some(running) = seat.running.take() else { return };
+        self.lives[index].store(0, Ordering::Relaxed);
         running.process.note(format_args!("is killed"));
         running.process.alive.store(false, Ordering::Relaxed);
         self.counts.kills += 1;

@@ -7,15 +7,19 @@
 //! goes through a hash map in its own order, nor leaves anything to threads.
 
 use crate::broker::Broker;
-use crate::client::{Ask, Client, Common, Done, NO_EPOCH, Said};
+use crate::client::{Ask, Client, NO_EPOCH, Said};
 use crate::config::{Config, Profile};
-use crate::invariants::{FLT_1, MAP_3, Violation};
+use crate::invariants::{FLT_1, FLT_4, MAP_3, Violation};
 use crate::map::MapFaults;
 use crate::node::RunningNode;
 use crate::objects::ObjectFaults;
 use crate::process::Time;
 use crate::report::{Counts, Report};
 use crate::trace::Trace;
+use crate::transaction::{Common, Done};
+use crate::worker::{Call, Lives};
+use crate::workers::WorkerSeat;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -47,6 +51,13 @@ pub(crate) enum Event {
     BrokerUp,
     Fault,
     Heal(crate::faults::Cut),
+    /// A worker starts; has a turn, if it is still in that sleep; calls; hears.
+    StartWorker(usize),
+    Hand(usize, u64, u64),
+    Call(Call),
+    Reply(usize, u64, u64, Result<Bytes, Error>),
+    WorkerFault,
+    WorkerHeal(usize),
 }
 
 /// A node and what outlives its lives.
@@ -81,6 +92,8 @@ pub(crate) struct World {
     pub clients: Vec<Client>,
     /// When each client goes on.
     pub wakes: Vec<Option<u64>>,
+    pub workers: Vec<WorkerSeat>,
+    pub lives: Lives,
     pub common: Arc<Common>,
     pub faulty: bool,
     pub done: Vec<Done>,
@@ -157,6 +170,20 @@ impl World {
             }
             Event::Heal(cut) => {
                 self.heal(&cut);
+                Ok(())
+            }
+            Event::StartWorker(index) => {
+                self.start_worker(index).map_err(|error| Violation::new(FLT_4, error))
+            }
+            Event::Hand(worker, life, turn) => self.hand(worker, life, turn),
+            Event::Call(call) => self.called(call),
+            Event::Reply(worker, life, number, content) => {
+                self.replied(worker, life, number, content);
+                Ok(())
+            }
+            Event::WorkerFault => self.draw_worker_fault(),
+            Event::WorkerHeal(index) => {
+                self.heal_worker(index);
                 Ok(())
             }
         }
@@ -264,7 +291,8 @@ impl World {
             self.counts.broker_crashes += 1;
             self.after(100_000 + self.random.below(1_500_000), Event::BrokerUp);
         }
-        if let Some(due) = self.broker.next_late() {
+        // While it is down nothing arrives there.
+        if let Some(due) = self.broker.next_late().filter(|_| self.broker.is_up()) {
             let due = due.max(self.time.micros() + 1);
             if !self.queue.values().any(|event| matches!(event, Event::Late)) {
                 self.at(due, Event::Late);
@@ -275,6 +303,7 @@ impl World {
     fn broker_up(&mut self) -> Step {
         let restarted = self.broker.restart();
         self.say("log", format_args!("is up, at {}", self.broker.newest()));
+        self.see_broker();
         restarted.map_err(|what| Violation::new(crate::invariants::LOG_2, what))
     }
 

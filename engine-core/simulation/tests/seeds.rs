@@ -42,6 +42,7 @@ fn two_hundred_seeds_violate_nothing() {
     assert!(wrong.is_empty(), "replay with: npm run simulate -- --seed N --trace\n{}", wrong.join("\n"));
     let all = reports.iter().fold(Counts::default(), |sum, report| sum.plus(report.counts));
     println!("{all}");
+    assert!(all.of_workers > 1_000, "{all}");
     // Worlds in which nothing happens would show nothing.
     assert!(all.acknowledged > 20_000 && all.refused > 1_000 && all.unknown > 20, "{all}");
     assert!(all.takeovers > 400 && all.kills > 400 && all.pauses > 200 && all.cuts > 400, "{all}");
@@ -113,4 +114,10 @@ fn transactions_that_hide_what_they_read_are_found() {
 #[test]
 fn records_applied_out_of_order_are_found() {
     is_found(Bug::ApplyOutOfOrder);
+}
+
+/// Names that a worker's retries do not keep: what it was told of was committed twice, or of another name.
+#[test]
+fn commits_that_are_asked_for_again_under_another_name_are_found() {
+    is_found(Bug::RenameCommits);
 }

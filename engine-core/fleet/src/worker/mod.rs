@@ -33,7 +33,7 @@ use tidegraph_apl::{Apl, At, Catalog, ScanCursor, Statistics, VertexScan};
 use tidegraph_cluster::{Graph, MapStore, MapWatch, SEQUENCER, WatchConfig};
 use tidegraph_engine::{Asking, Backend, LoadHold, LoadOutcome, Reader, Snapshot, Standing};
 use tidegraph_platform::{Clock, Random};
-use tidegraph_remote::{Commits, Fleet, FleetConfig, Outcome, RequestId, Security};
+use tidegraph_remote::{Commits, Fleet, FleetConfig, Network, Outcome, RequestId, Security};
 use tidegraph_storage::{Duplicate, IndexState};
 use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, PartitionCount, Version};
 
@@ -148,59 +148,25 @@ impl std::fmt::Debug for Shared {
 impl Worker {
     /// Loads the map and looks for the sequencer; a graph without one can be read once a version is known.
     pub fn start(config: WorkerConfig, parts: WorkerParts) -> Result<Self, Error> {
-        let WorkerParts { graph, map_store, security, clock, random } = parts;
+        let WorkerParts { graph, map_store, random, .. } = &parts;
         // Two requests to the map's store that need nothing of each other: a process that starts waits once for both.
         let (watch, lease) = std::thread::scope(|scope| {
             let lease = std::thread::Builder::new()
                 .name("lease".into())
-                .spawn_scoped(scope, || map_store.lease(&graph, SEQUENCER));
-            let watch = MapWatch::start(map_store.clone(), &graph, random.clone(), config.watch.clone());
+                .spawn_scoped(scope, || map_store.lease(graph, SEQUENCER));
+            let watch = MapWatch::start(map_store.clone(), graph, random.clone(), config.watch.clone());
             (watch, lease.map(std::thread::ScopedJoinHandle::join))
         });
-        let watch = Arc::new(watch?);
-        let made = watch.map().graph().clone();
-        let turn = random.next_u64() as usize % 1024;
-        let holder = random_id(&*random);
-        let routes = Arc::new(MapRoutes::new(watch.clone(), config.zone.clone(), turn));
-        let hasher = GuiHasher::with_bits(made.hash_bits);
-        let mut access = config.fleet.clone();
-        access.client.graph.clone_from(&graph);
-        let fleet = Fleet::new(access, security, routes, hasher, clock.clone(), random.clone());
-        let (answer, patience) =
-            (Duration::from_millis(config.answer_ms), Duration::from_millis(config.patience_ms));
-        let sequencer =
-            RemoteSequencer::new(map_store, graph, fleet.clone(), clock.clone(), answer, patience);
         // Whatever else came of it: the lease is looked at again when the sequencer is needed.
-        if let Ok(Ok(Ok(Some(lease)))) = &lease {
-            sequencer.meet(lease);
+        let lease = lease.ok().and_then(Result::ok).and_then(Result::ok).flatten();
+        let version_ms = config.version_ms;
+        let shared = Shared::new(config, parts, watch?, None);
+        if let Some(lease) = &lease {
+            shared.sequencer.meet(lease);
         }
-        let sequencer = Arc::new(sequencer);
-        let shared = Arc::new(Shared {
-            graph: made,
-            watch,
-            fleet,
-            catalog: RemoteCatalog::new(sequencer.clone()),
-            sequencer,
-            clock,
-            random,
-            holder,
-            readers: Readers::default(),
-            pin_after: Duration::from_millis(config.pin_after_ms),
-            pin_every: Duration::from_millis(config.pin_every_ms.max(1)),
-            newest: AtomicU64::new(0),
-            own: AtomicU64::new(0),
-            gate: Gate::default(),
-            gated: config.version_ms > 0,
-            known: AtomicBool::new(false),
-            epoch: AtomicU64::new(0),
-            writable: AtomicBool::new(false),
-            stopping: AtomicBool::new(false),
-            first_patience: patience.min(FIRST_PATIENCE),
-            pause: Duration::from_millis(config.version_ms.max(1)),
-        });
         shared.look();
         let this = Self { shared: shared.clone(), threads: Mutex::default() };
-        if config.version_ms == 0 {
+        if version_ms == 0 {
             return Ok(this);
         }
         let of = shared.clone();
@@ -213,6 +179,20 @@ impl Worker {
         })?;
         this.spawn("pins", move || pins::run(&shared))?;
         Ok(this)
+    }
+
+    /// A worker without threads of its own, over what stands for the network: for simulations. Its map is looked at when it proves stale,
+    /// and it hears of versions by [`Worker::look`].
+    pub fn without_threads(
+        config: WorkerConfig,
+        parts: WorkerParts,
+        network: Arc<dyn Network>,
+    ) -> Result<Self, Error> {
+        let watch = MapWatch::without_thread(parts.map_store.clone(), &parts.graph)?;
+        let config = WorkerConfig { version_ms: 0, ..config };
+        let shared = Shared::new(config, parts, watch, Some(network));
+        shared.look();
+        Ok(Self { shared, threads: Mutex::default() })
     }
 
     /// Asks for the newest version now; answers whether there is a sequencer that says it. For a process that was stopped
@@ -257,6 +237,52 @@ impl Drop for Worker {
 }
 
 impl Shared {
+    fn new(
+        config: WorkerConfig,
+        parts: WorkerParts,
+        watch: MapWatch,
+        network: Option<Arc<dyn Network>>,
+    ) -> Arc<Self> {
+        let WorkerParts { graph, map_store, security, clock, random } = parts;
+        let watch = Arc::new(watch);
+        let made = watch.map().graph().clone();
+        let turn = random.next_u64() as usize % 1024;
+        let holder = random_id(&*random);
+        let routes = Arc::new(MapRoutes::new(watch.clone(), config.zone.clone(), turn));
+        let hasher = GuiHasher::with_bits(made.hash_bits);
+        let mut access = config.fleet.clone();
+        access.client.graph.clone_from(&graph);
+        let fleet = Fleet::over(network, access, security, routes, hasher, clock.clone(), random.clone());
+        let (answer, patience) =
+            (Duration::from_millis(config.answer_ms), Duration::from_millis(config.patience_ms));
+        let sequencer =
+            RemoteSequencer::new(map_store, graph, fleet.clone(), clock.clone(), answer, patience);
+        let sequencer = Arc::new(sequencer);
+        Arc::new(Self {
+            graph: made,
+            watch,
+            fleet,
+            catalog: RemoteCatalog::new(sequencer.clone()),
+            sequencer,
+            clock,
+            random,
+            holder,
+            readers: Readers::default(),
+            pin_after: Duration::from_millis(config.pin_after_ms),
+            pin_every: Duration::from_millis(config.pin_every_ms.max(1)),
+            newest: AtomicU64::new(0),
+            own: AtomicU64::new(0),
+            gate: Gate::default(),
+            gated: config.version_ms > 0,
+            known: AtomicBool::new(false),
+            epoch: AtomicU64::new(0),
+            writable: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            first_patience: patience.min(FIRST_PATIENCE),
+            pause: Duration::from_millis(config.version_ms.max(1)),
+        })
+    }
+
     /// A version is known, and that there was no change of indexes and constraints between `schema` and it.
     fn at_least(&self, version: Version, schema: Version) {
         // Before the version can be read at.

@@ -44,22 +44,30 @@ struct Waiting {
 
 /// A request whose answer has not been taken. Dropped before, it is cancelled.
 pub(crate) struct Ticket {
-    connection: Arc<Connection>,
-    id: u64,
+    /// `None`: nothing can be cancelled.
+    sent: Option<(Arc<Connection>, u64)>,
+    run: u64,
 }
 
 impl Ticket {
+    /// Of a request that cannot be cancelled.
+    pub fn fixed(run: u64) -> Self {
+        Self { sent: None, run }
+    }
+
     /// Names the run of the node that was asked.
     pub fn run(&self) -> u64 {
-        self.connection.run
+        self.run
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if self.connection.forget(self.id) {
+        if let Some((connection, id)) = &self.sent
+            && connection.forget(*id)
+        {
             // A lost connection needs no word.
-            let _ = self.connection.outbox.send(frame::empty(Kind::Cancel, self.id));
+            let _ = connection.outbox.send(frame::empty(Kind::Cancel, *id));
         }
     }
 }
@@ -154,7 +162,7 @@ impl Connection {
             waiting.requests.insert(id, (mailbox.clone(), tag));
             self.load.store(waiting.requests.len(), Ordering::Relaxed);
         }
-        let ticket = Ticket { connection: self.clone(), id };
+        let ticket = Ticket { sent: Some((self.clone(), id)), run: self.run };
         self.outbox.send(frame)?;
         Ok(ticket)
     }

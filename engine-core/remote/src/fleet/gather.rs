@@ -104,7 +104,7 @@ impl<'q> Gather<'q> {
         });
         let parts = parts.collect::<Result<_, AplError>>()?;
         let (shared, class) = (query.shared.as_ref(), Hedges::class(rows));
-        let (errands, mailbox) = (Vec::new(), Arc::default());
+        let (errands, mailbox) = (Vec::new(), Mailbox::new(shared.network.clone()));
         Ok(Self { query, shared, map, parts, errands, mailbox, class, rounds: 0, stale: false })
     }
 

@@ -20,7 +20,7 @@ mod statistics;
 
 pub use routes::{Replicas, RouteMap, Routes};
 
-use crate::client::{ClientConfig, RemoteNode};
+use crate::client::{ClientConfig, Network, RemoteNode};
 use crate::security::Security;
 use gather::{Answered, Asked, Gather, Pin};
 use hedge::Hedges;
@@ -95,6 +95,8 @@ struct Shared {
     counters: FleetCounters,
     statistics: Mutex<Option<(Duration, Arc<Statistics>)>>,
     schema: Schema,
+    /// What stands for the network; `None`: sockets.
+    network: Option<Arc<dyn Network>>,
 }
 
 impl std::fmt::Debug for Fleet {
@@ -107,6 +109,20 @@ impl Fleet {
     /// A fleet whose map others look after.
     #[must_use]
     pub fn new(
+        config: FleetConfig,
+        security: Security,
+        routes: Arc<dyn Routes>,
+        hasher: GuiHasher,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Self {
+        Self::over(None, config, security, routes, hasher, clock, random)
+    }
+
+    /// A fleet whose nodes are reached by something else than sockets, as in a simulation.
+    #[must_use]
+    pub fn over(
+        network: Option<Arc<dyn Network>>,
         config: FleetConfig,
         security: Security,
         routes: Arc<dyn Routes>,
@@ -129,6 +145,7 @@ impl Fleet {
             counters,
             statistics,
             schema,
+            network,
         }))
     }
 
@@ -187,7 +204,8 @@ impl Shared {
         }
         let make = || {
             let (config, security) = (self.config.client.clone(), self.security.clone());
-            RemoteNode::new(address, config, security, self.clock.clone(), self.random.clone())
+            let (network, clock) = (self.network.clone(), self.clock.clone());
+            RemoteNode::over(network, address, config, security, clock, self.random.clone())
         };
         self.nodes.write().entry(address.clone()).or_insert_with(make).clone()
     }

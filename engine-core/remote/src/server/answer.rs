@@ -11,6 +11,7 @@ use tidegraph_apl::{
 };
 use tidegraph_platform::Clock;
 use tidegraph_types::{CommitRequest, Key, MadeVertex, PartitionId, Str, Token, Version};
+use tidegraph_wire::Message;
 use tidegraph_wire::apl::{Answer, Request, decode_request, encode_answer};
 use tidegraph_wire::proto::{self, call, reply};
 
@@ -95,6 +96,21 @@ pub(super) fn cost(call: &proto::Call) -> Cost {
         };
     }
     if rows <= SMALL_ROWS { Cost::Small } else { Cost::Large }
+}
+
+/// The bytes of the reply to the bytes of a call, as a server gives it, for what stands for the network. `None`: a partition is behind,
+/// and `gives_up` is not said; then the call can be made again.
+pub fn answer_once(
+    services: &Services,
+    call: &[u8],
+    clock: &dyn Clock,
+    gives_up: bool,
+) -> Result<Option<Vec<u8>>, Error> {
+    let call = proto::Call::decode(call).map_err(Error::garbage)?;
+    let cancelled = AtomicBool::new(false);
+    let stop = Stop { clock, deadline: None, cancelled: &cancelled };
+    let reply = answer(services, call, &stop, gives_up.then_some(Duration::ZERO));
+    Ok(reply.map(|reply| reply.encode_to_vec()))
 }
 
 /// The answer to a request; `None`: a partition is behind, and `wait` is not given.

@@ -14,6 +14,8 @@ mod answer;
 mod connection;
 mod pool;
 
+pub use answer::answer_once;
+
 use crate::Error;
 use crate::security::Security;
 use crate::services::Services;

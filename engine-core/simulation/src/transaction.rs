@@ -1,0 +1,219 @@
+//! What transactions do: drawn by chance, the same for clients that keep a worker's rules and for real workers.
+
+use crate::checker::{Ended, Transaction};
+use crate::model::Seen;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tidegraph_platform::{Random, SeededRandom};
+use tidegraph_types::{Edge, Gui, GuiHasher, Mutation, PartitionCount, Sid, Str, Token, Version};
+
+/// Names of the list, the label and the edges' label.
+pub(crate) const NAMES: [&str; 3] = ["list", "Vertex", "EDGE"];
+
+/// What all who make transactions share.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub graph: String,
+    pub partitions: PartitionCount,
+    /// Vertices that stay and have lists, then those that come and go.
+    pub keys: Vec<(Str, Gui)>,
+    pub lists: usize,
+    pub nodes: usize,
+    /// Whether commits do not say that lists were read: a defect that is planted.
+    pub hides_reads: bool,
+    /// Whether attempts of a commit have names of their own: another one.
+    pub renames_commits: bool,
+}
+
+/// How many vertices come and go.
+const FICKLE: u64 = 4;
+
+impl Common {
+    pub fn new(graph: &str, partitions: PartitionCount, lists: u64, nodes: usize) -> Self {
+        let key = |number: u64| {
+            let id = Str::from(format!("k{number}"));
+            let gui = GuiHasher::default().gui(&id);
+            (id, gui)
+        };
+        let keys = (0..lists + FICKLE).map(key).collect();
+        let (lists, hides_reads, renames_commits) = (lists as usize, false, false);
+        Self { graph: graph.into(), partitions, keys, lists, nodes, hides_reads, renames_commits }
+    }
+}
+
+/// What a transaction writes besides numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Extra {
+    None,
+    /// An edge between the two keys that are read.
+    Edge,
+    /// One of the client's own edges goes.
+    Unedge(Edge),
+    /// A vertex that comes and goes comes, or goes: with its edges, or after they were removed one by one.
+    Fickle {
+        one_by_one: bool,
+    },
+}
+
+/// What a transaction is to do, and what it has read.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub began: u64,
+    pub need: Version,
+    /// Keys that are read, and those that get a number.
+    pub reads: Vec<usize>,
+    pub appends: Vec<(usize, i64)>,
+    pub extra: Extra,
+    pub edge: Option<Edge>,
+    pub read_at: Version,
+    pub seen: BTreeMap<usize, Seen>,
+}
+
+/// A transaction that is over.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    pub transaction: Transaction,
+    pub read_at: Version,
+    pub version: Option<Version>,
+    /// Under which name it was asked for, where that is known.
+    pub id: Option<tidegraph_remote::RequestId>,
+    /// What was asked for.
+    pub mutations: Vec<Mutation>,
+    /// What was read, whole.
+    pub seen: Vec<(Gui, Seen)>,
+}
+
+/// One who makes transactions, one after the other.
+#[derive(Debug)]
+pub(crate) struct Maker {
+    pub index: usize,
+    pub common: Arc<Common>,
+    pub random: SeededRandom,
+    /// Keys that it saw, which are never removed.
+    there: BTreeSet<usize>,
+    edges: Vec<Edge>,
+    numbers: i64,
+}
+
+impl Maker {
+    pub fn new(index: usize, common: Arc<Common>, seed: u64) -> Self {
+        let random = SeededRandom::new(seed);
+        Self { index, common, random, there: BTreeSet::new(), edges: Vec::new(), numbers: 0 }
+    }
+
+    fn pick(&self, count: u64) -> Vec<usize> {
+        self.pick_of(self.common.lists, count)
+    }
+
+    fn pick_of(&self, keys: usize, count: u64) -> Vec<usize> {
+        let mut picked = Vec::new();
+        for _ in 0..count {
+            let key = self.random.below(keys as u64) as usize;
+            if !picked.contains(&key) {
+                picked.push(key);
+            }
+        }
+        picked
+    }
+
+    /// What the next one is to do; `known` is the newest version that its maker knows, `bookmark` one that somebody else was told.
+    pub fn begin(&mut self, now: u64, known: Version, bookmark: Version) -> Work {
+        let count = 1 + self.random.below(3);
+        let mut extra = Extra::None;
+        let (reads, written) = match self.random.below(14) {
+            // Only reads.
+            0..3 => (self.pick_of(self.common.keys.len(), count + 1), vec![]),
+            // Only writes.
+            3..5 => {
+                let known = self.pick(count).into_iter().filter(|key| self.there.contains(key)).collect();
+                (vec![], known)
+            }
+            5 | 6 => {
+                extra = Extra::Edge;
+                (self.pick_of(self.common.keys.len(), 4), vec![])
+            }
+            12 | 13 => {
+                extra = Extra::Fickle { one_by_one: self.random.one_in(2) };
+                (vec![self.common.lists + self.random.below(FICKLE) as usize], vec![])
+            }
+            7 if !self.edges.is_empty() => {
+                let own = self.random.below(self.edges.len() as u64) as usize;
+                extra = Extra::Unedge(self.edges.swap_remove(own));
+                (vec![], vec![])
+            }
+            // Reads some, writes one of them: two of this kind can each miss the other's write.
+            7..9 => {
+                let reads = self.pick(count + 1);
+                let one = reads[self.random.below(reads.len() as u64) as usize];
+                (reads, vec![one])
+            }
+            _ => {
+                let reads = self.pick(count);
+                let mut written = reads.clone();
+                written.extend(self.pick(1).into_iter().filter(|key| self.there.contains(key)));
+                written.sort_unstable();
+                written.dedup();
+                (reads, written)
+            }
+        };
+        let mut next = || {
+            self.numbers += 1;
+            self.index as i64 * 1_000_000 + self.numbers
+        };
+        let appends: Vec<(usize, i64)> = written.into_iter().map(|key| (key, next())).collect();
+        let need = if self.random.one_in(3) { bookmark } else { known };
+        Work {
+            began: now,
+            need: need.max(known),
+            reads,
+            appends,
+            extra,
+            edge: None,
+            read_at: Version(0),
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// All is read.
+    pub fn note(&mut self, seen: &BTreeMap<usize, Seen>) {
+        self.there.extend(seen.iter().filter(|(_, seen)| seen.present).map(|(key, _)| *key));
+    }
+
+    /// The ends of the edge that a transaction is to make, if it saw two.
+    pub fn ends(&self, work: &Work) -> Option<(Gui, Gui)> {
+        if work.extra != Extra::Edge {
+            return None;
+        }
+        let mut ends = work.reads.iter().copied().filter(|key| work.seen[key].present);
+        Some((self.common.keys[ends.next()?].1, self.common.keys[ends.next()?].1))
+    }
+
+    /// A transaction is over, with a version if it was told one.
+    pub fn end(&mut self, work: Work, now: u64, ended: Ended, version: Option<Version>) -> Done {
+        if version.is_some() {
+            self.there.extend(work.appends.iter().map(|(key, _)| *key));
+            self.edges.extend(work.edge);
+        }
+        let gui = |key: &usize| self.common.keys[*key].1;
+        let seen: Vec<(Gui, Seen)> = work.seen.iter().map(|(key, seen)| (gui(key), seen.clone())).collect();
+        let transaction = Transaction {
+            client: self.index,
+            began: work.began,
+            ended_at: now,
+            ended,
+            reads: work
+                .seen
+                .iter()
+                .filter(|(key, _)| **key < self.common.lists)
+                .map(|(key, seen)| (*key as u64, seen.list.clone()))
+                .collect(),
+            appends: work.appends.iter().map(|(key, number)| (*key as u64, *number)).collect(),
+        };
+        Done { transaction, read_at: work.read_at, version, id: None, mutations: vec![], seen }
+    }
+}
+
+/// An edge that a transaction makes.
+pub(crate) fn edge(sid: u64, (source, target): (Gui, Gui), label: Token) -> Edge {
+    Edge { sid: Sid(sid), source, target, label }
+}

@@ -1,0 +1,270 @@
+//! Real workers among the rest of the world: their turns, and what goes between them and nodes.
+
+use crate::baton::Wish;
+use crate::checker::Ended;
+use crate::client::Said;
+use crate::invariants::{FLT_4, TXN_1, Violation};
+use crate::transaction::Maker;
+use crate::worker::{self, Call, SimWorker, Turn};
+use crate::world::{Event, Step, World};
+use bytes::Bytes;
+use std::sync::atomic::Ordering;
+use tidegraph_platform::Random;
+use tidegraph_remote::{Error, answer_once};
+use tidegraph_types::{Token, Version};
+use tidegraph_wire::{Message, proto};
+
+/// The first number that stands for a worker where clients are numbered; each life has its own.
+const FIRST: usize = 1000;
+/// Lives of one worker.
+const LIVES: usize = 100;
+/// Before a node looks again whether it has reached a version, in microseconds, and how often it does.
+const EARLY: (u64, u32) = (2_000, 50);
+/// How often a worker may try to get a transaction through when nothing goes wrong any more.
+const TRIES: usize = 8;
+
+/// A worker and what outlives its lives.
+pub(crate) struct WorkerSeat {
+    pub life: u64,
+    pub running: Option<SimWorker>,
+    pub paused_until: u64,
+}
+
+/// Whether transactions of a number are a worker's.
+pub(crate) fn is_worker(client: usize) -> bool {
+    client >= FIRST
+}
+
+/// Who makes the transactions of a number.
+pub(crate) fn name_of(client: usize) -> String {
+    match client.checked_sub(FIRST) {
+        Some(worker) => format!("w{}-{}", worker / LIVES, worker % LIVES),
+        None => format!("c{client}"),
+    }
+}
+
+impl World {
+    /// A worker starts, if it does not run.
+    pub fn start_worker(&mut self, index: usize) -> Result<(), String> {
+        if self.workers[index].running.is_some() {
+            return Ok(());
+        }
+        self.workers[index].life += 1;
+        let life = self.workers[index].life;
+        let number = FIRST + index * LIVES + life as usize % LIVES;
+        let process = self.process(&name_of(number), 1000);
+        let maker = Maker::new(number, self.common.clone(), self.random.next_u64());
+        let parts = worker::Parts {
+            index,
+            process: process.clone(),
+            map: self.map_of(&process),
+            lives: self.lives.clone(),
+            maker,
+            config: worker::config(),
+            seed: self.random.next_u64(),
+        };
+        let running = SimWorker::start(parts, life)?;
+        let turn = running.turn;
+        self.workers[index].running = Some(running);
+        self.after(self.random.below(50_000), Event::Hand(index, life, turn));
+        Ok(())
+    }
+
+    /// Its turn, if it is still in the sleep from which it was to be woken.
+    pub fn hand(&mut self, index: usize, life: u64, turn: u64) -> Step {
+        let seat = &self.workers[index];
+        let Some(running) =
+            seat.running.as_ref().filter(|running| (running.life, running.turn) == (life, turn))
+        else {
+            return Ok(());
+        };
+        if seat.paused_until > self.time.micros() {
+            self.at(seat.paused_until, Event::Hand(index, life, turn));
+            return Ok(());
+        }
+        if running.rests && !self.faulty {
+            return Ok(());
+        }
+        self.worker_turn(index)
+    }
+
+    fn worker_turn(&mut self, index: usize) -> Step {
+        let Some(running) = &mut self.workers[index].running else { return Ok(()) };
+        let Turn { sent, done, wish, wrong } = running.go_on(index, self.bookmark);
+        let (life, turn, name) = (running.life, running.turn, running.process.name.clone());
+        for call in sent {
+            let delays = self.travel(self.seats[call.node].cut_off);
+            if delays.is_empty() {
+                self.breaks(&call);
+            }
+            for (nth, delay) in delays.into_iter().enumerate() {
+                self.after(delay, Event::Call(Call { copy: nth > 0, ..call.clone() }));
+            }
+        }
+        if let Some(wrong) = wrong {
+            return Err(Violation::new(TXN_1, format!("{name}: {wrong}")));
+        }
+        if let Some(done) = done {
+            self.finished(done)?;
+        }
+        match wish {
+            Wish::Sleep { micros, .. } => self.after(micros.max(1), Event::Hand(index, life, turn)),
+            Wish::Rest => self.after(500 + self.random.below(60_000), Event::Hand(index, life, turn)),
+            Wish::End(panic) => {
+                let what = format!("{name} ended by itself: {}", panic.unwrap_or_default());
+                return Err(Violation::new(FLT_4, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// A request of a worker arrives at a node.
+    pub fn called(&mut self, mut call: Call) -> Step {
+        let now = self.time.micros();
+        let seat = &self.seats[call.node];
+        let Some(running) = seat.running.as_ref().filter(|_| seat.life == call.node_life) else {
+            self.breaks(&call);
+            return Ok(());
+        };
+        let ready = seat.paused_until.max(running.process.clock.busy_until());
+        if ready > now {
+            self.at(ready, Event::Call(call));
+            return Ok(());
+        }
+        let clock = running.process.clock.clone();
+        let answered = answer_once(&running.services, &call.bytes, &*clock, call.early >= EARLY.1);
+        let busy = clock.busy_until() - now;
+        let (node, cut_off) = (call.node, seat.cut_off);
+        let reply = match answered {
+            Ok(Some(reply)) => reply,
+            Ok(None) => {
+                call.early += 1;
+                self.after(EARLY.0, Event::Call(call));
+                return Ok(());
+            }
+            Err(error) => {
+                return Err(Violation::new(TXN_1, format!("a worker sent what is no call: {error}")));
+            }
+        };
+        if let Some(said) = said(&reply) {
+            self.check_said(node, &said)?;
+        }
+        let delays = self.travel(cut_off);
+        if delays.is_empty() {
+            self.breaks(&call);
+        }
+        for delay in delays.into_iter().filter(|_| !call.copy) {
+            let content = Ok(Bytes::from(reply.clone()));
+            self.after(busy + delay, Event::Reply(call.worker, call.life, call.number, content));
+        }
+        self.see_broker();
+        Ok(())
+    }
+
+    /// A message of a request is lost: with it goes the connection, of which its end mostly hears soon.
+    fn breaks(&mut self, call: &Call) {
+        if call.copy || self.random.one_in(8) {
+            return;
+        }
+        let lost = Error::Lost { peer: self.seats[call.node].name.clone(), reason: "it broke".into() };
+        let delay = self.random.below(200_000);
+        self.after(delay, Event::Reply(call.worker, call.life, call.number, Err(lost)));
+    }
+
+    /// An answer comes to a worker.
+    pub fn replied(&mut self, index: usize, life: u64, number: u64, content: Result<Bytes, Error>) {
+        let Some(running) = self.workers[index].running.as_ref().filter(|running| running.life == life)
+        else {
+            return;
+        };
+        if running.hear(number, content) {
+            let turn = running.turn;
+            self.after(0, Event::Hand(index, life, turn));
+        }
+    }
+
+    /// A worker's process is gone.
+    pub fn kill_worker(&mut self, index: usize) -> Step {
+        let Some(mut running) = self.workers[index].running.take() else { return Ok(()) };
+        running.process.note(format_args!("is killed"));
+        self.workers[index].paused_until = 0;
+        let turn = running.kill(index);
+        self.counts.kills += 1;
+        if let Wish::End(Some(panic)) = turn.wish {
+            return Err(Violation::new(FLT_4, format!("{} panicked: {panic}", running.process.name)));
+        }
+        turn.done.map_or(Ok(()), |done| self.finished(done))
+    }
+
+    /// Something goes wrong with a worker.
+    pub fn draw_worker_fault(&mut self) -> Step {
+        if !self.faulty {
+            return Ok(());
+        }
+        let wait = self.profile.fault_ms * 2_000;
+        self.after(wait / 2 + self.random.below(wait), Event::WorkerFault);
+        let index = self.random.below(self.workers.len() as u64) as usize;
+        let for_long = 100_000 + self.random.below(2_000_000);
+        match self.random.below(4) {
+            0 => {
+                self.kill_worker(index)?;
+                self.after(for_long, Event::StartWorker(index));
+            }
+            1 => {
+                self.workers[index].paused_until = self.time.micros() + for_long;
+                self.counts.pauses += 1;
+            }
+            _ => {
+                let Some(running) = &self.workers[index].running else { return Ok(()) };
+                running.process.note(format_args!("does not reach the map"));
+                running.process.no_map.store(true, Ordering::Relaxed);
+                self.counts.cuts += 1;
+                self.after(for_long, Event::WorkerHeal(index));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn heal_worker(&mut self, index: usize) {
+        let seat = &mut self.workers[index];
+        if let Some(running) = &seat.running {
+            running.process.no_map.store(false, Ordering::Relaxed);
+        }
+        if !self.faulty {
+            seat.paused_until = 0;
+        }
+    }
+
+    /// Nothing goes wrong any more: each worker gets a transaction through.
+    pub fn workers_go_on(&mut self) -> Step {
+        for index in 0..self.workers.len() {
+            let mut tries = 0;
+            while !self.gets_through(index)? {
+                tries += 1;
+                if tries >= TRIES {
+                    let what = format!("worker {index} gets nothing through, though all is well");
+                    return Err(Violation::new(FLT_4, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn gets_through(&mut self, index: usize) -> Result<bool, Violation> {
+        let before = self.done.len();
+        self.worker_turn(index)?;
+        self.wait_for_rest()?;
+        Ok(self.done[before..].iter().any(|done| done.transaction.ended == Ended::Acknowledged))
+    }
+}
+
+/// What of a reply is checked whoever hears it.
+fn said(reply: &[u8]) -> Option<Said> {
+    use proto::reply::Kind;
+    match proto::Reply::decode(reply).ok()?.kind? {
+        Kind::Newest(newest) => Some(Said::Newest(Ok(Version(newest.version)))),
+        Kind::Allocate(range) => Some(Said::Sids(Ok(range.first..range.first + range.count))),
+        Kind::Intern(tokens) => Some(Said::Tokens(Ok(tokens.tokens.into_iter().map(Token).collect()))),
+        _ => None,
+    }
+}
