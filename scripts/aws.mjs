@@ -8,7 +8,7 @@
  * 3. Three nodes start with what the deployed user data says (`aws/machines.mjs`).
  * 4. `integration-tests/aws/*.test.ts`.
  * 5. `integration-tests/aws/drops/*.test.ts`: files dropped in S3, loaded by the state machine and its functions.
- * 6. A node is killed under load (`integration-tests/aws/lost/*.test.ts`), another one joins (`added/`): state machines move replicas.
+ * 6. A node is killed under load (`integration-tests/aws/lost/*.test.ts`): the rule that looks each minute has it healed. Another one joins (`added/`).
  * 7. `cdk destroy Service`, and `integration-tests/aws/destroyed/*.test.ts`.
  * 8. `cdk deploy Service` again, the nodes with the new secret, and `integration-tests/aws/again/*.test.ts`: the graph is found.
  *

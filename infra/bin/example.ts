@@ -8,8 +8,9 @@
  * - `brokers`: addresses of a Kafka that is there already, instead of MSK; `brokersSecurity`: "tls" or "plaintext"; `brokersCopies`: copies of each record
  * - `queryArchitecture`: "x86_64" where `bootstrap`, `tidegraph-rebalance` and `tidegraph-ingest` are for that
  * - `workers`: how many; 0 for none, which needs no Docker
+ * - `patience`: for how many seconds a lost node may come back before its replicas are restored elsewhere
  */
-import { App, Validations } from "aws-cdk-lib";
+import { App, Duration, Validations } from "aws-cdk-lib";
 import { AwsSolutionsChecks } from "cdk-nag";
 import { type GivenLogProps, type QueryProps, ServiceStack, StateStack } from "../lib/index.ts";
 
@@ -22,6 +23,7 @@ const security = context("brokersSecurity", "tls") as NonNullable<GivenLogProps[
 const architecture = context("queryArchitecture", "arm64") as NonNullable<QueryProps["architecture"]>;
 const copies = Number(context("brokersCopies", "3"));
 const count = Number(context("workers", "2"));
+const patience = Duration.seconds(Number(context("patience", "120")));
 
 const { state } = new StateStack(app, "State", {
   stackName: `${name}-state`,
@@ -36,6 +38,7 @@ new ServiceStack(app, "Service", {
   replication: 2,
   nodes: { count: 3, instanceType: "i4g.xlarge" },
   query: { architecture, memoryMib: 1769, timeoutSeconds: 120, requestsPerSecond: 500, burst: 1000 },
+  rebalance: { patience },
   workers: count === 0 ? false : { count, most: Math.max(count, 6) },
 });
 Validations.of(app).addPlugins(new AwsSolutionsChecks(app));

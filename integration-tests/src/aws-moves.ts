@@ -53,20 +53,55 @@ export async function until(what: string, isSo: (map: Standing) => boolean): Pro
   }
 }
 
+/** An execution of a state machine. */
+export interface Execution {
+  readonly executionArn: string;
+  readonly name: string;
+  readonly status: string;
+  /** Seconds since 1970. */
+  readonly startDate: number;
+}
+
+/** Asks Step Functions; answers what it says. */
+async function states<Said>(action: string, body: object): Promise<Said> {
+  const answer = await ask("states", `AWSStepFunctions.${action}`, body);
+  assert.equal(answer.status, 200, answer.body);
+  return JSON.parse(answer.body) as Said;
+}
+
+function arnOf(machine: string): string {
+  const arn = deployed().machines[machine];
+  assert.ok(arn, `there is no state machine ${machine}`);
+  return arn;
+}
+
+/** Executions of a state machine, those that are over too. */
+export async function executions(machine: string): Promise<readonly Execution[]> {
+  const body = { stateMachineArn: arnOf(machine) };
+  return (await states<{ executions: Execution[] }>("ListExecutions", body)).executions;
+}
+
+/** Waits for the end of an execution, which has to be a good one. */
+export async function succeeded(executionArn: string): Promise<void> {
+  for (const end = performance.now() + MOVES_MS; ; await sleep(1000)) {
+    const told = await states<{ status: string }>("DescribeExecution", { executionArn });
+    if (told.status === "SUCCEEDED") return;
+    assert.ok(told.status === "RUNNING" && performance.now() < end, JSON.stringify(told));
+  }
+}
+
 /** Starts a state machine, and waits for its end. */
 export async function execute(machine: string, input: object): Promise<void> {
-  const stateMachineArn = deployed().machines[machine];
-  assert.ok(stateMachineArn, `there is no state machine ${machine}`);
-  const body = { stateMachineArn, input: JSON.stringify(input) };
-  const started = await ask("states", "AWSStepFunctions.StartExecution", body);
-  assert.equal(started.status, 200, started.body);
-  const { executionArn } = JSON.parse(started.body);
-  for (const end = performance.now() + MOVES_MS; ; await sleep(1000)) {
-    const told = await ask("states", "AWSStepFunctions.DescribeExecution", { executionArn });
-    const { status } = JSON.parse(told.body);
-    if (status === "SUCCEEDED") return;
-    assert.ok(status === "RUNNING" && performance.now() < end, told.body);
-  }
+  const body = { stateMachineArn: arnOf(machine), input: JSON.stringify(input) };
+  await succeeded((await states<{ executionArn: string }>("StartExecution", body)).executionArn);
+}
+
+/** Who may move replicas now; nobody is "". */
+export async function rebalancer(): Promise<string> {
+  const Key = { graph: { S: "default" }, item: { S: "lease#rebalancer" } };
+  const answer = await ask("dynamodb", "DynamoDB_20120810.GetItem", { TableName: "local-map", Key });
+  assert.equal(answer.status, 200, answer.body);
+  return String(plainItem(JSON.parse(answer.body).Item ?? {}).holder ?? "");
 }
 
 /** Reads and writes through the API, one after the other each, until it is ended. */

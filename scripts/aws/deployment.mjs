@@ -2,8 +2,8 @@
  * The example app (`infra/bin/example.ts`) in LocalStack: synthesized, deployed and destroyed by the CDK's own command line, with no other settings than
  * those that anybody can make.
  *
- * Three of them are because of where this is: brokers are given, since LocalStack has no MSK; there are no workers, since their image needs Docker; and
- * the query function is for this machine's processor. What LocalStack does not have otherwise (Auto Scaling, launch templates) it passes over.
+ * Four of them are because of where this is: brokers are given, since LocalStack has no MSK; there are no workers, since their image needs Docker;
+ * the query function is for this machine's processor; and a lost node has less time to come back, so that a test need not wait for it. What LocalStack does not have otherwise (Auto Scaling, launch templates) it passes over.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { closeSync, copyFileSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
@@ -96,6 +96,7 @@ export class Deployment {
       brokersCopies: "1",
       queryArchitecture: process.arch === "arm64" ? "arm64" : "x86_64",
       workers: "0",
+      patience: "20",
     };
     const flags = Object.entries(context).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
     await this.cdk(["synth", "--quiet", "--output", this.assembly, ...flags]);
