@@ -2,7 +2,7 @@
  * `npm test`: every test, on a clean clone too. It installs what it needs (pinned, skipped when it is there), then runs
  * the Rust tests, the tests of the contracts, and the black-box tests against the real binary.
  *
- * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--fleet`, `--conformance`, `--lambda`, `--aws`, `--contracts`, `--infra` or `--integration` runs one part;
+ * `npm test -- --rust`, `--kafka`, `--dynamodb`, `--takeover`, `--fleet`, `--conformance`, `--lambda`, `--aws`, `--contracts`, `--infra`, `--moto` or `--integration` runs one part;
  * `npm test -- --integration --cluster` runs the black-box tests against workers of a fleet, but for those that are about one process.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -39,12 +39,13 @@ const unknown = only.filter(
       "aws",
       "contracts",
       "infra",
+      "moto",
       "integration",
     ].includes(part),
 );
 if (unknown.length > 0) {
   console.error(
-    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --takeover, --fleet, --conformance, --lambda, --aws, --contracts, --infra and --integration`,
+    `no such part: ${unknown.join(", ")}; there are --rust, --kafka, --dynamodb, --takeover, --fleet, --conformance, --lambda, --aws, --contracts, --infra, --moto and --integration`,
   );
   process.exit(2);
 }
@@ -157,6 +158,15 @@ if (wanted("infra")) {
   steps.push([
     "functions around loads of dropped files",
     () => run("npm", ["test", "--silent", "--workspace", "services/ingest/control"]),
+  ]);
+}
+if (wanted("moto")) {
+  steps.push([
+    "brokers, machines and workers of the templates in moto",
+    async () => {
+      const env = { TIDEGRAPH_PYTHON: await pythonWithClients() };
+      await run("npm", ["run", "moto", "--silent", "--workspace", "infra"], { env });
+    },
   ]);
 }
 if (inCluster) {
