@@ -21,6 +21,9 @@ pub struct LogLatency {
     /// Bytes of each.
     #[arg(long, default_value_t = 200)]
     bytes: usize,
+    /// Readers that follow what is written, as the nodes of a fleet do.
+    #[arg(long, default_value_t = 0)]
+    followers: usize,
     /// Copies that Kafka keeps.
     #[arg(long, default_value_t = 1)]
     log_replication: u16,
@@ -39,13 +42,13 @@ impl LogLatency {
             &options,
             NewTopic { shards: 1, replication: self.log_replication, in_sync: self.log_in_sync },
         )?;
-        let measured = write_latency(&options, FIRST + self.writes, self.bytes);
+        let measured = write_latency(&options, FIRST + self.writes, self.bytes, self.followers);
         delete_topic(&options)?;
         let mut times = measured?.split_off(FIRST);
         times.sort_unstable();
         let at = |share: usize| micros(times[(times.len() - 1) * share / 1_000]);
         let text = json!({
-            "writes": self.writes, "bytes": self.bytes,
+            "writes": self.writes, "bytes": self.bytes, "followers": self.followers,
             "p50_us": at(500), "p99_us": at(990), "p999_us": at(999),
         });
         #[allow(clippy::print_stdout)] // It is what was asked for.

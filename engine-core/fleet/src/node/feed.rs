@@ -166,7 +166,11 @@ impl Feed {
         if self.state.lock().near_end {
             return;
         }
-        let near = follower.as_mut().is_some_and(|(_, log)| log.is_near_end(NEAR).unwrap_or(false));
+        let asked = follower.as_mut().map_or(Ok(false), |(_, log)| log.is_near_end(NEAR));
+        let near = asked.unwrap_or_else(|error| {
+            tracing::warn!(%error, "where the log ends is not known");
+            false
+        });
         let mut state = self.state.lock();
         state.near_end |= near;
         state.error = None;

@@ -24,6 +24,8 @@ pub struct KafkaFollower {
     broker: Broker,
     at: Position,
     reading: Option<Reading>,
+    /// Where the partition ended when that was asked last: it ends there or later.
+    high: i64,
 }
 
 struct Reading {
@@ -45,13 +47,13 @@ impl KafkaFollower {
     /// Follows the one shard of a topic from behind a position on. Nothing is read yet.
     #[must_use]
     pub fn new(options: KafkaOptions, shard: ShardId, after: Position) -> Self {
-        Self { broker: Broker::new(options, shard), at: after, reading: None }
+        Self { broker: Broker::new(options, shard), at: after, reading: None, high: 0 }
     }
 
     /// Follows one shard of several from behind a position on: each record when it is complete.
     #[must_use]
     pub fn of_several(options: KafkaOptions, shard: ShardId, after: Position) -> Self {
-        Self { broker: Broker::of_several(options, shard), at: after, reading: None }
+        Self { broker: Broker::of_several(options, shard), at: after, reading: None, high: 0 }
     }
 
     /// Finds the place to read from; `None` while the log is empty.
@@ -166,8 +168,14 @@ impl Follower for KafkaFollower {
     }
 
     fn is_near_end(&mut self, within: u64) -> Result<bool, Error> {
+        let within = i64::try_from(within).unwrap_or(i64::MAX);
+        let next = self.reading.as_ref().map(|reading| reading.next);
+        // Asking takes long beside reading a record, and who has many to read would fall behind those who write by asking each time.
+        if next.is_some_and(|next| self.high.saturating_sub(next) > within) {
+            return Ok(false);
+        }
         let (low, high) = self.broker.watermarks()?;
-        let next = self.reading.as_ref().map_or(low, |reading| reading.next);
-        Ok(high.saturating_sub(next) <= i64::try_from(within).unwrap_or(i64::MAX))
+        self.high = high;
+        Ok(high.saturating_sub(next.unwrap_or(low)) <= within)
     }
 }

@@ -50,6 +50,12 @@ impl Cluster {
         self.nodes.iter().chain(&self.brokers).copied().chain([self.worker]).collect()
     }
 
+    /// How many storage nodes it has.
+    #[cfg_attr(not(feature = "lambda"), expect(dead_code, reason = "the bench of a fleet reads it"))]
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// For a report.
     pub fn about(&self) -> String {
         let (nodes, brokers) = (self.nodes.len(), self.brokers.len());

@@ -161,6 +161,31 @@ fn a_follower_waits_for_what_is_written_and_says_what_is_gone() {
     assert!(matches!(refused, Err(Error::Trimmed { requested: Version(4), .. })), "{refused:?}");
 }
 
+/// To ask takes longer than to read a record: who asked after each one would never come near, where much is written.
+#[test]
+fn a_follower_far_behind_asks_where_the_log_ends_only_when_it_may_be_near() {
+    let server = Server::start();
+    let options = KafkaOptions { timeout: Duration::from_secs(2), ..options(&server, "near") };
+    let mut log = made(&options);
+    let written: Vec<Record> = (1..=60).map(|version| commit(version, 1, "a")).collect();
+    log.append(&written[..40]).unwrap();
+    let mut follower = KafkaFollower::new(options.clone(), ShardId(0), Position::default());
+    let upto = |follower: &mut KafkaFollower, version: u64| {
+        while follower.next(Duration::from_secs(20)).unwrap().unwrap().version.0 < version {}
+    };
+    upto(&mut follower, 10);
+    assert!(!follower.is_near_end(5).unwrap());
+    server.pause(true);
+    assert!(!follower.is_near_end(5).unwrap(), "it has asked, and is as far from there");
+    assert!(follower.is_near_end(30).is_err(), "it has to ask");
+    server.pause(false);
+    log.append(&written[40..]).unwrap();
+    upto(&mut follower, 36);
+    assert!(!follower.is_near_end(5).unwrap(), "the log has gone on since it asked");
+    upto(&mut follower, 56);
+    assert!(follower.is_near_end(5).unwrap());
+}
+
 #[test]
 fn a_broker_that_does_not_answer_leaves_it_open_what_was_written() {
     let server = Server::start();

@@ -5,10 +5,11 @@ use crate::bench::cluster::Cluster;
 use anyhow::{Context, ensure};
 use std::process::Command;
 
-/// p50 of so many writes, one after the other, in microseconds.
-pub fn latency(cluster: &Cluster, count: usize) -> anyhow::Result<f64> {
+/// p50 of so many writes, one after the other, in microseconds, while so many follow the topic.
+pub fn latency(cluster: &Cluster, count: usize, followers: usize) -> anyhow::Result<f64> {
     let (program, arguments) = cluster.log_latency.split_first().context("no command for the log")?;
-    let sizes = ["--writes", &count.to_string(), "--bytes", &BYTES.to_string()].map(str::to_owned);
+    let numbers = [("--writes", count), ("--bytes", BYTES), ("--followers", followers)];
+    let sizes = numbers.into_iter().flat_map(|(name, number)| [name.to_owned(), number.to_string()]);
     let output = Command::new(program).args(arguments).args(sizes).output()?;
     let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success(), "the log could not be measured: {error}");

@@ -182,9 +182,10 @@ fn two_hops(
 fn commits(bench: &Bench, report: &mut Report, cluster: &Cluster, remote: &Database) -> anyhow::Result<()> {
     let tokens = remote.catalog().intern(&["Mark".into(), "text".into()])?;
     let count = if bench.quick { 300 } else { 2_000 };
-    let (mut ours, mut bare) = (vec![], vec![]);
+    let (mut ours, mut bare, mut followed) = (vec![], vec![], vec![]);
     for round in 0..bench.rounds() {
-        bare.push(log::latency(cluster, count)?);
+        bare.push(log::latency(cluster, count, 0)?);
+        followed.push(log::latency(cluster, count, cluster.nodes())?);
         let mut times = vec![];
         for number in 0..count {
             let id: Str = format!("mark-{round}-{number}").into();
@@ -203,8 +204,11 @@ fn commits(bench: &Bench, report: &mut Report, cluster: &Cluster, remote: &Datab
         ours.push(times[times.len() / 2]);
     }
     let (ours, bare) = (median(ours).context("no rounds")?, median(bare).context("no rounds")?);
+    let followed = median(followed).context("no rounds")?;
     let figure =
         Figure::cost("commit, 1 caller, p50", "us", ours).beside("a bare write to Kafka, acks=all", bare);
     report.add(figure.target(COMMIT * bare));
+    let beside = "a bare write to a topic that as many follow as there are nodes";
+    report.add(Figure::cost("commit, 1 caller, p50, besides", "us", ours).beside(beside, followed));
     Ok(())
 }
