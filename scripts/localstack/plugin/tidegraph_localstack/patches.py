@@ -68,6 +68,9 @@ def patch_distributed_map():
 
     def run_and_count(self, env, eval_input):
         run(self, env, eval_input)
+        # Tasks of an execution that was stopped are aborted, and it stays stopped; LocalStack would take it for one that failed.
+        if not env.is_running():
+            return
         record = eval_input.map_run_record
         items = record.item_counter
         failed = items.failed.get() + items.timed_out.get() + items.aborted.get()
