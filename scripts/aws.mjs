@@ -126,6 +126,8 @@ async function tests(folder, deployment, machines) {
       machines: {
         heal: deployment.machine("ServiceRebalanceHeal"),
         scaleOut: deployment.machine("ServiceRebalanceScaleOut"),
+        ingest: deployment.machine("ServiceIngestMachine"),
+        settle: deployment.machine("ServiceIngestSettle"),
       },
       templates: deployment.assembly,
       secrets: [machines.secret],

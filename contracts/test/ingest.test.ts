@@ -1,4 +1,4 @@
-/** What the state machine of dropped files asks of its function and hears, and what people write and read: the golden file against the schemas. Rust reads the same file. */
+/** What the state machines of dropped files ask of their function and hear, and what people write and read: the golden file against the schemas. Rust reads the same file. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -17,6 +17,7 @@ const LISTS = [
   ["ingest-report", "reports", "refusedReports"],
   ["ingest-drop", "drops", "refusedDrops"],
   ["ingest-input", "inputs", "refusedInputs"],
+  ["ingest-stopped", "stopped", "refusedStopped"],
 ] as const;
 
 test("each list of the golden file is of a schema, and has examples", () => {

@@ -27,10 +27,13 @@ export const REBALANCE: Page = {
   ]),
 };
 
-/** The page of the machine that loads dropped files. */
+/** The page of the machines that load dropped files, and settle loads that were stopped. */
 export const INGEST: Page = {
   path: join(DOCS, "ingest.md"),
-  machines: new Map([["ingest", "ServiceIngestMachine"]]),
+  machines: new Map([
+    ["ingest", "ServiceIngestMachine"],
+    ["settle", "ServiceIngestSettle"],
+  ]),
 };
 
 /** A state, as far as a drawing needs it. */

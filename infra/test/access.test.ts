@@ -90,12 +90,19 @@ test("a resource has a wildcard only where AWS or the way that names are made le
     "ServiceIngestMachineStateMachineDistributedMapPolicyA7781FFA: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:SELF:*",
     "ServiceIngestReportRole: *",
     "ServiceIngestReportRole: <Data>/ingest/*",
+    // It writes them, and looks whether one is there.
+    "ServiceIngestReportRole: <Drop>/reports/*",
     "ServiceIngestReportRole: <Drop>/reports/*",
     "ServiceIngestRole: *",
     "ServiceIngestRole: <Data>/ingest/*",
     "ServiceIngestRole: <Data>/jobs/*",
     "ServiceIngestRole: <Data>/loads/*",
     "ServiceIngestRole: <Drop>/drop/*",
+    // Which load an execution had that was stopped.
+    "ServiceIngestSeeExecutionsC8093A34: arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:SELF:*",
+    "ServiceIngestSettleRole: *",
+    "ServiceIngestSettleRole: <IngestFunction>:*",
+    "ServiceIngestSettleRole: <IngestReportFunction>:*",
     "ServiceIngestStaleRole: *",
     "ServiceIngestStaleRole: <Drop>/drop/*",
     "ServiceIngestStaleRole: <Drop>/reports/*",
@@ -244,7 +251,9 @@ test("who takes drops, tells and looks reads and writes beside them, and nothing
   ]);
   assert.deepEqual(of("Report"), [
     "s3:GetObject <Data>/ingest/*",
+    "s3:GetObject <Drop>/reports/*",
     "s3:ListBucket <Data>",
+    "s3:ListBucket <Drop>",
     "s3:PutObject <Drop>/reports/*",
   ]);
   assert.deepEqual(of("Stale"), [

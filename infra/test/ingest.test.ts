@@ -7,6 +7,7 @@ import { Duration, Stack } from "aws-cdk-lib";
 import { loadSchemas } from "../../contracts/src/validate.ts";
 import { inputSchema as intakeInput } from "../../services/ingest/control/src/intake.ts";
 import { inputSchema as reportInput } from "../../services/ingest/control/src/report.ts";
+import { stoppedSchema } from "../../services/ingest/control/src/stopped.ts";
 import { current, type Definition, definitions, draw, INGEST } from "../draw/draw.ts";
 import { METRICS } from "../lib/constructs/metrics.ts";
 import { ServiceStack } from "../lib/stacks/service-stack.ts";
@@ -24,12 +25,14 @@ import {
 } from "./support.ts";
 
 const { service } = example();
-const machine = definitions(service, INGEST).get("ingest") as Definition;
+const machines = definitions(service, INGEST);
+const machine = machines.get("ingest") as Definition;
+const settle = machines.get("settle") as Definition;
 const ROOT = join(import.meta.dirname, "..", "..");
 const CONTROL = join(ROOT, "services", "ingest", "control", "src");
 
 test("every state can be reached and leads on or ends", () => {
-  check("ingest", machine);
+  for (const [name, definition] of machines) check(name, definition);
   assert.equal(machine.TimeoutSeconds, 24 * 3600);
 });
 
@@ -52,7 +55,7 @@ test("tasks of a stage run in executions of their own, which may take as long as
 });
 
 test("what can fail has a time and is tried again; what cannot be mended abandons the load and is told", () => {
-  for (const [id, state] of states(machine)) {
+  for (const [id, state] of [...states(machine), ...states(settle)]) {
     if (state.Type !== "Task") continue;
     assert.ok(state.TimeoutSeconds, `${id} has no time`);
     const tried = state.Retry?.flatMap(({ ErrorEquals }) => ErrorEquals) ?? [];
@@ -143,6 +146,65 @@ test("what functions are asked is what they know", () => {
   assert.deepEqual([...steps].toSorted(), ["abandon", "commit", "next", "work"]);
   // What the first step is asked the function that takes drops says, whose tests look at it.
   assert.equal((machine.States.Begin as { InputPath?: string }).InputPath, "$.begin");
+});
+
+test("what was stopped is settled when no step of it runs any more, if it is still open then, and is told in any case", () => {
+  const golden = JSON.parse(readFileSync(join(ROOT, "contracts", "golden", "ingest.json"), "utf8"));
+  const event = loadSchemas({ strict: true }).getSchema("ingest-event.schema.json");
+  assert.ok(event);
+  const [{ loadId, source }] = golden.events;
+  const ended = golden.answers.find((one: { stage?: string }) => one.stage === "ended");
+  const load = { loadId, source, report: `reports/people/first/${loadId}.json` };
+  for (const input of golden.stopped) {
+    const examples: Record<string, unknown> = {
+      $: input,
+      "$.found.load": load,
+      "$.found.load.loadId": loadId,
+      "$.found.error": { Error: "ABORTED", Cause: "somebody stopped it" },
+      "$.found.error.Error": "ABORTED",
+      "$.found.error.Cause": "somebody stopped it",
+      "$.at.status": ended.status,
+      "$.at.report": ended.report,
+    };
+    for (const [id, { Type, Parameters }] of states(settle)) {
+      if (Type !== "Task") continue;
+      const value = asked(Parameters, examples);
+      if (id.startsWith("Look")) assert.equal(stoppedSchema.parse(value).longestSeconds, 960);
+      else if (id.startsWith("Report")) reportInput.parse(value);
+      else assert.ok(event(value), `${id}: ${JSON.stringify(event.errors)}`);
+    }
+  }
+  // Longer than the function that loads may run.
+  assert.ok(960 > named(service, "AWS::Lambda::Function", "ServiceIngestFunction").Properties.Timeout);
+  const { States } = settle;
+  const wait = States["Steps may run on"];
+  assert.deepEqual(
+    [wait?.SecondsPath, wait?.Next, States["Look again"]?.Next],
+    ["$.found.waitSeconds", "Look again", "Still open?"],
+  );
+  for (const id of ["Open?", "Still open?"]) {
+    const [choice, ...others] = States[id]?.Choices ?? [];
+    assert.deepEqual([choice?.Variable, choice?.StringEquals, others], ["$.found.outcome", "open", []], id);
+    assert.equal(States[id]?.Default, "Nothing to tell", id);
+  }
+  assert.equal(States.Abandon?.Catch?.[0]?.Next, "Report the end");
+});
+
+test("an execution that ended in any way but a good one starts what settles it, with the event as it is", () => {
+  const { EventPattern, Targets } = named(service, "AWS::Events::Rule", "ServiceIngestEnded").Properties;
+  assert.deepEqual(
+    [EventPattern.source, EventPattern["detail-type"]],
+    [["aws.states"], ["Step Functions Execution Status Change"]],
+  );
+  assert.deepEqual(EventPattern.detail.status, ["ABORTED", "FAILED", "TIMED_OUT"]);
+  assert.match(flat(EventPattern.detail.stateMachineArn[0]), /^<ServiceIngestMachineStateMachine/);
+  const [target, ...others] = Targets;
+  assert.deepEqual(others, []);
+  assert.match(flat(target.Arn), /^<ServiceIngestSettleStateMachine/);
+  assert.deepEqual(
+    [target.Input, target.InputTransformer, target.InputPath],
+    [undefined, undefined, undefined],
+  );
 });
 
 test("a mark in the drop bucket starts it, with the event as it is", () => {
@@ -243,7 +305,7 @@ test("what loads work with is deleted after a week, and no load takes longer", (
 });
 
 test("somebody is told of loads that fail or take too long, of drops that nobody heard of or completed", () => {
-  const alarms = ["LoadsFailed", "LoadsTooLong", "DropsUnheard", "DropsStale"].map(
+  const alarms = ["LoadsFailed", "LoadsTooLong", "LoadsUntold", "DropsUnheard", "DropsStale"].map(
     (name) => named(service, "AWS::CloudWatch::Alarm", `ServiceWatch${name}`).Properties,
   );
   assert.deepEqual(
@@ -251,11 +313,12 @@ test("somebody is told of loads that fail or take too long, of drops that nobody
     [
       ["AWS/States", "ExecutionsFailed", 0],
       ["AWS/States", "ExecutionsTimedOut", 0],
+      ["AWS/States", "ExecutionsFailed", 0],
       ["AWS/Events", "FailedInvocations", 0],
       ["Tidegraph", "tidegraph_drops_stale", 0],
     ],
   );
-  assert.equal(alarms[3].Period, 3600, "as often as it is looked");
+  assert.equal(alarms[4].Period, 3600, "as often as it is looked");
 });
 
 test("functions are put together from the repository, each a file with its map, without Docker", () => {
@@ -279,8 +342,9 @@ test("functions are put together from the repository, each a file with its map, 
   }
 });
 
-test("the drawing is that of the definition", () => {
+test("the drawings are those of the definitions", () => {
   assert.ok(draw(machine).includes("for each task, 64 at once"));
+  assert.ok(draw(settle).includes("Steps may run on"));
   const page = readFileSync(INGEST.path, "utf8");
   assert.ok(
     current(service, INGEST) === page,

@@ -149,7 +149,7 @@ test("machines wait to be let in from the first one on, and have time to leave",
 
 test("log groups are encrypted, and forget", () => {
   const groups = ofType(service, "AWS::Logs::LogGroup");
-  assert.equal(groups.length, 17);
+  assert.equal(groups.length, 18);
   for (const [id, { Properties }] of groups) {
     assert.ok(Properties.KmsKeyId, id);
     assert.equal(Properties.RetentionInDays, 30, id);

@@ -1,11 +1,9 @@
-/** What the tests of moving replicas on a deployment share: the map as it stands, executions of state machines, and load that notices what goes wrong. */
+/** What the tests of moving replicas on a deployment share: the map as it stands, and load that notices what goes wrong. */
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseAs } from "@tidegraph/contracts";
 import { ask, deployed, plainItem, Signer } from "./aws.ts";
-
-/** The longest that moves may take, on a busy machine. */
-export const MOVES_MS = 300_000;
+import { EXECUTION_MS } from "./aws-machines.ts";
 
 /** How many replicas of each partition the example has. */
 export const REPLICAS = 2;
@@ -48,52 +46,12 @@ export async function until(what: string, isSo: (map: Standing) => boolean): Pro
     const map = await standing();
     const seconds = (performance.now() - begun) / 1000;
     if (isSo(map)) return seconds;
-    assert.ok(seconds * 1000 < MOVES_MS, `it is not so that ${what}: ${JSON.stringify([...map.serving])}`);
+    assert.ok(
+      seconds * 1000 < EXECUTION_MS,
+      `it is not so that ${what}: ${JSON.stringify([...map.serving])}`,
+    );
     await sleep(500);
   }
-}
-
-/** An execution of a state machine. */
-export interface Execution {
-  readonly executionArn: string;
-  readonly name: string;
-  readonly status: string;
-  /** Seconds since 1970. */
-  readonly startDate: number;
-}
-
-/** Asks Step Functions; answers what it says. */
-async function states<Said>(action: string, body: object): Promise<Said> {
-  const answer = await ask("states", `AWSStepFunctions.${action}`, body);
-  assert.equal(answer.status, 200, answer.body);
-  return JSON.parse(answer.body) as Said;
-}
-
-function arnOf(machine: string): string {
-  const arn = deployed().machines[machine];
-  assert.ok(arn, `there is no state machine ${machine}`);
-  return arn;
-}
-
-/** Executions of a state machine, those that are over too. */
-export async function executions(machine: string): Promise<readonly Execution[]> {
-  const body = { stateMachineArn: arnOf(machine) };
-  return (await states<{ executions: Execution[] }>("ListExecutions", body)).executions;
-}
-
-/** Waits for the end of an execution, which has to be a good one. */
-export async function succeeded(executionArn: string): Promise<void> {
-  for (const end = performance.now() + MOVES_MS; ; await sleep(1000)) {
-    const told = await states<{ status: string }>("DescribeExecution", { executionArn });
-    if (told.status === "SUCCEEDED") return;
-    assert.ok(told.status === "RUNNING" && performance.now() < end, JSON.stringify(told));
-  }
-}
-
-/** Starts a state machine, and waits for its end. */
-export async function execute(machine: string, input: object): Promise<void> {
-  const body = { stateMachineArn: arnOf(machine), input: JSON.stringify(input) };
-  await succeeded((await states<{ executionArn: string }>("StartExecution", body)).executionArn);
 }
 
 /** Who may move replicas now; nobody is "". */

@@ -1,6 +1,7 @@
 /**
  * What loads dropped files: the rule that hears of a mark in the drop bucket, the state machine, the function that loads, and three small ones around it: one takes drops, one tells
- * what became of them, one looks each hour for drops that nobody completed. `docs/ingest.md` says what people see of it, and draws the machine.
+ * what became of them, one looks each hour for drops that nobody completed. A second rule and machine settle loads whose execution ended without telling. `docs/ingest.md` says what
+ * people see of it, and draws the machines.
  *
  * The function that loads is one, for all steps: tasks and the steps between them are the same program, with the same rights and the same ways to the fleet, and memory buys both
  * of them processors. The small ones stand outside of the VPC: they speak with S3, a table of their own and X-Ray, each by its own address.
@@ -25,6 +26,7 @@ import { InvalidProp, whole } from "../check.ts";
 import { processLog } from "../log-group.ts";
 import { explain, explainBelow, explainWildcard } from "../nag.ts";
 import { ingest } from "../state-machines/ingest.ts";
+import { SETTLE_TIMEOUT, settle } from "../state-machines/settle.ts";
 import { statement, useKey } from "../statement.ts";
 import { INGEST_KEPT } from "./buckets.ts";
 import { fleetFunction, processor } from "./fleet-function.ts";
@@ -93,6 +95,18 @@ interface Control {
   readonly environment?: Record<string, string>;
 }
 
+/** One of the state machines. */
+interface Machine {
+  readonly id: string;
+  /** The name of its log group. */
+  readonly logs: string;
+  readonly comment: string;
+  readonly timeout: Duration;
+  /** What it invokes. */
+  readonly invokes: readonly lambda.IFunction[];
+  readonly definition: (scope: Construct) => sfn.IChainable;
+}
+
 export class Ingest extends Construct {
   /** The function that loads. */
   readonly function: lambda.Function;
@@ -101,6 +115,8 @@ export class Ingest extends Construct {
   readonly report: lambda.Function;
   readonly stale: lambda.Function;
   readonly machine: sfn.StateMachine;
+  /** Settles loads whose execution ended without telling. */
+  readonly settle: sfn.StateMachine;
   /** Hears of marks. */
   readonly rule: events.Rule;
   /** Which execution has taken which load, and where the look for stale drops stopped. Nothing is lost with it but that. */
@@ -150,7 +166,9 @@ export class Ingest extends Construct {
     this.report = this.tells();
     this.stale = this.looks(table, staleAfter);
     this.machine = this.makeMachine(concurrency, longest);
+    this.settle = this.makeSettle();
     this.rule = this.hears();
+    this.hearsOfEnds();
     new events.Rule(this, "EachHour", {
       description: "Drops that nobody completed are looked for each hour",
       schedule: events.Schedule.rate(HOUR),
@@ -201,9 +219,9 @@ export class Ingest extends Construct {
     return made;
   }
 
-  /** Brings reports from the data bucket to the drop bucket. */
+  /** Brings reports from the data bucket to the drop bucket, and looks which loads have none. */
   private tells(): lambda.Function {
-    const { data } = this.parts.state.buckets;
+    const { data, drop } = this.parts.state.buckets;
     const environment = { TIDEGRAPH_DATA_BUCKET: data.bucketName };
     // A report has at most 10,000 rows.
     const made = this.control({
@@ -213,8 +231,10 @@ export class Ingest extends Construct {
       environment,
     });
     const role = made.role as iam.Role;
-    role.addToPolicy(statement("List", ["s3:ListBucket"], [data.bucketArn]));
+    role.addToPolicy(statement("List", ["s3:ListBucket"], [data.bucketArn, drop.bucketArn]));
     role.addToPolicy(statement("ReadReports", ["s3:GetObject"], [`${data.bucketArn}/ingest/*`]));
+    // Whether one is there.
+    role.addToPolicy(statement("LookForReports", ["s3:GetObject"], [`${drop.bucketArn}/reports/*`]));
     explainBelow(
       role,
       data,
@@ -333,24 +353,71 @@ export class Ingest extends Construct {
   }
 
   private makeMachine(concurrency: number, longest: Duration): sfn.StateMachine {
+    const { intake, report, function: load } = this;
+    const machine = this.stateMachine({
+      id: "Machine",
+      logs: "ingest-machine",
+      comment: "Loads dropped files",
+      timeout: longest,
+      invokes: [intake, load, report],
+      definition: (scope) => ingest(scope, { intake, load, report, concurrency, timeout: TIMEOUT }),
+    });
+    // What CDK allows a machine with a Distributed Map: to start, see and stop executions of itself.
+    for (const below of ["", "/*"]) {
+      const own = this.executionsOf(machine, below);
+      explainWildcard(machine, own, "Executions of its own tasks, which are named while it runs.");
+    }
+    return machine;
+  }
+
+  private makeSettle(): sfn.StateMachine {
+    const { machine, report, function: load } = this;
+    const executions = this.executionsOf(machine);
+    // Beside the role's own policy, which the function waits for, and the machine for the function.
+    const policy = new iam.Policy(this, "SeeExecutions", {
+      statements: [
+        statement("SeeExecutions", ["states:DescribeExecution", "states:GetExecutionHistory"], [executions]),
+      ],
+      roles: [report.role as iam.Role],
+    });
+    explainWildcard(
+      policy,
+      executions,
+      "Executions of the machine that loads, which are named while it runs.",
+    );
+    return this.stateMachine({
+      id: "Settle",
+      logs: "ingest-settle",
+      comment: "Settles loads whose execution ended without telling",
+      timeout: SETTLE_TIMEOUT,
+      invokes: [load, report],
+      definition: (scope) => settle(scope, { load, report, timeout: TIMEOUT }),
+    });
+  }
+
+  /** Executions of a machine by their ARN; `below` that of the tasks of its Map. */
+  private executionsOf(machine: sfn.StateMachine, below = ""): string {
+    const name = Fn.select(6, Fn.split(":", machine.stateMachineArn));
+    const { partition, region, account } = Stack.of(this);
+    return `arn:${partition}:states:${region}:${account}:execution:${name}${below}:*`;
+  }
+
+  private stateMachine({ id, logs, comment, timeout, invokes, definition }: Machine): sfn.StateMachine {
     const { state, retention } = this.parts;
-    const scope = new Construct(this, "Machine");
+    const scope = new Construct(this, id);
     const role = new iam.Role(scope, "Role", {
       assumedBy: new iam.ServicePrincipal("states.amazonaws.com"),
-      description: `Loads dropped files: ${state.name}`,
+      description: `${comment}: ${state.name}`,
     });
-    const { intake, report, function: load } = this;
     const machine = new sfn.StateMachine(scope, "StateMachine", {
-      comment: "Loads dropped files",
+      comment,
       stateMachineType: sfn.StateMachineType.STANDARD,
-      definitionBody: sfn.DefinitionBody.fromChainable(
-        ingest(scope, { intake, load, report, concurrency, timeout: TIMEOUT }),
-      ),
+      definitionBody: sfn.DefinitionBody.fromChainable(definition(scope)),
       role,
-      timeout: longest,
+      timeout,
       tracingEnabled: true,
       logs: {
-        destination: processLog(this, "MachineLogs", state, "ingest-machine", retention),
+        destination: processLog(this, `${id}Logs`, state, logs, retention),
         level: sfn.LogLevel.ALL,
         includeExecutionData: true,
       },
@@ -358,15 +425,8 @@ export class Ingest extends Construct {
     const unnamed =
       "Step Functions sets up the delivery of its log, and sends traces, by actions that know no resources.";
     explainWildcard(role, "*", unnamed);
-    for (const { functionArn } of [intake, load, report]) {
+    for (const { functionArn } of invokes) {
       explainWildcard(role, `${functionArn}:*`, "Versions of the functions that this invokes.");
-    }
-    // What CDK allows a machine with a Distributed Map: to start, see and stop executions of itself.
-    const name = Fn.select(6, Fn.split(":", machine.stateMachineArn));
-    const { partition, region, account } = Stack.of(this);
-    for (const below of ["", "/*"]) {
-      const own = `arn:${partition}:states:${region}:${account}:execution:${name}${below}:*`;
-      explainWildcard(machine, own, "Executions of its own tasks, which are named while it runs.");
     }
     return machine;
   }
@@ -384,6 +444,22 @@ export class Ingest extends Construct {
         },
       },
       targets: [new targets.SfnStateMachine(this.machine)],
+    });
+  }
+
+  /** Every end but a good one: a load that failed in order has its report, which is seen at once. Tasks of the Map are executions of another name. */
+  private hearsOfEnds(): void {
+    new events.Rule(this, "Ended", {
+      description: "The execution of a load has ended, and may not have told",
+      eventPattern: {
+        source: ["aws.states"],
+        detailType: ["Step Functions Execution Status Change"],
+        detail: {
+          stateMachineArn: [this.machine.stateMachineArn],
+          status: ["ABORTED", "FAILED", "TIMED_OUT"],
+        },
+      },
+      targets: [new targets.SfnStateMachine(this.settle)],
     });
   }
 }

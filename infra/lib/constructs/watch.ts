@@ -225,8 +225,15 @@ export class Watch extends Construct {
     );
     this.alarm(
       "LoadsTooLong",
-      `A load took longer than it may, and has no report: ${failures}`,
+      `A load took longer than it may, and is given up: ${failures}`,
       ingest.machine.metricTimedOut({ period: MINUTE }),
+      0,
+      { minutes: 1 },
+    );
+    this.alarm(
+      "LoadsUntold",
+      "A load ended, and nobody could tell how: look at the log groups ingest-settle and ingest, and start the machine Settle again.",
+      ingest.settle.metricFailed({ period: MINUTE }),
       0,
       { minutes: 1 },
     );

@@ -68,7 +68,7 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
 
   const which = new sfn.Choice(scope, "Which stage?");
   const abandon = step(scope, props, "Abandon", "Nothing of it becomes visible, if it is not yet", {
-    payload: abandoned("$.load.loadId"),
+    payload: abandoned("$.load.loadId", "$.error"),
   });
   abandon.addCatch(lost, { errors: ["States.ALL"], resultPath: "$.error" });
   abandon.next(which);
@@ -116,19 +116,24 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
   return take.next(what);
 }
 
-/** What the function that loads is asked when something was caught. */
-function abandoned(loadId: string): Record<string, unknown> {
+/** The longest that a step runs, from when it is asked for. */
+export function longestStep({ timeout }: Pick<IngestMachineProps, "timeout">): Duration {
+  return timeout.plus(MARGIN);
+}
+
+/** What the function that loads is asked when something was caught, by the paths of the load and of what was. */
+export function abandoned(loadId: string, error: string): Record<string, unknown> {
   const { stringAt } = sfn.JsonPath;
   return {
     step: "abandon",
     loadId: stringAt(loadId),
-    error: stringAt("$.error.Error"),
-    cause: stringAt("$.error.Cause"),
+    error: stringAt(`${error}.Error`),
+    cause: stringAt(`${error}.Cause`),
   };
 }
 
 /** One of the functions around the load. Whatever it fails for is tried again: what it refuses it answers. */
-function control(
+export function control(
   scope: Construct,
   id: string,
   comment: string,
@@ -150,9 +155,9 @@ function control(
 }
 
 /** A step of the function that loads; what it answers is where the load is at. */
-function step(
+export function step(
   scope: Construct,
-  props: IngestMachineProps,
+  props: Pick<IngestMachineProps, "load" | "timeout">,
   id: string,
   comment: string,
   asked: ({ readonly payload: Record<string, unknown> } | { readonly inputPath: string }) & {
@@ -168,7 +173,7 @@ function step(
     payloadResponseOnly: true,
     resultPath: asked.resultPath ?? "$.at",
     retryOnServiceExceptions: false,
-    taskTimeout: sfn.Timeout.duration(props.timeout.plus(MARGIN)),
+    taskTimeout: sfn.Timeout.duration(longestStep(props)),
   });
   task.addRetry(patiently(DIES));
   return task;
@@ -200,7 +205,7 @@ function doTasks(scope: Construct, props: IngestMachineProps): sfn.DistributedMa
     // What all tasks answer would be put together to one state, which has its limit, before it is thrown away.
     outputPath: sfn.JsonPath.DISCARD,
     retryOnServiceExceptions: false,
-    taskTimeout: sfn.Timeout.duration(props.timeout.plus(MARGIN)),
+    taskTimeout: sfn.Timeout.duration(longestStep(props)),
   });
   one.addRetry(patiently(DIES));
   const failed = new sfn.Fail(scope, "Task failed", {
@@ -208,7 +213,7 @@ function doTasks(scope: Construct, props: IngestMachineProps): sfn.DistributedMa
     causePath: sfn.JsonPath.stringAt("$.error.Cause"),
   });
   const say = step(scope, props, "Say what failed", "Nobody else knows", {
-    payload: abandoned("$.loadId"),
+    payload: abandoned("$.loadId", "$.error"),
     resultPath: sfn.JsonPath.DISCARD,
   });
   say.addCatch(failed, { errors: ["States.ALL"], resultPath: sfn.JsonPath.DISCARD });

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deployed } from "../../src/aws.ts";
-import { execute, Load, REPLICAS, share, standing, until } from "../../src/aws-moves.ts";
+import { execute } from "../../src/aws-machines.ts";
+import { Load, REPLICAS, share, standing, until } from "../../src/aws-moves.ts";
 
 test("a node that was added gets about its share, and no more moves than that", async () => {
   const added = deployed().nodes.at(-1);

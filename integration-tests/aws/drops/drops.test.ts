@@ -9,6 +9,7 @@ import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseAs } from "@tidegraph/contracts";
 import { authorization, deployed, Signer } from "../../src/aws.ts";
+import { execute, executions, inputOf, stop } from "../../src/aws-machines.ts";
 import { plain } from "../../src/client.ts";
 import { dataPath, manyVertices } from "../../src/data.ts";
 import { eventually } from "../../src/server.ts";
@@ -55,7 +56,12 @@ interface Report {
   readonly datatypeMismatchErrors: number;
   readonly insertErrors: number;
   readonly message?: string | null;
-  readonly errorLogs: readonly { fileName: string; recordNum: number; value?: string }[];
+  readonly errorLogs: readonly {
+    readonly errorMessage: string;
+    readonly fileName: string;
+    readonly recordNum: number;
+    readonly value?: string;
+  }[];
 }
 
 async function keys(name: string): Promise<string[]> {
@@ -78,6 +84,13 @@ async function value(query: string): Promise<unknown> {
   assert.equal(answer.status, 200, answer.body);
   const [row] = parseAs("OpenCypherAnswer", JSON.parse(answer.body)).results;
   return Object.values(row ?? {})[0];
+}
+
+/** What the query function says of a load. */
+async function statusOf(loadId: string): Promise<string> {
+  const { status, body } = await signer.ask(`/loader/${loadId}`);
+  assert.equal(status, 200, body);
+  return parseAs("LoaderStatus", JSON.parse(body)).payload.overallStatus.status;
 }
 
 /** Edges in a row from each vertex to the next. */
@@ -189,6 +202,39 @@ test("what cannot be loaded is refused, with the reason", async () => {
   }
 });
 
+test("files and headers of both dialects in one drop are refused by file and column", async () => {
+  const gremlin = "~id,~label,number:Int\nmg,Mixed,1\n";
+  const openCypher = "id:ID,number:int,:LABEL\nmo,2,Mixed\n";
+  // The file that does not fit, and its column.
+  const cases: [string, Record<string, string>, object | undefined, string, string][] = [
+    ["gremlin-first", { "a.csv": gremlin, "b.csv": openCypher }, undefined, "b.csv", "id:ID"],
+    ["cypher-first", { "a.csv": openCypher, "b.csv": gremlin }, undefined, "b.csv", ":ID"],
+    ["as-gremlin", { "a.csv": openCypher, "b.csv": gremlin }, { format: "csv" }, "a.csv", "id:ID"],
+    ["as-cypher", { "a.csv": gremlin, "b.csv": openCypher }, { format: "opencypher" }, "a.csv", ":ID"],
+    ["one-header", { "a.csv": "~id,~label,:LABEL\nmb,Mixed,Mixed\n" }, undefined, "a.csv", ":LABEL"],
+  ];
+  for (const [name, files, mark] of cases) await dropped(name, files, mark);
+  for (const [name, , , file, column] of cases) {
+    const told = await report(name);
+    assert.equal(told.status, "LOAD_FAILED", JSON.stringify(told));
+    // Of the first file, whose header says what the others are, it is why the load fails; of others it is a row that was refused.
+    const [message = told.message] = told.errorLogs.map(({ errorMessage }) => errorMessage);
+    const place = `s3://${drop}/drop/default/${name}/${file}, line 1, column ${column}, `;
+    assert.ok(message?.startsWith(place), `${name}: ${message}`);
+  }
+  assert.equal(await value("MATCH (n:Mixed) RETURN count(n)"), 0);
+  // Where rows may be bad, a file with such a header is left out as a whole, and named.
+  const name = "lenient";
+  await dropped(name, { "a.csv": gremlin, "b.csv": openCypher }, { failOnError: "FALSE" });
+  const told = await report(name);
+  assert.equal(told.status, "LOAD_COMPLETED", JSON.stringify(told));
+  assert.deepEqual(
+    told.errorLogs.map(({ fileName, recordNum, value: found }) => [fileName, recordNum, found]),
+    [[`s3://${drop}/drop/default/${name}/b.csv`, 1, "id:ID"]],
+  );
+  assert.equal(await value("MATCH (n:Mixed) RETURN sum(n.number)"), 1);
+});
+
 /** Processes of the function that loads. */
 function functions(): number[] {
   return readdirSync("/proc")
@@ -229,4 +275,52 @@ test("a load whose functions are killed is complete all the same", {
   assert.equal(told.status, "LOAD_COMPLETED", JSON.stringify(told));
   assert.ok(killed.size > 0);
   assert.equal(await value("MATCH (n:Killed) RETURN count(n)"), rows);
+});
+
+test("a load that somebody stops is settled: it is told to have failed, nothing of it is seen, and another attempt loads it", async () => {
+  const rows = 50_000;
+  const known = new Set((await executions("ingest")).map(({ executionArn }) => executionArn));
+  await dropped("stopped", { "rows.csv": manyVertices("s", rows, "Stopped") });
+  const { executionArn } = await eventually(
+    "an execution begins",
+    async () => (await executions("ingest")).find((one) => !known.has(one.executionArn)),
+    LOAD_MS,
+  );
+  // Not before it has taken the drop: until then there is nothing to tell of.
+  const inProgress = async (): Promise<string | undefined> => {
+    const { body } = await signer.ask("/loader");
+    const { loadIds } = parseAs("LoaderList", JSON.parse(body)).payload;
+    for (const id of loadIds) if ((await statusOf(id)) === "LOAD_IN_PROGRESS") return id;
+    return undefined;
+  };
+  const loadId = await eventually("the load is in progress", inProgress, LOAD_MS);
+  await stop(executionArn, "wrong files");
+  // Steps that were asked for go on all the same; here they end, so that nobody has to wait for them.
+  for (const pid of functions()) process.kill(pid, "SIGKILL");
+
+  const isAbout = async (arn: string): Promise<boolean> =>
+    JSON.stringify(await inputOf(arn)).includes(executionArn);
+  const settling = await eventually(
+    "the rule hears of it",
+    async () => {
+      for (const one of await executions("settle")) if (await isAbout(one.executionArn)) return one;
+      return undefined;
+    },
+    LOAD_MS,
+  );
+  await execute("settle", { detail: { executionArn }, waitSeconds: 0 });
+  // The rule's waits for as long as a step may run.
+  await stop(settling.executionArn, "settled by hand");
+  const told = await report("stopped");
+  assert.deepEqual([told.loadId, told.status], [loadId, "LOAD_FAILED"]);
+  // And why; LocalStack keeps no cause of an execution that was stopped.
+  assert.match(told.message ?? "", /ABORTED: somebody stopped it/);
+  assert.equal(await statusOf(loadId), "LOAD_FAILED");
+  assert.equal(await value("MATCH (n:Stopped) RETURN count(n)"), 0);
+
+  const before = await keys("stopped");
+  await complete("stopped", { attempt: 2 });
+  const second = await report("stopped", before);
+  assert.equal(second.status, "LOAD_COMPLETED", JSON.stringify(second));
+  assert.equal(await value("MATCH (n:Stopped) RETURN count(n)"), rows);
 });

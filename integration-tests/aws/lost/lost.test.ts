@@ -6,17 +6,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deployed } from "../../src/aws.ts";
-import {
-  execute,
-  executions,
-  Load,
-  MOVES_MS,
-  REPLICAS,
-  rebalancer,
-  standing,
-  succeeded,
-  until,
-} from "../../src/aws-moves.ts";
+import { EXECUTION_MS, execute, executions, succeeded } from "../../src/aws-machines.ts";
+import { Load, REPLICAS, rebalancer, standing, until } from "../../src/aws-moves.ts";
 import { eventually } from "../../src/server.ts";
 
 /** What is needed, the epoch of the map, and the time in steps. */
@@ -27,7 +18,7 @@ test("a node is lost, no read fails, nothing acknowledged is, and its replicas a
   assert.ok(lost);
   const isRunning = async () => (await executions("heal")).some(({ status }) => status === "RUNNING");
   // One that waits since the first placement would take what is lost now for its own.
-  await eventually("nothing is healed", async () => !(await isRunning()), MOVES_MS);
+  await eventually("nothing is healed", async () => !(await isRunning()), EXECUTION_MS);
   const known = new Set((await executions("heal")).map(({ executionArn }) => executionArn));
   const before = await standing();
   const had = [...before.serving.values()].filter((nodes) => nodes.includes(lost.name)).length;
@@ -38,7 +29,11 @@ test("a node is lost, no read fails, nothing acknowledged is, and its replicas a
   process.kill(lost.pid, "SIGKILL");
   await until("the node is gone", ({ states }) => states.get(lost.name) === "gone");
   const gone = seconds();
-  const holder = await eventually("somebody heals", async () => (await rebalancer()) || undefined, MOVES_MS);
+  const holder = await eventually(
+    "somebody heals",
+    async () => (await rebalancer()) || undefined,
+    EXECUTION_MS,
+  );
   const started = seconds();
   const healing = (await executions("heal")).find(({ executionArn }) => executionArn === holder);
   assert.ok(healing && !known.has(holder), `it is ${holder}`);

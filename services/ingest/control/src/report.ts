@@ -8,7 +8,8 @@ import { z } from "zod";
 import type { Objects } from "./objects.ts";
 
 const count = z.int().min(0);
-const loadSchema = z.object({
+/** A load, as the state machines pass it on. */
+export const loadSchema = z.object({
   loadId: z.uuid(),
   source: z.string(),
   report: z.string().startsWith("reports/"),

@@ -1,0 +1,36 @@
+/** Executions of Step Functions, as far as these functions ask for them. */
+import {
+  DescribeExecutionCommand,
+  ExecutionDoesNotExist,
+  GetExecutionHistoryCommand,
+  type SFNClient,
+} from "@aws-sdk/client-sfn";
+import type { Executions, Standing } from "./stopped.ts";
+
+/** Events up to the end of the first state, which is tried six times at most, with a few events for each. */
+const FIRST_EVENTS = 100;
+
+export class StepFunctions implements Executions {
+  private readonly client: SFNClient;
+
+  constructor(client: SFNClient) {
+    this.client = client;
+  }
+
+  async standing(executionArn: string): Promise<Standing | undefined> {
+    try {
+      const { status = "", cause } = await this.client.send(new DescribeExecutionCommand({ executionArn }));
+      return { status, cause };
+    } catch (error) {
+      if (error instanceof ExecutionDoesNotExist) return undefined;
+      throw error;
+    }
+  }
+
+  async first(executionArn: string): Promise<string | undefined> {
+    const ask = { executionArn, maxResults: FIRST_EVENTS, includeExecutionData: true };
+    const { events = [] } = await this.client.send(new GetExecutionHistoryCommand(ask));
+    return events.find(({ stateExitedEventDetails }) => stateExitedEventDetails)?.stateExitedEventDetails
+      ?.output;
+  }
+}
