@@ -2,12 +2,12 @@
  * What the example costs by the month: `npm run cost`. How many of everything there are is read from the template that it makes, so that the sum
  * follows the example; how much it is used is assumed here, and said in the table.
  */
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { App } from "aws-cdk-lib";
 import { METRICS } from "../lib/constructs/metrics.ts";
 import { ServiceStack, StateStack } from "../lib/index.ts";
+import { temporaryFolder } from "../lib/temporary.ts";
 import { PRICES, type Price, REGION } from "./prices.ts";
 
 /** Hours of a month, as AWS's own calculator counts. */
@@ -85,14 +85,14 @@ interface Resource {
 
 /** The resources of the example with what is said by default. */
 export function exampleResources(): Resource[] {
-  const bundle = mkdtempSync(join(tmpdir(), "tidegraph-cost-"));
+  const bundle = temporaryFolder("cost");
   const programs = ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance", "tidegraph-ingest"];
   for (const program of programs) writeFileSync(join(bundle, program), program);
   const { context } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "cdk.json"), "utf8"));
   const app = new App({
     // What functions consist of costs nothing.
     context: { ...context, "aws:cdk:bundling-stacks": [] },
-    outdir: mkdtempSync(join(tmpdir(), "tidegraph-cost-")),
+    outdir: temporaryFolder("cost"),
     analyticsReporting: false,
   });
   const { state } = new StateStack(app, "State", { name: "example" });

@@ -3,19 +3,10 @@
  * starts.
  */
 import { createHash } from "node:crypto";
-import {
-  closeSync,
-  copyFileSync,
-  existsSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  readSync,
-  statSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, copyFileSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { InvalidProp } from "./check.ts";
+import { temporaryFolder } from "./temporary.ts";
 
 /** The programs, by the names that their files have. */
 export type Program =
@@ -82,14 +73,14 @@ export class Bundle {
 
   /** A folder with one program by the name that Lambda starts. */
   functionFolder(program: Program, architecture: Architecture): string {
-    const folder = mkdtempSync(join(tmpdir(), `tidegraph-${program}-`));
+    const folder = temporaryFolder(program);
     copyFileSync(this.path(program, architecture), join(folder, "bootstrap"));
     return folder;
   }
 
   /** A folder with one program and other files, and nothing else. */
   folderWith(program: Program, others: readonly string[] = [], architecture?: Architecture): string {
-    const folder = mkdtempSync(join(tmpdir(), `tidegraph-${program}-`));
+    const folder = temporaryFolder(program);
     copyFileSync(this.path(program, architecture), join(folder, program));
     for (const other of others) copyFileSync(other, join(folder, other.slice(other.lastIndexOf("/") + 1)));
     return folder;

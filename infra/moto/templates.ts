@@ -1,8 +1,8 @@
 /** The example app as its templates, made as the CDK's command line has them made: by a process of the app. */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { temporaryFolder } from "../lib/temporary.ts";
 import { placeholders, type Resource } from "../test/support.ts";
 
 const INFRA = join(import.meta.dirname, "..");
@@ -18,21 +18,12 @@ export interface Template {
 
 /** Both templates. Functions in TypeScript are not put together: nobody starts them here. */
 export function exampleTemplates(): Readonly<Record<"State" | "Service", Template>> {
-  const outdir = mkdtempSync(join(tmpdir(), "tidegraph-infra-"));
-  try {
-    const { context } = JSON.parse(readFileSync(join(INFRA, "cdk.json"), "utf8"));
-    const given = { ...context, bundle: placeholders(), "aws:cdk:bundling-stacks": [] };
-    const env = {
-      ...process.env,
-      CDK_OUTDIR: outdir,
-      CDK_CONTEXT_JSON: JSON.stringify(given),
-      TMPDIR: outdir,
-    };
-    execFileSync("npx", ["--no-install", "tsx", "bin/example.ts"], { cwd: INFRA, env });
-    const of = (stack: string): Template =>
-      JSON.parse(readFileSync(join(outdir, `${stack}.template.json`), "utf8"));
-    return { State: of("State"), Service: of("Service") };
-  } finally {
-    rmSync(outdir, { recursive: true, force: true });
-  }
+  const outdir = temporaryFolder("infra");
+  const { context } = JSON.parse(readFileSync(join(INFRA, "cdk.json"), "utf8"));
+  const given = { ...context, bundle: placeholders(), "aws:cdk:bundling-stacks": [] };
+  const env = { ...process.env, CDK_OUTDIR: outdir, CDK_CONTEXT_JSON: JSON.stringify(given) };
+  execFileSync("npx", ["--no-install", "tsx", "bin/example.ts"], { cwd: INFRA, env });
+  const of = (stack: string): Template =>
+    JSON.parse(readFileSync(join(outdir, `${stack}.template.json`), "utf8"));
+  return { State: of("State"), Service: of("Service") };
 }

@@ -1,20 +1,12 @@
 /** What machines and workers are started by: the scripts run here, with programs in the place of ours; the units are checked against our flags. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Stack } from "aws-cdk-lib";
 import { nodeSetup } from "../lib/constructs/node-setup.ts";
+import { temporaryFolder } from "../lib/temporary.ts";
 import { flat, hasFlag } from "./support.ts";
 
 const INFRA = join(import.meta.dirname, "..");
@@ -109,7 +101,7 @@ test("flags and variables of units are those that the daemon knows", () => {
 });
 
 test("systemd takes the units", () => {
-  const folder = mkdtempSync(join(tmpdir(), "tidegraph-units-"));
+  const folder = temporaryFolder("units");
   const units = [...written()].filter(([path]) => path.startsWith("/etc/systemd/system/"));
   assert.equal(units.length, 4);
   // Programs and people of the machine are not here.
@@ -136,7 +128,7 @@ test("the agent's settings are JSON, and name the namespace and the log groups",
 
 /** Runs `leave.sh` of `i-1` beside programs in the place of ours, systemd's and those that ask the machine; whether the daemon was stopped. */
 function leaves(target: string, holders: readonly string[]): boolean {
-  const run = mkdtempSync(join(tmpdir(), "tidegraph-leave-"));
+  const run = temporaryFolder("leave");
   const partitions = holders.map((node, partition) => ({
     partition,
     replicas: [{ node, state: "serving" }],
@@ -163,7 +155,7 @@ test("a machine that is taken away stops its daemon when it holds nothing any mo
 });
 
 test("the worker gets its secrets as files that nobody else reads, and not as variables", () => {
-  const folder = mkdtempSync(join(tmpdir(), "tidegraph-worker-"));
+  const folder = temporaryFolder("worker");
   mkdirSync(join(folder, "secrets"));
   const program = join(folder, "tidegraph");
   writeFileSync(program, `#!/bin/sh\necho "$@"\nenv\n`);

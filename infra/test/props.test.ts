@@ -1,7 +1,6 @@
 /** Props that cannot be are refused at synth, by name, with the value and what it may be. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Duration, Stack } from "aws-cdk-lib";
@@ -9,6 +8,7 @@ import * as ec2 from "aws-cdk-lib/aws-ec2";
 import { InvalidProp } from "../lib/check.ts";
 import { GraphService, type GraphServiceProps } from "../lib/constructs/service.ts";
 import { GraphState, type GraphStateProps } from "../lib/constructs/state.ts";
+import { temporaryFolder } from "../lib/temporary.ts";
 import { placeholders, testApp } from "./support.ts";
 
 /** Expects that a prop is refused with words in the message. */
@@ -183,7 +183,7 @@ test("the bundle has every program, for the right processor", () => {
 });
 
 test("a folder that is not there is not taken for one", () => {
-  const file = join(mkdtempSync(join(tmpdir(), "tidegraph-bundle-")), "file");
+  const file = join(temporaryFolder("bundle"), "file");
   writeFileSync(file, "a file");
   refused(() => service({ bundle: file }), "bundle", "a folder");
 });

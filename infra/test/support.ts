@@ -1,12 +1,12 @@
 /** What the tests share: a bundle of placeholders, an app with the flags of `cdk.json`, and looking things up in a template. */
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { App, Stack } from "aws-cdk-lib";
 import { Template } from "aws-cdk-lib/assertions";
 import type { GraphServiceProps } from "../lib/constructs/service.ts";
 import { ServiceStack } from "../lib/stacks/service-stack.ts";
 import { StateStack } from "../lib/stacks/state-stack.ts";
+import { temporaryFolder } from "../lib/temporary.ts";
 
 /** The context that the command line tool would give. */
 const { context } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "cdk.json"), "utf8"));
@@ -15,14 +15,14 @@ const { context } = JSON.parse(readFileSync(join(import.meta.dirname, "..", "cdk
 export function testApp({ bundles = false } = {}): App {
   return new App({
     context: { ...context, ...(!bundles && { "aws:cdk:bundling-stacks": [] }) },
-    outdir: mkdtempSync(join(tmpdir(), "tidegraph-infra-")),
+    outdir: temporaryFolder("infra"),
     analyticsReporting: false,
   });
 }
 
 /** A folder with files in the place of the programs. */
 export function placeholders(): string {
-  const folder = mkdtempSync(join(tmpdir(), "tidegraph-bundle-"));
+  const folder = temporaryFolder("bundle");
   const programs = ["bootstrap", "tidegraph", "tidegraph-node", "tidegraph-rebalance", "tidegraph-ingest"];
   for (const name of programs) {
     writeFileSync(join(folder, name), `in the place of ${name}\n`, { mode: 0o755 });

@@ -51,7 +51,7 @@ export class Deployment {
    * @param {readonly string[]} args
    */
   async cdk(args) {
-    // What the app copies for its assets stays in the temporary folder otherwise.
+    // What the command line leaves in the temporary folder goes with ours.
     const env = { ...this.localstack.environment, CDK_DISABLE_CLI_TELEMETRY: "true", TMPDIR: this.temporary };
     const output = openSync(this.log, "a");
     const child = spawn("npx", ["--no-install", "cdk", ...args, "--no-notices"], {
