@@ -26,6 +26,9 @@ pub struct Asking<'a> {
     pub cancel: Option<&'a Arc<AtomicBool>>,
 }
 
+/// What is called with the answer to a commit. It must not wait: others are answered after it.
+pub type Ended = Box<dyn FnOnce(Result<Version, Error>) + Send>;
+
 /// Where a request reads, and what keeps that readable for as long as it lives.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -137,6 +140,12 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Commits changes; answers the version from which they can be read. They are durable then.
     fn commit(&self, request: CommitRequest) -> Result<Version, Error>;
 
+    /// As [`Backend::commit`], but `ended` is called with the answer, which must not wait. Where [`Backend::may_wait`] does not say
+    /// otherwise, this does not wait for the disk.
+    fn commit_later(&self, request: CommitRequest, ended: Ended) {
+        ended(self.commit(request));
+    }
+
     /// Vertices and edges, near enough for a plan.
     fn totals(&self) -> (u64, u64);
 
@@ -192,6 +201,10 @@ impl Local {
         let catalog = SequencerCatalog(sequencer.clone());
         Self { store, sequencer, catalog }
     }
+
+    fn check_room_for(&self, request: &CommitRequest) -> Result<(), Error> {
+        if request.mutations.iter().all(takes_away) { Ok(()) } else { Ok(self.store.check_room()?) }
+    }
 }
 
 impl fmt::Debug for Local {
@@ -244,10 +257,17 @@ impl Backend for Local {
     }
 
     fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
-        if !request.mutations.iter().all(takes_away) {
-            self.store.check_room()?;
-        }
+        self.check_room_for(&request)?;
         Ok(self.sequencer.commit(request)?)
+    }
+
+    fn commit_later(&self, request: CommitRequest, ended: Ended) {
+        match self.check_room_for(&request) {
+            Ok(()) => self
+                .sequencer
+                .commit_later(request, Box::new(move |committed| ended(committed.map_err(Error::from)))),
+            Err(error) => ended(Err(error)),
+        }
     }
 
     fn totals(&self) -> (u64, u64) {

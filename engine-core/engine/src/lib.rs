@@ -22,11 +22,11 @@ mod query;
 mod schema;
 
 pub use applier::StoreApplier;
-pub use backend::{Asking, Backend, LoadHold, LoadOutcome, Reader, Snapshot, Standing, Uncommitted};
+pub use backend::{Asking, Backend, Ended, LoadHold, LoadOutcome, Reader, Snapshot, Standing, Uncommitted};
 pub use database::{Database, Status};
 pub use error::Error;
 pub use loads::sweep_below;
 pub use options::Options;
-pub use query::{Answer, Brief, Language, Query};
+pub use query::{Answer, Brief, Brought, Language, Query};
 pub use tidegraph_apl as apl;
 pub use tidegraph_exec::Parameters;

@@ -7,20 +7,22 @@
 //! A request may name a version that it wants to see at least. One that is not here yet is waited for, for a while.
 //!
 //! [`Database::query`] may take its time and may wait for the disk. [`Database::query_briefly`] is for a thread that
-//! serves others too: it gives up soon, without having changed anything, and the request goes to `query` then.
+//! serves others too: it gives up soon, without having changed anything, and the request goes to `query` then. What it writes is
+//! committed by [`Database::commit_later`], for which no thread waits.
 
-use crate::backend::{Asking, Reader, Snapshot};
+use crate::backend::{Asking, Ended, Reader, Snapshot};
 use crate::{Database, Error};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use tidegraph_apl::Expand;
+use tidegraph_apl::{Catalog, Expand};
 use tidegraph_exec::{Context, Entropy, Execution, Interrupt, Limits, Parameters, Stop, View};
 use tidegraph_opencypher::SchemaCommand;
 use tidegraph_plan::Plan;
 use tidegraph_plan::passes::{Instances, Knowledge, optimize};
 use tidegraph_platform::{Clock, Random};
-use tidegraph_types::{Direction, ErrorCode, Str, Token, Value, Version};
+use tidegraph_types::{CommitRequest, Direction, ErrorCode, Str, Token, Value, Version};
 
 /// Languages of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -67,6 +69,15 @@ pub struct Answer {
     pub version: Version,
 }
 
+/// What a request came to on a thread that serves others too.
+#[derive(Debug)]
+pub struct Brought {
+    /// The answer. Of a write it holds once the commit has succeeded, and then of that version.
+    pub answer: Answer,
+    /// What is to be committed: by [`Database::commit_later`]. If that fails by a conflict, the request is to be run again.
+    pub commit: Option<CommitRequest>,
+}
+
 /// How far a request may go on a thread that serves others too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Brief {
@@ -92,9 +103,6 @@ pub(crate) struct CachedPlan {
 impl CachedPlan {
     /// Whether it is worth a try to run it briefly.
     fn may_be_brief(&self) -> bool {
-        if self.writes {
-            return false;
-        }
         // Read first: most plans have no doubts, and threads that share one should not write to it.
         let doubts = self.doubts.load(Ordering::Relaxed);
         if doubts > 0 {
@@ -258,9 +266,9 @@ impl Database {
         }
     }
 
-    /// Runs a request if it is soon over: one that only reads, of a text that was planned before, within the bounds.
+    /// Runs a request if it is soon over: one of a text that was planned before, within the bounds; of a write all but its commit.
     /// `None`: it is not, nothing came of it, and [`Database::query`] is to be asked. Never waits for the disk.
-    pub fn query_briefly(&self, query: &Query<'_>, brief: Brief) -> Option<Result<Answer, Error>> {
+    pub fn query_briefly(&self, query: &Query<'_>, brief: Brief) -> Option<Result<Brought, Error>> {
         if self.backend.may_wait() {
             return None;
         }
@@ -283,7 +291,9 @@ impl Database {
             result_rows: most.result_rows.min(brief.rows),
         };
         let watch = Watch::new(&*self.clock, brief.time, query.cancel);
-        let result = with_room_for(query.text, || self.run(&planned, query, &watch, limits, &snapshot));
+        let known = KnownNames(self.backend.catalog());
+        let result =
+            with_room_for(query.text, || self.bring(&planned, query, &watch, limits, &snapshot, &known));
         let result = result.map_err(|failed| failed.error);
         let code = result.as_ref().err().map(Error::code);
         if matches!(code, Some(ErrorCode::TimeLimitExceeded | ErrorCode::QueryLimitExceeded)) {
@@ -291,6 +301,11 @@ impl Database {
             return None;
         }
         Some(result)
+    }
+
+    /// Commits what [`Database::query_briefly`] brought; `ended` is called with the version, or why there is none, and must not wait.
+    pub fn commit_later(&self, request: CommitRequest, ended: Ended) {
+        self.backend.commit_later(request, ended);
     }
 
     /// A new id for a request.
@@ -354,9 +369,28 @@ impl Database {
         limits: Limits,
         snapshot: &Snapshot,
     ) -> Result<Answer, Failed> {
+        let catalog = self.backend.catalog();
+        let Brought { answer, commit } = self.bring(planned, query, watch, limits, snapshot, catalog)?;
+        let Some(request) = commit else { return Ok(answer) };
+        match self.backend.commit(request) {
+            Ok(version) => Ok(Answer { version, ..answer }),
+            Err(error) => Err(Failed { error, replica_lost: false }),
+        }
+    }
+
+    /// Runs a request up to its commit.
+    fn bring(
+        &self,
+        planned: &CachedPlan,
+        query: &Query<'_>,
+        watch: &Watch<'_>,
+        limits: Limits,
+        snapshot: &Snapshot,
+        catalog: &dyn Catalog,
+    ) -> Result<Brought, Failed> {
         let at = snapshot.at;
         let apl = self.backend.reader(Asking { deadline: Some(watch.deadline), cancel: query.cancel });
-        let view = View::new(&*apl, self.backend.catalog(), at, planned.writes);
+        let view = View::new(&*apl, catalog, at, planned.writes);
         let dice = Dice(&*self.random);
         let mut context = Context::new(view, query.parameters, limits, watch, &dice, self.clock.wall());
         context.deleted_is_error = query.language == Language::OpenCypher;
@@ -370,14 +404,31 @@ impl Database {
             }
         }
         let outcome = execution.finish()?;
-        let version = match outcome.commit {
-            Some(request) => {
-                let committed = self.backend.commit(request);
-                committed.map_err(|error| Failed { error, replica_lost: false })?
-            }
-            None => at.version,
-        };
-        Ok(Answer { columns: planned.columns.clone(), rows, version })
+        let answer = Answer { columns: planned.columns.clone(), rows, version: at.version };
+        Ok(Brought { answer, commit: outcome.commit })
+    }
+}
+
+/// A catalog that makes no names: that would wait for the disk.
+struct KnownNames<'c>(&'c dyn Catalog);
+
+impl Catalog for KnownNames<'_> {
+    fn token(&self, name: &str) -> Option<Token> {
+        self.0.token(name)
+    }
+
+    fn name(&self, token: Token) -> Str {
+        self.0.name(token)
+    }
+
+    fn intern(&self, names: &[Str]) -> Result<Vec<Token>, tidegraph_apl::Error> {
+        let known: Option<Vec<Token>> = names.iter().map(|name| self.0.token(name)).collect();
+        // It takes longer than is allowed here.
+        known.ok_or(tidegraph_apl::Error::Overdue)
+    }
+
+    fn allocate_sids(&self, count: u64) -> Result<Range<u64>, tidegraph_apl::Error> {
+        self.0.allocate_sids(count)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Roles: [`Sequencer`] is the handle that every thread of the process shares; the *owner* (`owner.rs`) has the log and
 //! the [`Applier`], and one of the callers at a time *leads* it: no thread of its own, so that a lone writer waits for
-//! the log and for nobody else; `keys.rs` remembers when each key was last written; `made.rs` notes the vertices that are
+//! the log and for nobody else (a thread of its own leads for those who do not wait); `keys.rs` remembers when each key was last written; `made.rs` notes the vertices that are
 //! made while a bulk load runs; `remembered.rs` knows the ids of requests that were committed; `dictionary.rs` is the token dictionary, which readers use without asking the owner.
 //!
 //! Flow of a commit:
@@ -31,7 +31,7 @@ mod sequencer;
 pub use config::SequencerConfig;
 pub use error::Error;
 pub use made::{LoadWatch, NewVertices};
-pub use request::LoadCommit;
+pub use request::{Ended, LoadCommit};
 pub use sequencer::{Applier, Recovered, Sequencer};
 
 #[cfg(test)]

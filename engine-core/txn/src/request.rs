@@ -34,18 +34,78 @@ pub(crate) enum Word<T> {
     Lead,
 }
 
+/// What is called with an answer. It must not wait: who leads calls it.
+pub type Ended<T> = Box<dyn FnOnce(Result<T, Error>) + Send>;
+
 /// Where a caller hears. One that is gone does not matter.
 #[derive(Debug)]
-pub(crate) struct Reply<T>(pub Sender<Word<T>>);
+pub(crate) enum Reply<T> {
+    /// On its thread, which waits and can lead.
+    Waits(Sender<Word<T>>),
+    /// It goes on with something else until it is called.
+    Called(Called<T>),
+}
+
+/// A caller that does not wait. It is called in any case: when its request is lost, with that.
+pub(crate) struct Called<T>(Option<Ended<T>>);
+
+impl<T> Called<T> {
+    pub fn new(ended: Ended<T>) -> Self {
+        Self(Some(ended))
+    }
+
+    fn call(&mut self, answer: Result<T, Error>) {
+        if let Some(ended) = self.0.take() {
+            ended(answer);
+        }
+    }
+}
+
+impl<T> Drop for Called<T> {
+    fn drop(&mut self) {
+        self.call(Err(Error::unavailable(LOST)));
+    }
+}
+
+impl<T> std::fmt::Debug for Called<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Called").finish_non_exhaustive()
+    }
+}
+
+const LOST: &str = "the sequencer stopped before it answered";
+
+/// What came of telling a caller to lead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    /// It does.
+    Taken,
+    /// It is gone, and with it the wish.
+    Gone,
+    /// It has no thread to do so.
+    NoThread,
+}
 
 impl<T> Reply<T> {
     /// Answers.
     pub fn send(self, answer: Result<T, Error>) {
-        let _ = self.0.send(Word::Answer(answer));
+        match self {
+            Self::Waits(caller) => drop(caller.send(Word::Answer(answer))),
+            Self::Called(mut caller) => caller.call(answer),
+        }
     }
 
-    fn lead(&self) -> bool {
-        self.0.send(Word::Lead).is_ok()
+    fn lead(&self) -> Turn {
+        match self {
+            Self::Waits(caller) => {
+                if caller.send(Word::Lead).is_ok() {
+                    Turn::Taken
+                } else {
+                    Turn::Gone
+                }
+            }
+            Self::Called(_) => Turn::NoThread,
+        }
     }
 }
 
@@ -107,8 +167,8 @@ impl Request {
         }
     }
 
-    /// Tells the caller to serve what waits; false when it is gone.
-    pub fn lead(&self) -> bool {
+    /// Tells the caller to serve what waits.
+    pub fn lead(&self) -> Turn {
         match self {
             Self::Commit { reply, .. } | Self::Load { reply, .. } | Self::Reserve { reply, .. } => {
                 reply.lead()

@@ -4,15 +4,15 @@ use crate::dictionary::Dictionary;
 use crate::made::LoadWatch;
 use crate::owner::Owner;
 use crate::remembered::Remembered;
-use crate::request::{self, LoadCommit, Reply, Request, Word};
+use crate::request::{self, Called, Ended, LoadCommit, Reply, Request, Turn, Word};
 use crate::{Error, SequencerConfig};
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use tidegraph_log::{Body, LogStore, Record};
 use tidegraph_types::{CommitRequest, Epoch, MadeSince, RequestId, Sid, Str, Token, Version};
 
@@ -96,6 +96,9 @@ pub struct Sequencer {
     door: Mutex<Door>,
     /// Locked by whoever leads; `None` after the end.
     owner: Mutex<Option<Owner>>,
+    /// A thread that leads where those whose turn it is have none; made when it is needed first.
+    leader: OnceLock<Option<Sender<Arc<Self>>>>,
+    me: Weak<Self>,
 }
 
 /// Who waits, in order of coming.
@@ -158,7 +161,15 @@ impl Sequencer {
             stopped: Mutex::new(stopped),
         });
         let owner = Owner::new(shared.clone(), &config, log, applier, remembered, recovered.version, epoch);
-        Arc::new(Self { shared, config, epoch, door: Mutex::default(), owner: Mutex::new(Some(owner)) })
+        Arc::new_cyclic(|me| Self {
+            shared,
+            config,
+            epoch,
+            door: Mutex::default(),
+            owner: Mutex::new(Some(owner)),
+            leader: OnceLock::new(),
+            me: me.clone(),
+        })
     }
 
     /// Commits a transaction; answers its version, which can be read from then on. Waits for the log.
@@ -171,6 +182,47 @@ impl Sequencer {
         }
         let bytes = request::check(&request, &self.config)?;
         self.ask(|reply| Request::Commit { request, bytes, reply })
+    }
+
+    /// As [`Sequencer::commit`], for a caller who does not wait: `ended` is called with the answer, mostly on another thread.
+    pub fn commit_later(&self, request: CommitRequest, ended: Ended<Version>) {
+        if request.mutations.is_empty() {
+            return ended(Ok(request.read_version));
+        }
+        let bytes = match (request::check(&request, &self.config), self.stopped()) {
+            (Ok(bytes), None) => bytes,
+            (Err(error), _) => return ended(Err(error)),
+            (_, Some(reason)) => return ended(Err(Error::Unavailable { reason })),
+        };
+        let lead = {
+            let mut door = self.door.lock();
+            let reply = Reply::Called(Called::new(ended));
+            door.queue.push_back(Request::Commit { request, bytes, reply });
+            !std::mem::replace(&mut door.led, true)
+        };
+        if lead && !self.sends_leader() {
+            self.lead();
+        }
+    }
+
+    /// Has its own thread lead; false where there is none.
+    fn sends_leader(&self) -> bool {
+        let made = self.leader.get_or_init(|| {
+            let (sender, wanted) = crossbeam_channel::unbounded::<Arc<Self>>();
+            let run = move || {
+                while let Ok(sequencer) = wanted.recv() {
+                    sequencer.lead_for_those_without();
+                }
+            };
+            let thread = std::thread::Builder::new().name("sequencer".into()).spawn(run);
+            thread.inspect_err(|error| tracing::warn!(%error, "callers lead: no thread can be made")).ok()?;
+            Some(sender)
+        });
+        // At its end there is nobody left to hand it on.
+        match (made, self.me.upgrade()) {
+            (Some(leader), Some(me)) => leader.send(me).is_ok(),
+            _ => false,
+        }
     }
 
     /// Commits several transactions as one group, as if as many callers had come at the same moment; answers them in the
@@ -186,7 +238,7 @@ impl Sequencer {
                 return Err(Err(Error::Unavailable { reason }));
             }
             let (reply, words) = crossbeam_channel::bounded(1);
-            door.queue.push_back(Request::Commit { request, bytes, reply: Reply(reply) });
+            door.queue.push_back(Request::Commit { request, bytes, reply: Reply::Waits(reply) });
             Ok(words)
         };
         let queued: Vec<_> = requests.into_iter().map(queue).collect();
@@ -379,7 +431,7 @@ impl Sequencer {
         let (reply, words) = crossbeam_channel::bounded(1);
         let lead = {
             let mut door = self.door.lock();
-            door.queue.push_back(request(Reply(reply)));
+            door.queue.push_back(request(Reply::Waits(reply)));
             !std::mem::replace(&mut door.led, true)
         };
         self.wait(&words, lead)
@@ -401,6 +453,18 @@ impl Sequencer {
 
     /// Serves one group and passes the lead on.
     fn lead(&self) {
+        if self.serve() == Turn::NoThread && !self.sends_leader() {
+            self.lead_for_those_without();
+        }
+    }
+
+    /// Serves groups as long as whoever comes next has no thread to lead.
+    fn lead_for_those_without(&self) {
+        while self.serve() == Turn::NoThread {}
+    }
+
+    /// Serves one group; says who leads now. [`Turn::Gone`]: nobody waits.
+    fn serve(&self) -> Turn {
         let mut taken = Vec::new();
         {
             let mut door = self.door.lock();
@@ -437,11 +501,12 @@ impl Sequencer {
             match door.queue.front() {
                 None => {
                     door.led = false;
-                    return;
+                    return Turn::Gone;
                 }
-                Some(next) if next.lead() => return,
-                // Its caller is gone, and with it the wish.
-                Some(_) => door.queue.pop_front(),
+                Some(next) => match next.lead() {
+                    Turn::Gone => door.queue.pop_front(),
+                    taken => return taken,
+                },
             };
         }
     }

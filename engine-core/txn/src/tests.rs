@@ -1,5 +1,6 @@
 //! The sequencer against the memory log and against disks that fail.
 
+mod later;
 mod loads;
 
 use crate::{Applier, Error, LoadCommit, NewVertices, Recovered, Sequencer, SequencerConfig};

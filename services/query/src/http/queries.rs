@@ -18,8 +18,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegraph_engine::{Answer, Brief, Language, Parameters, Query};
-use tidegraph_types::{ErrorCode, Version};
+use tidegraph_engine::{Answer, Brief, Brought, Language, Parameters, Query};
+use tidegraph_types::{CommitRequest, ErrorCode, Version};
 use tokio::sync::Semaphore;
 
 /// The running and waiting queries.
@@ -181,6 +181,14 @@ pub async fn run(
 ) -> Result<Written, Failure> {
     match try_briefly(service, &asked, &write) {
         Tried::Done(result) => result.map_err(|failure| failure.of_request(&asked.id)),
+        Tried::Commits(request, body) => match committed(service, request).await {
+            Ok(version) => Ok(Written { body, version }),
+            // What it lost against is to be seen by the next try.
+            Err(failure) if failure.code() == ErrorCode::ConcurrentModification => {
+                run_in_line(service, asked, write).await
+            }
+            Err(failure) => Err(failure.of_request(&asked.id)),
+        },
         Tried::Answered(answer) => {
             let id = asked.id.clone();
             on_a_thread_of_its_own(move || written(&asked, &answer, write))
@@ -195,6 +203,8 @@ pub async fn run(
 enum Tried {
     /// The end.
     Done(Result<Written, Failure>),
+    /// A write, and what is answered when it is committed.
+    Commits(CommitRequest, Vec<u8>),
     /// An answer that is too large to be written here.
     Answered(Answer),
     /// Nothing; it is to be run in line.
@@ -213,11 +223,13 @@ fn try_briefly(
     let attempt = || match service.database.query_briefly(&asked.query(service, None), BRIEF) {
         None => Tried::NotBrief,
         Some(Err(error)) => Tried::Done(Err(error.into())),
-        Some(Ok(answer)) => {
+        Some(Ok(Brought { answer, commit })) => {
             let mut output = Output::up_to(BRIEF_ANSWER_BYTES);
-            match write(asked, &answer, &mut output) {
-                Ok(()) => Tried::Done(Ok(Written { body: output.bytes, version: answer.version })),
-                Err(_) => Tried::Answered(answer),
+            match (write(asked, &answer, &mut output), commit) {
+                (Ok(()), None) => Tried::Done(Ok(Written { body: output.bytes, version: answer.version })),
+                (Ok(()), Some(request)) => Tried::Commits(request, output.bytes),
+                (Err(_), None) => Tried::Answered(answer),
+                (Err(_), Some(_)) => Tried::NotBrief,
             }
         }
     };
@@ -230,6 +242,13 @@ fn try_briefly(
         service.running.accepted.fetch_add(1, Ordering::Relaxed);
     }
     tried
+}
+
+/// Has a transaction committed, and goes on with others meanwhile. It is committed also when nobody waits any more.
+async fn committed(service: &Service, request: CommitRequest) -> Result<Version, Failure> {
+    let (ended, end) = tokio::sync::oneshot::channel();
+    service.database.commit_later(request, Box::new(move |committed| drop(ended.send(committed))));
+    end.await.map_err(defect)?.map_err(Failure::from)
 }
 
 fn defect(what: impl std::fmt::Display) -> Failure {
