@@ -169,6 +169,12 @@ fn gremlin(builder: &mut Builder, fields: &[&str]) -> Result<Kind, Wrong> {
             other if other.starts_with('~') => {
                 return Err(wrong(other, "not a system column; those are ~id, ~label, ~from and ~to"));
             }
+            other if opencypher_word(other).is_some() => {
+                return Err(wrong(
+                    other,
+                    "a column of the openCypher format, in a file of the Gremlin format",
+                ));
+            }
             other => gremlin_property(builder, other, kind)?,
         };
         builder.push(field, role)?;
@@ -224,28 +230,35 @@ fn gremlin_property(builder: &mut Builder, text: &str, kind: Kind) -> Result<Rol
     Ok(Role::Property { name, kind: value_type, array, cardinality })
 }
 
-fn opencypher(builder: &mut Builder, fields: &[&str], options: &Options) -> Result<Kind, Wrong> {
-    let system = |field: &str| -> Option<(Str, String, Option<Str>)> {
-        let (name, spec) = split_name(field);
-        let spec = spec?;
-        let (word, space) = match spec.strip_suffix(')').and_then(|s| s.split_once('(')) {
-            Some((word, space)) => (word, Some(Str::from(space))),
-            None => (spec, None),
-        };
-        matches!(word, "ID" | "START_ID" | "END_ID" | "LABEL" | "TYPE")
-            .then(|| (name, word.to_owned(), space))
+/// Name, kind and id space of a system column of the openCypher format.
+fn opencypher_word(field: &str) -> Option<(Str, String, Option<Str>)> {
+    let (name, spec) = split_name(field);
+    let spec = spec?;
+    let (word, space) = match spec.strip_suffix(')').and_then(|s| s.split_once('(')) {
+        Some((word, space)) => (word, Some(Str::from(space))),
+        None => (spec, None),
     };
+    matches!(word, "ID" | "START_ID" | "END_ID" | "LABEL" | "TYPE").then(|| (name, word.to_owned(), space))
+}
+
+fn opencypher(builder: &mut Builder, fields: &[&str], options: &Options) -> Result<Kind, Wrong> {
     let edges = fields
         .iter()
-        .filter_map(|f| system(f))
+        .filter_map(|f| opencypher_word(f))
         .any(|(_, w, _)| matches!(w.as_str(), "START_ID" | "END_ID" | "TYPE"));
     let kind = if edges { Kind::Edges } else { Kind::Vertices };
     for field in fields {
-        let role = match system(field) {
+        let role = match opencypher_word(field) {
             Some((name, word, space)) => opencypher_system(builder, field, kind, name, &word, space)?,
             None if field.starts_with(':') => {
                 let known = ":ID, :LABEL, :START_ID, :END_ID and :TYPE";
                 return Err(wrong(field, format!("not a system column; those are {known}")));
+            }
+            None if matches!(&*split_name(field).0, "~id" | "~label" | "~from" | "~to") => {
+                return Err(wrong(
+                    field,
+                    "a column of the Gremlin format, in a file of the openCypher format",
+                ));
             }
             None => opencypher_property(builder, field)?,
         };
@@ -406,6 +419,11 @@ mod tests {
             ("~id,a:int(single)[]", "a:int(single)[]: an array contradicts the cardinality single"),
             ("~id,~from,~to,a:int[]", "a:int[]: edge properties have one value, not an array"),
             ("~id,~from,~to,a:int(set)", "a:int(set): edge properties have one value, not a set"),
+            ("~id,:LABEL", ":LABEL: a column of the openCypher format, in a file of the Gremlin format"),
+            (
+                "~id,name:ID(x)",
+                "name:ID(x): a column of the openCypher format, in a file of the Gremlin format",
+            ),
             ("~id,first name", "first name: ' ' is not allowed in a header"),
             ("~id,", ": a column has no header"),
         ] {
@@ -443,6 +461,16 @@ mod tests {
                 ":LABEL: a relationship has :TYPE, not :LABEL; one file cannot hold both kinds",
             ),
             (":ID,a:ID", true, "a:ID: this column appears twice in the header"),
+            (
+                ":ID,~label",
+                true,
+                "~label: a column of the Gremlin format, in a file of the openCypher format",
+            ),
+            (
+                ":ID,~from:string",
+                true,
+                "~from:string: a column of the Gremlin format, in a file of the openCypher format",
+            ),
             (":ID,a:string[]", true, "a:string[]: the openCypher format has no arrays"),
             (
                 ":ID,:IGNORE",

@@ -208,10 +208,11 @@ test("files and headers of both dialects in one drop are refused by file and col
   // The file that does not fit, and its column.
   const cases: [string, Record<string, string>, object | undefined, string, string][] = [
     ["gremlin-first", { "a.csv": gremlin, "b.csv": openCypher }, undefined, "b.csv", "id:ID"],
-    ["cypher-first", { "a.csv": openCypher, "b.csv": gremlin }, undefined, "b.csv", ":ID"],
+    ["cypher-first", { "a.csv": openCypher, "b.csv": gremlin }, undefined, "b.csv", "~id"],
     ["as-gremlin", { "a.csv": openCypher, "b.csv": gremlin }, { format: "csv" }, "a.csv", "id:ID"],
-    ["as-cypher", { "a.csv": gremlin, "b.csv": openCypher }, { format: "opencypher" }, "a.csv", ":ID"],
+    ["as-cypher", { "a.csv": gremlin, "b.csv": openCypher }, { format: "opencypher" }, "a.csv", "~id"],
     ["one-header", { "a.csv": "~id,~label,:LABEL\nmb,Mixed,Mixed\n" }, undefined, "a.csv", ":LABEL"],
+    ["other-header", { "a.csv": ":ID,:LABEL,~label\nmc,Mixed,Mixed\n" }, undefined, "a.csv", "~label"],
   ];
   for (const [name, files, mark] of cases) await dropped(name, files, mark);
   for (const [name, , , file, column] of cases) {
