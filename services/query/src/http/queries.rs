@@ -181,14 +181,17 @@ pub async fn run(
 ) -> Result<Written, Failure> {
     match try_briefly(service, &asked, &write) {
         Tried::Done(result) => result.map_err(|failure| failure.of_request(&asked.id)),
-        Tried::Commits(request, body) => match committed(service, request).await {
-            Ok(version) => Ok(Written { body, version }),
+        Tried::Commits(request, body) => {
+            let committed = committed(service, request).await;
             // What it lost against is to be seen by the next try.
-            Err(failure) if failure.code() == ErrorCode::ConcurrentModification => {
-                run_in_line(service, asked, write).await
+            let lost = |failure: &Failure| failure.code() == ErrorCode::ConcurrentModification;
+            if committed.as_ref().is_err_and(lost) {
+                return run_in_line(service, asked, write).await;
             }
-            Err(failure) => Err(failure.of_request(&asked.id)),
-        },
+            service.running.accepted.fetch_add(1, Ordering::Relaxed);
+            let version = committed.map_err(|failure| failure.of_request(&asked.id))?;
+            Ok(Written { body, version })
+        }
         Tried::Answered(answer) => {
             let id = asked.id.clone();
             on_a_thread_of_its_own(move || written(&asked, &answer, write))
@@ -238,7 +241,8 @@ fn try_briefly(
         let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
         Tried::Done(Err(defect(what)))
     });
-    if !matches!(tried, Tried::NotBrief) {
+    // A write is counted when it is known that it is not run again.
+    if matches!(tried, Tried::Done(_) | Tried::Answered(_)) {
         service.running.accepted.fetch_add(1, Ordering::Relaxed);
     }
     tried

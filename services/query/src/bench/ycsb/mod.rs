@@ -1,6 +1,6 @@
 //! The ycsb workload: records of ten fields, read, inserted, changed and deleted by key, as seed 002 of our design had it.
 //!
-//! Against one embedded process with its log on disk, against a cluster on this machine (`scripts/bench.mjs` starts it and says
+//! Against one embedded process with its log on disk, over HTTP and once more without it, against a cluster on this machine (`scripts/bench.mjs` starts it and says
 //! where it is in a file that `TIDEGRAPH_CLUSTER` names), and against Apache Cassandra, in turn: one node of it beside the process, as it is
 //! set up by default and as durable as ours, and a cluster beside the cluster. Beside the rate stands what an operation
 //! costs: operations for each second of processor time that the servers used, which a busy machine changes less.
@@ -18,7 +18,9 @@ use anyhow::ensure;
 use mix::Keys;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use std::sync::Arc;
 use std::time::Duration;
+use tidegraph_engine::{Database, Options};
 
 /// Clients that write at the same time when records are loaded.
 const LOADERS: u64 = 32;
@@ -41,6 +43,8 @@ struct Place {
 enum At {
     /// An HTTP service, and the processes behind it.
     Service { address: String, processes: Vec<u32>, beside: &'static [Kind] },
+    /// A database in this process, whose clients are threads; what they cost counts as its own.
+    Library(Arc<Database>),
     /// A peer.
     Peer(Kind, Box<Program>),
 }
@@ -56,7 +60,9 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let service = ServiceProcess::start(directory.path())?;
     let processes = vec![service.id()];
     let at = At::Service { address: service.address.clone(), processes, beside: BESIDE_EMBEDDED };
-    let mut places = vec![place("embedded", at)];
+    let options = Options { data_dir: Some(directory.path().join("library")), ..Options::default() };
+    let library = At::Library(Database::open(options)?);
+    let mut places = vec![place("embedded", at), place("in process", library)];
     match Cluster::of_run()? {
         Some(cluster) => {
             report.parameter("cluster", cluster.about());
@@ -140,7 +146,11 @@ impl Place {
 
     /// The peers that it is measured beside, of those that are there; a peer stands alone.
     fn beside<'a>(&self, places: &'a [Self]) -> Vec<(Kind, &'a str, &'a Self)> {
-        let At::Service { beside, .. } = self.at else { return vec![] };
+        let beside = match self.at {
+            At::Service { beside, .. } => beside,
+            At::Library(_) => BESIDE_EMBEDDED,
+            At::Peer(..) => return vec![],
+        };
         let peer = |place: &'a Self| match &place.at {
             At::Peer(kind, program) if beside.contains(kind) => Some((*kind, program.name(), place)),
             _ => None,
@@ -156,6 +166,7 @@ impl Place {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 runtime.block_on(load(address, records, seed))?;
             }
+            At::Library(database) => load_here(database, records, seed)?,
         }
         self.keys = Keys::loaded(records);
         eprintln!("{}: {records} records are there", self.name);
@@ -168,9 +179,9 @@ impl Place {
         Duration::from_secs(match (&self.at, bench.quick) {
             (At::Peer(Kind::CassandraCluster, _), false) => 400,
             (At::Peer(..), false) => 120,
-            (At::Service { .. }, false) => 5,
+            (At::Service { .. } | At::Library(_), false) => 5,
             (At::Peer(..), true) => 5,
-            (At::Service { .. }, true) => 1,
+            (At::Service { .. } | At::Library(_), true) => 1,
         })
     }
 
@@ -200,6 +211,16 @@ impl Place {
                 self.check(&round)?;
                 Ok(Outcome { server_cpu_us: Some(cpu), ..round.outcome() })
             }
+            At::Library(database) => {
+                self.keys.serve(clients);
+                let used = || cpu_seconds(std::process::id()).unwrap_or_default();
+                let before = used();
+                let next = |random: &mut ChaCha8Rng| vec![self.keys.next(random)];
+                let round = driver::embedded(database, clients, length, seed, &next)?;
+                let cpu = (used() - before) * 1e6 / round.calls.max(1) as f64;
+                self.check(&round)?;
+                Ok(Outcome { server_cpu_us: Some(cpu), ..round.outcome() })
+            }
         }
     }
 
@@ -208,8 +229,15 @@ impl Place {
         if let Some(error) = &round.error {
             anyhow::bail!("{}: an operation ended in an error: {error}", self.name);
         }
-        let At::Service { address, .. } = &self.at else { return Ok(()) };
         let (gone, next) = self.keys.range();
+        let address = match &self.at {
+            At::Service { address, .. } => address,
+            At::Library(database) => {
+                ensure!(database.status().vertices == next - gone, "{}: records are missing", self.name);
+                return Ok(());
+            }
+            At::Peer(..) => return Ok(()),
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let mut connection = Connection::open(address).await?;
@@ -221,6 +249,25 @@ impl Place {
             anyhow::Ok(())
         })
     }
+}
+
+/// Loads by as many threads as there are connections to a service.
+fn load_here(database: &Database, records: u64, seed: u64) -> anyhow::Result<()> {
+    std::thread::scope(|scope| {
+        let loader = |loader: u64| {
+            scope.spawn(move || -> anyhow::Result<()> {
+                let mut random = ChaCha8Rng::seed_from_u64(seed ^ (loader << 32));
+                for number in (loader..records).step_by(LOADERS as usize) {
+                    mix::insert(number, &mut random).embedded(database)?;
+                }
+                Ok(())
+            })
+        };
+        let loaders: Vec<_> = (0..LOADERS).map(loader).collect();
+        loaders
+            .into_iter()
+            .try_for_each(|loader| loader.join().map_err(|_| anyhow::anyhow!("a loader panicked"))?)
+    })
 }
 
 async fn load(address: &str, records: u64, seed: u64) -> anyhow::Result<()> {
