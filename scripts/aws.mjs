@@ -8,7 +8,8 @@
  * 3. Three nodes start with what the deployed user data says (`aws/machines.mjs`).
  * 4. `integration-tests/aws/*.test.ts`.
  * 5. `integration-tests/aws/drops/*.test.ts`: files dropped in S3, loaded by the state machine and its functions.
- * 6. A node is killed under load (`integration-tests/aws/lost/*.test.ts`): the rule that looks each minute has it healed. Another one joins (`added/`).
+ * 6. A node is killed under load (`integration-tests/aws/lost/*.test.ts`): the rule that looks each minute has it healed. Another one joins (`added/`). The machine
+ *    of the sequencer is taken away: the rule that hears of it has it drained first (`drained/`).
  * 7. `cdk destroy Service`, and `integration-tests/aws/destroyed/*.test.ts`.
  * 8. `cdk deploy Service` again, the nodes with the new secret, and `integration-tests/aws/again/*.test.ts`: the graph is found.
  *
@@ -90,11 +91,14 @@ try {
   // In the zone of the one that was lost, as the group would start it.
   await timed("a node joins", () => machines.join(["i-5"], 3).then(() => undefined));
   await timed("it gets its share", () => tests("aws/added", deployment, machines));
+  await timed("a machine is taken away, and drained before", () =>
+    tests("aws/drained", deployment, machines),
+  );
   await timed("cdk destroy Service", () => deployment.destroy("Service"));
   await timed("what remains", () => tests("aws/destroyed", deployment, machines));
   await timed("cdk deploy Service, again", () => deployment.deploy("Service"));
   await machines.stop();
-  await timed("three nodes start again, and their replicas serve", () => machines.start());
+  await timed("the two nodes that are left start again, and their replicas serve", () => machines.start());
   await timed("the graph is found", () => tests("aws/again", deployment, machines));
   failed = false;
 } catch (error) {
@@ -126,6 +130,7 @@ async function tests(folder, deployment, machines) {
       machines: {
         heal: deployment.machine("ServiceRebalanceHeal"),
         scaleOut: deployment.machine("ServiceRebalanceScaleOut"),
+        drain: deployment.machine("ServiceRebalanceDrain"),
         ingest: deployment.machine("ServiceIngestMachine"),
         settle: deployment.machine("ServiceIngestSettle"),
       },

@@ -52,7 +52,64 @@ export async function execute(machine: string, input: object): Promise<void> {
   await succeeded((await states<{ executionArn: string }>("StartExecution", body)).executionArn);
 }
 
+/** What the history of an execution says, of what we look at. */
+interface HistoryEvent {
+  readonly id: number;
+  readonly previousEventId: number;
+  readonly stateEnteredEventDetails?: { readonly name: string };
+  readonly taskScheduledEventDetails?: { readonly parameters: string };
+  readonly stateExitedEventDetails?: { readonly name: string; readonly output: string };
+}
+
+/** States that an execution went through. */
+export class History {
+  readonly #events: readonly HistoryEvent[];
+
+  private constructor(events: readonly HistoryEvent[]) {
+    this.#events = events;
+  }
+
+  /** As far as it got. LocalStack tells all of it at once. */
+  static async of(executionArn: string): Promise<History> {
+    const { events } = await states<{ events: HistoryEvent[] }>("GetExecutionHistory", { executionArn });
+    return new History(events);
+  }
+
+  /** What a state put out, each time that it was left. */
+  left<Output>(state: string): Output[] {
+    return this.#events.flatMap(({ stateExitedEventDetails: details }) =>
+      details?.name === state ? [JSON.parse(details.output) as Output] : [],
+    );
+  }
+
+  /** What a task was given, each time that it was entered. */
+  given(state: string): unknown[] {
+    const entered = new Set(
+      this.#events
+        .filter(({ stateEnteredEventDetails: details }) => details?.name === state)
+        .map(({ id }) => id),
+    );
+    return this.#events.flatMap(({ previousEventId, taskScheduledEventDetails: details }) =>
+      details && entered.has(previousEventId) ? [JSON.parse(details.parameters)] : [],
+    );
+  }
+}
+
 /** Stops an execution, as somebody does by hand. */
 export async function stop(executionArn: string, cause: string): Promise<void> {
   await states("StopExecution", { executionArn, cause });
+}
+
+/**
+ * Sends events to EventBridge's default bus in the name of a service of AWS. AWS itself lets nobody do that; LocalStack does, and has not all the services that would.
+ */
+export async function send(source: string, detailType: string, details: readonly object[]): Promise<void> {
+  const Entries = details.map((detail) => ({
+    Source: source,
+    DetailType: detailType,
+    Detail: JSON.stringify(detail),
+  }));
+  const answer = await ask("events", "AWSEvents.PutEvents", { Entries });
+  assert.equal(answer.status, 200, answer.body);
+  assert.equal(JSON.parse(answer.body).FailedEntryCount, 0, answer.body);
 }

@@ -1,16 +1,22 @@
 /** What the tests of moving replicas on a deployment share: the map as it stands, and load that notices what goes wrong. */
 import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseAs } from "@tidegraph/contracts";
 import { ask, deployed, plainItem, Signer } from "./aws.ts";
-import { EXECUTION_MS } from "./aws-machines.ts";
+import { EXECUTION_MS, executions, stop } from "./aws-machines.ts";
+import { eventually } from "./server.ts";
 
 /** How many replicas of each partition the example has. */
 export const REPLICAS = 2;
 
-/** Replicas that serve, by partition. */
+/** How nodes and replicas are. */
 export interface Standing {
+  /** Of nodes. */
   readonly states: ReadonlyMap<string, string>;
+  /** States of a partition's replicas by their nodes, by partition. */
+  readonly replicas: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  /** Replicas that serve, by partition. */
   readonly serving: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -25,18 +31,34 @@ export async function standing(): Promise<Standing> {
       return name.startsWith(beginning) ? [[name.slice(beginning.length), item] as const] : [];
     }) as [string, Record<string, unknown>][];
   const states = new Map(of("map#node#").map(([name, item]) => [name, String(item.state)]));
-  const serving = new Map(
-    of("map#part#").map(([name, item]) => {
-      const replicas = Object.entries(item.replicas as Record<string, string>);
-      return [name, replicas.filter(([, state]) => state === "serving").map(([node]) => node)];
-    }),
+  const replicas = new Map(
+    of("map#part#").map(([name, item]) => [name, item.replicas as Record<string, string>]),
   );
-  return { states, serving };
+  const serving = new Map(
+    [...replicas].map(([name, those]) => [
+      name,
+      Object.keys(those).filter((node) => those[node] === "serving"),
+    ]),
+  );
+  return { states, replicas, serving };
 }
 
 /** How many replicas of a node serve. */
 export function share({ serving }: Standing, node: string): number {
   return [...serving.values()].filter((nodes) => nodes.includes(node)).length;
+}
+
+/** How many replicas the map gives to a node, whatever their state. */
+export function held({ replicas }: Standing, node: string): number {
+  return [...replicas.values()].filter((those) => node in those).length;
+}
+
+/** Of the partition that has the fewest, how many replicas answer reads: those that serve or leave, on nodes that are there. */
+export function fewestAnswer({ states, replicas }: Standing): number {
+  const isThere = (node: string) => ["up", "draining"].includes(states.get(node) ?? "");
+  const answering = (those: Readonly<Record<string, string>>) =>
+    Object.entries(those).filter(([node, state]) => ["serving", "leaving"].includes(state) && isThere(node));
+  return Math.min(...[...replicas.values()].map((those) => answering(those).length));
 }
 
 /** Waits until the map says something; answers after how many seconds. */
@@ -54,15 +76,36 @@ export async function until(what: string, isSo: (map: Standing) => boolean): Pro
   }
 }
 
-/** Who may move replicas now; nobody is "". */
-export async function rebalancer(): Promise<string> {
-  const Key = { graph: { S: "default" }, item: { S: "lease#rebalancer" } };
+/** Who has a lease; nobody is "". */
+async function holderOf(lease: string): Promise<string> {
+  const Key = { graph: { S: "default" }, item: { S: `lease#${lease}` } };
   const answer = await ask("dynamodb", "DynamoDB_20120810.GetItem", { TableName: "local-map", Key });
   assert.equal(answer.status, 200, answer.body);
   return String(plainItem(JSON.parse(answer.body).Item ?? {}).holder ?? "");
 }
 
-/** Reads and writes through the API, one after the other each, until it is ended. */
+/** The execution that may move replicas now; none is "". */
+export const rebalancer = (): Promise<string> => holderOf("rebalancer");
+
+/** The node that is the sequencer now. Its lease says its name, and what tells its processes apart. */
+export async function sequencer(): Promise<string> {
+  return (await holderOf("sequencer")).replace(/-[0-9a-f]{16}$/, "");
+}
+
+/** Waits until nobody moves replicas. Those that wait for the lease are stopped: they would take it long after whatever they were started for. */
+export async function still(): Promise<void> {
+  const isStill = async () => {
+    const all = (await Promise.all(["heal", "scaleOut", "drain"].map(executions))).flat();
+    const running = all.filter(({ status }) => status === "RUNNING");
+    const holder = await rebalancer();
+    for (const { executionArn } of running)
+      if (executionArn !== holder) await stop(executionArn, "what it was started for is over");
+    return running.length === 0;
+  };
+  await eventually("nobody moves replicas", isStill, EXECUTION_MS);
+}
+
+/** Reads and writes through the API, one after the other each, until it is ended, or its test has failed. */
 export class Load {
   readonly acknowledged: number[] = [];
   readonly failedReads: string[] = [];
@@ -73,12 +116,22 @@ export class Load {
   readonly #label: string;
   #isOver = false;
 
-  constructor(label: string) {
+  constructor(test: TestContext, label: string) {
     const { api } = deployed();
     this.#label = label;
     const [reader, writer] = [new Signer(api), new Signer(api)];
     this.#signers = [reader, writer];
     this.#work = Promise.all([this.#read(reader), this.#write(writer)]);
+    // It would go on for ever after a failure, and the process of the test with it.
+    test.after(async () => {
+      await this.#stop();
+      for (const one of this.#signers) one.end();
+    });
+  }
+
+  async #stop(): Promise<void> {
+    this.#isOver = true;
+    await this.#work;
   }
 
   async #read(signer: Signer): Promise<void> {
@@ -103,13 +156,11 @@ export class Load {
 
   /** Ends it; every write that was acknowledged has to be there, and every read was answered. */
   async end(): Promise<void> {
-    this.#isOver = true;
-    await this.#work;
+    await this.#stop();
     const [signer] = this.#signers;
     assert.ok(signer);
     const query = `MATCH (n:${this.#label}) RETURN n.number AS number`;
     const { status, body } = await signer.ask("/openCypher", { query });
-    for (const one of this.#signers) one.end();
     assert.equal(status, 200, body);
     const found = new Set(parseAs("OpenCypherAnswer", JSON.parse(body)).results.map(({ number }) => number));
     const lost = this.acknowledged.filter((number) => !found.has(number));

@@ -5,12 +5,12 @@ import { deployed } from "../../src/aws.ts";
 import { execute } from "../../src/aws-machines.ts";
 import { Load, REPLICAS, share, standing, until } from "../../src/aws-moves.ts";
 
-test("a node that was added gets about its share, and no more moves than that", async () => {
+test("a node that was added gets about its share, and no more moves than that", async (t) => {
   const added = deployed().nodes.at(-1);
   assert.ok(added);
   const before = await standing();
   assert.equal(share(before, added.name), 0);
-  const load = new Load("Added");
+  const load = new Load(t, "Added");
   const begun = performance.now();
   await execute("scaleOut", {});
   const fair = (before.serving.size * REPLICAS) / 3;

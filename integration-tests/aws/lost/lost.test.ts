@@ -13,7 +13,7 @@ import { eventually } from "../../src/server.ts";
 /** What is needed, the epoch of the map, and the time in steps. */
 const OF_DETECT = /^heal-\d+-\d+$/;
 
-test("a node is lost, no read fails, nothing acknowledged is, and its replicas are restored by themselves", async () => {
+test("a node is lost, no read fails, nothing acknowledged is, and its replicas are restored by themselves", async (t) => {
   const lost = deployed().nodes.at(-1);
   assert.ok(lost);
   const isRunning = async () => (await executions("heal")).some(({ status }) => status === "RUNNING");
@@ -23,7 +23,7 @@ test("a node is lost, no read fails, nothing acknowledged is, and its replicas a
   const before = await standing();
   const had = [...before.serving.values()].filter((nodes) => nodes.includes(lost.name)).length;
   assert.ok(had > 0, "the node that is to be lost has nothing");
-  const load = new Load("Lost");
+  const load = new Load(t, "Lost");
   const begun = performance.now();
   const seconds = () => (performance.now() - begun) / 1000;
   process.kill(lost.pid, "SIGKILL");
