@@ -128,6 +128,12 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Where to read now: at the newest version, or at a later one that somebody was told of.
     fn snapshot(&self, at_least: Option<Version>) -> Result<Snapshot, Error>;
 
+    /// Where a transaction can read without waiting for anybody, though others may have committed since: its commit checks what it
+    /// read. `None`: where everything else reads.
+    fn snapshot_at_hand(&self) -> Option<Snapshot> {
+        None
+    }
+
     /// The data, for one request.
     fn reader<'b>(&'b self, asking: Asking<'b>) -> Reader<'b>;
 

@@ -96,24 +96,31 @@ pub(crate) struct CachedPlan {
     writes: bool,
     /// Vertices and edges of the graph then.
     planned_for: (u64, u64),
-    /// What speaks against another brief try: grows by each that was not brief, falls by each request.
-    doubts: AtomicU32,
+    /// What speaks against another brief try.
+    doubts: Doubts,
+    /// What speaks against another try where replicas are.
+    late: Doubts,
 }
 
-impl CachedPlan {
-    /// Whether it is worth a try to run it briefly.
-    fn may_be_brief(&self) -> bool {
-        // Read first: most plans have no doubts, and threads that share one should not write to it.
-        let doubts = self.doubts.load(Ordering::Relaxed);
+/// What speaks against another try of something: grows by each that was in vain, falls by each request.
+#[derive(Default)]
+struct Doubts(AtomicU32);
+
+impl Doubts {
+    /// Whether it is worth a try.
+    fn allow(&self) -> bool {
+        // Read first: mostly there are none, and threads that share them should not write to them.
+        let doubts = self.0.load(Ordering::Relaxed);
         if doubts > 0 {
-            self.doubts.store(doubts - 1, Ordering::Relaxed);
+            self.0.store(doubts - 1, Ordering::Relaxed);
         }
         doubts < TOO_MANY_DOUBTS
     }
 
-    fn was_not_brief(&self) {
+    /// One was in vain.
+    fn grow(&self) {
         let more = |doubts: u32| Some((doubts + DOUBTS_OF_A_TRY).min(MOST_DOUBTS));
-        let _ = self.doubts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 }
 
@@ -167,7 +174,7 @@ impl Entropy for Dice<'_> {
 /// Texts longer than this are not kept in the plan cache: they are bulk writes that come once.
 const LONGEST_CACHED_TEXT_BYTES: usize = 4_096;
 
-/// A try that was not brief. One alone tells little, for its thread may have waited for the processor meanwhile.
+/// A try in vain. One alone tells little: of a brief one its thread may have waited for the processor meanwhile.
 const DOUBTS_OF_A_TRY: u32 = 32;
 /// From here on requests go without a try.
 const TOO_MANY_DOUBTS: u32 = 64;
@@ -211,6 +218,9 @@ impl Database {
             return self.schema(&command, &watch);
         }
         let planned = self.plan(query.language, query.text)?;
+        if let Some(answer) = self.write_at_hand(&planned, query, &watch) {
+            return answer;
+        }
         let (mut conflicts, mut losses) = (0, 0);
         let mut same: Option<Snapshot> = None;
         loop {
@@ -245,6 +255,35 @@ impl Database {
         }
     }
 
+    /// Runs a write where it can read without waiting for replicas to apply what was committed last. Its commit checks all that it read, so
+    /// that it holds as if it had been read then. `None`: nothing was written, and the request is to be run where everything is seen:
+    /// another wrote what it read, or it failed, or wrote nothing and nobody checked what it read.
+    fn write_at_hand(
+        &self,
+        planned: &CachedPlan,
+        query: &Query<'_>,
+        watch: &Watch<'_>,
+    ) -> Option<Result<Answer, Error>> {
+        if !planned.writes || !planned.late.allow() {
+            return None;
+        }
+        let snapshot = self.backend.snapshot_at_hand()?;
+        let catalog = self.backend.catalog();
+        let brought = self.bring(planned, query, watch, self.limits(), &snapshot, catalog);
+        let Ok(Brought { answer, commit: Some(request) }) = brought else {
+            planned.late.grow();
+            return None;
+        };
+        match self.backend.commit(request) {
+            Ok(version) => Some(Ok(Answer { version, ..answer })),
+            Err(error) if error.code() == ErrorCode::ConcurrentModification => {
+                planned.late.grow();
+                None
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+
     /// Where to read now. A version that the caller knows of and that is not here yet is waited for.
     fn snapshot_for(&self, at_least: Option<Version>, watch: &Watch<'_>) -> Result<Snapshot, Error> {
         let Some(asked) = at_least else { return self.backend.snapshot(None) };
@@ -272,7 +311,7 @@ impl Database {
         if self.backend.may_wait() {
             return None;
         }
-        let planned = self.cached(query.language, query.text).filter(|planned| planned.may_be_brief())?;
+        let planned = self.cached(query.language, query.text).filter(|planned| planned.doubts.allow())?;
         let allowed = query.timeout.unwrap_or(Duration::MAX);
         let own = Duration::from_millis(self.options.query_timeout_ms);
         if allowed.min(own) <= brief.time {
@@ -297,7 +336,7 @@ impl Database {
         let result = result.map_err(|failed| failed.error);
         let code = result.as_ref().err().map(Error::code);
         if matches!(code, Some(ErrorCode::TimeLimitExceeded | ErrorCode::QueryLimitExceeded)) {
-            planned.was_not_brief();
+            planned.doubts.grow();
             return None;
         }
         Some(result)
@@ -353,7 +392,8 @@ impl Database {
             writes: plan.root.writes(),
             plan,
             planned_for: (statistics.vertices, statistics.edges),
-            doubts: AtomicU32::new(0),
+            doubts: Doubts::default(),
+            late: Doubts::default(),
         });
         if text.len() <= LONGEST_CACHED_TEXT_BYTES {
             self.plans.insert((language, text.into()), cached.clone());

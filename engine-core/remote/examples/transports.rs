@@ -331,7 +331,7 @@ mod grpc {
             tidegraph_wire::apl::encode_answer(&answer).unwrap()
         });
         let answers = answers.collect();
-        proto::Reply { kind: Some(proto::reply::Kind::Apl(proto::PartitionsReply { answers })) }
+        proto::Reply { kind: Some(proto::reply::Kind::Apl(proto::PartitionsReply { answers, applied: 0 })) }
     }
 
     impl tonic::codegen::Service<http::Request<tonic::body::Body>> for Service {

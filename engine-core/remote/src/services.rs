@@ -15,6 +15,11 @@ pub trait Node: Send + Sync {
     /// What is answered holds that one partition as its partition 0: in cursors of scans.
     fn partition(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<dyn Apl>, tidegraph_apl::Error>;
 
+    /// The version that a partition has reached here; 0: not known. A hint.
+    fn applied(&self, _partition: PartitionId) -> Version {
+        Version::default()
+    }
+
     /// Waits until a partition has reached a version, but at most so long; answers whether it has.
     fn wait_for(&self, partition: PartitionId, version: Version, at_most: Duration) -> bool;
 

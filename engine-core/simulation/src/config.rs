@@ -64,6 +64,8 @@ pub(crate) struct Profile {
     pub clients: usize,
     /// Real workers, in half of the worlds.
     pub workers: usize,
+    /// Whether they read a little in the past for what they write: in two worlds of five, none of which is one that found something before.
+    pub at_hand: bool,
     pub keys: u64,
     /// How long a node may let commits wait for others, in microseconds.
     pub batch: u64,
@@ -97,6 +99,7 @@ impl Profile {
             replication: pick(&[1, 2, 2, 2, 3]).min(nodes as u64) as u16,
             clients: pick(&[4, 6, 10, 16]) as usize,
             workers: workers(config),
+            at_hand: matches!(config.seed % 5, 0 | 2),
             keys: pick(&[3, 6, 10]),
             batch: pick(&[1_000, 20_000, 60_000]),
             unsure: if random.one_in(2) { Unsure::Stop } else { Unsure::GoOn },

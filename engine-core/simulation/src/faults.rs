@@ -139,7 +139,8 @@ impl World {
         self.say("world", format_args!("the lease of {} is stolen: {stolen:?}", lease.holder));
     }
 
-    /// The newest manifest of a checkpoint is gone, where an older one and the log have all that is needed.
+    /// The newest manifest of a checkpoint is gone, where an older one and the log have all that is needed, and will: the log keeps what
+    /// came after the checkpoint before the newest, so of two in a row one stays.
     fn lose_checkpoint(&mut self) {
         let Ok(noted) = self.map.checkpoints(GRAPH) else { return };
         let Some(noted) = noted.get(self.random.below(noted.len() as u64) as usize) else { return };
@@ -152,8 +153,13 @@ impl World {
             })
             .collect();
         manifests.sort_unstable();
-        let [.., (older, _), (_, newest)] = &manifests[..] else { return };
+        let [.., (older, _), (version, newest)] = &manifests[..] else { return };
+        let lost_before = |(at, lost): &(u64, String)| *at > *older && lost.starts_with(&noted.prefix);
+        if self.lost_checkpoints.iter().any(lost_before) {
+            return;
+        }
         if older + 1 >= self.broker.first().0 && self.objects.delete(newest).is_ok() {
+            self.lost_checkpoints.push((*version, newest.clone()));
             self.counts.lost_checkpoints += 1;
             self.say("world", format_args!("{newest} is lost"));
         }

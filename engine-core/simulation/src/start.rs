@@ -50,7 +50,8 @@ impl World {
         let hides_reads = config.bug == Some(Bug::HideReads);
         let common = Common::new(GRAPH, graph.partitions, profile.keys, profile.nodes);
         let renames_commits = config.bug == Some(Bug::RenameCommits);
-        let common = Arc::new(Common { hides_reads, renames_commits, ..common });
+        let at_hand = profile.at_hand;
+        let common = Arc::new(Common { hides_reads, renames_commits, at_hand, ..common });
         let mut world = Self {
             random,
             time: Time::default(),
@@ -72,6 +73,7 @@ impl World {
             common,
             faulty: true,
             done: Vec::new(),
+            lost_checkpoints: vec![],
             counts: Counts::default(),
             bookmark: Version(0),
             tokens: None,

@@ -23,6 +23,8 @@ pub(crate) struct Common {
     pub hides_reads: bool,
     /// Whether attempts of a commit have names of their own: another one.
     pub renames_commits: bool,
+    /// Whether workers read a little in the past for what they write, as the engine does.
+    pub at_hand: bool,
 }
 
 /// How many vertices come and go.
@@ -37,7 +39,8 @@ impl Common {
         };
         let keys = (0..lists + FICKLE).map(key).collect();
         let (lists, hides_reads, renames_commits) = (lists as usize, false, false);
-        Self { graph: graph.into(), partitions, keys, lists, nodes, hides_reads, renames_commits }
+        let at_hand = false;
+        Self { graph: graph.into(), partitions, keys, lists, nodes, hides_reads, renames_commits, at_hand }
     }
 }
 

@@ -97,6 +97,8 @@ pub(crate) struct World {
     pub common: Arc<Common>,
     pub faulty: bool,
     pub done: Vec<Done>,
+    /// Manifests of checkpoints that were lost, and their versions.
+    pub lost_checkpoints: Vec<(u64, String)>,
     pub counts: Counts,
     /// The newest version that a client was told.
     pub bookmark: Version,

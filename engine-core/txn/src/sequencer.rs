@@ -6,12 +6,12 @@ use crate::owner::Owner;
 use crate::remembered::Remembered;
 use crate::request::{self, Called, Ended, LoadCommit, Reply, Request, Turn, Word};
 use crate::{Error, SequencerConfig};
-use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock, Weak};
 use tidegraph_log::{Body, LogStore, Record};
 use tidegraph_types::{CommitRequest, Epoch, MadeSince, RequestId, Sid, Str, Token, Version};
@@ -208,7 +208,7 @@ impl Sequencer {
     /// Has its own thread lead; false where there is none.
     fn sends_leader(&self) -> bool {
         let made = self.leader.get_or_init(|| {
-            let (sender, wanted) = crossbeam_channel::unbounded::<Arc<Self>>();
+            let (sender, wanted) = mpsc::channel::<Arc<Self>>();
             let run = move || {
                 while let Ok(sequencer) = wanted.recv() {
                     sequencer.lead_for_those_without();
@@ -237,7 +237,7 @@ impl Sequencer {
             if let Some(reason) = self.stopped() {
                 return Err(Err(Error::Unavailable { reason }));
             }
-            let (reply, words) = crossbeam_channel::bounded(1);
+            let (reply, words) = mpsc::sync_channel(1);
             door.queue.push_back(Request::Commit { request, bytes, reply: Reply::Waits(reply) });
             Ok(words)
         };
@@ -428,7 +428,7 @@ impl Sequencer {
 
     /// Queues a request and waits for its answer; leads when nobody does, or when told to.
     fn enter<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Error> {
-        let (reply, words) = crossbeam_channel::bounded(1);
+        let (reply, words) = mpsc::sync_channel(1);
         let lead = {
             let mut door = self.door.lock();
             door.queue.push_back(request(Reply::Waits(reply)));

@@ -53,6 +53,10 @@ impl Node for Door {
         }
     }
 
+    fn applied(&self, partition: PartitionId) -> Version {
+        self.find(partition).map_or_else(Version::default, |replica| replica.applied())
+    }
+
     fn wait_for(&self, partition: PartitionId, version: Version, at_most: Duration) -> bool {
         self.find(partition).is_some_and(|replica| replica.wait_for(version, at_most))
     }

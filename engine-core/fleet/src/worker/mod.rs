@@ -107,6 +107,9 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks whether a first version was heard of.
 const FIRST_LOOKS: Duration = Duration::from_millis(50);
 
+/// A transaction reads at most so many versions in the past.
+const MOST_BEHIND: u64 = 1_000;
+
 struct Shared {
     graph: Graph,
     watch: Arc<MapWatch>,
@@ -405,6 +408,17 @@ impl Backend for Worker {
         }
         let held = self.shared.readers.begin(at.version, self.shared.clock.now());
         Ok(Snapshot { at, pin: None, held: Some(held) })
+    }
+
+    fn snapshot_at_hand(&self) -> Option<Snapshot> {
+        let reached = self.shared.fleet.reached()?;
+        let at = self.shared.now_at();
+        // Too far behind it would meet conflicts, and nodes need not keep it.
+        if reached >= at.version || at.version.0 - reached.0 > MOST_BEHIND {
+            return None;
+        }
+        let held = self.shared.readers.begin(reached, self.shared.clock.now());
+        Some(Snapshot { at: At { version: reached, ..at }, pin: None, held: Some(held) })
     }
 
     fn reader<'b>(&'b self, asking: Asking<'b>) -> Reader<'b> {

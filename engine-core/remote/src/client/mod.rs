@@ -21,7 +21,7 @@ use connection::Connection;
 use mailbox::Letter;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegraph_platform::{Clock, Random};
@@ -71,6 +71,9 @@ impl Default for ClientConfig {
     }
 }
 
+/// How long what a node has applied is worth knowing: later it has applied more.
+const APPLIED_AGE: Duration = Duration::from_millis(20);
+
 /// A node at an address. Any number of threads ask it at the same time.
 pub struct RemoteNode {
     address: String,
@@ -82,6 +85,10 @@ pub struct RemoteNode {
     pause: Mutex<Pause>,
     /// How often somebody waited for it too long since anything came from it.
     doubts: Arc<AtomicU32>,
+    /// The newest version that a partition there was heard to have applied.
+    applied: AtomicU64,
+    /// When something was heard of that, in milliseconds of the clock.
+    applied_at: AtomicU64,
     /// Whether a thread looks whether it is there again.
     probing: AtomicBool,
     /// What stands for the network; `None`: sockets.
@@ -136,6 +143,8 @@ impl RemoteNode {
             places,
             pause: Mutex::default(),
             doubts: Arc::default(),
+            applied: AtomicU64::new(0),
+            applied_at: AtomicU64::new(0),
             probing: AtomicBool::new(false),
             network,
             me: me.clone(),
@@ -159,6 +168,21 @@ impl RemoteNode {
     #[must_use]
     pub fn is_well(&self) -> bool {
         self.doubts.load(Ordering::Relaxed) < DOUBTS && !self.is_paused()
+    }
+
+    /// Notes what a partition there has applied now.
+    pub(crate) fn note_applied(&self, version: Version, now: Duration) {
+        if version.0 > 0 {
+            self.applied.fetch_max(version.0, Ordering::Relaxed);
+            self.applied_at.store(now.as_millis() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// The newest version that a partition there was heard to have applied, if that was a moment ago.
+    pub(crate) fn applied(&self, now: Duration) -> Option<Version> {
+        let at = Duration::from_millis(self.applied_at.load(Ordering::Relaxed));
+        let version = Version(self.applied.load(Ordering::Relaxed));
+        Some(version).filter(|version| version.0 > 0 && now.saturating_sub(at) < APPLIED_AGE)
     }
 
     /// Notes that somebody waits for it too long. Whatever comes from it next takes that back.

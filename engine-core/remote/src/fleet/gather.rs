@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_apl::{At, Error as AplError};
-use tidegraph_types::PartitionId;
+use tidegraph_types::{PartitionId, Version};
 use tidegraph_wire::apl::{Answer, Request, decode_answer, encode_request};
 use tidegraph_wire::proto::{self, call, reply};
 
@@ -275,6 +275,7 @@ impl<'q> Gather<'q> {
         match content.and_then(open) {
             Ok(reply::Kind::Apl(reply)) if reply.answers.len() == parts.len() => {
                 self.shared.hedges.note(self.class, took);
+                self.shared.node(&by.address).note_applied(Version(reply.applied), now);
                 for (part, answer) in parts.into_iter().zip(reply.answers) {
                     match decode_answer(answer) {
                         Ok(answer) => self.answered(part, answer, &by)?,

@@ -40,6 +40,9 @@ use tidegraph_platform::{Clock, Random};
 use tidegraph_types::{Edge, Gui, GuiHasher, PartitionCount, PartitionId, Str, Token, Version};
 use tidegraph_wire::apl::Request;
 
+/// How long it is good enough to know what nodes have applied.
+const REACHED_AGE: Duration = Duration::from_millis(1);
+
 /// Settings of access to a fleet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -95,6 +98,8 @@ struct Shared {
     counters: FleetCounters,
     statistics: Mutex<Option<(Duration, Arc<Statistics>)>>,
     schema: Schema,
+    /// What all nodes that are asked have applied, and when that was put together.
+    reached: Mutex<(Duration, Option<Version>)>,
     /// What stands for the network; `None`: sockets.
     network: Option<Arc<dyn Network>>,
 }
@@ -145,6 +150,7 @@ impl Fleet {
             counters,
             statistics,
             schema,
+            reached: Mutex::default(),
             network,
         }))
     }
@@ -177,6 +183,20 @@ impl Fleet {
     /// is read at `upto`.
     pub fn schema_known(&self, since: Version, upto: Version) {
         self.0.schema.know(since, upto);
+    }
+
+    /// A version that can be read without waiting, as far as nodes have said what they have applied. `None`: none has.
+    #[must_use]
+    pub fn reached(&self) -> Option<Version> {
+        let shared = &self.0;
+        let now = shared.clock.now();
+        let mut reached = shared.reached.lock();
+        if reached.1.is_none() || now.saturating_sub(reached.0) >= REACHED_AGE {
+            let nodes = shared.nodes.read();
+            let well = nodes.values().filter(|node| node.is_well());
+            *reached = (now, well.filter_map(|node| node.applied(now)).min());
+        }
+        reached.1
     }
 
     /// Lets go of nodes that are not in the map any more.

@@ -139,13 +139,17 @@ fn partitions(
     wait: Option<Duration>,
 ) -> Option<Result<reply::Kind, Error>> {
     let mut answers = Vec::with_capacity(call.parts.len());
+    let mut last = None;
     for part in call.parts {
         let answer = match part_request(part) {
-            Ok((partition, at, request)) => match asked(node, partition, at, &request, stop, wait) {
-                Err(AplError::Behind { .. }) if wait.is_none() => return None,
-                Err(error) => Answer::Failed(error),
-                Ok(answer) => answer,
-            },
+            Ok((partition, at, request)) => {
+                last = Some(partition);
+                match asked(node, partition, at, &request, stop, wait) {
+                    Err(AplError::Behind { .. }) if wait.is_none() => return None,
+                    Err(error) => Answer::Failed(error),
+                    Ok(answer) => answer,
+                }
+            }
             Err(error) => return Some(Err(error)),
         };
         match encode_answer(&answer) {
@@ -153,7 +157,8 @@ fn partitions(
             Err(error) => return Some(Err(Error::Unavailable(error.to_string()))),
         }
     }
-    Some(Ok(reply::Kind::Apl(proto::PartitionsReply { answers })))
+    let applied = last.map_or(0, |partition| node.applied(partition).0);
+    Some(Ok(reply::Kind::Apl(proto::PartitionsReply { answers, applied })))
 }
 
 fn part_request(part: proto::PartitionCall) -> Result<(PartitionId, At, Request), Error> {

@@ -3,57 +3,93 @@
 //! Threads are made when they are needed, up to a number; what finds none waits in a queue of bounded length, and with
 //! it the connection that it came from.
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Job = Box<dyn FnOnce() + Send>;
 
 pub(super) struct Pool {
     name: &'static str,
     most: usize,
+    shared: Arc<Shared>,
+}
+
+// Not a channel of crossbeam: who waits for one gives the processor away four times before it sleeps, which costs more than most jobs.
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// A job waits.
+    work: Condvar,
+    /// The queue is shorter.
+    room: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
     /// Threads that were made.
-    made: AtomicUsize,
+    made: usize,
     /// Threads that wait for work.
-    idle: Arc<AtomicUsize>,
-    jobs: Sender<Job>,
-    queue: Receiver<Job>,
+    idle: usize,
+    /// The pool is gone.
+    closed: bool,
 }
 
 impl Pool {
     pub fn new(name: &'static str, most: usize) -> Self {
-        let (jobs, queue) = bounded(4 * most.max(1));
-        Self { name, most: most.max(1), made: AtomicUsize::new(0), idle: Arc::default(), jobs, queue }
+        Self { name, most: most.max(1), shared: Arc::default() }
     }
 
     /// Hands a job to a thread. Waits while all work and the queue is full.
     pub fn run(&self, job: impl FnOnce() + Send + 'static) {
-        self.see_to_threads();
-        // It fails only when there is no receiver, of which this holds one.
-        let _ = self.jobs.send(Box::new(job));
-    }
-
-    fn see_to_threads(&self) {
-        let made = self.made.load(Ordering::Relaxed);
-        if made >= self.most || self.idle.load(Ordering::Relaxed) > self.queue.len() {
+        let mut state = self.shared.state.lock();
+        while state.jobs.len() >= 4 * self.most {
+            self.shared.room.wait(&mut state);
+        }
+        state.jobs.push_back(Box::new(job));
+        if state.idle >= state.jobs.len() || state.made >= self.most {
+            drop(state);
+            self.shared.work.notify_one();
             return;
         }
-        if self.made.compare_exchange(made, made + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            return;
-        }
-        let (queue, idle) = (self.queue.clone(), self.idle.clone());
-        let thread = std::thread::Builder::new().name(format!("{}-{made}", self.name));
-        let spawned = thread.spawn(move || {
-            idle.fetch_add(1, Ordering::Relaxed);
-            while let Ok(job) = queue.recv() {
-                idle.fetch_sub(1, Ordering::Relaxed);
-                job();
-                idle.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-        if let Err(error) = spawned {
+        let number = state.made;
+        state.made += 1;
+        drop(state);
+        let shared = self.shared.clone();
+        let thread = std::thread::Builder::new().name(format!("{}-{number}", self.name));
+        if let Err(error) = thread.spawn(move || shared.serve()) {
             tracing::warn!(%error, pool = self.name, "no thread can be made");
-            self.made.fetch_sub(1, Ordering::Relaxed);
+            self.shared.state.lock().made -= 1;
+            self.shared.work.notify_one();
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.state.lock().closed = true;
+        self.shared.work.notify_all();
+    }
+}
+
+impl Shared {
+    /// Does what comes until the pool is gone, and then what is left.
+    fn serve(&self) {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                drop(state);
+                self.room.notify_one();
+                job();
+                state = self.state.lock();
+            } else if state.closed {
+                return;
+            } else {
+                state.idle += 1;
+                self.work.wait(&mut state);
+                state.idle -= 1;
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Clients of a graph: embedded calls, and HTTP over loopback to a service in a process of its own.
 
+use crate::http::BRIEF;
 use crate::json::plain::Plain;
 use anyhow::{Context, bail};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -7,8 +8,9 @@ use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use tidegraph_engine::{Database, Language, Parameters, Query};
-use tidegraph_types::{Str, Value};
+use std::sync::Arc;
+use tidegraph_engine::{Brought, Database, Language, Parameters, Query};
+use tidegraph_types::{ErrorCode, Str, Value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -39,6 +41,26 @@ impl Call {
         let parameters: Parameters =
             self.parameters.iter().map(|(k, v)| (Str::from(*k), v.clone())).collect();
         Ok(database.query(&Query::new(self.language, self.text, &parameters))?.rows)
+    }
+
+    /// Runs it in this process without a thread that waits for its commit, as the service does; the rows.
+    pub async fn embedded_task(&self, database: &Arc<Database>) -> anyhow::Result<Vec<Vec<Value>>> {
+        let parameters: Parameters =
+            self.parameters.iter().map(|(k, v)| (Str::from(*k), v.clone())).collect();
+        let query = Query::new(self.language, self.text, &parameters);
+        if let Some(brought) = database.query_briefly(&query, BRIEF) {
+            let Brought { answer, commit } = brought?;
+            let Some(request) = commit else { return Ok(answer.rows) };
+            let (ended, end) = tokio::sync::oneshot::channel();
+            database.commit_later(request, Box::new(move |committed| drop(ended.send(committed))));
+            match end.await? {
+                Ok(_) => return Ok(answer.rows),
+                Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let (database, call) = (database.clone(), self.clone());
+        tokio::task::spawn_blocking(move || call.embedded(&database)).await?
     }
 
     /// The parameters as JSON.

@@ -5,8 +5,8 @@ use super::report::Figure;
 use hdrhistogram::Histogram;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tidegraph_engine::Database;
 
@@ -107,6 +107,23 @@ pub fn embedded(
     Ok(Round { calls: calls.into_inner(), error, seconds: start.elapsed().as_secs_f64(), latencies })
 }
 
+/// A round of calls inside this process, a task a client, on at most two threads: none of them waits for a commit.
+pub fn embedded_tasks(
+    database: &Arc<Database>,
+    clients: usize,
+    length: Duration,
+    seed: u64,
+    next: &Next,
+) -> anyhow::Result<Round> {
+    on_threads(clients, |client| {
+        let database = database.clone();
+        async move {
+            let mut database = Tasked(database);
+            busy(client, length, seed, next, &mut database).await
+        }
+    })
+}
+
 /// A round of calls over HTTP, a connection a client, on at most two threads as with pgbench.
 pub fn network(
     address: &str,
@@ -115,21 +132,54 @@ pub fn network(
     seed: u64,
     next: &Next,
 ) -> anyhow::Result<Round> {
+    on_threads(clients, |client| async move {
+        let mut connection = Connection::open(address).await?;
+        busy(client, length, seed, next, &mut connection).await
+    })
+}
+
+/// What a client that waits without a thread calls.
+trait Callee {
+    /// Calls, and has the whole answer.
+    async fn answer(&mut self, call: &Call) -> anyhow::Result<()>;
+}
+
+impl Callee for Connection {
+    async fn answer(&mut self, call: &Call) -> anyhow::Result<()> {
+        self.call(call).await.map(drop)
+    }
+}
+
+/// A database that is asked by tasks.
+struct Tasked(Arc<Database>);
+
+impl Callee for Tasked {
+    async fn answer(&mut self, call: &Call) -> anyhow::Result<()> {
+        call.embedded_task(&self.0).await.map(drop)
+    }
+}
+
+/// Divides clients among at most two threads.
+fn on_threads<F: Future<Output = anyhow::Result<Round>>>(
+    clients: usize,
+    work: impl Fn(usize) -> F + Sync,
+) -> anyhow::Result<Round> {
     let threads = clients.clamp(1, 2);
+    let work = &work;
     let rounds = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads)
-            .map(|thread| {
-                let clients = (thread..clients).step_by(threads);
-                scope.spawn(move || network_thread(address, clients, length, seed, next))
-            })
-            .collect();
-        let join = |handle: std::thread::ScopedJoinHandle<'_, anyhow::Result<Round>>| {
+        let run = |thread: usize| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let clients = (thread..clients).step_by(threads).map(work);
+            runtime.block_on(futures_util::future::try_join_all(clients))
+        };
+        let handles: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
+        let join = |handle: std::thread::ScopedJoinHandle<'_, anyhow::Result<Vec<Round>>>| {
             handle.join().map_err(|_| anyhow::anyhow!("a client panicked"))?
         };
         handles.into_iter().map(join).collect::<anyhow::Result<Vec<_>>>()
     })?;
     let mut all = Round { calls: 0, error: None, seconds: 0.0, latencies: histogram()? };
-    for round in rounds {
+    for round in rounds.into_iter().flatten() {
         all.calls += round.calls;
         all.error = all.error.or(round.error);
         all.seconds = all.seconds.max(round.seconds);
@@ -138,47 +188,31 @@ pub fn network(
     Ok(all)
 }
 
+/// One client.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
-fn network_thread(
-    address: &str,
-    clients: impl Iterator<Item = usize>,
+async fn busy(
+    client: usize,
     length: Duration,
     seed: u64,
-    next: &Next,
+    next: &Next<'_>,
+    callee: &mut impl Callee,
 ) -> anyhow::Result<Round> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let mut connections = vec![];
-        for client in clients {
-            connections.push((client, Connection::open(address).await?));
-        }
-        let start = Instant::now();
-        let work = connections.into_iter().map(|(client, mut connection)| async move {
-            let mut random = ChaCha8Rng::seed_from_u64(seed ^ ((client as u64) << 32));
-            let mut latencies = histogram()?;
-            let (mut calls, mut error) = (0, None);
-            while start.elapsed() < length {
-                for call in next(&mut random) {
-                    let began = Instant::now();
-                    let result = connection.call(&call).await;
-                    latencies.saturating_record(began.elapsed().as_nanos() as u64);
-                    calls += 1;
-                    if let Err(e) = result {
-                        error.get_or_insert_with(|| format!("{e:#} in {call:?}"));
-                    }
-                }
+    let start = Instant::now();
+    let mut random = ChaCha8Rng::seed_from_u64(seed ^ ((client as u64) << 32));
+    let mut latencies = histogram()?;
+    let (mut calls, mut error) = (0, None);
+    while start.elapsed() < length {
+        for call in next(&mut random) {
+            let began = Instant::now();
+            let result = callee.answer(&call).await;
+            latencies.saturating_record(began.elapsed().as_nanos() as u64);
+            calls += 1;
+            if let Err(e) = result {
+                error.get_or_insert_with(|| format!("{e:#} in {call:?}"));
             }
-            anyhow::Ok((calls, error, latencies))
-        });
-        let results = futures_util::future::try_join_all(work).await?;
-        let (mut calls, mut error, mut all) = (0, None, histogram()?);
-        for (c, e, latencies) in results {
-            calls += c;
-            error = error.or(e);
-            all.add(latencies)?;
         }
-        Ok(Round { calls, error, seconds: start.elapsed().as_secs_f64(), latencies: all })
-    })
+    }
+    Ok(Round { calls, error, seconds: start.elapsed().as_secs_f64(), latencies })
 }
 
 /// The figure of several rounds: medians of rate and quantiles.

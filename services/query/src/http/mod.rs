@@ -19,7 +19,7 @@ mod status;
 mod token;
 
 pub use errors::Failure;
-pub use queries::{Running, TimeLeft};
+pub use queries::{BRIEF, Running, TimeLeft};
 pub use token::with_token;
 
 use axum::Router;

@@ -135,8 +135,8 @@ pub struct Written {
     pub version: Version,
 }
 
-/// What a query may use on a thread that serves sockets.
-const BRIEF: Brief = Brief { time: Duration::from_micros(500), memory_bytes: 256 << 10, rows: 1_024 };
+/// What a query may use on a thread that serves others too.
+pub const BRIEF: Brief = Brief { time: Duration::from_micros(500), memory_bytes: 256 << 10, rows: 1_024 };
 
 /// Answers up to this size are written on a thread that serves sockets; writing that much takes about as long as
 /// [`BRIEF`] allows.

@@ -2,8 +2,10 @@
 //! `scripts/peers/java/cassandra/CassandraPeer.java` does the same to its peer.
 
 use crate::bench::clients::Call;
+use crate::bench::machine::cpu_seconds;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
 use serde_json::Value as Json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_types::{Str, Value};
@@ -90,6 +92,18 @@ impl Keys {
     }
 }
 
+/// Processor time of making an operation, in microseconds: where clients and database are one process, it is taken off.
+pub fn making_us(seed: u64) -> f64 {
+    const OPERATIONS: u32 = 50_000;
+    let (keys, mut random) = (Keys::loaded(20_000), ChaCha8Rng::seed_from_u64(seed));
+    let used = || cpu_seconds(std::process::id()).unwrap_or_default();
+    let before = used();
+    for _ in 0..OPERATIONS {
+        drop(std::hint::black_box(keys.next(&mut random)));
+    }
+    (used() - before) * 1e6 / f64::from(OPERATIONS)
+}
+
 /// Inserts a record.
 pub fn insert(number: u64, random: &mut ChaCha8Rng) -> Call {
     let fields = NAMES.into_iter().map(|name| (name, value(random)));
@@ -121,7 +135,6 @@ fn value(random: &mut ChaCha8Rng) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_chacha::rand_core::SeedableRng;
     use tidegraph_engine::{Database, Options};
 
     #[test]

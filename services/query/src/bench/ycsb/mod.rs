@@ -43,10 +43,19 @@ struct Place {
 enum At {
     /// An HTTP service, and the processes behind it.
     Service { address: String, processes: Vec<u32>, beside: &'static [Kind] },
-    /// A database in this process, whose clients are threads; what they cost counts as its own.
-    Library(Arc<Database>),
+    /// A database in this process.
+    Library(Arc<Database>, Callers),
     /// A peer.
     Peer(Kind, Box<Program>),
+}
+
+/// Who calls a database in this process. What making their operations costs is measured alone and taken off.
+#[derive(Clone, Copy)]
+enum Callers {
+    /// Threads, each of which waits for its commits.
+    Threads,
+    /// Tasks of two threads, as the service has them.
+    Tasks,
 }
 
 /// Runs the workload.
@@ -60,9 +69,15 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     let service = ServiceProcess::start(directory.path())?;
     let processes = vec![service.id()];
     let at = At::Service { address: service.address.clone(), processes, beside: BESIDE_EMBEDDED };
-    let options = Options { data_dir: Some(directory.path().join("library")), ..Options::default() };
-    let library = At::Library(Database::open(options)?);
-    let mut places = vec![place("embedded", at), place("in process", library)];
+    let library = |callers, name: &str| {
+        let options = Options { data_dir: Some(directory.path().join(name)), ..Options::default() };
+        anyhow::Ok(At::Library(Database::open(options)?, callers))
+    };
+    let mut places = vec![
+        place("embedded", at),
+        place("in process, tasks", library(Callers::Tasks, "tasks")?),
+        place("in process, threads", library(Callers::Threads, "threads")?),
+    ];
     match Cluster::of_run()? {
         Some(cluster) => {
             report.parameter("cluster", cluster.about());
@@ -148,7 +163,7 @@ impl Place {
     fn beside<'a>(&self, places: &'a [Self]) -> Vec<(Kind, &'a str, &'a Self)> {
         let beside = match self.at {
             At::Service { beside, .. } => beside,
-            At::Library(_) => BESIDE_EMBEDDED,
+            At::Library(..) => BESIDE_EMBEDDED,
             At::Peer(..) => return vec![],
         };
         let peer = |place: &'a Self| match &place.at {
@@ -166,7 +181,7 @@ impl Place {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 runtime.block_on(load(address, records, seed))?;
             }
-            At::Library(database) => load_here(database, records, seed)?,
+            At::Library(database, _) => load_here(database, records, seed)?,
         }
         self.keys = Keys::loaded(records);
         eprintln!("{}: {records} records are there", self.name);
@@ -179,9 +194,11 @@ impl Place {
         Duration::from_secs(match (&self.at, bench.quick) {
             (At::Peer(Kind::CassandraCluster, _), false) => 400,
             (At::Peer(..), false) => 120,
-            (At::Service { .. } | At::Library(_), false) => 5,
+            // A broker is a JVM too.
+            (At::Service { beside: BESIDE_CLUSTER, .. }, false) => 120,
+            (At::Service { .. } | At::Library(..), false) => 5,
             (At::Peer(..), true) => 5,
-            (At::Service { .. } | At::Library(_), true) => 1,
+            (At::Service { .. } | At::Library(..), true) => 1,
         })
     }
 
@@ -211,13 +228,17 @@ impl Place {
                 self.check(&round)?;
                 Ok(Outcome { server_cpu_us: Some(cpu), ..round.outcome() })
             }
-            At::Library(database) => {
+            At::Library(database, callers) => {
                 self.keys.serve(clients);
+                let making_us = mix::making_us(seed);
                 let used = || cpu_seconds(std::process::id()).unwrap_or_default();
                 let before = used();
                 let next = |random: &mut ChaCha8Rng| vec![self.keys.next(random)];
-                let round = driver::embedded(database, clients, length, seed, &next)?;
-                let cpu = (used() - before) * 1e6 / round.calls.max(1) as f64;
+                let round = match callers {
+                    Callers::Threads => driver::embedded(database, clients, length, seed, &next)?,
+                    Callers::Tasks => driver::embedded_tasks(database, clients, length, seed, &next)?,
+                };
+                let cpu = (used() - before) * 1e6 / round.calls.max(1) as f64 - making_us;
                 self.check(&round)?;
                 Ok(Outcome { server_cpu_us: Some(cpu), ..round.outcome() })
             }
@@ -232,7 +253,7 @@ impl Place {
         let (gone, next) = self.keys.range();
         let address = match &self.at {
             At::Service { address, .. } => address,
-            At::Library(database) => {
+            At::Library(database, _) => {
                 ensure!(database.status().vertices == next - gone, "{}: records are missing", self.name);
                 return Ok(());
             }
