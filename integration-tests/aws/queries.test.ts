@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { errorRow, mapItemProblem, parseAs } from "@tidegraph/contracts";
-import { type Answer, ask, deployed, plainItem, python, REGION, Signer, script } from "../src/aws.ts";
+import { type Answer, ask, deployed, plainItem, REGION, Signer } from "../src/aws.ts";
 import { plain, type Row } from "../src/client.ts";
+import { python, script } from "../src/python.ts";
 
 const { api, functionLogs, secrets } = deployed();
 const signer = new Signer(api);

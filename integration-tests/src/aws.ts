@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
+import { python, script } from "./python.ts";
 
 /** Where LocalStack says that it is. */
 export const REGION = "eu-west-3";
@@ -34,18 +34,6 @@ export function deployed(): Deployed {
   const { TIDEGRAPH_AWS: text } = process.env;
   assert.ok(text, "TIDEGRAPH_AWS says where the deployment is; `npm run aws` makes one");
   return JSON.parse(text) as Deployed;
-}
-
-/** The Python that has the clients. */
-export function python(): string {
-  const { TIDEGRAPH_PYTHON: program } = process.env;
-  assert.ok(program, "TIDEGRAPH_PYTHON names no Python; `npm run aws` makes one");
-  return program;
-}
-
-/** The path of a script of ours. */
-export function script(name: string): string {
-  return fileURLToPath(new URL(`../python/${name}`, import.meta.url));
 }
 
 /** An answer of the API. */

@@ -5,13 +5,10 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { cypherValue, load } from "../src/client.ts";
 import { dataPath, dataUri, LIBRARY } from "../src/data.ts";
+import { python, script } from "../src/python.ts";
 import { binary, freePort, type RunOptions, runBinary, Server } from "../src/server.ts";
-
-const python = process.env.TIDEGRAPH_PYTHON;
-const noPython = { skip: python ? false : "there is no Python" };
 
 /** A folder that is gone when the test ends. */
 async function folder(t: TestContext): Promise<string> {
@@ -23,8 +20,7 @@ async function folder(t: TestContext): Promise<string> {
 /** Runs the binary on a pseudo terminal, typing a line at each prompt. */
 function onTerminal(args: readonly string[], lines: readonly string[], env: Record<string, string>) {
   return new Promise<{ code: number | null; shown: string }>((done) => {
-    const script = fileURLToPath(new URL("../python/session.py", import.meta.url));
-    const child = spawn(python ?? "", [script, binary(), ...args], {
+    const child = spawn(python(), [script("session.py"), binary(), ...args], {
       stdio: ["pipe", "pipe", "inherit"],
       env: { ...process.env, ...env },
     });
@@ -117,7 +113,7 @@ test("query", async (t) => {
     }
   });
 
-  await t.test("a session on a terminal", noPython, async (t) => {
+  await t.test("a session on a terminal", async (t) => {
     const home = await folder(t);
     const command = ["query", "--endpoint", server.endpoint];
     const session = (lines: readonly string[]) => onTerminal(command, lines, { HOME: home, TERM: "dumb" });
@@ -204,7 +200,7 @@ test("load and status", async (t) => {
     assert.equal(JSON.parse(json.stdout).tidegraph.edges, LIBRARY.edges);
   });
 
-  await t.test("on a terminal, how far it is, how fast, and the time left", noPython, async (t) => {
+  await t.test("on a terminal, how far it is, how fast, and the time left", async (t) => {
     // Larger and larger, until it takes long enough to be seen in the middle.
     const middle = /([\d.]+ [KMG]iB)\/([\d.]+ [KMG]iB) [\d.]+ [KMG]iB\/s [1-9]\d* records \d+\w* left/;
     for (let scale = 1_000; ; scale *= 4) {

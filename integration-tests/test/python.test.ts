@@ -3,19 +3,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { dataUri } from "../src/data.ts";
+import { python, script } from "../src/python.ts";
 import { Server } from "../src/server.ts";
 
-const python = process.env.TIDEGRAPH_PYTHON;
-const skip = python ? false : "TIDEGRAPH_PYTHON names no Python; `npm test` makes one";
-
-test("boto3's neptunedata client", { skip }, async (t) => {
+test("boto3's neptunedata client", async (t) => {
   const server = await Server.start(t);
-  const script = fileURLToPath(new URL("../python/neptunedata_client.py", import.meta.url));
-  const child = spawn(python ?? "", [script, server.endpoint, dataUri("gremlin/")], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const args = [script("neptunedata_client.py"), server.endpoint, dataUri("gremlin/")];
+  const child = spawn(python(), args, { stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   child.stdout.on("data", (chunk) => {
     output += chunk;

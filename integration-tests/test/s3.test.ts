@@ -7,14 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type TestContext, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { cypherValue, load } from "../src/client.ts";
 import { dataPath, LIBRARY, manyVertices } from "../src/data.ts";
+import { python, script } from "../src/python.ts";
 import { Server } from "../src/server.ts";
-
-const python = process.env.TIDEGRAPH_PYTHON;
-const skip = python ? false : "TIDEGRAPH_PYTHON names no Python; `npm test` makes one";
 
 const BUCKET = "tidegraph-sources";
 const ROWS = 40_000;
@@ -30,8 +27,9 @@ async function s3(t: TestContext): Promise<string> {
   const zipped = gzipSync(manyVertices("z", ROWS));
   await writeFile(join(folder, "zipped.csv.gz"), zipped);
   await writeFile(join(folder, "cut.csv.gz"), zipped.subarray(0, zipped.length / 2));
-  const script = fileURLToPath(new URL("../python/s3_server.py", import.meta.url));
-  const child = spawn(python ?? "", [script, BUCKET, folder], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(python(), [script("s3_server.py"), BUCKET, folder], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   t.after(() => child.kill());
   const [endpoint] = await Promise.race([
     once(createInterface(child.stdout), "line"),
@@ -40,7 +38,7 @@ async function s3(t: TestContext): Promise<string> {
   return endpoint;
 }
 
-test("loads from S3", { skip }, async (t) => {
+test("loads from S3", async (t) => {
   const endpoint = await s3(t);
   const server = await Server.start(t, {
     env: {

@@ -96,10 +96,10 @@ pub(crate) struct CachedPlan {
     writes: bool,
     /// Vertices and edges of the graph then.
     planned_for: (u64, u64),
-    /// What speaks against another brief try.
-    doubts: Doubts,
-    /// What speaks against another try where replicas are.
-    late: Doubts,
+    /// Of brief tries.
+    brief: Doubts,
+    /// Of tries where replicas are.
+    at_hand: Doubts,
 }
 
 /// What speaks against another try of something: grows by each that was in vain, falls by each request.
@@ -264,20 +264,20 @@ impl Database {
         query: &Query<'_>,
         watch: &Watch<'_>,
     ) -> Option<Result<Answer, Error>> {
-        if !planned.writes || !planned.late.allow() {
+        if !planned.writes || !planned.at_hand.allow() {
             return None;
         }
         let snapshot = self.backend.snapshot_at_hand()?;
         let catalog = self.backend.catalog();
         let brought = self.bring(planned, query, watch, self.limits(), &snapshot, catalog);
         let Ok(Brought { answer, commit: Some(request) }) = brought else {
-            planned.late.grow();
+            planned.at_hand.grow();
             return None;
         };
         match self.backend.commit(request) {
             Ok(version) => Some(Ok(Answer { version, ..answer })),
             Err(error) if error.code() == ErrorCode::ConcurrentModification => {
-                planned.late.grow();
+                planned.at_hand.grow();
                 None
             }
             Err(error) => Some(Err(error)),
@@ -311,7 +311,7 @@ impl Database {
         if self.backend.may_wait() {
             return None;
         }
-        let planned = self.cached(query.language, query.text).filter(|planned| planned.doubts.allow())?;
+        let planned = self.cached(query.language, query.text).filter(|planned| planned.brief.allow())?;
         let allowed = query.timeout.unwrap_or(Duration::MAX);
         let own = Duration::from_millis(self.options.query_timeout_ms);
         if allowed.min(own) <= brief.time {
@@ -336,7 +336,7 @@ impl Database {
         let result = result.map_err(|failed| failed.error);
         let code = result.as_ref().err().map(Error::code);
         if matches!(code, Some(ErrorCode::TimeLimitExceeded | ErrorCode::QueryLimitExceeded)) {
-            planned.doubts.grow();
+            planned.brief.grow();
             return None;
         }
         Some(result)
@@ -392,8 +392,8 @@ impl Database {
             writes: plan.root.writes(),
             plan,
             planned_for: (statistics.vertices, statistics.edges),
-            doubts: Doubts::default(),
-            late: Doubts::default(),
+            brief: Doubts::default(),
+            at_hand: Doubts::default(),
         });
         if text.len() <= LONGEST_CACHED_TEXT_BYTES {
             self.plans.insert((language, text.into()), cached.clone());

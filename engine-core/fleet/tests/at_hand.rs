@@ -6,10 +6,10 @@
 mod support;
 
 use support::{Fleet, ask, rows};
-use tidegraph_engine::Backend;
 use tidegraph_engine::Language::OpenCypher;
+use tidegraph_engine::{Backend, Database};
 use tidegraph_fleet::NodeConfig;
-use tidegraph_types::Value;
+use tidegraph_types::{ErrorCode, Value};
 
 #[test]
 fn a_writer_sees_what_it_wrote_before() {
@@ -36,6 +36,13 @@ fn a_writer_sees_what_it_wrote_before() {
     assert_eq!(rows(&database, OpenCypher, "MATCH (o:Other) RETURN count(o)"), ["[Long(0)]"]);
 }
 
+/// Who lost too often is told so, and asks again.
+fn until_it_wins(database: &Database, text: &str) {
+    while let Err(error) = ask(database, OpenCypher, text) {
+        assert_eq!(error.code(), ErrorCode::ConcurrentModification, "{error}");
+    }
+}
+
 #[test]
 fn writers_at_several_workers_lose_nothing() {
     const EACH: i64 = 60;
@@ -52,22 +59,8 @@ fn writers_at_several_workers_lose_nothing() {
                 for n in 0..EACH {
                     let one = n % 3;
                     let text = format!("MATCH (c:Counter) WHERE id(c) = 'c{one}' SET c.n = c.n + 1");
-                    // One that lost too often was told so, and is asked again.
-                    while let Err(error) = ask(database, OpenCypher, &text) {
-                        assert_eq!(
-                            error.code(),
-                            tidegraph_types::ErrorCode::ConcurrentModification,
-                            "{error}"
-                        );
-                    }
-                    let text = format!("MERGE (:Shared {{`~id`: 's{n}'}})");
-                    while let Err(error) = ask(database, OpenCypher, &text) {
-                        assert_eq!(
-                            error.code(),
-                            tidegraph_types::ErrorCode::ConcurrentModification,
-                            "{error}"
-                        );
-                    }
+                    until_it_wins(database, &text);
+                    until_it_wins(database, &format!("MERGE (:Shared {{`~id`: 's{n}'}})"));
                 }
             });
         }

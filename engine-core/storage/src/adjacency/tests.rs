@@ -302,13 +302,7 @@ fn hub_of(edges: u64) {
 
 #[test]
 #[cfg(not(miri))]
-fn a_hub_of_a_million_edges_grows_is_read_by_label_and_goes() {
-    hub_of(1_000_000);
-}
-
-#[test]
-#[ignore = "ten seconds and a gigabyte"]
-fn a_hub_of_ten_million_edges() {
+fn a_hub_of_ten_million_edges_grows_is_read_by_label_and_goes() {
     hub_of(10_000_000);
 }
 

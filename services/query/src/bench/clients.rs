@@ -36,17 +36,19 @@ impl Call {
         Self { language: Language::OpenCypher, text, parameters }
     }
 
+    fn parameters(&self) -> Parameters {
+        self.parameters.iter().map(|(k, v)| (Str::from(*k), v.clone())).collect()
+    }
+
     /// Runs it in this process; the rows.
     pub fn embedded(&self, database: &Database) -> anyhow::Result<Vec<Vec<Value>>> {
-        let parameters: Parameters =
-            self.parameters.iter().map(|(k, v)| (Str::from(*k), v.clone())).collect();
+        let parameters = self.parameters();
         Ok(database.query(&Query::new(self.language, self.text, &parameters))?.rows)
     }
 
     /// Runs it in this process without a thread that waits for its commit, as the service does; the rows.
     pub async fn embedded_task(&self, database: &Arc<Database>) -> anyhow::Result<Vec<Vec<Value>>> {
-        let parameters: Parameters =
-            self.parameters.iter().map(|(k, v)| (Str::from(*k), v.clone())).collect();
+        let parameters = self.parameters();
         let query = Query::new(self.language, self.text, &parameters);
         if let Some(brought) = database.query_briefly(&query, BRIEF) {
             let Brought { answer, commit } = brought?;

@@ -139,9 +139,9 @@ pub fn network(
 }
 
 /// What a client that waits without a thread calls.
-trait Callee {
+pub trait Callee {
     /// Calls, and has the whole answer.
-    async fn answer(&mut self, call: &Call) -> anyhow::Result<()>;
+    fn answer(&mut self, call: &Call) -> impl Future<Output = anyhow::Result<()>>;
 }
 
 impl Callee for Connection {
@@ -151,7 +151,7 @@ impl Callee for Connection {
 }
 
 /// A database that is asked by tasks.
-struct Tasked(Arc<Database>);
+pub struct Tasked(pub Arc<Database>);
 
 impl Callee for Tasked {
     async fn answer(&mut self, call: &Call) -> anyhow::Result<()> {

@@ -10,7 +10,7 @@ mod mix;
 use super::Bench;
 use super::clients::{Connection, ServiceProcess};
 use super::cluster::Cluster;
-use super::driver::{self, Outcome, Round, median};
+use super::driver::{self, Callee, Outcome, Round, Tasked, median};
 use super::machine::cpu_seconds;
 use super::peers::{self, Kind, program::Program};
 use super::report::{Figure, Report};
@@ -177,11 +177,8 @@ impl Place {
     fn load(&mut self, records: u64, seed: u64) -> anyhow::Result<()> {
         match &mut self.at {
             At::Peer(_, program) => program.fill(0, records)?,
-            At::Service { address, .. } => {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                runtime.block_on(load(address, records, seed))?;
-            }
-            At::Library(database, _) => load_here(database, records, seed)?,
+            At::Service { address, .. } => load(records, seed, async || Connection::open(address).await)?,
+            At::Library(database, _) => load(records, seed, async || Ok(Tasked(database.clone())))?,
         }
         self.keys = Keys::loaded(records);
         eprintln!("{}: {records} records are there", self.name);
@@ -272,34 +269,22 @@ impl Place {
     }
 }
 
-/// Loads by as many threads as there are connections to a service.
-fn load_here(database: &Database, records: u64, seed: u64) -> anyhow::Result<()> {
-    std::thread::scope(|scope| {
-        let loader = |loader: u64| {
-            scope.spawn(move || -> anyhow::Result<()> {
-                let mut random = ChaCha8Rng::seed_from_u64(seed ^ (loader << 32));
-                for number in (loader..records).step_by(LOADERS as usize) {
-                    mix::insert(number, &mut random).embedded(database)?;
-                }
-                Ok(())
-            })
-        };
-        let loaders: Vec<_> = (0..LOADERS).map(loader).collect();
-        loaders
-            .into_iter()
-            .try_for_each(|loader| loader.join().map_err(|_| anyhow::anyhow!("a loader panicked"))?)
-    })
-}
-
-async fn load(address: &str, records: u64, seed: u64) -> anyhow::Result<()> {
+/// Loads by clients that ask at the same time.
+fn load<C: Callee>(
+    records: u64,
+    seed: u64,
+    client: impl AsyncFn() -> anyhow::Result<C>,
+) -> anyhow::Result<()> {
+    let client = &client;
     let loaders = (0..LOADERS).map(|loader| async move {
-        let mut connection = Connection::open(address).await?;
+        let mut client = client().await?;
         let mut random = ChaCha8Rng::seed_from_u64(seed ^ (loader << 32));
         for number in (loader..records).step_by(LOADERS as usize) {
-            connection.call(&mix::insert(number, &mut random)).await?;
+            client.answer(&mix::insert(number, &mut random)).await?;
         }
         anyhow::Ok(())
     });
-    futures_util::future::try_join_all(loaders).await?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(futures_util::future::try_join_all(loaders))?;
     Ok(())
 }
