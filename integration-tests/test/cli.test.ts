@@ -256,6 +256,9 @@ test("serve refuses what cannot be, and says why", async (t) => {
     [[...port, "--token-file", token], /fewer than 16 characters/],
     [[...port, "--token-file", join(home, "none")], /none/],
     [["--port", "70000"], /70000/],
+    [[...port, "--sync-log-every-ms", "50"], /--data/],
+    [[...port, "--data", join(home, "data"), "--sync-log-every-ms", "0"], /'0'.*--sync-log-every-ms/],
+    [[...port, "--data", join(home, "data"), "--sync-log-every-ms", "60001"], /60001/],
     [[...port, "--nonsense"], /--nonsense/],
   ];
   for (const [args, expected] of cases) {

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cypher, cypherValue, post } from "../src/client.ts";
 import { manyVertices, writeSource } from "../src/data.ts";
@@ -51,8 +51,13 @@ async function found(server: Server, query: string): Promise<Map<unknown, unknow
   return new Map((await cypher(server, query)).map((row) => [row.txn, row.n]));
 }
 
-test("kill -9 in the middle of writes", { timeout: 180_000 }, async (t) => {
-  const server = await Server.start(t);
+test("kill -9 in the middle of writes", { timeout: 180_000 }, (t) => survives(t, []));
+
+test("kill -9 in the middle of writes that the disk does not have yet", { timeout: 180_000 }, (t) =>
+  survives(t, ["--sync-log-every-ms", "60000"]));
+
+async function survives(t: TestContext, args: string[]): Promise<void> {
+  const server = await Server.start(t, { args });
   const acknowledged = new Set<number>();
   let last = 0;
   let largest = 0;
@@ -78,7 +83,7 @@ test("kill -9 in the middle of writes", { timeout: 180_000 }, async (t) => {
     await sleep(delayMs);
     await server.kill();
     await Promise.all([...writers, started]);
-    await server.start();
+    await server.start({ args });
 
     const where = `round ${round}, killed after ${delayMs} ms, ${acknowledged.size - before} acknowledged in it`;
     assert.ok(acknowledged.size > before, where);
@@ -97,4 +102,4 @@ test("kill -9 in the middle of writes", { timeout: 180_000 }, async (t) => {
     );
   }
   assert.ok(largest >= acknowledged.size);
-});
+}

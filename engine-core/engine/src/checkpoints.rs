@@ -118,7 +118,9 @@ impl Writer {
             }
             self.store.reclaim(RECLAIMED_AT_ONCE);
             let grown = self.sequencer.log_bytes().saturating_sub(self.log_bytes.load(Ordering::Relaxed));
-            if grown >= every_bytes
+            // Changes here and there have most of a large graph written again, so that is done for as many bytes of log only:
+            // what is written stays within some times of what was changed, however large the graph.
+            if grown >= every_bytes.max(self.store.rewritten_bytes())
                 && let Err(error) = self.write()
             {
                 tracing::error!(%error, "a checkpoint could not be written; the log is kept");
@@ -133,6 +135,8 @@ impl Writer {
         let log_bytes = self.sequencer.log_bytes();
         // What the sequencer says after the version is at least what the version needs.
         let pin = self.store.pin_published();
+        // A checkpoint must not be ahead of the log that goes on from it.
+        self.sequencer.sync()?;
         let meta = CheckpointMeta {
             graph: "graph".to_owned(),
             epoch: self.sequencer.epoch(),

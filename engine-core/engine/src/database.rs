@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegraph_log::{FileLog, FileLogOptions, LogStore, MemoryLog};
 use tidegraph_platform::{Clock, Disk, Objects, Random, RealClock, RealDisk, RealRandom};
 use tidegraph_storage::{Manifest, MemoryBudget, Store, StoreConfig};
@@ -313,13 +314,28 @@ fn restore(config: StoreConfig, objects: &Objects) -> Result<(Store, Option<Mani
     })
 }
 
+/// Who can bear to lose more than the writes of a minute needs no log.
+const LONGEST_SYNC_INTERVAL_MS: u64 = 60_000;
+
 fn open_log(options: &Options, disk: &Arc<dyn Disk>) -> Result<Box<dyn LogStore>, Error> {
     Ok(match &options.data_dir {
         None => Box::new(MemoryLog::new(ShardId(0))),
         Some(dir) => {
-            Box::new(FileLog::open(disk.clone(), &dir.join("log"), ShardId(0), FileLogOptions::default())?)
+            let sync_every = options.sync_log_every_ms.map(log_sync_interval).transpose()?;
+            let settings = FileLogOptions { sync_every, ..FileLogOptions::default() };
+            Box::new(FileLog::open(disk.clone(), &dir.join("log"), ShardId(0), settings)?)
         }
     })
+}
+
+fn log_sync_interval(millis: u64) -> Result<Duration, Error> {
+    if !(1..=LONGEST_SYNC_INTERVAL_MS).contains(&millis) {
+        let message = format!(
+            "the log is synced after 1 to {LONGEST_SYNC_INTERVAL_MS} milliseconds, not after {millis}"
+        );
+        return Err(Error::new(ErrorCode::InvalidParameter, message));
+    }
+    Ok(Duration::from_millis(millis))
 }
 
 /// Applies the log from the checkpoint on and says where the sequencer goes on, and which loads it met.

@@ -7,7 +7,7 @@
 //! Flow of a write: text → front end → plan → executor over a pinned version → commit request → sequencer (conflicts,
 //! log, fdatasync) → applier → storage → the version is published → the answer.
 //!
-//! What must never happen: an answer before the log is durable; a reader that sees part of a transaction or of a load.
+//! What must never happen: an answer before the log is durable, unless the options say so (`sync_log_every_ms`); a reader that sees part of a transaction or of a load.
 
 mod applier;
 mod backend;
@@ -16,6 +16,8 @@ mod checkpoints;
 mod database;
 mod direct;
 mod error;
+#[cfg(test)]
+mod late_log_tests;
 pub mod loads;
 mod options;
 mod query;

@@ -9,6 +9,10 @@ use std::path::PathBuf;
 pub struct Options {
     /// Where it lives; `None`: in memory, gone with the process.
     pub data_dir: Option<PathBuf>,
+    /// `None`: a write is answered when the disk has it. Otherwise when the system has it, and the log is synced so many
+    /// milliseconds later: a process that dies loses nothing, a power failure may take the writes of that time and of one
+    /// sync, newest first. Loads and checkpoints are synced in any case.
+    pub sync_log_every_ms: Option<u64>,
     /// Most memory that the graph may take; `None`: whatever it needs. Properties beyond it are moved to a file in
     /// `spill_dir`; vertices, edges and indexes stay in memory, and where they alone are more, writes are refused.
     pub memory_budget_bytes: Option<u64>,
@@ -25,7 +29,7 @@ pub struct Options {
     pub query_rows: u64,
     /// How often a request is run again after a conflict before the client is told.
     pub conflict_retries: u32,
-    /// A checkpoint is written after this many bytes of log.
+    /// A checkpoint is written after this many bytes of log, or as many as the last one wrote again, if that is more.
     pub checkpoint_log_bytes: u64,
     /// Checkpoints that are kept.
     pub checkpoints_kept: usize,
@@ -39,6 +43,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             data_dir: None,
+            sync_log_every_ms: None,
             memory_budget_bytes: None,
             spill_dir: None,
             partitions: 8,

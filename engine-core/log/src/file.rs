@@ -4,14 +4,16 @@
 //! The byte table is `docs/formats/log.md`.
 //!
 //! Flow of an append: encode all records behind each other → roll to a new file if this one is full → one write → one
-//! fdatasync → acknowledge. A new file's header and name are made durable before its first record is written.
+//! fdatasync → acknowledge. A new file's header and name are made durable before its first record is written. With
+//! [`FileLogOptions::sync_every`] the sync comes later, by another thread (`late_sync.rs`).
 //!
 //! What happens when the disk fails:
-//! 1. A write fails (disk full): the file is cut back to its durable end and synced, so that no part of a refused
+//! 1. A write fails (disk full): the file is cut back to where it ended before and synced, so that no part of a refused
 //!    transaction can come back after a crash. The log goes on.
 //! 2. A sync fails: the kernel may have dropped the pages and say nothing at the next sync, so nobody can know what is
 //!    durable. The log is poisoned; it must never acknowledge a write after that.
 
+use crate::late_sync::LateSync;
 use crate::record::{self, PREFIX_BYTES, Prefix};
 use crate::recovery::{self, Recovery};
 use crate::store::{Records, check_all, end_of};
@@ -19,7 +21,8 @@ use crate::{Error, LogStore, Record, Tail};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tidegraph_platform::{Disk, DiskError, DiskFile, DiskLock, metric};
+use std::time::Duration;
+use tidegraph_platform::{Disk, DiskFile, DiskLock, metric};
 use tidegraph_types::{Epoch, ShardId, Version};
 use tidegraph_wire::frame::{self, FrameReader};
 
@@ -39,11 +42,15 @@ const READ_BUFFER_BYTES: usize = 256 << 10;
 pub struct FileLogOptions {
     /// A file that has this many bytes is followed by a new one.
     pub file_bytes: u64,
+    /// `None`: what was appended is durable when that is answered. Otherwise it is synced so much later: a process that dies
+    /// loses nothing, a machine that does may lose what was answered within the interval and the time of a sync, in
+    /// order from the end, and never more than 32 MiB.
+    pub sync_every: Option<Duration>,
 }
 
 impl Default for FileLogOptions {
     fn default() -> Self {
-        Self { file_bytes: 64 << 20 }
+        Self { file_bytes: 64 << 20, sync_every: None }
     }
 }
 
@@ -57,6 +64,7 @@ pub struct FileLog {
     /// Oldest first; the last one is written to.
     files: Vec<LogFile>,
     current: Option<Current>,
+    late: Option<LateSync>,
     tail: Option<Tail>,
     poisoned: Option<String>,
     recovery: Recovery,
@@ -76,7 +84,8 @@ pub(crate) struct LogFile {
 #[derive(Debug)]
 struct Current {
     file: Box<dyn DiskFile>,
-    durable_bytes: u64,
+    /// Where it ends.
+    bytes: u64,
 }
 
 /// What stands at the beginning of a file.
@@ -147,11 +156,18 @@ impl FileLog {
             _ => Error::disk(error),
         })?;
         let recovered = recovery::recover(disk.as_ref(), dir, shard)?;
+        let late = options.sync_every.and_then(LateSync::start);
         let current = match recovered.files.last() {
-            Some(last) => Some(Current {
-                file: disk.open_append(&last.path).map_err(Error::disk)?,
-                durable_bytes: recovered.last_file_bytes,
-            }),
+            Some(last) => {
+                let mut file = disk.open_append(&last.path).map_err(Error::disk)?;
+                // Who wrote it may have died before its sync; from here on it counts as durable.
+                file.sync_data().map_err(Error::disk)?;
+                let bytes = recovered.last_file_bytes;
+                if let Some(late) = &late {
+                    late.begin(disk.open_append(&last.path).map_err(Error::disk)?, bytes);
+                }
+                Some(Current { file, bytes })
+            }
             None => None,
         };
         Ok(Self {
@@ -161,6 +177,7 @@ impl FileLog {
             options,
             files: recovered.files,
             current,
+            late,
             tail: recovered.tail,
             poisoned: None,
             recovery: recovered.report,
@@ -177,9 +194,13 @@ impl FileLog {
     }
 
     /// Gives the log up after a failure that leaves its end in doubt.
-    fn poison(&mut self, error: &DiskError) -> Error {
+    fn poison(&mut self, error: impl ToString) -> Error {
         let reason = error.to_string();
-        tracing::error!(%error, shard = self.shard.0, "the log is poisoned and takes no more records");
+        tracing::error!(
+            error = reason,
+            shard = self.shard.0,
+            "the log is poisoned and takes no more records"
+        );
         self.poisoned = Some(reason.clone());
         Error::Poisoned { reason }
     }
@@ -200,14 +221,41 @@ impl FileLog {
             drop(file);
             return Err(match self.disk.remove(&path) {
                 Ok(()) => Error::disk(error),
-                Err(_) => self.poison(&error),
+                Err(_) => self.poison(error),
             });
         }
         if let Err(error) = file.sync_data().and_then(|()| self.disk.sync_dir(&self.dir)) {
-            return Err(self.poison(&error));
+            return Err(self.poison(error));
+        }
+        if let Some(late) = &self.late {
+            match self.disk.open_append(&path) {
+                Ok(file) => late.begin(file, HEADER_BYTES),
+                Err(error) => return Err(self.poison(error)),
+            }
         }
         self.files.push(LogFile { path, first: header.first });
-        self.current = Some(Current { file, durable_bytes: HEADER_BYTES });
+        self.current = Some(Current { file, bytes: HEADER_BYTES });
+        Ok(())
+    }
+
+    /// How much of the current file is durable.
+    fn durable_bytes(&mut self) -> Result<u64, Error> {
+        let Some(current) = &self.current else { return Ok(HEADER_BYTES) };
+        match &self.late {
+            None => Ok(current.bytes),
+            Some(late) => late.durable_bytes().map_err(|reason| self.poison(reason)),
+        }
+    }
+
+    /// Makes the current file durable.
+    fn sync_current(&mut self) -> Result<(), Error> {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        if let Err(error) = current.file.sync_data() {
+            return Err(self.poison(error));
+        }
+        if let Some(late) = &self.late {
+            late.synced(current.bytes);
+        }
         Ok(())
     }
 
@@ -233,35 +281,55 @@ impl LogStore for FileLog {
         }
         let Some(first) = records.first() else { return Ok(()) };
         let tail = check_all(records, self.shard, self.tail)?;
-        let durable_bytes = self.current.as_ref().map_or(HEADER_BYTES, |c| c.durable_bytes);
+        let durable_bytes = self.durable_bytes()?;
         self.encode(records, durable_bytes)?;
         let full = |c: &Current| {
-            c.durable_bytes > HEADER_BYTES
-                && c.durable_bytes + self.buffer.len() as u64 > self.options.file_bytes
+            c.bytes > HEADER_BYTES && c.bytes + self.buffer.len() as u64 > self.options.file_bytes
         };
         if self.current.as_ref().is_none_or(full) {
             if durable_bytes != HEADER_BYTES {
                 self.encode(records, HEADER_BYTES)?;
+            }
+            if self.late.is_some() {
+                self.sync()?;
             }
             self.roll(first)?;
         }
         let Some(current) = &mut self.current else {
             return Err(Error::Poisoned { reason: "there is no file to write to".into() });
         };
+        let before = current.bytes;
         if let Err(error) = current.file.append(&self.buffer) {
-            let durable = current.durable_bytes;
-            return match current.file.truncate(durable).and_then(|()| current.file.sync_data()) {
+            return match current.file.truncate(before).and_then(|()| current.file.sync_data()) {
                 Ok(()) => Err(Error::disk(error)),
-                Err(_) => Err(self.poison(&error)),
+                Err(_) => Err(self.poison(error)),
             };
         }
-        if let Err(error) = current.file.sync_data() {
-            return Err(self.poison(&error));
+        current.bytes += self.buffer.len() as u64;
+        let must_sync = self.late.as_ref().is_none_or(|late| late.wrote(current.bytes));
+        if must_sync {
+            self.sync_current()?;
         }
-        current.durable_bytes += self.buffer.len() as u64;
         self.bytes += self.buffer.len() as u64;
         self.tail = tail;
         Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), Error> {
+        if let Some(reason) = &self.poisoned {
+            return Err(Error::Poisoned { reason: reason.clone() });
+        }
+        if self.late.is_none() {
+            return Ok(());
+        }
+        // A sync that failed beside this one may not be told of again.
+        self.durable_bytes()?;
+        self.sync_current()?;
+        self.durable_bytes().map(drop)
+    }
+
+    fn is_late(&self) -> bool {
+        self.late.is_some()
     }
 
     fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
@@ -278,7 +346,7 @@ impl LogStore for FileLog {
             wanted: version,
             next: self.files.get(start).map_or(version, |f| f.first),
             end: tail.version.next(),
-            last_file_bytes: self.current.as_ref().map_or(0, |c| c.durable_bytes),
+            last_file_bytes: self.current.as_ref().map_or(0, |c| c.bytes),
         };
         Ok(Box::new(scan))
     }
@@ -319,7 +387,7 @@ struct Scan<'a> {
     next: Version,
     /// One after the last version.
     end: Version,
-    /// Where the last file ends; beyond it nothing was acknowledged.
+    /// Where the last file ends; beyond it nothing was answered.
     last_file_bytes: u64,
 }
 

@@ -5,7 +5,7 @@
 //! [`SharedLog`] those of tests. [`ShardedLog`] is a log of several shards of a backend. [`Follower`] is how storage nodes read a log that another process writes. One suite (`suite.rs`) runs against each.
 //!
 //! Flow: the sequencer hands over the records of several transactions as one slice; the backend writes them together
-//! and makes them durable together (group commit), and only then answers. At start, the backend finds its tail, and
+//! and makes them durable together (group commit), and only then answers; a file log may be told to sync now and then instead. At start, the backend finds its tail, and
 //! storage reads every record after its checkpoint. After a checkpoint, what lies before it is trimmed.
 //!
 //! Invariants: versions are contiguous and epochs never fall; a record that was acknowledged is there after every
@@ -17,6 +17,7 @@ mod file;
 mod follow;
 #[cfg(feature = "kafka")]
 pub mod kafka;
+mod late_sync;
 mod memory;
 mod record;
 mod recovery;

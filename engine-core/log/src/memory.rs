@@ -52,6 +52,10 @@ impl LogStore for MemoryLog {
         self.records.front().map(|r| r.version).or_else(|| self.tail.map(|t| t.version.next()))
     }
 
+    fn is_late(&self) -> bool {
+        true
+    }
+
     fn bytes(&self) -> u64 {
         0
     }

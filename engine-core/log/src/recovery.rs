@@ -1,18 +1,19 @@
-//! Opening a [`crate::FileLog`]: find the files, find the tail, cut what was never acknowledged.
+//! Opening a [`crate::FileLog`]: find the files, find the tail, cut what was never synced.
 //!
 //! What a crash may leave, and what becomes of it:
 //! * A last file whose header is not whole. Headers are durable before the first record is written, so it never held
 //!   one: it is removed.
-//! * Bytes after the last good record of the last file: a *torn tail*, the part of an append that was not
-//!   acknowledged. It is cut, and the cut is synced.
+//! * Bytes after the last good record of the last file: a *torn tail*, the part of appends that were not
+//!   synced. It is cut, and the cut is synced.
 //!
 //! What a crash cannot leave is [`Error::Corrupt`], and nothing is changed: damage in the last file before bytes that
-//! were acknowledged (found here), damage in an earlier file (it was durable before the next one was begun) and a gap
+//! were synced (found here), damage in an earlier file (it was durable before the next one was begun) and a gap
 //! between versions (both found when they are read). The proof of the last is in the records: each says up to where the file was durable when it was
 //! written. If such a record stands anywhere behind the damage and names an end behind it, the damaged bytes had been
-//! acknowledged.
+//! durable.
 //!
-//! One thing cannot be told from a torn tail: damage of the very last append, after which nothing was written.
+//! One thing cannot be told from a torn tail: damage of what was appended since the last sync but one, the very last append where each
+//! is synced.
 
 use crate::file::{FileHeader, HEADER_BYTES, LogFile, limited};
 use crate::record::{PREFIX_BYTES, Prefix};
@@ -70,7 +71,7 @@ pub(crate) fn recover(disk: &dyn Disk, dir: &Path, shard: ShardId) -> Result<Rec
             file = %last.path.display(),
             offset = end.offset,
             bytes = end.torn_bytes,
-            "cutting the torn tail of the log, which was never acknowledged"
+            "cutting the torn tail of the log, which was never synced"
         );
         let mut file = disk.open_append(&last.path).map_err(Error::disk)?;
         file.truncate(end.offset).and_then(|()| file.sync_data()).map_err(Error::disk)?;

@@ -17,8 +17,8 @@ pub type Records<'a> = Box<dyn Iterator<Item = Result<Record, Error>> + Send + '
 
 /// A log, of one shard or of several: versions, and what is said of them, are those of the whole graph.
 pub trait LogStore: Send {
-    /// Writes records after those that are there. When it answers `Ok`, all of them are durable; this is one write
-    /// and one sync for the whole slice, however long it is.
+    /// Writes records after those that are there. When it answers `Ok`, all of them are durable, unless the log
+    /// [is late](Self::is_late); this is one write and one sync for the whole slice, however long it is.
     ///
     /// An error of [`Error::Full`], [`Error::Io`], [`Error::OutOfOrder`] or [`Error::Encode`] means that none was
     /// written and that the log can go on. [`Error::Poisoned`] means that it is not known which were, and that the
@@ -43,6 +43,16 @@ pub trait LogStore: Send {
     /// No append follows at once: what readers are still to be told, for want of a record that says it, is sent to them now.
     /// Does not wait. A log of which every record says all has nothing to do.
     fn rest(&mut self) {}
+
+    /// Makes everything durable that was appended. A log that is not late has nothing to do.
+    fn sync(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Whether an append is answered when the system has it, before it is durable: it does not wait for a disk or a network.
+    fn is_late(&self) -> bool {
+        false
+    }
 
     /// Bytes that were there when the log was opened and bytes appended since; trimming does not lower it. Tells when
     /// a checkpoint is due. 0 for a log that takes no disk.

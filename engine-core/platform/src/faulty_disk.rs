@@ -134,6 +134,11 @@ impl FaultyDisk {
         }
     }
 
+    /// The process that has locks dies; the machine goes on.
+    pub fn free_locks(&self) {
+        self.0.lock().locks.clear();
+    }
+
     /// From now on `bytes` more can be written; then the disk is full. `None`: no limit.
     pub fn set_space(&self, bytes: Option<u64>) {
         self.0.lock().space_left = bytes;

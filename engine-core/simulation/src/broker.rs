@@ -146,7 +146,7 @@ impl State {
     /// Opens the log on disk, and takes from it what is whole there and was never seen.
     fn open(&mut self) -> Result<(), Error> {
         let Some((disk, log)) = &mut self.disk else { return Ok(()) };
-        let options = FileLogOptions { file_bytes: FILE_BYTES };
+        let options = FileLogOptions { file_bytes: FILE_BYTES, ..FileLogOptions::default() };
         let mut opened = FileLog::open(Arc::new(disk.clone()), Path::new("/log"), ShardId(0), options)?;
         let from = opened.first().unwrap_or(Version(1));
         let found: Vec<Record> = opened.read_from(from)?.collect::<Result<_, _>>()?;

@@ -334,6 +334,30 @@ fn only_what_changed_is_written_also_after_a_restart() {
 }
 
 #[test]
+fn what_is_written_again_is_told_from_what_is_new() {
+    let (objects, store) = (Objects::memory().unwrap(), ring(20_000));
+    let checkpoint = |version: u64, changes: Vec<Mutation>| {
+        store.apply(Version(version), &changes);
+        store.publish(Version(version));
+        let manifest = store.checkpoint(Version(version), &objects, "c", meta()).unwrap();
+        (own_bytes(&manifest).0, store.rewritten_bytes())
+    };
+    store.checkpoint(Version(1), &objects, "c", meta()).unwrap();
+    assert_eq!(store.rewritten_bytes(), 0);
+    let value = |n: u64| (4, Cardinality::Single, Value::Long(n as i64));
+    let new = (0..20_000).map(|n| vertex(&format!("new{n}"), &[1], &[value(n)])).collect();
+    let (written, again) = checkpoint(2, new);
+    assert!(again < written / 4, "{again} of {written}");
+    let everywhere = (0..20_000).map(|n| set_property(&format!("v{n}"), -1)).collect();
+    let (written, again) = checkpoint(3, everywhere);
+    assert!(again > written * 9 / 10, "{again} of {written}");
+    let (_, again) = checkpoint(4, vec![]);
+    assert_eq!(again, 0);
+    let restored = restore_newest(&config(), &objects, "c").unwrap().unwrap().store;
+    assert_eq!(restored.rewritten_bytes(), 0);
+}
+
+#[test]
 fn old_objects_do_not_pile_up() {
     let vertices = 20_000;
     let (objects, store) = (Objects::memory().unwrap(), ring(vertices));

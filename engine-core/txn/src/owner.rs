@@ -116,12 +116,13 @@ impl Owner {
     /// Serves what was taken from the queue together; false when it is told to stop.
     pub fn take(&mut self, taken: Vec<Request>) -> bool {
         let mut requests = Vec::with_capacity(taken.len());
-        let (mut trims, mut outcomes) = (Vec::new(), Vec::new());
+        let (mut trims, mut syncs, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
         let mut stop = None;
         for request in taken {
             match request {
                 Request::Stop { reply } => stop = Some(reply),
                 Request::Trim { below, reply } => trims.push((below, reply)),
+                Request::Sync { reply } => syncs.push(reply),
                 Request::Outcome { id, since, reply } => outcomes.push((id, since, reply)),
                 request => requests.push(request),
             }
@@ -131,6 +132,9 @@ impl Owner {
         }
         for (id, since, reply) in outcomes {
             reply.send(self.outcome(id, since));
+        }
+        if !syncs.is_empty() {
+            self.sync(syncs);
         }
         for (below, reply) in trims {
             reply.send(self.log.trim(below).map_err(Error::unavailable));
@@ -143,6 +147,15 @@ impl Owner {
             }
             None => true,
         }
+    }
+
+    fn sync(&mut self, waiting: Vec<Reply<()>>) {
+        let synced = self.log.sync().map_err(|error| {
+            let error = format!("{error}; what was written last may be lost");
+            self.stop(error.clone());
+            Error::unavailable(error)
+        });
+        waiting.into_iter().for_each(|reply| reply.send(synced.clone()));
     }
 
     /// Nobody waits: the log may say what it still owes its readers.
@@ -226,7 +239,10 @@ impl Owner {
                     let record = self.push(&mut group, Body::Reserve { next_sid });
                     group.waiting.push(Waiting::Reserve { record, count, reply });
                 }
-                Request::Outcome { .. } | Request::Trim { .. } | Request::Stop { .. } => {}
+                Request::Outcome { .. }
+                | Request::Trim { .. }
+                | Request::Sync { .. }
+                | Request::Stop { .. } => {}
             }
         }
         if group.waiting.is_empty() { None } else { Some(group) }
@@ -377,6 +393,10 @@ impl Owner {
     fn append(&mut self, records: &[Record]) -> Result<(), tidegraph_log::Error> {
         // A group in which everyone waits for tokens of someone else's request always has that request's record.
         self.log.append(records)?;
+        // What else is kept of a load says that it is committed: it must not be gone where that is not.
+        if records.iter().any(|record| matches!(record.body, Body::Load { .. })) {
+            self.log.sync()?;
+        }
         self.epoch_started = true;
         self.shared.log_bytes.store(self.log.bytes(), Ordering::Relaxed);
         Ok(())

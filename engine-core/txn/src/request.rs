@@ -140,6 +140,10 @@ pub(crate) enum Request {
         below: Version,
         reply: Reply<()>,
     },
+    /// Everything that was committed is to be durable.
+    Sync {
+        reply: Reply<()>,
+    },
     Stop {
         reply: Reply<()>,
     },
@@ -152,7 +156,11 @@ impl Request {
             Self::Commit { bytes, .. } => *bytes,
             Self::Load { load, .. } => load.segments.iter().map(|s| s.len() + 8).sum(),
             Self::Intern { names, .. } => names.iter().map(|n| n.len() + 16).sum(),
-            Self::Reserve { .. } | Self::Outcome { .. } | Self::Trim { .. } | Self::Stop { .. } => 0,
+            Self::Reserve { .. }
+            | Self::Outcome { .. }
+            | Self::Trim { .. }
+            | Self::Sync { .. }
+            | Self::Stop { .. } => 0,
         }
     }
 
@@ -164,8 +172,13 @@ impl Request {
             }
             Self::Outcome { reply, .. } => reply.send(Err(error)),
             Self::Intern { reply, .. } => reply.send(Err(error)),
-            Self::Trim { reply, .. } | Self::Stop { reply } => reply.send(Err(error)),
+            Self::Trim { reply, .. } | Self::Sync { reply } | Self::Stop { reply } => reply.send(Err(error)),
         }
+    }
+
+    /// Whether its caller has no thread to lead, and it is served within moments where the log does not wait.
+    pub fn is_brief(&self) -> bool {
+        matches!(self, Self::Commit { reply: Reply::Called(_), .. })
     }
 
     /// Tells the caller to serve what waits.
@@ -176,7 +189,7 @@ impl Request {
             }
             Self::Outcome { reply, .. } => reply.lead(),
             Self::Intern { reply, .. } => reply.lead(),
-            Self::Trim { reply, .. } | Self::Stop { reply } => reply.lead(),
+            Self::Trim { reply, .. } | Self::Sync { reply } | Self::Stop { reply } => reply.lead(),
         }
     }
 }

@@ -93,6 +93,8 @@ pub struct Sequencer {
     shared: Arc<Shared>,
     config: SequencerConfig,
     epoch: Epoch,
+    /// Whether appends wait for nothing, so that anybody may lead.
+    late: bool,
     door: Mutex<Door>,
     /// Locked by whoever leads; `None` after the end.
     owner: Mutex<Option<Owner>>,
@@ -160,11 +162,13 @@ impl Sequencer {
             loads: Arc::default(),
             stopped: Mutex::new(stopped),
         });
+        let late = log.is_late();
         let owner = Owner::new(shared.clone(), &config, log, applier, remembered, recovered.version, epoch);
         Arc::new_cyclic(|me| Self {
             shared,
             config,
             epoch,
+            late,
             door: Mutex::default(),
             owner: Mutex::new(Some(owner)),
             leader: OnceLock::new(),
@@ -200,7 +204,21 @@ impl Sequencer {
             door.queue.push_back(Request::Commit { request, bytes, reply });
             !std::mem::replace(&mut door.led, true)
         };
-        if lead && !self.sends_leader() {
+        if lead {
+            self.lead_for_one_without();
+        }
+    }
+
+    /// Leads on the thread of a caller who must not wait, or has another do so.
+    fn lead_for_one_without(&self) {
+        if self.late {
+            for _ in 0..BRIEF_GROUPS {
+                if self.serve(Request::is_brief) != Turn::NoThread {
+                    return;
+                }
+            }
+        }
+        if !self.sends_leader() {
             self.lead();
         }
     }
@@ -404,6 +422,11 @@ impl Sequencer {
         self.ask(|reply| Request::Trim { below, reply })
     }
 
+    /// Makes everything durable that was committed. Waits for the log if that is late.
+    pub fn sync(&self) -> Result<(), Error> {
+        if self.late { self.ask(|reply| Request::Sync { reply }) } else { Ok(()) }
+    }
+
     /// Lets the log say what it still owes its readers, if a message that should have said it was lost.
     pub fn settle(&self) -> Result<(), Error> {
         self.trim(Version(0))
@@ -453,24 +476,24 @@ impl Sequencer {
 
     /// Serves one group and passes the lead on.
     fn lead(&self) {
-        if self.serve() == Turn::NoThread && !self.sends_leader() {
+        if self.serve(|_| true) == Turn::NoThread && !self.sends_leader() {
             self.lead_for_those_without();
         }
     }
 
     /// Serves groups as long as whoever comes next has no thread to lead.
     fn lead_for_those_without(&self) {
-        while self.serve() == Turn::NoThread {}
+        while self.serve(|_| true) == Turn::NoThread {}
     }
 
-    /// Serves one group; says who leads now. [`Turn::Gone`]: nobody waits.
-    fn serve(&self) -> Turn {
+    /// Serves one group, of the first requests that are such; says who leads now. [`Turn::Gone`]: nobody waits.
+    fn serve(&self, is_served: impl Fn(&Request) -> bool) -> Turn {
         let mut taken = Vec::new();
         {
             let mut door = self.door.lock();
             let mut bytes = 0;
             while bytes < self.config.group_bytes
-                && let Some(request) = door.queue.pop_front()
+                && let Some(request) = door.queue.pop_front_if(|request| is_served(request))
             {
                 bytes += request.bytes();
                 taken.push(request);
@@ -515,6 +538,9 @@ impl Sequencer {
         Error::unavailable(self.stopped().unwrap_or_else(|| GOING_DOWN.into()))
     }
 }
+
+/// Groups that a caller serves who must not wait, before another one does.
+const BRIEF_GROUPS: u32 = 8;
 
 pub(crate) const GOING_DOWN: &str = "the service is going down";
 const DEFECT: &str = "a defect stopped the sequencer; restart the service";

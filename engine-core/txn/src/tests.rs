@@ -471,7 +471,7 @@ fn shutdown_finishes_what_is_queued() {
 #[test]
 fn the_log_is_trimmed_and_measured() {
     let disk = FaultyDisk::new(1);
-    let options = FileLogOptions { file_bytes: 500 };
+    let options = FileLogOptions { file_bytes: 500, ..FileLogOptions::default() };
     let log = FileLog::open(Arc::new(disk.clone()), Path::new("/log"), ShardId(0), options).unwrap();
     let (sequencer, _) = start(log);
     for n in 0..50 {

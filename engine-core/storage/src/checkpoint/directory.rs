@@ -101,6 +101,15 @@ impl Directory {
         self.chunks[kind as usize].push(entry);
     }
 
+    /// Bytes of chunks in the checkpoint's own object that an earlier checkpoint had already.
+    pub fn rewritten_bytes(&self, before: &Self) -> u64 {
+        let rewritten = |kind: Kind, entry: &Entry| {
+            let had = before.of(kind).binary_search_by_key(&entry.number, |entry| entry.number).is_ok();
+            (had && entry.object == 0).then_some(entry.length)
+        };
+        self.all().filter_map(|(kind, entry)| rewritten(kind, entry)).sum()
+    }
+
     /// Vertices and out-edges.
     pub fn counts(&self) -> (u64, u64) {
         let nodes = self.of(Kind::Nodes).iter();

@@ -46,6 +46,14 @@ pub(crate) struct Base {
     manifest: Manifest,
     /// One for each partition.
     directories: Vec<directory::Directory>,
+    /// Bytes of chunks that it wrote although the one before it had them.
+    rewritten_bytes: u64,
+}
+
+impl Base {
+    pub fn rewritten_bytes(&self) -> u64 {
+        self.rewritten_bytes
+    }
 }
 
 /// What a checkpoint keeps besides the data of the store.

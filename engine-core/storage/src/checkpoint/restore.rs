@@ -107,7 +107,7 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
     store.add_exceptions(&manifest.exceptions);
     manifest.indexes.iter().for_each(|index| store.define_index(index, manifest.version));
     let directories = partitions.into_iter().map(|(directory, ..)| directory).collect();
-    store.set_base(Arc::new(Base { manifest: manifest.clone(), directories }));
+    store.set_base(Arc::new(Base { manifest: manifest.clone(), directories, rewritten_bytes: 0 }));
     Ok(store)
 }
 

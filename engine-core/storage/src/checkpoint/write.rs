@@ -40,7 +40,10 @@ pub(crate) fn write(
         });
         write_partition(store, index, version, before, objects, object)
     };
-    let (partitions, directories) = in_parallel(store.partitions().len(), write)?.into_iter().unzip();
+    let (partitions, directories): (_, Vec<_>) =
+        in_parallel(store.partitions().len(), write)?.into_iter().unzip();
+    let before = base.iter().flat_map(|base| &base.directories);
+    let rewritten_bytes = before.zip(&directories).map(|(before, now)| now.rewritten_bytes(before)).sum();
     let manifest = Manifest {
         object: numbered(prefix, "manifest", number),
         graph: meta.graph,
@@ -60,7 +63,7 @@ pub(crate) fn write(
     let bytes = manifest.encode().map_err(encode_error(&manifest.object))?;
     objects.put(&manifest.object, bytes).map_err(object_error(&manifest.object))?;
     drop(pin);
-    store.set_base(Arc::new(Base { manifest: manifest.clone(), directories }));
+    store.set_base(Arc::new(Base { manifest: manifest.clone(), directories, rewritten_bytes }));
     Ok(manifest)
 }
 

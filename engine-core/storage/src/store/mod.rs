@@ -318,6 +318,13 @@ impl Store {
         *self.base.lock() = Some(base);
     }
 
+    /// Bytes that the newest checkpoint wrote although the one before it had them, in an older state: what it cost beyond
+    /// what is new. 0 after a start.
+    #[must_use]
+    pub fn rewritten_bytes(&self) -> u64 {
+        self.base.lock().as_ref().map_or(0, |base| base.rewritten_bytes())
+    }
+
     /// Writes an image of a version into object storage while reads and writes go on: what changed since the last one, if
     /// that is there. See [`checkpoint`].
     pub fn checkpoint(

@@ -1,8 +1,11 @@
-//! Commits for which no thread waits.
+//! Commits for which no thread waits, and logs that make things durable later.
 
+use super::loads::load_of;
 use super::{in_memory, is_conflict, request, start};
 use crate::{Error, Sequencer};
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use tidegraph_log::{LogStore, MemoryLog, Record, Records, Tail};
@@ -30,10 +33,106 @@ fn it_is_answered_when_it_can_be_read() {
     assert_eq!(later(&sequencer, nothing).recv_timeout(PATIENCE).unwrap().unwrap(), version);
 }
 
+/// A log in memory that counts what makes it durable.
+#[derive(Default)]
+struct Counted {
+    inner: MemoryLog,
+    is_late: bool,
+    syncs: Arc<AtomicU32>,
+    /// Syncs from this one on fail; 0: none do.
+    fails_from: u32,
+}
+
+impl LogStore for Counted {
+    fn append(&mut self, records: &[Record]) -> Result<(), tidegraph_log::Error> {
+        self.inner.append(records)
+    }
+
+    fn sync(&mut self) -> Result<(), tidegraph_log::Error> {
+        let count = self.syncs.fetch_add(1, Ordering::SeqCst) + 1;
+        if self.fails_from > 0 && count >= self.fails_from {
+            return Err(tidegraph_log::Error::Poisoned { reason: "the disk is broken".into() });
+        }
+        Ok(())
+    }
+
+    fn is_late(&self) -> bool {
+        self.is_late
+    }
+
+    fn read_from(&mut self, version: Version) -> Result<Records<'_>, tidegraph_log::Error> {
+        self.inner.read_from(version)
+    }
+
+    fn trim(&mut self, below: Version) -> Result<(), tidegraph_log::Error> {
+        self.inner.trim(below)
+    }
+
+    fn tail(&self) -> Option<Tail> {
+        self.inner.tail()
+    }
+
+    fn first(&self) -> Option<Version> {
+        self.inner.first()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.inner.bytes()
+    }
+}
+
+/// A log that does not wait needs nobody who does.
+#[test]
+fn with_a_late_log_it_is_answered_on_the_callers_thread() {
+    let (sequencer, numbers) = start(Counted { is_late: true, ..Counted::default() });
+    let (ended, end) = channel();
+    let told =
+        move |answer: Result<Version, Error>| ended.send((answer, std::thread::current().id())).unwrap();
+    sequencer.commit_later(request(Version(0), &[], &[(1, 10)]), Box::new(told));
+    let (answer, thread) = end.try_recv().unwrap();
+    assert_eq!(thread, std::thread::current().id());
+    assert_eq!(numbers.read(1, answer.unwrap()), 10);
+}
+
+#[test]
+fn a_late_log_is_synced_for_loads_and_when_that_is_asked() {
+    for is_late in [true, false] {
+        let syncs = Arc::new(AtomicU32::new(0));
+        let (sequencer, _) = start(Counted { is_late, syncs: syncs.clone(), ..Counted::default() });
+        let count = || syncs.load(Ordering::SeqCst);
+        let version = sequencer.commit(request(Version(0), &[], &[(1, 10)])).unwrap();
+        assert_eq!(count(), 0);
+        sequencer.sync().unwrap();
+        // One that is not late is not asked.
+        assert_eq!(count(), u32::from(is_late));
+        let watch = sequencer.begin_load();
+        sequencer.commit_load(&watch, load_of(version, &[])).unwrap();
+        assert_eq!(count(), u32::from(is_late) + 1);
+    }
+}
+
+#[test]
+fn when_a_late_log_cannot_be_synced_no_more_is_written() {
+    let (sequencer, numbers) = start(Counted { is_late: true, fails_from: 1, ..Counted::default() });
+    let version = sequencer.commit(request(Version(0), &[], &[(1, 10)])).unwrap();
+    let error = sequencer.sync().unwrap_err();
+    assert!(error.to_string().contains("the disk is broken"), "{error}");
+    assert!(!sequencer.is_writable());
+    assert!(sequencer.commit(request(version, &[], &[(1, 11)])).is_err());
+    assert!(sequencer.sync().is_err());
+    assert_eq!(numbers.read(1, version), 10);
+}
+
 /// Callers that wait and callers that do not hand the lead to each other.
 #[test]
 fn those_who_wait_and_those_who_do_not_get_all_their_answers() {
-    let (sequencer, numbers) = in_memory();
+    for is_late in [true, false] {
+        all_get_their_answers(is_late);
+    }
+}
+
+fn all_get_their_answers(is_late: bool) {
+    let (sequencer, numbers) = start(Counted { is_late, ..Counted::default() });
     let versions = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..6_u64)
             .map(|thread| {
@@ -113,7 +212,7 @@ fn a_request_that_is_lost_is_answered() {
 
 #[test]
 fn what_was_asked_before_the_end_is_answered_and_nothing_after_it() {
-    let (sequencer, numbers) = start(MemoryLog::default());
+    let (sequencer, numbers) = start(Counted::default());
     let ends: Vec<_> = (0..50).map(|n| later(&sequencer, request(Version(0), &[], &[(n, 7)]))).collect();
     sequencer.shutdown();
     for (n, end) in ends.into_iter().enumerate() {
@@ -128,7 +227,7 @@ fn what_was_asked_before_the_end_is_answered_and_nothing_after_it() {
 #[test]
 fn the_last_handle_may_go_at_any_moment() {
     for _ in 0..200 {
-        let (sequencer, _) = in_memory();
+        let (sequencer, _) = start(Counted::default());
         let ends: Vec<_> = (0..5).map(|n| later(&sequencer, request(Version(0), &[], &[(n, 1)]))).collect();
         drop(sequencer);
         for end in ends {

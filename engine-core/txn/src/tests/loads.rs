@@ -18,7 +18,7 @@ impl NewVertices for Vertices {
     }
 }
 
-fn load_of(read_version: Version, vertices: &[(Gui, &'static str)]) -> LoadCommit {
+pub(super) fn load_of(read_version: Version, vertices: &[(Gui, &'static str)]) -> LoadCommit {
     LoadCommit {
         load_id: "load-1".to_owned(),
         segments: vec!["s/0".to_owned()],

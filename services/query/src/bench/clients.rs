@@ -192,9 +192,15 @@ pub struct ServiceProcess {
 impl ServiceProcess {
     /// Starts this program's `serve` over a directory.
     pub fn start(data: &Path) -> anyhow::Result<Self> {
+        Self::start_with(data, &[])
+    }
+
+    /// The same, with more flags.
+    pub fn start_with(data: &Path, flags: &[String]) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["serve", "--port", "0", "--data"])
             .arg(data)
+            .args(flags)
             .env("TIDEGRAPH_LOG", "warn")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

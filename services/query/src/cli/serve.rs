@@ -52,6 +52,10 @@ pub struct Serve {
     /// Directory of the database; without it the graph is in memory and gone at the end.
     #[arg(long)]
     data: Option<PathBuf>,
+    /// Answers writes when the system has them, and makes the log durable so many milliseconds later, 1 to 60000. The end of
+    /// this process loses nothing; a power failure may take the last writes. Without it each write is on disk when it is answered.
+    #[arg(long, requires = "data", value_parser = clap::value_parser!(u64).range(1..=60_000), env = "TIDEGRAPH_SYNC_LOG_EVERY_MS")]
+    sync_log_every_ms: Option<u64>,
     /// Folder to watch: files put below <DIR>/<load>/ are loaded when <DIR>/<load>/_SUCCESS appears.
     #[arg(long)]
     drop: Option<PathBuf>,
@@ -65,7 +69,8 @@ pub struct Serve {
     /// Partitions of a new graph, a power of two.
     #[arg(long, default_value_t = Options::default().partitions)]
     partitions: u16,
-    /// Bytes of log after which a checkpoint is written.
+    /// Bytes of log after which a checkpoint is written. Where the last one had to write more than that again, because changes were all over
+    /// the graph, the next one waits for as many bytes.
     #[arg(long, default_value_t = Options::default().checkpoint_log_bytes)]
     checkpoint_log_bytes: u64,
 }
@@ -87,6 +92,7 @@ impl Serve {
         }
         let mut options = Options {
             data_dir: self.data.clone(),
+            sync_log_every_ms: self.sync_log_every_ms,
             memory_budget_bytes: self.memory_budget.map(MemorySize::bytes).transpose()?,
             spill_dir: self.spill_dir.clone(),
             partitions: self.partitions,

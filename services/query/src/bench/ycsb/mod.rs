@@ -1,6 +1,7 @@
 //! The ycsb workload: records of ten fields, read, inserted, changed and deleted by key, as seed 002 of our design had it.
 //!
-//! Against one embedded process with its log on disk, over HTTP and once more without it, against a cluster on this machine (`scripts/bench.mjs` starts it and says
+//! Against one embedded process with its log on disk, over HTTP and once more without it, each with a log that is synced for every group of writes and one that is
+//! synced as often as Cassandra's by default, against a cluster on this machine (`scripts/bench.mjs` starts it and says
 //! where it is in a file that `TIDEGRAPH_CLUSTER` names), and against Apache Cassandra, in turn: one node of it beside the process, as it is
 //! set up by default and as durable as ours, and a cluster beside the cluster. Beside the rate stands what an operation
 //! costs: operations for each second of processor time that the servers used, which a busy machine changes less.
@@ -25,8 +26,11 @@ use tidegraph_engine::{Database, Options};
 /// Clients that write at the same time when records are loaded.
 const LOADERS: u64 = 32;
 
-/// What issue C asks for, each operation beside one of Cassandra's as it is set up by default.
+/// What issue C asks for, each operation beside one of Cassandra's.
 const TIMES_PER_CORE: f64 = 5.0;
+
+/// How often Cassandra syncs its log by default: what it answered before that a power failure may take.
+const LATE_MS: u64 = 10_000;
 
 /// What stands beside the embedded process, and what beside the cluster.
 const BESIDE_EMBEDDED: &[Kind] = &[Kind::Cassandra, Kind::CassandraDurable];
@@ -66,17 +70,28 @@ pub fn run(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
     report.parameter("field_bytes", mix::FIELD_BYTES);
     let (kinds, named) = peers::wanted(bench, &[BESIDE_EMBEDDED, BESIDE_CLUSTER].concat())?;
     let directory = tempfile::tempdir()?;
-    let service = ServiceProcess::start(directory.path())?;
-    let processes = vec![service.id()];
-    let at = At::Service { address: service.address.clone(), processes, beside: BESIDE_EMBEDDED };
-    let library = |callers, name: &str| {
-        let options = Options { data_dir: Some(directory.path().join(name)), ..Options::default() };
+    let start =
+        |name: &str, flags: &[String]| ServiceProcess::start_with(&directory.path().join(name), flags);
+    let (synced, late) =
+        (start("synced", &[])?, start("late", &["--sync-log-every-ms".to_owned(), LATE_MS.to_string()])?);
+    let at = |service: &ServiceProcess| At::Service {
+        address: service.address.clone(),
+        processes: vec![service.id()],
+        beside: BESIDE_EMBEDDED,
+    };
+    let library = |callers, name: &str, sync_log_every_ms| {
+        let data_dir = Some(directory.path().join(name));
+        let options = Options { data_dir, sync_log_every_ms, ..Options::default() };
         anyhow::Ok(At::Library(Database::open(options)?, callers))
     };
+    report.parameter("late: the log is synced every", format!("{LATE_MS} ms"));
     let mut places = vec![
-        place("embedded", at),
-        place("in process, tasks", library(Callers::Tasks, "tasks")?),
-        place("in process, threads", library(Callers::Threads, "threads")?),
+        place("embedded", at(&synced)),
+        place("embedded, late", at(&late)),
+        place("in process, tasks", library(Callers::Tasks, "tasks", None)?),
+        place("in process, tasks, late", library(Callers::Tasks, "late-tasks", Some(LATE_MS))?),
+        place("in process, threads", library(Callers::Threads, "threads", None)?),
+        place("in process, threads, late", library(Callers::Threads, "late-threads", Some(LATE_MS))?),
     ];
     match Cluster::of_run()? {
         Some(cluster) => {
@@ -136,7 +151,7 @@ fn tell(report: &mut Report, places: &[Place], clients: usize) -> anyhow::Result
             let theirs = other.per_core()?;
             let figure = per_core.clone().beside(label, theirs);
             report.add(match kind {
-                Kind::Cassandra => figure.target(TIMES_PER_CORE * theirs),
+                Kind::Cassandra | Kind::CassandraDurable => figure.target(TIMES_PER_CORE * theirs),
                 _ => figure,
             });
         }

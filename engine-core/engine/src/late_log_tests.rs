@@ -1,0 +1,84 @@
+//! A log that is synced later, on a disk that loses what was not.
+
+use crate::database::Outside;
+use crate::{Database, Language, Options, Parameters, Query};
+use std::path::Path;
+use std::sync::Arc;
+use tidegraph_platform::{FaultyDisk, RealClock, RealRandom};
+use tidegraph_types::{ErrorCode, Value};
+
+fn open(dir: &Path, disk: &FaultyDisk) -> Arc<Database> {
+    // Nothing but what has to be synced is.
+    let options =
+        Options { data_dir: Some(dir.to_owned()), sync_log_every_ms: Some(60_000), ..Options::default() };
+    let outside = Outside {
+        clock: Arc::new(RealClock::new()),
+        random: Arc::new(RealRandom),
+        disk: Arc::new(disk.clone()),
+    };
+    Database::open_with(options, outside).unwrap()
+}
+
+fn ask(database: &Database, text: &str) -> Vec<Vec<Value>> {
+    database.query(&Query::new(Language::OpenCypher, text, &Parameters::default())).unwrap().rows
+}
+
+fn make(database: &Database, numbers: std::ops::Range<i64>) {
+    numbers.for_each(|n| drop(ask(database, &format!("CREATE (:N {{n: {n}}})"))));
+}
+
+/// Power fails: the machine is gone, and with it what its disk did not have.
+fn lose_power(database: Arc<Database>, disk: &FaultyDisk) {
+    disk.crash();
+    // It notices, and what it does at its end reaches no disk.
+    assert!(database.checkpoint().is_err());
+    drop(database);
+}
+
+#[test]
+fn a_power_failure_takes_the_last_writes_and_nothing_below_a_checkpoint() {
+    let mut lost = 0;
+    for seed in 0..12 {
+        let (dir, disk) = (tempfile::tempdir().unwrap(), FaultyDisk::new(seed));
+        let database = open(dir.path(), &disk);
+        make(&database, 0..20);
+        database.checkpoint().unwrap();
+        make(&database, 20..40);
+        lose_power(database, &disk);
+        let database = open(dir.path(), &disk);
+        let found = ask(&database, "MATCH (a:N) RETURN a.n AS n ORDER BY n");
+        assert!((20..=40).contains(&found.len()), "{} found", found.len());
+        (0..).zip(&found).for_each(|(n, row)| assert_eq!(row[..], [Value::Long(n)]));
+        lost += 40 - found.len();
+        // It goes on from there.
+        make(&database, 100..103);
+        assert_eq!(ask(&database, "MATCH (a:N) RETURN count(a)"), [[Value::Long(found.len() as i64 + 3)]]);
+    }
+    assert!(lost > 20, "only {lost} writes were lost");
+}
+
+#[test]
+fn who_ends_well_loses_nothing() {
+    let (dir, disk) = (tempfile::tempdir().unwrap(), FaultyDisk::new(1));
+    let database = open(dir.path(), &disk);
+    make(&database, 0..10);
+    database.close();
+    drop(database);
+    disk.crash();
+    assert_eq!(ask(&open(dir.path(), &disk), "MATCH (a:N) RETURN count(a)"), [[Value::Long(10)]]);
+}
+
+#[test]
+fn intervals_that_make_no_sense_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for millis in [0, 60_001, u64::MAX] {
+        let options = Options {
+            data_dir: Some(dir.path().to_owned()),
+            sync_log_every_ms: Some(millis),
+            ..Options::default()
+        };
+        let error = Database::open(options).err().unwrap();
+        assert_eq!(error.code(), ErrorCode::InvalidParameter);
+        assert!(error.to_string().contains(&millis.to_string()), "{error}");
+    }
+}
