@@ -1,6 +1,6 @@
 //! Makes what a log wrote durable some time later, beside those who write.
 //!
-//! Flow: who writes says up to where ([`LateSync::wrote`]) → a thread waits for the interval, so that what comes meanwhile shares
+//! Flow: who writes says up to where ([`LateSync::wrote`]) → a thread waits for the interval or for enough bytes, so that what comes meanwhile shares
 //! the sync → it syncs by its own handle of the file → [`LateSync::durable_bytes`] grows. A file is synced whole by its writer
 //! before the next one is begun, so only the last one is looked after here.
 //!
@@ -12,6 +12,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_platform::DiskFile;
 
+/// So much is not kept waiting for the interval: one long sync holds up more than several short ones.
+const ENOUGH_BYTES: u64 = 4 << 20;
 /// No more than this waits for a sync; who writes beyond it syncs. It bounds what a disk that is slower than its writers can lose.
 const MOST_UNSYNCED_BYTES: u64 = 32 << 20;
 
@@ -45,6 +47,10 @@ impl State {
     fn is_due(&self) -> bool {
         self.written > self.durable && self.failed.is_none() && self.file.is_some()
     }
+
+    fn has_enough(&self) -> bool {
+        self.written - self.durable >= ENOUGH_BYTES
+    }
 }
 
 impl LateSync {
@@ -71,9 +77,9 @@ impl LateSync {
     #[must_use]
     pub fn wrote(&self, bytes: u64) -> bool {
         let mut state = self.shared.state.lock();
-        let was_due = state.is_due();
+        let (was_due, had_enough) = (state.is_due(), state.has_enough());
         state.written = bytes;
-        if !was_due {
+        if !was_due || !had_enough && state.has_enough() {
             self.shared.changed.notify_one();
         }
         bytes - state.durable > MOST_UNSYNCED_BYTES
@@ -100,8 +106,7 @@ impl Shared {
                 self.changed.wait(&mut state);
                 continue;
             }
-            // Only the end of the log wakes it now.
-            if !self.changed.wait_for(&mut state, self.interval).timed_out() {
+            if !state.has_enough() && !self.changed.wait_for(&mut state, self.interval).timed_out() {
                 continue;
             }
             self.sync(&mut state);
