@@ -54,7 +54,8 @@ async function found(server: Server, query: string): Promise<Map<unknown, unknow
 test("kill -9 in the middle of writes", { timeout: 180_000 }, (t) => survives(t, []));
 
 test("kill -9 in the middle of writes that the disk does not have yet", { timeout: 180_000 }, (t) =>
-  survives(t, ["--sync-log-every-ms", "60000"]));
+  survives(t, ["--sync-log-every-ms", "60000"]),
+);
 
 async function survives(t: TestContext, args: string[]): Promise<void> {
   const server = await Server.start(t, { args });
