@@ -49,7 +49,11 @@ export interface State {
   readonly ItemsPath?: string;
   readonly TimeoutSeconds?: number;
   readonly Choices?: readonly (Condition & { readonly Next: string })[];
-  readonly Catch?: readonly { readonly ErrorEquals: readonly string[]; readonly Next: string }[];
+  readonly Catch?: readonly {
+    readonly ErrorEquals: readonly string[];
+    readonly Next: string;
+    readonly ResultPath?: string;
+  }[];
   readonly Retry?: readonly { readonly ErrorEquals: readonly string[] }[];
   readonly Parameters?: Record<string, unknown>;
   readonly Resource?: unknown;

@@ -77,6 +77,11 @@ test("what can fail has a time and is tried again; what cannot be mended abandon
   assert.equal(inside["Say what failed"]?.Next, "Task failed");
   const [last] = machine.States.Abandon?.Catch ?? [];
   assert.equal(last?.Next, "Report the failure");
+  // What is reported is what was caught first, whatever becomes of abandoning.
+  const caught = machine.States.Begin?.Catch?.[0]?.ResultPath;
+  assert.equal(caught, "$.error");
+  assert.notEqual(last?.ResultPath, caught);
+  assert.match(JSON.stringify(machine.States["Report the failure"]), /"error\.\$":"\$\.error"/);
 });
 
 test("a completed load succeeds, and every other one fails by its status", () => {

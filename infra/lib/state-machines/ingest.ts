@@ -70,7 +70,8 @@ export function ingest(scope: Construct, props: IngestMachineProps): sfn.IChaina
   const abandon = step(scope, props, "Abandon", "Nothing of it becomes visible, if it is not yet", {
     payload: abandoned("$.load.loadId", "$.error"),
   });
-  abandon.addCatch(lost, { errors: ["States.ALL"], resultPath: "$.error" });
+  // What was caught first is what the report has to say: of a load that never began, this only hears that there is none.
+  abandon.addCatch(lost, { errors: ["States.ALL"], resultPath: "$.notAbandoned" });
   abandon.next(which);
   const guard = <T extends tasks.LambdaInvoke | sfn.DistributedMap>(state: T): T => {
     state.addCatch(abandon, { errors: ["States.ALL"], resultPath: "$.error" });

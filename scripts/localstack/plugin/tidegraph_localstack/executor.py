@@ -1,6 +1,7 @@
 """An environment of a Lambda function as a process on this machine, instead of a container.
 
-LocalStack asks for an environment (`start`), gives it one event at a time (`invoke`) and ends it (`stop`). The process is the function's own program,
+LocalStack asks for an environment (`start`), gives it one event at a time (`invoke`) and ends it (`stop`). A process that died while it had no event is
+replaced, since Lambda gives no event to an environment that is gone. The process is the function's own program,
 unpacked by LocalStack, or this machine's Node.js with its code (`runtime.mjs`); it speaks with the Runtime API that `runtime_api` serves for it. There is
 no isolation and no limit of memory, and a program has to be for this machine's processor, whatever the function says.
 
@@ -37,6 +38,7 @@ def _error(kind, message):
 class ProcessExecutor(RuntimeExecutor):
     def __init__(self, id, function_version):
         super().__init__(id=id, function_version=function_version)
+        # Both are those of the process that runs.
         self.events = queue.Queue()
         self.ready = Future()
         # The request that runs, and what becomes of it.
@@ -54,6 +56,19 @@ class ProcessExecutor(RuntimeExecutor):
     def start(self, env_vars):
         self.api = runtime_api.serve(self)
         threading.Thread(target=self.api.serve_forever, daemon=True).start()
+        self.environment_variables = env_vars
+        self._run()
+
+    def stop(self):
+        self.events.put(None)
+        self._kill()
+        if self.api:
+            self.api.shutdown()
+            self.api.server_close()
+
+    def _run(self):
+        """Starts the process and waits until it asks for its first event."""
+        env_vars = self.environment_variables
         code = str(self.function_version.config.code.get_unzipped_code_location())
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         environment |= {name: str(value) for name, value in env_vars.items()}
@@ -73,7 +88,7 @@ class ProcessExecutor(RuntimeExecutor):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        threading.Thread(target=self._read_log, daemon=True).start()
+        threading.Thread(target=self._read_log, args=(self.process,), daemon=True).start()
         try:
             self.ready.result(timeout=config.LAMBDA_RUNTIME_ENVIRONMENT_TIMEOUT)
         except Exception:
@@ -81,12 +96,14 @@ class ProcessExecutor(RuntimeExecutor):
             raise
         self._note(f"INIT_REPORT Init Duration: {(time.monotonic() - began) * 1000:.2f} ms")
 
-    def stop(self):
-        self.events.put(None)
-        self._kill()
-        if self.api:
-            self.api.shutdown()
-            self.api.server_close()
+    def _replace_if_gone(self):
+        with self.lock:
+            if self.process.poll() is None:
+                return
+            # Who still waits for an event on behalf of the old process gets none.
+            self.events.put(None)
+            self.events, self.ready, self.process = queue.Queue(), Future(), None
+        self._run()
 
     def get_address(self):
         return "127.0.0.1"
@@ -98,6 +115,7 @@ class ProcessExecutor(RuntimeExecutor):
         return f"http://127.0.0.1:{config.GATEWAY_LISTEN[0].port}/_localstack_lambda/{self.id}"
 
     def invoke(self, payload):
+        self._replace_if_gone()
         request_id, outcome = payload["invoke-id"], Future()
         limit = self.function_version.config.timeout
         with self.lock:
@@ -143,7 +161,8 @@ class ProcessExecutor(RuntimeExecutor):
         with self.lock:
             if not self.ready.done():
                 self.ready.set_result(True)
-        return self.events.get()
+            events = self.events
+        return events.get()
 
     def init_failed(self, body):
         with self.lock:
@@ -183,10 +202,14 @@ class ProcessExecutor(RuntimeExecutor):
             with open(self.log, "a", encoding="utf-8") as log:
                 log.write(f"{line}\n")
 
-    def _read_log(self):
-        for line in self.process.stdout:
+    def _read_log(self, process):
+        for line in process.stdout:
             self._note(line.decode(errors="replace").rstrip("\n"))
-        self.fail("Runtime.ExitError", f"the function ended with {self.process.wait()}")
+        code = process.wait()
+        with self.lock:
+            # One that was replaced has nobody who waits for it.
+            if self.process is process:
+                self.fail("Runtime.ExitError", f"the function ended with {code}")
 
     def _kill(self):
         if self.process and self.process.poll() is None:
