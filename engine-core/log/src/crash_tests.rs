@@ -5,7 +5,7 @@ use crate::{Error, FileLog, FileLogOptions, LogStore, Record, Recovery};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_platform::{Disk, FaultyDisk, Random, RealDisk, SeededRandom};
+use tidegraph_platform::{Clock, Disk, FaultyDisk, Random, RealClock, RealDisk, SeededRandom};
 use tidegraph_types::{Cardinality, Gui, Mutation, PropertyWrite, ShardId, Token, Value, Version};
 
 const DIR: &str = "/log";
@@ -114,6 +114,30 @@ fn crashes_with_seed(seed: u64) {
     }
 }
 
+/// The next records to append, to a disk that may be full or fail.
+fn some_records(disk: &FaultyDisk, random: &SeededRandom, next: u64, life: u64) -> Vec<Record> {
+    let record = |i| {
+        let mark = format!("{life}-{}", random.next_u64());
+        commit(next + i, life, &mark.repeat(1 + random.below(40) as usize))
+    };
+    let records = (0..1 + random.below(4)).map(record).collect();
+    disk.set_space(random.one_in(4).then(|| random.below(800)));
+    disk.fail_syncs(u32::from(random.one_in(20)));
+    records
+}
+
+/// Tries a millisecond apart until there is something.
+fn eventually<T>(mut tried: impl FnMut() -> Option<T>) -> T {
+    let clock = RealClock::new();
+    let found = (0..20_000).find_map(|_| {
+        tried().or_else(|| {
+            clock.sleep(Duration::from_millis(1));
+            None
+        })
+    });
+    found.expect("it did not happen within 20 s")
+}
+
 /// Appends until the machine goes down or the log is poisoned; answers the records whose fate is not known.
 fn live(
     log: &mut FileLog,
@@ -125,14 +149,7 @@ fn live(
 ) -> Vec<Record> {
     loop {
         let next = *base + acknowledged.len() as u64;
-        let batch: Vec<_> = (0..1 + random.below(4))
-            .map(|i| {
-                let mark = format!("{life}-{}", random.next_u64());
-                commit(next + i, life, &mark.repeat(1 + random.below(40) as usize))
-            })
-            .collect();
-        disk.set_space(random.one_in(4).then(|| random.below(800)));
-        disk.fail_syncs(u32::from(random.one_in(20)));
+        let batch = some_records(disk, random, next, life);
         match log.append(&batch) {
             Ok(()) => acknowledged.extend(batch),
             // Nothing of it was written, whatever comes.
@@ -183,17 +200,7 @@ fn crashes_late_with_seed(seed: u64) -> usize {
         let mut in_doubt = Vec::new();
         while let Some(log) = &mut log {
             let next = there.len() as u64 + 1;
-            let batch: Vec<_> = (0..1 + random.below(4))
-                .map(|i| {
-                    commit(
-                        next + i,
-                        life,
-                        &format!("{life}-{}", random.next_u64()).repeat(1 + random.below(40) as usize),
-                    )
-                })
-                .collect();
-            disk.set_space(random.one_in(4).then(|| random.below(800)));
-            disk.fail_syncs(u32::from(random.one_in(20)));
+            let batch = some_records(&disk, &random, next, life);
             match log.append(&batch) {
                 Ok(()) => there.extend(batch),
                 Err(Error::Full(_) | Error::Io(_)) => {}
@@ -238,9 +245,7 @@ fn a_late_log_syncs_by_itself_and_at_its_end() {
     for version in 1..=3 {
         let before = disk.syncs();
         log.append(&[commit(version, 1, "a")]).unwrap();
-        while disk.syncs() == before {
-            std::thread::yield_now();
-        }
+        eventually(|| (disk.syncs() > before).then_some(()));
     }
     // A sync is counted where it begins, and all are done when this returns.
     drop(log);
@@ -259,13 +264,8 @@ fn a_late_log_whose_sync_failed_takes_no_more() {
     let mut log = open_with(&disk, soon).unwrap();
     log.append(&[commit(1, 1, "a")]).unwrap();
     disk.fail_syncs(1);
-    let mut version = 2;
-    let error = loop {
-        match log.append(&[commit(version, 1, "a")]) {
-            Ok(()) => version += 1,
-            Err(error) => break error,
-        }
-    };
+    let mut versions = 2..;
+    let error = eventually(|| log.append(&[commit(versions.next()?, 1, "a")]).err());
     assert!(matches!(error, Error::Poisoned { .. }), "{error}");
 }
 
