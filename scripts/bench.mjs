@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- NAME [options]`: builds the release binary, installs the peers, and runs one workload. `ycsb` and `fleet` get a
+ * `npm run bench -- NAME [options]`: builds the binary as it ships, installs the peers, and runs one workload. `ycsb` and `fleet` get a
  * cluster on this machine, which is gone at their end.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const withCluster = args.some((arg) => arg === "ycsb" || arg === "fleet") && !ar
  * @param {Record<string, string>} env
  */
 async function overCluster(env) {
-  const { nodeBinary, workerBinary, lambdaBinary } = await buildFleet("release");
+  const { nodeBinary, workerBinary, lambdaBinary } = await buildFleet("dist");
   const home = mkdtempSync(join(tmpdir(), "tidegraph-bench-"));
   const sizes = { nodes: 3, rf: 2, partitions: 16, brokers: 1, port: 0, measured: true };
   const cluster = new Cluster({ home: join(home, "cluster"), nodeBinary, workerBinary, ...sizes });
@@ -54,7 +54,7 @@ try {
   try {
     const env = { TIDEGRAPH_PEERS: peers };
     if (withCluster) await overCluster(env);
-    else await run(await buildBinary(), ["bench", ...args], { env });
+    else await run(await buildBinary("dist"), ["bench", ...args], { env });
   } finally {
     rmSync(peers, { force: true });
   }

@@ -50,7 +50,7 @@ const out = resolve(values.out ?? join(root, "dist", arch));
 /** Programs that are built already. */
 const given = process.env.TIDEGRAPH_NODE_BINARY && process.env.TIDEGRAPH_WORKER_BINARY;
 const { nodeBinary, workerBinary, lambdaBinary, rebalanceBinary, ingestBinary } =
-  given || (arch === here && process.platform === "linux") ? await buildFleet("release") : await crossBuilt();
+  given || (arch === here && process.platform === "linux") ? await buildFleet("dist") : await crossBuilt();
 rmSync(out, { recursive: true, force: true });
 mkdirSync(join(out, "worker"), { recursive: true });
 /** @type {[string, number, string][]} */
@@ -104,16 +104,18 @@ async function crossBuilt() {
   });
   await run("rustup", ["target", "add", target]);
   const features =
-    "tidegraph-node/vendored,tidegraph/lambda,tidegraph-rebalance/lambda,tidegraph-ingest/lambda";
+    "tidegraph-node/fleet,tidegraph/lambda,tidegraph-rebalance/lambda,tidegraph-ingest/lambda";
   const names = ["tidegraph-node", "tidegraph", "tidegraph-rebalance", "tidegraph-ingest"];
   const crates = names.flatMap((crate) => ["-p", crate]);
-  const what = ["--locked", "--release", ...crates, "--features", features];
+  const what = ["--locked", "--profile", "dist", ...crates, "--features", features];
   const env = {
     PATH: [join(tools, "venv", "bin"), process.env.PATH].join(delimiter),
+    // OpenSSL and librdkafka are built along: those of this machine are for its own processor.
+    RUSTFLAGS: "--cfg tidegraph_vendored",
     [`CFLAGS_${target.replaceAll("-", "_")}`]: `-I${join(tools, "include")}`,
   };
   await run("cargo", ["zigbuild", "--target", `${target}.${GLIBC}`, ...what], { env });
-  const folder = join(targetDir, target, "release");
+  const folder = join(targetDir, target, "dist");
   return {
     nodeBinary: join(folder, "tidegraph-node"),
     workerBinary: join(folder, "tidegraph"),

@@ -130,23 +130,25 @@ export async function installNodeModules() {
 /**
  * Builds the `tidegraph` binary and returns its path. `TIDEGRAPH_BINARY` names one that is built already.
  *
+ * @param {"dev" | "release" | "dist"} [profile]
  * @returns {Promise<string>}
  */
-export async function buildBinary() {
+export async function buildBinary(profile = "release") {
   const given = process.env.TIDEGRAPH_BINARY;
   if (given) {
     if (!existsSync(given)) throw new Error(`TIDEGRAPH_BINARY: there is no ${given}`);
     return resolve(given);
   }
-  await run("cargo", ["build", "--locked", "--release", "--bin", "tidegraph"]);
-  return join(targetDir, "release", process.platform === "win32" ? "tidegraph.exe" : "tidegraph");
+  await run("cargo", ["build", "--locked", "--profile", profile, "--bin", "tidegraph"]);
+  const folder = profile === "dev" ? "debug" : profile;
+  return join(targetDir, folder, process.platform === "win32" ? "tidegraph.exe" : "tidegraph");
 }
 
 /**
  * Builds the daemon of storage nodes, the worker, the worker as a Lambda function and the one that moves replicas, and returns their paths.
  * `TIDEGRAPH_NODE_BINARY`, `TIDEGRAPH_WORKER_BINARY`, `TIDEGRAPH_LAMBDA_BINARY` and `TIDEGRAPH_REBALANCE_BINARY` name ones that are built already.
  *
- * @param {"release" | "dev"} profile `dev` is what the tests of the libraries are built with
+ * @param {"dev" | "release" | "dist"} profile `dev` for tests, `release` to run on this machine, `dist` to ship and to measure
  * @returns {Promise<{ nodeBinary: string, workerBinary: string, lambdaBinary: string, rebalanceBinary: string, ingestBinary: string }>}
  */
 export async function buildFleet(profile) {
