@@ -103,8 +103,7 @@ async function crossBuilt() {
     writeFileSync(join(into, "include", "curl", "curl.h"), "");
   });
   await run("rustup", ["target", "add", target]);
-  const features =
-    "tidegraph-node/fleet,tidegraph/lambda,tidegraph-rebalance/lambda,tidegraph-ingest/lambda";
+  const features = "tidegraph-node/fleet,tidegraph/lambda,tidegraph-rebalance/lambda,tidegraph-ingest/lambda";
   const names = ["tidegraph-node", "tidegraph", "tidegraph-rebalance", "tidegraph-ingest"];
   const crates = names.flatMap((crate) => ["-p", crate]);
   const what = ["--locked", "--profile", "dist", ...crates, "--features", features];
