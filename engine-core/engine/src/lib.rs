@@ -20,6 +20,7 @@ mod error;
 mod late_log_tests;
 pub mod loads;
 mod options;
+mod principal;
 mod query;
 mod schema;
 
@@ -29,6 +30,7 @@ pub use database::{Database, Status};
 pub use error::Error;
 pub use loads::sweep_below;
 pub use options::Options;
+pub use principal::Principal;
 pub use query::{Answer, Brief, Brought, Language, Query};
 pub use tidegraph_apl as apl;
 pub use tidegraph_exec::Parameters;

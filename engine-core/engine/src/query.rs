@@ -11,7 +11,7 @@
 //! committed by [`Database::commit_later`], for which no thread waits.
 
 use crate::backend::{Asking, Ended, Reader, Snapshot};
-use crate::{Database, Error};
+use crate::{Database, Error, Principal};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -48,13 +48,16 @@ pub struct Query<'a> {
     pub cancel: Option<&'a Arc<AtomicBool>>,
     /// A version that the caller knows of: it reads that one or a later one.
     pub at_least: Option<Version>,
+    /// Who asks.
+    pub principal: &'a Principal,
 }
 
 impl<'a> Query<'a> {
-    /// A request without a time of its own or a way to cancel it.
+    /// An anonymous request without a time of its own or a way to cancel it.
     #[must_use]
     pub fn new(language: Language, text: &'a str, parameters: &'a Parameters) -> Self {
-        Self { language, text, parameters, timeout: None, cancel: None, at_least: None }
+        let principal = &Principal::Anonymous;
+        Self { language, text, parameters, timeout: None, cancel: None, at_least: None, principal }
     }
 }
 
@@ -205,6 +208,8 @@ fn with_room_for<T>(text: &str, work: impl FnOnce() -> T) -> T {
 impl Database {
     /// Runs a request to its end, on the caller's thread, whatever the size of its stack.
     pub fn query(&self, query: &Query<'_>) -> Result<Answer, Error> {
+        let _span =
+            tracing::debug_span!("query", language = ?query.language, principal = %query.principal).entered();
         with_room_for(query.text, || self.query_here(query))
     }
 

@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tidegraph_engine::{Answer, Brief, Brought, Language, Parameters, Query};
+use tidegraph_engine::{Answer, Brief, Brought, Language, Parameters, Principal, Query};
 use tidegraph_types::{CommitRequest, ErrorCode, Version};
 use tokio::sync::Semaphore;
 
@@ -109,6 +109,7 @@ impl Asked {
             timeout: Some(self.timeout.map_or(longest, |asked| asked.min(longest))),
             cancel,
             at_least: self.at_least,
+            principal: &Principal::Anonymous,
         }
     }
 }
