@@ -14,6 +14,8 @@
 //! Must never: wait without end (a request has a deadline, a connection a keep-alive), take memory for what a length
 //! claims, or answer from a partition that the node does not hold at the caller's map.
 
+#[cfg(feature = "args")]
+mod args;
 mod client;
 mod error;
 mod fleet;
@@ -24,6 +26,8 @@ mod security;
 mod server;
 mod services;
 
+#[cfg(feature = "args")]
+pub use args::TlsArgs;
 pub use client::{Answer, ClientConfig, Network, RemoteCommits, RemoteNode};
 pub use error::Error;
 pub use fleet::{Fleet, FleetApl, FleetConfig, FleetCounters, Replicas, RouteMap, Routes};

@@ -14,7 +14,7 @@ use tidegraph_fleet::role::{Caretaker, CaretakerConfig, FromCheckpoints, Sequenc
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
 use tidegraph_fleet::{Door, NodeConfig, NodeParts, StorageNode};
 use tidegraph_platform::{Clock, Random, RealClock, RealDisk, RealRandom, metric};
-use tidegraph_remote::{Security, SecurityConfig, Server, ServerConfig, TlsFiles};
+use tidegraph_remote::{Security, SecurityConfig, Server, ServerConfig, TlsArgs};
 use tidegraph_types::Epoch;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -56,18 +56,8 @@ pub struct Serve {
     /// A file whose first line is the secret that all of the fleet share.
     #[arg(long)]
     token_file: Option<PathBuf>,
-    /// PEM file with the certificates of authorities that the fleet trusts.
-    #[arg(long, requires_all = ["tls_certificate", "tls_key"])]
-    tls_authorities: Option<PathBuf>,
-    /// PEM file with the node's certificate.
-    #[arg(long)]
-    tls_certificate: Option<PathBuf>,
-    /// PEM file with its key.
-    #[arg(long)]
-    tls_key: Option<PathBuf>,
-    /// The name that certificates of others hold.
-    #[arg(long)]
-    tls_server_name: Option<String>,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Bytes of memory for all replicas; what does not fit goes to --spill-dir.
     #[arg(long)]
     memory_budget_bytes: Option<u64>,
@@ -120,15 +110,7 @@ impl Serve {
                 token
             }
         };
-        let tls = match (&self.tls_authorities, &self.tls_certificate, &self.tls_key) {
-            (Some(authorities), Some(certificate), Some(key)) => Some(TlsFiles {
-                authorities: authorities.clone(),
-                certificate: certificate.clone(),
-                key: key.clone(),
-                server_name: self.tls_server_name.clone(),
-            }),
-            _ => None,
-        };
+        let tls = self.tls.files();
         let host = self.listen.rsplit_once(':').map_or("", |(host, _)| host);
         let is_local = matches!(host, "127.0.0.1" | "localhost" | "[::1]");
         anyhow::ensure!(

@@ -11,7 +11,7 @@ use tidegraph_engine::{Database, Options};
 use tidegraph_fleet::WorkerConfig;
 use tidegraph_fleet::access::Access;
 use tidegraph_platform::Objects;
-use tidegraph_remote::{SecurityConfig, TlsFiles};
+use tidegraph_remote::{SecurityConfig, TlsArgs};
 
 /// Flags of `worker`.
 #[derive(Args, Debug)]
@@ -29,18 +29,8 @@ pub struct Worker {
     /// A file whose first line is the secret that all of the fleet share.
     #[arg(long)]
     fleet_token_file: Option<PathBuf>,
-    /// PEM file with the certificates of authorities that the fleet trusts.
-    #[arg(long, requires_all = ["tls_certificate", "tls_key"])]
-    tls_authorities: Option<PathBuf>,
-    /// PEM file with the worker's certificate.
-    #[arg(long)]
-    tls_certificate: Option<PathBuf>,
-    /// PEM file with its key.
-    #[arg(long)]
-    tls_key: Option<PathBuf>,
-    /// The name that certificates of nodes hold.
-    #[arg(long)]
-    tls_server_name: Option<String>,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Milliseconds between two looks at the map.
     #[arg(long, default_value_t = 1_000)]
     map_poll_ms: u64,
@@ -78,15 +68,6 @@ impl Worker {
 
     fn security(&self) -> anyhow::Result<SecurityConfig> {
         let token = self.fleet_token_file.as_deref().map(read_token).transpose()?.unwrap_or_default();
-        let tls = match (&self.tls_authorities, &self.tls_certificate, &self.tls_key) {
-            (Some(authorities), Some(certificate), Some(key)) => Some(TlsFiles {
-                authorities: authorities.clone(),
-                certificate: certificate.clone(),
-                key: key.clone(),
-                server_name: self.tls_server_name.clone(),
-            }),
-            _ => None,
-        };
-        Ok(SecurityConfig { token, tls })
+        Ok(SecurityConfig { token, tls: self.tls.files() })
     }
 }
