@@ -51,16 +51,9 @@ pub trait Entropy: Sync {
 
     /// A version 4 UUID in its usual text form.
     fn uuid(&self) -> Str {
-        let (a, b) = (self.random_u64(), self.random_u64());
-        let b = (b & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
-        Str::from(format!(
-            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-            a >> 32,
-            (a >> 16) & 0xffff,
-            a & 0xfff,
-            b >> 48,
-            b & 0xffff_ffff_ffff
-        ))
+        let bits = u128::from(self.random_u64()) << 64 | u128::from(self.random_u64());
+        let uuid = uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid();
+        Str::from(&*uuid.hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer()))
     }
 
     /// Uniform in [0, 1).
