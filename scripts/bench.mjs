@@ -1,16 +1,19 @@
 /**
- * `npm run bench -- NAME [options]`: builds the binary as it ships, installs the peers, and runs one workload. `ycsb` and `fleet` get a
- * cluster on this machine, which is gone at their end.
+ * `npm run bench -- NAME [options]`: builds the binaries as they ship, installs the peers, and runs one workload of
+ * `tidegraph-bench`. `ycsb` and `fleet` get a cluster on this machine, which is removed at their end.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Cluster } from "./cluster/cluster.mjs";
 import { installPeers, wanted } from "./peers.mjs";
-import { buildBinary, buildFleet, run } from "./run.mjs";
+import { buildBench, buildFleet, run } from "./run.mjs";
 
 const args = process.argv.slice(2);
-const withCluster = args.some((arg) => arg === "ycsb" || arg === "fleet") && !args.includes("--help");
+
+/** Measurements that need a feature of `tidegraph-bench`. */
+const FEATURES = { "kafka-rate": "kafka", "map-rate": "dynamodb" };
+const withCluster = ["ycsb", "fleet"].includes(args[0] ?? "") && !args.includes("--help");
 
 /**
  * Runs the workload beside a cluster.
@@ -18,7 +21,7 @@ const withCluster = args.some((arg) => arg === "ycsb" || arg === "fleet") && !ar
  * @param {Record<string, string>} env
  */
 async function overCluster(env) {
-  const { nodeBinary, workerBinary, lambdaBinary } = await buildFleet("dist");
+  const { nodeBinary, workerBinary, lambdaBinary, benchBinary } = await buildFleet("dist", { bench: true });
   const home = mkdtempSync(join(tmpdir(), "tidegraph-bench-"));
   const sizes = { nodes: 3, rf: 2, partitions: 16, brokers: 1, port: 0, measured: true };
   const cluster = new Cluster({ home: join(home, "cluster"), nodeBinary, workerBinary, ...sizes });
@@ -42,7 +45,9 @@ async function overCluster(env) {
       logLatency: [nodeBinary, "log-latency", ...cluster.logFlags()],
     };
     writeFileSync(file, JSON.stringify(about, null, 2));
-    await run(workerBinary, ["bench", ...args], { env: { ...env, TIDEGRAPH_CLUSTER: file } });
+    await run(benchBinary, args, {
+      env: { ...env, TIDEGRAPH_BINARY: workerBinary, TIDEGRAPH_CLUSTER: file },
+    });
   } finally {
     await cluster.stop();
     rmSync(home, { recursive: true, force: true });
@@ -54,7 +59,14 @@ try {
   try {
     const env = { TIDEGRAPH_PEERS: peers };
     if (withCluster) await overCluster(env);
-    else await run(await buildBinary("dist"), ["bench", ...args], { env });
+    else {
+      const features = Object.entries(FEATURES).filter(([name]) => args[0] === "micro" && args[1] === name);
+      const { binary, benchBinary } = await buildBench(
+        "dist",
+        features.map(([, feature]) => feature),
+      );
+      await run(benchBinary, args, { env: { ...env, TIDEGRAPH_BINARY: binary } });
+    }
   } finally {
     rmSync(peers, { force: true });
   }

@@ -36,7 +36,7 @@ function claimTargetDir() {
   const mark = join(targetDir, "clone");
   if (existsSync(mark) && readFileSync(mark, "utf8") === root) return;
   const now = new Date();
-  for (const folder of ["engine-core", "services", "xtask"]) {
+  for (const folder of ["bench", "engine-core", "services", "xtask"]) {
     for (const file of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })) {
       if (/\.(rs|toml|proto)$/.test(file)) utimesSync(join(root, folder, file), now, now);
     }
@@ -145,13 +145,39 @@ export async function buildBinary(profile = "release") {
 }
 
 /**
+ * Builds `tidegraph-bench` and the `tidegraph` binary that it measures, and returns their paths. `TIDEGRAPH_BINARY` and
+ * `TIDEGRAPH_BENCH_BINARY` name ones that are built already.
+ *
+ * @param {"dev" | "release" | "dist"} profile
+ * @param {readonly string[]} [features] of `tidegraph-bench`
+ * @returns {Promise<{ binary: string, benchBinary: string }>}
+ */
+export async function buildBench(profile, features = []) {
+  const { TIDEGRAPH_BINARY: binary, TIDEGRAPH_BENCH_BINARY: bench } = process.env;
+  const given = [binary, bench].filter((path) => path !== undefined);
+  for (const path of given) if (!existsSync(path)) throw new Error(`there is no ${path}`);
+  const suffix = process.platform === "win32" ? ".exe" : "";
+  const built = (/** @type {string} */ name) =>
+    join(targetDir, profile === "dev" ? "debug" : profile, name + suffix);
+  // Together, so that what they share is built once.
+  const crates = [binary ? [] : ["-p", "tidegraph"], bench ? [] : ["-p", "tidegraph-bench"]].flat();
+  const more = bench ? [] : features.flatMap((feature) => ["--features", `tidegraph-bench/${feature}`]);
+  if (crates.length > 0) await run("cargo", ["build", "--locked", "--profile", profile, ...crates, ...more]);
+  return {
+    binary: binary ? resolve(binary) : built("tidegraph"),
+    benchBinary: bench ? resolve(bench) : built("tidegraph-bench"),
+  };
+}
+
+/**
  * Builds the daemon of storage nodes, the worker, the worker as a Lambda function and the one that moves replicas, and returns their paths.
  * `TIDEGRAPH_NODE_BINARY`, `TIDEGRAPH_WORKER_BINARY`, `TIDEGRAPH_LAMBDA_BINARY` and `TIDEGRAPH_REBALANCE_BINARY` name ones that are built already.
  *
  * @param {"dev" | "release" | "dist"} profile `dev` for tests, `release` to run on this machine, `dist` to ship and to measure
- * @returns {Promise<{ nodeBinary: string, workerBinary: string, lambdaBinary: string, rebalanceBinary: string, ingestBinary: string }>}
+ * @param {{ bench?: boolean }} [options] `bench` builds `tidegraph-bench` with them; `TIDEGRAPH_BENCH_BINARY` names a built one
+ * @returns {Promise<{ nodeBinary: string, workerBinary: string, lambdaBinary: string, rebalanceBinary: string, ingestBinary: string, benchBinary: string }>}
  */
-export async function buildFleet(profile) {
+export async function buildFleet(profile, { bench = false } = {}) {
   const { TIDEGRAPH_NODE_BINARY: node, TIDEGRAPH_WORKER_BINARY: worker } = process.env;
   if (node && worker) {
     for (const path of [node, worker]) if (!existsSync(path)) throw new Error(`there is no ${path}`);
@@ -159,27 +185,30 @@ export async function buildFleet(profile) {
     const rebalance =
       process.env.TIDEGRAPH_REBALANCE_BINARY ?? join(dirname(resolve(worker)), "tidegraph-rebalance");
     const ingest = process.env.TIDEGRAPH_INGEST_BINARY ?? join(dirname(resolve(worker)), "tidegraph-ingest");
+    const benchBinary =
+      process.env.TIDEGRAPH_BENCH_BINARY ?? join(dirname(resolve(worker)), "tidegraph-bench");
     return {
       nodeBinary: resolve(node),
       workerBinary: resolve(worker),
       lambdaBinary: resolve(lambda),
       rebalanceBinary: resolve(rebalance),
       ingestBinary: resolve(ingest),
+      benchBinary: resolve(benchBinary),
     };
   }
   // Together, so that what they share is built once.
-  const crates = [
-    "-p",
-    "tidegraph-node",
-    "-p",
-    "tidegraph",
-    "-p",
-    "tidegraph-rebalance",
-    "-p",
-    "tidegraph-ingest",
-    "--features",
-    "tidegraph-node/fleet,tidegraph/lambda,tidegraph-rebalance/lambda,tidegraph-ingest/lambda",
+  const names = ["tidegraph-node", "tidegraph", "tidegraph-rebalance", "tidegraph-ingest"];
+  const features = [
+    "tidegraph-node/fleet",
+    "tidegraph/lambda",
+    "tidegraph-rebalance/lambda",
+    "tidegraph-ingest/lambda",
   ];
+  if (bench) {
+    names.push("tidegraph-bench");
+    features.push("tidegraph-bench/fleet");
+  }
+  const crates = [...names.flatMap((name) => ["-p", name]), "--features", features.join(",")];
   await run("cargo", ["build", "--locked", "--profile", profile, ...crates]);
   const folder = join(targetDir, profile === "dev" ? "debug" : profile);
   return {
@@ -188,5 +217,6 @@ export async function buildFleet(profile) {
     lambdaBinary: join(folder, "tidegraph-lambda"),
     rebalanceBinary: join(folder, "tidegraph-rebalance"),
     ingestBinary: join(folder, "tidegraph-ingest"),
+    benchBinary: join(folder, "tidegraph-bench"),
   };
 }

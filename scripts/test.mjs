@@ -13,7 +13,7 @@ import { dynamodbClasspath } from "./dynamodb.mjs";
 import { kafkaClasspath } from "./kafka.mjs";
 import { kits } from "./kits.mjs";
 import { pythonWithClients } from "./python.mjs";
-import { buildBinary, buildFleet, installNodeModules, root, run, runSteps } from "./run.mjs";
+import { buildBench, buildFleet, installNodeModules, root, run, runSteps } from "./run.mjs";
 
 const inCluster = process.argv.includes("--cluster");
 const only = process.argv
@@ -57,6 +57,7 @@ if (unknown.length > 0) {
 const OF_FLEETS = ["bookmarks", "compressed", "errors", "indexes", "loader", "queries", "shapes"];
 
 let binary = "";
+let benchBinary = "";
 let python = "";
 /** @type {(readonly [string, () => Promise<void>])[]} */
 const steps = [["npm packages", installNodeModules]];
@@ -173,9 +174,9 @@ if (inCluster) {
   steps.push(["integration tests against a fleet", () => clusterTests(OF_FLEETS)]);
 } else if (wanted("integration")) {
   steps.push([
-    "tidegraph binary",
+    "the binaries tidegraph and tidegraph-bench",
     async () => {
-      binary = await buildBinary();
+      ({ binary, benchBinary } = await buildBench("release"));
     },
   ]);
   steps.push([
@@ -191,7 +192,11 @@ await runSteps("npm test", steps);
 async function integrationTests() {
   if (!existsSync(binary)) throw new Error("there is no binary to test");
   if (!existsSync(python)) throw new Error("there is no Python with the clients");
-  const env = { TIDEGRAPH_BINARY: binary, TIDEGRAPH_PYTHON: python };
+  const env = {
+    TIDEGRAPH_BINARY: binary,
+    TIDEGRAPH_BENCH_BINARY: benchBinary,
+    TIDEGRAPH_PYTHON: python,
+  };
   await run("npm", ["test", "--silent"], { cwd: join(root, "integration-tests"), env });
 }
 

@@ -159,6 +159,8 @@ export class Server {
 
 /** How a command is run. */
 export interface RunOptions {
+  /** Another program than the binary under test. */
+  readonly program?: string;
   readonly timeoutMs?: number;
   /** What it reads from standard input. */
   readonly input?: string;
@@ -169,10 +171,10 @@ export interface RunOptions {
 /** Runs the binary to its end. */
 export function runBinary(
   args: readonly string[],
-  { timeoutMs = 60_000, input = "", env = {} }: RunOptions = {},
+  { program = binary(), timeoutMs = 60_000, input = "", env = {} }: RunOptions = {},
 ): Promise<Exit & { stdout: string; stderr: string }> {
   return new Promise((done, fail) => {
-    const child = spawn(binary(), args, { stdio: "pipe", env: { ...process.env, ...env } });
+    const child = spawn(program, args, { stdio: "pipe", env: { ...process.env, ...env } });
     // A command that ends early does not read its input.
     child.stdin.on("error", () => {});
     child.stdin.end(input);

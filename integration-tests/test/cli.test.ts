@@ -269,27 +269,3 @@ test("serve refuses what cannot be, and says why", async (t) => {
     assert.doesNotMatch(ended.stderr, /panicked/);
   }
 });
-
-test("bench writes what was measured as JSON", async (t) => {
-  const file = join(await folder(t), "bench.json");
-  const ended = await runBinary(["bench", "http", "--quick", "--round-ms", "100", "--json", file]);
-  assert.equal(ended.code, 0, ended.stderr);
-  const report = JSON.parse(await readFile(file, "utf8"));
-  assert.equal(report.name, "http");
-  assert.equal(typeof report.commit, "string");
-  assert.equal(typeof report.machine.cpu, "string");
-  for (const name of ["cores", "memory", "gather_mops", "copy_gbps", "fdatasync_us"]) {
-    assert.ok(report.machine[name] > 0, `machine.${name}`);
-  }
-  assert.equal(typeof report.parameters, "object");
-  assert.ok(report.results.length > 0);
-  for (const result of report.results) {
-    assert.equal(typeof result.metric, "string");
-    assert.equal(typeof result.unit, "string");
-    assert.ok(result.value > 0, JSON.stringify(result));
-    assert.match(result.better, /^(higher|lower)$/);
-    for (const name of ["p50", "p99", "p999"]) {
-      if (name in result) assert.ok(result[name] > 0, JSON.stringify(result));
-    }
-  }
-});

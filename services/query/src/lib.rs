@@ -1,10 +1,8 @@
-//! The query service and the command line: the embedded database behind an HTTP port shaped like Neptune's.
+//! The query service and the command line: the embedded database behind an HTTP API shaped like Neptune's.
 //!
-//! `http` is the service, `json` how values are written, `cli` the commands of the one binary,
-//! `bench` its workloads; `lambda` is the worker as a function.
-//! Nothing here knows how a query is run: that is `tidegraph-engine`.
+//! Roles: [`http`] is the service; [`json`] reads and writes values; [`cli`] holds the commands of the `tidegraph` binary; `lambda` is the worker as a Lambda function. Queries run in
+//! `tidegraph-engine`.
 
-pub mod bench;
 pub mod cli;
 pub mod http;
 pub mod json;

@@ -1,7 +1,7 @@
 //! Test graphs: the same bytes for the same seed on any machine.
 //!
 //! Roles: [`identity`] and [`social`] make elements one after the other, this module names their tables and calls back
-//! for each ([`each`]), [`files`] writes them as CSV; [`kronecker`] makes pairs of numbers only.
+//! for each ([`each`]), [`files`] writes them as CSV.
 //!
 //! Only integers of a ChaCha stream decide what is made, by arithmetic written here: floating point and the sampling of
 //! a library may differ between machines and releases. Each golden entity and each profile has a stream of its own, so
@@ -9,7 +9,6 @@
 
 pub mod files;
 pub mod identity;
-pub mod kronecker;
 pub mod social;
 
 use crate::convert::Type;

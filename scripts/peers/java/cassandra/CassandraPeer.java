@@ -25,7 +25,7 @@ import org.apache.cassandra.utils.FBUtilities;
  * ends, `client SYNC NODES ADDRESS` is a client for {@link Driver} that knows the mix of the ycsb workload and nothing else. SYNC is what
  * `commitlog_sync` is set to.
  *
- * <p>A record is a row with ten columns of text. The mix is that of `services/query/src/bench/ycsb/mix.rs`.
+ * <p>A record is a row with ten columns of text. The mix is that of `bench/src/ycsb/mix.rs`.
  */
 final class CassandraPeer {
   private static final int FIELDS = 10;

@@ -20,7 +20,7 @@ import org.HdrHistogram.Histogram;
 
 /**
  * The part that all Java clients of peers share: it reads commands, one JSON object a line, from standard input and answers each
- * with one line on standard output. `services/query/src/bench/peers/driver.rs` is the other end.
+ * with one line on standard output. `bench/src/peers/program.rs` is the other end.
  *
  * <p>It ends when its input does, so it never outlives the benchmark.
  */
@@ -67,7 +67,7 @@ final class Driver {
     void next() throws Exception;
   }
 
-  /** Which records of the ycsb workload there are, as `services/query/src/bench/ycsb/mix.rs` has it. */
+  /** Which records of the ycsb workload there are, as `bench/src/ycsb/mix.rs` has it. */
   static final class Keys {
     private final AtomicLong gone;
     private final AtomicLong next;

@@ -7,7 +7,7 @@ import java.util.TreeMap;
 import java.util.stream.Collectors;
 
 /**
- * The notation in which answers of different databases are compared: `services/query/src/bench/peers/rows.rs` has the same for ours.
+ * The notation in which answers of different databases are compared: `bench/src/peers/rows.rs` has the same for ours.
  *
  * <p>A vertex is `id:label{key=value,…}` with its keys in order, a map `{key=value,…}`, a list `[a,b]`, a point in time its milliseconds.
  */

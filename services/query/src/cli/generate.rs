@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use tidegraph_load::Dialect;
 use tidegraph_load::generate::{self, Graph, Spec};
@@ -73,18 +73,4 @@ impl Generate {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// The identity graph as Gremlin CSV.
-pub fn write_identity(scale: u64, seed: u64, folder: &Path) -> anyhow::Result<()> {
-    let spec = Spec { graph: Graph::Identity, scale, seed };
-    generate::files::write(&spec, Dialect::Gremlin, false, folder, |_, _| ())?;
-    Ok(())
-}
-
-/// The social graph as Gremlin CSV.
-pub fn write_social(scale: u64, seed: u64, folder: &Path) -> anyhow::Result<()> {
-    let spec = Spec { graph: Graph::Social, scale, seed };
-    generate::files::write(&spec, Dialect::Gremlin, false, folder, |_, _| ())?;
-    Ok(())
 }

@@ -14,8 +14,6 @@ mod status;
 #[cfg(feature = "fleet")]
 mod worker;
 
-pub use generate::{write_identity, write_social};
-
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -43,8 +41,6 @@ enum Command {
     Query(query::Query),
     /// Write a generated graph as files.
     Generate(generate::Generate),
-    /// Measure against a workload.
-    Bench(crate::bench::Bench),
     /// Show what a running service says of itself.
     Status(status::Status),
 }
@@ -65,7 +61,6 @@ impl Tidegraph {
             Command::Load(command) => command.run(),
             Command::Query(command) => command.run(),
             Command::Generate(command) => command.run(),
-            Command::Bench(command) => command.run(),
             Command::Status(command) => command.run(),
         }
     }

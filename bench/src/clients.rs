@@ -1,0 +1,237 @@
+//! Clients of a graph: embedded calls, and HTTP over loopback to a service in a process of its own.
+
+use super::Flags;
+use anyhow::{Context, bail};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Value as Json, json};
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use tidegraph_engine::{Brought, Database, Language, Parameters, Query};
+use tidegraph_query::http::BRIEF;
+use tidegraph_query::json::plain::Plain;
+use tidegraph_types::{ErrorCode, Str, Value};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// One request of a workload.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Which language.
+    pub language: Language,
+    /// The text, the same for every call of a kind.
+    pub text: &'static str,
+    /// Parameters: names and values.
+    pub parameters: Vec<(&'static str, Value)>,
+}
+
+impl Call {
+    /// A traversal.
+    pub fn gremlin(text: &'static str, parameters: Vec<(&'static str, Value)>) -> Self {
+        Self { language: Language::Gremlin, text, parameters }
+    }
+
+    /// An openCypher query.
+    pub fn cypher(text: &'static str, parameters: Vec<(&'static str, Value)>) -> Self {
+        Self { language: Language::OpenCypher, text, parameters }
+    }
+
+    fn parameters(&self) -> Parameters {
+        self.parameters.iter().map(|(k, v)| (Str::from(*k), v.clone())).collect()
+    }
+
+    /// Runs it in this process; the rows.
+    pub fn embedded(&self, database: &Database) -> anyhow::Result<Vec<Vec<Value>>> {
+        let parameters = self.parameters();
+        Ok(database.query(&Query::new(self.language, self.text, &parameters))?.rows)
+    }
+
+    /// Runs it in this process without a thread that waits for its commit, as the service does; the rows.
+    pub async fn embedded_task(&self, database: &Arc<Database>) -> anyhow::Result<Vec<Vec<Value>>> {
+        let parameters = self.parameters();
+        let query = Query::new(self.language, self.text, &parameters);
+        if let Some(brought) = database.query_briefly(&query, BRIEF) {
+            let Brought { answer, commit } = brought?;
+            let Some(request) = commit else { return Ok(answer.rows) };
+            let (ended, end) = tokio::sync::oneshot::channel();
+            database.commit_later(request, Box::new(move |committed| drop(ended.send(committed))));
+            match end.await? {
+                Ok(_) => return Ok(answer.rows),
+                Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let (database, call) = (database.clone(), self.clone());
+        tokio::task::spawn_blocking(move || call.embedded(&database)).await?
+    }
+
+    /// The parameters as JSON.
+    pub fn json_parameters(&self) -> serde_json::Map<String, Json> {
+        let one = |(k, v): &(&str, Value)| ((*k).to_owned(), json!(Plain(v)));
+        self.parameters.iter().map(one).collect()
+    }
+
+    fn write_body(&self, body: &mut Vec<u8>) -> serde_json::Result<()> {
+        struct Named<'a>(&'a [(&'static str, Value)]);
+        impl Serialize for Named<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_map(self.0.iter().map(|(name, value)| (name, Plain(value))))
+            }
+        }
+        struct Body<'a>(&'a Call);
+        impl Serialize for Body<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let (text, parameters) = match self.0.language {
+                    Language::Gremlin => ("gremlin", "bindings"),
+                    Language::OpenCypher => ("query", "parameters"),
+                };
+                let mut map = serializer.serialize_map(Some(2))?;
+                map.serialize_entry(text, self.0.text)?;
+                map.serialize_entry(parameters, &Named(&self.0.parameters))?;
+                map.end()
+            }
+        }
+        serde_json::to_writer(body, &Body(self))
+    }
+}
+
+/// A connection that stays open. It does as little as it can, for client and service share the processor: one write
+/// for a request, and of the answer only the head is looked at.
+pub struct Connection {
+    stream: TcpStream,
+    host: String,
+    body: Vec<u8>,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Connection {
+    /// Connects to a service.
+    pub async fn open(address: &str) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, host: address.to_owned(), body: vec![], request: vec![], answer: vec![] })
+    }
+
+    /// Sends a call and reads the whole answer.
+    pub async fn call(&mut self, call: &Call) -> anyhow::Result<&[u8]> {
+        let path = match call.language {
+            Language::Gremlin => "/gremlin",
+            Language::OpenCypher => "/openCypher",
+        };
+        self.body.clear();
+        call.write_body(&mut self.body)?;
+        self.exchange("POST", path).await
+    }
+
+    /// GET.
+    pub async fn get(&mut self, path: &str) -> anyhow::Result<&[u8]> {
+        self.body.clear();
+        self.exchange("GET", path).await
+    }
+
+    /// POST of JSON.
+    pub async fn post_json(&mut self, path: &str, body: &Json) -> anyhow::Result<&[u8]> {
+        self.body.clear();
+        serde_json::to_writer(&mut self.body, body)?;
+        self.exchange("POST", path).await
+    }
+
+    async fn exchange(&mut self, method: &str, path: &str) -> anyhow::Result<&[u8]> {
+        self.request.clear();
+        let (host, length) = (&self.host, self.body.len());
+        write!(
+            self.request,
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        )?;
+        self.request.extend_from_slice(&self.body);
+        self.stream.write_all(&self.request).await?;
+        self.answer.clear();
+        let (status, start, length) = loop {
+            self.read_more().await?;
+            if let Some(head) = head(&self.answer)? {
+                break head;
+            }
+        };
+        while self.answer.len() < start + length {
+            self.read_more().await?;
+        }
+        let body = &self.answer[start..start + length];
+        if status != 200 {
+            bail!("{status}: {}", String::from_utf8_lossy(body));
+        }
+        Ok(body)
+    }
+
+    async fn read_more(&mut self) -> anyhow::Result<()> {
+        self.answer.reserve(16 << 10);
+        if self.stream.read_buf(&mut self.answer).await? == 0 {
+            bail!("the service closed the connection");
+        }
+        Ok(())
+    }
+}
+
+/// Status, start and length of the body; `None` while the head is not whole.
+fn head(answer: &[u8]) -> anyhow::Result<Option<(u16, usize, usize)>> {
+    let mut headers = [httparse::EMPTY_HEADER; 16];
+    let mut head = httparse::Response::new(&mut headers);
+    let httparse::Status::Complete(start) = head.parse(answer)? else { return Ok(None) };
+    let length = head.headers.iter().find(|h| h.name.eq_ignore_ascii_case("content-length"));
+    let length = length.context("the answer does not say how long it is")?.value;
+    Ok(Some((head.code.unwrap_or_default(), start, std::str::from_utf8(length)?.parse()?)))
+}
+
+/// A service in a process of its own, ended with this value.
+pub struct ServiceProcess {
+    child: Child,
+    /// `127.0.0.1:port`.
+    pub address: String,
+}
+
+impl ServiceProcess {
+    /// Starts `tidegraph serve` over a directory.
+    pub fn start(flags: &Flags, data: &Path) -> anyhow::Result<Self> {
+        Self::start_with(flags, data, &[])
+    }
+
+    /// Starts `tidegraph serve` over a directory with further arguments.
+    pub fn start_with(flags: &Flags, data: &Path, arguments: &[String]) -> anyhow::Result<Self> {
+        let binary = flags.service()?;
+        let mut child = Command::new(&binary)
+            .args(["serve", "--port", "0", "--data"])
+            .arg(data)
+            .args(arguments)
+            .env("TIDEGRAPH_LOG", "warn")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot run {}", binary.display()))?;
+        let stdout = child.stdout.take().context("the service has no output")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let Some(address) = line.trim().rsplit_once("http://").map(|(_, address)| address.to_owned()) else {
+            let _ = child.kill();
+            bail!("the service did not start: {line:?}");
+        };
+        Ok(Self { child, address })
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Seconds of processor time that it used so far.
+    pub fn cpu_seconds(&self) -> Option<f64> {
+        super::machine::cpu_seconds(self.child.id())
+    }
+}
+
+impl Drop for ServiceProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,20 @@
+//! Graphs that workloads load: the files that `tidegraph generate` writes, as Gremlin CSV.
+
+use std::path::Path;
+use tidegraph_load::Dialect;
+use tidegraph_load::generate::{Graph, Spec, files};
+
+/// Writes the identity graph; `scale` is the number of golden entities.
+pub fn identity(scale: u64, seed: u64, folder: &Path) -> anyhow::Result<()> {
+    write(&Spec { graph: Graph::Identity, scale, seed }, folder)
+}
+
+/// Writes the social graph; it has 2^`scale` profiles.
+pub fn social(scale: u64, seed: u64, folder: &Path) -> anyhow::Result<()> {
+    write(&Spec { graph: Graph::Social, scale, seed }, folder)
+}
+
+fn write(spec: &Spec, folder: &Path) -> anyhow::Result<()> {
+    files::write(spec, Dialect::Gremlin, false, folder, |_, _| ())?;
+    Ok(())
+}

@@ -1,0 +1,394 @@
+//! Other databases beside ours: the same graph, the same questions, in the same invocation and in turn with us.
+//!
+//! `postgres` runs the server that the machine has; `program` runs those that `npm run bench` installs; `texts` has the
+//! questions in their languages; `rows` the notation in which answers are compared.
+//!
+//! Flow: [`Peers::start`] starts what was asked for and fills it; [`Peers::check`] compares answers before anything is
+//! timed, and a peer that answers differently is reported and not asked that question again; [`Peers::warm`] warms up;
+//! then each round asks us and every peer in turn.
+//!
+//! A peer that was named and does not start is an error; one that was not named is reported as missing. No figure is
+//! ever given for a question whose answer was not the same.
+
+pub mod postgres;
+pub mod program;
+mod rows;
+mod texts;
+
+use super::Flags;
+use super::clients::Call;
+use super::driver::{Next, Outcome};
+use super::report::Report;
+use clap::ValueEnum;
+use postgres::Postgres;
+use program::{Asked, Program};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Duration;
+use tidegraph_engine::Database;
+
+/// A database to measure beside.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, ValueEnum)]
+pub enum Kind {
+    /// PostgreSQL on this machine, prepared SQL under pgbench (identity, pokec).
+    Postgres,
+    /// Gremlin Server with TinkerGraph (identity, load).
+    Gremlin,
+    /// Neo4j Community over Bolt (identity, pokec, load).
+    #[value(name = "neo4j")]
+    Neo4j,
+    /// Kùzu, embedded (pokec, load).
+    Kuzu,
+    /// Apache Cassandra, one node (ycsb).
+    Cassandra,
+    /// The same, acknowledging what the disk has (ycsb).
+    CassandraDurable,
+    /// Apache Cassandra, three nodes (ycsb).
+    CassandraCluster,
+    /// None.
+    None,
+}
+
+impl Kind {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Gremlin => "gremlin",
+            Self::Neo4j => "neo4j",
+            Self::Kuzu => "kuzu",
+            Self::Cassandra => "cassandra",
+            Self::CassandraDurable => "cassandra-durable",
+            Self::CassandraCluster => "cassandra-cluster",
+            Self::None => "none",
+        }
+    }
+
+    fn is_jvm(self) -> bool {
+        !matches!(self, Self::Postgres | Self::Kuzu | Self::None)
+    }
+}
+
+enum Server {
+    Postgres(Box<Postgres>),
+    Program(Box<Program>),
+}
+
+/// A running peer.
+pub struct Peer {
+    kind: Kind,
+    /// What figures call it.
+    pub label: String,
+    server: Server,
+    /// Questions that it answers differently, or cannot be asked.
+    refused: HashSet<&'static str>,
+}
+
+/// Which graph is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Data {
+    /// Many small trees.
+    Identity,
+    /// Profiles that follow each other.
+    Social,
+}
+
+/// A question of a workload.
+pub struct Question<'a> {
+    /// What it is called in the tables of texts.
+    pub name: &'static str,
+    /// Makes our call.
+    pub next: &'a Next<'a>,
+    /// Our text whose answer is compared, if it is not the timed one; it takes the same parameters.
+    pub compared: Option<Call>,
+    /// Whether it writes. Then only the numbers of rows are compared: the answers have ids and values of their own.
+    pub writes: bool,
+}
+
+/// The peers of a run.
+#[derive(Default)]
+pub struct Peers(Vec<Peer>);
+
+/// Starts that are compared before a question is timed.
+const COMPARED: usize = 20;
+/// Different calls that a round goes through.
+const CALLS: usize = 5_000;
+
+/// Of `able`, the peers that this run asks for, and whether they were named.
+pub fn wanted(flags: &Flags, able: &[Kind]) -> anyhow::Result<(Vec<Kind>, bool)> {
+    let Some(named) = &flags.peers else { return Ok((able.to_vec(), false)) };
+    let named: Vec<Kind> = named.iter().copied().filter(|k| *k != Kind::None).collect();
+    for kind in &named {
+        anyhow::ensure!(able.contains(kind), "{} has no part in this workload", kind.name());
+    }
+    Ok((named, true))
+}
+
+/// Notes a peer that cannot be had; an error if it was asked for by name.
+pub fn missing(report: &mut Report, kind: Kind, error: &anyhow::Error, named: bool) -> anyhow::Result<()> {
+    anyhow::ensure!(!named, "{} was asked for and cannot be had: {error:#}", kind.name());
+    eprintln!("{} is missing: {error:#}", kind.name());
+    report.parameter(&format!("peer {}", kind.name()), format!("missing: {error:#}"));
+    Ok(())
+}
+
+impl Peers {
+    /// Starts and fills the peers of a run.
+    pub fn start(
+        flags: &Flags,
+        report: &mut Report,
+        data: Data,
+        database: &Database,
+        csv: &Path,
+    ) -> anyhow::Result<Self> {
+        let able: &[Kind] = match data {
+            Data::Identity => &[Kind::Postgres, Kind::Gremlin, Kind::Neo4j],
+            Data::Social => &[Kind::Postgres, Kind::Neo4j, Kind::Kuzu],
+        };
+        let (kinds, named) = wanted(flags, able)?;
+        let mut peers = vec![];
+        for kind in kinds {
+            match Peer::start(kind, flags, data, database, csv) {
+                Ok(peer) => {
+                    if let Server::Program(program) = &peer.server {
+                        report.parameter(&format!("peer {}", kind.name()), program.description());
+                    }
+                    peers.push(peer);
+                }
+                Err(error) => missing(report, kind, &error, named)?,
+            }
+        }
+        Ok(Self(peers))
+    }
+
+    /// The peers, to ask them in turn.
+    pub fn each(&mut self) -> impl Iterator<Item = &mut Peer> {
+        self.0.iter_mut()
+    }
+
+    /// Compares answers; a peer that answers differently is not asked that question again.
+    pub fn check(
+        &mut self,
+        report: &mut Report,
+        database: &Database,
+        seed: u64,
+        question: &Question,
+    ) -> anyhow::Result<()> {
+        let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0xc0de);
+        let calls: Vec<Call> =
+            std::iter::repeat_with(|| (question.next)(&mut random)).take(COMPARED).flatten().collect();
+        let mut ours = vec![];
+        for call in &calls {
+            let compared = match &question.compared {
+                Some(other) => Call { parameters: call.parameters.clone(), ..other.clone() },
+                None => call.clone(),
+            };
+            ours.push(rows::notation(&compared.embedded(database)?));
+        }
+        for peer in &mut self.0 {
+            if let Some(difference) = peer.difference(question, &calls, &ours) {
+                peer.refuse(report, question.name, &difference);
+            }
+        }
+        Ok(())
+    }
+
+    /// Warms up with the questions one after the other. The code of a JVM peer needs two minutes of reads until it is
+    /// compiled; writes come after those and get half a minute. The others need less, and all get less when quick.
+    pub fn warm(
+        &mut self,
+        flags: &Flags,
+        report: &mut Report,
+        clients: usize,
+        questions: &[Question],
+    ) -> anyhow::Result<()> {
+        let writes = questions.iter().any(|q| q.writes);
+        let what = if writes { "writes" } else { "reads" };
+        for peer in &mut self.0 {
+            let seconds = match (peer.kind.is_jvm(), flags.quick, writes) {
+                (true, false, false) => 120,
+                (true, false, true) => 30,
+                (false, false, _) => 10,
+                (true, true, false) => 8,
+                (true, true, true) => 3,
+                (false, true, _) => 1,
+            };
+            let short = if flags.quick { " (shortened: --quick)" } else { "" };
+            eprintln!("warming up {} with {what} for {seconds} s{short}", peer.label);
+            report.parameter(&format!("{}, warm-up, {what}", peer.label), format!("{seconds} s{short}"));
+            peer.warm(clients, Duration::from_secs(seconds), questions)?;
+        }
+        Ok(())
+    }
+}
+
+fn different_counts(theirs: &[usize], calls: &[Call], ours: &[Vec<String>]) -> Option<String> {
+    let found = theirs.iter().zip(ours).zip(calls).find(|((theirs, ours), _)| **theirs != ours.len())?;
+    let ((theirs, ours), call) = found;
+    Some(format!("{theirs} rows, ours are {}, for {:?}", ours.len(), call.parameters))
+}
+
+fn different_rows(
+    kind: Kind,
+    program: &mut Program,
+    question: &Question,
+    calls: &[Call],
+    ours: &[Vec<String>],
+) -> anyhow::Result<Option<String>> {
+    for (call, ours) in calls.iter().zip(ours) {
+        let Some(text) = texts::text(kind, question.name, call.text) else {
+            return Ok(Some("it has no text for it".to_owned()));
+        };
+        let theirs = program.rows(text, &call.json_parameters())?;
+        let same = if question.writes { theirs.len() == ours.len() } else { theirs == *ours };
+        if !same {
+            let first = theirs.iter().zip(ours).find(|(a, b)| a != b);
+            let (theirs, ours, parameters) = (theirs.len(), ours.len(), &call.parameters);
+            return Ok(Some(format!(
+                "{theirs} rows, ours are {ours}; first difference {first:?}, for {parameters:?}"
+            )));
+        }
+    }
+    Ok(None)
+}
+
+impl Peer {
+    fn start(kind: Kind, flags: &Flags, data: Data, database: &Database, csv: &Path) -> anyhow::Result<Self> {
+        let (label, server) = match (kind, data) {
+            (Kind::Postgres, _) => {
+                let server = match data {
+                    Data::Identity => Postgres::start(database, flags.round())?,
+                    Data::Social => Postgres::start_social(database, flags.round())?,
+                };
+                ("PostgreSQL 15, pgbench, prepared".to_owned(), Server::Postgres(Box::new(server)))
+            }
+            _ => {
+                let (program, loaded) = if kind == Kind::Neo4j {
+                    Program::import(kind, csv)?
+                } else {
+                    let mut program = Program::start(kind)?;
+                    let loaded = program.load(csv)?;
+                    (program, loaded)
+                };
+                let status = database.status();
+                loaded.expect(status.vertices, status.edges)?;
+                eprintln!("{}: loaded in {:.1} s", program.name(), loaded.seconds);
+                (program.name().to_owned(), Server::Program(Box::new(program)))
+            }
+        };
+        Ok(Self { kind, label, server, refused: HashSet::new() })
+    }
+
+    /// Whether it runs in the process of its client, so that our embedded calls are its equals.
+    pub fn beside_embedded(&self) -> bool {
+        matches!(self.kind, Kind::Kuzu | Kind::Postgres)
+    }
+
+    /// What is different in its answers, if anything is.
+    fn difference(&mut self, question: &Question, calls: &[Call], ours: &[Vec<String>]) -> Option<String> {
+        let name = question.name;
+        let result = match &mut self.server {
+            Server::Postgres(postgres) if postgres.has(name) => {
+                postgres.counts(name, calls).map(|counts| different_counts(&counts, calls, ours))
+            }
+            Server::Postgres(_) => Ok(Some("there is no SQL for it".to_owned())),
+            Server::Program(program) => different_rows(self.kind, program, question, calls, ours),
+        };
+        result.unwrap_or_else(|error| Some(format!("{error:#}")))
+    }
+
+    fn asked(&self, question: &Question, count: usize, seed: u64) -> Vec<Asked> {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let calls = std::iter::repeat_with(|| (question.next)(&mut random)).take(count).flatten();
+        calls
+            .filter_map(|call| {
+                Some((texts::text(self.kind, question.name, call.text)?, call.json_parameters()))
+            })
+            .collect()
+    }
+
+    fn warm(&mut self, clients: usize, length: Duration, questions: &[Question]) -> anyhow::Result<()> {
+        let questions: Vec<&Question> = questions.iter().filter(|q| !self.refused.contains(q.name)).collect();
+        if questions.is_empty() {
+            return Ok(());
+        }
+        let length = length / u32::try_from(questions.len())?;
+        for question in questions {
+            let asked = self.asked(question, CALLS, 1 << 40);
+            match &mut self.server {
+                Server::Postgres(postgres) => {
+                    postgres.rate(question.name, clients)?;
+                }
+                Server::Program(program) => {
+                    program.run(&asked, clients, length)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One round; `None` if it is not asked this question. A peer that fails is reported and not asked again.
+    pub fn round(
+        &mut self,
+        report: &mut Report,
+        question: &Question,
+        clients: usize,
+        length: Duration,
+        seed: u64,
+    ) -> Option<Outcome> {
+        if self.refused.contains(question.name) {
+            return None;
+        }
+        let asked = self.asked(question, CALLS, seed);
+        let outcome = match &mut self.server {
+            Server::Postgres(postgres) => {
+                let rate = postgres.rate(question.name, clients);
+                rate.map(|rate| Outcome { rate, quantiles_us: None, server_cpu_us: None })
+            }
+            Server::Program(program) => program.run(&asked, clients, length),
+        };
+        match outcome {
+            Ok(outcome) => Some(outcome),
+            Err(error) => {
+                self.refuse(report, question.name, &format!("with {clients} clients: {error:#}"));
+                None
+            }
+        }
+    }
+
+    fn refuse(&mut self, report: &mut Report, name: &'static str, why: &str) {
+        eprintln!("{}: {name} is not timed: {why}", self.label);
+        report.parameter(&format!("{}, {name}", self.label), format!("not timed: {why}"));
+        self.refused.insert(name);
+    }
+
+    /// Whether several clients may write at once.
+    pub fn writes_together(&self) -> bool {
+        self.kind == Kind::Neo4j
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegraph_types::Value;
+
+    #[test]
+    fn a_different_number_of_rows_is_told_with_its_start() {
+        let calls = ["a", "b"].map(|id| Call::gremlin("g.V(id)", vec![("id", Value::from(id))]));
+        let ours = [vec!["x".to_owned()], vec![]];
+        assert_eq!(different_counts(&[1, 0], &calls, &ours), None);
+        let told = different_counts(&[1, 2], &calls, &ours).unwrap();
+        assert!(told.starts_with("2 rows, ours are 0") && told.contains("\"b\""), "{told}");
+    }
+
+    #[test]
+    fn every_question_of_the_identity_graph_has_a_text_for_neo4j() {
+        for name in ["SR1", "SR2", "SR3", "SR4", "SR5", "SW1", "SW2", "SW3", "SW4", "SW5"] {
+            assert!(texts::text(Kind::Neo4j, name, "").is_some(), "{name}");
+        }
+        assert_eq!(texts::text(Kind::Kuzu, "SR1", ""), None);
+    }
+}

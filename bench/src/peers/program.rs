@@ -1,0 +1,332 @@
+//! Peers that are programs of their own: a server, if the peer has one, or those of a cluster, and a client that speaks its usual protocol.
+//!
+//! `scripts/peers.mjs` installs them and writes a file of commands, which `TIDEGRAPH_PEERS` names. The client answers one
+//! JSON object a line on its standard output for each on its standard input (`scripts/peers/java/common/Driver.java`
+//! lists them). All end when their standard input does, and are killed with this value: nothing outlives a run, even one
+//! that is killed.
+
+use super::Kind;
+use crate::driver::Outcome;
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How to run a peer; each is a program and its first arguments.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Commands {
+    /// Why it cannot be run, if it cannot.
+    missing: Option<String>,
+    #[serde(default)]
+    server: Vec<String>,
+    /// Further servers of its cluster, if it is one.
+    #[serde(default)]
+    others: Vec<Vec<String>>,
+    #[serde(default)]
+    client: Vec<String>,
+    #[serde(default)]
+    prepare: Vec<String>,
+    #[serde(default)]
+    import: Vec<String>,
+}
+
+impl Commands {
+    fn of(kind: Kind) -> anyhow::Result<Self> {
+        let path = std::env::var_os("TIDEGRAPH_PEERS")
+            .context("only `npm run bench` knows how to run it (TIDEGRAPH_PEERS is not set)")?;
+        let text = std::fs::read_to_string(&path).with_context(|| path.to_string_lossy().into_owned())?;
+        let mut all: BTreeMap<String, Self> = serde_json::from_str(&text)?;
+        let commands = all.remove(kind.name()).context("it was not installed")?;
+        match commands.missing {
+            Some(reason) => bail!("{reason}"),
+            None => Ok(commands),
+        }
+    }
+}
+
+fn command(parts: &[String]) -> anyhow::Result<Command> {
+    let (program, arguments) = parts.split_first().context("no command for this")?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Ok(command)
+}
+
+/// A child whose standard input is held open by us, ended with this value.
+struct Held {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    log: PathBuf,
+}
+
+impl Held {
+    fn spawn(mut command: Command, log: PathBuf) -> anyhow::Result<Self> {
+        let errors = File::create(&log)?;
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .with_context(|| format!("cannot run {:?}", command.get_program()))?;
+        let output = BufReader::new(child.stdout.take().context("no output")?);
+        Ok(Self { input: child.stdin.take(), child, output, log })
+    }
+
+    /// Waits for a line.
+    fn line(&mut self) -> anyhow::Result<String> {
+        let mut line = String::new();
+        if self.output.read_line(&mut line)? == 0 {
+            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            bail!("it ended: {}", lines[lines.len().saturating_sub(5)..].join(" / "));
+        }
+        Ok(line)
+    }
+
+    /// Waits until it is a server that says where it listens.
+    fn address(&mut self) -> anyhow::Result<String> {
+        let line = self.line()?;
+        let address = line.trim().strip_prefix("listening on ");
+        Ok(address.with_context(|| format!("not an address: {line:?}"))?.to_owned())
+    }
+}
+
+fn serve(parts: &[String], folder: &TempDir, number: usize) -> anyhow::Result<Held> {
+    let mut server = command(parts)?;
+    server.arg(folder.path());
+    Held::spawn(server, folder.path().join(format!("server-{number}.log")))
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[derive(Deserialize)]
+struct About {
+    peer: String,
+    driver: String,
+    note: String,
+}
+
+/// What a load gave.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Loaded {
+    /// How long it took.
+    pub seconds: f64,
+    /// Vertices that are there now.
+    pub vertices: u64,
+    /// Edges that are there now.
+    pub edges: u64,
+}
+
+impl Loaded {
+    /// Refuses a load that lost or made elements.
+    pub fn expect(&self, vertices: u64, edges: u64) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            (self.vertices, self.edges) == (vertices, edges),
+            "it loaded {} vertices and {} edges, not {vertices} and {edges}",
+            self.vertices,
+            self.edges
+        );
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+struct Ran {
+    calls: u64,
+    seconds: f64,
+    p50: f64,
+    p99: f64,
+    p999: f64,
+    failed: Option<String>,
+}
+
+/// One question with its parameters.
+pub type Asked = (&'static str, serde_json::Map<String, Json>);
+
+/// A running peer.
+pub struct Program {
+    // The client goes first: it speaks to the servers.
+    client: Held,
+    servers: Vec<Held>,
+    about: About,
+    _folder: TempDir,
+}
+
+impl Program {
+    /// Starts an empty one.
+    pub fn start(kind: Kind) -> anyhow::Result<Self> {
+        Self::run_in(kind, tempfile::Builder::new().prefix("tidegraph-peer").tempdir()?)
+    }
+
+    /// Imports files with the peer's offline importer, then starts it over what was made. The files are brought into the
+    /// importer's form before the time begins.
+    #[allow(clippy::disallowed_methods, reason = "this measures the world")]
+    pub fn import(kind: Kind, csv: &Path) -> anyhow::Result<(Self, Loaded)> {
+        let commands = Commands::of(kind)?;
+        let folder = tempfile::Builder::new().prefix("tidegraph-peer").tempdir()?;
+        let prepared = tempfile::tempdir()?;
+        let conf = folder.path().join("conf");
+        std::fs::create_dir(&conf)?;
+        let finish = |mut command: Command| -> anyhow::Result<()> {
+            let log = folder.path().join("import.log");
+            let file = File::create(&log)?;
+            let status = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).status()?;
+            let text = || std::fs::read_to_string(&log).unwrap_or_default();
+            anyhow::ensure!(status.success(), "the importer failed: {}", text());
+            Ok(())
+        };
+        let mut prepare = command(&commands.prepare)?;
+        prepare.arg(csv).arg(prepared.path());
+        finish(prepare)?;
+        let start = std::time::Instant::now();
+        let mut import = command(&commands.import)?;
+        import.arg(prepared.path()).env("NEO4J_HOME", folder.path()).env("NEO4J_CONF", &conf);
+        finish(import)?;
+        let mut this = Self::run_in(kind, folder)?;
+        let mut loaded = this.load(Path::new(""))?;
+        loaded.seconds = start.elapsed().as_secs_f64();
+        Ok((this, loaded))
+    }
+
+    fn run_in(kind: Kind, folder: TempDir) -> anyhow::Result<Self> {
+        let commands = Commands::of(kind)?;
+        let mut client = command(&commands.client)?;
+        let mut servers = vec![];
+        if commands.server.is_empty() {
+            client.arg(folder.path());
+        } else {
+            let mut server = serve(&commands.server, &folder, 1)?;
+            client.arg(server.address()?);
+            servers.push(server);
+            // They join the first one, all at once.
+            for (other, number) in commands.others.iter().zip(2..) {
+                servers.push(serve(other, &folder, number)?);
+            }
+            for other in &mut servers[1..] {
+                other.address()?;
+            }
+        }
+        let mut client = Held::spawn(client, folder.path().join("client.log"))?;
+        let about = serde_json::from_value(ask(&mut client, &json!({"op": "hello"}))?)?;
+        Ok(Self { client, servers, about, _folder: folder })
+    }
+
+    /// Its name with its version.
+    pub fn name(&self) -> &str {
+        &self.about.peer
+    }
+
+    /// Its client, and what a reader has to know.
+    pub fn description(&self) -> String {
+        format!("{}; {}", self.about.driver, self.about.note)
+    }
+
+    /// Loads a folder of Gremlin CSV through the client.
+    pub fn load(&mut self, csv: &Path) -> anyhow::Result<Loaded> {
+        Ok(serde_json::from_value(ask(&mut self.client, &json!({"op": "load", "folder": csv}))?)?)
+    }
+
+    /// Answers in the common notation, sorted.
+    pub fn rows(
+        &mut self,
+        text: &str,
+        parameters: &serde_json::Map<String, Json>,
+    ) -> anyhow::Result<Vec<String>> {
+        let answer = ask(&mut self.client, &json!({"op": "rows", "text": text, "parameters": parameters}))?;
+        let mut rows: Vec<String> = serde_json::from_value(answer["rows"].clone())?;
+        rows.sort_unstable();
+        Ok(rows)
+    }
+
+    /// Keeps clients busy for a time with these questions in turn.
+    pub fn run(&mut self, asked: &[Asked], clients: usize, length: Duration) -> anyhow::Result<Outcome> {
+        let mut texts: Vec<&str> = vec![];
+        let calls: Vec<Json> = asked
+            .iter()
+            .map(|(text, parameters)| {
+                let at = texts.iter().position(|t| t == text).unwrap_or_else(|| {
+                    texts.push(text);
+                    texts.len() - 1
+                });
+                json!([at, parameters])
+            })
+            .collect();
+        let before = self.cpu_seconds();
+        let ms = u64::try_from(length.as_millis())?;
+        let command = json!({"op": "run", "texts": texts, "calls": calls, "clients": clients, "ms": ms});
+        let ran = serde_json::from_value(ask(&mut self.client, &command)?)?;
+        self.outcome(ran, before)
+    }
+
+    /// What a round gave, with what the servers used since it began.
+    fn outcome(&self, ran: Ran, before: Option<f64>) -> anyhow::Result<Outcome> {
+        if let Some(error) = ran.failed {
+            bail!("{error}");
+        }
+        let cpu = self
+            .cpu_seconds()
+            .zip(before)
+            .map(|(after, before)| (after - before) * 1e6 / ran.calls.max(1) as f64);
+        Ok(Outcome {
+            rate: ran.calls as f64 / ran.seconds,
+            quantiles_us: Some([ran.p50, ran.p99, ran.p999]),
+            server_cpu_us: cpu,
+        })
+    }
+
+    /// Inserts the records of the ycsb workload with these numbers.
+    pub fn fill(&mut self, from: u64, to: u64) -> anyhow::Result<()> {
+        ask(&mut self.client, &json!({"op": "fill", "from": from, "to": to})).map(drop)
+    }
+
+    /// Keeps clients busy with the mix of the ycsb workload, over the records of a range; tells the range that is there
+    /// afterwards.
+    pub fn mix(
+        &mut self,
+        (gone, next): (u64, u64),
+        clients: usize,
+        length: Duration,
+        seed: u64,
+    ) -> anyhow::Result<(Outcome, (u64, u64))> {
+        let ms = u64::try_from(length.as_millis())?;
+        let command =
+            json!({"op": "mix", "gone": gone, "next": next, "clients": clients, "ms": ms, "seed": seed});
+        let before = self.cpu_seconds();
+        let answer = ask(&mut self.client, &command)?;
+        let range = (answer["gone"].as_u64(), answer["next"].as_u64());
+        let (Some(gone), Some(next)) = range else { bail!("it does not say which records there are") };
+        Ok((self.outcome(serde_json::from_value(answer)?, before)?, (gone, next)))
+    }
+
+    /// Of all its servers together, as it is counted for a cluster of ours; of its client nothing is.
+    fn cpu_seconds(&self) -> Option<f64> {
+        if self.servers.is_empty() {
+            return None;
+        }
+        self.servers.iter().map(|server| crate::machine::cpu_seconds(server.child.id())).sum()
+    }
+}
+
+fn ask(client: &mut Held, command: &Json) -> anyhow::Result<Json> {
+    let input = client.input.as_mut().context("the input is closed")?;
+    writeln!(input, "{command}")?;
+    input.flush()?;
+    let answer: Json = serde_json::from_str(&client.line()?)?;
+    match answer["error"].as_str() {
+        Some(error) => bail!("{error}"),
+        None => Ok(answer),
+    }
+}

@@ -1,0 +1,121 @@
+//! One question, asked of us and of every peer in turn, round by round, so that all meet the same weather.
+
+use super::Flags;
+use super::clients::ServiceProcess;
+use super::driver::{self, Outcome, Round, median};
+use super::peers::{Peers, Question};
+use super::report::{Figure, Report};
+use tidegraph_engine::Database;
+
+/// Where a question is asked, and of whom.
+pub struct Ring<'a> {
+    /// The run.
+    pub flags: &'a Flags,
+    /// In this process; left out of questions that only make sense over the network.
+    pub database: Option<&'a Database>,
+    /// Over the network.
+    pub service: &'a ServiceProcess,
+    /// The others.
+    pub peers: &'a mut Peers,
+}
+
+struct Theirs {
+    label: String,
+    beside_embedded: bool,
+    outcomes: Vec<Outcome>,
+}
+
+impl Ring<'_> {
+    /// Measures one question with a number of clients. `seed` is that of the first round.
+    pub fn ask(
+        &mut self,
+        report: &mut Report,
+        metric: &str,
+        question: &Question,
+        clients: usize,
+        seed: u64,
+    ) -> anyhow::Result<()> {
+        let length = self.flags.round();
+        let (mut embedded, mut network, mut cpu) = (vec![], vec![], vec![]);
+        let mut theirs: Vec<Theirs> = vec![];
+        for round in 0..self.flags.rounds() as u64 {
+            let seed = seed + round;
+            if let Some(database) = self.database {
+                embedded.push(driver::embedded(database, clients, length, seed, question.next)?);
+            }
+            let before = self.service.cpu_seconds();
+            let ours = driver::network(&self.service.address, clients, length, seed, question.next)?;
+            if let (Some(after), Some(before)) = (self.service.cpu_seconds(), before) {
+                cpu.push((after - before) * 1e6 / ours.calls.max(1) as f64);
+            }
+            network.push(ours);
+            for peer in self.peers.each() {
+                // A client that may not write beside others has nothing to say here.
+                let able = clients == 1 || !question.writes || peer.writes_together();
+                let outcome = if able { peer.round(report, question, clients, length, seed) } else { None };
+                let Some(outcome) = outcome else { continue };
+                let known = theirs.iter().position(|t| t.label == peer.label);
+                let at = known.unwrap_or_else(|| {
+                    let (label, beside_embedded) = (peer.label.clone(), peer.beside_embedded());
+                    theirs.push(Theirs { label, beside_embedded, outcomes: vec![] });
+                    theirs.len() - 1
+                });
+                theirs[at].outcomes.push(outcome);
+            }
+        }
+        self.report(
+            report,
+            &format!("{metric}, {clients} client{}", if clients == 1 { "" } else { "s" }),
+            [embedded, network],
+            &cpu,
+            &theirs,
+            clients,
+        )
+    }
+
+    fn report(
+        &self,
+        report: &mut Report,
+        metric: &str,
+        [embedded, network]: [Vec<Round>; 2],
+        cpu: &[f64],
+        theirs: &[Theirs],
+        clients: usize,
+    ) -> anyhow::Result<()> {
+        if !embedded.is_empty() {
+            let ours = driver::figure(format!("{metric}, embedded"), &embedded)?;
+            beside(report, &ours, theirs.iter().filter(|t| t.beside_embedded), |o| Some(o.rate));
+        }
+        let ours = driver::figure(format!("{metric}, network"), &network)?;
+        let p50 = ours.p50;
+        beside(report, &ours, theirs.iter(), |o| Some(o.rate));
+        if let Some(p50) = p50.filter(|_| clients == 1) {
+            let ours = Figure::cost(format!("{metric}, network, p50"), "us", p50);
+            beside(report, &ours, theirs.iter(), |o| o.quantiles_us.map(|q| q[0]));
+        }
+        if let Some(cpu) = median(cpu.iter().copied()) {
+            let ours = Figure::cost(format!("{metric}, processor time of the server"), "us/op", cpu);
+            beside(report, &ours, theirs.iter(), |o| o.server_cpu_us);
+        }
+        Ok(())
+    }
+}
+
+/// A figure for each peer that has one, or a single one beside nobody.
+fn beside<'a>(
+    report: &mut Report,
+    ours: &Figure,
+    theirs: impl Iterator<Item = &'a Theirs>,
+    of: impl Fn(&Outcome) -> Option<f64>,
+) {
+    let mut alone = true;
+    for peer in theirs {
+        if let Some(value) = median(peer.outcomes.iter().filter_map(&of)) {
+            report.add(ours.clone().beside(&peer.label, value));
+            alone = false;
+        }
+    }
+    if alone {
+        report.add(ours.clone());
+    }
+}

@@ -1,0 +1,306 @@
+//! The ycsb workload: records of ten fields, read, inserted, changed and deleted by key, as seed 002 of our design had it.
+//!
+//! Against one embedded process with its log on disk, over HTTP and once more without it, each with a log that is synced for every group of writes and one that is
+//! synced as often as Cassandra's by default, against a cluster on this machine (`scripts/bench.mjs` starts it and says
+//! where it is in a file that `TIDEGRAPH_CLUSTER` names), and against Apache Cassandra, in turn: one node of it beside the process, as it is
+//! set up by default and as durable as ours, and a cluster beside the cluster. Beside the rate stands what an operation
+//! costs: operations for each second of processor time that the servers used, which a busy machine changes less.
+
+mod mix;
+
+use super::Flags;
+use super::clients::{Connection, ServiceProcess};
+use super::cluster::Cluster;
+use super::driver::{self, Callee, Outcome, Round, Tasked, median};
+use super::machine::cpu_seconds;
+use super::peers::{self, Kind, program::Program};
+use super::report::{Figure, Report};
+use anyhow::ensure;
+use mix::Keys;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegraph_engine::{Database, Options};
+
+/// Clients that write at the same time when records are loaded.
+const LOADERS: u64 = 32;
+
+/// What issue C asks for, each operation beside one of Cassandra's.
+const TIMES_PER_CORE: f64 = 5.0;
+
+/// How often Cassandra syncs its log by default: what it answered before that a power failure may take.
+const LATE_MS: u64 = 10_000;
+
+/// What stands beside the embedded process, and what beside the cluster.
+const BESIDE_EMBEDDED: &[Kind] = &[Kind::Cassandra, Kind::CassandraDurable];
+const BESIDE_CLUSTER: &[Kind] = &[Kind::CassandraCluster];
+
+/// Somebody with records.
+struct Place {
+    name: &'static str,
+    keys: Keys,
+    at: At,
+    rounds: Vec<Outcome>,
+}
+
+enum At {
+    /// An HTTP service, and the processes behind it.
+    Service { address: String, processes: Vec<u32>, beside: &'static [Kind] },
+    /// A database in this process.
+    Library(Arc<Database>, Callers),
+    /// A peer.
+    Peer(Kind, Box<Program>),
+}
+
+/// Who calls a database in this process. What making their operations costs is measured alone and taken off.
+#[derive(Clone, Copy)]
+enum Callers {
+    /// Threads, each of which waits for its commits.
+    Threads,
+    /// Tasks of two threads, as the service has them.
+    Tasks,
+}
+
+/// Runs the workload.
+pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
+    let records = flags.scale(20_000, 2_000);
+    report.parameter("records", records);
+    report.parameter("fields", mix::FIELDS);
+    report.parameter("field_bytes", mix::FIELD_BYTES);
+    let (kinds, named) = peers::wanted(flags, &[BESIDE_EMBEDDED, BESIDE_CLUSTER].concat())?;
+    let directory = tempfile::tempdir()?;
+    let start = |name: &str, arguments: &[String]| {
+        ServiceProcess::start_with(flags, &directory.path().join(name), arguments)
+    };
+    let (synced, late) =
+        (start("synced", &[])?, start("late", &["--sync-log-every-ms".to_owned(), LATE_MS.to_string()])?);
+    let at = |service: &ServiceProcess| At::Service {
+        address: service.address.clone(),
+        processes: vec![service.id()],
+        beside: BESIDE_EMBEDDED,
+    };
+    let library = |callers, name: &str, sync_log_every_ms| {
+        let data_dir = Some(directory.path().join(name));
+        let options = Options { data_dir, sync_log_every_ms, ..Options::default() };
+        anyhow::Ok(At::Library(Database::open(options)?, callers))
+    };
+    report.parameter("late: the log is synced every", format!("{LATE_MS} ms"));
+    let mut places = vec![
+        place("embedded", at(&synced)),
+        place("embedded, late", at(&late)),
+        place("in process, tasks", library(Callers::Tasks, "tasks", None)?),
+        place("in process, tasks, late", library(Callers::Tasks, "late-tasks", Some(LATE_MS))?),
+        place("in process, threads", library(Callers::Threads, "threads", None)?),
+        place("in process, threads, late", library(Callers::Threads, "late-threads", Some(LATE_MS))?),
+    ];
+    match Cluster::of_run()? {
+        Some(cluster) => {
+            report.parameter("cluster", cluster.about());
+            let (address, processes) = (cluster.address()?, cluster.servers());
+            places.push(place("cluster", At::Service { address, processes, beside: BESIDE_CLUSTER }));
+        }
+        None => eprintln!("there is no cluster: `npm run bench -- ycsb` starts one"),
+    }
+    for kind in kinds {
+        match Program::start(kind) {
+            Ok(program) => {
+                report.parameter(&format!("peer {}", kind.name()), program.description());
+                places.push(place(kind.name(), At::Peer(kind, Box::new(program))));
+            }
+            Err(error) => peers::missing(report, kind, &error, named)?,
+        }
+    }
+    for place in &mut places {
+        place.load(records, flags.seed)?;
+        place.warm(flags, report)?;
+    }
+    for clients in [32, 200] {
+        for place in &mut places {
+            place.rounds.clear();
+        }
+        for round in 0..flags.rounds() as u64 {
+            for place in &mut places {
+                let outcome = place.round(clients, flags.round(), flags.seed + round)?;
+                place.rounds.push(outcome);
+            }
+        }
+        tell(report, &places, clients)?;
+    }
+    Ok(())
+}
+
+fn place(name: &'static str, at: At) -> Place {
+    Place { name, keys: Keys::default(), at, rounds: vec![] }
+}
+
+fn tell(report: &mut Report, places: &[Place], clients: usize) -> anyhow::Result<()> {
+    for place in places {
+        let name = format!("mix, {clients} clients, {}", place.name);
+        let quantile = |at: usize| place.middle(|outcome| outcome.quantiles_us.map(|all| all[at]));
+        let rate = Figure::rate(name.as_str(), "op/s", place.rate()?);
+        let rate = rate.latency(quantile(0)?, quantile(1)?, quantile(2)?);
+        let per_core = Figure::rate(format!("{name}, per core"), "op/s", place.per_core()?);
+        let beside = place.beside(places);
+        if beside.is_empty() {
+            report.add(rate);
+            report.add(per_core);
+            continue;
+        }
+        for (kind, label, other) in beside {
+            report.add(rate.clone().beside(label, other.rate()?));
+            let theirs = other.per_core()?;
+            let figure = per_core.clone().beside(label, theirs);
+            report.add(match kind {
+                Kind::Cassandra | Kind::CassandraDurable => figure.target(TIMES_PER_CORE * theirs),
+                _ => figure,
+            });
+        }
+    }
+    Ok(())
+}
+
+impl Place {
+    fn middle(&self, of: impl Fn(&Outcome) -> Option<f64>) -> anyhow::Result<f64> {
+        let values = self.rounds.iter().filter_map(of);
+        median(values).ok_or_else(|| anyhow::anyhow!("{} told no figures", self.name))
+    }
+
+    fn rate(&self) -> anyhow::Result<f64> {
+        self.middle(|outcome| Some(outcome.rate))
+    }
+
+    /// Operations for each second of processor time of the servers.
+    fn per_core(&self) -> anyhow::Result<f64> {
+        self.middle(|outcome| outcome.server_cpu_us.map(|us| 1e6 / us))
+    }
+
+    /// The peers that it is measured beside, of those that are there; a peer stands alone.
+    fn beside<'a>(&self, places: &'a [Self]) -> Vec<(Kind, &'a str, &'a Self)> {
+        let beside = match self.at {
+            At::Service { beside, .. } => beside,
+            At::Library(..) => BESIDE_EMBEDDED,
+            At::Peer(..) => return vec![],
+        };
+        let peer = |place: &'a Self| match &place.at {
+            At::Peer(kind, program) if beside.contains(kind) => Some((*kind, program.name(), place)),
+            _ => None,
+        };
+        places.iter().filter_map(peer).collect()
+    }
+
+    /// Inserts the first records.
+    fn load(&mut self, records: u64, seed: u64) -> anyhow::Result<()> {
+        match &mut self.at {
+            At::Peer(_, program) => program.fill(0, records)?,
+            At::Service { address, .. } => load(records, seed, async || Connection::open(address).await)?,
+            At::Library(database, _) => load(records, seed, async || Ok(Tasked(database.clone())))?,
+        }
+        self.keys = Keys::loaded(records);
+        eprintln!("{}: {records} records are there", self.name);
+        Ok(())
+    }
+
+    /// How long it is warmed up. A JVM needs a while until its code is compiled, and three of them that share the operations and the
+    /// processor need more than three times as long; the others get a short time.
+    fn warm_up(&self, flags: &Flags) -> Duration {
+        Duration::from_secs(match (&self.at, flags.quick) {
+            (At::Peer(Kind::CassandraCluster, _), false) => 400,
+            (At::Peer(..), false) => 120,
+            // A broker is a JVM too.
+            (At::Service { beside: BESIDE_CLUSTER, .. }, false) => 120,
+            (At::Service { .. } | At::Library(..), false) => 5,
+            (At::Peer(..), true) => 5,
+            (At::Service { .. } | At::Library(..), true) => 1,
+        })
+    }
+
+    fn warm(&mut self, flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
+        let length = self.warm_up(flags);
+        let short = if flags.quick { " (shortened: --quick)" } else { "" };
+        let told = format!("{} s{short}", length.as_secs());
+        eprintln!("{}: warming up for {told}", self.name);
+        report.parameter(&format!("{}, warm-up", self.name), told);
+        self.round(32, length, flags.seed ^ 0xc0de).map(drop)
+    }
+
+    fn round(&mut self, clients: usize, length: Duration, seed: u64) -> anyhow::Result<Outcome> {
+        match &mut self.at {
+            At::Peer(_, program) => {
+                let (outcome, range) = program.mix(self.keys.range(), clients, length, seed)?;
+                self.keys.set(range);
+                Ok(outcome)
+            }
+            At::Service { address, processes, .. } => {
+                self.keys.serve(clients);
+                let used = || processes.iter().filter_map(|process| cpu_seconds(*process)).sum::<f64>();
+                let before = used();
+                let round =
+                    driver::network(address, clients, length, seed, &|random| vec![self.keys.next(random)])?;
+                let cpu = (used() - before) * 1e6 / round.calls.max(1) as f64;
+                self.check(&round)?;
+                Ok(Outcome { server_cpu_us: Some(cpu), ..round.outcome() })
+            }
+            At::Library(database, callers) => {
+                self.keys.serve(clients);
+                let making_us = mix::making_us(seed);
+                let used = || cpu_seconds(std::process::id()).unwrap_or_default();
+                let before = used();
+                let next = |random: &mut ChaCha8Rng| vec![self.keys.next(random)];
+                let round = match callers {
+                    Callers::Threads => driver::embedded(database, clients, length, seed, &next)?,
+                    Callers::Tasks => driver::embedded_tasks(database, clients, length, seed, &next)?,
+                };
+                let cpu = (used() - before) * 1e6 / round.calls.max(1) as f64 - making_us;
+                self.check(&round)?;
+                Ok(Outcome { server_cpu_us: Some(cpu), ..round.outcome() })
+            }
+        }
+    }
+
+    /// No operation failed, and records are found whole.
+    fn check(&self, round: &Round) -> anyhow::Result<()> {
+        if let Some(error) = &round.error {
+            anyhow::bail!("{}: an operation ended in an error: {error}", self.name);
+        }
+        let (gone, next) = self.keys.range();
+        let address = match &self.at {
+            At::Service { address, .. } => address,
+            At::Library(database, _) => {
+                ensure!(database.status().vertices == next - gone, "{}: records are missing", self.name);
+                return Ok(());
+            }
+            At::Peer(..) => return Ok(()),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let mut connection = Connection::open(address).await?;
+            let step = ((next - gone) / 20).max(1) as usize;
+            for number in (gone..next).step_by(step) {
+                let answer = connection.call(&mix::read(number)).await?;
+                ensure!(mix::is_record(answer), "{}: record {number} is not whole", self.name);
+            }
+            anyhow::Ok(())
+        })
+    }
+}
+
+/// Loads by clients that ask at the same time.
+fn load<C: Callee>(
+    records: u64,
+    seed: u64,
+    client: impl AsyncFn() -> anyhow::Result<C>,
+) -> anyhow::Result<()> {
+    let client = &client;
+    let loaders = (0..LOADERS).map(|loader| async move {
+        let mut client = client().await?;
+        let mut random = ChaCha8Rng::seed_from_u64(seed ^ (loader << 32));
+        for number in (loader..records).step_by(LOADERS as usize) {
+            client.answer(&mix::insert(number, &mut random)).await?;
+        }
+        anyhow::Ok(())
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(futures_util::future::try_join_all(loaders))?;
+    Ok(())
+}
