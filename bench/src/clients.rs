@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use tidegraph_engine::{Brought, Database, Language, Parameters, Query};
-use tidegraph_query::http::BRIEF;
+use tidegraph_query::admission::BRIEF;
 use tidegraph_query::json::plain::Plain;
 use tidegraph_types::{ErrorCode, Str, Value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

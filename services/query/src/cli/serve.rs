@@ -1,6 +1,7 @@
 //! `tidegraph serve`: opens the database, listens, watches the drop folder, ends well on SIGTERM.
 
 use super::size::MemorySize;
+use crate::admission;
 use crate::http::{Limits, Service};
 use anyhow::Context;
 use clap::Args;
@@ -37,7 +38,7 @@ pub struct Listen {
     #[arg(long, default_value_t = Limits::default().body_bytes)]
     body_bytes: usize,
     /// Queries that run at the same time; more wait.
-    #[arg(long, default_value_t = Limits::default().concurrent_queries)]
+    #[arg(long, default_value_t = admission::Limits::default().concurrent_queries)]
     concurrent_queries: usize,
     /// Time that running queries get after SIGTERM, in milliseconds.
     #[arg(long, default_value_t = 30_000)]
@@ -125,9 +126,11 @@ impl Listen {
     pub fn limits(&self) -> Limits {
         Limits {
             body_bytes: self.body_bytes,
-            query_timeout: Duration::from_millis(self.query_timeout_ms),
-            concurrent_queries: self.concurrent_queries,
-            ..Limits::default()
+            queries: admission::Limits {
+                query_timeout: Duration::from_millis(self.query_timeout_ms),
+                concurrent_queries: self.concurrent_queries,
+                ..admission::Limits::default()
+            },
         }
     }
 

@@ -16,10 +16,10 @@ impl Fields {
     /// Reads them all. `Err` for a body over the limit, of an unknown type, or that does not parse.
     pub async fn read(service: &Service, request: Request) -> Result<(Self, HeaderMap), Failure> {
         let (parts, body) = request.into_parts();
-        refuse_large(&parts.headers, service.limits.body_bytes)?;
+        refuse_large(&parts.headers, service.body_bytes)?;
         let mut fields = Map::new();
         add_form(&mut fields, parts.uri.query().unwrap_or_default().as_bytes());
-        let bytes = read_all(body, service.limits.body_bytes).await?;
+        let bytes = read_all(body, service.body_bytes).await?;
         if !bytes.is_empty() {
             add_body(&mut fields, &parts.headers, &bytes)?;
         }

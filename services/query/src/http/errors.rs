@@ -1,5 +1,6 @@
 //! Neptune's error body: `{"requestId", "code", "detailedMessage"}`.
 
+use crate::admission;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -40,6 +41,23 @@ impl Failure {
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.code
+    }
+}
+
+impl From<admission::Error> for Failure {
+    fn from(error: admission::Error) -> Self {
+        use admission::Error;
+        let code = match &error {
+            Error::DuplicateId { .. } => ErrorCode::InvalidParameter,
+            Error::QueueFull { .. } => ErrorCode::TooManyRequests,
+            Error::Query(error) => error.code(),
+            Error::Write(_) | Error::Defect { .. } => ErrorCode::Internal,
+        };
+        let message = match &error {
+            Error::Write(source) => format!("{error}: {source}"),
+            _ => error.to_string(),
+        };
+        Self::new(code, message)
     }
 }
 

@@ -1,8 +1,9 @@
 //! `/gremlin`: `gremlin` in, a GraphSON response message out.
 
 use super::body::Fields;
-use super::queries::{self, Asked, Output};
+use super::queries::{self, Origin};
 use super::{Failure, Service, bookmark, json};
+use crate::admission::{self, Output};
 use crate::json::graphson::{TypedColumn, UntypedColumn};
 use crate::json::input;
 use axum::extract::{Request, State};
@@ -10,7 +11,6 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use std::time::Duration;
 use tidegraph_engine::{Answer, Language};
 use tidegraph_types::ErrorCode;
 
@@ -24,7 +24,7 @@ pub async fn get(state: State<Service>, request: Request) -> Result<Response, Fa
 
 /// A traversal in JSON.
 pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
-    let left = queries::left(&request);
+    let origin = Origin::of(&request);
     let (fields, headers) = Fields::read(&service, request).await?;
     let at_least = bookmark::at_least(&headers)?;
     let text = fields.required("gremlin")?;
@@ -40,20 +40,19 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         .map_err(|e| Failure::new(ErrorCode::InvalidParameter, e))?;
     let id = fields.text("queryId")?.unwrap_or_else(|| service.database.request_id().to_string());
     let typed = wants_types(&headers)?;
-    let asked = Asked {
-        id,
+    let asked = admission::Request {
+        id: id.clone(),
         language: Language::Gremlin,
         text,
         parameters: bindings,
-        timeout: queries::shorter(
-            fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis),
-            left,
-        ),
+        timeout: origin.timeout(&fields)?,
         at_least,
+        principal: origin.principal,
     };
-    let written =
-        queries::run(&service, asked, move |asked, answer, output| message(&asked.id, answer, typed, output))
-            .await?;
+    let written = service
+        .admission
+        .run(asked, move |asked, answer, output| Ok(message(&asked.id, answer, typed, output)?));
+    let written = written.await.map_err(|error| queries::failure(error, &id))?;
     let response = json(StatusCode::OK, if typed { TYPED } else { UNTYPED }, written.body);
     Ok(bookmark::with_version(response, written.version))
 }

@@ -1,11 +1,10 @@
 //! The HTTP service: one port, shaped like Neptune's.
 //!
-//! Flow of a query: route → `body` (parameters from query string, form or JSON) → `queries` (a brief try at once, or a
-//! slot, a cancel flag and a thread of the blocking pool) → the engine → JSON. A client that goes away drops its
-//! handler, which sets the cancel flag. On shutdown the listener closes, what runs is finished, and then the process
-//! ends.
+//! Flow of a query: route → `body` (parameters from query string, form or JSON) → [`Admission`] → the engine → JSON. When
+//! a client disconnects, its handler is dropped and the query is cancelled. On shutdown the listener closes, running
+//! requests finish, and then the process ends.
 //!
-//! What must never happen: a long query on a thread that serves sockets; an answer of 500 for a client's mistake.
+//! What must never happen: a long query on a thread that serves sockets; status 500 for a client's mistake.
 
 mod body;
 mod bookmark;
@@ -19,9 +18,10 @@ mod status;
 mod token;
 
 pub use errors::Failure;
-pub use queries::{BRIEF, Running, TimeLeft};
+pub use queries::TimeLeft;
 pub use token::with_token;
 
+use crate::admission::{self, Admission};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -29,7 +29,6 @@ use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use std::sync::Arc;
-use std::time::Duration;
 use tidegraph_engine::Database;
 use tidegraph_types::ErrorCode;
 
@@ -38,22 +37,13 @@ use tidegraph_types::ErrorCode;
 pub struct Limits {
     /// Largest request body.
     pub body_bytes: usize,
-    /// Longest time a query may ask for.
-    pub query_timeout: Duration,
-    /// Queries that run at the same time; more wait in line.
-    pub concurrent_queries: usize,
-    /// Queries that wait in line; more are refused.
-    pub queued_queries: usize,
+    /// Limits of queries.
+    pub queries: admission::Limits,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            body_bytes: 16 << 20,
-            query_timeout: Duration::from_secs(120),
-            concurrent_queries: 64,
-            queued_queries: 4_096,
-        }
+        Self { body_bytes: 16 << 20, queries: admission::Limits::default() }
     }
 }
 
@@ -61,8 +51,8 @@ impl Default for Limits {
 #[derive(Clone)]
 pub struct Service {
     pub(crate) database: Arc<Database>,
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) running: Arc<Running>,
+    pub(crate) body_bytes: usize,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) started: jiff::Timestamp,
 }
 
@@ -70,9 +60,9 @@ impl Service {
     /// A service over an open database.
     #[must_use]
     pub fn new(database: Arc<Database>, limits: Limits) -> Self {
-        let running = Arc::new(Running::new(&limits));
+        let admission = Admission::new(database.clone(), limits.queries);
         let started = database.now();
-        Self { database, limits: Arc::new(limits), running, started }
+        Self { database, body_bytes: limits.body_bytes, admission, started }
     }
 
     /// Its routes.

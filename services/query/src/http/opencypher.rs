@@ -1,13 +1,13 @@
 //! `/openCypher`: `query` and `parameters` in, `{"results": […]}` out.
 
 use super::body::Fields;
-use super::queries::{self, Asked};
+use super::queries::{self, Origin};
 use super::{Failure, Service, bookmark, json};
+use crate::admission;
 use crate::json::{input, plain};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use std::time::Duration;
 use tidegraph_engine::Language;
 use tidegraph_types::ErrorCode;
 
@@ -18,7 +18,7 @@ pub async fn get(state: State<Service>, request: Request) -> Result<Response, Fa
 
 /// A query in a form or in JSON.
 pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
-    let left = queries::left(&request);
+    let origin = Origin::of(&request);
     let (fields, headers) = Fields::read(&service, request).await?;
     let at_least = bookmark::at_least(&headers)?;
     let text = fields.required("query")?;
@@ -27,21 +27,21 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
     }
     let parameters = input::parameters(fields.json("parameters"))
         .map_err(|e| Failure::new(ErrorCode::InvalidParameter, e))?;
-    let asked = Asked {
+    let asked = admission::Request {
         id: fields.text("queryId")?.unwrap_or_else(|| service.database.request_id().to_string()),
         language: Language::OpenCypher,
         text,
         parameters,
-        timeout: queries::shorter(
-            fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis),
-            left,
-        ),
+        timeout: origin.timeout(&fields)?,
         at_least,
+        principal: origin.principal,
     };
-    let written = queries::run(&service, asked, |_, answer, output| {
-        serde_json::to_writer(output, &plain::Results { columns: &answer.columns, rows: &answer.rows })
-    })
-    .await?;
+    let id = asked.id.clone();
+    let written = service.admission.run(asked, |_, answer, output| {
+        let results = plain::Results { columns: &answer.columns, rows: &answer.rows };
+        Ok(serde_json::to_writer(output, &results)?)
+    });
+    let written = written.await.map_err(|error| queries::failure(error, &id))?;
     let response = json(StatusCode::OK, "application/json", written.body);
     Ok(bookmark::with_version(response, written.version))
 }

@@ -19,7 +19,7 @@ pub async fn get(State(service): State<Service>) -> Json<serde_json::Value> {
         "opencypher": { "version": "Neptune-9.0.20190305-1.0" },
         "labMode": {},
         "features": {},
-        "settings": { "clusterQueryTimeoutInMs": service.limits.query_timeout.as_millis().to_string() },
+        "settings": { "clusterQueryTimeoutInMs": service.admission.limits().query_timeout.as_millis().to_string() },
         "tidegraph": status,
     }))
 }

@@ -7,9 +7,12 @@ use axum::http::header;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
+use subtle::ConstantTimeEq;
+use tidegraph_engine::Principal;
 use tidegraph_types::ErrorCode;
 
-/// Lets only requests pass that send the token.
+/// Adds a check to a router: only requests with the token pass, as [`Principal::SharedToken`]. The comparison takes the same
+/// time whatever part of the token is right.
 pub fn with_token(router: Router, token: Option<String>) -> Router {
     let Some(token) = token else { return router };
     let expected: Arc<[u8]> = format!("Bearer {token}").into_bytes().into();
@@ -19,29 +22,42 @@ pub fn with_token(router: Router, token: Option<String>) -> Router {
     }))
 }
 
-async fn check(expected: &[u8], request: Request, next: Next) -> Response {
+async fn check(expected: &[u8], mut request: Request, next: Next) -> Response {
     let sent = request.headers().get(header::AUTHORIZATION).map_or(&b""[..], |v| v.as_bytes());
-    if is_same(sent, expected) {
+    if bool::from(sent.ct_eq(expected)) {
+        request.extensions_mut().insert(Principal::SharedToken);
         return next.run(request).await;
     }
     Failure::new(ErrorCode::AccessDenied, "the request lacks the service's token").into_response()
 }
 
-/// Compares in a time that does not tell how much of the token was right.
-fn is_same(sent: &[u8], expected: &[u8]) -> bool {
-    let difference = sent.iter().zip(expected).fold(0, |sum, (a, b)| sum | (a ^ b));
-    sent.len() == expected.len() && difference == 0
-}
-
 #[cfg(test)]
 mod tests {
-    use super::is_same;
+    use super::*;
+    use axum::Extension;
+    use axum::body::{Body, to_bytes};
+    use axum::routing::get;
+    use tower::ServiceExt;
 
-    #[test]
-    fn only_the_whole_token_passes() {
-        assert!(is_same(b"Bearer abc", b"Bearer abc"));
-        for wrong in [&b""[..], b"Bearer ab", b"Bearer abd", b"Bearer abcd"] {
-            assert!(!is_same(wrong, b"Bearer abc"));
+    #[tokio::test]
+    async fn only_the_whole_token_passes_and_names_the_principal() {
+        let who = |principal: Option<Extension<Principal>>| async move {
+            principal.map_or_else(String::new, |Extension(principal)| principal.to_string())
+        };
+        let router = with_token(Router::new().route("/", get(who)), Some("abc".to_owned()));
+        let ask = |value: &'static str| {
+            let request =
+                Request::builder().header(header::AUTHORIZATION, value).body(Body::empty()).unwrap();
+            let router = router.clone();
+            async move {
+                let answer = router.oneshot(request).await.unwrap();
+                (answer.status().as_u16(), to_bytes(answer.into_body(), 1_000).await.unwrap())
+            }
+        };
+        let (status, body) = ask("Bearer abc").await;
+        assert_eq!((status, body.as_ref()), (200, b"shared-token".as_slice()));
+        for wrong in ["", "Bearer ab", "Bearer abd", "Bearer abcd"] {
+            assert_eq!(ask(wrong).await.0, 403, "{wrong:?}");
         }
     }
 }

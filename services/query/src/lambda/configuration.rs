@@ -48,7 +48,8 @@ impl Configuration {
             query_rows: found.number("QUERY_ROWS", defaults.query_rows)?,
             ..defaults
         };
-        let limits = Limits { query_timeout: Duration::from_millis(timeout_ms), ..limits };
+        let mut limits = limits;
+        limits.queries.query_timeout = Duration::from_millis(timeout_ms);
         let access = found.access()?;
         let responses = match found.text("RESPONSES").as_deref() {
             None | Some("stream") => Responses::Stream,
@@ -100,7 +101,7 @@ mod tests {
             ("OBJECTS", "s3://data"),
         ]);
         let found = found.unwrap();
-        assert_eq!(found.limits.query_timeout, Duration::from_millis(1500));
+        assert_eq!(found.limits.queries.query_timeout, Duration::from_millis(1500));
         assert_eq!(found.options.query_timeout_ms, 1500);
         assert_eq!(found.access.security.token, "0123456789abcdef");
         assert_eq!((found.responses, found.access.graph.as_str()), (Responses::Buffer, "g"));

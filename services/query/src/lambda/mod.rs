@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub fn run(configuration: Configuration) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .max_blocking_threads(configuration.limits.concurrent_queries.max(1) + 8)
+        .max_blocking_threads(configuration.limits.queries.concurrent_queries.max(1) + 8)
         .enable_all()
         .build()?;
     runtime.block_on(async {

@@ -8,10 +8,11 @@ use axum::http::uri::{PathAndQuery, Uri};
 use axum::http::{Method, Request, Response};
 use axum::response::IntoResponse;
 use lambda_http::RequestExt;
+use lambda_http::request::RequestContext;
 use lambda_http::tower::ServiceExt;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_engine::Database;
+use tidegraph_engine::{Database, Principal};
 use tidegraph_fleet::Worker;
 use tidegraph_platform::Objects;
 use tidegraph_types::ErrorCode;
@@ -143,6 +144,7 @@ impl EndsAt {
 fn to_router(request: lambda_http::Request, base_path: &str) -> Result<Request<Body>, Failure> {
     let bad = |reason: String| Failure::new(ErrorCode::BadRequest, reason);
     let ends = request.lambda_context_ref().map(|context| EndsAt(context.deadline));
+    let principal = principal(&request);
     let raw = request.raw_http_path();
     let whole = if raw.is_empty() { request.uri().path() } else { raw };
     let path = match whole.strip_prefix(base_path) {
@@ -159,15 +161,28 @@ fn to_router(request: lambda_http::Request, base_path: &str) -> Result<Request<B
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from(path);
     let mut request = Request::from_parts(parts, Body::from(body.to_vec()));
+    request.extensions_mut().insert(principal);
     if let Some(ends) = ends {
         request.extensions_mut().insert(ends);
     }
     Ok(request)
 }
 
+/// The caller as API Gateway authenticated it. A method without IAM authorization has anonymous callers.
+fn principal(request: &lambda_http::Request) -> Principal {
+    let Some(RequestContext::ApiGatewayV1(context)) = request.request_context_ref() else {
+        return Principal::Anonymous;
+    };
+    match context.identity.user_arn.as_deref() {
+        None | Some("") => Principal::Anonymous,
+        Some(arn) => Principal::Iam(arn.into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lambda_http::aws_lambda_events::apigw::ApiGatewayProxyRequestContext;
     use lambda_http::http;
 
     fn asked(raw: &str, uri: &str, base_path: &str) -> String {
@@ -186,5 +201,20 @@ mod tests {
         assert_eq!(asked("/dbx/gremlin", "https://h/dbx/gremlin", "/db"), "/dbx/gremlin");
         assert_eq!(asked("/db", "https://h/prod/db?a=1", "/db"), "/?a=1");
         assert_eq!(asked("", "https://h/status", ""), "/status");
+    }
+
+    #[test]
+    fn the_principal_is_the_caller_that_iam_authenticated() {
+        let of = |arn: Option<&str>| {
+            let mut context = ApiGatewayProxyRequestContext::default();
+            context.identity.user_arn = arn.map(str::to_owned);
+            let request =
+                http::Request::builder().uri("https://h/status").body(lambda_http::Body::Empty).unwrap();
+            let request = request.with_request_context(RequestContext::ApiGatewayV1(context));
+            to_router(request, "").unwrap().extensions().get::<Principal>().cloned()
+        };
+        let arn = "arn:aws:sts::123456789012:assumed-role/reader/ada";
+        assert_eq!(of(Some(arn)), Some(Principal::Iam(arn.into())));
+        assert_eq!([of(None), of(Some(""))], [Some(Principal::Anonymous), Some(Principal::Anonymous)]);
     }
 }

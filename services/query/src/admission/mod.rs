@@ -1,0 +1,346 @@
+//! Admission of queries: which run now, which wait, which are refused, and how a running one is cancelled.
+//!
+//! Roles: [`Admission`] holds the slots and the list of running queries; [`Request`] is one query with its caller and its
+//! deadline; [`Error`] says why there is no answer. Every protocol of the service (HTTP, the Lambda function) shares one
+//! `Admission` and turns answers and errors into its own form: nothing here knows a protocol.
+//!
+//! Flow: most queries end within microseconds, which is less than a hand-over to another thread costs. So each query is
+//! first tried on the thread that read it, within [`BRIEF`]. The engine gives up a try that takes longer, or whose text it
+//! has not planned yet. Such a query enters the list, waits for a slot, and runs on a thread of the blocking pool. A brief
+//! write is committed without a thread that waits for it.
+//!
+//! What must never happen: a try that holds up the other connections of its thread for longer than `BRIEF` allows; a
+//! query that keeps running although its caller has gone.
+
+mod list;
+mod output;
+#[cfg(test)]
+mod tests;
+
+pub use list::RunningQuery;
+pub use output::Output;
+
+use list::{Entry, RunningQueries};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+use tidegraph_engine::{Answer, Brief, Brought, Database, Language, Parameters, Principal, Query};
+use tidegraph_types::{CommitRequest, ErrorCode, Version};
+use tokio::sync::Semaphore;
+
+/// The resources of a query that runs on a thread which serves other connections too.
+pub const BRIEF: Brief = Brief { time: Duration::from_micros(500), memory_bytes: 256 << 10, rows: 1_024 };
+
+/// Largest answer that is written on such a thread. Writing this many bytes takes about as long as [`BRIEF`] allows.
+const BRIEF_ANSWER_BYTES: usize = 512 << 10;
+
+/// Limits of queries.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Longest time that a query may ask for.
+    pub query_timeout: Duration,
+    /// Number of queries that run at the same time; others wait.
+    pub concurrent_queries: usize,
+    /// Number of queries that wait; others are refused.
+    pub queued_queries: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { query_timeout: Duration::from_secs(120), concurrent_queries: 64, queued_queries: 4_096 }
+    }
+}
+
+/// A query with its caller and its deadline.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Names the query in answers and in the list of running queries.
+    pub id: String,
+    /// Language of the text.
+    pub language: Language,
+    /// Text of the query.
+    pub text: String,
+    /// Parameters of the text.
+    pub parameters: Parameters,
+    /// Time limit of this query. The service's own limit holds as well.
+    pub timeout: Option<Duration>,
+    /// Oldest version that the query may read.
+    pub at_least: Option<Version>,
+    /// Who asks.
+    pub principal: Principal,
+}
+
+impl Request {
+    fn query<'a>(&'a self, limits: &Limits, cancel: Option<&'a Arc<AtomicBool>>) -> Query<'a> {
+        let longest = limits.query_timeout;
+        Query {
+            language: self.language,
+            text: &self.text,
+            parameters: &self.parameters,
+            timeout: Some(self.timeout.map_or(longest, |asked| asked.min(longest))),
+            cancel,
+            at_least: self.at_least,
+            principal: &self.principal,
+        }
+    }
+}
+
+/// An answer in the form of its protocol.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// The bytes that the protocol's writer produced.
+    pub body: Vec<u8>,
+    /// The version that a read saw or a write made.
+    pub version: Version,
+}
+
+/// Why a query has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another query with this id waits or runs.
+    #[error("a query with the id {id:?} is already running; choose another id")]
+    DuplicateId {
+        /// The id of both.
+        id: String,
+    },
+    /// As many queries wait as may wait.
+    #[error("{waiting} queries are waiting already; try again later")]
+    QueueFull {
+        /// Number of waiting queries.
+        waiting: usize,
+    },
+    /// The engine refused the query or failed.
+    #[error(transparent)]
+    Query(#[from] tidegraph_engine::Error),
+    /// The protocol's writer failed.
+    #[error("the answer could not be written")]
+    Write(#[source] io::Error),
+    /// The query panicked, or its thread was lost.
+    #[error("the query ended because of a defect: {reason}")]
+    Defect {
+        /// The message of the panic.
+        reason: String,
+    },
+}
+
+impl Error {
+    fn defect(reason: impl std::fmt::Display) -> Self {
+        Self::Defect { reason: reason.to_string() }
+    }
+}
+
+/// The slots of a service and its list of waiting and running queries.
+pub struct Admission {
+    database: Arc<Database>,
+    limits: Limits,
+    slots: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    running: Arc<RunningQueries>,
+    accepted: AtomicU64,
+}
+
+impl Admission {
+    /// An admission to a database.
+    #[must_use]
+    pub fn new(database: Arc<Database>, limits: Limits) -> Arc<Self> {
+        let slots = Arc::new(Semaphore::new(limits.concurrent_queries));
+        Arc::new(Self {
+            database,
+            limits,
+            slots,
+            waiting: AtomicUsize::new(0),
+            running: Arc::default(),
+            accepted: AtomicU64::new(0),
+        })
+    }
+
+    /// The limits of this service.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Number of queries that were accepted since the start.
+    #[must_use]
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Returns the waiting and running queries. Queries that end within [`BRIEF`] are not among them.
+    #[must_use]
+    pub fn running(&self) -> Vec<RunningQuery> {
+        self.running.all()
+    }
+
+    /// Returns a waiting or running query.
+    #[must_use]
+    pub fn find(&self, id: &str) -> Option<RunningQuery> {
+        self.running.find(id)
+    }
+
+    /// Asks a waiting or running query to end early. Returns whether there is one with this id.
+    pub fn cancel(&self, id: &str) -> bool {
+        self.running.cancel(id)
+    }
+
+    /// Runs a query and writes its answer. Dropping the future cancels the query, unless it is being committed.
+    ///
+    /// `write` is called again from the start when the output of a brief try was too small.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateId`] and [`Error::QueueFull`] if the query is refused; [`Error::Query`] if the engine fails;
+    /// [`Error::Write`] if `write` fails on an output without a limit; [`Error::Defect`] if a thread panics.
+    pub async fn run(
+        self: &Arc<Self>,
+        request: Request,
+        write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
+    ) -> Result<Written, Error> {
+        match self.try_briefly(&request, &write) {
+            Attempt::Finished(result) => result,
+            Attempt::Commits(commit, body) => {
+                let committed = self.commit(commit).await;
+                let lost =
+                    |error: &tidegraph_engine::Error| error.code() == ErrorCode::ConcurrentModification;
+                if matches!(&committed, Err(Error::Query(error)) if lost(error)) {
+                    // The next try must read the transaction that this one lost against.
+                    return self.run_in_slot(request, write).await;
+                }
+                self.accepted.fetch_add(1, Ordering::Relaxed);
+                Ok(Written { body, version: committed? })
+            }
+            Attempt::Answered(answer) => on_own_thread(move || written(&request, &answer, write)).await,
+            Attempt::NotBrief => self.run_in_slot(request, write).await,
+        }
+    }
+
+    /// Tries a query on this thread.
+    fn try_briefly(
+        &self,
+        request: &Request,
+        write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()>,
+    ) -> Attempt {
+        // `run_in_slot` refuses the id of another running query.
+        if self.running.contains(&request.id) {
+            return Attempt::NotBrief;
+        }
+        let attempt = || match self.database.query_briefly(&request.query(&self.limits, None), BRIEF) {
+            None => Attempt::NotBrief,
+            Some(Err(error)) => Attempt::Finished(Err(error.into())),
+            Some(Ok(Brought { answer, commit })) => {
+                let mut output = Output::up_to(BRIEF_ANSWER_BYTES);
+                match (write(request, &answer, &mut output), commit) {
+                    (Ok(()), None) => {
+                        let written = Written { body: output.into_bytes(), version: answer.version };
+                        Attempt::Finished(Ok(written))
+                    }
+                    (Ok(()), Some(commit)) => Attempt::Commits(commit, output.into_bytes()),
+                    (Err(_), None) => Attempt::Answered(answer),
+                    (Err(_), Some(_)) => Attempt::NotBrief,
+                }
+            }
+        };
+        let attempt = catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
+            let reason = panic.downcast_ref::<String>().map(String::as_str);
+            let reason = reason.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+            Attempt::Finished(Err(Error::defect(reason)))
+        });
+        // A write counts once it is known that it does not run again.
+        if matches!(attempt, Attempt::Finished(_) | Attempt::Answered(_)) {
+            self.accepted.fetch_add(1, Ordering::Relaxed);
+        }
+        attempt
+    }
+
+    /// Commits a transaction without a thread that waits for it. It commits even if the caller has gone.
+    async fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.database.commit_later(request, Box::new(move |committed| drop(sender.send(committed))));
+        Ok(receiver.await.map_err(Error::defect)??)
+    }
+
+    /// Puts a query on the list, waits for a slot, and runs it on a thread of the blocking pool.
+    async fn run_in_slot(
+        self: &Arc<Self>,
+        request: Request,
+        write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
+    ) -> Result<Written, Error> {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let entry = Entry {
+            language: request.language,
+            text: request.text.clone(),
+            principal: request.principal.clone(),
+            cancel: cancel.clone(),
+            started: self.database.now(),
+        };
+        let listed = self.running.insert(&request.id, entry)?;
+        let _cancel_on_drop = CancelOnDrop(cancel.clone());
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let place = WaitingPlace(&self.waiting);
+        if waiting >= self.limits.queued_queries {
+            return Err(Error::QueueFull { waiting });
+        }
+        // The time limit of the query starts when the query does: waiting does not count against it.
+        let slot = self.slots.clone().acquire_owned().await.map_err(Error::defect)?;
+        drop(place);
+        self.accepted.fetch_add(1, Ordering::Relaxed);
+        let admission = self.clone();
+        on_own_thread(move || {
+            // Held until the thread ends, which may be after the caller has gone.
+            let _held = (slot, listed);
+            let _span =
+                tracing::info_span!("request", id = request.id, principal = %request.principal).entered();
+            let answer = admission.database.query(&request.query(&admission.limits, Some(&cancel)))?;
+            written(&request, &answer, write)
+        })
+        .await
+    }
+}
+
+/// The outcome of a brief try.
+enum Attempt {
+    /// The query is done.
+    Finished(Result<Written, Error>),
+    /// A write whose answer holds once the transaction has committed.
+    Commits(CommitRequest, Vec<u8>),
+    /// An answer that is too large to be written on this thread.
+    Answered(Answer),
+    /// The query has to run in a slot.
+    NotBrief,
+}
+
+/// Cancels a query when the future that waits for it is dropped: its caller has gone.
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A place among the waiting queries.
+struct WaitingPlace<'a>(&'a AtomicUsize);
+
+impl Drop for WaitingPlace<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn written(
+    request: &Request,
+    answer: &Answer,
+    write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()>,
+) -> Result<Written, Error> {
+    let mut output = Output::unlimited();
+    write(request, answer, &mut output).map_err(Error::Write)?;
+    Ok(Written { body: output.into_bytes(), version: answer.version })
+}
+
+async fn on_own_thread(
+    work: impl FnOnce() -> Result<Written, Error> + Send + 'static,
+) -> Result<Written, Error> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::defect(error)))
+}
