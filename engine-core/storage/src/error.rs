@@ -1,6 +1,11 @@
 //! What can go wrong in storage: only checkpoints can; what reading can say is in [`tidegraph_apl::Error`].
 
+use crate::checkpoint::Format;
+use crate::checkpoint::format::listed;
 use tidegraph_types::ErrorCode;
+
+/// The error, or the words, that say why something is damaged.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a checkpoint could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -40,21 +45,28 @@ pub enum Error {
         /// Where in it.
         offset: u64,
         /// What is wrong.
-        reason: String,
+        #[source]
+        reason: Cause,
     },
-    /// The object is of a format that this release does not know.
-    #[error("checkpoint object {object} has format {format}, this release reads {known}")]
-    Format {
+    /// The object states a version of the format that this release does not read.
+    #[error("checkpoint object {object} has format {found}, this release reads {}", listed(.known))]
+    UnknownFormat {
         /// Name of the object.
         object: String,
-        /// Format that it states.
-        format: u32,
-        /// Newest format that is known.
-        known: u32,
+        /// The version that it states.
+        found: u32,
+        /// The versions that this release reads.
+        known: &'static [Format],
     },
 }
 
 impl Error {
+    /// Whether the object itself is at fault, so that reading it again cannot succeed.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. } | Self::UnknownFormat { .. })
+    }
+
     /// The code that a client sees.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
@@ -63,7 +75,7 @@ impl Error {
             Self::Object { source, .. } => source.code(),
             Self::Encode { .. } => ErrorCode::Internal,
             Self::Upload { .. } => ErrorCode::Unavailable,
-            Self::Damaged { .. } | Self::Format { .. } => ErrorCode::Corrupt,
+            Self::Damaged { .. } | Self::UnknownFormat { .. } => ErrorCode::Corrupt,
         }
     }
 }

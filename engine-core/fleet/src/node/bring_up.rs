@@ -131,6 +131,7 @@ impl Shared {
                     let reason = format!("it is of graph {:?}", restored.manifest.graph);
                     let object = restored.manifest.object;
                     tracing::error!(%partition, object, reason, "a checkpoint cannot be restored");
+                    let reason = reason.into();
                     failed = Some(tidegraph_storage::Error::Damaged { object, offset: 0, reason });
                 }
                 Ok(Some(restored)) => {

@@ -1,21 +1,19 @@
 //! The manifest: what belongs to a checkpoint, and how to find the newest.
 
-use super::{FORMAT, MANIFEST_MAGIC, MOST_OLDER};
+use super::format::{Format, ObjectKind};
+use crate::error::Cause;
 use crate::{Error, Scope};
 use rustc_hash::FxHashSet;
-use std::io::Read;
 use tidegraph_platform::{ObjectError, ObjectInfo, Objects};
-use tidegraph_types::{
-    Epoch, Gui, GuiHasher, IndexDefinition, PartitionCount, PartitionId, Str, Token, Version,
-};
-use tidegraph_wire::frame::{self, FrameReader};
-use tidegraph_wire::{Message, mutation, proto};
+use tidegraph_types::{Epoch, Gui, GuiHasher, IndexDefinition, PartitionCount, Str, Token, Version};
 
 /// A manifest as it stands in object storage.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Manifest {
     /// Path of the manifest itself.
     pub object: String,
+    /// Version of the format of the checkpoint.
+    pub format: Format,
     /// Name of the graph.
     pub graph: String,
     /// Partition count of the graph.
@@ -83,8 +81,8 @@ pub(super) fn object_error(object: &str) -> impl FnOnce(ObjectError) -> Error {
     move |source| Error::Object { object, source: source.into() }
 }
 
-pub(super) fn damaged(object: &str, offset: u64, reason: impl ToString) -> Error {
-    Error::Damaged { object: object.to_owned(), offset, reason: reason.to_string() }
+pub(super) fn damaged(object: &str, offset: u64, reason: impl Into<Cause>) -> Error {
+    Error::Damaged { object: object.to_owned(), offset, reason: reason.into() }
 }
 
 /// Numbers of all objects of a kind, sorted.
@@ -109,7 +107,7 @@ impl Manifest {
         for number in numbers(objects, prefix, "manifest")?.into_iter().rev() {
             match Self::read(objects, &numbered(prefix, "manifest", number)) {
                 Ok(manifest) => return Ok(Some(manifest)),
-                Err(Error::Damaged { .. } | Error::Format { .. }) => {}
+                Err(error) if error.is_damage() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -122,132 +120,9 @@ impl Manifest {
         Self::decode(object, &bytes)
     }
 
-    pub(super) fn decode(object: &str, mut bytes: &[u8]) -> Result<Self, Error> {
-        let mut magic = [0; 8];
-        if bytes.read_exact(&mut magic).is_err() || magic[..7] != MANIFEST_MAGIC[..7] {
-            return Err(damaged(object, 0, "it does not begin like a manifest"));
-        }
-        let format = u32::from(magic[7]);
-        if format != FORMAT {
-            return Err(Error::Format { object: object.to_owned(), format, known: FORMAT });
-        }
-        let mut frames = FrameReader::at(bytes, 8);
-        let message = match frames.next_frame() {
-            Ok(Some(payload)) => proto::CheckpointManifest::decode(payload).map_err(|e| e.to_string()),
-            Ok(None) => Err("it ends after its magic".to_owned()),
-            Err(error) => Err(error.to_string()),
-        };
-        let message = message.map_err(|reason| damaged(object, 8, reason))?;
-        if !matches!(frames.next_frame(), Ok(None)) {
-            return Err(damaged(object, frames.offset(), "something follows the manifest"));
-        }
-        if message.format != FORMAT {
-            return Err(Error::Format { object: object.to_owned(), format: message.format, known: FORMAT });
-        }
-        Self::of(object, message).map_err(|reason| damaged(object, 8, reason))
-    }
-
-    fn of(object: &str, message: proto::CheckpointManifest) -> Result<Self, String> {
-        let count = u16::try_from(message.partition_count).map_err(|e| e.to_string())?;
-        let partition_count = PartitionCount::new(count)?;
-        if message.partitions.len() != usize::from(count) {
-            return Err(format!("{} of {count} partitions are listed", message.partitions.len()));
-        }
-        let mut partitions = Vec::with_capacity(message.partitions.len());
-        for (expected, partition) in (0..).zip(message.partitions) {
-            if partition.partition != expected {
-                return Err(format!("partition {} stands in place {expected}", partition.partition));
-            }
-            let own = partition.objects.first().map_or(0, |own| own.bytes);
-            if own < partition.directory_offset || partition.objects.len() > 1 + MOST_OLDER {
-                return Err(format!(
-                    "partition {expected} has {} objects and a directory at {} of {own} bytes",
-                    partition.objects.len(),
-                    partition.directory_offset
-                ));
-            }
-            let objects = partition.objects.into_iter();
-            partitions.push(ManifestPartition {
-                objects: objects.map(|o| ManifestObject { path: o.path, bytes: o.bytes }).collect(),
-                directory_offset: partition.directory_offset,
-                directory_crc32c: partition.directory_crc32c,
-                vertices: partition.vertices,
-                edges: partition.edges,
-            });
-        }
-        let scope = match message.scope_partitions {
-            0 => None,
-            partitions => {
-                let partitions = PartitionCount::new(u16::try_from(partitions).map_err(|e| e.to_string())?)?;
-                let partition = u16::try_from(message.scope_partition).ok().map(PartitionId);
-                let partition = partition.filter(|partition| partition.0 < partitions.get());
-                let partition = partition.ok_or_else(|| {
-                    format!("partition {} of {}", message.scope_partition, partitions.get())
-                })?;
-                Some(Scope { partitions, partition })
-            }
-        };
-        Ok(Self {
-            object: object.to_owned(),
-            graph: message.graph,
-            partition_count,
-            scope,
-            hasher: match message.gui_bits {
-                0 => GuiHasher::default(),
-                bits @ 1..=64 => GuiHasher::with_bits(bits),
-                bits => return Err(format!("hashes of {bits} bits")),
-            },
-            version: Version(message.version),
-            epoch: Epoch(message.epoch),
-            next_sid: message.next_sid,
-            tokens: message.tokens.into_iter().map(|t| (Token(t.token), Str::from(t.name))).collect(),
-            exceptions: message.exceptions.into_iter().map(|e| (Str::from(e.id), Gui(e.gui))).collect(),
-            indexes: message.indexes.into_iter().map(mutation::decode_index).collect(),
-            partitions,
-        })
-    }
-
-    pub(super) fn encode(&self) -> Result<Vec<u8>, tidegraph_wire::Error> {
-        let message = proto::CheckpointManifest {
-            format: FORMAT,
-            graph: self.graph.clone(),
-            partition_count: u32::from(self.partition_count.get()),
-            version: self.version.0,
-            epoch: self.epoch.0,
-            next_sid: self.next_sid,
-            tokens: self
-                .tokens
-                .iter()
-                .map(|(token, name)| proto::TokenEntry { token: token.0, name: name.to_string() })
-                .collect(),
-            exceptions: self
-                .exceptions
-                .iter()
-                .map(|(id, gui)| proto::AddException { id: id.to_string(), gui: gui.0 })
-                .collect(),
-            partitions: (0..)
-                .zip(&self.partitions)
-                .map(|(partition, p)| proto::CheckpointPartition {
-                    partition,
-                    objects: p
-                        .objects
-                        .iter()
-                        .map(|o| proto::CheckpointObject { path: o.path.clone(), bytes: o.bytes })
-                        .collect(),
-                    directory_offset: p.directory_offset,
-                    directory_crc32c: p.directory_crc32c,
-                    vertices: p.vertices,
-                    edges: p.edges,
-                })
-                .collect(),
-            indexes: self.indexes.iter().map(mutation::encode_index).collect(),
-            gui_bits: if self.hasher.bits() == 64 { 0 } else { self.hasher.bits() },
-            scope_partitions: self.scope.map_or(0, |scope| u32::from(scope.partitions.get())),
-            scope_partition: self.scope.map_or(0, |scope| u32::from(scope.partition.0)),
-        };
-        let mut bytes = MANIFEST_MAGIC.to_vec();
-        frame::write_frame(&mut bytes, &message.encode_to_vec())?;
-        Ok(bytes)
+    fn decode(object: &str, bytes: &[u8]) -> Result<Self, Error> {
+        let format = Format::of_magic(object, ObjectKind::Manifest, bytes)?;
+        format.reader().manifest(object, &bytes[Format::MAGIC_BYTES..])
     }
 }
 
@@ -267,7 +142,7 @@ pub fn prune(objects: &Objects, prefix: &str, keep: usize) -> Result<usize, Erro
                 let objects = manifest.partitions.into_iter().flat_map(|partition| partition.objects);
                 used.extend(objects.map(|object| object.path));
             }
-            Err(Error::Damaged { .. } | Error::Format { .. }) => {}
+            Err(error) if error.is_damage() => {}
             Err(error) => return Err(error),
         }
     }

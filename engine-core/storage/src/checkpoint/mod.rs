@@ -21,22 +21,18 @@
 //! manifest names.
 
 mod directory;
+pub(crate) mod format;
 mod manifest;
 mod restore;
 mod write;
 
+pub use format::Format;
 pub use manifest::{Manifest, ManifestObject, ManifestPartition, prune};
 pub use restore::{Refused, Restored, restore_newest};
 pub(crate) use write::write;
 
 use tidegraph_types::{Epoch, Str, Token};
 
-/// First bytes of the object of a partition.
-pub(crate) const PARTITION_MAGIC: &[u8; 8] = b"TIDECKP\x02";
-/// First bytes of a manifest.
-pub(crate) const MANIFEST_MAGIC: &[u8; 8] = b"TIDEMAN\x02";
-/// The format that this release writes, and the only one that it reads.
-pub const FORMAT: u32 = 2;
 /// Older objects that a partition's chunks may lie in.
 const MOST_OLDER: usize = 15;
 

@@ -1,16 +1,16 @@
 //! Restoring the newest checkpoint that is whole.
 
-use super::directory::{Directory, Entry, Kind};
+use super::directory::{ChunkEntry, ChunkKind, Directory};
+use super::format::{Format, ObjectKind};
 use super::manifest::{damaged, numbered, numbers, object_error};
 use super::write::in_parallel;
-use super::{Base, FORMAT, Manifest, ManifestPartition, PARTITION_MAGIC};
-use crate::partition::{Rebuild, Rebuilt, Wrong};
+use super::{Base, Manifest, ManifestPartition};
+use crate::partition::{Misread, Rebuild, Rebuilt};
 use crate::{Error, Scope, Store, StoreConfig};
 use bytes::Bytes;
 use std::ops::Range;
 use std::sync::Arc;
-use tidegraph_platform::{Objects, metric};
-use tidegraph_types::Gui;
+use tidegraph_platform::{ObjectError, Objects, metric};
 
 /// Chunks that lie together are read together, up to so many bytes.
 const READ_BYTES: u64 = 8 << 20;
@@ -51,7 +51,7 @@ pub fn restore_newest(
             .and_then(|manifest| Ok((restore(config, objects, &manifest)?, manifest)));
         match restored {
             Ok((store, manifest)) => return Ok(Some(Restored { store, manifest, refused })),
-            Err(error) if is_damage(&error) => {
+            Err(error) if is_unusable(&error) => {
                 tracing::error!(manifest = object, %error, "a checkpoint cannot be used");
                 metric::refused(metric::Refused::Checkpoint);
                 refused.push(Refused { manifest: object, error });
@@ -66,13 +66,13 @@ pub fn restore_newest(
     }
 }
 
-fn is_damage(error: &Error) -> bool {
-    use tidegraph_platform::ObjectError;
-    match error {
-        Error::Damaged { .. } | Error::Format { .. } => true,
+/// Whether an older checkpoint may help: this one is damaged, or one of its objects is gone.
+fn is_unusable(error: &Error) -> bool {
+    let gone = match error {
         Error::Object { source, .. } => matches!(**source, ObjectError::NotFound { .. }),
-        Error::Apl(_) | Error::Encode { .. } | Error::Upload { .. } => false,
-    }
+        _ => false,
+    };
+    gone || error.is_damage()
 }
 
 fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Result<Store, Error> {
@@ -91,7 +91,7 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
         let entry = &manifest.partitions[number];
         let source = Source { objects, store: &store, manifest, entry, number };
         let directory = source.directory()?;
-        let rebuilt = source.rebuild(&directory, Rebuild::new(store.partitions()[number].open()));
+        let rebuilt = source.rebuild(&directory);
         // A page that went to make room and could not be read back is no fault of the checkpoint.
         store.check_lost()?;
         let rebuilt = rebuilt?;
@@ -146,13 +146,12 @@ impl Source<'_> {
                 let reason = format!("it has {found} bytes, the manifest says {}", object.bytes);
                 return Err(damaged(path, found.min(object.bytes), reason));
             }
-            let magic = self.read(path, 0..found.min(PARTITION_MAGIC.len() as u64))?;
-            if magic.len() < PARTITION_MAGIC.len() || magic[..7] != PARTITION_MAGIC[..7] {
-                return Err(damaged(path, 0, "it does not begin like a checkpoint"));
-            }
-            let format = u32::from(magic[7]);
-            if format != FORMAT {
-                return Err(Error::Format { object: path.clone(), format, known: FORMAT });
+            let magic = self.read(path, 0..found.min(Format::MAGIC_BYTES as u64))?;
+            let format = Format::of_magic(path, ObjectKind::Partition, &magic)?;
+            let named = self.manifest.format;
+            if format != named {
+                let reason = format!("it has format {format}, the manifest names format {named}");
+                return Err(damaged(path, 7, reason));
             }
         }
         let (start, own) = (self.entry.directory_offset, self.own());
@@ -165,29 +164,23 @@ impl Source<'_> {
             );
             return Err(damaged(own, start, reason));
         }
-        Directory::decode(&bytes, self.entry)
+        self.manifest.format.reader().directory(&bytes, self.entry)
     }
 
-    fn rebuild(&self, directory: &Directory, mut rebuild: Rebuild<'_>) -> Result<Rebuilt, Error> {
-        // No more than the bytes could hold, whatever the directory says.
-        let room = |kind, least: u64| {
-            let lengths = directory.of(kind).iter().map(|entry| entry.length / least);
-            lengths.sum::<u64>() as usize
+    fn rebuild(&self, directory: &Directory) -> Result<Rebuilt, Error> {
+        let reader = self.manifest.format.reader();
+        let mut rebuild = Rebuild::new(self.store, self.number);
+        // The directory's counts are not trusted: no more is reserved than the chunks' bytes can hold.
+        let most = |kind| {
+            let least = reader.least_record_bytes(kind);
+            directory.of(kind).iter().map(|entry| entry.length / least).sum::<u64>()
         };
-        let vertices = directory.counts().0.min(room(Kind::Nodes, 14) as u64);
-        rebuild.reserve(vertices as usize, room(Kind::EdgeIds, 24));
-        let count = self.manifest.partition_count;
-        let here = |hash: Gui| usize::from(count.of(hash).0) == self.number && self.store.holds(hash);
-        // The other end of an edge of a scoped store may be in another one, and its part is not here then.
-        let comes_again = |gui: Gui| self.store.holds(gui);
-        for kind in Kind::ALL {
+        let vertices = directory.counts().0.min(most(ChunkKind::Nodes));
+        rebuild.reserve(vertices as usize, most(ChunkKind::EdgeIds) as usize);
+        for kind in ChunkKind::ALL {
             self.each_chunk(directory.of(kind), |entry, bytes| {
-                match kind {
-                    Kind::Pages => rebuild.page(entry.number, bytes)?,
-                    Kind::Nodes => rebuild.nodes(entry.number, bytes, here, comes_again)?,
-                    Kind::EdgeIds => rebuild.edge_ids(entry.number, bytes, here)?,
-                }
-                rebuild.make_room(self.store);
+                reader.chunk(kind, entry.number, bytes, &mut rebuild)?;
+                rebuild.make_room();
                 Ok(())
             })?;
         }
@@ -207,8 +200,8 @@ impl Source<'_> {
     /// Reads chunks, those that lie behind each other together, checks their sums and hands them out.
     fn each_chunk(
         &self,
-        entries: &[Entry],
-        mut take: impl FnMut(&Entry, &[u8]) -> Result<(), Wrong>,
+        entries: &[ChunkEntry],
+        mut take: impl FnMut(&ChunkEntry, &[u8]) -> Result<(), Misread>,
     ) -> Result<(), Error> {
         let mut rest = entries;
         while let Some(first) = rest.first() {
@@ -235,7 +228,7 @@ impl Source<'_> {
                     return Err(damaged(object, entry.offset, reason));
                 }
                 take(entry, chunk)
-                    .map_err(|Wrong { at, reason }| damaged(object, entry.offset + at as u64, reason))?;
+                    .map_err(|Misread { at, reason }| damaged(object, entry.offset + at as u64, reason))?;
             }
         }
         Ok(())

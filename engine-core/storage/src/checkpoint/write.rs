@@ -1,8 +1,9 @@
 //! Writing a checkpoint while reads and writes go on.
 
-use super::directory::{Directory, Entry, Kind};
+use super::directory::{ChunkEntry, ChunkKind, Directory};
+use super::format::{Format, ObjectKind, v2};
 use super::manifest::{numbered, numbers_in, object_error};
-use super::{Base, CheckpointMeta, MOST_OLDER, Manifest, ManifestObject, ManifestPartition, PARTITION_MAGIC};
+use super::{Base, CheckpointMeta, MOST_OLDER, Manifest, ManifestObject, ManifestPartition};
 use crate::partition::{Image, NodeCounts, Partition};
 use crate::{Error, Store};
 use std::io::Write;
@@ -46,6 +47,7 @@ pub(crate) fn write(
     let rewritten_bytes = before.zip(&directories).map(|(before, now)| now.rewritten_bytes(before)).sum();
     let manifest = Manifest {
         object: numbered(prefix, "manifest", number),
+        format: Format::WRITTEN,
         graph: meta.graph,
         partition_count: store.config().partitions,
         scope: store.config().scope,
@@ -60,7 +62,7 @@ pub(crate) fn write(
         indexes: store.indexes().into_iter().map(|index| index.definition).collect(),
         partitions,
     };
-    let bytes = manifest.encode().map_err(encode_error(&manifest.object))?;
+    let bytes = v2::encode_manifest(&manifest).map_err(encode_error(&manifest.object))?;
     objects.put(&manifest.object, bytes).map_err(object_error(&manifest.object))?;
     drop(pin);
     store.set_base(Arc::new(Base { manifest: manifest.clone(), directories, rewritten_bytes }));
@@ -117,7 +119,8 @@ fn is_there(base: &Base, objects: &Objects, listed: &[ObjectInfo]) -> bool {
         listed.binary_search_by(|object| object.path.as_str().cmp(path)).ok().map(|at| listed[at].bytes)
     };
     let manifest = &base.manifest;
-    size(&manifest.object).is_some()
+    manifest.format == Format::WRITTEN
+        && size(&manifest.object).is_some()
         && manifest.partitions.iter().flat_map(|p| &p.objects).all(|o| size(&o.path) == Some(o.bytes))
         && Manifest::read(objects, &manifest.object).is_ok_and(|there| there == *manifest)
 }
@@ -130,19 +133,19 @@ struct Before<'b> {
 }
 
 impl Partition {
-    fn chunks(&self, kind: Kind) -> u32 {
+    fn chunks(&self, kind: ChunkKind) -> u32 {
         match kind {
-            Kind::Pages => self.page_count(),
-            Kind::Nodes => self.node_groups(),
-            Kind::EdgeIds => self.edge_id_groups(),
+            ChunkKind::Pages => self.page_count(),
+            ChunkKind::Nodes => self.node_groups(),
+            ChunkKind::EdgeIds => self.edge_id_groups(),
         }
     }
 
-    fn modified(&self, kind: Kind, number: u32) -> Version {
+    fn modified(&self, kind: ChunkKind, number: u32) -> Version {
         match kind {
-            Kind::Pages => self.page_modified(number),
-            Kind::Nodes => self.nodes_modified(number),
-            Kind::EdgeIds => self.edge_ids_modified(number),
+            ChunkKind::Pages => self.page_modified(number),
+            ChunkKind::Nodes => self.nodes_modified(number),
+            ChunkKind::EdgeIds => self.edge_ids_modified(number),
         }
     }
 }
@@ -194,10 +197,10 @@ fn write_partition(
     let kept = before.as_ref().map_or_else(Vec::new, |before| before.kept(partition));
     let writer = objects.writer(&object).map_err(object_error(&object))?;
     let mut out = Output { object, writer, offset: 0 };
-    out.send(PARTITION_MAGIC)?;
+    out.send(&Format::WRITTEN.magic(ObjectKind::Partition))?;
     let mut directory = Directory::default();
     let (mut image, mut bytes) = (Image::default(), Vec::new());
-    for kind in Kind::ALL {
+    for kind in ChunkKind::ALL {
         let mut older = before.as_ref().map_or(&[][..], |before| before.directory.of(kind)).iter().peekable();
         for number in 0..partition.chunks(kind) {
             let older = older.next_if(|entry| entry.number == number);
@@ -206,7 +209,7 @@ fn write_partition(
                 // It saw nothing then, and so does this one.
                 None if same => continue,
                 Some((entry, Some(object))) if same => {
-                    directory.push(kind, Entry { object, ..*entry });
+                    directory.push(kind, ChunkEntry { object, ..*entry });
                     continue;
                 }
                 _ => {}
@@ -214,16 +217,18 @@ fn write_partition(
             bytes.clear();
             let mut counts = NodeCounts::default();
             match kind {
-                Kind::Pages => {
+                ChunkKind::Pages => {
                     let written = partition.append_page(number, at, &mut image, &mut bytes);
                     written.map_err(encode_error(&out.object))?;
                 }
-                Kind::Nodes => counts = partition.append_nodes(number, at, &mut image, &mut bytes),
-                Kind::EdgeIds => partition.append_edge_ids(number, at, &mut image, &mut bytes, |entry| {
-                    let source =
-                        &store.partitions()[usize::from(store.config().partitions.of(entry.source).0)];
-                    source.find_edge(entry.source, entry.sid, at, &crossbeam_epoch::pin()).is_some()
-                }),
+                ChunkKind::Nodes => counts = partition.append_nodes(number, at, &mut image, &mut bytes),
+                ChunkKind::EdgeIds => {
+                    partition.append_edge_ids(number, at, &mut image, &mut bytes, |entry| {
+                        let source =
+                            &store.partitions()[usize::from(store.config().partitions.of(entry.source).0)];
+                        source.find_edge(entry.source, entry.sid, at, &crossbeam_epoch::pin()).is_some()
+                    })
+                }
             }
             store.check_lost()?;
             store.make_room();
@@ -232,7 +237,7 @@ fn write_partition(
             }
             directory.push(
                 kind,
-                Entry {
+                ChunkEntry {
                     number,
                     object: 0,
                     offset: out.offset,
@@ -245,7 +250,7 @@ fn write_partition(
             out.send(&bytes)?;
         }
     }
-    let (directory_offset, bytes) = (out.offset, directory.encode());
+    let (directory_offset, bytes) = (out.offset, v2::encode_directory(&directory));
     out.send(&bytes)?;
     let Output { object, writer, .. } = out;
     let own = writer.finish().map_err(object_error(&object))?;

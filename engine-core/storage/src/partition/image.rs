@@ -5,22 +5,13 @@
 //! and slots. What changes a chunk notes its version first; so what has no newer note than an earlier checkpoint is as
 //! it was there.
 //!
-//! A group, little-endian: 16 bytes with a bit for each of its 128 slots, then columns of those that are there.
-//!
-//! | nodes | bytes | edge ids | bytes |
-//! |---|---|---|---|
-//! | GUIs | 8 each | hashes | 8 each |
-//! | places of rows: page, 10 bits of row | 4 each | GUIs of sources | 8 each |
-//! | for each, the list out and the list in | … | SIDs | 8 each |
-//!
-//! A list is a head (entries × 4, and 2 if there are several labels, and 1 if SIDs are whole), the label or the number of
-//! runs and for each its label and length, the least SID unless SIDs are whole, each of these a varint; then neighbours
-//! (8 each) and SIDs (8 each if whole, else 4 each, less the least), in order of label and SID.
+//! The bytes of groups are described in [`crate::checkpoint::format::v2::groups`].
 //!
 //! What must never happen: a chunk that mixes versions; one that is left out though a version in between changed it.
 
 use super::{EdgeIdEntry, Partition};
 use crate::adjacency::{Each, Labels, Link, Links, List, Run};
+use crate::checkpoint::format::v2::groups::{Bits, SEVERAL, WHOLE};
 use crate::properties::{self, Owner};
 use crate::slots::GROUP;
 use crossbeam_epoch::{Guard, pin};
@@ -28,16 +19,8 @@ use std::sync::atomic::Ordering;
 use tidegraph_types::{Gui, Sid, Token, Version};
 use tidegraph_wire::Error;
 
-/// A list's SIDs are whole.
-pub(super) const WHOLE: u64 = 1;
-/// A list has several labels.
-pub(super) const SEVERAL: u64 = 2;
-/// Up to so many entries, whole SIDs take no more than a least one and what they are above it.
+/// At or below this length, whole SIDs are no larger than a least SID and differences to it.
 const FEW: usize = 2;
-
-/// Bits of a group, one for each slot.
-pub(super) type Bits = u128;
-const _: () = assert!(GROUP == Bits::BITS);
 
 /// What a group of nodes holds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

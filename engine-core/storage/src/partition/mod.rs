@@ -44,7 +44,7 @@ pub(crate) use degrees::Degrees;
 pub(crate) use distinct::{Distinct, Sketches};
 pub(crate) use image::{Image, NodeCounts};
 pub(crate) use read::{Filter, Place, Want};
-pub(crate) use restore::{Rebuild, Rebuilt, Wrong};
+pub(crate) use restore::{Misread, Rebuild, Rebuilt};
 pub(crate) use scan::{EdgeAnswer, ScanWant};
 pub(crate) use waits::Waits;
 pub(crate) use write::{Tally, Writer};

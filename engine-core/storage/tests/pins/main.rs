@@ -1,12 +1,12 @@
 //! Pins of versions under loom: every order of the steps of a few threads, and every value that a weak memory may show
-//! them. `src/versions.rs` is compiled here with loom's atomics and lock, and with two slots instead of many.
+//! them. `src/versions/mod.rs` is compiled here with loom's atomics and lock, and with two slots instead of many.
 //!
 //! A program of its own rather than tests of the usual harness, because loom's atomics live inside a model only.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../src/versions.rs"]
+#[path = "../../src/versions/mod.rs"]
 #[allow(dead_code, reason = "the store uses more of it")]
 mod versions;
 

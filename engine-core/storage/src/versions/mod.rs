@@ -239,5 +239,4 @@ impl Drop for Pin {
 }
 
 #[cfg(test)]
-#[path = "versions/tests.rs"]
 mod tests;
