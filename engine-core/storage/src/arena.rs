@@ -1,16 +1,16 @@
 //! Arena: blocks of 16-byte granules in one virtual array, found by a 32-bit number.
 //!
-//! A block is filled by the writer, published by a word that readers load, and *retired* when it is replaced. Readers
-//! look at blocks under an epoch guard that they took before they loaded the word; a retired block is filled again
-//! only once every guard that was held when it was retired is gone ([`Limbo`]). Free blocks wait in one list for each
-//! size class: exact up to 4 KiB, in 32 steps to each doubling beyond. A segment of 2 MiB without a block in use goes back to
-//! the machine; to get there, whoever owns the blocks moves them, one by one, into fresh segments.
+//! The writer fills a block and publishes it with a word that readers load. A block that was replaced is *retired*.
+//! Readers pin an epoch before they load the word; a retired block is filled again only after every guard of the time
+//! of its retirement has gone ([`Limbo`]). Free blocks wait in one list for each size class: exact sizes up to 4 KiB,
+//! 32 classes for each doubling beyond. A segment of 2 MiB without a block in use goes back to the kernel. To get
+//! there, the owner of the blocks moves them into fresh segments, one by one.
 //!
-//! A block of one line of the cache is laid on one line, and a block of several begins with one, so that a reader at
-//! random waits for no line more than the block has. The former come in strips, many at a time, since they are the
-//! commonest; what is left free before the latter is filled with smaller blocks.
+//! A block of one cache line lies on one line, and a longer block begins on a line, so that a random read touches no
+//! more lines than necessary. Blocks of one line, the most frequent ones, are laid out in strips. Space that is left
+//! before a longer block goes to smaller blocks.
 //!
-//! What must never happen: a block filled again while somebody may look at it; a block retired twice.
+//! What must never happen: a block filled again while a reader may look at it; a block retired twice.
 
 use crate::virtual_array::VirtualArray;
 use crossbeam_epoch::Guard;
@@ -19,28 +19,30 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Granules of a line of the cache.
+/// Granules of a cache line.
 const LINE: u32 = 4;
-/// Blocks of one line that are laid out together.
+/// Number of one-line blocks that are laid out together.
 const STRIP: u32 = 16;
-/// Blocks from this many granules begin with a line: what it leaves free is at most a fifth of them.
+/// Blocks of at least this many granules begin on a cache line. The space left before them is at most a fifth of
+/// their size.
 const LONG: u32 = 16;
-/// Words of eight bytes in a granule.
+/// 8-byte words of a granule.
 pub(crate) const GRANULE_WORDS: usize = 2;
-/// What 32-bit numbers reach: 64 GiB.
+/// Number of granules that 32 bits can address: 64 GiB.
 const MOST_GRANULES: usize = 1 << 32;
-/// Classes up to this many granules hold one size each.
+/// Sizes up to this many granules have a class each.
 const EXACT: u32 = 256;
-/// Size classes for each doubling beyond.
+/// Size classes for each doubling beyond `EXACT`, as a power of two.
 const STEPS_BITS: u32 = 5;
-/// Granules of a segment. No block is larger. Under Miri there is room for few, and a test goes through several.
+/// Granules of a segment, which is also the limit of a block. Smaller under Miri, so that a test uses several
+/// segments.
 const SEGMENT: u32 = if cfg!(miri) { 1 << 12 } else { 1 << 17 };
-/// So much may be free before it is worth to move blocks together.
+/// Free bytes up to which it does not pay to move blocks together.
 const WORTH_MOVING: usize = 1 << 20;
-/// Retired things that share one note to the epoch.
+/// Number of retired items that share one deferred epoch callback.
 const BATCH: usize = 128;
 
-/// Class and size in granules of a request.
+/// Returns the size class of a request, and the size of its blocks in granules.
 fn class_of(granules: u32) -> (usize, u32) {
     if granules <= EXACT {
         return (granules as usize, granules);
@@ -52,7 +54,7 @@ fn class_of(granules: u32) -> (usize, u32) {
     ((EXACT + 1 + ((power - EXACT.ilog2()) << STEPS_BITS) + step) as usize, size)
 }
 
-/// Things that were taken out of sight of new readers and wait for the old ones to go.
+/// Items that new readers cannot find, waiting until earlier readers have gone.
 #[derive(Debug)]
 pub(crate) struct Limbo<T> {
     fresh: Vec<T>,
@@ -66,7 +68,7 @@ impl<T> Default for Limbo<T> {
 }
 
 impl<T> Limbo<T> {
-    /// Takes a thing that no reader can reach any more but by what it has read already.
+    /// Takes an item that only readers which found it before can still reach.
     pub fn push(&mut self, thing: T, guard: &Guard) {
         self.fresh.push(thing);
         if self.fresh.len() >= BATCH {
@@ -74,18 +76,19 @@ impl<T> Limbo<T> {
         }
     }
 
-    /// Makes what came so far wait for the guards of now.
+    /// Makes the items so far wait for the guards of this moment.
     pub fn seal(&mut self, guard: &Guard) {
         if self.fresh.is_empty() {
             return;
         }
         let gone = Arc::new(AtomicBool::new(false));
         self.batches.push_back((gone.clone(), std::mem::take(&mut self.fresh)));
-        // Runs once every guard of now is gone. Acquire and Release make all that those readers did come before.
+        // Runs after every guard of this moment has gone. Release here and Acquire in `pop` order it after what those
+        // readers did.
         guard.defer(move || gone.store(true, Ordering::Release));
     }
 
-    /// A batch of things that nobody looks at any more.
+    /// Returns a batch of items that no reader looks at any more.
     pub fn pop(&mut self) -> Option<Vec<T>> {
         let (gone, _) = self.batches.front()?;
         gone.load(Ordering::Acquire).then(|| self.batches.pop_front().map(|(_, things)| things)).flatten()
@@ -96,30 +99,30 @@ impl<T> Limbo<T> {
     }
 }
 
-/// See the module.
+/// Allocates and reclaims blocks.
 pub(crate) struct Arena {
     words: VirtualArray<AtomicU64>,
-    book: Mutex<Book>,
+    state: Mutex<ArenaState>,
 }
 
-struct Book {
-    /// The part of the current segment that was not used yet.
+struct ArenaState {
+    /// Unused part of the current segment.
     next: u32,
     end: u32,
-    /// The part of the last strip that was not used yet. Its segment is the current one, or holds a block of the strip.
+    /// Unused part of the last strip. Its segment is the current one, or holds a block of the strip.
     strip: (u32, u32),
     segments: Vec<Segment>,
     free_segments: Vec<u32>,
-    /// Granules in blocks that are in use.
+    /// Granules of blocks in use.
     live: usize,
-    /// Free blocks by class, with the generation of their segment: they are gone with it.
+    /// Free blocks by class. Each has the generation of its segment and disappears with it.
     free: Vec<Vec<(u32, u32)>>,
     limbo: Limbo<(u32, u32)>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Segment {
-    /// Granules in blocks that are in use or in the limbo.
+    /// Granules of blocks in use or in limbo.
     live: u32,
     generation: u32,
 }
@@ -127,7 +130,7 @@ struct Segment {
 impl Default for Arena {
     fn default() -> Self {
         let most = if cfg!(miri) { 1 << 16 } else { MOST_GRANULES };
-        let book = Book {
+        let state = ArenaState {
             next: 0,
             end: 0,
             strip: (0, 0),
@@ -137,11 +140,11 @@ impl Default for Arena {
             free: Vec::new(),
             limbo: Limbo::default(),
         };
-        Self { words: VirtualArray::new(most * GRANULE_WORDS), book: Mutex::new(book) }
+        Self { words: VirtualArray::new(most * GRANULE_WORDS), state: Mutex::new(state) }
     }
 }
 
-impl Book {
+impl ArenaState {
     fn current(&self) -> u32 {
         self.end.saturating_sub(1) / SEGMENT
     }
@@ -164,7 +167,7 @@ impl Book {
         }
     }
 
-    /// Notes a free block.
+    /// Adds a block to the free list of its class.
     fn keep(&mut self, class: usize, block: u32, generation: u32) {
         if self.free.len() <= class {
             self.free.resize_with(class + 1, Vec::new);
@@ -172,7 +175,7 @@ impl Book {
         self.free[class].push((block, generation));
     }
 
-    /// Takes a block of that size from the current segment, or from the one after it.
+    /// Cuts a block from the current segment, or from the next one.
     fn take(&mut self, size: u32, words: &VirtualArray<AtomicU64>) -> u32 {
         if size != LINE {
             return self.lay(size, words);
@@ -185,7 +188,7 @@ impl Book {
         self.strip.0 - LINE
     }
 
-    /// The next granules of the current segment; long blocks begin with a line.
+    /// Cuts granules from the current segment. Long blocks begin on a cache line.
     fn lay(&mut self, size: u32, words: &VirtualArray<AtomicU64>) -> u32 {
         let before = if size < LONG { 0 } else { self.next.next_multiple_of(LINE) - self.next };
         if self.next + before + size > self.end {
@@ -199,7 +202,7 @@ impl Book {
         self.next - size
     }
 
-    /// Gives back a segment without a block in use.
+    /// Gives back a segment that holds no block in use.
     fn release(&mut self, number: u32, words: &VirtualArray<AtomicU64>) {
         let segment = &mut self.segments[number as usize];
         segment.generation = segment.generation.wrapping_add(1);
@@ -208,12 +211,12 @@ impl Book {
         }
         self.free_segments.push(number);
         let start = number as usize * SEGMENT as usize * GRANULE_WORDS;
-        // SAFETY: all blocks of the segment left the limbo, so no reader is left; their next owners fill them anew and
-        // rely on nothing in them.
+        // SAFETY: all blocks of the segment have left limbo, so no reader is left. Blocks that are cut from it later
+        // are filled before they are read.
         unsafe { words.release(start..start + SEGMENT as usize * GRANULE_WORDS) };
     }
 
-    /// A free block of a class, in a segment that was not given back.
+    /// Takes a free block of a class whose segment was not given back since.
     fn reuse(&mut self, class: usize) -> Option<u32> {
         let free = self.free.get_mut(class)?;
         while let Some((block, generation)) = free.pop() {
@@ -224,7 +227,7 @@ impl Book {
         None
     }
 
-    /// Begins a segment.
+    /// Starts a segment.
     fn begin(&mut self, words: &VirtualArray<AtomicU64>) {
         if self.end > 0 && self.segments[self.current() as usize].live == 0 {
             self.release(self.current(), words);
@@ -239,11 +242,11 @@ impl Book {
         let room = words.capacity() / GRANULE_WORDS;
         let end = (number as usize + 1) * SEGMENT as usize;
         assert!(end <= room && end < u32::MAX as usize, "no room for segment {number} in an arena of {room}");
-        // Block 0 is nobody's, so that 0 can stand for none; blocks of four granules begin with a line.
+        // Block 0 stays unused, so that 0 can mean none, and blocks of four granules begin on a cache line.
         (self.next, self.end) = (number * SEGMENT + 4, end as u32);
     }
 
-    /// Bytes of segments in use, without what was not used yet of the current one.
+    /// Returns the granules of segments in use, without the unused rest of the current one.
     fn used(&self) -> usize {
         let segments = self.segments.len() - self.free_segments.len();
         (segments * SEGMENT as usize).saturating_sub(((self.current() + 1) * SEGMENT - self.next) as usize)
@@ -251,59 +254,60 @@ impl Book {
 }
 
 impl Arena {
-    /// A block of at least so many granules. Its content is whatever was there. `fresh` ones come from segments that
-    /// hold nothing else yet.
+    /// Allocates a block of at least `granules` granules. Its content is undefined. A `fresh` block is
+    /// never reused: it is cut from the current segment or a new one.
     ///
-    /// Panics when the machine has no address space left or the partition 64 GiB of adjacency: like any allocation.
+    /// # Panics
+    ///
+    /// If no address space is left, or the adjacency of the partition exceeds 64 GiB.
     pub fn allocate(&self, granules: u32, fresh: bool) -> u32 {
         let (class, size) = class_of(granules);
         assert!(size <= SEGMENT - 4, "a block of {granules} granules");
-        let mut book = self.book.lock();
-        if book.free.get(class).is_none_or(Vec::is_empty) {
-            book.collect(&self.words);
+        let mut state = self.state.lock();
+        if state.free.get(class).is_none_or(Vec::is_empty) {
+            state.collect(&self.words);
         }
-        book.live += size as usize;
-        let reused = if fresh { None } else { book.reuse(class) };
-        let block = reused.unwrap_or_else(|| book.take(size, &self.words));
-        book.segments[(block / SEGMENT) as usize].live += size;
+        state.live += size as usize;
+        let reused = if fresh { None } else { state.reuse(class) };
+        let block = reused.unwrap_or_else(|| state.take(size, &self.words));
+        state.segments[(block / SEGMENT) as usize].live += size;
         block
     }
 
-    /// Leaves the rest of the current segment, if much of it is used: so it becomes free when the blocks that are in it
-    /// have moved.
+    /// Leaves the current segment if much of it is used, so that it becomes free once its blocks have moved.
     pub fn turn_over(&self) {
-        let mut book = self.book.lock();
-        if book.end > 0 && book.end - book.next < SEGMENT / 4 * 3 {
-            book.next = book.end;
-            book.strip = (0, 0);
+        let mut state = self.state.lock();
+        if state.end > 0 && state.end - state.next < SEGMENT / 4 * 3 {
+            state.next = state.end;
+            state.strip = (0, 0);
         }
     }
 
-    /// Takes back a block that no new reader can find, given the size that was asked for.
+    /// Takes back a block that new readers cannot find. `granules` is the size that was requested.
     pub fn retire(&self, block: u32, granules: u32, guard: &Guard) {
-        let mut book = self.book.lock();
-        book.live -= class_of(granules).1 as usize;
-        book.limbo.push((block, granules), guard);
+        let mut state = self.state.lock();
+        state.live -= class_of(granules).1 as usize;
+        state.limbo.push((block, granules), guard);
     }
 
-    /// Lets go of what nobody looks at any more.
+    /// Frees the blocks that no reader looks at any more.
     pub fn collect(&self, guard: &Guard) {
-        let mut book = self.book.lock();
-        if !book.limbo.is_empty() {
-            book.limbo.seal(guard);
-            book.collect(&self.words);
+        let mut state = self.state.lock();
+        if !state.limbo.is_empty() {
+            state.limbo.seal(guard);
+            state.collect(&self.words);
         }
     }
 
-    /// Whether blocks wait for their last readers.
+    /// Returns whether blocks wait for their last readers.
     pub fn waits(&self) -> bool {
-        !self.book.lock().limbo.is_empty()
+        !self.state.lock().limbo.is_empty()
     }
 
-    /// Forgets free blocks of segments that were given back.
+    /// Removes free blocks of segments that were given back from the lists.
     pub fn prune(&self) {
-        let mut book = self.book.lock();
-        let Book { free, segments, .. } = &mut *book;
+        let mut state = self.state.lock();
+        let ArenaState { free, segments, .. } = &mut *state;
         for blocks in free {
             blocks
                 .retain(|(block, generation)| segments[(block / SEGMENT) as usize].generation == *generation);
@@ -311,27 +315,27 @@ impl Arena {
         }
     }
 
-    /// Whether more is free than it is worth: then blocks are to be moved into fresh segments.
+    /// Returns whether so much is free that blocks should move into fresh segments.
     pub fn is_sparse(&self) -> bool {
-        let book = self.book.lock();
-        let (used, live) = (book.used() * GRANULE_WORDS * 8, book.live * GRANULE_WORDS * 8);
+        let state = self.state.lock();
+        let (used, live) = (state.used() * GRANULE_WORDS * 8, state.live * GRANULE_WORDS * 8);
         used > live + live / 4 + WORTH_MOVING
     }
 
-    /// Where a block begins.
+    /// Returns the address of a block.
     #[inline]
     pub fn address(&self, block: u32) -> *mut u64 {
         self.words.base().cast::<u64>().wrapping_add(block as usize * GRANULE_WORDS)
     }
 
-    /// Bytes of segments, free blocks among them.
+    /// Returns the bytes of segments in use, free blocks included.
     pub fn bytes(&self) -> usize {
-        self.book.lock().used() * GRANULE_WORDS * 8
+        self.state.lock().used() * GRANULE_WORDS * 8
     }
 
-    /// Bytes of blocks in use.
+    /// Returns the bytes of blocks in use.
     pub fn live_bytes(&self) -> usize {
-        self.book.lock().live * GRANULE_WORDS * 8
+        self.state.lock().live * GRANULE_WORDS * 8
     }
 }
 
@@ -340,7 +344,7 @@ mod tests {
     use super::*;
     use crossbeam_epoch::pin;
 
-    /// Lets epochs move on a little. Other tests hold guards of the same collector, for a short time each.
+    /// Advances the epoch a little. Other tests hold guards of the same collector for short times.
     fn collect(arena: &Arena) {
         for _ in 0..8 {
             let guard = pin();
@@ -350,7 +354,7 @@ mod tests {
     }
 
     fn collect_all(arena: &Arena) {
-        while !arena.book.lock().limbo.is_empty() {
+        while !arena.state.lock().limbo.is_empty() {
             collect(arena);
             std::thread::yield_now();
         }
@@ -436,7 +440,7 @@ mod tests {
         let arena = Arena::default();
         let blocks: Vec<u32> = (0..100_000).map(|_| arena.allocate(8, false)).collect();
         assert!(!arena.is_sparse());
-        // All but every tenth go, then those move.
+        // Frees nine of ten blocks, then moves the rest.
         for (index, block) in blocks.iter().enumerate() {
             if index % 10 > 0 {
                 arena.retire(*block, 8, &pin());
@@ -452,7 +456,7 @@ mod tests {
         collect_all(&arena);
         assert!(arena.bytes() < full / 4, "{} of {full}", arena.bytes());
         assert!(!arena.is_sparse());
-        // What was given back is used again, and no free block of before with it.
+        // Space that was given back is reused, without the free blocks that it held before.
         let mut seen = std::collections::HashSet::new();
         for _ in 0..90_000 {
             assert!(seen.insert(arena.allocate(8, false)));

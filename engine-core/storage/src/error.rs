@@ -1,16 +1,16 @@
-//! What can go wrong in storage: only checkpoints can; what reading can say is in [`tidegraph_apl::Error`].
+//! Errors of checkpoints. Reads and writes of the store report [`tidegraph_apl::Error`].
 
 use crate::checkpoint::Format;
 use crate::checkpoint::format::listed;
 use tidegraph_types::ErrorCode;
 
-/// The error, or the words, that say why something is damaged.
+/// An error or a sentence that says why an object is damaged.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a checkpoint could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The version cannot be read (any more).
+    /// The version cannot be read, or a page that it needs is lost.
     #[error(transparent)]
     Apl(#[from] tidegraph_apl::Error),
     /// The object store failed.
@@ -18,33 +18,33 @@ pub enum Error {
     Object {
         /// Name of the object.
         object: String,
-        /// What the object store said.
+        /// The error of the object store.
         source: Box<tidegraph_platform::ObjectError>,
     },
-    /// The content of an object could not be put into bytes.
+    /// The content of an object could not be encoded.
     #[error("cannot encode object {object}: {source}")]
     Encode {
         /// Name of the object.
         object: String,
-        /// What cannot be encoded.
+        /// The error of the encoder.
         source: Box<tidegraph_wire::Error>,
     },
-    /// The upload of an object broke off.
+    /// The upload of an object failed.
     #[error("cannot upload object {object}: {source}")]
     Upload {
         /// Name of the object.
         object: String,
-        /// Why.
+        /// The error of the upload.
         source: std::io::Error,
     },
-    /// An object's bytes are not what was written.
+    /// The bytes of an object are not what was written.
     #[error("checkpoint object {object} is damaged at byte {offset}: {reason}")]
     Damaged {
         /// Name of the object.
         object: String,
-        /// Where in it.
+        /// Offset of the damage, in bytes.
         offset: u64,
-        /// What is wrong.
+        /// What is wrong with the bytes.
         #[source]
         reason: Cause,
     },
@@ -61,13 +61,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the object itself is at fault, so that reading it again cannot succeed.
+    /// Returns whether the object itself is at fault, so that reading it again cannot succeed.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::UnknownFormat { .. })
     }
 
-    /// The code that a client sees.
+    /// Returns the code that a client sees.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {

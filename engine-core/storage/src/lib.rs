@@ -1,39 +1,42 @@
 //! The embedded store: all partitions of one graph, readable at any kept version, with checkpoints.
 //!
-//! Roles: [`Store`] is the whole face. The engine's apply thread calls [`Store::apply`] with the mutations of each log
-//! record, in order, or [`Store::begin_load`] for a load, and then [`Store::publish`]; queries [`Store::pin`] a version
-//! and read it through [`tidegraph_apl::Apl`]; [`Store::checkpoint`] and [`checkpoint::restore_newest`] write and read
-//! images in object storage. Inside, `partition` holds the records, `adjacency` the edges in blocks of an `arena`,
-//! `properties` ids, labels and properties in pages with their undo records, which go to a local file when a
-//! memory budget leaves no room for them.
+//! Roles: [`Store`] is the interface of the crate. The engine's apply thread calls [`Store::apply`] with the
+//! mutations of each log record in order, or [`Store::begin_load`] for a load, and then [`Store::publish`]. Queries
+//! [`Store::pin`] a version and read it through [`tidegraph_apl::Apl`]. [`Store::checkpoint`] writes an image to
+//! object storage, and [`checkpoint::restore_newest`] reads one back. Inside, `partition` holds the records,
+//! `adjacency` the edges in blocks of an `arena`, and `properties` ids, labels and properties in pages with undo
+//! records. Pages go to a local file if they exceed the memory budget.
 //!
-//! Flow of a write: the store finds the partitions that a mutation concerns (an edge: source, target, and the hash of
-//! its id if the user chose one) and opens each for that change alone; records get the version of the log record.
-//! Nothing of it is visible before `publish`, because no reader may ask for a version above the published one.
+//! Flow of a write: the store finds the partitions that a mutation concerns (for an edge: source, target, and the
+//! hash of its id if the user chose one) and opens each for that change alone. Records get the version of the log
+//! record. Readers see nothing of it before `publish`, because no reader may ask for a version above the published
+//! one.
 //!
-//! Flow of a read: no lock is taken. The version is checked, an epoch guard keeps what the partitions replace meanwhile,
-//! slots of a piece of the frontier are looked up with prefetch, rows are appended to the caller's columns, the guard
-//! goes. A cursor leads on. Last it is checked that nothing of the version was forgotten on the way.
+//! Flow of a read: readers take no lock. The store checks the version and pins an epoch, which keeps everything that
+//! writers replace meanwhile. It looks up the slots of a piece of the frontier with prefetch, appends rows to the
+//! caller's columns, and unpins the epoch. A cursor leads to the next piece. At the end the store checks that nothing
+//! of the version was reclaimed in between.
 //!
-//! What must never happen: a read at a version that sees anything of another (STO-1); the two copies of an edge parting
-//! at any version (STO-2); a version dropped while it is pinned; a guard held between two calls.
+//! Invariants (ARCHITECTURE.md, comments name them where they are held): STO-1, a read at a version sees that version
+//! and no other; STO-2, both copies of an edge agree at every version; STO-3, an index finds every vertex that a scan
+//! finds. A version is never reclaimed while it is pinned, and no epoch guard is held between two calls.
 
 mod adjacency;
 mod arena;
 pub mod checkpoint;
 mod error;
+mod hints;
 mod index;
 mod memory;
 mod partition;
 mod pin_sync;
-mod prefetch;
 mod properties;
 mod slot_index;
 mod slots;
 mod store;
-mod turn;
 mod versions;
 mod virtual_array;
+mod write_permit;
 
 pub use checkpoint::{CheckpointMeta, Manifest};
 pub use error::Error;

@@ -1,5 +1,5 @@
-//! What pins of versions synchronize with. A module of its own, because the model checker in `tests/pins` compiles `versions`
-//! with other atomics in its place.
+//! The synchronization primitives of version pins. They have a module of their own because the model checker in
+//! `tests/pins` compiles `versions` with loom's atomics in their place.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicUsize;
@@ -7,10 +7,11 @@ use std::sync::atomic::AtomicUsize;
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Pins that need no lock.
+/// Number of pins that take no lock.
 pub(crate) const SLOTS: usize = 64;
 
-/// Where a thread looks for a free slot first: its own, as long as there are not too many threads.
+/// Returns the slot where this thread starts to look for a free one. Threads have slots of their own while there are
+/// no more than [`SLOTS`] of them.
 pub(crate) fn first_slot() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

@@ -1,8 +1,8 @@
-//! Slots: records of one kind addressed by a 32-bit number, which readers reach without a lock.
+//! Slots: records of one type, addressed by a 32-bit number, which readers reach without a lock.
 //!
-//! Roles: readers turn a number that an index gave them into a record; the one writer takes free slots, fills them, and
-//! lets an index name them. A slot that is given back is handed out again only when every reader of now is gone, so
-//! that one who has its number sees either the old record or the same one emptied, never another one half filled.
+//! Roles: readers turn a number from an index into a record. The one writer takes free slots, fills them, and adds
+//! them to an index. A slot that was given back is reused only after every reader of that moment has gone, so a
+//! reader that still has its number sees the old record or the emptied one, never a half-filled new one.
 //!
 //! What must never happen: a record that moves; a slot in use twice.
 
@@ -13,12 +13,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tidegraph_types::Version;
 
-/// Most records of one kind in a partition.
-pub(crate) const MOST: usize = 1 << 28;
-/// Records that share a note of their newest change: what a checkpoint writes or leaves out together.
+/// Largest number of records in a partition, for each type.
+pub(crate) const MAX_RECORDS: usize = 1 << 28;
+/// Number of records that share the version of their newest change: a checkpoint writes or skips them together.
 pub(crate) const GROUP: u32 = 128;
 
-/// The records. See the module.
+/// The records of one type.
 pub(crate) struct Slots<T> {
     records: VirtualArray<T>,
     /// Version of the newest change of each group.
@@ -26,11 +26,11 @@ pub(crate) struct Slots<T> {
     end: AtomicU32,
 }
 
-/// What the writer knows of free slots.
+/// The free slots, which only the writer knows.
 #[derive(Debug, Default)]
 pub(crate) struct FreeSlots {
     free: Vec<u32>,
-    /// Slots that a checkpoint left out.
+    /// Slots that a checkpoint skipped.
     holes: Vec<Range<u32>>,
     limbo: Limbo<u32>,
 }
@@ -38,36 +38,36 @@ pub(crate) struct FreeSlots {
 impl<T: ZeroValid> Default for Slots<T> {
     fn default() -> Self {
         Self {
-            records: VirtualArray::new(MOST),
-            modified: VirtualArray::new(MOST / GROUP as usize),
+            records: VirtualArray::new(MAX_RECORDS),
+            modified: VirtualArray::new(MAX_RECORDS / GROUP as usize),
             end: AtomicU32::new(0),
         }
     }
 }
 
 impl<T: ZeroValid> Slots<T> {
-    /// One more than the highest slot ever used.
+    /// Returns one more than the highest slot ever used.
     #[inline]
     pub fn end(&self) -> u32 {
         self.end.load(Ordering::Acquire)
     }
 
-    /// Bytes of the records themselves (what they hold elsewhere is not in it).
+    /// Returns the bytes of the records, without what they own elsewhere.
     pub fn bytes(&self) -> usize {
         self.end() as usize * size_of::<T>() + self.groups() as usize * size_of::<AtomicU64>()
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     pub fn groups(&self) -> u32 {
         self.end().div_ceil(GROUP)
     }
 
-    /// Notes that what readers see of a record changes with a version.
+    /// Notes that a version changes what readers see of a record.
     pub fn modify(&self, slot: u32, version: Version) {
         self.modified.get((slot / GROUP) as usize).store(version.0, Ordering::Release);
     }
 
-    /// Version of the newest change of a group.
+    /// Returns the version of the newest change in a group.
     pub fn modified(&self, group: u32) -> Version {
         Version(self.modified.get(group as usize).load(Ordering::Acquire))
     }
@@ -77,21 +77,23 @@ impl<T: ZeroValid> Slots<T> {
         self.records.get(slot as usize)
     }
 
-    /// Some records in a row.
+    /// Returns a range of records.
     #[inline]
     pub fn slice(&self, slots: Range<u32>) -> &[T] {
         self.records.slice(slots.start as usize..slots.end as usize)
     }
 
-    /// Asks the processor to fetch a record.
+    /// Prefetches a record.
     #[inline]
     pub fn prefetch(&self, slot: u32) {
         self.records.prefetch(slot as usize);
     }
 
-    /// A slot that nobody looks at. Its record is zero, or what was left in it when it was given back.
+    /// Takes a slot that no reader looks at. Its record is zero, or what was left in it when it was given back.
     ///
-    /// Panics when the machine has no room for more: the writer cannot refuse what is durable already.
+    /// # Panics
+    ///
+    /// If the machine has no memory for more records: the writer cannot refuse what is durable already.
     pub fn take(&self, free: &mut FreeSlots) -> u32 {
         while let Some(slots) = free.limbo.pop() {
             free.free.extend(slots);
@@ -107,7 +109,8 @@ impl<T: ZeroValid> Slots<T> {
         slot
     }
 
-    /// Takes a slot that a checkpoint names, higher than all that are in use; false if there is no room for so many.
+    /// Takes a slot that a checkpoint names, above all slots in use. Returns false if it is not above them, or beyond
+    /// the largest number of records.
     pub fn claim(&self, slot: u32, free: &mut FreeSlots) -> bool {
         let end = self.end.load(Ordering::Relaxed);
         let reserved = self.records.reserve().and_then(|()| self.modified.reserve());
@@ -121,14 +124,14 @@ impl<T: ZeroValid> Slots<T> {
         true
     }
 
-    /// Gives a slot back that no index names any more.
+    /// Gives back a slot that no index names any more.
     pub fn give_back(&self, free: &mut FreeSlots, slot: u32, guard: &Guard) {
         free.limbo.push(slot, guard);
     }
 }
 
 impl FreeSlots {
-    /// Bytes of the lists.
+    /// Returns the bytes of the lists.
     pub fn bytes(&self) -> usize {
         self.free.capacity() * 4 + self.holes.capacity() * size_of::<Range<u32>>()
     }
@@ -143,7 +146,7 @@ impl FreeSlots {
         Some(slot)
     }
 
-    /// Lets what was given back so far become free when the readers of now are gone.
+    /// Lets the slots that were given back so far become free once the current readers have gone.
     pub fn seal(&mut self, guard: &Guard) {
         self.limbo.seal(guard);
     }

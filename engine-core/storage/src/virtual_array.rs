@@ -1,24 +1,24 @@
-//! Virtual array: a reserved range of addresses that memory comes to as it is used.
+//! Virtual array: a reserved range of addresses that gets memory as it is used.
 //!
-//! Reserving costs no memory and no directory: an index is an address, growing copies nothing, an element never moves.
-//! So readers reach elements by plain arithmetic while the one writer adds more. Fresh elements are all zero bits,
-//! which has to be a valid value ([`ZeroValid`]); change happens through the elements' own atomics.
+//! Reserving costs no memory. An index is an address, growing copies nothing, and an element never moves, so readers
+//! reach elements by plain arithmetic while the one writer adds more. Fresh elements are all zero bits, which must be
+//! a valid value ([`ZeroValid`]). Elements change through their own atomics.
 //!
-//! Roles: the writer calls [`VirtualArray::reserve`] before it uses an array for the first time (a store of a few
-//! vertices then has few mappings) and [`VirtualArray::release`] for what nobody needs any more; readers call
+//! Roles: the writer calls [`VirtualArray::reserve`] before it uses an array for the first time (so a store of a few
+//! vertices has few mappings) and [`VirtualArray::release`] for elements that nobody needs. Readers call
 //! [`VirtualArray::get`] with indexes that the writer published.
 //!
-//! What must never happen: a range given back while a reader may still look at it; an element that needs `Drop`.
+//! What must never happen: a range released while a reader may look at it; an element that needs `Drop`.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Types of which all zero bits are a valid value.
+/// Types for which all zero bits are a valid value.
 ///
 /// # Safety
 ///
-/// Zeroed memory must be a valid value of the type, at any time, also while another thread holds a reference.
+/// Zeroed memory must be a valid value of the type at any time, even while another thread holds a reference.
 pub(crate) unsafe trait ZeroValid {}
 
 // SAFETY: every bit pattern is a number.
@@ -32,7 +32,7 @@ unsafe impl ZeroValid for std::sync::atomic::AtomicU64 {}
 // SAFETY: an array of zeros is valid where each of them is.
 unsafe impl<T: ZeroValid, const N: usize> ZeroValid for [T; N] {}
 
-/// The machine has no room for an array.
+/// The kernel refused to reserve address space.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot reserve {bytes} bytes of address space: {source}")]
 pub(crate) struct ReserveError {
@@ -40,17 +40,17 @@ pub(crate) struct ReserveError {
     source: std::io::Error,
 }
 
-/// Up to here an array is on small pages, so that a small graph does not pay for huge ones.
+/// The first bytes of an array are on small pages, so that a small graph does not occupy huge ones.
 #[cfg(not(miri))]
 const SMALL_PAGES: usize = 2 << 20;
-/// Less than this is not worth having where the machine refuses more.
+/// Smallest reservation to fall back to if the kernel refuses more.
 const LEAST_BYTES: usize = 64 << 20;
 
-/// See the module.
+/// Elements of one type at fixed addresses.
 pub(crate) struct VirtualArray<T> {
-    /// Elements that are asked for.
+    /// Number of elements requested.
     most: usize,
-    /// Of the region, and zero before it is there: what each access needs.
+    /// Start of the region, null before it is reserved. Every access needs it.
     start: AtomicPtr<T>,
     capacity: AtomicUsize,
     region: OnceLock<Region>,
@@ -68,7 +68,7 @@ impl<T> std::fmt::Debug for VirtualArray<T> {
 }
 
 impl<T: ZeroValid> VirtualArray<T> {
-    /// An array of at most so many elements. Nothing is reserved yet.
+    /// Makes an array of at most `most` elements, without reserving anything.
     pub const fn new(most: usize) -> Self {
         assert!(size_of::<T>() > 0 && align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>());
         Self {
@@ -79,8 +79,12 @@ impl<T: ZeroValid> VirtualArray<T> {
         }
     }
 
-    /// Reserves the addresses, if that was not done before. Where the machine refuses so many, fewer are taken:
-    /// see [`Self::capacity`].
+    /// Reserves the addresses, unless they are reserved already. If the kernel refuses, halves the size until it
+    /// accepts: see [`Self::capacity`].
+    ///
+    /// # Errors
+    ///
+    /// [`ReserveError`] if the kernel refuses even the smallest size.
     pub fn reserve(&self) -> Result<(), ReserveError> {
         if self.region.get().is_some() {
             return Ok(());
@@ -94,27 +98,31 @@ impl<T: ZeroValid> VirtualArray<T> {
                 Err(source) => return Err(ReserveError { bytes: wanted, source }),
             }
         };
-        // One writer: nobody else can have come first; if somebody did, theirs is as good.
+        // There is one writer, so no other thread reserves at the same time; if one did, its region is as good.
         let region = self.region.get_or_init(|| region);
         self.start.store(region.start.cast(), Ordering::Relaxed);
-        // Release: who sees the capacity sees the start.
+        // Release: a thread that sees the capacity sees the start.
         self.capacity.store((region.bytes / size_of::<T>()).min(self.most), Ordering::Release);
         Ok(())
     }
 
-    /// Elements that there is room for: none before [`Self::reserve`].
+    /// Returns the number of elements that there is room for; 0 before [`Self::reserve`].
     #[inline]
     pub fn capacity(&self) -> usize {
         self.capacity.load(Ordering::Acquire)
     }
 
-    /// The address of the first element, for those that do their own arithmetic; null before [`Self::reserve`].
+    /// Returns the address of the first element, for callers that compute addresses; null before [`Self::reserve`].
     #[inline]
     pub fn base(&self) -> *mut T {
         self.start.load(Ordering::Relaxed)
     }
 
-    /// An element. Panics outside of the capacity.
+    /// Returns an element.
+    ///
+    /// # Panics
+    ///
+    /// If the index is beyond the capacity.
     #[inline]
     pub fn get(&self, index: usize) -> &T {
         let capacity = self.capacity();
@@ -124,7 +132,11 @@ impl<T: ZeroValid> VirtualArray<T> {
         unsafe { &*self.base().add(index) }
     }
 
-    /// Some elements in a row. Panics outside of the capacity.
+    /// Returns a range of elements.
+    ///
+    /// # Panics
+    ///
+    /// If the range reaches beyond the capacity.
     #[inline]
     pub fn slice(&self, range: Range<usize>) -> &[T] {
         let capacity = self.capacity();
@@ -136,29 +148,29 @@ impl<T: ZeroValid> VirtualArray<T> {
         unsafe { std::slice::from_raw_parts(self.base().add(range.start), range.len()) }
     }
 
-    /// Asks the processor to fetch the first line of an element, which need not exist.
+    /// Prefetches the first cache line of an element, which need not exist.
     #[inline]
     pub fn prefetch(&self, index: usize) {
-        crate::prefetch::address(self.base().wrapping_add(index));
+        crate::hints::prefetch_address(self.base().wrapping_add(index));
     }
 
-    /// Gives the memory of some elements back to the machine; they are zero afterwards. Only whole pages go, the
-    /// rest is left as it is.
+    /// Gives the memory of a range of elements back to the kernel; they are zero afterwards. Only whole pages are
+    /// released.
     ///
     /// # Safety
     ///
-    /// Nobody looks at these elements, neither now nor later, until the writer has filled them anew; whoever fills
-    /// them may not rely on zeros.
+    /// No thread looks at these elements, now or later, until the writer has filled them again. Whoever fills them
+    /// must not rely on zeros.
     pub unsafe fn release(&self, range: Range<usize>) {
         let Some(region) = self.region.get() else { return };
         let size = size_of::<T>();
         let bytes = range.start.min(self.most) * size..range.end.min(self.most) * size;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises it.
         unsafe { region.release(bytes) };
     }
 }
 
-/// The mapping behind an array.
+/// The mapping of an array.
 #[cfg(not(miri))]
 struct Region {
     map: memmap2::MmapRaw,
@@ -174,7 +186,8 @@ impl Region {
         let start = map.as_mut_ptr();
         #[cfg(target_os = "linux")]
         {
-            // A random read misses the TLB far less often on huge pages. A hint: without it all works the same.
+            // Random reads miss the TLB far less often on huge pages. This is a hint: without it everything works the
+            // same.
             const HUGE: usize = 2 << 20;
             let first = (start as usize + SMALL_PAGES).next_multiple_of(HUGE) - start as usize;
             if first < bytes {
@@ -193,8 +206,8 @@ impl Region {
             const PAGE: usize = 4096;
             let (first, last) = (range.start.next_multiple_of(PAGE), range.end.min(self.bytes) / PAGE * PAGE);
             if first < last {
-                // SAFETY: the range lies inside the private anonymous mapping, and nobody looks at it (the caller's
-                // promise), so that its turning to zeros is seen by none. A failure leaves the memory in place.
+                // SAFETY: the range lies inside the private anonymous mapping, and the caller promises that no thread
+                // looks at it, so none sees it turn to zeros. A failure leaves the memory in place.
                 let _ = unsafe {
                     self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, last - first)
                 };
@@ -205,7 +218,7 @@ impl Region {
     }
 }
 
-/// Miri knows no mappings: plain memory, and little of it.
+/// Miri has no mappings, so this is a small heap allocation.
 #[cfg(miri)]
 struct Region {
     start: *mut u8,

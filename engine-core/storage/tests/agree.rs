@@ -1,4 +1,4 @@
-//! The suite of the trait `Apl`: a store with one partition is what others are compared with.
+//! The suite of the `Apl` trait. A store with one partition is the reference for all others.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]

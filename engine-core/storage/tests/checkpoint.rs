@@ -1,4 +1,4 @@
-//! Checkpoints: the golden file of format 2, damage of every kind, attempts that broke off, hubs.
+//! Checkpoints: the golden file of format 2, damage of every kind, aborted attempts, hubs.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use tidegraph_apl::{Apl, At, Cursor, Expand, Expansion, Projection, VertexRead, VertexRows};
 use tidegraph_platform::{ManualClock, Objects};
-use tidegraph_storage::checkpoint::{prune, restore_newest};
+use tidegraph_storage::checkpoint::{Format, prune, restore_newest};
 use tidegraph_storage::{CheckpointMeta, Error, Manifest, Store, StoreConfig};
 use tidegraph_types::{
     Cardinality, Direction, Edge, Epoch, ErrorCode, Gui, GuiHasher, Mutation, PartitionCount, PropertyWrite,
@@ -56,7 +56,7 @@ fn meta() -> CheckpointMeta {
     }
 }
 
-/// A small graph with every type of value.
+/// Makes a small graph with every type of value.
 fn sample() -> Store {
     let store = Store::new(config());
     let single = Cardinality::Single;
@@ -99,7 +99,7 @@ fn sample() -> Store {
     store
 }
 
-/// A meta-property.
+/// Makes a meta-property.
 fn note(id: &str, key: u32, of: Value, nth: u32, meta_key: u32, value: Value) -> Mutation {
     let (key, meta_key, value) = (Token(key), Token(meta_key), Some(value));
     Mutation::SetMetaProperty { gui: gui(id), key, of, nth, meta_key, value }
@@ -138,7 +138,7 @@ fn check_sample(store: &Store) {
 
 const GOLDEN: &str = "../../contracts/golden/checkpoint-v2";
 
-/// Two checkpoints: of the sample, and a newer one that builds upon it.
+/// Writes two checkpoints: of the sample, and a newer one that builds upon it.
 fn write_two(objects: &Objects) -> Store {
     let store = sample();
     store.checkpoint(Version(41), objects, "c", meta()).unwrap();
@@ -208,7 +208,7 @@ fn every_flipped_bit_and_every_truncation_is_found() {
             objects.put(object, bytes.clone()).unwrap();
             let (refused, outcome) = match restore_newest(&config(), &objects, "c") {
                 Ok(Some(restored)) if restored.manifest.version == Version(42) => {
-                    // What no chunk of the newer one needs.
+                    // The newer checkpoint needs no chunk of it.
                     assert!(!newest);
                     check_both(&restored.store);
                     (None, 0)
@@ -221,7 +221,7 @@ fn every_flipped_bit_and_every_truncation_is_found() {
                     (restored.refused.into_iter().next().map(|refused| refused.error), 1)
                 }
                 Ok(None) => panic!("there are checkpoints"),
-                // An object that both use.
+                // Both checkpoints use the object.
                 Err(error) => {
                     assert!(!newest);
                     (Some(error), 2)
@@ -243,13 +243,13 @@ fn every_flipped_bit_and_every_truncation_is_found() {
     assert_eq!(restore_newest(&config(), &objects, "c").unwrap().unwrap().manifest.version, Version(42));
 }
 
-/// Bytes of the objects with chunks that a checkpoint wrote itself, and how many older ones it uses.
+/// Returns the bytes of the objects that a checkpoint wrote itself, and the number of older ones that it uses.
 fn own_bytes(manifest: &Manifest) -> (u64, usize) {
     let own = manifest.partitions.iter().map(|partition| partition.objects[0].bytes).sum();
     (own, manifest.partitions.iter().map(|partition| partition.objects.len() - 1).sum())
 }
 
-/// A graph of many vertices, each with a property and two edges.
+/// Makes a graph of many vertices, each with a property and two edges.
 fn ring(vertices: u64) -> Store {
     let store = Store::new(config());
     let id = |n: u64| format!("v{}", n % vertices);
@@ -298,7 +298,7 @@ fn only_what_changed_is_written_also_after_a_restart() {
     store.publish(Version(2));
     let (little, older) = own_bytes(&store.checkpoint(Version(2), &objects, "c", meta()).unwrap());
     assert!(little > nothing && little < whole / 10 && older == 2, "{little} of {whole}");
-    // A start in between changes nothing about that.
+    // A restart in between changes nothing about that.
     let mut store = restore_newest(&config(), &objects, "c").unwrap().unwrap().store;
     for version in 3..6 {
         let late = format!("late{version}");
@@ -363,7 +363,7 @@ fn old_objects_do_not_pile_up() {
     let (objects, store) = (Objects::memory().unwrap(), ring(vertices));
     let (whole, _) = own_bytes(&store.checkpoint(Version(1), &objects, "c", meta()).unwrap());
     for version in 2..60 {
-        // Another part of the graph each time.
+        // Changes another part of the graph each time.
         let first = version * 997;
         let changes =
             (first..first + 300).map(|n| set_property(&format!("v{}", n % vertices), version as i64));
@@ -392,7 +392,7 @@ fn a_missing_object_refuses_its_checkpoint() {
     let restored = restore_newest(&config(), &objects, "c").unwrap().unwrap();
     assert_eq!(restored.manifest.version, Version(41));
     assert!(restored.refused[0].error.to_string().contains("partition-00001"), "{:?}", restored.refused);
-    // And when nothing is left, that is an error, not an empty graph.
+    // If none is left, that is an error, not an empty graph.
     objects.delete(&restored.manifest.partitions[0].objects[0].path).unwrap();
     assert!(restore_newest(&config(), &objects, "c").is_err());
     assert!(restore_newest(&config(), &objects, "elsewhere").unwrap().is_none());
@@ -402,14 +402,37 @@ fn a_missing_object_refuses_its_checkpoint() {
 fn another_format_is_named() {
     let objects = two();
     let manifest = Manifest::latest(&objects, "c").unwrap().unwrap();
-    let mut bytes = objects.get(&manifest.object).unwrap().to_vec();
-    for format in [1, 3] {
-        bytes[7] = format;
-        objects.put(&manifest.object, bytes.clone()).unwrap();
-        let restored = restore_newest(&config(), &objects, "c").unwrap().unwrap();
-        let text = restored.refused[0].error.to_string();
-        assert!(text.contains(&format!("has format {format}, this release reads 2")), "{text}");
+    assert_eq!(manifest.format, Format::WRITTEN);
+    let partition = &manifest.partitions[0].objects[0].path;
+    for object in [&manifest.object, partition] {
+        let whole = objects.get(object).unwrap();
+        for format in [1, 3] {
+            let mut bytes = whole.to_vec();
+            bytes[7] = format;
+            objects.put(object, bytes).unwrap();
+            let restored = restore_newest(&config(), &objects, "c").unwrap().unwrap();
+            let error = &restored.refused[0].error;
+            assert!(matches!(error, Error::UnknownFormat { found, .. } if *found == u32::from(format)));
+            let text = error.to_string();
+            assert!(text.contains(&format!("{object} has format {format}, this release reads 2")), "{text}");
+        }
+        objects.put(object, whole).unwrap();
     }
+    assert!(restore_newest(&config(), &objects, "c").unwrap().unwrap().refused.is_empty());
+}
+
+/// An error of another crate stays reachable behind the one that names the object.
+#[test]
+fn damage_keeps_its_cause() {
+    let objects = two();
+    let manifest = Manifest::latest(&objects, "c").unwrap().unwrap();
+    let mut bytes = objects.get(&manifest.object).unwrap().to_vec();
+    *bytes.last_mut().unwrap() ^= 1;
+    objects.put(&manifest.object, bytes).unwrap();
+    let error = Manifest::read(&objects, &manifest.object).unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap();
+    let cause = cause.downcast_ref::<tidegraph_wire::Error>();
+    assert!(matches!(cause, Some(tidegraph_wire::Error::BadChecksum { .. })), "{error}");
 }
 
 #[test]
@@ -418,14 +441,14 @@ fn prune_keeps_the_newest_and_removes_leftovers() {
     objects.put("c/data-00000000000000000040-000000/partition-00000", "left over").unwrap();
     objects.put("c/data-00000000000000000043-000000/partition-00000", "under way").unwrap();
     assert_eq!(prune(&objects, "c", 2).unwrap(), 1);
-    // The older manifest goes; of its objects, what the newer one uses stays.
+    // The older manifest goes. Of its objects, those that the newer one uses stay.
     let manifest = Manifest::latest(&objects, "c").unwrap().unwrap();
     let (_, older) = own_bytes(&manifest);
     assert_eq!(prune(&objects, "c", 1).unwrap(), 3 - older);
     let left: Vec<_> = objects.list("c/").unwrap().into_iter().map(|object| object.path).collect();
     assert_eq!(left.len(), 4 + older, "{left:?}");
     assert!(restore_newest(&config(), &objects, "c").unwrap().is_some());
-    // A damaged manifest is no reason to throw the whole one away.
+    // A damaged manifest is no reason to remove the complete one.
     objects.put("c/manifest-00000000000000000044-000000", "rubbish").unwrap();
     prune(&objects, "c", 1).unwrap();
     assert_eq!(restore_newest(&config(), &objects, "c").unwrap().unwrap().manifest.version, Version(42));

@@ -1,5 +1,5 @@
-//! Readers at pinned versions while a writer goes on: money moves round a ring, the sum never changes; edges move
-//! from vertex to vertex, their number never changes.
+//! STO-1 and STO-2 beside a writer. Readers at pinned versions see money move round a ring while its sum never
+//! changes, and edges move from vertex to vertex while their number never changes.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -39,7 +39,7 @@ fn check(store: &Store, guis: &[Gui], version: Version) {
     let sum: i64 = rows.cells.iter().filter_map(|cell| cell.value.as_i64()).sum();
     assert_eq!(sum, START * RING as i64, "sum at {version}");
 
-    // Every moving edge is seen exactly once from each end.
+    // STO-2: every moving edge is seen exactly once from each end.
     for direction in [Direction::Out, Direction::In] {
         let labels = Some(vec![MOVING]);
         let request = Expand { labels, max_rows: 10, ..Expand::all(direction) };
@@ -88,8 +88,8 @@ fn ring(store: &Store) -> Vec<Gui> {
     guis
 }
 
-/// Writes at least `TRANSFERS` versions, and on until `enough` (which never comes when a reader has failed: then not
-/// for ever).
+/// Writes at least `TRANSFERS` versions, and more until `enough` or a limit, since `enough` never comes if a reader
+/// has failed.
 fn write(store: &Store, guis: &[Gui], clock: Option<&ManualClock>, enough: impl Fn() -> bool) {
     let mut amounts = vec![START; RING];
     let mut edges: Vec<Edge> = (0..2 * RING as u64)
@@ -107,7 +107,7 @@ fn write(store: &Store, guis: &[Gui], clock: Option<&ManualClock>, enough: impl 
         amounts[to] += amount;
         let index = (random >> 40) as usize % edges.len();
         let old = edges[index];
-        // Mostly between the first few, so that hubs keep changing.
+        // Mostly between the first few vertices, so that hubs keep changing.
         let end =
             |bits: u64| guis[if bits.is_multiple_of(4) { bits as usize % RING } else { bits as usize % 3 }];
         let new = Edge {
@@ -174,7 +174,7 @@ fn everything_old_is_forgotten_along_the_way() {
     let store = Store::new(config);
     let guis = ring(&store);
     write(&store, &guis, None, || true);
-    // Writing alone keeps up: what is left is not in proportion to what was written.
+    // Reclaiming keeps up: what is left does not grow with what was written.
     let left = store.memory().versions;
     assert!(left < 200_000, "{left} bytes of old versions are left");
     check(&store, &guis, store.published());

@@ -1,4 +1,4 @@
-//! Loads: what becomes of vertices and edges that are there already, come twice, or lack an end.
+//! Loads with vertices and edges that exist already, come twice, or lack an end.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -63,7 +63,7 @@ fn outcome_tells_what_was_made_merged_and_refused() {
         edges_refused: 3,
     };
     assert_eq!(outcome, expected);
-    // Nothing of it shows before it is published, and all of it after.
+    // Nothing of it is visible before it is published, and all of it afterwards.
     let at = |version| At { version: Version(version), epoch: Epoch(0) };
     let ids = ["old".into(), "twice".into()];
     let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ fn outcome_tells_what_was_made_merged_and_refused() {
 const REPEATED: usize = 500;
 const REPEATS: u64 = 200;
 
-/// A row of each vertex, with a text that depends on the round.
+/// Makes a row for each vertex, with a text that depends on the round.
 fn rows(round: u64) -> Vec<Mutation> {
     let write = |key, value| PropertyWrite { key: Token(key), cardinality: Cardinality::Single, value };
     let row = |n: usize| Mutation::CreateVertex {
@@ -102,8 +102,8 @@ fn rows(round: u64) -> Vec<Mutation> {
     (0..REPEATED).map(row).collect()
 }
 
-/// What older versions take after each vertex was loaded so many times, and after nobody needs them. `text` tells the
-/// round whose text a repetition has.
+/// Returns the bytes of older versions after each vertex was loaded several times, and after nobody needs them.
+/// `text` returns the round whose text a repetition has.
 fn versions_kept(text: impl Fn(u64) -> u64) -> (usize, usize) {
     let clock = Arc::new(ManualClock::default());
     let store = Store::new(StoreConfig::new(clock.clone()));
@@ -145,7 +145,7 @@ fn a_load_leaves_no_versions_of_rows_and_older_versions_without_it() {
     load.extend((0..20_000).map(|n| edge(n + 2, Some(&format!("e{n}")), &format!("v{n}"), "a")));
     store.apply_load_block(Version(2), &load);
     store.publish(Version(2));
-    // But for those that share one of three pages with what was there; all would be two megabytes.
+    // Only rows that share one of three pages with older ones; for all rows it would be two megabytes.
     let kept = store.memory().versions - before;
     assert!(kept < 4 * 1024 * 64, "{kept} bytes of older versions");
     let scan = VertexScan { labels: vec![vec![Token(1)]], predicates: vec![], max_rows: u32::MAX };
@@ -162,7 +162,7 @@ fn a_load_leaves_no_versions_of_rows_and_older_versions_without_it() {
     let (old, new) = ((2, vec![false, true], false), (20_002, vec![true, true], true));
     assert_eq!(sees(&store, pin.version()), old);
     assert_eq!(sees(&store, Version(2)), new);
-    // So do checkpoints of both versions.
+    // Checkpoints of both versions see the same.
     for (version, expected) in [(pin.version(), old), (Version(2), new)] {
         let objects = Objects::memory().unwrap();
         store.checkpoint(version, &objects, "c", CheckpointMeta::default()).unwrap();
@@ -172,7 +172,7 @@ fn a_load_leaves_no_versions_of_rows_and_older_versions_without_it() {
     }
 }
 
-/// What partitions keep ready for notes of what is to be forgotten.
+/// Memory that partitions keep ready for notes.
 const NOTES: usize = 100_000;
 
 #[test]
@@ -194,8 +194,8 @@ fn a_value_that_changes_many_times_in_a_load_keeps_one_older_version() {
 /// Vertices of a random graph; the first of them have most of the edges.
 const VERTICES: u64 = 600;
 
-/// Mutations of a random graph in blocks: vertices, edges with and without ids and properties, changes of them in
-/// between, and deletions, which have to see what came before.
+/// Makes blocks of mutations of a random graph: vertices, edges with and without ids and properties, changes in
+/// between, and deletions, which need what came before.
 fn random_blocks(random: &mut StdRng) -> Vec<Vec<Mutation>> {
     let id = |n: u64| format!("v{n}");
     let vertices = (0..VERTICES).map(|n| Mutation::CreateVertex {
@@ -246,7 +246,7 @@ fn random_blocks(random: &mut StdRng) -> Vec<Vec<Mutation>> {
     blocks
 }
 
-/// All that a store shows of the random graph, in an order of its own.
+/// Returns everything that a store shows of the random graph, in a canonical order.
 fn shown(store: &Store, version: u64) -> String {
     let at = At { version: Version(version), epoch: Epoch(0) };
     let frontier: Vec<Gui> = (0..VERTICES).map(|n| gui(&format!("v{n}"))).collect();
@@ -287,7 +287,7 @@ fn a_load_makes_what_its_mutations_make_one_by_one() {
         let blocks = random_blocks(random);
         let stores: [Store; 2] =
             std::array::from_fn(|_| Store::new(StoreConfig::new(Arc::new(ManualClock::default()))));
-        // Some of the graph is there before, and transactions go on after it.
+        // Some of the graph exists before, and transactions continue after it.
         let before = random.random_range(0..4);
         for (number, block) in blocks.iter().enumerate().take(before) {
             for store in &stores {
@@ -331,7 +331,7 @@ fn a_load_makes_what_its_mutations_make_one_by_one() {
     }
 }
 
-/// A load in many rounds: with this budget, some twenty thousand edges wait at most.
+/// A load in many rounds: with this budget, about twenty thousand edges are collected at most.
 #[test]
 fn rounds_of_a_load_make_what_its_mutations_make_and_leave_no_holes() {
     const EDGES: u64 = 400_000;
@@ -341,7 +341,7 @@ fn rounds_of_a_load_make_what_its_mutations_make_and_leave_no_holes() {
     let mut skewed = || (random.random::<f64>().powi(4) * (VERTICES + 1) as f64) as u64;
     let mut edges: Vec<Mutation> = Vec::new();
     for sid in 1..=EDGES {
-        // One end in some thousand is missing.
+        // One of several thousand ends is missing.
         let (source, target) = (skewed(), skewed());
         let label = Token(2 + (sid % 3) as u32);
         let edge = Edge { sid: Sid(sid), source: gui(&id(source)), target: gui(&id(target)), label };
@@ -380,7 +380,7 @@ fn rounds_of_a_load_make_what_its_mutations_make_and_leave_no_holes() {
         assert!(differs.is_none() && one.len() == other.len(), "{partitions} partitions: {differs:?}");
         let memory = loaded.memory();
         let (all, free) = (memory.adjacency, memory.adjacency_free);
-        // A quarter of what is in use, and a mebibyte, may be free; without closing holes half of it was.
+        // A quarter of what is in use, and 1 MiB, may be free. Without closing holes it was half.
         let most = (all - free) / 4 + (1 << 20);
         assert!(partitions > 1 || free <= most, "{free} bytes of {all} are free");
     }

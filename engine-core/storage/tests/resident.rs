@@ -1,5 +1,6 @@
-//! The memory of a whole process stays near its budget, with a graph of several times that, while it is loaded, read and
-//! changed, and all answers are right. In a process of its own, with the allocator of the service and its setting.
+//! The memory of a whole process stays near its budget while a graph of several times that size is loaded, read and
+//! changed, and all answers are right. Runs in a process of its own, with the allocator of the service and its
+//! setting.
 
 #![cfg(target_os = "linux")]
 // The whole file is a test, its helpers too.
@@ -25,7 +26,7 @@ const VERTICES: usize = 160_000;
 const BLOCK: usize = 2048;
 const NUMBER: Token = Token(10);
 const TEXT: Token = Token(11);
-/// Says that this process is the one that is measured.
+/// Marks the process that is measured.
 const CHILD: &str = "TIDEGRAPH_TEST_MEASURED";
 
 #[test]
@@ -36,7 +37,7 @@ fn a_process_stays_near_its_budget() {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_process_stays_near_its_budget", "--nocapture"])
         .env(CHILD, "1")
-        // What `tidegraph serve` sets when it has a budget.
+        // What `tidegraph serve` sets if it has a budget.
         .env("MIMALLOC_PURGE_DELAY", "0")
         .output()
         .unwrap();
@@ -46,7 +47,7 @@ fn a_process_stays_near_its_budget() {
     println!("{text}");
 }
 
-/// The text of a vertex: from 100 bytes to 2,000, after so many changes.
+/// Returns the text of a vertex after a number of changes: 100 to 2,000 bytes.
 fn text(vertex: usize, changes: u32) -> Value {
     let length = 100 + vertex * 7919 % 1900;
     Value::string(format!("{vertex} after {changes} {:x<length$}", ""))

@@ -1,4 +1,4 @@
-//! A graph in stores of one partition each answers what the same graph in one store answers.
+//! STO-2: a graph in stores of one partition each answers like the same graph in one store.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -36,7 +36,7 @@ fn parts() -> Vec<Store> {
     partitions.all().map(|partition| Store::new(config().of_partition(scope(partition)))).collect()
 }
 
-/// Makes transactions as a sequencer lets them through.
+/// Makes transactions that a sequencer would accept.
 struct Writer {
     random: StdRng,
     version: Version,
@@ -141,7 +141,7 @@ fn at(version: Version) -> At {
 
 type Links = Vec<(Direction, Gui, Sid, Token)>;
 
-/// All that is known of the vertices of a store, and of edges that begin in it, without order.
+/// Returns everything known of the vertices of a store, and of edges that begin in it, sorted.
 fn all_of(store: &Store, version: Version, guis: &[Gui]) -> Vec<String> {
     let at = at(version);
     let mut all = Vec::new();
@@ -265,7 +265,7 @@ fn each_part_has_a_checkpoint_of_its_own() {
 fn a_checkpoint_of_another_partition_is_refused() {
     let (parts, objects) = (parts(), Objects::memory().unwrap());
     let prefix = |number: usize| format!("checkpoints/p{number:05}");
-    // Nothing is in them, so that nothing but the manifest tells them apart.
+    // Both are empty, so only the manifest tells them apart.
     for (number, part) in parts.iter().enumerate() {
         let meta = CheckpointMeta { graph: "g".into(), epoch: Epoch(1), next_sid: 1, tokens: vec![] };
         part.checkpoint(Version(0), &objects, &prefix(number), meta).unwrap();
@@ -286,7 +286,7 @@ fn a_checkpoint_of_another_partition_is_refused() {
 #[test]
 fn a_load_is_divided_like_transactions() {
     let (whole, parts, mut writer) = (Store::new(config()), parts(), Writer::new(5));
-    // What a load has: vertices and edges of kinds one after the other, both with exceptions before them.
+    // As in a load: kinds one after the other, with exceptions first.
     let mut mutations: Vec<Mutation> = (0..2_000).flat_map(|_| writer.transaction()).collect();
     let gone: BTreeSet<Gui> = mutations
         .iter()

@@ -1,4 +1,4 @@
-//! Which constraints a replica says that hold.
+//! The constraints that a replica reports.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -26,9 +26,9 @@ fn a_replica_that_was_late_does_not_forget_one() {
         store.publish(Version(version));
     };
     apply(1, define());
-    // It is filled, here and elsewhere; nobody counts on it yet.
+    // The index is filled, here and elsewhere; nobody relies on it yet.
     assert_eq!(asked(&store, 1).unwrap(), []);
-    // Whoever made it saw it complete on all replicas that answered, and says so. This one did not answer.
+    // The engine saw it complete on all replicas that answered, and confirms it. This one did not answer.
     apply(2, define());
     assert!(matches!(asked(&store, 2), Err(Error::Unavailable(reason)) if reason.contains("`ids`")));
     store.fill_indexes(&|| false).unwrap();

@@ -1,18 +1,19 @@
-//! A block of adjacency: how its words are laid out, and reading it at a version.
+//! A block of adjacency: the layout of its words, and reading it at a version.
 //!
 //! | words | what |
 //! |---|---|
-//! | 1 | number of settled entries; their label, or how many runs of labels there are |
+//! | 1 | number of base entries; their label, or the number of runs if they have several labels |
 //! | 1 | least SID (56 bits) and flags |
-//! | 0 or 1 | version that the settled entries begin at; left out if all readers may see them |
+//! | 0 or 1 | version that the base entries begin at; left out if all readers may see them |
 //! | runs | label and end of each run, if there are several |
 //! | entries | neighbours, in order of label and SID |
-//! | entries / 2 | SIDs less the least one, 32 bits each; whole words where they reach further |
-//! | 0 or 1 | room of the tail, and how much of it is in use |
+//! | entries / 2 | differences of SIDs to the least one, 32 bits each; 64 bits if they do not fit |
+//! | 0 or 1 | room of the tail, and the part of it in use |
 //! | 4 each | the tail: entries added and entries ended, each with its version |
 //!
-//! All but the tail is written before the block is published and never again. An operation of the tail is written
-//! behind its end, and then the end is moved past it (Release): readers look only up to the end that they loaded.
+//! Everything but the tail is written before the block is published and never again. The writer puts an operation
+//! behind the end of the tail and then moves the end past it (Release). Readers look only up to the end that they
+//! loaded.
 
 use super::Link;
 use smallvec::SmallVec;
@@ -28,17 +29,17 @@ pub(super) const SID_BITS: u32 = 56;
 pub(super) const SID_MASK: u64 = (1 << SID_BITS) - 1;
 /// Words of an operation.
 const OP_WORDS: usize = 4;
-/// Marks the operation that ends an entry, in the half word beside the label.
+/// Kind of an operation that ends an entry.
 const ENDS: u32 = 1;
 
-/// The version that nothing ends at.
+/// End version of an entry that has not ended.
 pub(crate) const NEVER: Version = Version(u64::MAX);
 
-/// What a block has room for.
+/// Size and flags of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub entries: usize,
-    /// 1: a single label, which needs no table.
+    /// Number of runs; a block with one run needs no table.
     pub runs: usize,
     pub wide: bool,
     pub begin: bool,
@@ -113,7 +114,7 @@ impl Sids<'_> {
     }
 }
 
-/// Entries of one label that are visible, as they stand in memory.
+/// Visible entries of one label, in place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'b> {
     pub label: Token,
@@ -122,7 +123,7 @@ pub(crate) struct Run<'b> {
 }
 
 impl Run<'_> {
-    /// The entries one by one.
+    /// Returns the entries one by one.
     pub fn links(&self) -> impl Iterator<Item = Link> {
         self.neighbours.iter().enumerate().map(|(index, &neighbour)| Link {
             neighbour: Gui(neighbour),
@@ -136,8 +137,8 @@ impl Run<'_> {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Op {
-    /// The neighbour of an entry that begins, or the place of the one that ends: below the number of settled
-    /// entries one of those, then the operations of the tail.
+    /// The neighbour of an entry that is added, or the index of the one that ends. Indexes count base entries first,
+    /// then the operations of the tail.
     pub what: u64,
     pub sid: u64,
     pub version: u64,
@@ -177,48 +178,48 @@ pub(super) struct Tail<'b> {
 impl<'b> Tail<'b> {
     pub fn ops(&self) -> &'b [Op] {
         let length = self.end.load(Ordering::Acquire) as usize;
-        // SAFETY: the operations up to the end were written before the end was moved past them, and are not written
-        // again while the block lives.
+        // SAFETY: the operations up to the end were written before the end moved past them, and do not change while
+        // the block lives.
         unsafe { std::slice::from_raw_parts(self.ops, length) }
     }
 
-    /// Appends an operation; false if there is no room. Only the writer calls this.
+    /// Appends an operation; returns false if there is no room. Only the writer calls it.
     pub fn push(&self, op: Op) -> bool {
         let length = self.end.load(Ordering::Relaxed);
         if length as usize >= self.room {
             return false;
         }
-        // SAFETY: inside of the room, and no reader looks past the end.
+        // SAFETY: within the room, and no reader looks past the end.
         unsafe { self.ops.add(length as usize).write(op) };
         self.end.store(length + 1, Ordering::Release);
         true
     }
 }
 
-/// Where an entry is and from when to when it is there.
+/// An entry, its index, and the versions between which it is visible.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundEntry {
     pub link: Link,
     pub begin: Version,
     pub end: Version,
     pub(super) place: usize,
 }
 
-impl Found {
+impl FoundEntry {
     pub fn visible(&self, at: Version) -> bool {
         self.begin <= at && at < self.end
     }
 
-    /// Whether nothing has ended it.
+    /// Returns whether nothing has ended the entry.
     pub fn live(&self) -> bool {
         self.end == NEVER
     }
 }
 
-/// A block as it can be read.
+/// A block in readable form.
 #[derive(Clone, Copy)]
 pub(super) struct Block<'b> {
-    /// The label of all, or the table of runs: label and end.
+    /// The label of all entries; or the table of runs, with label and end of each.
     single: Token,
     table: &'b [[u32; 2]],
     pub neighbours: &'b [u64],
@@ -235,8 +236,8 @@ impl<'b> Block<'b> {
     /// `words` is the start of a block that [`write`] has filled and that is not filled again during `'b`.
     #[inline]
     pub unsafe fn at(words: *mut u64) -> Self {
-        // SAFETY: the caller's promise: the words are there and initialised, and all but the tail never change; the
-        // lengths are those that `write` wrote. The end of the tail is only ever reached as an atomic.
+        // SAFETY: the caller promises that the words exist, are initialised, and do not change except in the tail;
+        // the lengths are those that `write` wrote. The end of the tail is only accessed as an atomic.
         unsafe {
             let (first, second) = (*words, *words.add(1));
             let (entries, label) = (first as u32 as usize, (first >> 32) as u32);
@@ -274,7 +275,7 @@ impl<'b> Block<'b> {
         }
     }
 
-    /// Label, start and end of each run of settled entries.
+    /// Returns label, start and end of each run of base entries.
     #[inline]
     pub fn runs(&self) -> impl Iterator<Item = (Token, usize, usize)> {
         let several = self.table.iter().scan(0, |start, &[label, end]| {
@@ -290,11 +291,11 @@ impl<'b> Block<'b> {
         Run { label, neighbours: &self.neighbours[from..to], sids: self.sids.slice(from, to) }
     }
 
-    /// Hands out the entries that are visible at a version and whose label passes.
+    /// STO-1: passes on exactly the entries that are visible at a version and whose label passes.
     #[inline]
     pub fn read(&self, at: Version, passes: impl Fn(Token) -> bool, mut visit: impl FnMut(Run<'_>)) {
         let Some(tail) = self.tail else {
-            // Nothing was changed since it was settled.
+            // Nothing has changed since it was folded.
             if self.begin <= at {
                 if self.table.is_empty() {
                     if passes(self.single) && !self.neighbours.is_empty() {
@@ -347,19 +348,19 @@ impl<'b> Block<'b> {
         }
     }
 
-    /// The entry of a SID, ended or not.
-    pub fn find(&self, sid: Sid) -> Option<Found> {
+    /// Finds the entry of a SID, ended or not.
+    pub fn find(&self, sid: Sid) -> Option<FoundEntry> {
         let ops = self.tail.map_or(&[][..], |tail| tail.ops());
-        let settled = self.runs().find_map(|(label, from, to)| {
+        let base = self.runs().find_map(|(label, from, to)| {
             let place = from + self.sids.slice(from, to).position(sid)?;
             let link = Link { neighbour: Gui(self.neighbours[place]), sid, label };
-            Some(Found { link, begin: self.begin, end: NEVER, place })
+            Some(FoundEntry { link, begin: self.begin, end: NEVER, place })
         });
-        let mut found = settled.or_else(|| {
+        let mut found = base.or_else(|| {
             let index = ops.iter().position(|op| !op.ends() && op.sid == sid.0)?;
             let op = ops[index];
             let place = self.neighbours.len() + index;
-            Some(Found { link: op.link(), begin: Version(op.version), end: NEVER, place })
+            Some(FoundEntry { link: op.link(), begin: Version(op.version), end: NEVER, place })
         })?;
         if let Some(end) = ops.iter().find(|op| op.ends() && op.what as usize == found.place) {
             found.end = Version(end.version);
@@ -389,7 +390,7 @@ pub(super) unsafe fn write(
         flags |= if set { flag } else { 0 };
     }
     let label = if shape.runs > 1 { shape.runs as u32 } else { entries.first().map_or(0, |e| e.label.0) };
-    // SAFETY: every write lies within the words of the shape, which are the caller's.
+    // SAFETY: every write is within the words of the shape, which are the caller's.
     unsafe {
         *words = entries.len() as u64 | u64::from(label) << 32;
         *words.add(1) = least | flags << SID_BITS;

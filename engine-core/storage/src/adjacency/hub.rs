@@ -1,16 +1,16 @@
 //! Adjacency of a vertex with many edges: a directory of chunks in order of label and SID, each of them a block.
 //!
-//! A chunk holds the entries from its key up to the key of the next. SIDs grow, so that new entries go to the last
-//! chunk of their label; a full one is left as it is and a new one begun, or it is cut in two if the entry belongs into
-//! its middle. One label is read without the chunks of others. What has to be settled is queued by key.
+//! A chunk holds the entries from its key up to the key of the next one. SIDs grow, so new entries go to the last
+//! chunk of their label. If it is full, a new one is started; if the entry belongs in its middle, it is cut in two.
+//! One label is read without the chunks of others. Chunks to fold are queued by key.
 //!
-//! A chunk has a number, by which a reader that stopped behind it goes on. The right part of a chunk that is cut keeps
-//! the number: then all that was in the chunk stands before what follows it. Begun behind a full chunk, a new one holds
-//! only what that reader's version does not see.
+//! A chunk has a number, by which a reader that stopped behind it continues. When a chunk is cut, its right part
+//! keeps the number: then everything that was in the chunk stands before what follows. A new chunk behind a full one
+//! holds only entries that the stopped reader's version does not see.
 //!
-//! What must never happen: a chunk taken out while a version that can be read sees an entry of it.
+//! What must never happen: a chunk removed while a readable version sees an entry of it (STO-1).
 
-use super::block::{Block, Found, Op};
+use super::block::{Block, FoundEntry, Op};
 use super::draft::{Draft, Key};
 use super::{Ended, Labels, Link, Links, Sink};
 use crate::arena::Arena;
@@ -22,22 +22,22 @@ use tidegraph_types::{Sid, Token, Version};
 
 #[cfg(test)]
 thread_local! {
-    /// Chunks that this thread has looked at.
+    /// Number of chunks that this thread has looked at.
     pub(super) static CHUNKS_READ: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Least room for operations in a chunk that grows.
+/// Smallest spare room of a growing chunk, in operations.
 const CHUNK_SLACK: usize = 64;
 
-/// A chunk as the directory names it. All fields are atomics because the last places are filled while readers hold the
-/// directory; they look only below its length.
+/// A chunk in the directory. All fields are atomics because the last places are filled while readers hold the
+/// directory; readers look only below its length.
 #[derive(Default)]
 struct Slot {
     sid: AtomicU64,
     label: AtomicU32,
     number: AtomicU32,
     chunk: AtomicU32,
-    /// Version of the newest note for this chunk; only the writer looks.
+    /// Version of the newest note for this chunk. Only the writer reads it.
     noted: AtomicU64,
 }
 
@@ -80,7 +80,7 @@ impl Slot {
     fn block<'g>(&self, arena: &'g Arena, _: &'g Guard) -> Block<'g> {
         let chunk = self.chunk.load(Ordering::Acquire);
         // SAFETY: a chunk is filled before the slot names it and retired after the slot, or the whole directory, was
-        // replaced; the guard was there before the directory was loaded, so that the block outlives it.
+        // replaced. The guard was pinned before the directory was loaded, so the block outlives it.
         unsafe { Block::at(arena.address(chunk)) }
     }
 }
@@ -111,7 +111,7 @@ impl Directory {
         self.slots().iter().map(Slot::get).collect()
     }
 
-    /// Place of the chunk that a key belongs to. The first chunk takes all that is before it, too.
+    /// Returns the index of the chunk that a key belongs to. The first chunk also takes everything before it.
     fn place(&self, key: Key) -> usize {
         self.slots().partition_point(|slot| slot.key() <= key).saturating_sub(1)
     }
@@ -121,46 +121,46 @@ impl Directory {
     }
 }
 
-/// See the module.
+/// A list of many chunks.
 pub(super) struct Hub {
     directory: Atomic<Directory>,
-    book: Mutex<Book>,
+    state: Mutex<HubState>,
 }
 
-/// What only the writer needs.
-struct Book {
+/// State that only the writer needs.
+struct HubState {
     next_number: u32,
-    /// Chunks to be settled, by a key of theirs, in order of versions.
+    /// Chunks to fold, each by a key within it, in order of versions.
     pending: VecDeque<(Version, Key)>,
 }
 
 impl Drop for Hub {
     fn drop(&mut self) {
         let directory = std::mem::replace(&mut self.directory, Atomic::null());
-        // SAFETY: `&mut self` says that no reader is left, and the directory belongs to nobody else.
+        // SAFETY: `&mut self` proves that no reader is left, and only this hub owns the directory.
         drop(unsafe { directory.try_into_owned() });
     }
 }
 
 impl Hub {
-    /// A hub of what a draft holds, which was folded.
+    /// Makes a hub of a folded draft.
     pub fn new(links: &Links, mut draft: Draft) -> Self {
         let mut pending: Vec<(Version, Key)> = Vec::new();
         pending.extend(draft.adds.iter().map(|(link, version)| (*version, link.key())));
         pending.extend(draft.ends.iter().map(|(key, version)| (*version, *key)));
         pending.sort_unstable();
         let mut labels: Vec<Token> =
-            draft.settled.iter().chain(draft.adds.iter().map(|(link, _)| link)).map(|l| l.label).collect();
+            draft.base.iter().chain(draft.adds.iter().map(|(link, _)| link)).map(|l| l.label).collect();
         labels.sort_unstable();
         labels.dedup();
-        let mut book = Book { next_number: 1, pending: pending.into() };
+        let mut state = HubState { next_number: 1, pending: pending.into() };
         let mut entries = Vec::new();
-        write_pieces(links, &mut draft, (Token(0), Sid(0)), &mut book, &mut entries);
-        Self { directory: Atomic::new(Directory::new(&entries, labels)), book: Mutex::new(book) }
+        write_pieces(links, &mut draft, (Token(0), Sid(0)), &mut state, &mut entries);
+        Self { directory: Atomic::new(Directory::new(&entries, labels)), state: Mutex::new(state) }
     }
 
     fn directory<'g>(&self, guard: &'g Guard) -> &'g Directory {
-        // SAFETY: there always is one, it is published whole, and retired through the epoch.
+        // SAFETY: there is always a directory, published complete and retired through the epoch.
         unsafe { self.directory.load(Ordering::Acquire, guard).deref() }
     }
 
@@ -170,8 +170,8 @@ impl Hub {
         unsafe { guard.defer_destroy(old) };
     }
 
-    /// Hands out what is visible at a version and has one of the labels, from behind a chunk on (0: from the start).
-    /// Answers the number of the chunk that it stopped behind because the sink is full.
+    /// Passes the entries that are visible at a version and have one of the labels to `sink`, starting behind chunk
+    /// `after` (0: at the start). Returns the number of the chunk behind which it stopped because the sink is full.
     pub fn read(
         &self,
         arena: &Arena,
@@ -191,7 +191,8 @@ impl Hub {
             if let Labels::These(wanted) = labels {
                 let first = if place == 0 { Token(0) } else { slots[place].key().0 };
                 let next = slots.get(place + 1).map(|slot| slot.key());
-                // The last label that the chunk can hold: the next one's, unless that begins with it.
+                // The last label that the chunk can hold is that of the next chunk, unless the next chunk begins with
+                // it.
                 let reaches = |label: Token| {
                     next.is_none_or(|(next, sid)| label < next || (label == next && sid > Sid(0)))
                 };
@@ -203,14 +204,14 @@ impl Hub {
             }
             let slot = &slots[place];
             if let Some(ahead) = slots.get(place + 1) {
-                crate::prefetch::address(arena.address(ahead.chunk.load(Ordering::Relaxed)));
+                crate::hints::prefetch_address(arena.address(ahead.chunk.load(Ordering::Relaxed)));
             }
             #[cfg(test)]
             CHUNKS_READ.set(CHUNKS_READ.get() + 1);
             let before = sink.len();
             slot.block(arena, guard).read(at, |label| labels.pass(label), |run| sink.take(run));
             place += 1;
-            // Not behind a chunk that this version sees nothing of: it might be gone by the next call.
+            // Not behind a chunk in which this version sees nothing: it may be gone by the next call.
             if sink.full() && sink.len() > before && place < slots.len() {
                 return Some(slot.number.load(Ordering::Relaxed));
             }
@@ -218,32 +219,38 @@ impl Hub {
         None
     }
 
-    /// The entry of a SID, ended or not, with its place in the directory.
-    fn locate(&self, arena: &Arena, sid: Sid, label: Option<Token>, guard: &Guard) -> Option<(usize, Found)> {
+    /// Finds the entry of a SID, ended or not, with the index of its chunk.
+    fn locate(
+        &self,
+        arena: &Arena,
+        sid: Sid,
+        label: Option<Token>,
+        guard: &Guard,
+    ) -> Option<(usize, FoundEntry)> {
         let directory = self.directory(guard);
         let look = |label: Token| {
             let place = directory.place((label, sid));
             let found = directory.slots()[place].block(arena, guard).find(sid)?;
             (found.link.label == label).then_some((place, found))
         };
-        // Most probably the caller knows the label.
+        // The caller usually knows the label.
         label
             .filter(|label| directory.has_label(*label))
             .and_then(look)
             .or_else(|| directory.labels.iter().copied().find_map(look))
     }
 
-    pub fn find(&self, arena: &Arena, sid: Sid, label: Option<Token>, guard: &Guard) -> Option<Found> {
+    pub fn find(&self, arena: &Arena, sid: Sid, label: Option<Token>, guard: &Guard) -> Option<FoundEntry> {
         self.locate(arena, sid, label, guard).map(|(_, found)| found)
     }
 
     fn note(&self, slot: &Slot, version: Version, key: Key) {
         if slot.noted.swap(version.0, Ordering::Relaxed) != version.0 {
-            self.book.lock().pending.push_back((version, key));
+            self.state.lock().pending.push_back((version, key));
         }
     }
 
-    /// Puts another block in the place of a chunk's.
+    /// Replaces the block of a chunk.
     fn exchange(&self, links: &Links, slot: &Slot, old: &Block<'_>, new: u32, guard: &Guard) {
         let before = slot.chunk.swap(new, Ordering::AcqRel);
         links.arena.retire(before, old.shape.granules(), guard);
@@ -272,17 +279,17 @@ impl Hub {
         }
         let mut draft = Draft::default();
         draft.take(&block);
-        let last = draft.settled.last().map(Link::key).max(draft.adds.iter().map(|(l, _)| l.key()).max());
+        let last = draft.base.last().map(Link::key).max(draft.adds.iter().map(|(l, _)| l.key()).max());
         if draft.len() >= links.chunk && last < Some(key) {
             let mut right = Draft { adds: vec![(link, version)], ..Draft::default() };
             right.fold(oldest);
-            let mut book = self.book.lock();
+            let mut state = self.state.lock();
             let chunk = right.write(&links.arena, CHUNK_SLACK, links.compacting());
-            let entry = Entry { key, number: book.number(), chunk, noted: version.0 };
-            // The full one is written anew once, without spare room.
-            book.pending.push_back((version, slot.key()));
-            book.pending.push_back((version, key));
-            drop(book);
+            let entry = Entry { key, number: state.number(), chunk, noted: version.0 };
+            // The full chunk is rewritten once, without spare room.
+            state.pending.push_back((version, slot.key()));
+            state.pending.push_back((version, key));
+            drop(state);
             let used = directory.slots().len();
             if place + 1 == used && used < directory.slots.len() {
                 directory.slots[used].set(entry);
@@ -319,14 +326,14 @@ impl Hub {
         let granules = directory.slots()[place].block(&links.arena, guard).shape.granules();
         let mut entries = directory.entries();
         let mut pieces = Vec::new();
-        let mut book = self.book.lock();
-        write_pieces(links, draft, old.key, &mut book, &mut pieces);
-        // The notes of before name one of them only: each gets one that comes after all of its operations.
+        let mut state = self.state.lock();
+        write_pieces(links, draft, old.key, &mut state, &mut pieces);
+        // Earlier notes name only one of the pieces, so each gets a note that comes after all of its operations.
         for piece in &mut pieces {
-            book.pending.push_back((version, piece.key));
+            state.pending.push_back((version, piece.key));
             piece.noted = version.0;
         }
-        drop(book);
+        drop(state);
         if let Some(last) = pieces.last_mut() {
             last.number = old.number;
         }
@@ -335,7 +342,7 @@ impl Hub {
         links.arena.retire(old.chunk, granules, guard);
     }
 
-    /// Adds many entries, in order of their keys.
+    /// Adds entries, in order of their keys.
     pub fn push_all(&self, links: &Links, new: &[Link], version: Version, oldest: Version, guard: &Guard) {
         let directory = self.directory(guard);
         let mut labels = directory.labels.clone();
@@ -347,7 +354,7 @@ impl Hub {
         let slots = directory.slots();
         let (mut entries, mut retired) = (Vec::with_capacity(slots.len()), Vec::new());
         let mut rest = new;
-        let mut book = self.book.lock();
+        let mut state = self.state.lock();
         for (place, slot) in slots.iter().enumerate() {
             let entry = slot.get();
             let here = match slots.get(place + 1) {
@@ -373,17 +380,17 @@ impl Hub {
             draft.fold(oldest);
             retired.push((entry.chunk, block.shape.granules()));
             let start = entries.len();
-            write_pieces(links, &mut draft, entry.key, &mut book, &mut entries);
-            // Each piece has to be looked at when the version is old.
+            write_pieces(links, &mut draft, entry.key, &mut state, &mut entries);
+            // Each piece needs a look once the version is old.
             for piece in &mut entries[start..] {
-                book.pending.push_back((version, piece.key));
+                state.pending.push_back((version, piece.key));
                 piece.noted = version.0;
             }
             if let Some(last) = entries.last_mut() {
                 last.number = entry.number;
             }
         }
-        drop(book);
+        drop(state);
         self.replace(&entries, labels, guard);
         for (chunk, granules) in retired {
             links.arena.retire(chunk, granules, guard);
@@ -418,25 +425,25 @@ impl Hub {
         Some(if found.begin == version { Ended::Gone } else { Ended::Kept })
     }
 
-    /// Settles chunks with notes of versions up to `oldest`; true if no entry is left.
-    pub fn settle(&self, links: &Links, oldest: Version, exact: bool, guard: &Guard) -> bool {
+    /// Folds the chunks that have notes of versions up to `oldest`. Returns true if no entry is left.
+    pub fn fold(&self, links: &Links, oldest: Version, exact: bool, guard: &Guard) -> bool {
         let mut due: Vec<Key> = Vec::new();
-        let mut book = self.book.lock();
-        while let Some((_, key)) = book.pending.front().copied().filter(|(version, _)| *version <= oldest) {
-            book.pending.pop_front();
+        let mut state = self.state.lock();
+        while let Some((_, key)) = state.pending.front().copied().filter(|(version, _)| *version <= oldest) {
+            state.pending.pop_front();
             due.push(key);
         }
-        let waits = !book.pending.is_empty();
+        let waits = !state.pending.is_empty();
         if !waits {
-            book.pending.shrink_to(16);
+            state.pending.shrink_to(16);
         }
-        drop(book);
+        drop(state);
         let directory = self.directory(guard);
         due.sort_unstable();
         let mut places: Vec<usize> = due.iter().map(|key| directory.place(*key)).collect();
         places.dedup();
         if exact && links.compacting() {
-            // An occasion to move the other chunks together, too.
+            // Moves the other chunks together as well.
             for (place, slot) in directory.slots().iter().enumerate() {
                 if places.binary_search(&place).is_err() {
                     slot.relocate(links, guard);
@@ -448,7 +455,7 @@ impl Hub {
             let slot = &directory.slots()[place];
             let block = slot.block(&links.arena, guard);
             let mut draft = Draft::default();
-            if !links.to_be_settled(&block, oldest, exact, &mut draft) {
+            if !links.is_due_to_fold(&block, oldest, exact, &mut draft) {
                 continue;
             }
             if draft.len() == 0 {
@@ -490,7 +497,7 @@ impl Hub {
         self.directory(guard).slots().iter().for_each(|slot| slot.relocate(links, guard));
     }
 
-    /// Gives back all chunks of a hub that nobody finds any more.
+    /// Retires all chunks of a hub that nobody finds any more.
     pub fn retire_chunks(&self, links: &Links, guard: &Guard) {
         for slot in self.directory(guard).slots() {
             let granules = slot.block(&links.arena, guard).shape.granules();
@@ -503,7 +510,7 @@ impl Hub {
         size_of::<Self>()
             + directory.slots.len() * size_of::<Slot>()
             + directory.labels.capacity() * 4
-            + self.book.lock().pending.capacity() * size_of::<(Version, Key)>()
+            + self.state.lock().pending.capacity() * size_of::<(Version, Key)>()
     }
 
     #[cfg(test)]
@@ -512,17 +519,23 @@ impl Hub {
     }
 }
 
-impl Book {
+impl HubState {
     fn number(&mut self) -> u32 {
         let number = self.next_number;
-        // After four billion cuts of one hub a reader could go on behind the wrong chunk.
+        // Numbers repeat only after four billion cuts of one hub.
         self.next_number = self.next_number.checked_add(1).unwrap_or(1);
         number
     }
 }
 
-/// Writes a draft as chunks; the first of them begins at `first`.
-fn write_pieces(links: &Links, draft: &mut Draft, first: Key, book: &mut Book, entries: &mut Vec<Entry>) {
+/// Writes a draft as chunks, the first of which begins at `first`.
+fn write_pieces(
+    links: &Links,
+    draft: &mut Draft,
+    first: Key,
+    state: &mut HubState,
+    entries: &mut Vec<Entry>,
+) {
     let cuts = draft.cuts(links.chunk);
     let mut pieces: Vec<(Key, Draft)> = Vec::with_capacity(cuts.len());
     for cut in cuts.iter().rev() {
@@ -530,7 +543,7 @@ fn write_pieces(links: &Links, draft: &mut Draft, first: Key, book: &mut Book, e
     }
     let mut write = |key: Key, draft: &mut Draft| {
         let chunk = draft.write(&links.arena, 0, links.compacting());
-        entries.push(Entry { key, number: book.number(), chunk, noted: 0 });
+        entries.push(Entry { key, number: state.number(), chunk, noted: 0 });
     };
     write(first, draft);
     for (key, piece) in pieces.iter_mut().rev() {

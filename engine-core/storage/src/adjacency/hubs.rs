@@ -1,7 +1,7 @@
-//! The hubs of a partition by number, so that a list can name one in a word.
+//! The hubs of a partition by number, so that a list can name one in its word.
 //!
-//! A hub whose last entry was settled is taken out of its list first; it is freed, and its number given to another, only
-//! when every reader is gone that might have loaded the number.
+//! A hub whose last entry has gone is removed from its list first. It is freed, and its number reused, only after
+//! every reader that might have loaded the number has gone.
 
 use super::hub::Hub;
 use crate::arena::Limbo;
@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 // SAFETY: all zero bits are the null pointer.
 unsafe impl<T> ZeroValid for AtomicPtr<T> {}
 
-/// See the module.
+/// A table of hubs with stable numbers.
 pub(super) struct Hubs {
     table: VirtualArray<AtomicPtr<Hub>>,
-    book: Mutex<HubsBook>,
+    state: Mutex<HubNumbers>,
 }
 
 #[derive(Default)]
-struct HubsBook {
+struct HubNumbers {
     next: u32,
     free: Vec<u32>,
     limbo: Limbo<u32>,
@@ -28,13 +28,13 @@ struct HubsBook {
 
 impl Default for Hubs {
     fn default() -> Self {
-        Self { table: VirtualArray::new(1 << if cfg!(miri) { 10 } else { 24 }), book: Mutex::default() }
+        Self { table: VirtualArray::new(1 << if cfg!(miri) { 10 } else { 24 }), state: Mutex::default() }
     }
 }
 
 impl Drop for Hubs {
     fn drop(&mut self) {
-        for number in 0..self.book.get_mut().next {
+        for number in 0..self.state.get_mut().next {
             self.take(number);
         }
     }
@@ -45,8 +45,8 @@ impl Hubs {
     fn take(&self, number: u32) {
         let hub = self.table.get(number as usize).swap(std::ptr::null_mut(), Ordering::AcqRel);
         if !hub.is_null() {
-            // SAFETY: it came from `Box::into_raw` in `insert`, the null in its place says that it is freed once, and
-            // no reader is left (the caller's promise).
+            // SAFETY: it came from `Box::into_raw` in `insert`; the null in its place ensures that it is freed once;
+            // the caller ensures that no reader is left.
             drop(unsafe { Box::from_raw(hub) });
         }
     }
@@ -55,44 +55,44 @@ impl Hubs {
         if let Err(error) = self.table.reserve() {
             panic!("{error}");
         }
-        let mut book = self.book.lock();
-        let number = book.free.pop().unwrap_or_else(|| {
-            book.next += 1;
-            book.next - 1
+        let mut state = self.state.lock();
+        let number = state.free.pop().unwrap_or_else(|| {
+            state.next += 1;
+            state.next - 1
         });
         self.table.get(number as usize).store(Box::into_raw(Box::new(hub)), Ordering::Release);
         number
     }
 
     pub fn get<'g>(&'g self, number: u32, _: &'g Guard) -> &'g Hub {
-        // SAFETY: a hub is stored before a list names its number, and freed only when no guard is left from the time
-        // when a list did.
+        // SAFETY: a hub is stored before a list names its number, and freed only after every guard from the time when
+        // a list did has gone.
         unsafe { &*self.table.get(number as usize).load(Ordering::Acquire) }
     }
 
     pub fn retire(&self, number: u32, guard: &Guard) {
-        self.book.lock().limbo.push(number, guard);
+        self.state.lock().limbo.push(number, guard);
     }
 
     pub fn waits(&self) -> bool {
-        !self.book.lock().limbo.is_empty()
+        !self.state.lock().limbo.is_empty()
     }
 
     pub fn collect(&self, guard: &Guard) {
-        let mut book = self.book.lock();
-        if !book.limbo.is_empty() {
-            book.limbo.seal(guard);
-            while let Some(numbers) = book.limbo.pop() {
+        let mut state = self.state.lock();
+        if !state.limbo.is_empty() {
+            state.limbo.seal(guard);
+            while let Some(numbers) = state.limbo.pop() {
                 for number in numbers {
                     self.take(number);
-                    book.free.push(number);
+                    state.free.push(number);
                 }
             }
         }
     }
 
     pub fn bytes(&self, guard: &Guard) -> usize {
-        let next = self.book.lock().next;
+        let next = self.state.lock().next;
         (0..next)
             .filter(|number| !self.table.get(*number as usize).load(Ordering::Acquire).is_null())
             .map(|number| self.get(number, guard).bytes(guard))

@@ -1,33 +1,33 @@
 //! Adjacency: the edges of one vertex in one direction, readable at any kept version while one writer changes them.
 //!
-//! A [`List`] takes 24 bytes inside the vertex's node: nothing, one entry inline (no further cache miss), a block in the
-//! partition's arena ([`block`]), or, from some hundreds of entries on, the number of a [`hub`]. A block is settled
-//! entries in order of label and SID, and a tail of operations with versions. The settled part is never changed: when
-//! the tail is full, or all of it is old enough, the list is taken apart, folded and written anew ([`draft`]), and the
-//! old block is retired. What a load has for a list is written at once ([`build`]).
+//! A [`List`] takes 24 bytes inside the vertex's node. It holds nothing, one entry inline (no further cache miss), a
+//! block in the partition's arena ([`block`]), or, for large degrees, the number of a [`hub`]. A block has a *base*,
+//! entries in order of label and SID, and a *tail* of operations with versions. The base never changes. When the tail
+//! is full, or old enough, the list is *folded*: its operations are merged into a new base ([`draft`]), and the old
+//! block is retired. A load writes each list at once ([`build`]).
 //!
-//! Readers take no lock: they hold an epoch guard, load the list's word and read what it names. Half of a change belongs
-//! to a version that nobody may read yet.
+//! Readers take no lock: they hold an epoch guard, load the list's word and read what it names. A half-finished
+//! change belongs to a version that nobody may read yet.
 //!
-//! A list that is no hub is always read whole; a hub is read in chunks and can be left between two.
+//! A list that is no hub is always read whole. A hub is read in chunks, and a reader can stop between two.
 //!
-//! What must never happen: the inline words changed while somebody may read them (they are written once); an entry that
-//! a readable version sees left out when a list is folded; two live entries with one SID.
+//! What must never happen: inline words changed while a reader may look at them (they are written once); a fold that
+//! drops an entry which a readable version sees (STO-1); two live entries with one SID.
 
 mod block;
 mod build;
 mod draft;
-mod glance;
+mod fast_read;
 mod hub;
 mod hubs;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use block::{Found, NEVER, Run, Sids};
-pub(crate) use glance::{FEW, Few, Glance};
+pub(crate) use block::{FoundEntry, NEVER, Run, Sids};
+pub(crate) use fast_read::{FEW, FastRead, FewEntries};
 
 use crate::arena::Arena;
-use crate::turn::Turn;
+use crate::write_permit::WritePermit;
 use block::{Block, Op};
 use crossbeam_epoch::{Guard, pin};
 use draft::Draft;
@@ -36,33 +36,33 @@ use hubs::Hubs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tidegraph_types::{Gui, Sid, Token, Version};
 
-/// Number of entries past which a list becomes a hub.
+/// Number of entries above which a list becomes a hub.
 const HUB_DEGREE: usize = 1024;
-/// Most entries of a chunk of a hub.
+/// Largest number of entries in a chunk of a hub.
 const CHUNK: usize = 2048;
-/// Lists of fewer entries are always settled to their exact size.
+/// Lists with fewer entries are always folded to their exact size.
 const SMALL: usize = 64;
-/// Most spare room for operations.
+/// Largest spare room, in operations.
 const MOST_SLACK: usize = 256;
 
-/// What a block has room for.
+/// Largest SID that a block can hold.
 pub(crate) const LARGEST_SID: Sid = Sid(block::SID_MASK);
 
-/// So often the epoch is moved on at most, to get everything free that was retired.
+/// Largest number of epochs to advance, to free what was retired.
 const EPOCHS: usize = 256;
 
-/// Where a list's entries are, in the low bits of its word.
+/// Kind of a list, in the low bits of its word.
 const INLINE: u64 = 1;
 const BLOCK: u64 = 2;
 const HUB: u64 = 3;
 const TAG_BITS: u32 = 2;
-/// Of a block, the number takes 32 bits; how many settled entries it has stands above them: enough to ask for all of its
-/// lines at once.
+/// In the word of a block, its number takes 32 bits. The number of base entries stands above it: enough to prefetch
+/// all of its lines.
 const ENTRIES_SHIFT: u32 = TAG_BITS + 32;
 /// An inline entry has a SID of 40 bits and a label of 24.
 const INLINE_SID_BITS: u32 = 40;
 
-/// One edge seen from one end.
+/// An edge seen from one end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
     pub neighbour: Gui,
@@ -71,23 +71,23 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// SID and label in one word, if they fit. Never zero, which stands for none.
+    /// Returns SID and label in one word, if they fit. The word is never zero, which stands for none.
     fn packed(&self) -> Option<u64> {
         let fits = self.sid.0 >> INLINE_SID_BITS == 0 && self.label.0 >> 24 == 0 && self.sid.0 > 0;
         fits.then_some(self.sid.0 | u64::from(self.label.0) << INLINE_SID_BITS)
     }
 }
 
-/// What became of an entry that was to end.
+/// What happened to an entry that was ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
-    /// It is kept for older versions and has to be settled later.
+    /// It is kept for older versions until the list is folded.
     Kept,
-    /// Nobody could see it yet.
+    /// No version could see it yet.
     Gone,
 }
 
-/// Which labels are read.
+/// The labels to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Labels<'r> {
     All,
@@ -105,13 +105,13 @@ impl Labels<'_> {
     }
 }
 
-/// Takes what is read.
+/// Receives the entries that are read.
 pub(crate) trait Sink {
-    /// Some visible entries of one label.
+    /// Takes visible entries of one label.
     fn take(&mut self, run: Run<'_>);
-    /// Rows so far.
+    /// Returns the number of rows so far.
     fn len(&self) -> usize;
-    /// Whether a hub may stop.
+    /// Returns whether a hub may stop.
     fn full(&self) -> bool;
 }
 
@@ -133,7 +133,7 @@ impl<F: FnMut(Run<'_>)> Sink for Each<F> {
     }
 }
 
-/// The list. See the module.
+/// The edges of a vertex in one direction.
 #[derive(Debug, Default)]
 pub(crate) struct List {
     word: AtomicU64,
@@ -144,9 +144,9 @@ pub(crate) struct List {
 const _: () = assert!(size_of::<List>() == 24);
 
 #[derive(Clone, Copy)]
-enum Place {
+enum ListForm {
     Empty,
-    /// One entry, begun at a version.
+    /// One entry, which begins at a version.
     Inline(Version),
     Block(u32),
     Hub(u32),
@@ -154,14 +154,14 @@ enum Place {
 
 impl List {
     #[inline]
-    fn place(&self) -> Place {
+    fn form(&self) -> ListForm {
         let word = self.word.load(Ordering::Acquire);
         let rest = word >> TAG_BITS;
         match word & ((1 << TAG_BITS) - 1) {
-            INLINE => Place::Inline(Version(rest)),
-            BLOCK => Place::Block(rest as u32),
-            HUB => Place::Hub(rest as u32),
-            _ => Place::Empty,
+            INLINE => ListForm::Inline(Version(rest)),
+            BLOCK => ListForm::Block(rest as u32),
+            HUB => ListForm::Hub(rest as u32),
+            _ => ListForm::Empty,
         }
     }
 
@@ -173,7 +173,7 @@ impl List {
         self.set(BLOCK, (entries as u64) << (ENTRIES_SHIFT - TAG_BITS) | u64::from(number));
     }
 
-    /// Makes the list of a new vertex out of one that nobody looks at.
+    /// Empties a list that nobody looks at, for a new vertex.
     pub fn clear(&self) {
         self.neighbour.store(0, Ordering::Relaxed);
         self.sid_label.store(0, Ordering::Relaxed);
@@ -195,8 +195,8 @@ impl List {
         }
     }
 
-    /// Puts the only entry inline; false if it does not fit, or if another one was ever there: a reader might just be
-    /// looking at it.
+    /// Stores the only entry inline. Returns false if it does not fit, or if the list ever held another one inline,
+    /// which a reader may be looking at.
     fn set_inline(&self, link: Link, begin: Version) -> bool {
         let Some(packed) = link.packed() else { return false };
         let there = self.sid_label.load(Ordering::Relaxed);
@@ -210,7 +210,7 @@ impl List {
     }
 }
 
-/// What the lists of a partition lie in.
+/// Storage of all lists of a partition.
 pub(crate) struct Links {
     arena: Arena,
     hubs: Hubs,
@@ -235,13 +235,14 @@ impl Default for Links {
 impl Links {
     #[inline]
     fn block<'g>(&'g self, number: u32, _: &'g Guard) -> Block<'g> {
-        // SAFETY: a block is filled before a list names it and retired after the list was changed; the guard was
-        // there before the list's word was loaded, so that the block outlives it.
+        // SAFETY: a block is filled before a list names it and retired after the list was changed. The guard was
+        // pinned before the list's word was loaded, so the block outlives it.
         unsafe { Block::at(self.arena.address(number)) }
     }
 
-    /// Hands out what is visible at a version and has one of the labels. In a hub: from behind a chunk on (0: from the
-    /// start); answers the number of the chunk behind which it stopped because the sink is full.
+    /// Passes the entries that are visible at a version and have one of the labels to `sink`. In a hub it starts
+    /// behind chunk `after` (0: at the start), and returns the number of the chunk behind which it stopped because
+    /// the sink is full.
     #[inline]
     pub fn read(
         &self,
@@ -252,9 +253,9 @@ impl Links {
         guard: &Guard,
         sink: &mut impl Sink,
     ) -> Option<u32> {
-        match list.place() {
-            Place::Empty => {}
-            Place::Inline(begin) => {
+        match list.form() {
+            ListForm::Empty => {}
+            ListForm::Inline(begin) => {
                 let link = list.inline();
                 if begin <= at && labels.pass(link.label) {
                     sink.take(Run {
@@ -264,10 +265,10 @@ impl Links {
                     });
                 }
             }
-            Place::Block(number) => {
+            ListForm::Block(number) => {
                 self.block(number, guard).read(at, |label| labels.pass(label), |run| sink.take(run));
             }
-            Place::Hub(number) => {
+            ListForm::Hub(number) => {
                 return self.hubs.get(number, guard).read(&self.arena, at, labels, after, guard, sink);
             }
         }
@@ -286,7 +287,7 @@ impl Links {
         );
     }
 
-    /// Number of entries that are visible at a version and have one of the labels.
+    /// Returns the number of entries that are visible at a version and have one of the labels.
     pub fn degree(&self, list: &List, at: Version, labels: Labels<'_>, guard: &Guard) -> u64 {
         let mut count = 0;
         self.read(list, at, labels, 0, guard, &mut Each(|run: Run<'_>| count += run.neighbours.len() as u64));
@@ -294,76 +295,72 @@ impl Links {
     }
 
     pub fn is_hub(&self, list: &List) -> bool {
-        matches!(list.place(), Place::Hub(_))
+        matches!(list.form(), ListForm::Hub(_))
     }
 
-    /// The entry of an edge, ended or not. The label makes it faster if it is known.
-    pub fn find(&self, list: &List, sid: Sid, label: Option<Token>, guard: &Guard) -> Option<Found> {
-        match list.place() {
-            Place::Empty => None,
-            Place::Inline(begin) => {
+    /// Finds the entry of an edge, ended or not. Knowing the label makes it faster.
+    pub fn find(&self, list: &List, sid: Sid, label: Option<Token>, guard: &Guard) -> Option<FoundEntry> {
+        match list.form() {
+            ListForm::Empty => None,
+            ListForm::Inline(begin) => {
                 let link = list.inline();
-                (link.sid == sid).then_some(Found { link, begin, end: NEVER, place: 0 })
+                (link.sid == sid).then_some(FoundEntry { link, begin, end: NEVER, place: 0 })
             }
-            Place::Block(number) => self.block(number, guard).find(sid),
-            Place::Hub(number) => self.hubs.get(number, guard).find(&self.arena, sid, label, guard),
+            ListForm::Block(number) => self.block(number, guard).find(sid),
+            ListForm::Hub(number) => self.hubs.get(number, guard).find(&self.arena, sid, label, guard),
         }
     }
 
-    /// Takes a list that is no hub apart.
+    /// Decomposes a list that is no hub.
     fn draft(&self, list: &List, guard: &Guard) -> Draft {
         let mut draft = Draft::default();
-        match list.place() {
-            Place::Inline(begin) => {
-                draft.settled.push(list.inline());
+        match list.form() {
+            ListForm::Inline(begin) => {
+                draft.base.push(list.inline());
                 draft.begin = begin;
             }
-            Place::Block(number) => draft.take(&self.block(number, guard)),
-            Place::Empty | Place::Hub(_) => {}
+            ListForm::Block(number) => draft.take(&self.block(number, guard)),
+            ListForm::Empty | ListForm::Hub(_) => {}
         }
         draft
     }
 
-    /// Puts a draft in the place of a list that is no hub, with room for more operations.
+    /// Replaces a list that is no hub by a draft, with room for `more` operations.
     fn put(&self, list: &List, mut draft: Draft, more: usize, guard: &Guard) {
-        let old = match list.place() {
-            Place::Block(number) => Some((number, self.block(number, guard).shape.granules())),
+        let old = match list.form() {
+            ListForm::Block(number) => Some((number, self.block(number, guard).shape.granules())),
             _ => None,
         };
-        let settled = draft.adds.is_empty() && draft.ends.is_empty();
+        let no_ops = draft.adds.is_empty() && draft.ends.is_empty();
         if draft.len() == 0 {
             list.word.store(0, Ordering::Release);
         } else if draft.len() > self.hub_degree {
             let hub = self.hubs.insert(Hub::new(self, draft));
             list.set(HUB, u64::from(hub));
-        } else if !(settled
-            && more == 0
-            && draft.len() == 1
-            && list.set_inline(draft.settled[0], draft.begin))
-        {
+        } else if !(no_ops && more == 0 && draft.len() == 1 && list.set_inline(draft.base[0], draft.begin)) {
             let block = draft.write(&self.arena, more, self.compacting());
-            list.set_block(block, draft.settled.len());
+            list.set_block(block, draft.base.len());
         }
         if let Some((number, granules)) = old {
             self.arena.retire(number, granules, guard);
         }
     }
 
-    /// Adds an entry at a version; `oldest` is the oldest that can be read.
-    pub fn push(&self, _: &mut Turn, list: &List, link: Link, version: Version, oldest: Version) {
+    /// Adds an entry at a version. `oldest` is the oldest version that can be read.
+    pub fn push(&self, _: &mut WritePermit, list: &List, link: Link, version: Version, oldest: Version) {
         let guard = &pin();
-        match list.place() {
-            Place::Hub(number) => {
+        match list.form() {
+            ListForm::Hub(number) => {
                 return self.hubs.get(number, guard).push(self, link, version, oldest, guard);
             }
-            Place::Empty if list.set_inline(link, version) => return,
-            Place::Block(number) => {
+            ListForm::Empty if list.set_inline(link, version) => return,
+            ListForm::Block(number) => {
                 let tail = self.block(number, guard).tail;
                 if tail.is_some_and(|tail| tail.push(Op::add(link, version))) {
                     return;
                 }
             }
-            Place::Empty | Place::Inline(_) => {}
+            ListForm::Empty | ListForm::Inline(_) => {}
         }
         let mut draft = self.draft(list, guard);
         let more = if draft.len() == 0 { 0 } else { slack(draft.len()) };
@@ -372,10 +369,10 @@ impl Links {
         self.put(list, draft, more, guard);
     }
 
-    /// Ends the entry of an edge at a version; `None` if there is no live one.
+    /// Ends the entry of an edge at a version; returns `None` if there is no live one.
     pub fn end(
         &self,
-        _: &mut Turn,
+        _: &mut WritePermit,
         list: &List,
         sid: Sid,
         label: Token,
@@ -383,12 +380,12 @@ impl Links {
         oldest: Version,
     ) -> Option<Ended> {
         let guard = &pin();
-        if let Place::Hub(number) = list.place() {
+        if let ListForm::Hub(number) = list.form() {
             return self.hubs.get(number, guard).end(self, sid, label, version, oldest, guard);
         }
-        let found = self.find(list, sid, Some(label), guard).filter(Found::live)?;
+        let found = self.find(list, sid, Some(label), guard).filter(FoundEntry::live)?;
         let ended = if found.begin == version { Ended::Gone } else { Ended::Kept };
-        if let Place::Block(number) = list.place() {
+        if let ListForm::Block(number) = list.form() {
             let tail = self.block(number, guard).tail;
             let op = Op::end(found.place, found.link.label, sid, version);
             if tail.is_some_and(|tail| tail.push(op)) {
@@ -404,15 +401,16 @@ impl Links {
         Some(ended)
     }
 
-    /// Settles what no version below `oldest` is needed for any more. `exact` leaves no spare room.
-    pub fn settle(&self, _: &mut Turn, list: &List, oldest: Version, exact: bool) {
+    /// Merges operations into the base where only versions below `oldest` could tell the difference. `exact` leaves no
+    /// spare room.
+    pub fn fold(&self, _: &mut WritePermit, list: &List, oldest: Version, exact: bool) {
         let guard = &pin();
-        match list.place() {
-            Place::Empty | Place::Inline(_) => {}
-            Place::Block(number) => {
+        match list.form() {
+            ListForm::Empty | ListForm::Inline(_) => {}
+            ListForm::Block(number) => {
                 let block = self.block(number, guard);
                 let mut draft = Draft::default();
-                if self.to_be_settled(&block, oldest, exact, &mut draft) {
+                if self.is_due_to_fold(&block, oldest, exact, &mut draft) {
                     let ops = draft.adds.len() + draft.ends.len();
                     let more = if ops == 0 { 0 } else { slack(draft.len()) };
                     self.put(list, draft, more, guard);
@@ -420,9 +418,9 @@ impl Links {
                     self.move_block(number, guard, |new, entries| list.set_block(new, entries));
                 }
             }
-            Place::Hub(number) => {
+            ListForm::Hub(number) => {
                 let hub = self.hubs.get(number, guard);
-                if hub.settle(self, oldest, exact, guard) {
+                if hub.fold(self, oldest, exact, guard) {
                     list.word.store(0, Ordering::Release);
                     hub.retire_chunks(self, guard);
                     self.hubs.retire(number, guard);
@@ -431,10 +429,10 @@ impl Links {
         }
     }
 
-    /// Whether a block is worth to be written anew; then the draft holds it, folded.
-    fn to_be_settled(&self, block: &Block<'_>, oldest: Version, exact: bool, draft: &mut Draft) -> bool {
+    /// Returns whether a block should be rewritten; if so, `draft` holds it, folded.
+    fn is_due_to_fold(&self, block: &Block<'_>, oldest: Version, exact: bool, draft: &mut Draft) -> bool {
         let Some(tail) = block.tail else {
-            // On the way into a fresh segment, a load's version can be left behind.
+            // On the way into a fresh segment, the version of a load can be dropped.
             let leaner = exact && self.compacting() && block.shape.begin && block.begin <= oldest;
             if leaner {
                 draft.take(block);
@@ -444,7 +442,7 @@ impl Links {
         };
         let ops = tail.ops();
         let old = ops.iter().filter(|op| op.version <= oldest.0).count();
-        // Something that is written to all the time pays for it once for half a tail.
+        // A list that changes constantly pays for folding once for half a tail.
         if old * 2 < ops.len() {
             return false;
         }
@@ -461,19 +459,19 @@ impl Links {
     }
 
     /// Moves the blocks of a list into fresh segments.
-    pub fn relocate(&self, _: &mut Turn, list: &List) {
+    pub fn relocate(&self, _: &mut WritePermit, list: &List) {
         let guard = &pin();
-        match list.place() {
-            Place::Empty | Place::Inline(_) => {}
-            Place::Block(number) => {
+        match list.form() {
+            ListForm::Empty | ListForm::Inline(_) => {}
+            ListForm::Block(number) => {
                 self.move_block(number, guard, |new, entries| list.set_block(new, entries));
             }
-            Place::Hub(number) => self.hubs.get(number, guard).relocate(self, guard),
+            ListForm::Hub(number) => self.hubs.get(number, guard).relocate(self, guard),
         }
     }
 
-    /// Copies a block into a fresh segment, has the copy named in its place (with the number of its settled entries), and
-    /// retires it.
+    /// Copies a block into a fresh segment, calls `name` with the copy and the number of its base entries to replace
+    /// the reference, and retires the block.
     fn move_block(&self, number: u32, guard: &Guard, name: impl FnOnce(u32, usize)) {
         let entries = self.block(number, guard).neighbours.len();
         let (new, granules) = self.copy_block(number, guard);
@@ -481,13 +479,13 @@ impl Links {
         self.arena.retire(number, granules, guard);
     }
 
-    /// Copies a block into a fresh segment; answers the copy and the size of both. The caller names the copy and then
-    /// retires the block.
+    /// Copies a block into a fresh segment. Returns the copy and the size of both in granules. The caller replaces
+    /// the reference and then retires the block.
     fn copy_block(&self, number: u32, guard: &Guard) -> (u32, u32) {
         let granules = self.block(number, guard).shape.granules();
         let new = self.arena.allocate(granules, true);
-        // SAFETY: both blocks have this size, the new one is the caller's alone, and in the old one nothing changes
-        // meanwhile: the only writer is here.
+        // SAFETY: both blocks have this size. The new one belongs to the caller alone, and the old one does not
+        // change, because the only writer is here.
         unsafe {
             let words = granules as usize * crate::arena::GRANULE_WORDS;
             std::ptr::copy_nonoverlapping(self.arena.address(number), self.arena.address(new), words);
@@ -495,23 +493,23 @@ impl Links {
         (new, granules)
     }
 
-    /// Whether blocks are being moved together.
+    /// Returns whether blocks are being moved together.
     pub fn compacting(&self) -> bool {
         self.compacting.load(Ordering::Relaxed)
     }
 
-    /// Whether much is free between the blocks, so that it is time to settle all lists exactly.
+    /// Returns whether so much is free between the blocks that all lists should be folded exactly.
     pub fn is_sparse(&self) -> bool {
         self.arena.is_sparse()
     }
 
-    /// Says that all lists are settled exactly from now on, or that they were: blocks move together meanwhile.
+    /// Starts or ends a pass that folds all lists exactly. Meanwhile blocks move together.
     pub fn set_compacting(&self, compacting: bool) {
         self.compacting.store(compacting, Ordering::Relaxed);
         if compacting {
             self.arena.turn_over();
         } else {
-            // Whoever waits last holds a segment each: let the epoch pass, if no reader holds it.
+            // Each retired block keeps its segment, so advance the epoch, if no reader holds it.
             for _ in 0..EPOCHS {
                 if !self.waits() {
                     break;
@@ -522,12 +520,12 @@ impl Links {
         }
     }
 
-    /// Whether something waits for its last readers.
+    /// Returns whether something waits for its last readers.
     pub fn waits(&self) -> bool {
         self.arena.waits() || self.hubs.waits()
     }
 
-    /// Lets go of blocks that nobody looks at any more.
+    /// Frees blocks that nobody looks at any more.
     pub fn collect(&self) {
         let guard = &pin();
         self.arena.collect(guard);
@@ -535,29 +533,30 @@ impl Links {
         guard.flush();
     }
 
-    /// Bytes of blocks alone, free ones among them. Cheap, unlike [`Self::bytes`].
+    /// Returns the bytes of blocks, free ones included. Cheap, unlike [`Self::bytes`].
     pub fn block_bytes(&self) -> usize {
         self.arena.bytes()
     }
 
-    /// Bytes of segments that no block in use takes.
+    /// Returns the bytes of segments that no block in use occupies.
     pub fn free_bytes(&self) -> usize {
         self.arena.bytes().saturating_sub(self.arena.live_bytes())
     }
 
-    /// Bytes that were ever needed, free blocks among them.
+    /// Returns all bytes, free blocks included.
     pub fn bytes(&self) -> usize {
         self.arena.bytes() + self.hubs.bytes(&pin())
     }
 
-    /// Bytes in use.
+    /// Returns the bytes in use.
     #[cfg(test)]
     fn live_bytes(&self) -> usize {
         self.arena.live_bytes() + self.hubs.bytes(&pin())
     }
 }
 
-/// Room for operations in a list that grows: a part of its length, so that appending takes constant time.
+/// Returns the spare room, in operations, of a growing list: a fraction of its length, so that appending takes
+/// amortized constant time.
 fn slack(entries: usize) -> usize {
     (entries / 4).clamp(2, MOST_SLACK)
 }

@@ -1,4 +1,4 @@
-//! The manifest: what belongs to a checkpoint, and how to find the newest.
+//! The manifest: lists what belongs to a checkpoint. This file also finds and prunes manifests.
 
 use super::format::{Format, ObjectKind};
 use crate::error::Cause;
@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use tidegraph_platform::{ObjectError, ObjectInfo, Objects};
 use tidegraph_types::{Epoch, Gui, GuiHasher, IndexDefinition, PartitionCount, Str, Token, Version};
 
-/// A manifest as it stands in object storage.
+/// A manifest in object storage.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Manifest {
     /// Path of the manifest itself.
@@ -18,11 +18,11 @@ pub struct Manifest {
     pub graph: String,
     /// Partition count of the graph.
     pub partition_count: PartitionCount,
-    /// The one partition of a larger graph that it holds, if it does not hold all of the graph.
+    /// The one partition of a larger graph that it holds; `None` if it holds the whole graph.
     pub scope: Option<Scope>,
     /// Computes the GUIs of the graph.
     pub hasher: GuiHasher,
-    /// The version that the checkpoint holds; recovery goes on with the record after it.
+    /// The version of the checkpoint. Recovery continues with the record after it.
     pub version: Version,
     /// Epoch of the record of that version.
     pub epoch: Epoch,
@@ -32,7 +32,7 @@ pub struct Manifest {
     pub tokens: Vec<(Token, Str)>,
     /// Ids whose GUI is salted.
     pub exceptions: Vec<(Str, Gui)>,
-    /// The indexes that there are.
+    /// Definitions of the indexes.
     pub indexes: Vec<IndexDefinition>,
     /// One entry for each partition, in order.
     pub partitions: Vec<ManifestPartition>,
@@ -41,15 +41,15 @@ pub struct Manifest {
 /// Where the chunks of one partition are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ManifestPartition {
-    /// The object that was written with the checkpoint, then older ones that are still in use.
+    /// The object that was written with the checkpoint, followed by older ones that it uses.
     pub objects: Vec<ManifestObject>,
-    /// Where the directory begins in the first object; it reaches to the end.
+    /// Offset of the directory in the first object; it reaches to the object's end.
     pub directory_offset: u64,
     /// CRC-32C of the directory.
     pub directory_crc32c: u32,
-    /// Vertices in the chunks.
+    /// Number of vertices in the chunks.
     pub vertices: u64,
-    /// Out-edges in the chunks.
+    /// Number of out-edges in the chunks.
     pub edges: u64,
 }
 
@@ -85,13 +85,13 @@ pub(super) fn damaged(object: &str, offset: u64, reason: impl Into<Cause>) -> Er
     Error::Damaged { object: object.to_owned(), offset, reason: reason.into() }
 }
 
-/// Numbers of all objects of a kind, sorted.
+/// Returns the numbers of all objects of a kind, sorted.
 pub(super) fn numbers(objects: &Objects, prefix: &str, kind: &str) -> Result<Vec<Number>, Error> {
     let listed = objects.list(&format!("{prefix}/")).map_err(object_error(prefix))?;
     Ok(numbers_in(&listed, prefix, kind))
 }
 
-/// Numbers of the objects of a kind in a listing, sorted.
+/// Returns the numbers of the objects of a kind in a listing, sorted.
 pub(super) fn numbers_in(listed: &[ObjectInfo], prefix: &str, kind: &str) -> Vec<Number> {
     let mut numbers: Vec<Number> =
         listed.iter().filter_map(|object| number_in(prefix, kind, &object.path)).collect();
@@ -101,8 +101,12 @@ pub(super) fn numbers_in(listed: &[ObjectInfo], prefix: &str, kind: &str) -> Vec
 }
 
 impl Manifest {
-    /// The newest manifest that can be read; damaged ones are passed over. `None` if there is none. Whether its
-    /// partitions can be read shows only when it is restored.
+    /// Returns the newest manifest that can be read, skipping damaged ones; `None` if there is none. Only restoring
+    /// shows whether its partitions can be read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Object`] if the object store fails.
     pub fn latest(objects: &Objects, prefix: &str) -> Result<Option<Self>, Error> {
         for number in numbers(objects, prefix, "manifest")?.into_iter().rev() {
             match Self::read(objects, &numbered(prefix, "manifest", number)) {
@@ -115,6 +119,11 @@ impl Manifest {
     }
 
     /// Reads one manifest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Object`] if the object store fails; [`Error::Damaged`] or [`Error::UnknownFormat`] if the object
+    /// cannot be decoded.
     pub fn read(objects: &Objects, object: &str) -> Result<Self, Error> {
         let bytes = objects.get(object).map_err(object_error(object))?;
         Self::decode(object, &bytes)
@@ -126,8 +135,13 @@ impl Manifest {
     }
 }
 
-/// Removes all checkpoints but the newest `keep` whose manifests can be read, but for the objects that these still use, and
-/// what failed attempts before the newest of these left behind. Answers how many objects were removed. Keeps at least one.
+/// Removes all checkpoints but the newest `keep` (at least one) whose manifests can be read, and what failed attempts
+/// before the newest of these left behind. Keeps objects that a kept checkpoint uses. Returns the number of objects
+/// removed.
+///
+/// # Errors
+///
+/// [`Error::Object`] if the object store fails; what was removed until then stays removed.
 pub fn prune(objects: &Objects, prefix: &str, keep: usize) -> Result<usize, Error> {
     let mut kept: Vec<Number> = Vec::new();
     let mut used: FxHashSet<String> = FxHashSet::default();
@@ -148,7 +162,7 @@ pub fn prune(objects: &Objects, prefix: &str, keep: usize) -> Result<usize, Erro
     }
     let Some(&newest) = kept.first() else { return Ok(0) };
     let mut removed = 0;
-    // Manifests first, so that none ever names objects that are gone.
+    // Manifests first, so that no manifest ever names objects that are gone.
     for number in manifests.into_iter().filter(|number| *number < newest && !kept.contains(number)) {
         let object = numbered(prefix, "manifest", number);
         objects.delete(&object).map_err(object_error(&object))?;

@@ -1,24 +1,25 @@
-//! Checkpoints: an image of every partition at one version, in object storage. The bytes are in
-//! `docs/formats/checkpoint.md`.
+//! Checkpoints: an image of every partition at one version, in object storage. `docs/formats/checkpoint.md` describes
+//! the bytes, [`format`] maps versions of them to code.
 //!
 //! Names: under a prefix, `data-VERSION-ATTEMPT/partition-NUMBER` for each partition and, written last,
-//! `manifest-VERSION-ATTEMPT`. Numbers are padded, so that the newest manifest sorts last; the attempt grows when a
-//! version is written again, so that no object that a manifest names is ever overwritten.
+//! `manifest-VERSION-ATTEMPT`. Numbers are padded, so the newest manifest sorts last. The attempt grows when a
+//! version is written again, so no object that a manifest names is ever overwritten.
 //!
-//! The image of a partition is a set of chunks: pages, groups of nodes, groups of edge ids. The object of a partition holds
-//! those that changed since the checkpoint before, and a directory of all of them: where each lies, in this object or in an
-//! older one, and its checksum.
+//! The image of a partition is a set of chunks: pages, groups of nodes, groups of edge ids. The object of a partition
+//! holds the chunks that changed since the checkpoint before, and a directory of all chunks: the object and offset of
+//! each, in this object or an older one, and its checksum.
 //!
-//! Flow of writing: pin the version; partitions in parallel; each looks what changed since the checkpoint before, encodes
-//! that chunk by chunk from under the writer's hands, and uploads; put the manifest. A crash before that leaves objects
-//! that no manifest names; [`prune`] removes them. An older object of which less than half is in use is left behind: what
-//! it still has is written anew.
+//! Flow of writing: pin the version; for each partition, in parallel, find the chunks that changed since the
+//! checkpoint before, encode them one by one while the writer continues, and upload them; put the manifest. A crash
+//! before that leaves objects that no manifest names; [`prune`] removes them. An older object of which less than half
+//! is in use is left behind: its remaining chunks are written again.
 //!
-//! Flow of restoring: try manifests from the newest on. A damaged one, or one with a damaged, missing or short object,
-//! is refused with object, offset and reason, and the one before is tried. Partitions are restored in parallel.
+//! Flow of restoring: try manifests from the newest on. If a manifest is damaged, or one of its objects is damaged,
+//! missing or short, it is refused with object, offset and reason, and the one before is tried. Partitions are
+//! restored in parallel.
 //!
-//! What must never happen: a store made of a damaged checkpoint; a checkpoint that mixes versions; an object removed that a
-//! manifest names.
+//! What must never happen: a store made of a damaged checkpoint; a checkpoint that mixes versions (STO-1); an object
+//! removed that a manifest names.
 
 mod directory;
 pub(crate) mod format;
@@ -33,26 +34,26 @@ pub(crate) use write::write;
 
 use tidegraph_types::{Epoch, Str, Token};
 
-/// Older objects that a partition's chunks may lie in.
+/// Largest number of older objects that a partition's chunks may be in.
 const MOST_OLDER: usize = 15;
 
-/// A checkpoint that later ones may refer to.
+/// A checkpoint on which later ones may build.
 #[derive(Debug)]
-pub(crate) struct Base {
+pub(crate) struct BaseCheckpoint {
     manifest: Manifest,
-    /// One for each partition.
+    /// Directories by partition.
     directories: Vec<directory::Directory>,
-    /// Bytes of chunks that it wrote although the one before it had them.
+    /// Bytes of chunks that it wrote although the one before it had them in an older state.
     rewritten_bytes: u64,
 }
 
-impl Base {
+impl BaseCheckpoint {
     pub fn rewritten_bytes(&self) -> u64 {
         self.rewritten_bytes
     }
 }
 
-/// What a checkpoint keeps besides the data of the store.
+/// What a checkpoint stores besides the data of the store.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CheckpointMeta {
     /// Name of the graph.

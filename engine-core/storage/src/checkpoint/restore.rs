@@ -1,10 +1,10 @@
-//! Restoring the newest checkpoint that is whole.
+//! Restores the newest checkpoint that is complete.
 
 use super::directory::{ChunkEntry, ChunkKind, Directory};
 use super::format::{Format, ObjectKind};
 use super::manifest::{damaged, numbered, numbers, object_error};
 use super::write::in_parallel;
-use super::{Base, Manifest, ManifestPartition};
+use super::{BaseCheckpoint, Manifest, ManifestPartition};
 use crate::partition::{Misread, Rebuild, Rebuilt};
 use crate::{Error, Scope, Store, StoreConfig};
 use bytes::Bytes;
@@ -12,32 +12,37 @@ use std::ops::Range;
 use std::sync::Arc;
 use tidegraph_platform::{ObjectError, Objects, metric};
 
-/// Chunks that lie together are read together, up to so many bytes.
+/// Adjacent chunks are read together, up to this number of bytes.
 const READ_BYTES: u64 = 8 << 20;
 
-/// A store out of a checkpoint.
+/// A restored store.
 #[derive(Debug)]
 pub struct Restored {
     /// The store, at the manifest's version.
     pub store: Store,
-    /// The checkpoint that it came from.
+    /// The manifest of the checkpoint.
     pub manifest: Manifest,
-    /// Newer checkpoints that were not used.
+    /// Newer checkpoints that were refused.
     pub refused: Vec<Refused>,
 }
 
-/// A checkpoint that was not used, and why.
+/// A checkpoint that was refused, and why.
 #[derive(Debug)]
 pub struct Refused {
     /// Path of its manifest.
     pub manifest: String,
-    /// What is wrong with it: names the object and the offset.
+    /// What is wrong with it, with object and offset.
     pub error: Error,
 }
 
-/// Restores the newest checkpoint under a prefix that is whole; `None` if there is no checkpoint at all. If there are
-/// some and none is whole, the error of the newest. Partition count and hash are the checkpoint's, whatever `config`
-/// says.
+/// Restores the newest complete checkpoint under a prefix; returns `None` if there is no checkpoint at all. Partition
+/// count and hash are those of the checkpoint, whatever `config` says.
+///
+/// # Errors
+///
+/// If there are checkpoints and all are refused, the error of the newest: [`Error::Damaged`],
+/// [`Error::UnknownFormat`], or [`Error::Object`] for a missing object. Other errors of the object store, as
+/// [`Error::Object`], end the search at once. [`Error::Apl`] if the local disk loses a page.
 pub fn restore_newest(
     config: &StoreConfig,
     objects: &Objects,
@@ -56,7 +61,7 @@ pub fn restore_newest(
                 metric::refused(metric::Refused::Checkpoint);
                 refused.push(Refused { manifest: object, error });
             }
-            // The object store may be back soon; an older checkpoint would hide that.
+            // The object store may recover soon; an older checkpoint would hide that.
             Err(error) => return Err(error),
         }
     }
@@ -89,10 +94,10 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
     let store = Store::at(config, manifest.version);
     let partition = |number: usize| {
         let entry = &manifest.partitions[number];
-        let source = Source { objects, store: &store, manifest, entry, number };
+        let source = PartitionSource { objects, store: &store, manifest, entry, number };
         let directory = source.directory()?;
         let rebuilt = source.rebuild(&directory);
-        // A page that went to make room and could not be read back is no fault of the checkpoint.
+        // If an evicted page could not be read back, the checkpoint is not at fault.
         store.check_lost()?;
         let rebuilt = rebuilt?;
         store.count(rebuilt.tally);
@@ -107,12 +112,12 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
     store.add_exceptions(&manifest.exceptions);
     manifest.indexes.iter().for_each(|index| store.define_index(index, manifest.version));
     let directories = partitions.into_iter().map(|(directory, ..)| directory).collect();
-    store.set_base(Arc::new(Base { manifest: manifest.clone(), directories, rewritten_bytes: 0 }));
+    store.set_base(Arc::new(BaseCheckpoint { manifest: manifest.clone(), directories, rewritten_bytes: 0 }));
     Ok(store)
 }
 
-/// Where a partition comes from.
-struct Source<'r> {
+/// The part of a checkpoint that a partition is restored from.
+struct PartitionSource<'r> {
     objects: &'r Objects,
     store: &'r Store,
     manifest: &'r Manifest,
@@ -120,12 +125,12 @@ struct Source<'r> {
     number: usize,
 }
 
-impl Source<'_> {
+impl PartitionSource<'_> {
     fn own(&self) -> &str {
         self.entry.objects.first().map_or(&self.manifest.object, |own| &own.path)
     }
 
-    /// Some bytes of an object, all of them.
+    /// Reads exactly a range of an object.
     fn read(&self, object: &str, range: Range<u64>) -> Result<Bytes, Error> {
         if range.is_empty() {
             return Ok(Bytes::new());
@@ -137,7 +142,7 @@ impl Source<'_> {
         }
     }
 
-    /// Looks at all objects and reads the directory.
+    /// Checks all objects and reads the directory.
     fn directory(&self) -> Result<Directory, Error> {
         for object in &self.entry.objects {
             let path = &object.path;
@@ -197,7 +202,7 @@ impl Source<'_> {
         Ok(rebuilt)
     }
 
-    /// Reads chunks, those that lie behind each other together, checks their sums and hands them out.
+    /// Reads chunks (adjacent ones together), checks their checksums, and calls `take` with each.
     fn each_chunk(
         &self,
         entries: &[ChunkEntry],

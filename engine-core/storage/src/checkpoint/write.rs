@@ -1,9 +1,9 @@
-//! Writing a checkpoint while reads and writes go on.
+//! Writes a checkpoint while reads and writes go on.
 
 use super::directory::{ChunkEntry, ChunkKind, Directory};
 use super::format::{Format, ObjectKind, v2};
 use super::manifest::{numbered, numbers_in, object_error};
-use super::{Base, CheckpointMeta, MOST_OLDER, Manifest, ManifestObject, ManifestPartition};
+use super::{BaseCheckpoint, CheckpointMeta, MOST_OLDER, Manifest, ManifestObject, ManifestPartition};
 use crate::partition::{Image, NodeCounts, Partition};
 use crate::{Error, Store};
 use std::io::Write;
@@ -23,7 +23,7 @@ pub(crate) fn write(
     let pin = store.pin(version)?;
     let prefix = prefix.trim_end_matches('/');
     let listed = objects.list(&format!("{prefix}/")).map_err(object_error(prefix))?;
-    // Names of an attempt that failed half-way are not used again: a slow upload of it may still be under way.
+    // Names of a failed attempt are not reused: a slow upload of it may still be in progress.
     let taken = |kind| {
         let numbers = numbers_in(&listed, prefix, kind);
         numbers.iter().filter(|(v, _)| *v == version).map(|(_, attempt)| attempt + 1).max().unwrap_or(0)
@@ -34,7 +34,7 @@ pub(crate) fn write(
         store.base().filter(|base| base.manifest.version <= version && is_there(base, objects, &listed));
     let write = |index: usize| {
         let object = format!("{directory}/partition-{index:05}");
-        let before = base.as_ref().map(|base| Before {
+        let before = base.as_ref().map(|base| PreviousPartition {
             version: base.manifest.version,
             partition: &base.manifest.partitions[index],
             directory: &base.directories[index],
@@ -56,16 +56,16 @@ pub(crate) fn write(
         epoch: meta.epoch,
         next_sid: meta.next_sid,
         tokens: meta.tokens,
-        // May hold newer ones than the version: they do no harm, nobody has their ids yet.
+        // The list may be newer than the version. That does no harm, because the version has no such ids.
         exceptions: store.exceptions(),
-        // The same holds: a record that defines one again has no effect.
+        // The same holds for indexes: a record that defines one again has no effect.
         indexes: store.indexes().into_iter().map(|index| index.definition).collect(),
         partitions,
     };
     let bytes = v2::encode_manifest(&manifest).map_err(encode_error(&manifest.object))?;
     objects.put(&manifest.object, bytes).map_err(object_error(&manifest.object))?;
     drop(pin);
-    store.set_base(Arc::new(Base { manifest: manifest.clone(), directories, rewritten_bytes }));
+    store.set_base(Arc::new(BaseCheckpoint { manifest: manifest.clone(), directories, rewritten_bytes }));
     Ok(manifest)
 }
 
@@ -74,7 +74,11 @@ fn encode_error(object: &str) -> impl FnOnce(tidegraph_wire::Error) -> Error {
     move |source| Error::Encode { object, source: source.into() }
 }
 
-/// Does `work` for each number below `count`, some of them at the same time.
+/// Runs `work` for each number below `count`, several in parallel, and returns the results in order.
+///
+/// # Errors
+///
+/// The error of the first `work` that fails; no further one starts then.
 pub(super) fn in_parallel<T: Send>(
     count: usize,
     work: impl Fn(usize) -> Result<T, Error> + Sync,
@@ -91,7 +95,7 @@ pub(super) fn in_parallel<T: Send>(
             match work(number) {
                 Ok(result) => done.push((number, result)),
                 Err(error) => {
-                    // Nobody begins another one.
+                    // No further work starts.
                     next.store(count, Ordering::Relaxed);
                     return Err(error);
                 }
@@ -113,8 +117,9 @@ pub(super) fn in_parallel<T: Send>(
     Ok(all.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Whether a checkpoint can be built upon: it is under this prefix of this object store, with all that it names.
-fn is_there(base: &Base, objects: &Objects, listed: &[ObjectInfo]) -> bool {
+/// Returns whether the next checkpoint can build on `base`: it has the written format, and it is under this prefix of
+/// this object store with everything that it names.
+fn is_there(base: &BaseCheckpoint, objects: &Objects, listed: &[ObjectInfo]) -> bool {
     let size = |path: &str| {
         listed.binary_search_by(|object| object.path.as_str().cmp(path)).ok().map(|at| listed[at].bytes)
     };
@@ -125,8 +130,8 @@ fn is_there(base: &Base, objects: &Objects, listed: &[ObjectInfo]) -> bool {
         && Manifest::read(objects, &manifest.object).is_ok_and(|there| there == *manifest)
 }
 
-/// A partition as it is in the checkpoint before.
-struct Before<'b> {
+/// A partition in the checkpoint before.
+struct PreviousPartition<'b> {
     version: Version,
     partition: &'b ManifestPartition,
     directory: &'b Directory,
@@ -150,8 +155,9 @@ impl Partition {
     }
 }
 
-impl Before<'_> {
-    /// Numbers that its objects get in the next checkpoint; none for those that are left behind.
+impl PreviousPartition<'_> {
+    /// Returns the number that each of its objects gets in the next checkpoint; `None` for those that are left
+    /// behind.
     fn kept(&self, partition: &Partition) -> Vec<Option<u32>> {
         let mut used = vec![0_u64; self.partition.objects.len()];
         for (kind, entry) in self.directory.all() {
@@ -162,7 +168,7 @@ impl Before<'_> {
         let mut worth: Vec<usize> = (0..used.len())
             .filter(|&object| used[object] > 0 && used[object] * 2 >= self.partition.objects[object].bytes)
             .collect();
-        // Too many: those with the least in them are written together.
+        // If there are too many, those with the least in use are rewritten together.
         worth.sort_unstable_by_key(|&object| (std::cmp::Reverse(used[object]), object));
         worth.truncate(MOST_OLDER);
         let mut kept = vec![None; used.len()];
@@ -189,7 +195,7 @@ fn write_partition(
     store: &Store,
     index: usize,
     at: Version,
-    before: Option<Before<'_>>,
+    before: Option<PreviousPartition<'_>>,
     objects: &Objects,
     object: String,
 ) -> Result<(ManifestPartition, Directory), Error> {
@@ -206,7 +212,7 @@ fn write_partition(
             let older = older.next_if(|entry| entry.number == number);
             let same = before.as_ref().is_some_and(|b| partition.modified(kind, number) <= b.version);
             match older.map(|entry| (entry, kept[entry.object as usize])) {
-                // It saw nothing then, and so does this one.
+                // The version before saw nothing of the chunk, and so does this one.
                 None if same => continue,
                 Some((entry, Some(object))) if same => {
                     directory.push(kind, ChunkEntry { object, ..*entry });

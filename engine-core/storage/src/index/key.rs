@@ -1,15 +1,15 @@
 //! Keys of an index: bytes whose order is the order of the values.
 //!
-//! The first byte is the class of the value; values of different classes never compare. Numbers of all widths are one
-//! class, in order of what they stand for, so that `1`, `1.0` and a byte of 1 share a key. Long strings are cut: an
-//! index finds candidates, and who asks looks at each.
+//! The first byte is the class of the value; values of different classes never compare. Numbers of all widths form
+//! one class, ordered by value, so `1`, `1.0` and a byte of 1 share a key. Long strings are cut: an index finds
+//! candidates, and the caller checks each.
 
 use smallvec::SmallVec;
 use tidegraph_apl::Test;
 use tidegraph_types::Value;
 use tidegraph_types::order::is_number;
 
-/// Longest key; of longer strings the rest is left out.
+/// Bytes of the longest key; longer strings are cut.
 const LONGEST: usize = 64;
 
 const BOOL: u8 = 1;
@@ -22,7 +22,7 @@ const DATE_TIME: u8 = 4;
 pub(crate) struct ValueKey(SmallVec<[u8; 16]>);
 
 impl ValueKey {
-    /// The key of a value; `None` for one that an index does not hold: NaN, and types that are no scalars.
+    /// Returns the key of a value; `None` for values that no index holds: NaN and types that are not scalar.
     pub fn of(value: &Value) -> Option<Self> {
         let mut bytes = SmallVec::new();
         match value {
@@ -58,7 +58,7 @@ impl ValueKey {
         self.0.starts_with(&prefix.0)
     }
 
-    /// Bytes outside of the key itself.
+    /// Returns the bytes outside the key itself.
     pub fn heap_bytes(&self) -> usize {
         if self.0.spilled() { self.0.capacity() } else { 0 }
     }
@@ -68,7 +68,7 @@ fn cut(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(LONGEST - 1)]
 }
 
-/// The greatest double that is not above an integer, and how far the integer is above it.
+/// Returns the greatest double that is not above an integer, and the difference.
 fn split(whole: i64) -> (f64, u16) {
     let near = whole as f64;
     let float = if near as i128 > i128::from(whole) { near.next_down() } else { near };
@@ -76,13 +76,13 @@ fn split(whole: i64) -> (f64, u16) {
     (float, (i128::from(whole) - float as i128) as u16)
 }
 
-/// The bits of a double, so that they sort as it does; both zeros are one.
+/// Returns the bits of a double such that they sort like it; both zeros are equal.
 fn ordered(float: f64) -> u64 {
     let bits = (float + 0.0).to_bits();
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
 }
 
-/// Keys from `low` on, itself too, up to an end.
+/// A range of keys, from `low` (included) to an end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Span {
     pub low: ValueKey,
@@ -93,7 +93,7 @@ pub(crate) struct Span {
 enum End {
     /// This key is the last one.
     Through(ValueKey),
-    /// Keys that begin like this.
+    /// Keys that begin with this one.
     Prefix(ValueKey),
 }
 
@@ -102,7 +102,7 @@ impl Span {
         Self { low: key.clone(), end: End::Through(key) }
     }
 
-    /// Whether a key that is not below `low` is inside.
+    /// Returns whether a key that is not below `low` is inside.
     pub fn holds(&self, key: &ValueKey) -> bool {
         match &self.end {
             End::Through(last) => key <= last,
@@ -110,7 +110,8 @@ impl Span {
         }
     }
 
-    /// The keys among which every value that passes a test is; `None` if some such values are in no index.
+    /// Returns the ranges that contain every value which passes a test; `None` if no index holds some of these
+    /// values.
     pub fn of(test: &Test) -> Option<Vec<Self>> {
         match test {
             Test::Exists => None,
@@ -130,7 +131,7 @@ impl Span {
                     Some((value, _)) if is_number(value) => Some(Some(ValueKey::of(value))),
                     Some((value, _)) => ValueKey::of(value).map(|key| Some(Some(key))),
                 };
-                // The inner `None`: a number that compares with nothing.
+                // The inner `None` is a number that compares with nothing.
                 Some(match (bound(low)?, bound(high)?) {
                     (Some(None), _) | (_, Some(None)) => Vec::new(),
                     (None, None) => return None,
@@ -159,7 +160,7 @@ impl Span {
     }
 }
 
-/// Where values equal to this one are: nowhere for NaN; `None` if in no index.
+/// Returns where values equal to this one are: nowhere for NaN; `None` if no index holds them.
 fn equal(value: &Value) -> Option<Option<Span>> {
     match ValueKey::of(value) {
         Some(key) => Some(Some(Span::one(key))),

@@ -1,18 +1,18 @@
-//! Indexes over the values of one property key of the vertices that have one label.
+//! Indexes over the values of one property key of the vertices with one label.
 //!
-//! An index has for each partition an ordered map of (key of the value, GUI). It is a superset over versions: an entry
-//! is there from before the version that wrote the value can be read until no version with the value can be read any
-//! more. So a look-up finds candidates, and the reader looks at each of them at its version.
+//! For each partition, an index has an ordered map of (key of the value, GUI). It is a superset over versions: an
+//! entry exists from before the version that wrote the value can be read until no version with the value can be read
+//! any more. So a look-up finds candidates, and the reader checks each of them at its version (STO-3).
 //!
-//! Flow. The writer tells what a vertex had before a change and has after it ([`Indexes::change`]). A value that is
-//! gone keeps its entry, marked with the version, until [`Indexes::reclaim`]. An index that is made over data is filled
-//! from a version that can be read ([`Index::add`]) while writes go on; the writer also adds what a vertex had *before*
-//! a change, so that from its first version on nothing is missing. Then it is [`Index::complete`].
+//! Flow: for each change the writer reports what a vertex had before and has after ([`Indexes::change`]). A value
+//! that is gone keeps its entry, marked with the version, until [`Indexes::reclaim`]. An index over existing data is
+//! filled from a readable version ([`Index::add`]) while writes go on. The writer also adds what a vertex had
+//! *before* a change, so nothing is missing from the index's first version on. Then it is [`Index::complete`].
 //!
 //! Readers take no lock: the maps are skip lists that free their nodes through epochs.
 //!
-//! What must never happen: an entry removed that a readable version needs; a look-up at a version from before the index
-//! was made; an index that is used before it is complete.
+//! What must never happen: an entry removed that a readable version needs; a look-up at a version from before the
+//! index was created; use of an index that is not complete.
 
 mod key;
 
@@ -31,9 +31,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tidegraph_apl::KeyStatistics;
 use tidegraph_types::{Gui, IndexDefinition, Token, Version};
 
-/// Bytes that an entry takes besides a long key: key, mark and links of its node.
+/// Bytes of an entry besides a long key: key, mark and links of its node.
 const ENTRY_BYTES: usize = 80;
-/// Not yet complete.
+/// `usable_from` of an index that is not complete.
 const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -42,30 +42,30 @@ struct Entry {
     gui: Gui,
 }
 
-/// What an index holds, whatever it is called.
+/// The entries of an index, whatever its name.
 struct Content {
-    /// One for each partition. The mark is the version that took the value away; 0 while it is there.
+    /// Entries by partition, each with the version that removed the value, or 0 while the value exists.
     maps: Box<[SkipMap<Entry, AtomicU64>]>,
-    /// The version that made it.
+    /// The version that created the index.
     since: Version,
-    /// The oldest version that can be answered.
+    /// The oldest version that the index can answer.
     usable_from: AtomicU64,
-    /// Whether it was defined again: it is complete elsewhere, and whoever writes counts on it.
+    /// Whether the index was defined again: it is complete elsewhere, and writers rely on it.
     confirmed: AtomicBool,
     entries: AtomicUsize,
-    /// Of each partition, how many different keys were ever added.
+    /// Estimates of the number of distinct keys ever added, by partition.
     sketches: Box<[Mutex<CardinalityEstimator<ValueKey>>]>,
     heap_bytes: AtomicUsize,
 }
 
-/// One index.
+/// An index.
 #[derive(Clone)]
 pub(crate) struct Index {
     pub definition: IndexDefinition,
     content: Arc<Content>,
 }
 
-/// Values that are indexed: which index, by its place in the list, and the key.
+/// Indexed values: position of the index in the list, and the key.
 pub(crate) type Held = SmallVec<[(usize, ValueKey); 4]>;
 
 impl fmt::Debug for Index {
@@ -92,32 +92,32 @@ impl Index {
         Self { definition, content: Arc::new(content) }
     }
 
-    /// Whether a look-up finds everything at some version.
+    /// Returns whether look-ups find everything at some version.
     pub fn is_complete(&self) -> bool {
         self.content.usable_from.load(Ordering::Acquire) != NEVER
     }
 
-    /// Whether its constraint holds for writers while a look-up here does not find everything yet.
+    /// Returns whether writers rely on its constraint while look-ups here do not find everything yet.
     pub fn is_late(&self) -> bool {
         self.definition.unique && !self.is_complete() && self.content.confirmed.load(Ordering::Acquire)
     }
 
-    /// Whether a look-up finds everything at this version.
+    /// STO-3: returns whether a look-up finds everything at this version.
     pub fn answers(&self, at: Version) -> bool {
         self.content.usable_from.load(Ordering::Acquire) <= at.0
     }
 
-    /// Everything that a version since it was made can see has been added.
+    /// Declares the index complete: everything that a version since its creation sees has been added.
     pub fn complete(&self) {
         self.content.usable_from.store(self.content.since.0, Ordering::Release);
     }
 
-    /// Values with their vertices, those that are gone but needed too.
+    /// Returns the number of entries, including values that are gone but still needed.
     pub fn len(&self) -> usize {
         self.content.entries.load(Ordering::Relaxed)
     }
 
-    /// Counts for the planner. What was removed still counts as different, until the index is made again.
+    /// Returns counts for the planner. Removed values count as distinct until the index is created again.
     pub fn statistics(&self) -> KeyStatistics {
         let mut all = CardinalityEstimator::<ValueKey>::new();
         self.content.sketches.iter().for_each(|sketch| all.merge(&sketch.lock()));
@@ -126,18 +126,18 @@ impl Index {
         KeyStatistics { label, key, values, distinct: values.min(all.estimate() as u64) }
     }
 
-    /// Bytes in memory, roughly.
+    /// Returns the approximate bytes in memory.
     pub fn bytes(&self) -> usize {
         self.len() * ENTRY_BYTES + self.content.heap_bytes.load(Ordering::Relaxed)
     }
 
-    /// Adds a value that a vertex has at a version that is pinned, while the index is filled.
+    /// Adds a value that a vertex has at a pinned version, while the index is filled.
     pub fn add(&self, partition: usize, key: ValueKey, gui: Gui) {
         self.content.insert(partition, Entry { key, gui });
     }
 
-    /// Appends the vertices in a partition that may have a value in a span at a version; false if there are more than
-    /// `most` (then some of them are there).
+    /// Appends the vertices of a partition that may have a value in a range at a version. Returns false if there are
+    /// more than `most`; some of them are then appended.
     pub fn candidates(
         &self,
         partition: usize,
@@ -163,8 +163,8 @@ impl Index {
         true
     }
 
-    /// Calls `each` for keys that more than one vertex has, with the vertices, until it answers false. Entries of
-    /// values that are gone are among them.
+    /// Calls `each` with the vertices of every key that several vertices have, until it returns false. Includes
+    /// entries of values that are gone.
     pub fn shared_keys(&self, mut each: impl FnMut(&[Gui]) -> bool) {
         let mut entries: Vec<_> = self.content.maps.iter().map(|map| map.iter().peekable()).collect();
         let mut guis = Vec::new();
@@ -185,7 +185,7 @@ impl Index {
 }
 
 impl Content {
-    /// Adds an entry if it is not there. Only the writer and the filler call it.
+    /// Adds an entry if it does not exist. Only the writer and the filler call it.
     fn insert(&self, partition: usize, entry: Entry) -> crossbeam_skiplist::map::Entry<'_, Entry, AtomicU64> {
         let mut made = false;
         let heap_bytes = entry.key.heap_bytes();
@@ -210,7 +210,7 @@ impl Content {
     }
 }
 
-/// A value that a version took away.
+/// A value that a version removed.
 struct Gone {
     version: Version,
     content: Arc<Content>,
@@ -222,24 +222,25 @@ struct Gone {
 #[derive(Default)]
 pub(crate) struct Indexes {
     list: ArcSwap<Vec<Index>>,
-    /// In order of version.
+    /// Removed values in order of version.
     gone: Mutex<VecDeque<Gone>>,
     /// Versions below this one are no longer found.
     reclaimed: AtomicU64,
-    /// What was dropped and is to be freed when the writer does not wait for it.
+    /// Dropped indexes, to be freed when the writer does not wait for it.
     dropped: Mutex<Vec<Index>>,
-    /// Sets of labels that scans were divided by, for as long as a cursor may name one: there are as many as there were
-    /// sets of indexes over one key.
+    /// Sets of labels by which scans were divided. They are kept because a cursor may name one; there are no more
+    /// than sets of indexes over one key.
     covers: ArcSwap<Vec<Arc<[Token]>>>,
 }
 
 impl Indexes {
-    /// The indexes as they are now.
+    /// Returns the current indexes.
     pub fn list(&self) -> Arc<Vec<Index>> {
         self.list.load_full()
     }
 
-    /// The number of a set of labels, which names it from now on; 0 is the empty one. `None` if there were too many.
+    /// Returns the number that names a set of labels from now on; 0 is the empty set. Returns `None` if there are too
+    /// many.
     pub fn number_of_cover(&self, labels: &[Token]) -> Option<u16> {
         if labels.is_empty() {
             return Some(0);
@@ -257,20 +258,20 @@ impl Indexes {
         place(&self.covers.load()).map(|place| place as u16 + 1)
     }
 
-    /// The set of labels of a number.
+    /// Returns the set of labels of a number.
     pub fn cover(&self, number: u16) -> Arc<[Token]> {
         let covers = self.covers.load();
         let place = usize::from(number).checked_sub(1);
         place.and_then(|place| covers.get(place)).map_or_else(|| Arc::from([]), Arc::clone)
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no indexes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.load().is_empty()
     }
 
-    /// Makes an index, empty and not complete. One of the same name over the same values keeps what it has.
+    /// Creates an index, empty and incomplete. An index of the same name over the same values keeps its entries.
     pub fn define(&self, definition: &IndexDefinition, partitions: usize, since: Version) {
         let mut list = Vec::clone(&self.list.load());
         let same = |d: &IndexDefinition| (d.label, d.key) == (definition.label, definition.key);
@@ -288,7 +289,7 @@ impl Indexes {
         self.list.store(Arc::new(list));
     }
 
-    /// Removes the index of a name.
+    /// Drops the index of a name.
     pub fn drop_index(&self, name: &str) {
         let list = self.list.load();
         let (gone, kept): (Vec<Index>, Vec<Index>) =
@@ -297,7 +298,8 @@ impl Indexes {
         self.dropped.lock().extend(gone);
     }
 
-    /// A version turned what a vertex had into what it has. Only the writer calls it, before the version is published.
+    /// STO-3: applies a version's change of a vertex's values. Only the writer calls it, before the version is
+    /// published.
     pub fn change(
         &self,
         list: &[Index],
@@ -310,7 +312,7 @@ impl Indexes {
         if before.is_empty() && after.is_empty() {
             return;
         }
-        // Held throughout: an entry whose mark is about to be taken off must not be removed for it.
+        // Held throughout, so that `reclaim` does not remove an entry whose mark is about to be cleared.
         let mut queue = self.gone.lock();
         for (index, key) in after {
             let entry = Entry { key: key.clone(), gui };
@@ -323,18 +325,19 @@ impl Indexes {
             let (index, key) = held;
             let content = list[index].content.clone();
             let entry = Entry { key, gui };
-            // It may be missing as long as the index is filled, and older versions need it.
+            // The entry may be missing while the index is filled, and older versions need it.
             content.insert(partition, entry.clone()).value().store(version.0, Ordering::Release);
             queue.push_back(Gone { version, content, partition, entry });
         }
     }
 
-    /// Oldest version that finds everything.
+    /// Returns the oldest version that finds everything.
     pub fn reclaimed(&self) -> Version {
         Version(self.reclaimed.load(Ordering::Acquire))
     }
 
-    /// Removes entries that no version from `oldest` on needs, `budget` of them at most; answers how many it looked at.
+    /// Removes entries that no version from `oldest` on needs, at most `budget` of them. Returns how many it looked
+    /// at.
     pub fn reclaim(&self, oldest: Version, budget: usize) -> usize {
         self.reclaimed.fetch_max(oldest.0, Ordering::AcqRel);
         let mut queue = self.gone.lock();
@@ -342,7 +345,7 @@ impl Indexes {
         while done < budget
             && let Some(gone) = queue.pop_front_if(|gone| gone.version <= oldest)
         {
-            // Another mark: it came back, or went again later.
+            // With another mark, the value came back or was removed again later.
             let map = &gone.content.maps[gone.partition];
             let marked = map
                 .get(&gone.entry)
@@ -358,20 +361,20 @@ impl Indexes {
         done
     }
 
-    /// Frees what was dropped. May take long.
+    /// Frees dropped indexes, which may take long.
     pub fn free_dropped(&self) {
         let dropped = std::mem::take(&mut *self.dropped.lock());
         drop(dropped);
     }
 
-    /// Bytes in memory, roughly.
+    /// Returns the approximate bytes in memory.
     pub fn bytes(&self) -> usize {
         let held: usize = self.list.load().iter().map(Index::bytes).sum();
         held + self.gone.lock().capacity() * size_of::<Gone>()
     }
 }
 
-/// Which indexes a change of these labels and keys concerns; `None` when none.
+/// Returns the indexes that a change of these labels and keys concerns; `None` if there are none.
 pub(crate) fn concerned(
     list: &[Index],
     labels: &[Token],

@@ -1,47 +1,47 @@
-//! A step of a search upwards over one partition: for each vertex that was not reached, a neighbour that was.
+//! A bottom-up step of a search in one partition: for each vertex that was not reached, finds a neighbour that was.
 //!
-//! Vertices are taken in order of their slots, so that nodes and lists are read mostly forwards. Slots that an earlier
-//! step has explored are passed over a word of bits at a time. The others go through two stages, in groups: a look at the
-//! node (was the vertex reached, does it have edges?), and the reading of its lists up to the first hit, while the first
-//! lines of the lists and the nodes that come are fetched.
+//! Vertices are taken in order of their slots, so nodes and lists are read mostly forwards. Slots that an earlier
+//! step has explored are skipped, a word of bits at a time. The others pass two stages in groups: first a check of
+//! the node (was the vertex reached, does it have edges?), then a read of its lists up to the first hit. Meanwhile
+//! the first lines of the next lists and the next nodes are prefetched.
 //!
-//! Bits are by slot, and live longer than a guard. That is safe because a vertex of which a version sees an edge keeps its
-//! slot for as long as that version can be read: another vertex of the same slot has no edge that the version sees.
+//! Bits belong to slots and outlive an epoch guard. That is safe because a vertex with an edge at some version keeps
+//! its slot while that version can be read: another vertex in the same slot has no edge at that version.
 //!
-//! What must never happen: a vertex passed over at a version that sees an edge of it to one that was reached.
+//! What must never happen: a vertex skipped at a version that sees an edge from it to a reached vertex.
 
 use super::Partition;
-use super::read::{Filter, Place};
-use crate::adjacency::{Glance, Labels, Link, List, Run, Sids, Sink};
+use super::read::{EdgePosition, Filter};
+use crate::adjacency::{FastRead, Labels, Link, List, Run, Sids, Sink};
 use crossbeam_epoch::Guard;
 use tidegraph_apl::{BottomUp, Parents, VertexSet};
 use tidegraph_types::{Direction, Gui, Sid, Version};
 
-/// Slots that are looked at together: those of some words of bits.
+/// Number of slots in a group: those of a few words of bits.
 const GROUP: usize = 256;
 const BITS: u32 = u64::BITS;
-/// So many vertices ahead of one the first lines of its lists are asked for.
+/// Distance, in vertices, at which the first lines of lists are prefetched.
 const AHEAD: usize = 12;
-/// Lines of a list that are asked for.
+/// Number of lines of a list to prefetch.
 const LINES: usize = 2;
-/// Nodes of the next group that are asked for with each vertex of this one.
+/// Number of nodes of the next group to prefetch with each vertex of this one.
 const NODES: usize = 2;
 
-/// What a step asks, the same for all partitions.
-pub(crate) struct UpWant<'r> {
+/// The request of a step, the same for all partitions.
+pub(crate) struct BottomUpRequest<'r> {
     filter: Filter<'r>,
-    /// Whether edges out and edges in are followed.
+    /// Whether out-edges and in-edges are followed.
     sides: [bool; 2],
     neighbours_only: bool,
     set: &'r VertexSet,
     follows: bool,
     rest: bool,
     at: Version,
-    /// Length of the answer at which it stops.
+    /// Length of the answer at which to stop.
     limit: usize,
 }
 
-impl<'r> UpWant<'r> {
+impl<'r> BottomUpRequest<'r> {
     pub fn new(step: &BottomUp<'r>, at: Version, limit: usize) -> Self {
         let edges = step.edges;
         Self {
@@ -57,19 +57,19 @@ impl<'r> UpWant<'r> {
     }
 }
 
-/// Looks for a neighbour that was reached: one of the set, or with `INVERSE` one that is not in it.
-struct First<'s, const INVERSE: bool> {
+/// Looks for a reached neighbour: one inside the set or, with `INVERSE`, one outside it.
+struct FirstHit<'s, const INVERSE: bool> {
     set: &'s VertexSet,
     labels: Labels<'s>,
-    /// Whether the SID is wanted, which stands in another line.
+    /// Whether the SID is wanted, which is on another cache line.
     sids: bool,
-    /// Entries that were looked at, and how many may be before a hub is left.
+    /// Number of entries looked at, and the number after which to leave a hub.
     looked: usize,
     most: usize,
     found: Option<Link>,
 }
 
-impl<const INVERSE: bool> First<'_, INVERSE> {
+impl<const INVERSE: bool> FirstHit<'_, INVERSE> {
     #[inline(always)]
     fn look(&mut self, run: Run<'_>) {
         let place = if INVERSE {
@@ -86,7 +86,7 @@ impl<const INVERSE: bool> First<'_, INVERSE> {
     }
 }
 
-impl<const INVERSE: bool> Sink for First<'_, INVERSE> {
+impl<const INVERSE: bool> Sink for FirstHit<'_, INVERSE> {
     #[inline]
     fn take(&mut self, run: Run<'_>) {
         if self.found.is_none() {
@@ -94,7 +94,7 @@ impl<const INVERSE: bool> Sink for First<'_, INVERSE> {
         }
     }
 
-    /// A hub may stop behind a chunk of which the version sees something.
+    /// A hub may stop behind a chunk in which the version sees something.
     fn len(&self) -> usize {
         self.looked
     }
@@ -104,21 +104,21 @@ impl<const INVERSE: bool> Sink for First<'_, INVERSE> {
     }
 }
 
-/// A step in one partition: what it fills while it goes on.
-pub(crate) struct Up<'p, 'r, const INVERSE: bool> {
+/// A step in one partition, with the answer that it fills.
+pub(crate) struct BottomUpStep<'p, 'r, const INVERSE: bool> {
     pub partition: &'p Partition,
-    pub want: &'r UpWant<'r>,
-    /// Bits of the slots that need not be looked at.
+    pub want: &'r BottomUpRequest<'r>,
+    /// Bits of the slots that need no look.
     pub explored: &'r mut Vec<u64>,
-    /// What may still be looked at: entries, and vertices.
+    /// Number of entries and vertices that may still be looked at.
     pub left: usize,
     pub out: &'r mut Parents,
 }
 
-impl<'p, const INVERSE: bool> Up<'p, '_, INVERSE> {
-    /// Goes through the slots up to `end`, beginning with one and a place in its lists. Stops when the answer has reached
-    /// its limit, or when nothing is left; answers where to go on.
-    pub fn run(&mut self, from: (u32, Place), end: u32, guard: &Guard) -> (u32, Place) {
+impl<'p, const INVERSE: bool> BottomUpStep<'p, '_, INVERSE> {
+    /// Processes the slots up to `end`, beginning with a slot and a position in its lists. Stops when the answer has
+    /// reached its limit or `left` is used up. Returns where to continue.
+    pub fn run(&mut self, from: (u32, EdgePosition), end: u32, guard: &Guard) -> (u32, EdgePosition) {
         let words = end.div_ceil(BITS) as usize;
         if self.explored.len() < words {
             self.explored.resize(words, 0);
@@ -126,19 +126,19 @@ impl<'p, const INVERSE: bool> Up<'p, '_, INVERSE> {
         let (mut here, mut ahead) = ([0_u32; GROUP], [0_u32; GROUP]);
         let (mut count, mut slot) = self.gather(&mut here, from.0, end);
         here[..count].iter().for_each(|slot| self.partition.nodes.prefetch(*slot));
-        // If the vertex in which it stopped is not the first that is open now, it is done.
-        let mut place = if here[..count].first() == Some(&from.0) { from.1 } else { Place::default() };
+        // If the vertex where the last call stopped is not the first open one now, it is done.
+        let mut place = if here[..count].first() == Some(&from.0) { from.1 } else { EdgePosition::default() };
         while count > 0 || slot < end {
             let (next, behind) = self.gather(&mut ahead, slot, end);
             if let Some(stopped) = self.group(&here[..count], &ahead[..next], place, guard) {
                 return stopped;
             }
-            (here, count, slot, place) = (ahead, next, behind, Place::default());
+            (here, count, slot, place) = (ahead, next, behind, EdgePosition::default());
         }
-        (end, Place::default())
+        (end, EdgePosition::default())
     }
 
-    /// Slots from one on that are not explored; answers how many, and the first slot that was not considered.
+    /// Collects unexplored slots; returns their number and the first slot that was not considered.
     fn gather(&self, slots: &mut [u32; GROUP], from: u32, end: u32) -> (usize, u32) {
         let (mut count, mut first) = (0, from);
         while first < end && count + BITS as usize <= GROUP {
@@ -151,7 +151,7 @@ impl<'p, const INVERSE: bool> Up<'p, '_, INVERSE> {
             }
             first = (word + 1) * BITS;
         }
-        // Only the last word reaches past the end.
+        // Only the last word can reach past the end.
         while count > 0 && slots[count - 1] >= end {
             count -= 1;
         }
@@ -171,14 +171,20 @@ impl<'p, const INVERSE: bool> Up<'p, '_, INVERSE> {
             self.partition.links.prefetch_lines(&node.out, LINES);
         }
         if inward {
-            // Where there are edges out as well, this one is often not read at all.
+            // The list in is often not read if there are out-edges.
             self.partition.links.prefetch_lines(&node.inward, if outward { 1 } else { LINES });
         }
     }
 
-    /// Looks at some slots, the first of them from a place on. Answers where it stopped before their end.
-    fn group(&mut self, slots: &[u32], ahead: &[u32], place: Place, guard: &Guard) -> Option<(u32, Place)> {
-        // Those that were not reached and have edges, found without a branch that could be guessed wrong.
+    /// Looks at some slots, the first of them from a position on. Returns where it stopped before their end.
+    fn group(
+        &mut self,
+        slots: &[u32],
+        ahead: &[u32],
+        place: EdgePosition,
+        guard: &Guard,
+    ) -> Option<(u32, EdgePosition)> {
+        // Selects the vertices that were not reached and have edges, without branches that could be mispredicted.
         let (mut some, mut count) = ([0_u32; GROUP], 0);
         let [outward, inward] = self.want.sides;
         for &slot in slots {
@@ -190,7 +196,7 @@ impl<'p, const INVERSE: bool> Up<'p, '_, INVERSE> {
             self.set_explored(slot, !open);
         }
         let some = &some[..count];
-        let mut place = if some.first() == slots.first() { place } else { Place::default() };
+        let mut place = if some.first() == slots.first() { place } else { EdgePosition::default() };
         self.left = self.left.saturating_sub(slots.len() - count);
         some.iter().take(AHEAD).for_each(|slot| self.prefetch(*slot));
         for (index, &slot) in some.iter().enumerate() {
@@ -211,11 +217,11 @@ impl<'p, const INVERSE: bool> Up<'p, '_, INVERSE> {
         None
     }
 
-    /// Looks at the lists of one vertex. Answers a place in a hub where it stopped.
+    /// Looks at the lists of one vertex. Returns the position in a hub where it stopped.
     #[inline(always)]
-    fn vertex(&mut self, slot: u32, from: Place, guard: &Guard) -> Option<Place> {
+    fn vertex(&mut self, slot: u32, from: EdgePosition, guard: &Guard) -> Option<EdgePosition> {
         let node = self.partition.node(slot);
-        let mut first = First::<INVERSE> {
+        let mut first = FirstHit::<INVERSE> {
             set: self.want.set,
             labels: self.want.filter.labels(),
             sids: !self.want.neighbours_only,
@@ -242,15 +248,15 @@ impl<'p, const INVERSE: bool> Up<'p, '_, INVERSE> {
                 self.out.label.push(link.label);
                 self.out.outgoing.push(outgoing);
             }
-            // It counts as reached in the next step.
+            // The vertex counts as reached in the next step.
             self.set_explored(slot, true);
             return None;
         }
         if let Some(after) = stopped {
-            return Some(Place { inward: !outgoing, after });
+            return Some(EdgePosition { inward: !outgoing, after });
         }
-        if first.looked == 0 && from == Place::default() {
-            // Nothing that the version sees and the request asks for.
+        if first.looked == 0 && from == EdgePosition::default() {
+            // The version sees nothing there that the request asks for.
             self.set_explored(slot, true);
         } else if self.want.rest {
             self.out.rest.push(node.gui());
@@ -258,9 +264,15 @@ impl<'p, const INVERSE: bool> Up<'p, '_, INVERSE> {
         None
     }
 
-    /// Looks at one list, of a hub from behind a chunk on. Answers the chunk of a hub behind which it stopped.
+    /// Looks at one list, in a hub from behind a chunk on. Returns the chunk behind which it stopped.
     #[inline(always)]
-    fn list(&self, list: &'p List, after: u32, first: &mut First<'_, INVERSE>, guard: &Guard) -> Option<u32> {
+    fn list(
+        &self,
+        list: &'p List,
+        after: u32,
+        first: &mut FirstHit<'_, INVERSE>,
+        guard: &Guard,
+    ) -> Option<u32> {
         if first.sids {
             self.list_of::<true>(list, after, first, guard)
         } else {
@@ -273,14 +285,14 @@ impl<'p, const INVERSE: bool> Up<'p, '_, INVERSE> {
         &self,
         list: &'p List,
         after: u32,
-        first: &mut First<'_, INVERSE>,
+        first: &mut FirstHit<'_, INVERSE>,
         guard: &Guard,
     ) -> Option<u32> {
-        // Most lists are one run of one label, all of it old.
-        let run = match self.partition.links.glance::<SIDS>(list, self.want.at, guard) {
-            Glance::Nothing => return None,
-            Glance::Run(run) => run,
-            Glance::Few(few) => {
+        // Most lists are one run of one label that every version sees.
+        let run = match self.partition.links.fast_read::<SIDS>(list, self.want.at, guard) {
+            FastRead::Nothing => return None,
+            FastRead::Run(run) => run,
+            FastRead::Few(few) => {
                 let sids = Sids::Wide(&few.sids[..few.count]);
                 let run = Run { label: few.label, neighbours: &few.neighbours[..few.count], sids };
                 if first.labels.pass(run.label) {
@@ -288,7 +300,7 @@ impl<'p, const INVERSE: bool> Up<'p, '_, INVERSE> {
                 }
                 return None;
             }
-            Glance::One(_) | Glance::More => {
+            FastRead::One(_) | FastRead::More => {
                 return self.partition.links.read(list, self.want.at, first.labels, after, guard, first);
             }
         };

@@ -1,22 +1,22 @@
 //! Loads: rows one after the other, links of many edges list by list.
 //!
-//! Links wait as [`Waiting`] until there are many; then they are sorted by vertex, direction, label and SID, and each
-//! list is written once. Until then nobody sees them: their version is not published.
+//! Links are collected as [`PendingLink`], then sorted by vertex, direction, label and SID, and each list is written
+//! once. Until then no reader misses them, because their version is not published.
 
 use super::lists::ListNumber;
 use super::reclaim::Touch;
 use super::write::{Writer, distinct};
-use super::{Open, Partition, Waits, sid_hash};
+use super::{Open, Partition, PendingLinks, sid_hash};
 use crate::adjacency::Link;
-use crate::properties::Owner;
+use crate::properties::RowOwner;
 use crossbeam_epoch::{Guard, pin};
 use smallvec::SmallVec;
 use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Sid, Str, Token, Value};
 
-/// A link that waits for the others of its list.
+/// A link that waits for the other links of its list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
-    /// Number of the list, and the label.
+pub(crate) struct PendingLink {
+    /// Number of the list in the high half, label in the low half.
     place: u64,
     sid: Sid,
     neighbour: Gui,
@@ -24,19 +24,19 @@ pub(crate) struct Waiting {
 
 /// Bytes that an entry takes in a list, at least.
 const ENTRY_BYTES: usize = 12;
-/// Lists are all written anew if those that wait add this part of what all take.
+/// All lists are rewritten if the pending links add at least this fraction of all adjacency.
 const ANEW_PART: usize = 16;
-/// After so many lists what was replaced is let go.
+/// Number of lists after which replaced blocks are freed.
 const WRITTEN_AT_ONCE: usize = 512;
 
-impl Waiting {
-    /// The copy at an edge's source, which has this slot.
+impl PendingLink {
+    /// Makes the link at an edge's source, whose slot is given.
     #[inline]
     pub fn out(slot: u32, edge: &Edge) -> Self {
         Self { place: Self::place(slot, false, edge.label), sid: edge.sid, neighbour: edge.target }
     }
 
-    /// The copy at an edge's target, which has this slot.
+    /// Makes the link at an edge's target, whose slot is given.
     #[inline]
     pub fn inward(slot: u32, edge: &Edge) -> Self {
         Self { place: Self::place(slot, true, edge.label), sid: edge.sid, neighbour: edge.source }
@@ -57,7 +57,7 @@ impl Waiting {
 }
 
 impl Partition {
-    /// Slot of a vertex that is present in the newest version. For who writes, and knows that nobody deletes meanwhile.
+    /// Returns the slot of a vertex that exists in the newest version. For the writer, while nobody deletes vertices.
     #[inline]
     pub fn present(&self, gui: Gui, guard: &Guard) -> Option<u32> {
         let slot = self.slot(gui, guard)?;
@@ -67,7 +67,7 @@ impl Partition {
 }
 
 impl Open<'_> {
-    /// Makes a vertex or merges into the one that is there, as `create_vertex` does; true if it was made.
+    /// Creates a vertex or merges into an existing one, as `create_vertex` does. Returns true if it was created.
     pub fn load_vertex(
         &mut self,
         w: &mut Writer<'_>,
@@ -83,8 +83,8 @@ impl Open<'_> {
         let writes = properties.iter().map(|write| (write.key, write.cardinality, &write.value));
         self.partition.distinct.note(properties.iter().map(|write| (write.key, &write.value)));
         let guard = pin();
-        let (keeper, desk) = self.desk(&guard);
-        let place = keeper.load(desk, w.version, Owner::Vertex(gui), Some(id), &labels, writes);
+        let (pages, view) = self.pages(&guard);
+        let place = pages.load(view, w.version, RowOwner::Vertex(gui), Some(id), &labels, writes);
         self.insert_node(gui, place, w.version);
         self.touch_row(w, place);
         w.tally.vertices += 1;
@@ -92,7 +92,7 @@ impl Open<'_> {
         true
     }
 
-    /// Adds what a new edge holds, if it holds anything.
+    /// Adds the row of a new edge, if it has an id or properties.
     pub fn load_edge(
         &mut self,
         w: &mut Writer<'_>,
@@ -105,24 +105,24 @@ impl Open<'_> {
             return;
         }
         let writes = properties.iter().map(|(key, value)| (*key, Cardinality::Single, value));
-        let (keeper, desk) = self.desk(guard);
-        let place = keeper.load(desk, w.version, Owner::Edge(sid), id, &[], writes);
-        self.partition.by_sid.insert(&mut self.book.turn, sid_hash(sid), place.0);
+        let (pages, view) = self.pages(guard);
+        let place = pages.load(view, w.version, RowOwner::Edge(sid), id, &[], writes);
+        self.partition.by_sid.insert(&mut self.state.permit, sid_hash(sid), place.0);
         self.touch_row(w, place);
     }
 
-    /// Whether an edge has a row of its own, present or not.
+    /// Returns whether an edge has a row, present or not.
     pub fn has_edge_row(&self, sid: Sid, guard: &Guard) -> bool {
         self.edge_place(sid, guard).is_some()
     }
 
-    /// Writes the lists that links wait for, each once, and forgets the links.
+    /// Writes the lists of the pending links, each once, and clears the links.
     ///
-    /// Where they are a good part of all there will be, nearly every list is written anew. Then all lists go into fresh
-    /// segments in order of their numbers, and the old segments, which are in that order too, become free on the way. So
+    /// If the links are a large share of the adjacency, nearly every list is rewritten. Then all lists move into
+    /// fresh segments in order of their numbers. The old segments have the same order and become free on the way, so
     /// a load of many rounds leaves no holes.
-    pub fn load_links(&mut self, w: &Writer<'_>, waits: &mut Waits) {
-        let waiting = waits.as_mut_slice();
+    pub fn load_links(&mut self, w: &Writer<'_>, pending: &mut PendingLinks) {
+        let waiting = pending.as_mut_slice();
         waiting.sort_unstable_by_key(|waiting| (waiting.place, waiting.sid));
         let links = &self.partition.links;
         let most = waiting.len() * ENTRY_BYTES > links.block_bytes() / ANEW_PART;
@@ -139,10 +139,10 @@ impl Open<'_> {
                 next = number.0 + 1;
             }
             some_links.clear();
-            some_links.extend(some.iter().map(Waiting::link));
+            some_links.extend(some.iter().map(PendingLink::link));
             let oldest = self.partition.reclaimed();
             let list = self.partition.nodes.get(number.slot()).list(number.is_inward());
-            links.build(&mut self.book.turn, list, &some_links, w.version, oldest);
+            links.build(&mut self.state.permit, list, &some_links, w.version, oldest);
             self.touch(w, Touch::Node(number.slot()));
             self.count_written(&mut written);
         }
@@ -151,10 +151,10 @@ impl Open<'_> {
             (next..end).for_each(|between| self.relocate_list(between, &mut written));
             links.set_compacting(false);
         }
-        waits.clear();
+        pending.clear();
     }
 
-    /// Moves all lists together if rounds that wrote few of them left holes.
+    /// Moves all lists together if rounds that wrote few lists left holes.
     pub fn close_holes(&mut self) {
         let links = &self.partition.links;
         if links.is_sparse() && !links.compacting() {
@@ -170,12 +170,12 @@ impl Open<'_> {
         if let Some(list) = self.partition.list(ListNumber(number))
             && !list.is_empty()
         {
-            self.partition.links.relocate(&mut self.book.turn, list);
+            self.partition.links.relocate(&mut self.state.permit, list);
             self.count_written(written);
         }
     }
 
-    /// Lets go of old blocks from time to time.
+    /// Frees replaced blocks from time to time.
     fn count_written(&self, written: &mut usize) {
         *written += 1;
         if written.is_multiple_of(WRITTEN_AT_ONCE) {
@@ -183,7 +183,7 @@ impl Open<'_> {
         }
     }
 
-    /// Bytes of the blocks of adjacency.
+    /// Returns the bytes of adjacency blocks.
     pub fn adjacency_bytes(&self) -> usize {
         self.partition.links.block_bytes()
     }

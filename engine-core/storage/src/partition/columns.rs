@@ -1,29 +1,29 @@
-//! Copying runs of entries into the columns of an answer.
+//! Copies runs of entries into the columns of an answer.
 //!
-//! Lists are short, and how short nobody can foretell, so that the branches at the ends of loops cost more than the
-//! copying. A run is copied in pieces of a few sizes, the last of which overlaps the one before it, and all columns in
-//! one go: the processor then guesses one length wrong for each list, and not one for each column.
+//! Lists are short and their lengths unpredictable, so the branches at the ends of loops cost more than the copying.
+//! A run is copied in pieces of a few sizes, the last of which overlaps the one before it. All columns are copied
+//! together, so the processor mispredicts one length for each list instead of one for each column.
 
-use crate::adjacency::{Few, Link, Run, Sids};
+use crate::adjacency::{FewEntries, Link, Run, Sids};
 use tidegraph_apl::{EdgeRuns, Expansion};
 use tidegraph_types::{Gui, Sid, Token};
 
-/// Entries that few may be.
+/// Number of entries in a [`FewEntries`], used or not.
 const FEW: usize = crate::adjacency::FEW;
-/// Entries of the largest piece.
+/// Number of entries in the largest piece.
 const PIECE: usize = 8;
 
-/// Where entries go: a place for each column, with room for as many entries as will be written.
+/// Destination of entries: an address for each column, with room for all entries.
 pub(super) trait Columns {
-    /// Writes some entries of every column, the first of them at an index.
+    /// Writes `N` entries of every column, beginning at an index.
     ///
     /// # Safety
     ///
-    /// There is room for them.
+    /// The columns have room for them.
     unsafe fn write<const N: usize>(&self, index: usize, neighbours: [u64; N], sids: [u64; N]);
 }
 
-/// Writes all entries of a run, some of them twice, and so all up to their number.
+/// Writes all entries of a run, some of them twice.
 ///
 /// # Safety
 ///
@@ -81,7 +81,8 @@ unsafe fn piece<const N: usize, S: Copy>(
     sid: impl Fn(S) -> u64,
     to: &impl Columns,
 ) {
-    // SAFETY: the caller's promise. All are loaded before any is written: nobody has to prove that columns are apart.
+    // SAFETY: the caller's promise. Everything is loaded before anything is written, so columns need not be proven
+    // disjoint.
     unsafe {
         let neighbours = neighbours.as_ptr().add(from).cast::<[u64; N]>().read_unaligned();
         let sids = sids.as_ptr().add(from).cast::<[S; N]>().read_unaligned();
@@ -89,13 +90,13 @@ unsafe fn piece<const N: usize, S: Copy>(
     }
 }
 
-/// Writes few entries: as many as there may be, so that nobody has to guess how many there are.
+/// Writes all places of a [`FewEntries`], so that their number is not needed.
 ///
 /// # Safety
 ///
-/// The columns have room for as many as there may be.
+/// The columns have room for [`FEW`] entries.
 #[inline(always)]
-unsafe fn copy_few(few: &Few, to: &impl Columns) {
+unsafe fn copy_few(few: &FewEntries, to: &impl Columns) {
     // SAFETY: the caller's promise.
     unsafe { to.write(0, few.neighbours, few.sids) };
 }
@@ -116,13 +117,13 @@ impl Columns for Ends {
     }
 }
 
-/// Appends the ends and SIDs of a run; the caller ends the run.
+/// Appends the targets and SIDs of a run. The caller ends the run.
 #[inline(always)]
 pub(super) fn append_ends(out: &mut EdgeRuns, run: Run<'_>) {
     let (count, before) = (run.neighbours.len(), out.target.len());
     out.target.reserve(count);
     out.sid.reserve(count);
-    // SAFETY: room was reserved behind what the columns hold, and all of it is written before their lengths say so.
+    // SAFETY: the columns have reserved room for the run, and all of it is written before their lengths say so.
     unsafe {
         let ends = Ends {
             target: out.target.as_mut_ptr().add(before),
@@ -134,11 +135,11 @@ pub(super) fn append_ends(out: &mut EdgeRuns, run: Run<'_>) {
     }
 }
 
-/// As [`append_ends`], for few entries.
+/// Like [`append_ends`], for few entries.
 #[inline(always)]
-pub(super) fn append_few_ends(out: &mut EdgeRuns, few: &Few) {
+pub(super) fn append_few_ends(out: &mut EdgeRuns, few: &FewEntries) {
     let (target, sid) = (room(&mut out.target, FEW), room(&mut out.sid, FEW));
-    // SAFETY: room was reserved for as many as are written, and the columns grow by no more than that.
+    // SAFETY: the columns have reserved room for as many entries as are written, and grow by no more than that.
     unsafe {
         copy_few(few, &Ends { target, sid });
         grow(&mut out.target, few.count);
@@ -146,19 +147,19 @@ pub(super) fn append_few_ends(out: &mut EdgeRuns, few: &Few) {
     }
 }
 
-/// Columns of an expansion: with `ALL` those of the edges too.
+/// Columns of an expansion; with `ALL` also those of the edges.
 struct Rows<const ALL: bool> {
     row: *mut u32,
     neighbour: *mut Gui,
     sid: *mut Sid,
     label: *mut Token,
     outgoing: *mut bool,
-    /// What every row of the run has.
+    /// Row, label and direction, which all rows of the run share.
     same: (u32, Token, bool),
 }
 
 impl<const ALL: bool> Rows<ALL> {
-    /// Places behind what the columns hold, with room for so many.
+    /// Returns the ends of the columns, with room for `count` more rows.
     #[inline(always)]
     fn behind(out: &mut Expansion, count: usize, same: (u32, Token, bool)) -> Self {
         Self {
@@ -189,14 +190,14 @@ impl<const ALL: bool> Columns for Rows<ALL> {
     }
 }
 
-/// Room for some more; answers where they go.
+/// Reserves room for `count` more items and returns where they go.
 #[inline(always)]
 fn room<T>(column: &mut Vec<T>, count: usize) -> *mut T {
     column.reserve(count);
     column.spare_capacity_mut().as_mut_ptr().cast()
 }
 
-/// Says that some more are there.
+/// Grows a column by `count` items.
 ///
 /// # Safety
 ///
@@ -207,7 +208,7 @@ unsafe fn grow<T>(column: &mut Vec<T>, count: usize) {
     unsafe { column.set_len(column.len() + count) };
 }
 
-/// Says that some rows more are there.
+/// Grows the columns of an expansion by `count` rows.
 ///
 /// # Safety
 ///
@@ -226,17 +227,17 @@ unsafe fn grow_rows<const ALL: bool>(out: &mut Expansion, count: usize) {
     }
 }
 
-/// Appends the entries of a run to an expansion. Without `ALL` the SIDs are not even looked at.
+/// Appends the entries of a run to an expansion. Without `ALL` the SIDs are not read.
 #[inline(always)]
 pub(super) fn append_rows<const ALL: bool>(out: &mut Expansion, run: Run<'_>, row: u32, outgoing: bool) {
     let count = run.neighbours.len();
     let rows = Rows::<ALL>::behind(out, count, (row, run.label, outgoing));
-    // SAFETY: each column that is written has room for the run, and all of that is written before its length says so.
+    // SAFETY: each written column has room for the run, and all of it is written before its length says so.
     unsafe {
         if ALL {
             copy(run, &rows);
         } else {
-            // SAFETY: a slice of what takes no bytes.
+            // SAFETY: a slice of zero-sized items.
             let nothing = std::slice::from_raw_parts(std::ptr::NonNull::<()>::dangling().as_ptr(), count);
             pieces(run.neighbours, nothing, |()| 0, &rows);
         }
@@ -244,18 +245,18 @@ pub(super) fn append_rows<const ALL: bool>(out: &mut Expansion, run: Run<'_>, ro
     }
 }
 
-/// As [`append_rows`], for few entries.
+/// Like [`append_rows`], for few entries.
 #[inline(always)]
-pub(super) fn append_few<const ALL: bool>(out: &mut Expansion, few: &Few, row: u32, outgoing: bool) {
+pub(super) fn append_few<const ALL: bool>(out: &mut Expansion, few: &FewEntries, row: u32, outgoing: bool) {
     let rows = Rows::<ALL>::behind(out, FEW, (row, few.label, outgoing));
-    // SAFETY: room was reserved for as many as are written, and the columns grow by no more than that.
+    // SAFETY: the columns have reserved room for as many entries as are written, and grow by no more than that.
     unsafe {
         copy_few(few, &rows);
         grow_rows::<ALL>(out, few.count);
     }
 }
 
-/// As [`append_rows`], for one entry.
+/// Like [`append_rows`], for one entry.
 #[inline(always)]
 pub(super) fn append_one<const ALL: bool>(out: &mut Expansion, link: Link, row: u32, outgoing: bool) {
     out.row.push(row);

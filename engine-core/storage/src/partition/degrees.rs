@@ -1,26 +1,26 @@
-//! Degrees of a sample of the vertices, for the planner.
+//! Samples the degrees of vertices for the planner.
 
 use super::Partition;
 use crate::adjacency::{Each, Labels, Run};
-use crate::properties::Want;
+use crate::properties::RowRequest;
 use crossbeam_epoch::pin;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tidegraph_apl::{DegreeStatistics, Projection};
 use tidegraph_types::{Token, Version};
 
-/// What was seen of one kind of edges at vertices of one label.
+/// Edges of one label and direction at sampled vertices of one label.
 #[derive(Default)]
-struct Seen {
+struct DegreeHistogram {
     edges: u64,
     histogram: Vec<u64>,
 }
 
-/// Degrees seen so far.
+/// Degrees of the vertices sampled so far.
 #[derive(Default)]
 pub(crate) struct Degrees {
     vertices: FxHashMap<Option<Token>, u64>,
-    seen: FxHashMap<(Option<Token>, Token, bool), Seen>,
+    seen: FxHashMap<(Option<Token>, Token, bool), DegreeHistogram>,
 }
 
 impl Degrees {
@@ -39,10 +39,10 @@ impl Degrees {
         }
     }
 
-    /// As the planner takes them.
+    /// Returns the statistics for the planner.
     pub fn finish(self) -> Vec<DegreeStatistics> {
         let vertices = self.vertices;
-        let one = |((vertex_label, edge_label, outgoing), seen): (_, Seen)| DegreeStatistics {
+        let one = |((vertex_label, edge_label, outgoing), seen): (_, DegreeHistogram)| DegreeStatistics {
             vertex_label,
             edge_label,
             outgoing,
@@ -57,12 +57,12 @@ impl Degrees {
 }
 
 impl Partition {
-    /// Looks at about so many vertices, evenly over all of them, as a version sees them.
+    /// Samples about `count` vertices, evenly spread, as a version sees them.
     pub fn sample_degrees(&self, count: u32, at: Version, out: &mut Degrees) {
         let step = (self.end() / count.max(1)).max(1) as usize;
         for slot in (0..self.end()).step_by(step) {
             let guard = &pin();
-            let want = Want { id: false, properties: &Projection::None };
+            let want = RowRequest { id: false, properties: &Projection::None };
             let Some(row) = self.read_vertex(slot, at, want, guard) else { continue };
             let node = self.node(slot);
             let mut degrees: SmallVec<[(Token, bool, u64); 8]> = SmallVec::new();

@@ -1,7 +1,8 @@
-//! How many different values each property key of the vertices has: a sketch for each (HyperLogLog++), fed by every write.
+//! Estimates the number of distinct values of each property key of vertices, with a sketch (HyperLogLog++) that every
+//! write feeds.
 //!
-//! Of a checkpoint only some pages are looked at, so that restoring stays as fast as its disk. What is removed still counts
-//! as different.
+//! Restoring a checkpoint reads only some pages for it, so that it stays as fast as the disk. Removed values still
+//! count.
 
 use crate::properties::PageTable;
 use cardinality_estimator::CardinalityEstimator;
@@ -11,16 +12,16 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use tidegraph_types::{Token, Value};
 
-/// Keys of a partition that have a sketch, of up to 4 KiB each.
+/// Number of keys of a partition that have a sketch; a sketch takes up to 4 KiB.
 const MOST_KEYS: usize = 1024;
-/// Of so many pages of a checkpoint one is looked at.
+/// One of this many pages of a checkpoint is read.
 const PAGES_A_LOOK: u32 = 8;
 
-/// What is known of the values of one key.
+/// Distinct values of one key.
 #[derive(Default)]
 pub(crate) struct Sketch {
     estimator: CardinalityEstimator<u64>,
-    /// Values that were looked at, and all of them.
+    /// Number of values that the estimator has seen, and of all values.
     looked_at: u64,
     values: u64,
 }
@@ -34,10 +35,10 @@ impl Sketch {
         self.values += 1;
     }
 
-    /// Different values, about.
+    /// Estimates the number of distinct values.
     pub fn estimate(&self) -> u64 {
         let seen = (self.estimator.estimate() as u64).min(self.looked_at);
-        // Values that hardly ever come twice go on like that among those that were not looked at.
+        // Values that rarely repeat are assumed to do so among the values that were not seen.
         if seen > self.looked_at / 2 {
             (seen as f64 * self.values as f64 / self.looked_at.max(1) as f64) as u64
         } else {
@@ -49,18 +50,18 @@ impl Sketch {
 /// Sketches by key.
 pub(crate) type Sketches = FxHashMap<Token, Sketch>;
 
-/// See the module. The writer and whoever plans take turns; readers of the graph do not look here.
+/// Sketches of a partition. The writer and the planner lock them; readers of the graph do not.
 #[derive(Default)]
 pub(crate) struct Distinct(Mutex<Sketches>);
 
-/// The sketch of a key, unless there are too many.
+/// Returns the sketch of a key; `None` if the key has none and there are too many.
 fn sketch(sketches: &mut Sketches, key: Token) -> Option<&mut Sketch> {
     let room = sketches.len() < MOST_KEYS;
     if room { Some(sketches.entry(key).or_default()) } else { sketches.get_mut(&key) }
 }
 
 impl Distinct {
-    /// Values were written.
+    /// Adds written values.
     pub fn note<'v>(&self, values: impl ExactSizeIterator<Item = (Token, &'v Value)>) {
         if values.len() == 0 {
             return;
@@ -73,7 +74,7 @@ impl Distinct {
         }
     }
 
-    /// A page of a checkpoint was taken over, with so many rows of vertices.
+    /// Adds a page of a checkpoint with `rows` rows of vertices.
     pub fn adopt(&self, table: &PageTable, number: u32, rows: u64, guard: &Guard) {
         let mut sketches = self.0.lock();
         if number.is_multiple_of(PAGES_A_LOOK) {
@@ -91,7 +92,7 @@ impl Distinct {
         }
     }
 
-    /// Adds these sketches to those of other partitions.
+    /// Merges these sketches into those of other partitions.
     pub fn merge_into(&self, all: &mut Sketches) {
         for (key, sketch) in self.0.lock().iter() {
             let sum = all.entry(*key).or_default();
@@ -101,7 +102,7 @@ impl Distinct {
         }
     }
 
-    /// Bytes in memory, roughly.
+    /// Returns the approximate bytes in memory.
     pub fn bytes(&self) -> usize {
         self.0.lock().values().map(|sketch| sketch.estimator.size_of() + size_of::<Sketch>()).sum()
     }

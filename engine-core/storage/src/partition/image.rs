@@ -1,18 +1,18 @@
-//! A partition as the chunks of a checkpoint, while it is read and written.
+//! Encodes a partition as the chunks of a checkpoint while others read and write it.
 //!
-//! Three kinds of chunks, each with a number: property pages (see [`crate::properties`]), groups of nodes with both of
-//! their adjacency lists, and groups of edge ids. A chunk says what a pinned version sees, and keeps the places of rows
-//! and slots. What changes a chunk notes its version first; so what has no newer note than an earlier checkpoint is as
-//! it was there.
+//! There are three kinds of numbered chunks: property pages (see [`crate::properties`]), groups of nodes with both of
+//! their adjacency lists, and groups of edge ids. A chunk contains what a pinned version sees (STO-1) and keeps the
+//! places of rows and slots. A change notes its version for the chunk first, so a chunk without a newer note than an
+//! earlier checkpoint is unchanged since then.
 //!
-//! The bytes of groups are described in [`crate::checkpoint::format::v2::groups`].
+//! [`crate::checkpoint::format::v2::groups`] describes the bytes of groups.
 //!
-//! What must never happen: a chunk that mixes versions; one that is left out though a version in between changed it.
+//! What must never happen: a chunk that mixes versions; a chunk skipped although a version in between changed it.
 
 use super::{EdgeIdEntry, Partition};
 use crate::adjacency::{Each, Labels, Link, Links, List, Run};
 use crate::checkpoint::format::v2::groups::{Bits, SEVERAL, WHOLE};
-use crate::properties::{self, Owner};
+use crate::properties::{self, RowOwner};
 use crate::slots::GROUP;
 use crossbeam_epoch::{Guard, pin};
 use std::sync::atomic::Ordering;
@@ -22,15 +22,15 @@ use tidegraph_wire::Error;
 /// At or below this length, whole SIDs are no larger than a least SID and differences to it.
 const FEW: usize = 2;
 
-/// What a group of nodes holds.
+/// Counts of a group of nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct NodeCounts {
     pub vertices: u32,
-    /// Out-edges.
+    /// Number of out-edges.
     pub edges: u64,
 }
 
-/// Writes chunks; what it needs for that is kept from chunk to chunk.
+/// Encodes chunks; keeps its buffers from chunk to chunk.
 #[derive(Default)]
 pub(crate) struct Image {
     page: properties::Scratch,
@@ -41,7 +41,7 @@ pub(crate) struct Image {
     list: Columns,
 }
 
-/// One list, as it is read.
+/// One adjacency list at a version, as columns.
 #[derive(Default)]
 struct Columns {
     neighbours: Vec<u64>,
@@ -85,7 +85,7 @@ impl Columns {
         }
     }
 
-    /// Entries that came later stand behind the settled ones.
+    /// Sorts entries of the tail among those of the base.
     fn sort(&mut self) {
         let mut links: Vec<Link> = Vec::with_capacity(self.sids.len());
         let mut start = 0;
@@ -148,7 +148,7 @@ impl Columns {
     }
 }
 
-/// Seven bits a byte, the low ones first; all but the last byte have the high bit.
+/// Appends a number, 7 bits a byte, low bits first. All bytes but the last have the high bit set.
 fn put_varint(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -170,17 +170,17 @@ fn bits(first: u32, slots: impl Iterator<Item = u32>) -> Bits {
 }
 
 impl Partition {
-    /// How many numbers of pages there are.
+    /// Returns one more than the highest page number.
     pub fn page_count(&self) -> u32 {
         self.rows.end()
     }
 
-    /// Version of the newest change of a page.
+    /// Returns the version of the newest change of a page.
     pub fn page_modified(&self, number: u32) -> Version {
         Version(self.rows.modified(number))
     }
 
-    /// Appends a page as a pinned version sees it; nothing if it sees no row of it.
+    /// Appends a page as a pinned version sees it; appends nothing if the version sees no row of it.
     pub fn append_page(
         &self,
         number: u32,
@@ -196,17 +196,17 @@ impl Partition {
         }
     }
 
-    /// How many groups of nodes there are.
+    /// Returns the number of groups of nodes.
     pub fn node_groups(&self) -> u32 {
         self.nodes.groups()
     }
 
-    /// Version of the newest change of a group of nodes.
+    /// Returns the version of the newest change of a group of nodes.
     pub fn nodes_modified(&self, group: u32) -> Version {
         self.nodes.modified(group)
     }
 
-    /// Appends a group of nodes as a pinned version sees it; nothing if it sees none of them.
+    /// Appends a group of nodes as a pinned version sees it; appends nothing if the version sees none of them.
     pub fn append_nodes(&self, group: u32, at: Version, image: &mut Image, out: &mut Vec<u8>) -> NodeCounts {
         let guard = &pin();
         let first = group * GROUP;
@@ -240,32 +240,33 @@ impl Partition {
         counts
     }
 
-    /// The vertex of a slot and the place of its row, at a pinned version.
-    fn placed_at(&self, slot: u32, at: Version, guard: &Guard) -> Option<(Gui, properties::Place)> {
+    /// Returns the vertex of a slot and the place of its row, at a pinned version.
+    fn placed_at(&self, slot: u32, at: Version, guard: &Guard) -> Option<(Gui, properties::RowPlace)> {
         let node = self.nodes.get(slot);
         loop {
             let gui = node.gui();
             let place = node.row.get()?;
-            // Where the row or the slot has gone to somebody else meanwhile, the node says something new.
-            if let Ok(place) = self.rows.place_at(Owner::Vertex(gui), place, at, guard) {
+            // If the row or the slot was reused meanwhile, the node has new content.
+            if let Ok(place) = self.rows.place_at(RowOwner::Vertex(gui), place, at, guard) {
                 return place.map(|place| (gui, place));
             }
             std::hint::spin_loop();
         }
     }
 
-    /// How many groups of edge ids there are.
+    /// Returns the number of groups of edge ids.
     pub fn edge_id_groups(&self) -> u32 {
         self.edge_ids.groups()
     }
 
-    /// Version of the newest change of a group of edge ids.
+    /// Returns the version of the newest change of a group of edge ids.
     pub fn edge_ids_modified(&self, group: u32) -> Version {
         self.edge_ids.modified(group)
     }
 
-    /// Appends a group of edge ids as a pinned version sees it; nothing if it sees none of them. `is_there` tells whether the
-    /// version sees an edge; it is asked only where some have ended or are newer.
+    /// Appends a group of edge ids as a pinned version sees it; appends nothing if the version sees none of them.
+    /// `is_there` returns whether the version sees an edge; it is called only if some edges of the group have ended
+    /// or are newer.
     pub fn append_edge_ids(
         &self,
         group: u32,
@@ -274,7 +275,7 @@ impl Partition {
         out: &mut Vec<u8>,
         is_there: impl Fn(&EdgeIdEntry) -> bool,
     ) {
-        // Before the entries: what ended by the version is counted, or free already.
+        // Read before the entries: an entry that ended by the version is counted, or free already.
         let ended = match self.edge_ids_ended.capacity() {
             0 => 0,
             _ => self.edge_ids_ended.get(group as usize).load(Ordering::Acquire),
@@ -290,7 +291,7 @@ impl Partition {
                 entries.push(entry);
             }
         }
-        // After them: what was added to the group meanwhile is of a newer version.
+        // Read after the entries: one that was added to the group meanwhile belongs to a newer version.
         if ended > 0 || self.edge_ids.modified(group) > at {
             let mut there = entries.iter().map(&is_there);
             slots.retain(|_| there.next().unwrap_or(false));

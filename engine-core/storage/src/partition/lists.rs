@@ -1,19 +1,19 @@
-//! The lists of a partition in the order in which their blocks are written when all of them are.
+//! Order of a partition's adjacency lists, in which their blocks are written when all of them are.
 //!
-//! The lists out of some vertices lie together, and then those in: who reads all edges, or all neighbours one way, goes
-//! through memory that it wants, and the machine sees that it goes straight on. Both lists of one vertex are still near
-//! each other.
+//! The lists out of a group of vertices are adjacent, followed by their lists in. A reader of all edges, or of all
+//! neighbours in one direction, then reads memory in sequence, which the processor recognizes. Both lists of a vertex
+//! are still close together.
 
 use super::{Node, Partition};
 use crate::adjacency::List;
 use crate::slots::GROUP;
 
-/// Vertices whose lists of one direction lie together, as a power of two.
+/// Number of vertices whose lists of one direction are adjacent, as a power of two.
 const TOGETHER_BITS: u32 = GROUP.ilog2();
 const IN_GROUP: u32 = GROUP - 1;
 const _: () = assert!(GROUP.is_power_of_two());
 
-/// Number of a list, in that order.
+/// Number of a list in that order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct ListNumber(pub u32);
 
@@ -22,7 +22,7 @@ impl ListNumber {
         Self((slot >> TOGETHER_BITS << 1 | u32::from(inward)) << TOGETHER_BITS | slot & IN_GROUP)
     }
 
-    /// Slot of the vertex.
+    /// Returns the slot of the vertex.
     pub fn slot(self) -> u32 {
         self.0 >> (TOGETHER_BITS + 1) << TOGETHER_BITS | self.0 & IN_GROUP
     }
@@ -31,7 +31,7 @@ impl ListNumber {
         self.0 >> TOGETHER_BITS & 1 != 0
     }
 
-    /// One more than the last of all, for so many slots. Some of them may be of slots beyond.
+    /// Returns one more than the last number for `slots` slots. Some numbers below it may belong to slots beyond.
     pub fn end(slots: u32) -> u32 {
         slots.div_ceil(GROUP) << (TOGETHER_BITS + 1)
     }
@@ -44,7 +44,7 @@ impl Node {
 }
 
 impl Partition {
-    /// A list by its number; none if there is no such slot yet.
+    /// Returns a list by its number; `None` if its slot does not exist.
     pub(super) fn list(&self, number: ListNumber) -> Option<&List> {
         let slot = number.slot();
         (slot < self.nodes.end()).then(|| self.nodes.get(slot).list(number.is_inward()))

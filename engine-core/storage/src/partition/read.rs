@@ -1,18 +1,18 @@
-//! Reading one partition at a version. The caller checks the version before and after, and holds an epoch guard.
+//! Reads one partition at a version. The caller checks the version before and after, and holds an epoch guard.
 
 use super::Partition;
 use super::columns::{append_few, append_one, append_rows};
-use crate::adjacency::{Each, Glance, Labels, Run, Sink};
-use crate::properties::{self, Owner, Row};
+use crate::adjacency::{Each, FastRead, Labels, Run, Sink};
+use crate::properties::{self, Row, RowOwner};
 use crossbeam_epoch::{Guard, pin};
 use tidegraph_apl::Expansion;
 use tidegraph_types::{Direction, Edge, Gui, Sid, Token, Version};
 
-/// How often a row may have moved on while it was looked up: once or twice happens; more often only to a reader whose
-/// version was forgotten.
+/// Number of times that a row may have moved during a look-up. Once or twice happens; more happens only to a reader
+/// whose version was reclaimed.
 const MOST_RETRIES: usize = 100;
 
-/// Which edge labels are followed.
+/// The edge labels to follow.
 #[derive(Clone, Copy)]
 pub(crate) enum Filter<'r> {
     Any,
@@ -38,15 +38,15 @@ impl<'r> Filter<'r> {
     }
 }
 
-/// Where the edges of one vertex go on: a direction, and the number of the last chunk of its hub that was read (0: the
-/// start).
+/// Where to continue with the edges of a vertex: the direction, and the number of the last chunk read of its hub (0:
+/// the start).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Place {
+pub(crate) struct EdgePosition {
     pub inward: bool,
     pub after: u32,
 }
 
-impl Place {
+impl EdgePosition {
     pub fn from_offset(offset: u64) -> Self {
         Self { inward: offset >> 32 != 0, after: offset as u32 }
     }
@@ -56,32 +56,32 @@ impl Place {
     }
 }
 
-/// What one expansion asks, the same for the whole frontier.
-pub(crate) struct Want<'r> {
+/// The request of an expansion, the same for the whole frontier.
+pub(crate) struct ExpandRequest<'r> {
     pub direction: Direction,
     pub filter: Filter<'r>,
     pub loops_once: bool,
     pub at: Version,
     /// Length of the answer at which a hub stops.
     pub limit: usize,
-    /// Leave the columns of the edges themselves empty.
+    /// Whether the columns of the edges themselves stay empty.
     pub neighbours_only: bool,
 }
 
-impl Want<'_> {
-    /// The neighbour whose edges are left out on the way in, because they were answered on the way out: the vertex
-    /// itself.
+impl ExpandRequest<'_> {
+    /// Returns the neighbour whose edges are skipped in the list in because the list out already answered them: the
+    /// vertex itself.
     pub(super) fn skipped(&self, owner: Gui) -> Option<u64> {
         (self.loops_once && self.direction == Direction::Both).then_some(owner.0)
     }
 
-    /// Whether edges out and edges in are asked for.
+    /// Returns whether out-edges and in-edges are requested.
     pub(super) fn sides(&self) -> (bool, bool) {
         (self.direction != Direction::In, self.direction != Direction::Out)
     }
 }
 
-/// Appends what is read to the columns of an expansion: all of them, or those of neighbours only.
+/// Appends entries to the columns of an expansion: all columns, or those of neighbours only.
 struct Rows<'o, const ALL: bool> {
     out: &'o mut Expansion,
     row: u32,
@@ -119,18 +119,18 @@ impl<const ALL: bool> Sink for Rows<'_, ALL> {
 }
 
 impl Partition {
-    /// Appends the edges of a vertex. Stops inside a hub, behind a chunk of it, when the answer has reached its limit,
-    /// and answers where to go on.
+    /// Appends the edges of a vertex. Stops inside a hub, behind a chunk, when the answer has reached its limit.
+    /// Returns where to continue.
     #[inline]
     pub fn expand(
         &self,
         slot: u32,
         row: u32,
-        want: &Want<'_>,
-        from: Place,
+        want: &ExpandRequest<'_>,
+        from: EdgePosition,
         guard: &Guard,
         out: &mut Expansion,
-    ) -> Option<Place> {
+    ) -> Option<EdgePosition> {
         if want.neighbours_only {
             self.expand_columns::<false>(slot, row, want, from, guard, out)
         } else {
@@ -143,37 +143,37 @@ impl Partition {
         &self,
         slot: u32,
         row: u32,
-        want: &Want<'_>,
-        from: Place,
+        want: &ExpandRequest<'_>,
+        from: EdgePosition,
         guard: &Guard,
         out: &mut Expansion,
-    ) -> Option<Place> {
+    ) -> Option<EdgePosition> {
         let node = self.node(slot);
         let labels = want.filter.labels();
         if want.direction != Direction::In && !from.inward {
-            // Most lists are one run of one label, all of it old.
-            match self.links.glance::<ALL>(&node.out, want.at, guard) {
-                Glance::Nothing => {}
-                Glance::One(link) => {
+            // Most lists are one run of one label that every version sees.
+            match self.links.fast_read::<ALL>(&node.out, want.at, guard) {
+                FastRead::Nothing => {}
+                FastRead::One(link) => {
                     if labels.pass(link.label) {
                         append_one::<ALL>(out, link, row, true);
                     }
                 }
-                Glance::Few(few) => {
+                FastRead::Few(few) => {
                     if labels.pass(few.label) {
                         append_few::<ALL>(out, &few, row, true);
                     }
                 }
-                Glance::Run(run) => {
+                FastRead::Run(run) => {
                     if labels.pass(run.label) {
                         append_rows::<ALL>(out, run, row, true);
                     }
                 }
-                Glance::More => {
+                FastRead::More => {
                     let mut rows = Rows::<ALL> { out, row, outgoing: true, skipped: None, limit: want.limit };
                     let read = self.links.read(&node.out, want.at, labels, from.after, guard, &mut rows);
                     if let Some(after) = read {
-                        return Some(Place { inward: false, after });
+                        return Some(EdgePosition { inward: false, after });
                     }
                 }
             }
@@ -183,14 +183,14 @@ impl Partition {
             let skipped = want.skipped(node.gui());
             let mut rows = Rows::<ALL> { out, row, outgoing: false, skipped, limit: want.limit };
             if let Some(after) = self.links.read(&node.inward, want.at, labels, after, guard, &mut rows) {
-                return Some(Place { inward: true, after });
+                return Some(EdgePosition { inward: true, after });
             }
         }
         None
     }
 
-    /// Number of edges that `expand` would append.
-    pub fn degree(&self, slot: u32, want: &Want<'_>, guard: &Guard) -> u64 {
+    /// Returns the number of edges that `expand` would append.
+    pub fn degree(&self, slot: u32, want: &ExpandRequest<'_>, guard: &Guard) -> u64 {
         let node = self.node(slot);
         let labels = want.filter.labels();
         let mut count = 0;
@@ -201,7 +201,7 @@ impl Partition {
             count += self.links.degree(&node.inward, want.at, labels, guard);
         }
         if let Some(itself) = want.skipped(node.gui()) {
-            // Every loop stands in both lists; find them in the one that is not a hub, if there is one.
+            // Every loop is in both lists. Count them in the one that is not a hub, if there is one.
             let list = if self.links.is_hub(&node.out) { &node.inward } else { &node.out };
             let mut loops = 0;
             let mut look = Each(|run: Run<'_>| {
@@ -213,77 +213,77 @@ impl Partition {
         count
     }
 
-    /// What is wanted of a vertex; `None` if it is not there at the version.
+    /// Reads the requested parts of a vertex; returns `None` if it does not exist at the version.
     #[inline]
     pub fn read_vertex<'g>(
         &self,
         slot: u32,
         at: Version,
-        want: properties::Want<'_>,
+        want: properties::RowRequest<'_>,
         guard: &'g Guard,
     ) -> Option<Row<'g>> {
         let node = self.node(slot);
         for _ in 0..MOST_RETRIES {
             let place = node.row.get()?;
-            if let Ok(row) = self.rows.read(Owner::Vertex(node.gui()), place, at, want, guard) {
+            if let Ok(row) = self.rows.read(RowOwner::Vertex(node.gui()), place, at, want, guard) {
                 return row;
             }
         }
-        // Somebody whose version was forgotten meanwhile: the answer is thrown away.
+        // STO-1: the reader's version was reclaimed meanwhile, so its answer is discarded.
         None
     }
 
-    /// Whether the vertex of a slot has this id at the version.
+    /// Returns whether the vertex of a slot has this id at the version.
     #[inline]
     pub fn has_id(&self, slot: u32, id: &str, at: Version, guard: &Guard) -> bool {
-        self.read_vertex(slot, at, properties::Want::ID, guard).is_some_and(|row| row.has_id(id))
+        self.read_vertex(slot, at, properties::RowRequest::ID, guard).is_some_and(|row| row.has_id(id))
     }
 
-    /// Slot of a vertex that has this id at the version.
+    /// Returns the slot of a vertex that has this id at the version.
     pub fn slot_with_id(&self, gui: Gui, id: &str, at: Version, guard: &Guard) -> Option<u32> {
         let slot = self.slot(gui, guard)?;
         self.has_id(slot, id, at, guard).then_some(slot)
     }
 
-    /// Whether a GUI is free for an id: no vertex there at the version, or that id's.
+    /// Returns whether a GUI is free for an id: at the version no vertex has it, or the vertex with that id.
     pub fn is_free_for(&self, gui: Gui, id: &str, at: Version, guard: &Guard) -> bool {
         let Some(slot) = self.slot(gui, guard) else { return true };
-        self.read_vertex(slot, at, properties::Want::ID, guard).is_none_or(|row| row.has_id(id))
+        self.read_vertex(slot, at, properties::RowRequest::ID, guard).is_none_or(|row| row.has_id(id))
     }
 
-    /// What is wanted of an edge; `None` if it is not there at the version, `Some(None)` if it is there with neither
-    /// id nor properties.
+    /// Reads the requested parts of an edge. Returns `None` if it does not exist at the version, `Some(None)` if it
+    /// has neither id nor properties.
     pub fn read_edge<'g>(
         &self,
         edge: &Edge,
         at: Version,
-        want: properties::Want<'_>,
+        want: properties::RowRequest<'_>,
         guard: &'g Guard,
     ) -> Option<Option<Row<'g>>> {
         for _ in 0..MOST_RETRIES {
             let Some(place) = self.edge_place(edge.sid, guard) else { break };
-            match self.rows.read(Owner::Edge(edge.sid), place, at, want, guard) {
+            match self.rows.read(RowOwner::Edge(edge.sid), place, at, want, guard) {
                 Ok(Some(row)) => return Some(Some(row)),
                 Ok(None) => break,
                 Err(properties::Stale) => {}
             }
         }
-        // Only the adjacency knows it then.
+        // Then only the adjacency knows the edge.
         self.find_edge(edge.source, edge.sid, at, guard).map(|_| None)
     }
 
-    /// The edge of a SID at its source, if it is there at the version.
+    /// Finds an edge by its SID at its source, if it exists at the version.
     pub fn find_edge(&self, source: Gui, sid: Sid, at: Version, guard: &Guard) -> Option<Edge> {
         let list = &self.node(self.slot(source, guard)?).out;
         let found = self.links.find(list, sid, None, guard).filter(|found| found.visible(at))?;
         Some(Edge { sid, source, target: found.link.neighbour, label: found.link.label })
     }
 
-    /// The edge of a user-chosen or generated id, given where it would be.
+    /// Finds the edge of a user-chosen or generated id, given where it would be.
     pub fn find_edge_with_id(&self, source: Gui, sid: Sid, id: Option<&str>, at: Version) -> Option<Edge> {
         let guard = pin();
         let edge = self.find_edge(source, sid, at, &guard)?;
-        let row = self.read_edge(&edge, at, properties::Want::ID, &guard)?;
+        let row = self.read_edge(&edge, at, properties::RowRequest::ID, &guard)?;
         let same = match id {
             Some(id) => row.is_some_and(|row| row.has_id(id)),
             None => row.and_then(|row| row.id()).is_none(),

@@ -1,16 +1,16 @@
-//! A partition that is made anew from the records of a checkpoint. Nothing in them is trusted.
+//! Rebuilds a partition from the records of a checkpoint. Nothing in them is trusted.
 //!
-//! Flow: pages first, then the vertices, which name rows of those pages, then edge ids; each kind in order of its slots.
-//! The index of vertices is filled with the vertices, that of edges at the end. Nobody reads the partition meanwhile.
-//! What the bytes of a checkpoint look like is not known here; the readers of [`crate::checkpoint::format`] know it.
+//! Flow: pages first, then the vertices, which name rows of those pages, then edge ids; each kind in order of its
+//! slots. The index of vertices is filled with the vertices, that of edges at the end. Nobody reads the partition
+//! meanwhile. The bytes of a checkpoint are a matter of [`crate::checkpoint::format`].
 //!
-//! What must never happen: a panic, or a wild address, because of what a checkpoint says.
+//! What must never happen: a panic, or an invalid address, because of what a checkpoint says.
 
 use super::{EdgeIdEntry, Open, Tally, sid_hash};
 use crate::Store;
 use crate::adjacency::{LARGEST_SID, Link};
 use crate::error::Cause;
-use crate::properties::{Owner, Place};
+use crate::properties::{RowOwner, RowPlace};
 use crossbeam_epoch::{Guard, pin};
 use std::sync::atomic::Ordering;
 use tidegraph_types::{Gui, Sid, Version};
@@ -23,13 +23,13 @@ pub(crate) struct Misread {
     pub reason: Cause,
 }
 
-/// Totals of a partition that was made anew.
+/// Totals of a rebuilt partition.
 #[derive(Default)]
 pub(crate) struct Rebuilt {
     pub tally: Tally,
     /// Sum of [`mark`] over the out-edges whose other end is in the store too.
     pub left: u64,
-    /// The same sum over the in-edges. Over all partitions both sums are equal (STO-2).
+    /// The same sum over the in-edges. STO-2: over all partitions both sums are equal.
     pub arrived: u64,
 }
 
@@ -40,9 +40,9 @@ pub(crate) struct Rebuild<'p> {
     partition: Open<'p>,
     rebuilt: Rebuilt,
     vertex_rows: usize,
-    /// Lists in of the current group, one behind the other.
+    /// Lists in of the current group, one after the other.
     inward: Vec<Link>,
-    /// Slot of each of these lists, and where it ends.
+    /// Slot of each of these lists, and its end.
     inward_ends: Vec<(u32, usize)>,
 }
 
@@ -55,7 +55,7 @@ fn mark(source: Gui, target: Gui, link: &Link) -> u64 {
 }
 
 impl<'p> Rebuild<'p> {
-    /// Opens partition `number` of an empty store, until the rebuild ends.
+    /// Opens partition `number` of an empty store until the rebuild ends.
     pub fn new(store: &'p Store, number: usize) -> Self {
         Self {
             store,
@@ -70,12 +70,12 @@ impl<'p> Rebuild<'p> {
 
     /// Makes room in the indexes. The numbers must not exceed what the chunks can hold.
     pub fn reserve(&mut self, vertices: usize, edge_ids: usize) {
-        let Open { partition, book } = &mut self.partition;
-        partition.by_gui.reserve(&mut book.turn, vertices);
-        partition.by_edge_id.reserve(&mut book.turn, edge_ids);
+        let Open { partition, state } = &mut self.partition;
+        partition.by_gui.reserve(&mut state.permit, vertices);
+        partition.by_edge_id.reserve(&mut state.permit, edge_ids);
     }
 
-    /// Moves pages out of memory if they exceed the budget.
+    /// Evicts pages if they exceed the budget.
     pub fn make_room(&mut self) {
         self.store.make_room_anew_in(&mut self.partition);
     }
@@ -83,8 +83,8 @@ impl<'p> Rebuild<'p> {
     /// Takes over a page of properties.
     pub fn page(&mut self, number: u32, bytes: &[u8]) -> Result<(), Misread> {
         let guard = pin();
-        let (keeper, desk) = self.partition.desk(&guard);
-        let adopted = keeper.adopt(desk, number, bytes);
+        let (pages, view) = self.partition.pages(&guard);
+        let adopted = pages.adopt(view, number, bytes);
         let adopted = adopted.map_err(|error| Misread { at: error.offset(), reason: error.into() })?;
         if adopted.vertices {
             self.vertex_rows += adopted.rows;
@@ -98,30 +98,30 @@ impl<'p> Rebuild<'p> {
         Ok(())
     }
 
-    /// Asks for the index line of a vertex that will be added.
+    /// Prefetches the index line of a vertex that will be added.
     pub fn prefetch(&self, gui: Gui, guard: &Guard) {
         self.partition.prefetch_index(gui, guard);
     }
 
-    /// Adds a vertex without edges, or says why there can be no such vertex.
-    pub fn vertex(&mut self, slot: u32, gui: Gui, place: Place, guard: &Guard) -> Result<(), String> {
+    /// Adds a vertex without edges, or returns why there can be no such vertex.
+    pub fn vertex(&mut self, slot: u32, gui: Gui, place: RowPlace, guard: &Guard) -> Result<(), String> {
         if !self.belongs_here(gui) {
             return Err(format!("{gui} belongs to another partition"));
         }
-        if !self.partition.rows.holds(Owner::Vertex(gui), place, guard) {
+        if !self.partition.rows.holds(RowOwner::Vertex(gui), place, guard) {
             return Err(format!("the row of {gui} is not at its place"));
         }
         if self.partition.partition.slot(gui, guard).is_some() {
             return Err(format!("vertex {gui} stands there twice"));
         }
-        let Open { partition, book } = &mut self.partition;
-        if !partition.nodes.claim(slot, &mut book.free_nodes) {
+        let Open { partition, state } = &mut self.partition;
+        if !partition.nodes.claim(slot, &mut state.free_nodes) {
             return Err(format!("there is no room for slot {slot}"));
         }
         let node = partition.nodes.get(slot);
         node.gui.store(gui.0, Ordering::Relaxed);
         node.row.set(Some(place));
-        partition.by_gui.insert(&mut book.turn, gui.0, slot);
+        partition.by_gui.insert(&mut state.permit, gui.0, slot);
         self.rebuilt.tally.vertices += 1;
         Ok(())
     }
@@ -135,12 +135,12 @@ impl<'p> Rebuild<'p> {
             *self.rebuilt.tally.edges_by_label.entry(run[0].label).or_default() += run.len() as i64;
         }
         self.rebuilt.tally.edges += links.len() as i64;
-        let Open { partition, book } = &mut self.partition;
+        let Open { partition, state } = &mut self.partition;
         let (list, oldest) = (&partition.nodes.get(slot).out, partition.reclaimed());
-        partition.links.build(&mut book.turn, list, links, Version(0), oldest);
+        partition.links.build(&mut state.permit, list, links, Version(0), oldest);
     }
 
-    /// Notes the in-edges of a vertex, in order of label and SID; [`Self::end_of_nodes`] writes them.
+    /// Collects the in-edges of a vertex, in order of label and SID; [`Self::end_of_nodes`] writes them.
     pub fn in_edges(&mut self, slot: u32, gui: Gui, links: &[Link]) {
         for link in links.iter().filter(|link| self.store.holds(link.neighbour)) {
             self.rebuilt.arrived = self.rebuilt.arrived.wrapping_add(mark(link.neighbour, gui, link));
@@ -149,30 +149,30 @@ impl<'p> Rebuild<'p> {
         self.inward_ends.push((slot, self.inward.len()));
     }
 
-    /// Writes the lists in of a group behind its lists out, which is the order of [`super::lists`].
+    /// Writes the lists in of a group behind its lists out, in the order of [`super::lists`].
     pub fn end_of_nodes(&mut self) {
-        let Open { partition, book } = &mut self.partition;
+        let Open { partition, state } = &mut self.partition;
         let (oldest, mut start) = (partition.reclaimed(), 0);
         for (slot, end) in self.inward_ends.drain(..) {
             let list = &partition.nodes.get(slot).inward;
-            partition.links.build(&mut book.turn, list, &self.inward[start..end], Version(0), oldest);
+            partition.links.build(&mut state.permit, list, &self.inward[start..end], Version(0), oldest);
             start = end;
         }
         self.inward.clear();
     }
 
-    /// Adds an edge id, or says why there can be no such id.
+    /// Adds an edge id, or returns why there can be no such id.
     pub fn edge_id(&mut self, slot: u32, entry: EdgeIdEntry) -> Result<(), String> {
         let EdgeIdEntry { hash, sid, .. } = entry;
         if !self.belongs_here(Gui(hash)) || sid == Sid(0) || sid > LARGEST_SID {
             return Err(format!("the edge id of {sid} is not of this partition"));
         }
-        let Open { partition, book } = &mut self.partition;
-        if !partition.edge_ids.claim(slot, &mut book.free_edge_ids) {
+        let Open { partition, state } = &mut self.partition;
+        if !partition.edge_ids.claim(slot, &mut state.free_edge_ids) {
             return Err(format!("there is no room for slot {slot}"));
         }
         partition.edge_ids.get(slot).set(entry);
-        partition.by_edge_id.insert(&mut book.turn, hash, slot);
+        partition.by_edge_id.insert(&mut state.permit, hash, slot);
         Ok(())
     }
 
@@ -187,12 +187,12 @@ impl<'p> Rebuild<'p> {
             return Err(format!("there are {} rows of {vertices} vertices", self.vertex_rows));
         }
         let guard = pin();
-        let Open { partition, mut book } = self.partition;
+        let Open { partition, mut state } = self.partition;
         let mut edges = 0;
         partition.rows.for_each_edge(&guard, |_, _| edges += 1);
-        partition.by_sid.reserve(&mut book.turn, edges);
+        partition.by_sid.reserve(&mut state.permit, edges);
         partition.rows.for_each_edge(&guard, |sid, place| {
-            partition.by_sid.insert(&mut book.turn, sid_hash(Sid(sid)), place.0);
+            partition.by_sid.insert(&mut state.permit, sid_hash(Sid(sid)), place.0);
         });
         Ok(self.rebuilt)
     }

@@ -1,32 +1,32 @@
-//! Scanning the out-edges of one partition, list after list in order of slots, at a version.
+//! Scans the out-edges of one partition at a version, list after list in order of slots.
 //!
-//! A list is copied run by run, as it stands in its block: neighbours and SIDs as columns, source and label once. The
-//! lines of lists that come are asked for while those before them are copied.
+//! A list is copied run by run as it is in its block: neighbours and SIDs as columns, source and label once. Lines of
+//! the lists ahead are prefetched meanwhile.
 
 use super::columns::{append_ends, append_few_ends};
 use super::read::Filter;
 use super::{Node, Partition};
-use crate::adjacency::{Few, Glance, Link, Run, Sids, Sink};
+use crate::adjacency::{FastRead, FewEntries, Link, Run, Sids, Sink};
 use crate::properties;
 use crossbeam_epoch::Guard;
 use tidegraph_apl::{EdgeRuns, EdgeScan, Projection, PropertyPredicate};
 use tidegraph_types::{Edge, Gui, Sid, Version};
 
-/// Nodes of which those with edges are found together.
+/// Number of nodes in a group; those with edges are selected together.
 const GROUP: usize = 128;
-/// So many lists ahead of one its first lines are asked for. The machine sees by itself that the others follow.
+/// Distance, in lists, at which the first lines are prefetched. The processor recognizes the sequence after them.
 const AHEAD: usize = 8;
 const LINES: usize = 3;
 
-/// What a scan of edges fills.
+/// Destination of a scan of edges.
 pub(crate) trait EdgeAnswer {
     /// Appends a run.
     fn run(&mut self, source: Gui, run: Run<'_>);
     /// Appends few entries of one label.
-    fn few(&mut self, source: Gui, few: &Few);
+    fn few(&mut self, source: Gui, few: &FewEntries);
     /// Appends one edge.
     fn edge(&mut self, edge: Edge);
-    /// Edges so far.
+    /// Returns the number of edges so far.
     fn len(&self) -> usize;
 }
 
@@ -38,7 +38,7 @@ impl EdgeAnswer for EdgeRuns {
     }
 
     #[inline(always)]
-    fn few(&mut self, source: Gui, few: &Few) {
+    fn few(&mut self, source: Gui, few: &FewEntries) {
         append_few_ends(self, few);
         self.end_run(source, few.label);
     }
@@ -69,7 +69,7 @@ impl EdgeAnswer for Vec<Edge> {
     }
 
     #[inline]
-    fn few(&mut self, source: Gui, few: &Few) {
+    fn few(&mut self, source: Gui, few: &FewEntries) {
         let edge = |(target, sid): (&u64, &u64)| Edge {
             sid: Sid(*sid),
             source,
@@ -89,14 +89,14 @@ impl EdgeAnswer for Vec<Edge> {
     }
 }
 
-/// Appends what is read to an answer, as far as its properties pass.
+/// Appends entries to an answer if the properties of the edges pass.
 struct Scanned<'o, O, P> {
     out: &'o mut O,
     source: Gui,
-    /// None: all pass.
+    /// `None` if all edges pass.
     passes: Option<P>,
     limit: usize,
-    /// Edges that were looked at, and how many may be.
+    /// Number of edges looked at, and its limit.
     looked: usize,
     most: usize,
 }
@@ -120,7 +120,7 @@ impl<O: EdgeAnswer, P: Fn(&Edge) -> bool> Sink for Scanned<'_, O, P> {
         }
     }
 
-    /// A hub may stop behind a chunk of which nothing passed, as long as the version sees something of it.
+    /// A hub may stop behind a chunk of which nothing passed, if the version sees something of it.
     fn len(&self) -> usize {
         self.looked
     }
@@ -130,17 +130,17 @@ impl<O: EdgeAnswer, P: Fn(&Edge) -> bool> Sink for Scanned<'_, O, P> {
     }
 }
 
-/// Which edges a scan wants, the same for all vertices.
-pub(crate) struct ScanWant<'r> {
+/// The request of a scan of edges, the same for all vertices.
+pub(crate) struct EdgeScanRequest<'r> {
     filter: Filter<'r>,
     predicates: &'r [PropertyPredicate],
     keys: Projection,
     at: Version,
-    /// Length of the answer at which it stops.
+    /// Length of the answer at which to stop.
     limit: usize,
 }
 
-impl<'r> ScanWant<'r> {
+impl<'r> EdgeScanRequest<'r> {
     pub fn new(scan: &'r EdgeScan, at: Version, limit: usize) -> Self {
         Self {
             filter: Filter::of(scan.labels.as_deref()),
@@ -153,14 +153,14 @@ impl<'r> ScanWant<'r> {
 }
 
 impl Partition {
-    /// Appends the out-edges of vertices that pass, beginning with `from`: a slot, and the chunk of its hub behind which
-    /// to go on. Takes what it looks at (vertices too) off `left`. Stops at the end of the slots, when the answer has
-    /// reached its limit, or when nothing is left; answers where to go on.
+    /// Appends the out-edges that pass. `from` is a slot and the chunk of its hub behind which to continue. Subtracts
+    /// the edges and vertices that it looks at from `left`. Stops at slot `end`, when the answer has reached its
+    /// limit, or when nothing is left. Returns where to continue.
     pub fn scan_out_edges<O: EdgeAnswer>(
         &self,
         from: (u32, u32),
         end: u32,
-        want: &ScanWant<'_>,
+        want: &EdgeScanRequest<'_>,
         left: &mut usize,
         guard: &Guard,
         out: &mut O,
@@ -175,19 +175,19 @@ impl Partition {
         (slot, after)
     }
 
-    /// As `scan_out_edges`, for some nodes, while those after them are fetched. Answers how many of them are done, and
-    /// where to go on in the next.
+    /// Like `scan_out_edges` for a group of nodes, while the next group is prefetched. Returns how many nodes are
+    /// done, and where to continue in the next one.
     fn scan_group<O: EdgeAnswer>(
         &self,
         nodes: &[Node],
         ahead: &[Node],
         mut after: u32,
-        want: &ScanWant<'_>,
+        want: &EdgeScanRequest<'_>,
         left: &mut usize,
         guard: &Guard,
         out: &mut O,
     ) -> (u32, u32) {
-        // Those with edges, found without a branch that could be guessed wrong.
+        // Selects the nodes with edges, without branches that could be mispredicted.
         let (mut some, mut count) = ([0_u8; GROUP], 0);
         for (index, node) in nodes.iter().enumerate() {
             some[count] = index as u8;
@@ -196,7 +196,7 @@ impl Partition {
         let some = &some[..count];
         let list = |place: usize| some.get(place).map(|index| &nodes[usize::from(*index)].out);
         (0..AHEAD).filter_map(list).for_each(|list| self.links.prefetch_lines(list, LINES));
-        let wanted = properties::Want { id: false, properties: &want.keys };
+        let wanted = properties::RowRequest { id: false, properties: &want.keys };
         let row_passes = |edge: &Edge| {
             let row = self.read_edge(edge, want.at, wanted, guard).flatten();
             row.is_some_and(|row| row.passes(want.predicates))
@@ -208,35 +208,35 @@ impl Partition {
                 return (u32::from(index), after);
             }
             for node in ahead.iter().skip(place * 2).take(2) {
-                crate::prefetch::line(node);
+                crate::hints::prefetch_line(node);
             }
             if let Some(list) = list(place + AHEAD) {
                 self.links.prefetch_lines(list, LINES);
             }
             let node = &nodes[usize::from(index)];
             if passes.is_none() {
-                let seen = match self.links.glance::<true>(&node.out, want.at, guard) {
-                    Glance::Few(few) => {
+                let seen = match self.links.fast_read::<true>(&node.out, want.at, guard) {
+                    FastRead::Few(few) => {
                         if labels.pass(few.label) {
                             out.few(node.gui(), &few);
                         }
                         Some(few.count)
                     }
-                    Glance::Run(run) => {
+                    FastRead::Run(run) => {
                         if labels.pass(run.label) {
                             out.run(node.gui(), run);
                         }
                         Some(run.neighbours.len())
                     }
-                    Glance::One(link) => {
+                    FastRead::One(link) => {
                         if labels.pass(link.label) {
                             let Link { neighbour: target, sid, label } = link;
                             out.edge(Edge { sid, source: node.gui(), target, label });
                         }
                         Some(1)
                     }
-                    Glance::Nothing => Some(0),
-                    Glance::More => None,
+                    FastRead::Nothing => Some(0),
+                    FastRead::More => None,
                 };
                 if let Some(seen) = seen {
                     *left = left.saturating_sub(1 + seen);

@@ -1,9 +1,9 @@
-//! Changes of one partition. Nothing here fails: a change of what is not there has no effect.
+//! Changes one partition. Nothing here fails: a change of something that does not exist has no effect.
 
 use super::reclaim::Touch;
 use super::{EdgeIdEntry, Open, sid_hash};
-use crate::adjacency::{Found, Link};
-use crate::properties::{Changed, Content, Desk, Keeper, MetaWrite, Owner, Place, Previous};
+use crate::adjacency::{FoundEntry, Link};
+use crate::properties::{Changed, Content, MetaWrite, PageWriter, Previous, RowOwner, RowPlace, TableView};
 use crate::slots::GROUP;
 use crossbeam_epoch::{Guard, pin};
 use rustc_hash::FxHashMap;
@@ -14,7 +14,7 @@ use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Sid, Str, Token, Va
 /// A load that leaves fewer notes than this gets no sweep.
 const FEWEST_FOR_SWEEP: u32 = 256;
 
-/// Changes of the counts, gathered while a batch is applied.
+/// Changes of the counts, collected while a batch is applied.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub vertices: i64,
@@ -24,7 +24,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds what another one counted.
+    /// Adds another tally.
     pub fn add(&mut self, other: Self) {
         self.vertices += other.vertices;
         self.edges += other.edges;
@@ -37,10 +37,11 @@ impl Tally {
     }
 }
 
-/// What every change of a batch needs to know.
+/// The context of all changes of a batch.
 pub(crate) struct Writer<'t> {
     pub version: Version,
-    /// Part of a load: if it touches much, one sweep settles it later instead of one note for each record.
+    /// Whether the batch is a load. A load that touches much is reclaimed by one sweep instead of one note for each
+    /// record.
     pub bulk: bool,
     pub tally: &'t mut Tally,
 }
@@ -52,7 +53,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Counts edges of a label that came, or went.
+    /// Counts edges of a label that were added (or removed, below zero).
     pub fn edges(&mut self, label: Token, by: i64) {
         self.tally.edges += by;
         *self.tally.edges_by_label.entry(label).or_default() += by;
@@ -65,43 +66,43 @@ impl Open<'_> {
             self.partition.nodes.modify(slot, w.version);
         }
         if w.bulk {
-            let (version, notes) = self.book.load_notes;
+            let (version, notes) = self.state.load_notes;
             match notes.filter(|_| version == w.version) {
-                // The load is swept for already.
+                // A sweep is noted for this load already.
                 None if version == w.version => return,
                 Some(notes) if notes > FEWEST_FOR_SWEEP && notes > self.partition.nodes.end() / 2 => {
-                    let first = self.book.touched.partition_point(|(version, _)| *version < w.version);
-                    let rest = self.book.touched.split_off(first);
-                    self.book.touched.extend(
+                    let first = self.state.touched.partition_point(|(version, _)| *version < w.version);
+                    let rest = self.state.touched.split_off(first);
+                    self.state.touched.extend(
                         rest.into_iter()
                             .filter(|(_, t)| matches!(t, Touch::EdgeId(_) | Touch::Row(_) | Touch::Page(_))),
                     );
-                    self.book.touched.push_back((w.version, Touch::Sweep));
-                    self.book.touched.shrink_to(FEWEST_FOR_SWEEP as usize);
-                    self.book.load_notes = (w.version, None);
+                    self.state.touched.push_back((w.version, Touch::Sweep));
+                    self.state.touched.shrink_to(FEWEST_FOR_SWEEP as usize);
+                    self.state.load_notes = (w.version, None);
                     return;
                 }
-                notes => self.book.load_notes = (w.version, Some(notes.unwrap_or(0) + 1)),
+                notes => self.state.load_notes = (w.version, Some(notes.unwrap_or(0) + 1)),
             }
         }
-        if self.book.touched.back() != Some(&(w.version, touch)) {
-            self.book.touched.push_back((w.version, touch));
+        if self.state.touched.back() != Some(&(w.version, touch)) {
+            self.state.touched.push_back((w.version, touch));
         }
     }
 
-    /// Notes that a row has something to settle, if its page has undo records.
-    pub(super) fn touch_row(&mut self, w: &Writer<'_>, place: Place) {
-        if self.partition.rows.hot(place.page(), &pin()).is_none_or(|page| page.undo().is_none()) {
+    /// Notes a row for `reclaim`, if its page has undo records.
+    pub(super) fn touch_row(&mut self, w: &Writer<'_>, place: RowPlace) {
+        if self.partition.rows.resident(place.page(), &pin()).is_none_or(|page| page.undo().is_none()) {
             return;
         }
         if !w.bulk {
-            self.book.touched.push_back((w.version, Touch::Row(place)));
-        } else if self.book.keeper.note(place.page(), w.version) {
-            self.book.touched.push_back((w.version, Touch::Page(place.page())));
+            self.state.touched.push_back((w.version, Touch::Row(place)));
+        } else if self.state.pages.note(place.page(), w.version) {
+            self.state.touched.push_back((w.version, Touch::Page(place.page())));
         }
     }
 
-    /// Makes a vertex or merges into the one that is there; true if it was made.
+    /// Creates a vertex or merges into an existing one. Returns true if it was created.
     pub fn create_vertex(
         &mut self,
         w: &mut Writer<'_>,
@@ -113,8 +114,8 @@ impl Open<'_> {
         let guard = pin();
         let known = self.slot(gui);
         let before = known.and_then(|slot| self.partition.nodes.get(slot).row.get());
-        let (keeper, desk) = self.desk(&guard);
-        if before.is_some_and(|place| keeper.is_present(desk, place)) {
+        let (pages, view) = self.pages(&guard);
+        if before.is_some_and(|place| pages.is_present(view, place)) {
             self.add_labels(w, gui, labels);
             let writes: SmallVec<[&PropertyWrite; 8]> = properties.iter().collect();
             self.set_properties(w, gui, &writes);
@@ -122,11 +123,11 @@ impl Open<'_> {
         }
         // Older versions may still see what the vertex was before it was removed.
         let previous =
-            before.and_then(|place| keeper.removed_at(desk, place).map(|ended| Previous { place, ended }));
+            before.and_then(|place| pages.removed_at(view, place).map(|ended| Previous { place, ended }));
         let distinct: SmallVec<[Token; 4]> = distinct(&[], labels);
         let content = Content::of_writes(properties);
-        let owner = Owner::Vertex(gui);
-        let place = keeper.insert(desk, Some(w.version), owner, Some(id), &distinct, &content, previous);
+        let owner = RowOwner::Vertex(gui);
+        let place = pages.insert(view, Some(w.version), owner, Some(id), &distinct, &content, previous);
         match known {
             Some(slot) => {
                 self.partition.nodes.modify(slot, w.version);
@@ -141,23 +142,23 @@ impl Open<'_> {
         true
     }
 
-    pub(super) fn insert_node(&mut self, gui: Gui, place: Place, version: Version) {
-        let slot = self.partition.nodes.take(&mut self.book.free_nodes);
+    pub(super) fn insert_node(&mut self, gui: Gui, place: RowPlace, version: Version) {
+        let slot = self.partition.nodes.take(&mut self.state.free_nodes);
         self.partition.nodes.modify(slot, version);
         let node = self.partition.nodes.get(slot);
         node.out.clear();
         node.inward.clear();
         node.gui.store(gui.0, Ordering::Relaxed);
         node.row.set(Some(place));
-        self.partition.by_gui.insert(&mut self.book.turn, gui.0, slot);
+        self.partition.by_gui.insert(&mut self.state.permit, gui.0, slot);
     }
 
-    /// Edges that a vertex still has, self-loops once.
+    /// Returns the edges that a vertex still has, self-loops once.
     pub fn live_edges(&self, gui: Gui) -> Vec<Edge> {
         let mut edges = Vec::new();
         if let Some(slot) = self.slot(gui) {
             let node = self.partition.nodes.get(slot);
-            // Nothing has ended at the highest version but what has ended at all.
+            // Above every version, so that it sees exactly what has not ended.
             let newest = Version(u64::MAX - 1);
             let guard = &pin();
             self.partition.links.for_each_visible(&node.out, newest, guard, |link| {
@@ -177,12 +178,12 @@ impl Open<'_> {
         edges
     }
 
-    /// Edges with a neighbour that is in no list of its own here: looks at all lists.
+    /// Returns the edges with a neighbour that has no lists in this partition. Looks at all lists.
     pub fn edges_with(&self, neighbour: Gui) -> Vec<Edge> {
         let mut edges = Vec::new();
         let newest = Version(u64::MAX - 1);
         for slot in 0..self.partition.nodes.end() {
-            // One guard for each: the walk is long, and what others replace meanwhile is to be freed.
+            // One guard for each slot: the walk is long, and replaced memory should be freed meanwhile.
             let guard = &pin();
             let node = self.partition.nodes.get(slot);
             let gui = node.gui();
@@ -206,20 +207,20 @@ impl Open<'_> {
         if !self.bring(place, &guard) {
             return;
         }
-        let (keeper, desk) = self.desk(&guard);
+        let (pages, view) = self.pages(&guard);
         w.tally.vertices -= 1;
-        w.vertex_labels(keeper.labels(desk, place), -1);
-        keeper.remove(desk, w.version, place);
+        w.vertex_labels(pages.labels(view, place), -1);
+        pages.remove(view, w.version, place);
         self.touch_row(w, place);
-        // For the adjacency that outlives the row, or to free the node with it.
+        // For adjacency that outlives the row, or to free the node with it.
         self.touch(w, Touch::Node(slot));
     }
 
     pub fn add_labels(&mut self, w: &mut Writer<'_>, gui: Gui, labels: &[Token]) {
         let guard = pin();
         let Some((slot, place)) = self.present_slot(gui, &guard) else { return };
-        let (keeper, desk) = self.desk(&guard);
-        let before = keeper.labels(desk, place);
+        let (pages, view) = self.pages(&guard);
+        let before = pages.labels(view, place);
         let new: SmallVec<[Token; 4]> = distinct(before, labels);
         if new.is_empty() {
             return;
@@ -229,16 +230,16 @@ impl Open<'_> {
             return;
         }
         w.vertex_labels(&new, 1);
-        let (keeper, desk) = self.desk(&guard);
-        let changed = keeper.relabel(desk, w.version, place, &all);
+        let (pages, view) = self.pages(&guard);
+        let changed = pages.relabel(view, w.version, place, &all);
         self.moved_vertex(w, slot, place, changed);
     }
 
     pub fn remove_labels(&mut self, w: &mut Writer<'_>, gui: Gui, labels: &[Token]) {
         let guard = pin();
         let Some((slot, place)) = self.present_slot(gui, &guard) else { return };
-        let (keeper, desk) = self.desk(&guard);
-        let before = keeper.labels(desk, place);
+        let (pages, view) = self.pages(&guard);
+        let before = pages.labels(view, place);
         let (gone, kept): (SmallVec<[Token; 4]>, SmallVec<[Token; 4]>) =
             before.iter().copied().partition(|label| labels.contains(label));
         if gone.is_empty() {
@@ -248,8 +249,8 @@ impl Open<'_> {
             return;
         }
         w.vertex_labels(&gone, -1);
-        let (keeper, desk) = self.desk(&guard);
-        let changed = keeper.relabel(desk, w.version, place, &kept);
+        let (pages, view) = self.pages(&guard);
+        let changed = pages.relabel(view, w.version, place, &kept);
         self.moved_vertex(w, slot, place, changed);
     }
 
@@ -259,21 +260,21 @@ impl Open<'_> {
             return;
         }
         self.partition.distinct.note(writes.iter().map(|write| (write.key, &write.value)));
-        self.change_vertex(w, gui, |keeper, desk, version, place| {
-            keeper.write_all(desk, version, place, writes)
+        self.change_vertex(w, gui, |pages, view, version, place| {
+            pages.write_all(view, version, place, writes)
         });
     }
 
     /// Writes or removes meta-properties of a vertex's values, as one change.
     pub fn set_meta_properties(&mut self, w: &mut Writer<'_>, gui: Gui, writes: &[MetaWrite<'_>]) {
-        self.change_vertex(w, gui, |keeper, desk, version, place| {
-            keeper.annotate(desk, version, place, writes)
+        self.change_vertex(w, gui, |pages, view, version, place| {
+            pages.annotate(view, version, place, writes)
         });
     }
 
     pub fn remove_property(&mut self, w: &mut Writer<'_>, gui: Gui, key: Token, value: Option<&Value>) {
-        self.change_vertex(w, gui, |keeper, desk, version, place| {
-            keeper.erase(desk, version, place, key, value)
+        self.change_vertex(w, gui, |pages, view, version, place| {
+            pages.erase(view, version, place, key, value)
         });
     }
 
@@ -281,20 +282,20 @@ impl Open<'_> {
         &mut self,
         w: &mut Writer<'_>,
         gui: Gui,
-        change: impl FnOnce(&mut Keeper, Desk<'_>, Version, Place) -> Changed,
+        change: impl FnOnce(&mut PageWriter, TableView<'_>, Version, RowPlace) -> Changed,
     ) {
         let guard = pin();
         let Some((slot, place)) = self.present_slot(gui, &guard) else { return };
         if !self.bring(place, &guard) {
             return;
         }
-        let (keeper, desk) = self.desk(&guard);
-        let changed = change(keeper, desk, w.version, place);
+        let (pages, view) = self.pages(&guard);
+        let changed = change(pages, view, w.version, place);
         self.moved_vertex(w, slot, place, changed);
     }
 
-    /// Notes what became of a vertex's row.
-    fn moved_vertex(&mut self, w: &Writer<'_>, slot: u32, place: Place, changed: Changed) {
+    /// Updates the reference to a vertex's row after a change.
+    fn moved_vertex(&mut self, w: &Writer<'_>, slot: u32, place: RowPlace, changed: Changed) {
         if changed == Changed::No {
             return;
         }
@@ -306,17 +307,17 @@ impl Open<'_> {
         }
     }
 
-    /// Adds the copy of an edge at its target; false if the target is not there.
+    /// STO-2: adds the copy of an edge at its target; returns false if the target does not exist.
     pub fn add_in(&mut self, w: &mut Writer<'_>, edge: &Edge) -> bool {
         let Some((slot, _)) = self.present_slot(edge.target, &pin()) else { return false };
         let link = Link { neighbour: edge.source, sid: edge.sid, label: edge.label };
         let list = &self.partition.nodes.get(slot).inward;
-        self.partition.links.push(&mut self.book.turn, list, link, w.version, self.partition.reclaimed());
+        self.partition.links.push(&mut self.state.permit, list, link, w.version, self.partition.reclaimed());
         self.touch(w, Touch::Node(slot));
         true
     }
 
-    /// Adds an edge at its source, with what it holds; false if the source is not there.
+    /// Adds an edge at its source, with id and properties; returns false if the source does not exist.
     pub fn add_out(
         &mut self,
         w: &mut Writer<'_>,
@@ -327,13 +328,13 @@ impl Open<'_> {
         let Some((slot, _)) = self.present_slot(edge.source, &pin()) else { return false };
         let link = Link { neighbour: edge.target, sid: edge.sid, label: edge.label };
         let list = &self.partition.nodes.get(slot).out;
-        self.partition.links.push(&mut self.book.turn, list, link, w.version, self.partition.reclaimed());
+        self.partition.links.push(&mut self.state.permit, list, link, w.version, self.partition.reclaimed());
         self.touch(w, Touch::Node(slot));
         self.add_content(w, edge, id, properties);
         true
     }
 
-    /// Counts a new edge and adds what it holds.
+    /// Counts a new edge, and adds its row if it has an id or properties.
     fn add_content(
         &mut self,
         w: &mut Writer<'_>,
@@ -356,10 +357,10 @@ impl Open<'_> {
         sid: Sid,
         id: Option<&Str>,
         content: &Content,
-    ) -> Place {
-        let (keeper, desk) = self.desk(guard);
-        let place = keeper.insert(desk, version, Owner::Edge(sid), id, &[], content, None);
-        self.partition.by_sid.insert(&mut self.book.turn, sid_hash(sid), place.0);
+    ) -> RowPlace {
+        let (pages, view) = self.pages(guard);
+        let place = pages.insert(view, version, RowOwner::Edge(sid), id, &[], content, None);
+        self.partition.by_sid.insert(&mut self.state.permit, sid_hash(sid), place.0);
         place
     }
 
@@ -367,23 +368,23 @@ impl Open<'_> {
     pub fn remove_in(&mut self, w: &mut Writer<'_>, edge: &Edge) {
         let Some(slot) = self.slot(edge.target) else { return };
         let list = &self.partition.nodes.get(slot).inward;
-        let turn = &mut self.book.turn;
+        let permit = &mut self.state.permit;
         if self
             .partition
             .links
-            .end(turn, list, edge.sid, edge.label, w.version, self.partition.reclaimed())
+            .end(permit, list, edge.sid, edge.label, w.version, self.partition.reclaimed())
             .is_some()
         {
             self.touch(w, Touch::Node(slot));
         }
     }
 
-    /// Ends an edge at its source. `None` if it was not there, else the id that the user chose, if any.
+    /// Ends an edge at its source. Returns `None` if it did not exist, else its user-chosen id, if any.
     pub fn remove_out(&mut self, w: &mut Writer<'_>, edge: &Edge) -> Option<Option<Str>> {
         let slot = self.slot(edge.source)?;
         let list = &self.partition.nodes.get(slot).out;
         self.partition.links.end(
-            &mut self.book.turn,
+            &mut self.state.permit,
             list,
             edge.sid,
             edge.label,
@@ -397,12 +398,12 @@ impl Open<'_> {
         if !self.bring(place, &guard) {
             return Some(None);
         }
-        let (keeper, desk) = self.desk(&guard);
-        if !keeper.is_present(desk, place) {
+        let (pages, view) = self.pages(&guard);
+        if !pages.is_present(view, place) {
             return Some(None);
         }
-        let id = keeper.id(desk, place);
-        keeper.remove(desk, w.version, place);
+        let id = pages.id(view, place);
+        pages.remove(view, w.version, place);
         self.touch_row(w, place);
         Some(id)
     }
@@ -410,11 +411,11 @@ impl Open<'_> {
     pub fn set_edge_property(&mut self, w: &mut Writer<'_>, edge: &Edge, key: Token, value: &Value) {
         let guard = pin();
         if self.edge_place(edge.sid, &guard).is_some() {
-            return self.change_edge(w, edge.sid, |keeper, desk, version, place| {
-                keeper.write(desk, version, place, key, Cardinality::Single, value)
+            return self.change_edge(w, edge.sid, |pages, view, version, place| {
+                pages.write(view, version, place, key, Cardinality::Single, value)
             });
         }
-        // The edge had nothing so far; that it was there before its row is known to the adjacency.
+        // The edge has no row yet; the adjacency knows since when it exists.
         if self.live_edge(edge.source, edge.sid).is_some() {
             let content = Content::of_properties(&[(key, value.clone())]);
             let place = self.insert_edge(&guard, Some(w.version), edge.sid, None, &content);
@@ -423,8 +424,8 @@ impl Open<'_> {
     }
 
     pub fn remove_edge_property(&mut self, w: &mut Writer<'_>, edge: &Edge, key: Token) {
-        self.change_edge(w, edge.sid, |keeper, desk, version, place| {
-            keeper.erase(desk, version, place, key, None)
+        self.change_edge(w, edge.sid, |pages, view, version, place| {
+            pages.erase(view, version, place, key, None)
         });
     }
 
@@ -432,56 +433,56 @@ impl Open<'_> {
         &mut self,
         w: &mut Writer<'_>,
         sid: Sid,
-        change: impl FnOnce(&mut Keeper, Desk<'_>, Version, Place) -> Changed,
+        change: impl FnOnce(&mut PageWriter, TableView<'_>, Version, RowPlace) -> Changed,
     ) {
         let guard = pin();
         let Some(place) = self.edge_place(sid, &guard) else { return };
         if !self.bring(place, &guard) {
             return;
         }
-        let (keeper, desk) = self.desk(&guard);
-        if !keeper.is_present(desk, place) {
+        let (pages, view) = self.pages(&guard);
+        if !pages.is_present(view, place) {
             return;
         }
-        let changed = change(keeper, desk, w.version, place);
+        let changed = change(pages, view, w.version, place);
         if changed == Changed::No {
             return;
         }
         self.touch_row(w, place);
         if let Changed::Moved(new) = changed {
-            // The new one first: whoever looks meanwhile finds one of them.
-            self.partition.by_sid.insert(&mut self.book.turn, sid_hash(sid), new.0);
-            self.partition.by_sid.remove(&mut self.book.turn, sid_hash(sid), place.0);
+            // The new entry first, so that a concurrent reader finds one of them.
+            self.partition.by_sid.insert(&mut self.state.permit, sid_hash(sid), new.0);
+            self.partition.by_sid.remove(&mut self.state.permit, sid_hash(sid), place.0);
             self.touch_row(w, new);
         }
     }
 
-    /// Whether an edge is there now, and whether its user-chosen id is this one.
+    /// Returns whether an edge exists now and has this user-chosen id.
     pub fn has_edge_with_id(&self, sid: Sid, id: &str) -> bool {
         let guard = pin();
-        let desk = Desk { table: &self.partition.rows, guard: &guard };
+        let view = TableView { table: &self.partition.rows, guard: &guard };
         self.edge_place(sid, &guard).is_some_and(|place| {
             self.bring(place, &guard)
-                && self.book.keeper.is_present(desk, place)
-                && self.book.keeper.id(desk, place).is_some_and(|stored| stored == id)
+                && self.state.pages.is_present(view, place)
+                && self.state.pages.id(view, place).is_some_and(|stored| stored == id)
         })
     }
 
-    /// The edge of a SID if it is there now.
+    /// Returns the edge of a SID if it exists now.
     pub fn live_edge(&self, source: Gui, sid: Sid) -> Option<Edge> {
         let list = &self.partition.nodes.get(self.slot(source)?).out;
-        let link = self.partition.links.find(list, sid, None, &pin()).filter(Found::live)?.link;
+        let link = self.partition.links.find(list, sid, None, &pin()).filter(FoundEntry::live)?.link;
         Some(Edge { sid, source, target: link.neighbour, label: link.label })
     }
 
     pub fn add_edge_id(&mut self, w: &Writer<'_>, hash: u64, source: Gui, sid: Sid) {
-        let slot = self.partition.edge_ids.take(&mut self.book.free_edge_ids);
+        let slot = self.partition.edge_ids.take(&mut self.state.free_edge_ids);
         self.partition.edge_ids.modify(slot, w.version);
         self.partition.edge_ids.get(slot).set(EdgeIdEntry { hash, source, sid });
-        self.partition.by_edge_id.insert(&mut self.book.turn, hash, slot);
+        self.partition.by_edge_id.insert(&mut self.state.permit, hash, slot);
     }
 
-    /// Lets the entry of an edge that ended go once no version needs it.
+    /// Schedules the entry of an ended edge for removal, once no version needs it.
     pub fn remove_edge_id(&mut self, w: &Writer<'_>, hash: u64, sid: Sid) {
         let slot = self.partition.by_edge_id.find(hash, &crossbeam_epoch::pin(), |slot| {
             let entry = self.partition.edge_ids.get(slot).get();
@@ -490,12 +491,12 @@ impl Open<'_> {
         if let Some(slot) = slot {
             self.partition.edge_ids.modify(slot, w.version);
             self.ended_in(slot, |ended| ended + 1);
-            // Never left to a sweep: the entry itself does not say that it has ended.
-            self.book.touched.push_back((w.version, Touch::EdgeId(slot)));
+            // Never left to a sweep: the entry does not say that its edge has ended.
+            self.state.touched.push_back((w.version, Touch::EdgeId(slot)));
         }
     }
 
-    /// Counts the entries of ended edges in the group of a slot.
+    /// Updates the number of ended edges in the group of a slot.
     fn ended_in(&self, slot: u32, count: impl FnOnce(u32) -> u32) {
         let ended = &self.partition.edge_ids_ended;
         ended.reserve().unwrap_or_else(|error| panic!("edge ids cannot be counted: {error}"));
@@ -506,21 +507,21 @@ impl Open<'_> {
     pub(super) fn free_node(&mut self, slot: u32) {
         let node = self.partition.nodes.get(slot);
         let gui = node.gui();
-        self.partition.by_gui.remove(&mut self.book.turn, gui.0, slot);
+        self.partition.by_gui.remove(&mut self.state.permit, gui.0, slot);
         node.row.free();
-        self.partition.nodes.give_back(&mut self.book.free_nodes, slot, &pin());
+        self.partition.nodes.give_back(&mut self.state.free_nodes, slot, &pin());
     }
 
     pub(super) fn free_edge_id(&mut self, slot: u32) {
         let hash = self.partition.edge_ids.get(slot).get().hash;
-        self.partition.by_edge_id.remove(&mut self.book.turn, hash, slot);
+        self.partition.by_edge_id.remove(&mut self.state.permit, hash, slot);
         self.partition.edge_ids.get(slot).free();
         self.ended_in(slot, |ended| ended - 1);
-        self.partition.edge_ids.give_back(&mut self.book.free_edge_ids, slot, &pin());
+        self.partition.edge_ids.give_back(&mut self.state.free_edge_ids, slot, &pin());
     }
 }
 
-/// Those of `labels` that are not in `before`, each once, in order.
+/// Returns the labels that are not in `before`, each once, in order.
 pub(super) fn distinct(before: &[Token], labels: &[Token]) -> SmallVec<[Token; 4]> {
     let mut new: SmallVec<[Token; 4]> = SmallVec::new();
     for label in labels {

@@ -1,43 +1,49 @@
-//! Taking over a page of a checkpoint: it keeps its number, and its rows theirs.
+//! Takes over pages of a checkpoint. They keep their numbers, and so do their rows.
 
 use super::bytes::Texts;
 use super::bytes::{Error, Loaded};
 use super::column::{ColumnType, decode};
-use super::keeper::{Book, Desk, Keeper, SetBook};
-use super::page::{Place, ROWS};
+use super::page::{ROWS, RowPlace};
 use super::page_table::{PAGES, PageTable};
-use super::read::Owner;
-use super::sets::{Column, ColumnShape, Kind};
+use super::page_writer::{PageState, PageWriter, SetPages, TableView};
+use super::read::RowOwner;
+use super::sets::{Column, ColumnShape, RowKind};
 use crossbeam_epoch::Guard;
 use std::sync::atomic::Ordering;
 use tidegraph_types::{Token, Value};
 
-/// What came with a page.
+/// What a page adds to the partition.
 pub(crate) struct Adopted<'g> {
-    /// Labels of vertices; none of edges.
+    /// Labels of vertices; empty for edges.
     pub labels: &'g [Token],
-    /// Rows that are there.
+    /// Number of present rows.
     pub rows: usize,
     pub vertices: bool,
 }
 
-impl Keeper {
-    /// Puts the page of some bytes in its place. Numbers come in order; those that are left out become free.
-    pub fn adopt<'g>(&mut self, desk: Desk<'g>, number: u32, bytes: &[u8]) -> Result<Adopted<'g>, Error> {
-        if number < desk.table.end() || number as usize >= PAGES {
+impl PageWriter {
+    /// Decodes a page and puts it in the table under its number. Numbers must increase; those that are left out
+    /// become free.
+    pub fn adopt<'g>(
+        &mut self,
+        view: TableView<'g>,
+        number: u32,
+        bytes: &[u8],
+    ) -> Result<Adopted<'g>, Error> {
+        if number < view.table.end() || number as usize >= PAGES {
             return Err(Error::Wrong { at: 0, found: u64::from(number), what: "number of the next page" });
         }
         let page = Loaded::of_set(bytes, |shape| self.sets.adopt(shape).clone())?.into_page();
-        while desk.table.end() < number {
-            self.free_numbers.push(desk.table.extend());
+        while view.table.end() < number {
+            self.free_numbers.push(view.table.extend());
         }
-        desk.table.extend();
-        desk.table.replace(number, Some(page));
+        view.table.extend();
+        view.table.replace(number, Some(page));
         let set = page.set();
         let used = page.header().used.load(Ordering::Relaxed) as usize;
         let free: Vec<u16> = (0..used).filter(|row| !page.is_present(*row)).map(|row| row as u16).collect();
         let rows = used - free.len();
-        desk.table.know(&self.sets);
+        view.table.publish_sets(&self.sets);
         set.profile.adopt(rows as u64);
         for (at, column) in (0..).zip(&set.columns) {
             let cells = page.column(at);
@@ -46,25 +52,25 @@ impl Keeper {
             }
         }
         let open = !free.is_empty() || used < ROWS;
-        if self.books.len() <= number as usize {
-            self.books.resize_with(number as usize + 1, Book::default);
+        if self.page_states.len() <= number as usize {
+            self.page_states.resize_with(number as usize + 1, PageState::default);
         }
-        self.books[number as usize] =
-            Book { set: set.number, kept: rows as u32, free, open, ..Book::default() };
+        self.page_states[number as usize] =
+            PageState { set: set.number, kept: rows as u32, free, open, ..PageState::default() };
         let by_set = set.number as usize;
         if self.by_set.len() <= by_set {
-            self.by_set.resize_with(by_set + 1, SetBook::default);
+            self.by_set.resize_with(by_set + 1, SetPages::default);
         }
         self.by_set[by_set].pages += 1;
         if open {
             self.by_set[by_set].open.push(number);
         }
-        Ok(Adopted { labels: &set.labels, rows, vertices: set.kind == Kind::Vertex })
+        Ok(Adopted { labels: &set.labels, rows, vertices: set.kind == RowKind::Vertex })
     }
 }
 
 impl PageTable {
-    /// Calls `each` with all values of a page that stand in columns; of a partition that nobody changes.
+    /// Calls `each` with all values of a page that are in columns. Nobody may change the partition meanwhile.
     pub fn for_each_value(&self, number: u32, guard: &Guard, mut each: impl FnMut(Token, &Value)) {
         let Some(page) = self.get(number, guard) else { return };
         let used = page.header().used.load(Ordering::Relaxed) as usize;
@@ -74,39 +80,39 @@ impl PageTable {
                 continue;
             }
             for row in (0..used).filter(|row| page.is_present(*row)) {
-                // SAFETY: the words are a cell of that column, of a row that is there and does not change.
+                // SAFETY: the words are a cell of that column, of a present row that does not change.
                 let value = unsafe { decode(column, page.load(at, row)) };
                 each(key, &Value::from(value));
             }
         }
     }
 
-    /// Keys of a page that have columns.
+    /// Returns the keys of a page that have columns.
     pub fn keys(&self, number: u32, guard: &Guard) -> Vec<Token> {
         let columns = self.get(number, guard).map(|page| &page.set().columns);
         let stands = |column: &&Column| column.shape.column != ColumnType::Elsewhere;
         columns.into_iter().flatten().filter(stands).map(|column| column.shape.key).collect()
     }
 
-    /// Whether a row is there and whose it is: for partitions that nobody reads yet.
-    pub fn holds(&self, owner: Owner, place: Place, guard: &Guard) -> bool {
-        // Whatever room there is: many rows of one page are asked for.
+    /// Returns whether a row is present and belongs to `owner`. For partitions that nobody reads yet.
+    pub fn holds(&self, owner: RowOwner, place: RowPlace, guard: &Guard) -> bool {
+        // Loads the page even beyond the budget, because many of its rows are asked for.
         self.bring_always(place.page(), guard)
             .is_some_and(|page| page.is_owned_by(owner, place.row()) && page.is_present(place.row()))
     }
 
     /// Calls `each` with the SID and place of every row of an edge.
-    pub fn for_each_edge(&self, guard: &Guard, mut each: impl FnMut(u64, Place)) {
+    pub fn for_each_edge(&self, guard: &Guard, mut each: impl FnMut(u64, RowPlace)) {
         for number in 0..self.end() {
             let Some(peek) = self.peek(number, Texts::Of(&[]), guard) else { continue };
             let page = peek.page();
-            if page.set().kind == Kind::Vertex {
+            if page.set().kind == RowKind::Vertex {
                 continue;
             }
             for row in
                 (0..page.header().used.load(Ordering::Relaxed) as usize).filter(|r| page.is_present(*r))
             {
-                each(page.owners()[row].load(Ordering::Relaxed), Place::new(number, row));
+                each(page.owners()[row].load(Ordering::Relaxed), RowPlace::new(number, row));
             }
         }
     }

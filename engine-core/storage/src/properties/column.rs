@@ -1,13 +1,13 @@
 //! Columns: which types have one, and how a value becomes the one or two words of its cell.
 //!
-//! A cell of a number is the number. A cell of a string is two words: its length with the first four bytes, then
-//! either the next eight bytes (up to 12 in all), or the address of the text: an allocation of its own up to 23 bytes,
-//! above that one that is shared with the answers that hold it. The second word alone says which of them it is, and
-//! leads to the length: a reader whose version was forgotten while it read may hold words of two texts. Its answer is
-//! thrown away, but it must not follow a wrong address before that.
+//! The cell of a number is the number. The cell of a string has two words: first its length and first four bytes;
+//! then either the next eight bytes (texts of up to 12 bytes), or the address of the text. Texts of up to 23 bytes
+//! have an allocation of their own, longer ones share theirs with answers. The second word alone tells these cases
+//! apart and leads to the length, because a reader whose version was reclaimed while it read may hold words of two
+//! texts. Its answer is discarded, but until then it must not follow a wrong address.
 //!
-//! What must never happen: words that own a text being dropped twice, or read as a text after that. So words are plain
-//! numbers here, and the functions that follow an address are unsafe.
+//! What must never happen: words that own a text dropped twice, or read afterwards. So words are plain numbers here,
+//! and functions that follow an address are unsafe.
 
 use super::scalar::Scalar;
 use std::sync::Arc;
@@ -16,12 +16,13 @@ use tidegraph_types::Str;
 /// Content of a cell. Narrow types use the low bits of the first word.
 pub(crate) type Words = [u64; 2];
 
-/// Longest text that needs no allocation.
+/// Bytes of the longest text that needs no allocation.
 const INLINE: usize = 12;
-/// Longest text that is copied into answers (a [`Str`] holds it inline); longer ones are shared with them.
+/// Bytes of the longest text that is copied into answers (a [`Str`] holds it inline); longer ones are shared with
+/// them.
 const COPIED: usize = 23;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub(crate) enum ColumnType {
@@ -34,7 +35,7 @@ pub(crate) enum ColumnType {
     Double,
     DateTime,
     String,
-    /// Nothing: the values of the key stand in the row's overflow.
+    /// No column: the values of the key are in the row's overflow.
     Elsewhere,
 }
 
@@ -52,7 +53,7 @@ impl ColumnType {
         Self::Elsewhere,
     ];
 
-    /// The column that holds such a value; `Elsewhere` if none does.
+    /// Returns the column type for a value; `Elsewhere` if no column can hold it.
     pub fn of(value: &Scalar) -> Self {
         match value {
             Scalar::Bool(_) => Self::Bool,
@@ -68,7 +69,7 @@ impl ColumnType {
         }
     }
 
-    /// Bytes of a cell.
+    /// Returns the bytes of a cell.
     pub fn width(self) -> u32 {
         match self {
             Self::Bool | Self::Byte => 1,
@@ -80,13 +81,13 @@ impl ColumnType {
         }
     }
 
-    /// Whether cells may own memory.
+    /// Returns whether cells may own memory.
     pub fn owns(self) -> bool {
         self == Self::String
     }
 }
 
-/// The cell of a value. The words own what they point to.
+/// Encodes a value as a cell. The words own what they point to.
 pub(crate) fn encode(value: &Scalar) -> Words {
     match value {
         Scalar::Bool(v) => [u64::from(*v), 0],
@@ -97,7 +98,7 @@ pub(crate) fn encode(value: &Scalar) -> Words {
         Scalar::Float(v) => [u64::from(v.to_bits()), 0],
         Scalar::Double(v) => [v.to_bits(), 0],
         Scalar::DateTime(v) => {
-            // Whole seconds downwards and nanoseconds upwards, so that the words compare as the points in time do.
+            // Seconds round down and nanoseconds are not negative, so the words compare like the points in time.
             let (mut seconds, mut nanos) = (v.as_second(), i64::from(v.subsec_nanosecond()));
             if nanos < 0 {
                 (seconds, nanos) = (seconds - 1, nanos + 1_000_000_000);
@@ -105,12 +106,12 @@ pub(crate) fn encode(value: &Scalar) -> Words {
             [seconds as u64, nanos as u64]
         }
         Scalar::String(text) => encode_text(text),
-        // Has no column.
+        // These have no column.
         Scalar::Other(_) | Scalar::Annotated(_) => [0; 2],
     }
 }
 
-/// The value of a cell.
+/// Decodes a cell.
 ///
 /// # Safety
 ///
@@ -135,12 +136,12 @@ pub(crate) unsafe fn decode(column: ColumnType, words: Words) -> Scalar {
     }
 }
 
-/// Highest byte of a word that is an address: no byte of UTF-8 is like this.
+/// Highest byte of a word that is an address. No byte of UTF-8 has this value.
 const ADDRESS: u64 = 0xff << 56;
-/// Where the length of a text with an allocation of its own stands; 0: it is a shared one.
+/// Position of the length of a text with an allocation of its own; 0 marks a shared text.
 const LENGTH_AT: u32 = 48;
 
-/// What the second word says.
+/// The cases of the second word.
 enum Stored {
     Inline,
     Own(*mut u8, usize),
@@ -174,7 +175,7 @@ fn inline_bytes(words: Words) -> ([u8; INLINE], usize) {
     (bytes, (words[0] as u32 as usize).min(INLINE))
 }
 
-/// Length and first four bytes of a text: equal for equal texts.
+/// Returns length and first four bytes of a text, which are equal for equal texts.
 pub(crate) fn text_head(text: &str) -> u64 {
     let mut head = [0; 4];
     let first = text.len().min(4);
@@ -182,7 +183,7 @@ pub(crate) fn text_head(text: &str) -> u64 {
     u64::from(text.len() as u32) | u64::from(u32::from_le_bytes(head)) << 32
 }
 
-/// Both words of a text that needs no allocation.
+/// Returns both words of a text that needs no allocation.
 pub(crate) fn inline_text(text: &str) -> Option<Words> {
     if text.len() > INLINE {
         return None;
@@ -193,12 +194,12 @@ pub(crate) fn inline_text(text: &str) -> Option<Words> {
     Some([text_head(text), u64::from_le_bytes(tail)])
 }
 
-/// The words of a text; they own it, together with whoever else has it if it is long.
+/// Encodes a text. The words own it; a long text is shared.
 pub(crate) fn encode_text(text: &Str) -> Words {
     text_words(text, || Arc::from(text.clone()))
 }
 
-/// The words of a text that nobody else has.
+/// Encodes a text that nobody shares yet.
 pub(crate) fn encode_str(text: &str) -> Words {
     text_words(text, || Arc::from(text))
 }
@@ -217,11 +218,11 @@ fn text_words(text: &str, shared: impl FnOnce() -> Arc<str>) -> Words {
     [text_head(text), word]
 }
 
-/// Calls `look` with the text of a cell. Words of two texts give one of them, or nothing.
+/// Calls `look` with the text of a cell. For words of two texts, it is one of them, or empty.
 ///
 /// # Safety
 ///
-/// What the second word points to, if it does, is alive.
+/// If the second word is an address, what it points to is alive.
 #[inline]
 pub(crate) unsafe fn with_text<R>(words: Words, look: impl FnOnce(&str) -> R) -> R {
     match stored(words) {
@@ -230,18 +231,18 @@ pub(crate) unsafe fn with_text<R>(words: Words, look: impl FnOnce(&str) -> R) ->
             look(std::str::from_utf8(&bytes[..length]).unwrap_or_default())
         }
         Stored::Own(address, length) => {
-            // SAFETY: an allocation of that length with the bytes of a `str` (`encode_text`), alive by the caller's
-            // promise and never written to.
+            // SAFETY: an allocation of that length with the bytes of a `str` (`encode_text`), never written to, and
+            // alive as the caller promises.
             let bytes = unsafe { std::slice::from_raw_parts(address, length) };
             // SAFETY: as above.
             look(unsafe { std::str::from_utf8_unchecked(bytes) })
         }
-        // SAFETY: made by `encode_text`, alive by the caller's promise and never written to.
+        // SAFETY: made by `encode_text`, never written to, and alive as the caller promises.
         Stored::Shared(text) => look(unsafe { &*text }),
     }
 }
 
-/// The text of a cell, shared if it is long.
+/// Returns the text of a cell; a long one is shared.
 ///
 /// # Safety
 ///
@@ -249,14 +250,14 @@ pub(crate) unsafe fn with_text<R>(words: Words, look: impl FnOnce(&str) -> R) ->
 #[inline]
 pub(crate) unsafe fn share_text(words: Words) -> Str {
     match stored(words) {
-        // SAFETY: made by `encode_text` and alive by the caller's promise.
+        // SAFETY: made by `encode_text`, and alive as the caller promises.
         Stored::Shared(text) => Str::from(unsafe { &*text }.clone()),
         // SAFETY: the caller's promise.
         _ => unsafe { with_text(words, |text| Str::new(text)) },
     }
 }
 
-/// Words that own the same text once more.
+/// Returns new words that own the same text.
 ///
 /// # Safety
 ///
@@ -269,11 +270,11 @@ pub(crate) unsafe fn clone_text(words: Words) -> Words {
     }
 }
 
-/// Gives back what the words own.
+/// Frees what the words own.
 ///
 /// # Safety
 ///
-/// The words are of one text; nobody uses these words after this.
+/// The words are of one text; nobody uses them afterwards.
 pub(crate) unsafe fn drop_text(words: Words) {
     match stored(words) {
         Stored::Inline => {}
@@ -287,12 +288,12 @@ pub(crate) unsafe fn drop_text(words: Words) {
     }
 }
 
-/// Bytes on the heap that a cell owns.
+/// Returns the bytes on the heap that a cell owns.
 pub(crate) fn text_heap_bytes(words: Words) -> usize {
     match stored(words) {
         Stored::Inline => 0,
         Stored::Own(_, length) => length,
-        // The handle and the counts before the text.
+        // The handle, and the counts before the text.
         Stored::Shared(_) => words[0] as u32 as usize + size_of::<Arc<str>>() + 16,
     }
 }

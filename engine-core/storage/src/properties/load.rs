@@ -1,27 +1,27 @@
-//! Rows of a load: found their set by a hash of what they have, and written straight into its columns.
+//! Rows of a load. Their set is found by a hash of their shape, and values are written directly into its columns.
 //!
-//! Rows of a load have few shapes and come in any order. The set of a shape that was met before is found without putting
-//! labels and keys together first; the row goes there value by value. All else (a key twice, several values, types
-//! without a column, a new shape) takes the way of [`Keeper::insert`].
+//! The rows of a load have few shapes and come in any order. The set of a known shape is found without collecting
+//! labels and keys first; the row is written value by value. All other rows (a key twice, several values, types
+//! without a column, a new shape) go through [`PageWriter::insert`].
 
 use super::column::{ColumnType, encode, encode_text, text_heap_bytes};
-use super::keeper::{Desk, Keeper};
 use super::overflow::Content;
-use super::page::{Place, store_pair};
-use super::read::Owner;
+use super::page::{RowPlace, store_pair};
+use super::page_writer::{PageWriter, TableView};
+use super::read::RowOwner;
 use super::scalar::Scalar;
-use super::sets::{Kind, Set};
+use super::sets::{RowKind, Set};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidegraph_types::{Cardinality, Str, Token, Value, Version};
 
-/// Sets by the hash of the shape of rows that fit.
+/// Sets by the hash of the shape of fitting rows.
 #[derive(Default)]
-pub(super) struct Known(FxHashMap<u64, Arc<Set>>);
+pub(super) struct SetCache(FxHashMap<u64, Arc<Set>>);
 
-impl Known {
+impl SetCache {
     pub fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<(u64, Arc<Set>)>()
     }
@@ -45,7 +45,7 @@ fn column_of(value: &Value) -> ColumnType {
     }
 }
 
-fn hash_of<'v>(kind: Kind, labels: &[Token], writes: impl Iterator<Item = Write<'v>>) -> u64 {
+fn hash_of<'v>(kind: RowKind, labels: &[Token], writes: impl Iterator<Item = Write<'v>>) -> u64 {
     let mut hasher = FxHasher::default();
     kind.hash(&mut hasher);
     labels.hash(&mut hasher);
@@ -56,10 +56,10 @@ fn hash_of<'v>(kind: Kind, labels: &[Token], writes: impl Iterator<Item = Write<
     hasher.finish()
 }
 
-/// Whether each value of a row has its column in a set, in order, and each column its value.
+/// Returns whether the values of a row match the columns of a set one by one, in order.
 fn fits<'v>(
     set: &Set,
-    kind: Kind,
+    kind: RowKind,
     labels: &[Token],
     mut writes: impl ExactSizeIterator<Item = Write<'v>>,
 ) -> bool {
@@ -75,37 +75,37 @@ fn fits<'v>(
         })
 }
 
-impl Keeper {
-    /// Adds a row, visible from a version on, as [`Keeper::insert`] does. The labels are distinct.
+impl PageWriter {
+    /// Adds a row that is visible from a version on, like [`PageWriter::insert`]. The labels are distinct.
     pub fn load<'v>(
         &mut self,
-        desk: Desk<'_>,
+        view: TableView<'_>,
         version: Version,
-        owner: Owner,
+        owner: RowOwner,
         id: Option<&Str>,
         labels: &[Token],
         writes: impl ExactSizeIterator<Item = Write<'v>> + Clone,
-    ) -> Place {
+    ) -> RowPlace {
         let kind = match owner {
-            Owner::Vertex(_) => Kind::Vertex,
-            Owner::Edge(_) => Kind::Edge { with_id: id.is_some() },
+            RowOwner::Vertex(_) => RowKind::Vertex,
+            RowOwner::Edge(_) => RowKind::Edge { with_id: id.is_some() },
         };
         let hash = hash_of(kind, labels, writes.clone());
         let known = self.known.0.get(&hash).filter(|set| fits(set, kind, labels, writes.clone())).cloned();
         let Some(set) = known else {
             let content = Content::of(writes.clone());
-            let place = self.insert(desk, Some(version), owner, id, labels, &content, None);
-            let page = desk.page(place.page());
+            let place = self.insert(view, Some(version), owner, id, labels, &content, None);
+            let page = view.page(place.page());
             let set = page.set();
             if fits(set, kind, labels, writes) {
                 self.known.0.insert(hash, set.clone());
             }
             return place;
         };
-        let place = self.claim(desk, &set);
-        let (page, row) = (desk.page(place.page()), place.row());
-        self.link_insertion(desk, page, place, version, None);
-        desk.table.modify(place.page(), version.0);
+        let place = self.claim(view, &set);
+        let (page, row) = (view.page(place.page()), place.row());
+        self.link_insertion(view, page, place, version, None);
+        view.table.modify(place.page(), version.0);
         page.owners()[row].store(owner.word(), Ordering::Release);
         let mut owned = 0;
         if let (Some(ids), Some(id)) = (page.ids(), id) {
@@ -125,7 +125,7 @@ impl Keeper {
             set.profile.widen(at, set.columns[usize::from(at)].shape.column, words);
             page.column(at).store(row, words);
         }
-        desk.table.add_bytes(page, owned);
+        view.table.add_bytes(page, owned);
         let bits = &page.present()[row / 64];
         bits.store(bits.load(Ordering::Relaxed) | 1 << (row % 64), Ordering::Release);
         place

@@ -1,36 +1,36 @@
 //! Properties, labels and ids: rows in pages of their characteristic set.
 //!
-//! Roles: `sets` says which labels and keys rows have, `page` where they are, `column` what a cell holds, `overflow`
-//! what has no cell, `undo` what was before, `read` answers for one row at a version, `scan`, `predicate` and
-//! `project` for whole pages, `keeper`, `write`, `load` and `settle` are the one writer, `page_table` finds pages by number,
-//! `bytes` turns a page into bytes and back, `spill` moves pages to a file and back.
+//! Roles: `sets` describes labels and keys of rows, `page` their layout, `column` the content of a cell, `overflow`
+//! values without a cell, `undo` earlier values. `read` answers for one row at a version; `scan`, `predicate` and
+//! `project` for whole pages. `page_writer`, `write`, `load` and `reclaim` form the one writer. `page_table` finds
+//! pages by number, `bytes` encodes and decodes pages, and `spill` moves pages to a file and back.
 //!
-//! A vertex has one row, and so has an edge with an id or properties; who owns the row knows its place, and the row
-//! names its owner. A write that changes labels, keys or the type of a value moves the row to a page of another set,
-//! and the new row's undo record leads older versions to the old place.
+//! A vertex has one row, and so has an edge with an id or properties. The owner of a row knows its place, and the row
+//! names its owner. A write that changes labels, keys or the type of a value moves the row to a page of another set.
+//! The undo record of the new row leads older versions to the old place.
 //!
-//! Readers take no lock: they need a pinned epoch. One whose version is settled away while it reads gets nonsense, which
-//! it has to throw away, but nothing that is freed.
+//! Readers take no lock, but need a pinned epoch. A reader whose version is reclaimed while it reads may get
+//! meaningless data, which it must discard, but never freed memory.
 //!
-//! What must never happen: a row that two versions read differently; an address that is followed where something else
-//! could stand; a pointer into a page kept beyond the guard.
+//! What must never happen: a row that one version reads in two ways (STO-1); an address followed where something else
+//! could stand; a pointer into a page kept longer than the guard.
 
 mod adopt;
 mod bytes;
 mod column;
-mod keeper;
 mod load;
 mod overflow;
 mod page;
 mod page_table;
+mod page_writer;
 mod predicate;
 mod profile;
 mod project;
 mod read;
+mod reclaim;
 mod scalar;
 mod scan;
 mod sets;
-mod settle;
 pub(crate) mod spill;
 #[cfg(test)]
 mod tests;
@@ -39,11 +39,11 @@ mod wide;
 mod write;
 
 pub(crate) use bytes::{Error as ImageError, Scratch};
-pub(crate) use keeper::{Changed, Desk, Freed, Keeper};
 pub(crate) use overflow::{Content, MetaWrite};
-pub(crate) use page::{Place, ROWS};
+pub(crate) use page::{ROWS, RowPlace};
 pub(crate) use page_table::PageTable;
+pub(crate) use page_writer::{Changed, Freed, PageWriter, TableView};
 pub(crate) use project::Project;
-pub(crate) use read::{Owner, Row, Stale, Want};
-pub(crate) use scan::{Counted, Found, Listed, Scan};
+pub(crate) use read::{Row, RowOwner, RowRequest, Stale};
+pub(crate) use scan::{Counted, Listed, Scan, VertexSink};
 pub(crate) use undo::Previous;

@@ -1,41 +1,41 @@
-//! What has no column: several values of one key, values with meta-properties, rare types, rare keys. And the logical
-//! content of an element.
+//! Values without a column: several values of one key, values with meta-properties, rare types, rare keys. Also the
+//! logical content of an element.
 //!
-//! An [`Overflow`] is immutable and shared; a change makes a new one, in which the values of all other keys are shared
-//! with the old. Many values of one key are appended in place: a reader knows how many of them are its own, so that a
-//! list of a million values does not cost a million for each append, nor for each version.
+//! An [`Overflow`] is immutable and shared. A change makes a new one that shares the values of all other keys with
+//! the old one. Long lists of values of one key are appended in place: each reader knows how many of them it may see,
+//! so neither an append nor a version copies the list.
 //!
-//! [`Content`] is what a write works on when more than one cell changes: keys in order of first writing, the values of
-//! each together in order of writing.
+//! [`Content`] is what a write edits if it changes more than one cell: keys in order of first writing, each with its
+//! values in order of writing.
 
 use super::scalar::Scalar;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use tidegraph_types::{Cardinality, PropertyWrite, Token, Value};
 
-/// Up to so many values are copied for an append.
+/// Number of values up to which an append copies them.
 const FEW: usize = 8;
-/// From here on a look-up by key is worth a table.
+/// Number of keys from which a table pays for look-ups.
 const MANY_KEYS: usize = 32;
 
-/// A meta-property to be written, or removed.
+/// A write or removal of a meta-property.
 #[derive(Clone, Copy)]
 pub(crate) struct MetaWrite<'m> {
     pub key: Token,
-    /// The value that it is of.
+    /// The value that has the meta-property.
     pub of: &'m Value,
-    /// Which of the equivalent ones.
+    /// The number of that value among equivalent ones.
     pub nth: u32,
     pub meta_key: Token,
     pub value: Option<&'m Value>,
 }
 
-/// Values of one key, at least one.
+/// The values of one key, at least one.
 #[derive(Clone, Debug)]
 pub(crate) enum Values {
     One(Scalar),
     Few(Arc<[Scalar]>),
-    /// The first `len` of a list that newer versions may have appended to.
+    /// The first `len` values of a list to which newer versions may have appended.
     Many {
         list: Arc<boxcar::Vec<Scalar>>,
         len: usize,
@@ -61,7 +61,7 @@ impl Values {
         }
     }
 
-    /// One of several, or a list of them; `None` of nothing.
+    /// Makes the variant for a number of values; `None` for none.
     pub fn of(mut values: Vec<Scalar>) -> Option<Self> {
         Some(match values.len() {
             0 => return None,
@@ -108,7 +108,7 @@ impl Entry {
     pub const PLAIN: Self =
         Self { key: Token(0), cardinality: Cardinality::Single, values: Values::One(Scalar::Bool(false)) };
 
-    /// The same key after a write; `None` if the write changes nothing.
+    /// Returns the key after a write; `None` if the write changes nothing.
     fn written(&self, cardinality: Cardinality, value: &Value) -> Option<Self> {
         let key = self.key;
         if cardinality == Cardinality::Single {
@@ -125,7 +125,7 @@ impl Entry {
             }
             return Some(Self { key, cardinality, values: self.values.push(Scalar::from(value))? });
         }
-        // The newest write's cardinality holds for the key; its values stay, but a set has no value twice.
+        // The cardinality of the newest write applies to the key. Its values stay, but a set keeps no value twice.
         let mut values: Vec<Scalar> = Vec::with_capacity(self.values.len() + 1);
         for old in self.values.iter() {
             let twice = cardinality == Cardinality::Set && {
@@ -143,10 +143,10 @@ impl Entry {
     }
 }
 
-/// Values of a key with other meta-properties; `None` if the writes change nothing.
+/// Returns the values of a key after writes to meta-properties; `None` if the writes change nothing.
 fn annotated(values: &Values, writes: &[MetaWrite<'_>]) -> Option<Values> {
     let mut values: Vec<Scalar> = values.iter().cloned().collect();
-    // Where the equivalent values stand, if there is enough to look up.
+    // Positions of equivalent values, if there are many look-ups.
     let mut places: FxHashMap<Value, Vec<usize>> = FxHashMap::default();
     let many = values.len() >= FEW && writes.len() >= FEW;
     if many {
@@ -173,7 +173,7 @@ fn annotated(values: &Values, writes: &[MetaWrite<'_>]) -> Option<Values> {
     if changed { Values::of(values) } else { None }
 }
 
-/// Writes to the meta-properties of one value; false if that changes nothing.
+/// Writes to the meta-properties of one value; returns false if that changes nothing.
 fn write_meta(meta: &mut Vec<(Token, Scalar)>, writes: &[MetaWrite<'_>]) -> bool {
     let mut places: FxHashMap<Token, usize> = FxHashMap::default();
     let many = writes.len() >= MANY_KEYS && writes.iter().all(|write| write.value.is_some());
@@ -202,7 +202,7 @@ fn write_meta(meta: &mut Vec<(Token, Scalar)>, writes: &[MetaWrite<'_>]) -> bool
     changed
 }
 
-/// What a row has beyond its columns. Keys that its set knows, and others.
+/// The values of a row without columns: of keys that its set knows, and of others.
 #[derive(Debug, Default)]
 pub(crate) struct Overflow {
     pub entries: Box<[Entry]>,
@@ -225,12 +225,12 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Those of a new vertex.
+    /// Makes the content of a new vertex.
     pub fn of_writes(writes: &[PropertyWrite]) -> Self {
         Self::of(writes.iter().map(|write| (write.key, write.cardinality, &write.value)))
     }
 
-    /// Those of a new edge.
+    /// Makes the content of a new edge.
     pub fn of_properties(properties: &[(Token, Value)]) -> Self {
         Self::of(properties.iter().map(|(key, value)| (*key, Cardinality::Single, value)))
     }
@@ -241,7 +241,7 @@ impl Content {
         content
     }
 
-    /// Writes several values, in order; answers the keys that changed, some of them more than once.
+    /// Writes values in order. Returns the keys that changed, possibly with repetitions.
     pub fn write_all(&mut self, writes: &[&PropertyWrite]) -> Vec<Token> {
         let mut changed = Vec::new();
         let writes = writes.iter().map(|write| (write.key, write.cardinality, &write.value));
@@ -274,7 +274,7 @@ impl Content {
         self.entries.iter().position(|entry| entry.key == key)
     }
 
-    /// Writes one value; false if that changes nothing.
+    /// Writes one value; returns false if that changes nothing.
     pub fn write(&mut self, key: Token, cardinality: Cardinality, value: &Value) -> bool {
         self.write_at(self.place(key), key, cardinality, value)
     }
@@ -293,8 +293,8 @@ impl Content {
         }
     }
 
-    /// Writes or removes meta-properties, in order; answers the keys that changed, some of them more than once. The values of
-    /// a key are copied once for a run of writes to it.
+    /// Writes or removes meta-properties in order. Returns the keys that changed, possibly with repetitions. Copies
+    /// the values of a key once for a run of writes to it.
     pub fn annotate(&mut self, writes: &[MetaWrite<'_>]) -> Vec<Token> {
         let mut changed = Vec::new();
         for of_key in writes.chunk_by(|a, b| a.key == b.key) {
@@ -307,7 +307,7 @@ impl Content {
         changed
     }
 
-    /// Removes one value (any equivalent one) or all values of a key; false if there is none.
+    /// Removes one value (any equivalent one) or all values of a key; returns false if there is none.
     pub fn remove(&mut self, key: Token, value: Option<&Value>) -> bool {
         let Some(at) = self.place(key) else { return false };
         let Some(value) = value else {
@@ -418,7 +418,7 @@ mod tests {
             let value = (n % 11 > 0).then_some(&numbers[n % 50]);
             writes.push(MetaWrite { key: Token(1), of, nth, meta_key: Token(70 + n as u32 % 5), value });
         }
-        // A value that gets very many.
+        // One value that gets very many.
         writes.extend((0..50).map(|n| MetaWrite {
             key: Token(1),
             of: &numbers[3],

@@ -1,10 +1,10 @@
 //! Pages: rows of one characteristic set, column after column (PAX).
 //!
-//! A page is one allocation: a header, a bit for each row that is present, then the columns: owner (GUI or SID), id,
+//! A page is one allocation: a header, a bit for each present row, then the columns: owner (GUI or SID), id,
 //! overflow, keys. Cells are atomics of their width: the one writer stores, readers load. A page starts with 16 rows
-//! and grows to 1,024, its zone of versions; growing copies it and retires the old one.
+//! and grows to 1,024. Growing copies it and retires the old one.
 //!
-//! What must never happen: a column accessed with another width than its own; a page kept beyond the guard under
+//! What must never happen: a column accessed with another width than its own; a page kept longer than the guard under
 //! which it was found.
 
 use super::column::{ColumnType, Words};
@@ -16,17 +16,17 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// Rows of a page at its largest.
+/// Rows of a page of full size.
 pub(crate) const ROWS: usize = 1 << ROW_BITS;
 pub(super) const ROW_BITS: u32 = 10;
 /// Rows of a new set's first page.
 const FIRST_ROWS: usize = 16;
 
-/// A row: number of its page and its number there.
+/// The place of a row: number of its page, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(crate) struct Place(pub u32);
+pub(crate) struct RowPlace(pub u32);
 
-impl Place {
+impl RowPlace {
     pub fn new(page: u32, row: usize) -> Self {
         debug_assert!(row < ROWS);
         Self(page << ROW_BITS | row as u32)
@@ -47,10 +47,10 @@ impl Place {
 pub(crate) struct Block {
     /// Newest undo record of each row; null while no row has any.
     pub undo: AtomicPtr<Heads>,
-    /// Rows ever used.
+    /// Number of rows ever used.
     pub used: AtomicU32,
     pub capacity: u32,
-    /// What the page counts for in memory, with what its cells own.
+    /// Bytes that the page counts for, with what its cells own.
     pub bytes: AtomicU64,
     pub set: Arc<Set>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Block {
 const HEADER: usize = 64;
 const _: () = assert!(size_of::<Block>() <= HEADER);
 
-/// Bytes before the columns.
+/// Returns the bytes before the columns.
 fn base(capacity: usize) -> usize {
     HEADER + (capacity / 8).next_multiple_of(16)
 }
@@ -69,20 +69,20 @@ fn layout(set: &Set, capacity: usize) -> Layout {
     Layout::from_size_align(bytes, 64).expect("a page is far smaller than the address space")
 }
 
-/// A page while a guard is pinned (or while nobody else knows it).
+/// A page during an epoch guard, or while nobody else knows it.
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'g> {
     block: NonNull<Block>,
     life: PhantomData<&'g Block>,
 }
 
-/// The next larger page.
+/// Returns the next larger capacity.
 pub(crate) fn larger(capacity: usize) -> Option<usize> {
     (capacity < ROWS).then_some(capacity * 4)
 }
 
 impl<'g> Page<'g> {
-    /// An empty page of a set. `Self::free` gives it back.
+    /// Allocates an empty page of a set; [`Self::free`] frees it.
     pub fn allocate(set: &Arc<Set>, capacity: usize) -> Self {
         let layout = layout(set, capacity);
         // SAFETY: the layout is not empty.
@@ -96,7 +96,7 @@ impl<'g> Page<'g> {
             bytes: AtomicU64::new(0),
             set: set.clone(),
         };
-        // SAFETY: room for a header, aligned, ours alone.
+        // SAFETY: room for a header, aligned, and not shared yet.
         unsafe { block.write(header) };
         Self { block, life: PhantomData }
     }
@@ -112,7 +112,7 @@ impl<'g> Page<'g> {
         self.block.as_ptr()
     }
 
-    /// Gives a page back; what its cells own, and undo records, stay as they are.
+    /// Frees a page, but not what its cells own, nor undo records.
     ///
     /// # Safety
     ///
@@ -132,7 +132,7 @@ impl<'g> Page<'g> {
 
     #[inline]
     pub fn header(self) -> &'g Block {
-        // SAFETY: the page lives for `'g`, and the header is only changed through its atomics.
+        // SAFETY: the page lives for `'g`, and the header changes only through its atomics.
         unsafe { self.block.as_ref() }
     }
 
@@ -150,15 +150,15 @@ impl<'g> Page<'g> {
         layout(self.set(), self.capacity()).size()
     }
 
-    /// Heads of the undo chains, if any row has one.
+    /// Returns the heads of the undo chains, if any row has one.
     #[inline]
     pub fn undo(self) -> Option<&'g Heads> {
         let heads = self.header().undo.load(Ordering::Acquire);
-        // SAFETY: heads live until the epoch has moved on after they were taken off the page.
+        // SAFETY: heads are retired through the epoch after they were taken off the page.
         unsafe { heads.as_ref() }
     }
 
-    /// `count` cells that start so many bytes into the page.
+    /// Returns `count` cells that start `at` bytes into the page.
     ///
     /// # Safety
     ///
@@ -170,7 +170,7 @@ impl<'g> Page<'g> {
         unsafe { std::slice::from_raw_parts(self.block.as_ptr().cast::<u8>().add(at).cast::<T>(), count) }
     }
 
-    /// A bit for each row that is present now.
+    /// Returns the bits of the rows that are present now.
     #[inline]
     pub fn present(self) -> &'g [AtomicU64] {
         // SAFETY: the bits follow the header, up to `base`.
@@ -187,21 +187,21 @@ impl<'g> Page<'g> {
         base(self.capacity()) + self.capacity() * before as usize
     }
 
-    /// GUIs or SIDs of the rows.
+    /// Returns the GUIs or SIDs of the rows.
     #[inline]
     pub fn owners(self) -> &'g [AtomicU64] {
         // SAFETY: the owner column is the first, 8 bytes a row.
         unsafe { self.cells(self.column_at(0), self.capacity()) }
     }
 
-    /// Ids, if the set has them.
+    /// Returns the ids, if the set has them.
     #[inline]
     pub fn ids(self) -> Option<&'g [[AtomicU64; 2]]> {
         // SAFETY: the id column is the second, 16 bytes a row.
         self.set().kind.with_id().then(|| unsafe { self.cells(self.column_at(8), self.capacity()) })
     }
 
-    /// Addresses of overflows, if the set has them.
+    /// Returns the addresses of overflows, if the set has them.
     #[inline]
     pub fn overflows(self) -> Option<&'g [AtomicU64]> {
         let before = self.set().overflow?;
@@ -209,12 +209,12 @@ impl<'g> Page<'g> {
         Some(unsafe { self.cells(self.column_at(before), self.capacity()) })
     }
 
-    /// The cells of a key.
+    /// Returns the cells of a column.
     #[inline]
     pub fn column(self, column: u16) -> Cells<'g> {
         let column = &self.set().columns[usize::from(column)];
         let (at, rows) = (self.column_at(column.before), self.capacity());
-        // SAFETY: each type of column has its own width and atomic, here and nowhere else.
+        // SAFETY: each type of column has its own width and atomic, which only this function chooses.
         unsafe {
             match column.shape.column.width() {
                 1 => Cells::Bytes(self.cells(at, rows)),
@@ -227,39 +227,39 @@ impl<'g> Page<'g> {
         }
     }
 
-    /// Asks for the line of a row's cell in a column that starts so many bytes into each row, if the page is a full one.
+    /// Prefetches the cell of a row in a column that starts `before` bytes into each row, if the page has full size.
     #[inline]
     pub fn prefetch(self, before: u32, width: u32, row: usize) {
         let at = base(ROWS) + ROWS * before as usize + row * width as usize;
-        crate::prefetch::address(self.block.as_ptr().cast::<u8>().wrapping_add(at));
+        crate::hints::prefetch_address(self.block.as_ptr().cast::<u8>().wrapping_add(at));
     }
 
     #[inline]
     pub fn prefetch_header(self) {
-        crate::prefetch::address(self.block.as_ptr().cast::<u8>());
+        crate::hints::prefetch_address(self.block.as_ptr().cast::<u8>());
     }
 
-    /// Asks for the bit that says whether a row is present.
+    /// Prefetches the bit that says whether a row is present.
     #[inline]
     pub fn prefetch_presence(self, row: usize) {
-        crate::prefetch::address(self.block.as_ptr().cast::<u8>().wrapping_add(HEADER + row / 8));
+        crate::hints::prefetch_address(self.block.as_ptr().cast::<u8>().wrapping_add(HEADER + row / 8));
     }
 
-    /// Asks for the bits of all rows.
+    /// Prefetches the bits of all rows.
     pub fn prefetch_present(self) {
         let bytes = (self.capacity() / 8).max(1);
-        crate::prefetch::lines(self.block.as_ptr().cast::<u8>().wrapping_add(HEADER), bytes);
+        crate::hints::prefetch_lines(self.block.as_ptr().cast::<u8>().wrapping_add(HEADER), bytes);
     }
 
-    /// Asks for a whole column.
+    /// Prefetches a whole column.
     pub fn prefetch_column(self, column: u16) {
         let column = &self.set().columns[usize::from(column)];
         let at = self.column_at(column.before);
         let bytes = self.capacity() * column.shape.column.width() as usize;
-        crate::prefetch::lines(self.block.as_ptr().cast::<u8>().wrapping_add(at), bytes);
+        crate::hints::prefetch_lines(self.block.as_ptr().cast::<u8>().wrapping_add(at), bytes);
     }
 
-    /// Loads a cell. Without order: see [`super::read`].
+    /// Loads a cell with relaxed order; see [`super::read`].
     #[inline]
     pub fn load(self, column: u16, row: usize) -> Words {
         self.column(column).load(row)
@@ -290,7 +290,7 @@ impl Cells<'_> {
         }
     }
 
-    /// Stores a cell, after what led to it was made visible.
+    /// Stores a cell with Release, after everything that it refers to.
     pub fn store(self, row: usize, words: Words) {
         match self {
             Self::None => {}
@@ -313,12 +313,12 @@ pub(crate) fn store_pair(pair: &[AtomicU64; 2], words: Words) {
     pair[1].store(words[1], Ordering::Release);
 }
 
-/// Rows of the next page of a set that has so many.
+/// Returns the rows of the next page of a set that has `pages` pages.
 pub(crate) fn rows_of_new_page(pages: usize) -> usize {
     if pages == 0 { FIRST_ROWS } else { ROWS }
 }
 
-/// Cells of a page that own memory: string columns.
+/// Returns the columns whose cells own memory: strings.
 pub(crate) fn owning_columns(set: &Set) -> impl Iterator<Item = u16> {
     (0..)
         .zip(&set.columns)

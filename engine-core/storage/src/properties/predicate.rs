@@ -1,7 +1,7 @@
-//! Predicates as loops over one column: a test becomes bounds in the column's own type, once for each set.
+//! Predicates as loops over one column: for each set, a test becomes bounds in the column's own type.
 //!
-//! The bounds say exactly what [`Test::passes`] says: numbers compare by value whatever their width, an integer is
-//! never rounded to a double, NaN is equal to nothing and in no range, the two zeros are equal.
+//! The bounds match [`Test::passes`] exactly: numbers compare by value whatever their width, an integer is never
+//! rounded to a double, NaN equals nothing and is in no range, and both zeros are equal.
 
 use super::column::{ColumnType, inline_text, text_head};
 use super::page::Cells;
@@ -15,27 +15,27 @@ use tidegraph_types::Value;
 pub(crate) enum Kernel {
     /// No row passes.
     Never,
-    /// Every row does.
+    /// Every row passes.
     Always,
-    /// Integers and truth values between bounds, both inside.
+    /// Integers or truth values between two bounds, both included.
     Integers { low: i64, high: i64 },
-    /// Floats between bounds, both inside.
+    /// Floats between two bounds, both included.
     Floats { low: f64, high: f64 },
-    /// Words of a text of up to 12 bytes.
+    /// The words of a text of up to 12 bytes.
     ShortText([u64; 2]),
-    /// First word of a longer text; rows that pass have to be looked at.
+    /// The first word of a longer text. Rows that pass need a closer look.
     LongText(u64),
     /// One of several.
     Any(Vec<Kernel>),
-    /// Each row has to be looked at.
+    /// Each row needs a look.
     Look,
 }
 
-/// 2⁶³, which no integer reaches.
+/// 2⁶³, above all 64-bit integers.
 const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
 impl Kernel {
-    /// The kernel of a test on a column.
+    /// Makes the kernel of a test on a column.
     pub fn of(test: &Test, column: ColumnType) -> Self {
         match test {
             Test::Exists if column != ColumnType::Elsewhere => Self::Always,
@@ -62,7 +62,7 @@ impl Kernel {
         }
     }
 
-    /// Whether rows that pass have to be looked at one by one.
+    /// Returns whether rows that pass need a look one by one.
     pub fn looks(&self) -> bool {
         match self {
             Self::Look | Self::LongText(_) => true,
@@ -122,7 +122,7 @@ impl Kernel {
         }
     }
 
-    /// Clears the bits of rows that do not pass. Rows whose bit is clear are not looked at, or in vain.
+    /// Clears the bits of rows that do not pass. May also test rows whose bit is clear, which changes nothing.
     pub fn narrow(&self, cells: Cells<'_>, column: ColumnType, bits: &mut [u64]) {
         match (self, cells) {
             (Self::Always | Self::Look, _) => {}
@@ -202,7 +202,7 @@ impl Kernel {
                     bits.iter_mut().zip(&some).for_each(|(bits, some)| *bits |= some);
                 }
             }
-            // A test that no value of the column passes.
+            // No value of the column passes this test.
             _ => bits.fill(0),
         }
     }
@@ -213,7 +213,7 @@ fn longs(cell: &AtomicU64) -> u64 {
     cell.load(Ordering::Relaxed)
 }
 
-/// The part of a range that a type can hold.
+/// Returns the part of a range that a type can hold.
 fn between(low: i64, high: i64, least: i64, greatest: i64) -> Option<(i64, i64)> {
     let (low, high) = (low.max(least), high.min(greatest));
     (low <= high).then_some((low, high))
@@ -224,13 +224,13 @@ fn within(value: i64, span: Option<(i64, i64)>) -> bool {
     span.is_some_and(|(low, high)| low <= value && value <= high)
 }
 
-/// The least single that is not below a double.
+/// Returns the least single that is not below a double.
 fn least_single(bound: f64) -> f32 {
     let near = bound as f32;
     if f64::from(near) < bound { near.next_up() } else { near }
 }
 
-/// Tests 64 rows at a time. Loading first and testing after lets the compiler test several rows at once.
+/// Tests 64 rows at a time. Loading first and testing afterwards lets the compiler vectorize the test.
 #[inline]
 fn mask<A, T: Copy + Default>(
     cells: &[A],
@@ -252,7 +252,7 @@ fn mask<A, T: Copy + Default>(
         }
         let mut passed = 0;
         for (index, flags) in flags.as_chunks::<8>().0.iter().enumerate() {
-            // Brings the lowest bits of eight bytes together in the highest byte.
+            // Collects the lowest bits of eight bytes in the highest byte.
             let byte = u64::from_le_bytes(*flags).wrapping_mul(0x0102_0408_1020_4080) >> 56;
             passed |= byte << (8 * index);
         }
@@ -260,7 +260,7 @@ fn mask<A, T: Copy + Default>(
     }
 }
 
-/// The least integer that is not below a bound; `None` if there is none.
+/// Returns the least integer that is not below a bound; `None` if there is none.
 fn least_integer(bound: &Value, inside: bool) -> Option<i64> {
     if let Some(bound) = bound.as_i64() {
         return if inside { Some(bound) } else { bound.checked_add(1) };
@@ -279,7 +279,7 @@ fn least_integer(bound: &Value, inside: bool) -> Option<i64> {
     if whole == bound && !inside { (whole as i64).checked_add(1) } else { Some(whole as i64) }
 }
 
-/// The greatest integer that is not above a bound; `None` if there is none.
+/// Returns the greatest integer that is not above a bound; `None` if there is none.
 fn greatest_integer(bound: &Value, inside: bool) -> Option<i64> {
     if let Some(bound) = bound.as_i64() {
         return if inside { Some(bound) } else { bound.checked_sub(1) };
@@ -295,7 +295,7 @@ fn greatest_integer(bound: &Value, inside: bool) -> Option<i64> {
     if whole == bound && !inside { (whole as i64).checked_sub(1) } else { Some(whole as i64) }
 }
 
-/// A bound with the other sign, exactly: integers become wide ones.
+/// Negates a bound exactly, integers in 128 bits.
 fn negated(bound: &Value) -> Option<Bound> {
     match bound.as_i64() {
         Some(int) => Some(Bound::Integer(-i128::from(int))),
@@ -330,7 +330,7 @@ impl ToBound for Bound {
     }
 }
 
-/// The least double that is not below a bound; `None` if no double is above it.
+/// Returns the least double that is not below a bound; `None` if no double is above it.
 fn least_float(bound: &impl ToBound, inside: bool) -> Option<f64> {
     match bound.bound()? {
         Bound::Float(float) if float.is_nan() => None,
@@ -354,7 +354,7 @@ mod tests {
     use super::super::column::encode;
     use super::super::page::Page;
     use super::super::scalar::Scalar;
-    use super::super::sets::{ColumnShape, Kind, Set, Shape};
+    use super::super::sets::{ColumnShape, RowKind, Set, Shape};
     use super::*;
     use std::sync::Arc;
     use tidegraph_types::{Cardinality, Token};
@@ -403,7 +403,7 @@ mod tests {
         values
     }
 
-    /// What a kernel says of every value, each in a column of its type.
+    /// Compares a kernel with its test on every value, each in a column of its type.
     fn check(test: &Test, values: &[Value]) {
         for column in ColumnType::ALL {
             let held: Vec<&Value> =
@@ -413,7 +413,7 @@ mod tests {
             }
             let shape = ColumnShape { key: Token(1), column, cardinality: Cardinality::Single };
             let shape = Shape {
-                kind: Kind::Edge { with_id: false },
+                kind: RowKind::Edge { with_id: false },
                 labels: Default::default(),
                 columns: std::iter::once(shape).collect(),
                 irregular: false,
@@ -430,7 +430,7 @@ mod tests {
                 let right = if kernel.looks() { passes || !expected } else { passes == expected };
                 assert!(right, "{test:?} of {value:?}: {passes}, {kernel:?}");
             }
-            // SAFETY: the words are this test's own, and so is the page.
+            // SAFETY: the words and the page belong to this test.
             unsafe {
                 words.into_iter().for_each(|words| super::super::undo::drop_words(column, words));
                 page.free();

@@ -1,28 +1,28 @@
-//! What a characteristic set holds, for the planner: how many rows, and between which bounds.
+//! Profile of a characteristic set for the planner: number of rows, and bounds of each column.
 //!
-//! The writer counts and widens while it changes rows; who plans looks without a lock. Bounds are not narrowed when
-//! values go: they are of everything that was ever written, or since a checkpoint was restored.
+//! The writer counts and widens while it changes rows; the planner reads without a lock. Bounds do not narrow when
+//! values are removed: they cover everything written since the set, or its checkpoint, was loaded.
 //!
-//! What must never happen: a value outside of the bounds of its column.
+//! What must never happen: a value outside the bounds of its column.
 
 use super::column::{ColumnType, Words};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bounds of one column, as words in the order of the values. Nothing yet: the least is above the greatest.
+/// Bounds of one column, as words in the order of the values. Without values the least is above the greatest.
 #[derive(Debug)]
 struct Spread {
     least: AtomicU64,
     greatest: AtomicU64,
 }
 
-/// See the module.
+/// Counts and bounds of a set.
 #[derive(Debug)]
 pub(crate) struct Profile {
     rows: AtomicU64,
     columns: Box<[Spread]>,
 }
 
-/// A number as a word that is ordered as it is.
+/// Maps a number to a word that sorts like it.
 fn ordered(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
@@ -32,7 +32,7 @@ fn number(ordered: u64) -> f64 {
     f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
 }
 
-/// The number that a cell stands for; NaN and what is no number: `None`.
+/// Returns the number of a cell; `None` for NaN and for types that are not numeric.
 fn as_number(column: ColumnType, words: Words) -> Option<f64> {
     let word = words[0];
     let value = match column {
@@ -53,18 +53,18 @@ impl Profile {
         Self { rows: AtomicU64::new(0), columns: std::iter::repeat_with(spread).take(columns).collect() }
     }
 
-    /// One row more, or less. Only the writer calls it.
+    /// Adds or removes a row. Only the writer calls it.
     pub fn count(&self, more: bool) {
         let rows = self.rows.load(Ordering::Relaxed);
         self.rows.store(if more { rows + 1 } else { rows.saturating_sub(1) }, Ordering::Relaxed);
     }
 
-    /// So many rows more, of a checkpoint. Only the writer calls it.
+    /// Adds rows of a checkpoint. Only the writer calls it.
     pub fn adopt(&self, rows: u64) {
         self.rows.store(self.rows.load(Ordering::Relaxed) + rows, Ordering::Relaxed);
     }
 
-    /// A cell was written. Only the writer calls it.
+    /// Widens the bounds to a written cell. Only the writer calls it.
     #[inline]
     pub fn widen(&self, at: u16, column: ColumnType, words: Words) {
         let Some(word) = as_number(column, words).map(ordered) else { return };
@@ -77,12 +77,12 @@ impl Profile {
         }
     }
 
-    /// Rows, those that only older versions see among them.
+    /// Returns the number of rows, including those that only older versions see.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Bounds of a column, if it ever held a number.
+    /// Returns the bounds of a column, if it ever held a number.
     pub fn bounds(&self, at: u16) -> Option<(f64, f64)> {
         let spread = &self.columns[usize::from(at)];
         let (least, greatest) =

@@ -1,14 +1,14 @@
-//! Values of a scan: columns of the keys that are asked for, read from the page that was just scanned.
+//! Values of a scan: columns of the requested keys, read from the page that was just scanned.
 //!
-//! Cells are loaded for all rows first; then one look says which rows have undo records, as in [`super::scan`]. Values
-//! of rows without any are made from what was loaded, the others are read one by one.
+//! The cells of all rows are loaded first; then the undo records show which rows have versions, as in
+//! [`super::scan`]. Values of rows without records are decoded from the loaded cells, the others are read one by one.
 //!
-//! What must never happen: an address in a cell followed before the look.
+//! What must never happen: an address in a cell followed before the undo records were checked.
 
 use super::column::{ColumnType, Words, decode};
 use super::page::Page;
 use super::page_table::PageTable;
-use super::read::{Owner, Want, read_in};
+use super::read::{RowOwner, RowRequest, read_in};
 use super::scan::Scan;
 use crossbeam_epoch::Guard;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use std::sync::atomic::{Ordering, fence};
 use tidegraph_apl::{Projection, ScannedValues};
 use tidegraph_types::{Gui, Token, Value, Version};
 
-/// Keys to read, and room that is used again for each page.
+/// Keys to read, and buffers that are reused for each page.
 pub(crate) struct Project<'r> {
     keys: &'r [Token],
     projection: Projection,
     rows: Vec<u16>,
     words: Vec<Words>,
-    /// For each row that was found: it has to be read by itself.
+    /// For each row that was found, whether it is read by itself.
     alone: Vec<bool>,
 }
 
-/// Where the values of a key stand in the rows of one set.
+/// Where the values of a key are in the rows of one set.
 enum Source {
     /// No row has any.
     Nowhere,
     /// In a column.
     Column(u16, ColumnType),
-    /// In the overflow, or nowhere: each row has to be looked at.
+    /// In the overflow, or absent: each row needs a look.
     Overflow,
 }
 
@@ -42,8 +42,8 @@ impl<'r> Project<'r> {
         Self { keys, projection, rows: Vec::new(), words: Vec::new(), alone: Vec::new() }
     }
 
-    /// Appends the vertices of a page from a row on with their values, as a version sees them. Answers the row to go on
-    /// with, if the answer reached its limit first.
+    /// Appends the vertices of a page from a row on, with their values, as a version sees them. Returns the row to
+    /// continue with if the answer reached its limit.
     pub fn page(
         &mut self,
         scan: &mut Scan<'_>,
@@ -103,7 +103,7 @@ impl<'r> Project<'r> {
         next
     }
 
-    /// Notes which rows have to be read by themselves; answers whether there is one.
+    /// Finds the rows that must be read by themselves; returns whether there are any.
     fn find_alone(&mut self, page: Page<'_>, sources: &[Source]) -> bool {
         let all = sources.iter().any(|source| matches!(source, Source::Overflow));
         self.alone.clear();
@@ -118,13 +118,13 @@ impl<'r> Project<'r> {
     }
 
     fn read_alone(&self, page: Page<'_>, begin: Version, at: Version, begun: usize, out: &mut ScannedValues) {
-        let want = Want { id: false, properties: &self.projection };
+        let want = RowRequest { id: false, properties: &self.projection };
         for (index, row) in self.rows.iter().enumerate().filter(|(index, _)| self.alone[*index]) {
-            let owner = Owner::Vertex(out.vertices[begun + index]);
+            let owner = RowOwner::Vertex(out.vertices[begun + index]);
             for column in &mut out.columns {
                 column[begun + index] = Value::Null;
             }
-            // Gone to somebody else meanwhile: then nobody may read the version any more, and the answer is thrown away.
+            // STO-1: the row was reused meanwhile, so its version was reclaimed and the answer is discarded.
             let Ok(Some(found)) = read_in(page, || begin, owner, usize::from(*row), at, want) else {
                 continue;
             };
@@ -150,13 +150,13 @@ fn source(page: Page<'_>, key: Token) -> Source {
     }
 }
 
-/// Values of cells; null for rows that are read by themselves.
+/// Appends the values of cells; null for rows that are read by themselves.
 fn append(kind: ColumnType, words: &[Words], alone: Option<&[bool]>, out: &mut Vec<Value>) {
-    // SAFETY: the words are of a column of this type, loaded before the look that found no undo record, so they are the
-    // row's of now, and what they point to lives while the caller's guard is pinned.
+    // SAFETY: the words are of a column of this type. They were loaded before the check that found no undo record, so
+    // they are the row's current ones, and what they point to lives while the caller's guard is pinned.
     let value = |words: &Words| unsafe { Value::from(decode(kind, *words)) };
     match (alone, kind) {
-        // The commonest, without a branch for each value.
+        // The most frequent case, without a branch for each value.
         (None, ColumnType::Long) => out.extend(words.iter().map(|words| Value::Long(words[0] as i64))),
         (None, ColumnType::Int) => out.extend(words.iter().map(|words| Value::Int(words[0] as i32))),
         (None, ColumnType::Double) => {
@@ -170,7 +170,7 @@ fn append(kind: ColumnType, words: &[Words], alone: Option<&[bool]>, out: &mut V
     }
 }
 
-/// One more value of a key: several make a list.
+/// Adds a value to a key; several values become a list.
 fn add(there: &mut Value, value: Value) {
     match (std::mem::take(there), value) {
         (Value::Null, value) => *there = value,

@@ -1,31 +1,31 @@
-//! Reading one row at a version, without a lock.
+//! Reads one row at a version, without a lock.
 //!
-//! Flow: load the words that are wanted; fence; see whose row it is and what its undo chain says; follow the addresses
-//! in the words only then. The writer links undo before it stores words, so a word that is too new comes with the
-//! record that takes it back. A page without versions costs one look for that, not one for each cell.
+//! Flow (STO-1): load the requested words; fence; check the row's owner and its undo chain; only then follow
+//! addresses in the words. The writer links undo records before it stores words, so a word that is too new comes with
+//! the record that restores the old one. In a page without versions this takes one check, not one for each cell.
 
 use super::column::{ColumnType, Words, decode, share_text, with_text};
 use super::overflow::{Entry, Overflow};
-use super::page::{Page, Place, load_pair};
+use super::page::{Page, RowPlace, load_pair};
 use super::page_table::PageTable;
 use super::scalar::Scalar;
-use super::sets::{Kind, Set};
+use super::sets::{RowKind, Set};
 use super::spill::lost;
-use super::undo::{OVERFLOW, Previous, Seen, overflow_at, walk};
+use super::undo::{OVERFLOW, Previous, Visibility, overflow_at, walk};
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::sync::atomic::{Ordering, fence};
 use tidegraph_apl::{Projection, PropertyPredicate};
 use tidegraph_types::{Cardinality, Gui, Sid, Str, Token, Value, Version};
 
-/// Whose row is meant.
+/// The element that owns a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Owner {
+pub(crate) enum RowOwner {
     Vertex(Gui),
     Edge(Sid),
 }
 
-impl Owner {
+impl RowOwner {
     pub fn word(self) -> u64 {
         match self {
             Self::Vertex(gui) => gui.0,
@@ -33,33 +33,33 @@ impl Owner {
         }
     }
 
-    pub fn of(kind: Kind, word: u64) -> Self {
+    pub fn of(kind: RowKind, word: u64) -> Self {
         match kind {
-            Kind::Vertex => Self::Vertex(Gui(word)),
-            Kind::Edge { .. } => Self::Edge(Sid(word)),
+            RowKind::Vertex => Self::Vertex(Gui(word)),
+            RowKind::Edge { .. } => Self::Edge(Sid(word)),
         }
     }
 
-    fn has(self, kind: Kind) -> bool {
-        matches!(self, Self::Vertex(_)) == (kind == Kind::Vertex)
+    fn has(self, kind: RowKind) -> bool {
+        matches!(self, Self::Vertex(_)) == (kind == RowKind::Vertex)
     }
 }
 
-/// What is wanted of a row.
+/// The requested parts of a row.
 #[derive(Clone, Copy)]
-pub(crate) struct Want<'r> {
+pub(crate) struct RowRequest<'r> {
     pub id: bool,
     pub properties: &'r Projection,
 }
 
-impl Want<'_> {
-    pub const NOTHING: Want<'static> = Want { id: false, properties: &Projection::None };
-    pub const ID: Want<'static> = Want { id: true, properties: &Projection::None };
+impl RowRequest<'_> {
+    pub const NOTHING: RowRequest<'static> = RowRequest { id: false, properties: &Projection::None };
+    pub const ID: RowRequest<'static> = RowRequest { id: true, properties: &Projection::None };
     #[cfg(test)]
-    pub const ALL: Want<'static> = Want { id: true, properties: &Projection::All };
+    pub const ALL: RowRequest<'static> = RowRequest { id: true, properties: &Projection::All };
 }
 
-/// The row is somebody else's by now: ask again where it is.
+/// The row now belongs to another element: look up its place again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stale;
 
@@ -67,7 +67,7 @@ pub(crate) struct Stale;
 enum Look<'g> {
     Row(Row<'g>),
     Absent,
-    /// It came from there, after the version.
+    /// The row came from there, after the version.
     Before(Previous),
 }
 
@@ -75,21 +75,25 @@ enum Look<'g> {
 pub(crate) struct Row<'g> {
     set: &'g Set,
     id: Words,
-    /// Those wanted, in order of the set.
+    /// The requested cells, in order of the set's columns.
     cells: SmallVec<[(u16, Words); 8]>,
-    /// Address of the overflow, if it was wanted.
+    /// Address of the overflow, if it was requested.
     overflow: u64,
 }
 
 impl PageTable {
-    /// The row of an owner at a version; `None` if it is not there then.
+    /// Reads the row of an owner at a version; returns `None` if it is absent then.
+    ///
+    /// # Errors
+    ///
+    /// [`Stale`] if the row was reused for another element.
     #[inline]
     pub fn read<'g>(
         &self,
-        owner: Owner,
-        mut place: Place,
+        owner: RowOwner,
+        mut place: RowPlace,
         at: Version,
-        want: Want<'_>,
+        want: RowRequest<'_>,
         guard: &'g Guard,
     ) -> Result<Option<Row<'g>>, Stale> {
         let mut ended = Version(u64::MAX);
@@ -100,27 +104,31 @@ impl PageTable {
                 Look::Before(before) if before.ended <= ended => {
                     (place, ended) = (before.place, before.ended);
                 }
-                // Forward in time: the row was used anew, since nobody may ask for the version any more.
+                // A step forward in time: the row was reused, because nobody may ask for the version any more.
                 Look::Before(_) => return Err(Stale),
             }
         }
     }
 
-    /// Where the row of an owner is that a version sees.
+    /// Returns the place of the row that a version sees of an owner.
+    ///
+    /// # Errors
+    ///
+    /// [`Stale`] if the row was reused for another element.
     pub fn place_at(
         &self,
-        owner: Owner,
-        mut place: Place,
+        owner: RowOwner,
+        mut place: RowPlace,
         at: Version,
         guard: &Guard,
-    ) -> Result<Option<Place>, Stale> {
+    ) -> Result<Option<RowPlace>, Stale> {
         let mut ended = Version(u64::MAX);
         loop {
             if self.whereabouts(place.page()).1 {
-                // A page in the file has no versions, and what is named of it is there.
+                // A page in the file has no versions, and a row that something names is present.
                 return Ok((self.begin(place.page()) <= at).then_some(place));
             }
-            match self.look(owner, place, at, Want::NOTHING, guard)? {
+            match self.look(owner, place, at, RowRequest::NOTHING, guard)? {
                 Look::Row(_) => return Ok(Some(place)),
                 Look::Absent => return Ok(None),
                 Look::Before(before) if before.ended <= ended => {
@@ -134,32 +142,32 @@ impl PageTable {
     #[inline]
     fn look<'g>(
         &self,
-        owner: Owner,
-        place: Place,
+        owner: RowOwner,
+        place: RowPlace,
         at: Version,
-        want: Want<'_>,
+        want: RowRequest<'_>,
         guard: &'g Guard,
     ) -> Result<Look<'g>, Stale> {
         match self.get(place.page(), guard) {
             Some(page) => look(page, || self.begin(place.page()), owner, place.row(), at, want),
-            // Whoever answers finds the note.
+            // STO-1: the note makes the caller discard its answer.
             None if lost::is_noted() => Ok(Look::Absent),
             None => Err(Stale),
         }
     }
-    /// Whose row a place is.
+    /// Returns whether the row at a place belongs to `owner`.
     #[inline]
-    pub fn is_of(&self, owner: Owner, place: Place, guard: &Guard) -> bool {
+    pub fn is_of(&self, owner: RowOwner, place: RowPlace, guard: &Guard) -> bool {
         self.get(place.page(), guard).is_some_and(|page| page.is_owned_by(owner, place.row()))
     }
 
-    /// Asks for the lines of a row that a read needs, the page's header among them: so nothing of the page is looked at
-    /// here. The table knows the set, and a page that is not full has its columns elsewhere, but then the set is small.
+    /// Prefetches the lines that reading a row needs, without touching the page: its header is one of these lines,
+    /// and the table knows its set. The addresses are wrong for pages below full size, but then the set is small.
     #[inline]
-    pub fn prefetch(&self, place: Place, want: Want<'_>, guard: &Guard) {
-        /// More than that do not fit into what a processor fetches at a time.
+    pub fn prefetch(&self, place: RowPlace, want: RowRequest<'_>, guard: &Guard) {
+        /// The number of lines that a processor can fetch at a time.
         const LINES: usize = 8;
-        let Some(page) = self.hot(place.page(), guard) else { return };
+        let Some(page) = self.resident(place.page(), guard) else { return };
         let Some(set) = self.set(place.page()) else { return };
         let row = place.row();
         page.prefetch_header();
@@ -184,23 +192,23 @@ impl PageTable {
 }
 
 impl Page<'_> {
-    /// Whether a row is an owner's.
+    /// Returns whether a row belongs to `owner`.
     #[inline]
-    pub fn is_owned_by(self, owner: Owner, row: usize) -> bool {
+    pub fn is_owned_by(self, owner: RowOwner, row: usize) -> bool {
         row < self.capacity()
             && owner.has(self.set().kind)
             && self.owners()[row].load(Ordering::Acquire) == owner.word()
     }
 }
 
-/// The row of an owner in a page, as a version sees it; one that was elsewhere at the version is not followed there.
+/// Reads the row of an owner in a page, as a version sees it. Does not follow a row to the page where it was then.
 pub(super) fn read_in<'g>(
     page: Page<'g>,
     begin: impl Fn() -> Version,
-    owner: Owner,
+    owner: RowOwner,
     row: usize,
     at: Version,
-    want: Want<'_>,
+    want: RowRequest<'_>,
 ) -> Result<Option<Row<'g>>, Stale> {
     Ok(match look(page, begin, owner, row, at, want)? {
         Look::Row(row) => Some(row),
@@ -208,15 +216,15 @@ pub(super) fn read_in<'g>(
     })
 }
 
-/// Looks at a row of a page. `begin` is asked last: it says what undo records said before they went.
+/// Looks at a row of a page. `begin` is called last: it replaces undo records that were reclaimed.
 #[inline]
 fn look<'g>(
     page: Page<'g>,
     begin: impl Fn() -> Version,
-    owner: Owner,
+    owner: RowOwner,
     row: usize,
     at: Version,
-    want: Want<'_>,
+    want: RowRequest<'_>,
 ) -> Result<Look<'g>, Stale> {
     let set: &Set = page.set();
     if row >= page.capacity() || !owner.has(set.kind) {
@@ -272,10 +280,10 @@ fn look<'g>(
     };
     // SAFETY: loaded under the guard.
     Ok(match unsafe { walk(head, present, at, older) } {
-        Seen::Here if begin() <= at => Look::Row(found),
-        Seen::Here => Look::Absent,
-        Seen::Absent => Look::Absent,
-        Seen::Before(before) => Look::Before(before),
+        Visibility::Here if begin() <= at => Look::Row(found),
+        Visibility::Here => Look::Absent,
+        Visibility::Absent => Look::Absent,
+        Visibility::Before(before) => Look::Before(before),
     })
 }
 
@@ -284,13 +292,14 @@ impl<'g> Row<'g> {
         &self.set.labels
     }
 
-    /// The id, if it was wanted and the row has one.
+    /// Returns the id, if it was requested and the row has one.
     pub fn id(&self) -> Option<Str> {
-        // SAFETY: what the words point to is the row's at this version, and the writer retires it through the epoch.
+        // SAFETY: the words belong to the row at this version, and the writer retires what they point to through the
+        // epoch.
         self.set.kind.with_id().then(|| unsafe { share_text(self.id) })
     }
 
-    /// Whether the id, which was wanted, is this one.
+    /// Returns whether the id, which must have been requested, equals `id`.
     pub fn has_id(&self, id: &str) -> bool {
         // SAFETY: as in `id`.
         self.set.kind.with_id() && unsafe { with_text(self.id, |own| own == id) }
@@ -301,8 +310,8 @@ impl<'g> Row<'g> {
         unsafe { overflow_at(self.overflow) }
     }
 
-    /// Calls `each` with every value that was wanted: those of one key together, keys in order of first writing.
-    pub fn for_each(&self, want: Want<'_>, mut each: impl FnMut(Token, Cardinality, Value)) {
+    /// Calls `each` with every requested value: values of a key together, keys in order of first writing.
+    pub fn for_each(&self, want: RowRequest<'_>, mut each: impl FnMut(Token, Cardinality, Value)) {
         if *want.properties == Projection::None {
             return;
         }
@@ -330,9 +339,9 @@ impl<'g> Row<'g> {
         }
     }
 
-    /// Calls `each` with every meta-property of what was wanted, and the number of its value among those that
-    /// [`Self::for_each`] gives, in their order.
-    pub fn for_each_meta(&self, want: Want<'_>, mut each: impl FnMut(u32, Token, Value)) {
+    /// Calls `each` with every meta-property of the requested values, and the number of its value in the order of
+    /// [`Self::for_each`].
+    pub fn for_each_meta(&self, want: RowRequest<'_>, mut each: impl FnMut(u32, Token, Value)) {
         // A value with meta-properties has no column.
         let Some(overflow) = self.overflow() else { return };
         let mut number = 0;
@@ -364,7 +373,7 @@ impl<'g> Row<'g> {
         }
     }
 
-    /// Whether every predicate passes; all of their keys were wanted.
+    /// Returns whether every predicate passes. Their keys must have been requested.
     pub fn passes(&self, predicates: &[PropertyPredicate]) -> bool {
         predicates.iter().all(|predicate| self.passes_one(predicate))
     }

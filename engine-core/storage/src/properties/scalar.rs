@@ -1,6 +1,6 @@
 //! Stored values: 24 bytes instead of the 40 of a [`Value`], because only scalars are stored.
 //!
-//! A value that has meta-properties carries them wherever it goes: values without any pay nothing for it.
+//! A value carries its meta-properties with it. Values without any pay nothing for them.
 
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ pub(crate) enum Scalar {
     Double(f64),
     String(Str),
     DateTime(Timestamp),
-    /// Whatever else a later release may store.
+    /// Types that a later release may store.
     Other(Box<Value>),
-    /// One of the others, with its meta-properties: at least one. Shared by the versions of a list.
+    /// Another value with at least one meta-property. Shared by the versions of a list.
     Annotated(Arc<Annotated>),
 }
 
@@ -51,7 +51,7 @@ impl From<&Value> for Scalar {
 }
 
 impl Annotated {
-    /// The value alone. Out of line: it is rare, and what surrounds it is not.
+    /// Returns the value alone. Out of line, because it is rare and its callers are hot.
     #[cold]
     fn plain(&self) -> Value {
         Value::from(&self.value)
@@ -97,7 +97,8 @@ impl From<Scalar> for Value {
 }
 
 impl Scalar {
-    /// Equivalence, as sets use it: numbers by value whatever their width, NaN equal to itself.
+    /// Returns whether two values are equivalent, as in sets: numbers by value whatever their width, NaN equal to
+    /// itself.
     pub fn equivalent(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Annotated(a), b) => a.value.equivalent(b),
@@ -107,7 +108,7 @@ impl Scalar {
         }
     }
 
-    /// The meta-properties.
+    /// Returns the meta-properties.
     pub fn meta(&self) -> &[(Token, Scalar)] {
         match self {
             Self::Annotated(annotated) => &annotated.meta,
@@ -115,7 +116,7 @@ impl Scalar {
         }
     }
 
-    /// The same value with these meta-properties.
+    /// Returns the same value with these meta-properties.
     pub fn annotated(self, meta: Vec<(Token, Self)>) -> Self {
         let value = match self {
             Self::Annotated(annotated) => annotated.value.clone(),
@@ -124,8 +125,8 @@ impl Scalar {
         if meta.is_empty() { value } else { Self::Annotated(Arc::new(Annotated { value, meta })) }
     }
 
-    /// Whether storing the value would change nothing: the same type, and the same bits. What has no case of its own
-    /// counts as changed, and so does what would lose its meta-properties.
+    /// Returns whether storing the value would change nothing: same type and same bits. Returns false for types
+    /// without a variant of their own, and for values that would lose meta-properties.
     pub fn is_same(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Bool(a), Value::Bool(b)) => a == b,

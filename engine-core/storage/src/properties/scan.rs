@@ -1,15 +1,15 @@
-//! Scans, page by page: labels by set, predicates column by column into a bit for each row.
+//! Scans page by page: labels by set, predicates column by column into a bit for each row.
 //!
-//! A page without versions is read at full speed: the kernels run over whole columns, one look says that no row has
-//! undo records, and the owners of the remaining bits are the answer. Rows with records are looked at one by one.
-//! A vertex that moved stands in two pages; each version sees it in exactly one of them.
+//! A page without versions is read at full speed: kernels run over whole columns, one check finds no undo records,
+//! and the owners of the remaining bits are the answer. Rows with records are read one by one. A vertex that moved is
+//! in two pages; each version sees it in exactly one of them (STO-1).
 
 use super::bytes::Texts;
 use super::page::{Page, ROWS};
 use super::page_table::{PageTable, Peek};
 use super::predicate::Kernel;
-use super::read::{Owner, Want, read_in};
-use super::sets::{Kind, Set};
+use super::read::{RowOwner, RowRequest, read_in};
+use super::sets::{RowKind, Set};
 use crossbeam_epoch::Guard;
 use std::sync::atomic::{Ordering, fence};
 use tidegraph_apl::{Projection, PropertyPredicate, Reservoir};
@@ -17,38 +17,39 @@ use tidegraph_types::{Gui, Token, Version};
 
 /// How the rows of one set are tested.
 enum Plan {
-    /// None passes.
+    /// No row passes.
     Skip,
-    /// Those that pass all kernels, each on a column. `look`: and then a look at each.
+    /// Rows that pass all kernels, each on a column; with `look`, each of them is then read.
     Run { kernels: Vec<(u16, Kernel)>, look: bool },
 }
 
-/// One scan over the vertices of a partition.
+/// A scan over the vertices of a partition.
 pub(crate) struct Scan<'r> {
     groups: &'r [Vec<Token>],
     without: &'r [Token],
     predicates: &'r [PropertyPredicate],
     keys: Projection,
-    /// Keys whose texts are looked at: those of the predicates, and what is read of the rows that pass.
+    /// Keys whose texts are read: those of the predicates, and those read of rows that pass.
     texts: Vec<Token>,
-    /// By set number, made when a set is met first.
+    /// Plans by set number, made when a set is first met.
     plans: Vec<Option<Plan>>,
 }
 
 /// A bit for each row of a page.
 pub(crate) type Bits = [u64; ROWS / 64];
 
-/// What becomes of the vertices that pass.
-pub(crate) trait Found {
-    /// Takes the rows of a page whose bits are set. Answers the row to go on with, if it had enough before.
+/// Receives the vertices that pass.
+pub(crate) trait VertexSink {
+    /// Takes the rows of a page whose bits are set. Returns the row to continue with, if it became full before the
+    /// end.
     fn rows(&mut self, bits: &Bits, owner: impl Fn(usize) -> Gui) -> Option<usize>;
     /// Takes one vertex.
     fn one(&mut self, gui: Gui);
-    /// Whether no more are wanted now.
+    /// Returns whether it takes no more now.
     fn full(&self) -> bool;
 }
 
-/// Calls `each` with the rows whose bits are set, in order, until it answers false; answers that row.
+/// Calls `each` with the rows whose bits are set, in order, until it returns false; returns that row.
 fn each_row(bits: &Bits, mut each: impl FnMut(usize) -> bool) -> Option<usize> {
     for (index, &word) in bits.iter().enumerate() {
         let mut word = word;
@@ -67,13 +68,13 @@ fn number_of_rows(bits: &Bits) -> u64 {
     bits.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// Lists them up to a length.
+/// Lists vertices up to a limit.
 pub(crate) struct Listed<'o> {
     pub out: &'o mut Vec<Gui>,
     pub limit: usize,
 }
 
-impl Found for Listed<'_> {
+impl VertexSink for Listed<'_> {
     fn rows(&mut self, bits: &Bits, owner: impl Fn(usize) -> Gui) -> Option<usize> {
         each_row(bits, |row| {
             let room = self.out.len() < self.limit;
@@ -93,10 +94,10 @@ impl Found for Listed<'_> {
     }
 }
 
-/// Counts them.
+/// Counts vertices.
 pub(crate) struct Counted(pub u64);
 
-impl Found for Counted {
+impl VertexSink for Counted {
     fn rows(&mut self, bits: &Bits, _: impl Fn(usize) -> Gui) -> Option<usize> {
         self.0 += number_of_rows(bits);
         None
@@ -111,9 +112,9 @@ impl Found for Counted {
     }
 }
 
-impl Found for Reservoir<Gui> {
+impl VertexSink for Reservoir<Gui> {
     fn rows(&mut self, bits: &Bits, owner: impl Fn(usize) -> Gui) -> Option<usize> {
-        // Numbers that are asked for rise: the word of the last one is where the next one is looked for.
+        // The requested numbers increase, so the search continues in the word of the last one.
         let (mut index, mut before) = (0, 0);
         self.offer_run(number_of_rows(bits), |number| {
             while number >= before + u64::from(bits[index].count_ones()) {
@@ -139,14 +140,14 @@ impl Found for Reservoir<Gui> {
 }
 
 impl<'r> Scan<'r> {
-    /// `without`: vertices that have none of these labels.
+    /// Makes a scan; vertices with a label in `without` do not pass.
     pub fn new(groups: &'r [Vec<Token>], without: &'r [Token], predicates: &'r [PropertyPredicate]) -> Self {
         let keys = Projection::Keys(predicates.iter().map(|predicate| predicate.key).collect());
         let texts = predicates.iter().map(|predicate| predicate.key).collect();
         Self { groups, without, predicates, keys, texts, plans: Vec::new() }
     }
 
-    /// Says that the values of these keys will be read of the rows that pass.
+    /// Adds keys whose values will be read of the rows that pass.
     pub fn reads(mut self, keys: &[Token]) -> Self {
         self.texts.extend(keys);
         self
@@ -164,7 +165,7 @@ impl<'r> Scan<'r> {
     fn make(groups: &[Vec<Token>], without: &[Token], predicates: &[PropertyPredicate], set: &Set) -> Plan {
         let has_any = |labels: &[Token]| labels.iter().any(|label| set.labels.contains(label));
         let labelled = groups.iter().all(|group| has_any(group)) && !has_any(without);
-        if set.kind != Kind::Vertex || !labelled {
+        if set.kind != RowKind::Vertex || !labelled {
             return Plan::Skip;
         }
         let (mut kernels, mut look) = (Vec::new(), false);
@@ -187,8 +188,8 @@ impl<'r> Scan<'r> {
         Plan::Run { kernels, look }
     }
 
-    /// Hands out the vertices of a page from a row on, as a version sees them. Answers the row to go on with, if
-    /// enough were found before.
+    /// Passes the vertices of a page from a row on to `found`, as a version sees them. Returns the row to continue
+    /// with if `found` is full.
     pub fn page(
         &mut self,
         table: &PageTable,
@@ -196,7 +197,7 @@ impl<'r> Scan<'r> {
         first: usize,
         at: Version,
         guard: &Guard,
-        found: &mut impl Found,
+        found: &mut impl VertexSink,
     ) -> Option<usize> {
         let (peek, bits) = self.bits(table, number, first, at, guard)?;
         let page = peek.page();
@@ -204,7 +205,7 @@ impl<'r> Scan<'r> {
         found.rows(&bits, |row| Gui(owners[row].load(Ordering::Relaxed)))
     }
 
-    /// The rows of a page from one on that pass at a version.
+    /// Returns the rows of a page, from one on, that pass at a version.
     pub(super) fn bits<'g>(
         &mut self,
         table: &PageTable,
@@ -231,26 +232,26 @@ impl<'r> Scan<'r> {
         bits.map(|bits| (peek, bits))
     }
 
-    /// Whether a page is known to hold nothing. If its number went to another set meanwhile, no version that can be read
-    /// has a row there.
+    /// Returns whether a page is known to have no row that passes. If its number was reused for another set
+    /// meanwhile, no readable version has a row there.
     fn skips(&self, table: &PageTable, number: u32) -> bool {
         number >= table.end()
             || matches!(self.plans.get(table.set_of(number) as usize), Some(Some(Plan::Skip)))
     }
 
-    /// Asks for what the scan of a page begins with: its header, long before; and nearer to it, when that is there, the
-    /// columns that are tested. The processor looks ahead by itself in one column only as far as the next 4 KiB.
+    /// Prefetches for the scan of a page: the header two pages ahead; and, when that is there, the tested columns of
+    /// the next page. The processor itself prefetches only to the next 4 KiB of one column.
     pub fn prefetch(&mut self, table: &PageTable, number: u32, guard: &Guard) {
         if !self.skips(table, number + 1) {
-            match table.hot(number + 1, guard) {
-                Some(page) => crate::prefetch::line(page.header()),
+            match table.resident(number + 1, guard) {
+                Some(page) => crate::hints::prefetch_line(page.header()),
                 None => table.read_ahead(number + 1),
             }
         }
         if self.skips(table, number) {
             return;
         }
-        let Some(page) = table.hot(number, guard) else { return };
+        let Some(page) = table.resident(number, guard) else { return };
         if let Some(Some(Plan::Run { kernels, .. })) = self.plans.get(page.set().number as usize) {
             page.prefetch_present();
             kernels.iter().for_each(|(at, _)| page.prefetch_column(*at));
@@ -258,7 +259,7 @@ impl<'r> Scan<'r> {
     }
 }
 
-/// A page in the course of a scan.
+/// A page during a scan.
 struct Scanned<'s> {
     table: &'s PageTable,
     number: u32,
@@ -277,8 +278,8 @@ impl Scanned<'_> {
             *bits = present.load(Ordering::Relaxed);
         }
         clear_below(&mut bits, first);
-        // A row that was first used after the look above is of a version that nobody could name yet, and its undo record is not
-        // looked for below.
+        // A row that was first used after its number was loaded belongs to a version that nobody can ask for yet. Its
+        // undo record is not checked below.
         clear_from(&mut bits, used);
         let words = used.div_ceil(64);
         for (at, kernel) in kernels {
@@ -307,11 +308,11 @@ impl Scanned<'_> {
         bits
     }
 
-    /// Whether a row is here at the version and passes everything.
+    /// Returns whether a row is present at the version and passes.
     fn passes(&self, row: usize) -> bool {
-        let owner = Owner::Vertex(Gui(self.page.owners()[row].load(Ordering::Acquire)));
-        let want = Want { id: false, properties: self.keys };
-        // Gone to somebody else meanwhile: then no version that can be read has it here.
+        let owner = RowOwner::Vertex(Gui(self.page.owners()[row].load(Ordering::Acquire)));
+        let want = RowRequest { id: false, properties: self.keys };
+        // STO-1: if the row was reused meanwhile, no readable version has it here.
         let seen = read_in(self.page, || self.table.begin(self.number), owner, row, self.at, want);
         seen.is_ok_and(|row| row.is_some_and(|row| row.passes(self.predicates)))
     }

@@ -1,11 +1,11 @@
-//! Characteristic sets: which labels and which keys, of which type and cardinality, a row has.
+//! Characteristic sets: the labels and keys of a row, with the type and cardinality of each key.
 //!
 //! Rows of one set share pages, in which each key of the set is a column and every row has a value in every column.
-//! The order of labels and keys is part of the set: it is the order of first writing, which answers keep.
+//! The order of labels and keys is part of the set. It is the order of first writing, which answers keep.
 //!
-//! A key has a column while it has one value of a type with columns. Else the set says that its values stand in the
-//! overflow. Where a graph has too many sets or a row too many keys, keys go to the overflow without the set knowing
-//! them (*irregular* sets).
+//! A key has a column while it has one value of a type with columns. Otherwise the set records that its values are in
+//! the overflow. If a graph has too many sets or a row too many keys, keys go to the overflow without being part of
+//! the set (*irregular* sets).
 
 use super::column::ColumnType;
 use super::overflow::{Content, Values};
@@ -15,21 +15,21 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use tidegraph_types::{Cardinality, Token};
 
-/// Sets of one partition that know their keys; what comes later is irregular.
+/// Number of sets of a partition that list their keys; later ones are irregular.
 const MOST_SETS: usize = 4096;
-/// Keys that a set knows.
+/// Number of keys that a set lists.
 pub(crate) const MOST_COLUMNS: usize = 128;
-/// From here on a look-up by key is worth a table.
+/// Number of columns from which a table pays for look-ups by key.
 const MANY_COLUMNS: usize = 12;
 
-/// Whose properties rows hold.
+/// Kind of the elements that own the rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum RowKind {
     Vertex,
     Edge { with_id: bool },
 }
 
-impl Kind {
+impl RowKind {
     pub fn with_id(self) -> bool {
         self != Self::Edge { with_id: false }
     }
@@ -43,17 +43,17 @@ pub(crate) struct ColumnShape {
     pub cardinality: Cardinality,
 }
 
-/// What makes a set.
+/// What identifies a set.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Shape {
-    pub kind: Kind,
+    pub kind: RowKind,
     pub labels: SmallVec<[Token; 4]>,
     pub columns: SmallVec<[ColumnShape; 8]>,
     pub irregular: bool,
 }
 
 impl Shape {
-    pub fn of(kind: Kind, labels: &[Token], content: &Content) -> Self {
+    pub fn of(kind: RowKind, labels: &[Token], content: &Content) -> Self {
         let columns = content.entries.iter().take(MOST_COLUMNS).map(|entry| {
             let column = match &entry.values {
                 Values::One(value) => ColumnType::of(value),
@@ -69,12 +69,12 @@ impl Shape {
         }
     }
 
-    /// Whether rows have an overflow cell.
+    /// Returns whether rows have an overflow cell.
     pub fn has_overflow(&self) -> bool {
         self.irregular || self.columns.iter().any(|column| column.column == ColumnType::Elsewhere)
     }
 
-    /// The set that takes any row with these labels.
+    /// Returns the shape that takes any row with these labels.
     fn irregular(&self) -> Self {
         Self { kind: self.kind, labels: self.labels.clone(), columns: SmallVec::new(), irregular: true }
     }
@@ -88,17 +88,17 @@ pub(crate) struct Column {
     pub before: u32,
 }
 
-/// See the module.
+/// A characteristic set.
 #[derive(Debug)]
 pub(crate) struct Set {
     pub number: u32,
-    pub kind: Kind,
+    pub kind: RowKind,
     pub labels: Box<[Token]>,
-    /// In order of first writing.
+    /// Columns in order of first writing.
     pub columns: Box<[Column]>,
-    /// Rows may have keys in their overflow that the set does not know.
+    /// Whether rows may have keys in their overflow that the set does not list.
     pub irregular: bool,
-    /// Whether rows have an overflow cell, and the bytes before it.
+    /// Bytes of one row before its overflow cell, if rows have one.
     pub overflow: Option<u32>,
     /// Bytes of one row.
     pub row_bytes: u32,
@@ -140,12 +140,12 @@ impl Set {
         }
     }
 
-    /// Whether its rows are vertices.
+    /// Returns whether its rows are vertices.
     pub fn is_of_vertices(&self) -> bool {
-        self.kind == Kind::Vertex
+        self.kind == RowKind::Vertex
     }
 
-    /// The column of a key.
+    /// Returns the column of a key.
     #[inline]
     pub fn find(&self, key: Token) -> Option<u16> {
         if self.columns.len() < MANY_COLUMNS {
@@ -154,7 +154,7 @@ impl Set {
         self.by_key.get(&key).copied()
     }
 
-    /// Whether this is the set of a shape.
+    /// Returns whether this is the set of a shape.
     pub fn is(&self, shape: &Shape) -> bool {
         self.kind == shape.kind
             && self.irregular == shape.irregular
@@ -167,17 +167,17 @@ impl Set {
     }
 }
 
-/// All sets of a partition. They are never forgotten: there are as many as combinations that were ever used.
+/// All sets of a partition. They are never removed: there are as many as combinations ever used.
 #[derive(Default)]
 pub(crate) struct Sets {
     sets: Vec<Arc<Set>>,
     numbers: FxHashMap<Shape, u32>,
-    /// Asked for last: loads ask for the same many times.
+    /// Number of the last result, because loads ask for the same set many times.
     last: u32,
 }
 
 impl Sets {
-    /// The set of a shape; the irregular one of its labels if there are too many sets.
+    /// Returns the set of a shape; if there are too many sets, the irregular one of its labels.
     pub fn intern(&mut self, shape: &Shape) -> &Arc<Set> {
         let last = self.last as usize;
         if self.sets.get(last).is_some_and(|set| set.is(shape)) {
@@ -194,7 +194,7 @@ impl Sets {
         &self.sets[number as usize]
     }
 
-    /// The set of exactly this shape, which a checkpoint has, however many there are.
+    /// Returns the set of exactly this shape, which a checkpoint has, however many sets there are.
     pub fn adopt(&mut self, shape: &Shape) -> &Arc<Set> {
         let number = self.number(shape);
         &self.sets[number as usize]
@@ -210,7 +210,7 @@ impl Sets {
         number
     }
 
-    /// The set of a number.
+    /// Returns the set of a number.
     pub fn get(&self, number: u32) -> Option<&Arc<Set>> {
         self.sets.get(number as usize)
     }
@@ -239,7 +239,7 @@ mod tests {
     fn order_and_types_make_sets() {
         let mut sets = Sets::default();
         let mut number = |labels: &[Token], content: &Content| {
-            sets.intern(&Shape::of(Kind::Vertex, labels, content)).number
+            sets.intern(&Shape::of(RowKind::Vertex, labels, content)).number
         };
         let ab = number(&[Token(1)], &content([5, 6]));
         assert_eq!(number(&[Token(1)], &content([5, 6])), ab);
@@ -259,15 +259,15 @@ mod tests {
     fn too_many_sets_or_keys_become_irregular() {
         let mut sets = Sets::default();
         for key in 0..MOST_SETS as u32 {
-            let set = sets.intern(&Shape::of(Kind::Vertex, &[], &content([key])));
+            let set = sets.intern(&Shape::of(RowKind::Vertex, &[], &content([key])));
             assert_eq!(set.find(Token(key)), Some(0));
         }
-        let first = sets.intern(&Shape::of(Kind::Vertex, &[], &content([100_000]))).clone();
+        let first = sets.intern(&Shape::of(RowKind::Vertex, &[], &content([100_000]))).clone();
         assert!(first.irregular && first.columns.is_empty());
-        assert_eq!(sets.intern(&Shape::of(Kind::Vertex, &[], &content([200_000]))).number, first.number);
-        assert_eq!(sets.intern(&Shape::of(Kind::Vertex, &[], &content([17]))).find(Token(17)), Some(0));
+        assert_eq!(sets.intern(&Shape::of(RowKind::Vertex, &[], &content([200_000]))).number, first.number);
+        assert_eq!(sets.intern(&Shape::of(RowKind::Vertex, &[], &content([17]))).find(Token(17)), Some(0));
         let mut sets = Sets::default();
-        let wide = sets.intern(&Shape::of(Kind::Edge { with_id: false }, &[], &content(0..200)));
+        let wide = sets.intern(&Shape::of(RowKind::Edge { with_id: false }, &[], &content(0..200)));
         assert!(wide.irregular);
         assert_eq!(wide.columns.len(), MOST_COLUMNS);
         assert_eq!(wide.find(Token(127)), Some(127));

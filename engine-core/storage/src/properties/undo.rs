@@ -1,50 +1,51 @@
-//! Undo: what a page was before its newest writes, row by row, newest record first.
+//! Undo records: what the rows of a page were before their newest writes, newest record first.
 //!
-//! A page without versions has no [`Heads`]. The writer links a record before it stores the new words, so that a reader
-//! who loaded a new word, and then looks here, finds the record; the reader takes what stands in the oldest record
-//! above its version. Records are never changed after they are linked, but for being cut off at the old end, when no
-//! reader needs what comes there.
+//! A page without versions has no [`Heads`]. The writer links a record before it stores the new words, so a reader
+//! that loaded a new word and then looks here finds the record (STO-1). The reader takes the value in the oldest
+//! record above its version. Linked records never change, except that their old end is cut off when no reader needs
+//! it.
 //!
-//! What must never happen: a record freed while a reader may be at it. So what is cut off goes through the epoch.
+//! What must never happen: a record freed while a reader may use it. So cut-off records are retired through the
+//! epoch.
 
 use super::column::{ColumnType, Words, drop_text};
 use super::overflow::Overflow;
-use super::page::Place;
+use super::page::RowPlace;
 use super::sets::Set;
 use crossbeam_epoch::Guard;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use tidegraph_types::Version;
 
-/// Number of the overflow cell, where columns are meant.
+/// Number of the overflow cell, in place of a column number.
 pub(crate) const OVERFLOW: u16 = u16::MAX;
 
-/// Where a row was before it moved, for versions before `ended`.
+/// Where versions before `ended` find a row that has moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Previous {
-    pub place: Place,
+    pub place: RowPlace,
     pub ended: Version,
 }
 
-/// What one write did to a row.
+/// The effect of one write on a row.
 #[derive(Debug)]
 pub(crate) enum Undo {
-    /// It came here.
+    /// The row was inserted here.
     Inserted { previous: Option<Previous> },
-    /// It left. Its cells stay until nobody reads them.
+    /// The row was removed. Its cells stay until nobody reads them.
     Removed,
     /// A cell had these words, which the record owns.
     Cell { column: u16, old: Words },
 }
 
-/// A step of a row's chain.
+/// A record in a row's chain.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub version: Version,
     pub undo: Undo,
-    /// The next older one.
+    /// The next older record.
     pub next: AtomicPtr<Record>,
-    /// Rows that it is linked to: only insertions without a previous place are shared. The writer's own.
+    /// Number of rows that link to it: only insertions without a previous place are shared. Only the writer uses it.
     rows: AtomicU32,
 }
 
@@ -54,7 +55,7 @@ impl Record {
         Box::into_raw(Box::new(Self { version, undo, next: AtomicPtr::new(next), rows }))
     }
 
-    /// One more row is linked to it.
+    /// Counts one more row that links to it.
     pub fn share(&self) {
         self.rows.fetch_add(1, Ordering::Relaxed);
     }
@@ -63,16 +64,16 @@ impl Record {
 /// The newest record of each row.
 pub(crate) type Heads = Box<[AtomicPtr<Record>]>;
 
-/// Heads of as many rows, all empty.
+/// Makes empty heads.
 pub(crate) fn heads(rows: usize) -> Heads {
     (0..rows).map(|_| AtomicPtr::default()).collect()
 }
 
-/// Gives back what a cell owns.
+/// Frees what a cell owns.
 ///
 /// # Safety
 ///
-/// The words are of that column and own what they point to; nobody uses them after this.
+/// The words are of that column and own what they point to; nobody uses them afterwards.
 pub(crate) unsafe fn drop_words(column: ColumnType, words: Words) {
     if column == ColumnType::String {
         // SAFETY: the caller's promise.
@@ -80,18 +81,18 @@ pub(crate) unsafe fn drop_words(column: ColumnType, words: Words) {
     }
 }
 
-/// The overflow behind a cell, if there is any.
+/// Returns the overflow of a cell, if it has one.
 ///
 /// # Safety
 ///
-/// The word is of an overflow cell and what it points to lives for `'g`.
+/// The word is of an overflow cell, and what it points to lives for `'g`.
 pub(crate) unsafe fn overflow_at<'g>(word: u64) -> Option<&'g Overflow> {
     let overflow: *const Overflow = std::ptr::with_exposed_provenance(word as usize);
-    // SAFETY: null, or made by `overflow_word` and alive by the caller's promise.
+    // SAFETY: null, or made by `overflow_word` and alive as the caller promises.
     unsafe { overflow.as_ref() }
 }
 
-/// The cell of an overflow; it owns it.
+/// Makes the cell of an overflow, which owns it.
 pub(crate) fn overflow_word(overflow: Overflow) -> u64 {
     if overflow.entries.is_empty() {
         return 0;
@@ -99,11 +100,11 @@ pub(crate) fn overflow_word(overflow: Overflow) -> u64 {
     Arc::into_raw(Arc::new(overflow)).expose_provenance() as u64
 }
 
-/// Gives back the overflow that a cell owns.
+/// Frees the overflow that a cell owns.
 ///
 /// # Safety
 ///
-/// The word is of an overflow cell and owns its overflow; nobody uses it after this.
+/// The word is of an overflow cell and owns its overflow; nobody uses it afterwards.
 pub(crate) unsafe fn drop_overflow(word: u64) {
     let overflow: *const Overflow = std::ptr::with_exposed_provenance(word as usize);
     if !overflow.is_null() {
@@ -125,14 +126,14 @@ pub(crate) unsafe fn drop_cell(set: &Set, column: u16, words: Words) {
     }
 }
 
-/// Drops a chain of records with what they own; shared ones lose one row.
+/// Drops a chain of records with what they own; a shared record loses one row.
 ///
 /// # Safety
 ///
-/// The chain is the caller's alone, but for shared records.
+/// The chain belongs to the caller alone, except for shared records.
 pub(crate) unsafe fn drop_chain(set: &Set, mut record: *mut Record) {
     while !record.is_null() {
-        // SAFETY: a live record, made by `Record::new`; the last row to let go of it frees it.
+        // SAFETY: a live record, made by `Record::new`; the last row that drops it frees it.
         unsafe {
             let next = (*record).next.load(Ordering::Relaxed);
             if (*record).rows.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -146,7 +147,7 @@ pub(crate) unsafe fn drop_chain(set: &Set, mut record: *mut Record) {
     }
 }
 
-/// Lets a chain go once no reader is at it.
+/// Drops a chain once no reader uses it.
 ///
 /// # Safety
 ///
@@ -155,10 +156,10 @@ pub(crate) unsafe fn retire_chain(set: &Arc<Set>, record: *mut Record, guard: &G
     if record.is_null() {
         return;
     }
-    // Shared records are counted down here, by the writer, so that the last row to let go of one is also the last that a
-    // reader can come from. Only the oldest record of a chain is ever shared.
+    // The writer counts shared records down here, so the last row that drops one is also the last from which a reader
+    // can reach it. Only the oldest record of a chain is ever shared.
     let mut before: Option<&Record> = None;
-    // SAFETY: the chain is alive until the closure below has run.
+    // SAFETY: the chain lives until the closure below has run.
     let mut last = unsafe { &*record };
     // SAFETY: as above.
     while let Some(next) = unsafe { last.next.load(Ordering::Relaxed).as_ref() } {
@@ -166,7 +167,7 @@ pub(crate) unsafe fn retire_chain(set: &Arc<Set>, record: *mut Record, guard: &G
     }
     if last.rows.fetch_sub(1, Ordering::Relaxed) > 1 {
         match before {
-            // Readers that need what was cut off are gone, so none misses the rest of it.
+            // Readers that need the cut-off part have gone, so none misses it.
             Some(before) => before.next.store(std::ptr::null_mut(), Ordering::Release),
             None => return,
         }
@@ -174,30 +175,30 @@ pub(crate) unsafe fn retire_chain(set: &Arc<Set>, record: *mut Record, guard: &G
         last.rows.store(1, Ordering::Relaxed);
     }
     let set = set.clone();
-    // SAFETY: nobody is at the chain when this runs; the records may be freed by any thread.
+    // SAFETY: nobody uses the chain when this runs, and any thread may free the records.
     unsafe { guard.defer_unchecked(move || drop_chain(&set, record)) };
 }
 
-/// What a version sees of a row, given its newest state.
+/// What a version sees of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Seen {
+pub(crate) enum Visibility {
     Here,
     Absent,
     /// Not here yet: look there.
     Before(Previous),
 }
 
-/// Walks a chain back to a version. `cell` gets the older words of cells, newest first.
+/// STO-1: walks a chain back to a version. Calls `cell` with the older words of cells, newest first.
 ///
 /// # Safety
 ///
-/// The chain was loaded under the guard of the caller, which is still pinned.
+/// The chain was loaded under the caller's guard, which is still pinned.
 pub(crate) unsafe fn walk(
     mut record: *const Record,
     present: bool,
     at: Version,
     mut cell: impl FnMut(u16, Words),
-) -> Seen {
+) -> Visibility {
     let mut present = present;
     // SAFETY: records stay alive while the guard is pinned (`retire_chain`).
     while let Some(step) = unsafe { record.as_ref() } {
@@ -207,8 +208,8 @@ pub(crate) unsafe fn walk(
         match step.undo {
             Undo::Inserted { previous } => {
                 return match previous {
-                    Some(previous) if at < previous.ended => Seen::Before(previous),
-                    _ => Seen::Absent,
+                    Some(previous) if at < previous.ended => Visibility::Before(previous),
+                    _ => Visibility::Absent,
                 };
             }
             Undo::Removed => present = true,
@@ -216,5 +217,5 @@ pub(crate) unsafe fn walk(
         }
         record = step.next.load(Ordering::Acquire);
     }
-    if present { Seen::Here } else { Seen::Absent }
+    if present { Visibility::Here } else { Visibility::Absent }
 }

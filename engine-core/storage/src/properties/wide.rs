@@ -1,28 +1,28 @@
-//! Range tests on several rows at once, where the processor has registers of 256 bits (AVX2).
+//! Range tests on several rows at once, on processors with 256-bit registers (AVX2).
 //!
-//! Cells are atomics that a writer may be storing to, and the language has no atomic load of several: one instruction of
-//! the machine loads them here. The processor loads each aligned part of eight bytes at once, so every cell is read as a
-//! relaxed load would read it.
+//! Cells are atomics that a writer may be storing to, and Rust has no atomic load of several of them, so one machine
+//! instruction loads them here. The processor loads each aligned 8-byte part at once, so every cell is read like a
+//! relaxed load.
 
 #![allow(unsafe_code, reason = "loads of several atomics")]
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
-/// Values of one width from `low` on, `span` further at most.
+/// A range of values of one width: `low`, and `span` above it, both included.
 #[derive(Clone, Copy)]
 pub(super) enum Range<'c> {
     Bytes(&'c [AtomicU8], u8, u8),
     Shorts(&'c [AtomicU16], u16, u16),
     Ints(&'c [AtomicU32], u32, u32),
     Longs(&'c [AtomicU64], u64, u64),
-    /// Between two floats, both inside.
+    /// Floats between two bounds, both included.
     Floats(&'c [AtomicU32], f32, f32),
     Doubles(&'c [AtomicU64], f64, f64),
 }
 
 impl Range<'_> {
-    /// Clears the bits of rows outside of the range, 64 rows for each word of `bits`. Answers whether it did: not where
-    /// this machine has no such registers, or the rows do not fill the words.
+    /// Clears the bits of rows outside the range, 64 rows for each word of `bits`. Returns false, without clearing,
+    /// if the processor has no AVX2 or the rows do not fill the words.
     #[inline]
     pub fn narrow(self, bits: &mut [u64]) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -58,7 +58,7 @@ mod avx2 {
     fn load<A>(cells: &[A]) -> __m256i {
         debug_assert!(size_of_val(cells) == 32, "{} bytes", size_of_val(cells));
         let value;
-        // SAFETY: the cells are 32 bytes. The instruction reads them and nothing else, each as a relaxed load does.
+        // SAFETY: the cells have 32 bytes. The instruction reads only these, each like a relaxed load.
         unsafe {
             asm!("vmovdqu {}, [{}]", out(ymm_reg) value, in(reg) cells.as_ptr(),
                 options(nostack, preserves_flags, readonly));
@@ -66,7 +66,7 @@ mod avx2 {
         value
     }
 
-    /// One bit for each row of a word, from groups of `N` rows.
+    /// Narrows each word of bits with tests of groups of `N` rows.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn words<A, const N: usize>(cells: &[A], bits: &mut [u64], test: impl Fn(__m256i) -> u64) {
@@ -96,7 +96,7 @@ mod avx2 {
                 words::<_, 16>(cells, bits, |cells| {
                     let above = _mm256_sub_epi16(cells, low);
                     let inside = _mm256_cmpeq_epi16(_mm256_min_epu16(above, span), above);
-                    // One byte for each row, and both halves next to each other.
+                    // One byte for each row, with both halves adjacent.
                     let bytes = _mm256_packs_epi16(inside, _mm256_setzero_si256());
                     let bytes = _mm256_permute4x64_epi64::<0b11_01_10_00>(bytes);
                     u64::from(_mm256_movemask_epi8(bytes) as u32)
@@ -111,7 +111,7 @@ mod avx2 {
                 });
             }
             Range::Longs(cells, low, span) => {
-                // There is a comparison with signs only: the highest bit turned round makes one without.
+                // AVX2 compares signed numbers only; flipping the highest bit makes the comparison unsigned.
                 let turned = |word: u64| _mm256_set1_epi64x((word ^ 1 << 63) as i64);
                 let (low, span, turn) =
                     (_mm256_set1_epi64x(low as i64), turned(span), _mm256_set1_epi64x(i64::MIN));

@@ -1,9 +1,9 @@
-//! Changing rows: one value, one key, the labels. What changes the set moves the row.
+//! Changes rows: one value, one key, the labels. A change of the set moves the row.
 
 use super::column::{ColumnType, Words, clone_text, decode, encode, share_text};
-use super::keeper::{Changed, Desk, Keeper, owned_bytes};
 use super::overflow::{Content, Entry, MetaWrite, Overflow, Values};
-use super::page::{Page, Place, load_pair};
+use super::page::{Page, RowPlace, load_pair};
+use super::page_writer::{Changed, PageWriter, TableView, owned_bytes};
 use super::scalar::Scalar;
 use super::sets::Shape;
 use super::undo::{Heads, OVERFLOW, Previous, Undo, overflow_at, overflow_word};
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidegraph_types::{Cardinality, PropertyWrite, Str, Token, Value, Version};
 
-/// Whether the row came, or the cell was written, at this very version: then nobody sees what was before. `begin`: the
-/// version that the page begins at, with all rows that no record says otherwise of.
+/// Returns whether the row was inserted, or the cell written, at this version, so that nobody sees what was before.
+/// `begin` is the version of all rows of the page without a record.
 fn is_unseen(heads: Option<&Heads>, row: usize, version: Version, column: u16, begin: Version) -> bool {
     let mut record = heads.map_or(ptr::null(), |heads| heads[row].load(Ordering::Relaxed).cast_const());
-    // SAFETY: the writer's own records, linked and not yet cut off.
+    // SAFETY: the writer's own records, linked and not cut off yet.
     while let Some(step) = unsafe { record.as_ref() } {
         if step.version != version {
             return false;
@@ -30,36 +30,36 @@ fn is_unseen(heads: Option<&Heads>, row: usize, version: Version, column: u16, b
     begin == version
 }
 
-impl Keeper {
-    /// Whether the newest version has the row. A row that is gone has an undo record until nothing names it any more, and
-    /// a page in the file has none: so what is named there is present.
-    pub fn is_present(&self, desk: Desk<'_>, place: Place) -> bool {
-        desk.table.has_now(place, desk.guard)
+impl PageWriter {
+    /// Returns whether the newest version has the row. A removed row has an undo record until nothing names it, and a
+    /// spilled page has no records, so its named rows are present.
+    pub fn is_present(&self, view: TableView<'_>, place: RowPlace) -> bool {
+        view.table.has_now(place, view.guard)
     }
 
-    /// The version that took a row away, if older ones may still see it.
-    pub fn removed_at(&self, desk: Desk<'_>, place: Place) -> Option<Version> {
-        let head = desk.page(place.page()).undo()?[place.row()].load(Ordering::Relaxed);
+    /// Returns the version that removed a row, if older ones may still see it.
+    pub fn removed_at(&self, view: TableView<'_>, place: RowPlace) -> Option<Version> {
+        let head = view.page(place.page()).undo()?[place.row()].load(Ordering::Relaxed);
         // SAFETY: the writer's own records.
         let newest = unsafe { head.as_ref() }?;
         matches!(newest.undo, Undo::Removed).then_some(newest.version)
     }
 
-    /// Labels of the newest version.
-    pub fn labels(&self, desk: Desk<'_>, place: Place) -> &[Token] {
-        self.sets.get(desk.table.set_of(place.page())).map_or(&[], |set| &set.labels)
+    /// Returns the labels in the newest version.
+    pub fn labels(&self, view: TableView<'_>, place: RowPlace) -> &[Token] {
+        self.sets.get(view.table.set_of(place.page())).map_or(&[], |set| &set.labels)
     }
 
-    /// Id of the newest version.
-    pub fn id(&self, desk: Desk<'_>, place: Place) -> Option<Str> {
-        let ids = desk.page(place.page()).ids()?;
-        // SAFETY: the row is the writer's own: its words are alive.
+    /// Returns the id in the newest version.
+    pub fn id(&self, view: TableView<'_>, place: RowPlace) -> Option<Str> {
+        let ids = view.page(place.page()).ids()?;
+        // SAFETY: the writer's own row, so its words are alive.
         Some(unsafe { share_text(load_pair(&ids[place.row()])) })
     }
 
-    /// Properties of the newest version.
-    pub fn content(&self, desk: Desk<'_>, place: Place) -> Content {
-        let (page, row) = (desk.page(place.page()), place.row());
+    /// Returns the properties in the newest version.
+    pub fn content(&self, view: TableView<'_>, place: RowPlace) -> Content {
+        let (page, row) = (view.page(place.page()), place.row());
         let set = page.set();
         let overflow = page.overflows().and_then(|overflows| {
             // SAFETY: as in `id`.
@@ -87,14 +87,14 @@ impl Keeper {
     /// Writes one value.
     pub fn write(
         &mut self,
-        desk: Desk<'_>,
+        view: TableView<'_>,
         version: Version,
-        place: Place,
+        place: RowPlace,
         key: Token,
         cardinality: Cardinality,
         value: &Value,
     ) -> Changed {
-        let (page, row) = (desk.page(place.page()), place.row());
+        let (page, row) = (view.page(place.page()), place.row());
         if let Some(at) = page.set().find(key) {
             let shape = page.set().columns[usize::from(at)].shape;
             let scalar = Scalar::from(value);
@@ -106,116 +106,122 @@ impl Keeper {
                 // SAFETY: the writer's own row.
                 let there = || unsafe { decode(shape.column, old) };
                 if cardinality == Cardinality::Single {
-                    // A text of its own allocation would look like another one.
+                    // The same text in another allocation would look different.
                     if shape.column.owns() && there().is_same(value) {
                         return Changed::No;
                     }
-                    return self.write_cell(desk, version, place, at, encode(&scalar));
+                    return self.write_cell(view, version, place, at, encode(&scalar));
                 }
                 if cardinality == Cardinality::Set && there().equivalent(value) {
                     return Changed::No;
                 }
             }
         }
-        let mut content = self.content(desk, place);
+        let mut content = self.content(view, place);
         if !content.write(key, cardinality, value) {
             return Changed::No;
         }
         let labels = page.set().labels.clone();
-        self.rewrite(desk, version, place, &labels, &content, &[key])
+        self.rewrite(view, version, place, &labels, &content, &[key])
     }
 
-    /// Writes several values, as one change: the row moves once at most.
+    /// Writes several values as one change, so the row moves at most once.
     pub fn write_all(
         &mut self,
-        desk: Desk<'_>,
+        view: TableView<'_>,
         version: Version,
-        place: Place,
+        place: RowPlace,
         writes: &[&PropertyWrite],
     ) -> Changed {
         if let [one] = writes {
-            return self.write(desk, version, place, one.key, one.cardinality, &one.value);
+            return self.write(view, version, place, one.key, one.cardinality, &one.value);
         }
-        let mut content = self.content(desk, place);
+        let mut content = self.content(view, place);
         let changed = content.write_all(writes);
         if changed.is_empty() {
             return Changed::No;
         }
-        let set = desk.page(place.page()).set();
-        self.rewrite(desk, version, place, &set.labels, &content, &changed)
+        let set = view.page(place.page()).set();
+        self.rewrite(view, version, place, &set.labels, &content, &changed)
     }
 
-    /// Writes or removes meta-properties, as one change.
+    /// Writes or removes meta-properties as one change.
     pub fn annotate(
         &mut self,
-        desk: Desk<'_>,
+        view: TableView<'_>,
         version: Version,
-        place: Place,
+        place: RowPlace,
         writes: &[MetaWrite<'_>],
     ) -> Changed {
-        let set = desk.page(place.page()).set();
+        let set = view.page(place.page()).set();
         if !set.irregular && writes.iter().all(|write| set.find(write.key).is_none()) {
             return Changed::No;
         }
-        let mut content = self.content(desk, place);
+        let mut content = self.content(view, place);
         let changed = content.annotate(writes);
         if changed.is_empty() {
             return Changed::No;
         }
-        self.rewrite(desk, version, place, &set.labels, &content, &changed)
+        self.rewrite(view, version, place, &set.labels, &content, &changed)
     }
 
-    /// Removes one value, or all, of a key.
+    /// Removes one value of a key, or all of them.
     pub fn erase(
         &mut self,
-        desk: Desk<'_>,
+        view: TableView<'_>,
         version: Version,
-        place: Place,
+        place: RowPlace,
         key: Token,
         value: Option<&Value>,
     ) -> Changed {
-        let set = desk.page(place.page()).set();
+        let set = view.page(place.page()).set();
         if set.find(key).is_none() && !set.irregular {
             return Changed::No;
         }
-        let mut content = self.content(desk, place);
+        let mut content = self.content(view, place);
         if !content.remove(key, value) {
             return Changed::No;
         }
-        self.rewrite(desk, version, place, &set.labels, &content, &[key])
+        self.rewrite(view, version, place, &set.labels, &content, &[key])
     }
 
-    /// Gives a row other labels.
-    pub fn relabel(&mut self, desk: Desk<'_>, version: Version, place: Place, labels: &[Token]) -> Changed {
-        if *labels == *desk.page(place.page()).set().labels {
+    /// Changes the labels of a row.
+    pub fn relabel(
+        &mut self,
+        view: TableView<'_>,
+        version: Version,
+        place: RowPlace,
+        labels: &[Token],
+    ) -> Changed {
+        if *labels == *view.page(place.page()).set().labels {
             return Changed::No;
         }
-        let content = self.content(desk, place);
-        self.rewrite(desk, version, place, labels, &content, &[])
+        let content = self.content(view, place);
+        self.rewrite(view, version, place, labels, &content, &[])
     }
 
-    /// Puts a row's new content in its place, or moves it to its new set. `keys`: those that changed.
+    /// Stores new content in a row, or moves the row to its new set. `keys` are the ones that changed.
     fn rewrite(
         &mut self,
-        desk: Desk<'_>,
+        view: TableView<'_>,
         version: Version,
-        place: Place,
+        place: RowPlace,
         labels: &[Token],
         content: &Content,
         keys: &[Token],
     ) -> Changed {
-        let (page, row) = (desk.page(place.page()), place.row());
+        let (page, row) = (view.page(place.page()), place.row());
         let old = page.set();
         let set = self.sets.intern(&Shape::of(old.kind, labels, content)).clone();
         if !Arc::ptr_eq(&set, old) {
-            let previous = self.previous(desk, page, place, version);
+            let previous = self.previous(view, page, place, version);
             let owner = page.owners()[row].load(Ordering::Relaxed);
             let id = page.ids().map_or([0; 2], |ids| {
                 // SAFETY: the writer's own row.
                 unsafe { clone_text(load_pair(&ids[row])) }
             });
-            let new = self.insert_words(desk, Some(version), owner, id, &set, content, previous);
-            self.remove(desk, version, place);
+            let new = self.insert_words(view, Some(version), owner, id, &set, content, previous);
+            self.remove(view, version, place);
             return Changed::Moved(new);
         }
         let column = |key: Token| {
@@ -232,7 +238,7 @@ impl Keeper {
             }
             let entry = content.entries.iter().find(|entry| entry.key == *key);
             if let Some(Values::One(value)) = entry.map(|entry| &entry.values)
-                && self.write_cell(desk, version, place, at, encode(value)) != Changed::No
+                && self.write_cell(view, version, place, at, encode(value)) != Changed::No
             {
                 changed = Changed::Here;
             }
@@ -240,14 +246,20 @@ impl Keeper {
         if beyond && set.overflow.is_some() {
             let beyond = content.entries.iter().filter(|entry| column(entry.key).is_none());
             let word = overflow_word(Overflow { entries: beyond.cloned().collect() });
-            self.write_cell(desk, version, place, OVERFLOW, [word, 0]);
+            self.write_cell(view, version, place, OVERFLOW, [word, 0]);
             changed = Changed::Here;
         }
         changed
     }
 
-    /// Where versions before this one find a row that moves now.
-    fn previous(&self, desk: Desk<'_>, page: Page<'_>, place: Place, version: Version) -> Option<Previous> {
+    /// Returns where versions before this one find a row that moves now.
+    fn previous(
+        &self,
+        view: TableView<'_>,
+        page: Page<'_>,
+        place: RowPlace,
+        version: Version,
+    ) -> Option<Previous> {
         let here = Some(Previous { place, ended: version });
         let mut record =
             page.undo().map_or(ptr::null(), |heads| heads[place.row()].load(Ordering::Relaxed).cast_const());
@@ -261,33 +273,33 @@ impl Keeper {
             }
             record = step.next.load(Ordering::Relaxed);
         }
-        // A row that came with its page is in no version before.
-        here.filter(|_| desk.table.begin(place.page()) != version)
+        // A row that was inserted with its page is in no earlier version.
+        here.filter(|_| view.table.begin(place.page()) != version)
     }
 
     fn write_cell(
         &mut self,
-        desk: Desk<'_>,
+        view: TableView<'_>,
         version: Version,
-        place: Place,
+        place: RowPlace,
         column: u16,
         new: Words,
     ) -> Changed {
-        let (page, row) = (desk.page(place.page()), place.row());
+        let (page, row) = (view.page(place.page()), place.row());
         let overflows = page.overflows().filter(|_| column == OVERFLOW);
         let old = match overflows {
             Some(overflows) => [overflows[row].load(Ordering::Relaxed), 0],
             None => page.load(column, row),
         };
         if old == new {
-            // Equal words that own something are one and the same thing, owned twice.
+            // Equal words that own something are the same allocation, owned twice.
             if overflows.is_none() && page.set().columns[usize::from(column)].shape.column.owns() {
-                desk.retire_words(page.set(), column, new);
+                view.retire_words(page.set(), column, new);
             }
             return Changed::No;
         }
-        if is_unseen(page.undo(), row, version, column, desk.table.begin(place.page())) {
-            desk.retire_words(page.set(), column, old);
+        if is_unseen(page.undo(), row, version, column, view.table.begin(place.page())) {
+            view.retire_words(page.set(), column, old);
         } else {
             self.link(page, place, version, Undo::Cell { column, old });
         }
@@ -298,8 +310,8 @@ impl Keeper {
                 page.column(column).store(row, new);
             }
         }
-        // What went is counted until the page is counted anew: the undo record has it.
-        desk.table.add_bytes(
+        // Replaced memory stays counted until the page is recounted, because the undo record owns it.
+        view.table.add_bytes(
             page,
             match overflows {
                 // SAFETY: the cell's own overflow.
@@ -307,7 +319,7 @@ impl Keeper {
                 None => owned_bytes(page.set(), column, new),
             },
         );
-        desk.table.modify(place.page(), version.0);
+        view.table.modify(place.page(), version.0);
         Changed::Here
     }
 }

@@ -1,4 +1,4 @@
-//! Writing: which partitions a mutation concerns, in which order.
+//! Applies mutations: which partitions a mutation concerns, and in which order.
 
 use super::Store;
 use crate::partition::{Tally, Writer};
@@ -6,15 +6,15 @@ use crate::properties::MetaWrite;
 use smallvec::SmallVec;
 use tidegraph_types::{Cardinality, Edge, Gui, Mutation, PropertyWrite, Str, Token, Value, Version};
 
-/// What stays in memory is counted once for so many versions.
+/// Number of versions between two counts of the memory that stays resident.
 const APPLIES_A_COUNT: u64 = 64;
-/// And where pages take more than they may.
+/// The same while pages exceed their share.
 const APPLIES_A_COUNT_WHEN_SHORT: u64 = 4;
 
 impl Store {
-    /// Applies the mutations of one committed transaction. Versions never go down from call to call. Nothing is
-    /// visible before [`Store::publish`]. A mutation of what is not there, or an edge without one of its ends, has no
-    /// effect.
+    /// Applies the mutations of one committed transaction. Versions must not decrease from call to call. Nothing is
+    /// visible before [`Store::publish`]. A mutation of something that does not exist has no effect, nor has an edge
+    /// without one of its ends.
     pub fn apply(&self, version: Version, mutations: &[Mutation]) {
         let mut applied = self.applied.lock();
         debug_assert!(version >= *applied, "version {version} comes after {applied}");
@@ -32,7 +32,7 @@ impl Store {
             if !self.holds(*gui) {
                 continue;
             }
-            // What is written to one vertex in a row is one change of it.
+            // Consecutive writes to one vertex are applied as one change.
             let mut run = Run::default();
             run.add(first, *gui);
             while let Some((next, more)) = rest.split_first()
@@ -44,7 +44,7 @@ impl Store {
                 self.set_properties(&mut writer, *gui, &run.values);
             }
             if !run.meta.is_empty() {
-                // No index is over meta-properties.
+                // No index covers meta-properties.
                 self.partitions[self.number(*gui)].open().set_meta_properties(&mut writer, *gui, &run.meta);
             }
         }
@@ -53,8 +53,8 @@ impl Store {
         self.indexes.reclaim(oldest, budget);
         self.reclaim_one(oldest, budget);
         self.note_lost();
-        // What all else takes changes slowly; but pages that have versions, and so must stay, may soon be too many.
-        let every = if self.room.keeps() { APPLIES_A_COUNT } else { APPLIES_A_COUNT_WHEN_SHORT };
+        // Other memory changes slowly, but pages with versions, which cannot be evicted, may soon be too many.
+        let every = if self.page_memory.keeps() { APPLIES_A_COUNT } else { APPLIES_A_COUNT_WHEN_SHORT };
         if version.0.is_multiple_of(every) {
             self.keep_to_budget();
         } else {
@@ -67,24 +67,24 @@ impl Store {
     }
 
     pub(super) fn apply_one(&self, w: &mut Writer<'_>, mutation: &Mutation) {
-        let Some(mut watch) = self.watch(mutation).filter(|watch| self.holds(watch.gui())) else {
+        let Some(mut update) = self.index_update(mutation).filter(|update| self.holds(update.gui())) else {
             return self.change(w, mutation);
         };
-        let partition = &self.partitions[self.number(watch.gui())];
-        watch.before = watch.look(partition);
+        let partition = &self.partitions[self.number(update.gui())];
+        update.before = update.look(partition);
         self.change(w, mutation);
-        self.changed(w, watch, partition);
+        self.update_indexes(w, update, partition);
     }
 
     fn set_properties(&self, w: &mut Writer<'_>, gui: Gui, writes: &[&PropertyWrite]) {
         let partition = &self.partitions[self.number(gui)];
-        let watch = self.watch_writes(gui, writes).map(|mut watch| {
-            watch.before = watch.look(partition);
-            watch
+        let update = self.index_update_of(gui, writes).map(|mut update| {
+            update.before = update.look(partition);
+            update
         });
         partition.open().set_properties(w, gui, writes);
-        if let Some(watch) = watch {
-            self.changed(w, watch, partition);
+        if let Some(update) = update {
+            self.update_indexes(w, update, partition);
         }
     }
 
@@ -98,7 +98,7 @@ impl Store {
                 write(*gui).create_vertex(w, *gui, id, labels, properties);
             }
             Mutation::DeleteVertex { gui, .. } => {
-                // Its edges were to go before it; if some did not, they must not outlive it.
+                // The transaction deletes its edges first. If some are left, they must not outlive the vertex.
                 let edges = self.partitions[self.number(*gui)].open().live_edges(*gui);
                 for edge in &edges {
                     self.delete_edge(w, edge, None);
@@ -136,7 +136,8 @@ impl Store {
         }
     }
 
-    /// Whether a mutation changes nothing here, or only the edges of a vertex that is elsewhere: what is here of them goes with it.
+    /// Returns true if a mutation changes nothing here, or only the edges of a vertex in another store, which it then
+    /// deletes.
     fn is_elsewhere(&self, w: &mut Writer<'_>, mutation: &Mutation) -> bool {
         if !mutation.concerns(|gui| self.holds(gui)) {
             return true;
@@ -202,13 +203,14 @@ impl Store {
     }
 }
 
-/// Longest run of writes that are applied together.
+/// Largest number of writes that are applied together.
 const LONGEST_RUN: usize = 1024;
 
 /// Writes to one vertex that are applied together: the values first, then their meta-properties.
 ///
-/// So a value that comes after a meta-property must leave the values before it and their numbers among equivalent ones as
-/// they are. One that is added to a set or a list does, unless it is equivalent to the one with the meta-property.
+/// So a value that comes after a meta-property must not change the values before it, nor their numbers among
+/// equivalent ones. A value that is added to a set or a list does not, unless it is equivalent to the value of the
+/// meta-property.
 #[derive(Default)]
 struct Run<'m> {
     values: SmallVec<[&'m PropertyWrite; 8]>,
@@ -216,7 +218,7 @@ struct Run<'m> {
 }
 
 impl<'m> Run<'m> {
-    /// Takes one write more; false if it does not belong here.
+    /// Adds a write; returns false if it does not belong to this run.
     fn add(&mut self, mutation: &'m Mutation, gui: Gui) -> bool {
         if self.values.len() + self.meta.len() >= LONGEST_RUN {
             return false;
@@ -239,7 +241,7 @@ impl<'m> Run<'m> {
     }
 }
 
-/// What a mutation writes to the meta-properties of a vertex.
+/// Returns what a mutation writes to the meta-properties of a vertex.
 fn meta_write(mutation: &Mutation) -> Option<(Gui, MetaWrite<'_>)> {
     let Mutation::SetMetaProperty { gui, key, of, nth, meta_key, value } = mutation else { return None };
     let (key, nth, meta_key, value) = (*key, *nth, *meta_key, value.as_ref());

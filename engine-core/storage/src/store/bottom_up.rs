@@ -1,18 +1,18 @@
-//! A step of a search upwards over all partitions, some slots under each epoch guard.
+//! One bottom-up step of a search over all partitions, some slots under each epoch guard.
 //!
-//! As with scans, a call ends with a cursor when its answer is full, and also when it has looked at much. It looks at more
-//! than a scan does: between processes each call carries the set anew.
+//! As in scans, a call ends with a cursor when its answer is full or when it has looked at many records. The limit is
+//! higher than that of scans, because between processes each call sends the vertex set again.
 
 use super::Store;
-use crate::partition::{Place, Up, UpWant};
+use crate::partition::{BottomUpRequest, BottomUpStep, EdgePosition};
 use crossbeam_epoch::pin;
 use tidegraph_apl::{At, BottomUp, Error, Explored, Parents, ScanCursor};
 
-/// Entries and vertices that are looked at under one epoch guard.
+/// Entries and vertices to look at under one epoch guard.
 const PIECE: usize = 1 << 16;
 /// Entries and vertices that one call looks at: some milliseconds of work.
 const MOST: usize = 1 << 20;
-/// A position of a cursor is a slot, and behind it a place in the lists of its vertex.
+/// The position of a cursor is a slot, followed by a position in the lists of its vertex in this many bits.
 const PLACE_BITS: u32 = 33;
 
 impl Store {
@@ -27,7 +27,7 @@ impl Store {
         self.versions.check(at.version)?;
         explored.partitions.resize_with(self.partitions.len(), Vec::new);
         let limit = (out.len() + out.rest.len()).saturating_add(step.edges.max_rows.max(1) as usize);
-        let want = UpWant::new(step, at.version, limit);
+        let want = BottomUpRequest::new(step, at.version, limit);
         let next = if step.inverse {
             self.some_slots::<true>(&want, limit, explored, from, out)
         } else {
@@ -39,18 +39,18 @@ impl Store {
 
     fn some_slots<const INVERSE: bool>(
         &self,
-        want: &UpWant<'_>,
+        want: &BottomUpRequest<'_>,
         limit: usize,
         explored: &mut Explored,
         from: ScanCursor,
         out: &mut Parents,
     ) -> Option<ScanCursor> {
         let mut slot = (from.position >> PLACE_BITS) as u32;
-        let mut place = Place::from_offset(from.position & ((1 << PLACE_BITS) - 1));
+        let mut place = EdgePosition::from_offset(from.position & ((1 << PLACE_BITS) - 1));
         let mut visited = 0;
         for number in usize::from(from.partition)..self.partitions.len() {
             let partition = &self.partitions[number];
-            // Vertices that come later are of no version that can be asked for now.
+            // Vertices that are added later belong to versions that nobody can ask for yet.
             let end = partition.end();
             while slot < end {
                 if out.len() + out.rest.len() >= limit || visited >= MOST {
@@ -59,11 +59,11 @@ impl Store {
                 }
                 let guard = &pin();
                 let explored = &mut explored.partitions[number];
-                let mut up = Up::<INVERSE> { partition, want, explored, left: PIECE, out };
+                let mut up = BottomUpStep::<INVERSE> { partition, want, explored, left: PIECE, out };
                 (slot, place) = up.run((slot, place), end, guard);
                 visited += PIECE - up.left;
             }
-            (slot, place) = (0, Place::default());
+            (slot, place) = (0, EdgePosition::default());
         }
         None
     }

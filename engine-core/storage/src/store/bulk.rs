@@ -1,60 +1,59 @@
 //! Loads: many mutations of one version, as the segments of a bulk load have them.
 //!
-//! Vertices and what edges hold go to their pages at once. The links of edges wait until there are many, and then each
-//! list of adjacency is written once, at its exact size. What waits is bounded: by a fixed amount, or by a part of what
-//! the graph's adjacency takes already, so that a large load has few rounds. A mutation that has to know the
-//! adjacency (a deletion, say) makes what waits be written first.
+//! Vertices, and the ids and properties of edges, go to their pages at once. The links of edges are collected until
+//! there are many, and then each adjacency list is written once, at its exact size. The collected links are bounded
+//! by a fixed size or by the size of the graph's adjacency, so that a large load has few rounds. A mutation that
+//! needs the adjacency, such as a deletion, makes the collected links be written first.
 //!
-//! A run of mutations of one kind is divided among the machine's processors by partition: each partition is written by
-//! one of them at a time. Edges concern three partitions, one after the other: that their ends are there is looked up
-//! without opening any; ids are taken in the partition of their hash; then each partition takes the rows and links that
-//! are its own. (`edges` has these steps.)
+//! A run of mutations of one kind is divided among the cores by partition, so each partition has one writer at a
+//! time. Edges concern three partitions, in three steps (`edges`): look up both ends without opening a partition;
+//! take ids in the partition of their hash; let each partition take its own rows and links.
 //!
-//! What must never happen: an edge of which one end has a link and the other has not; a load left without
-//! [`BulkLoad::finish`] and published.
+//! What must never happen: an edge with a link at one end only (STO-2); a load that is published without
+//! [`BulkLoad::finish`].
 
 use super::Store;
-use super::locked::GROUP;
-use super::side_by_side::side_by_side;
-use crate::partition::{Open, Partition, Tally, Waiting, Waits, Writer};
+use super::parallel::run_parallel;
+use super::reading::GROUP;
+use crate::partition::{Open, Partition, PendingLink, PendingLinks, Tally, Writer};
 use crossbeam_epoch::{Guard, pin};
 use parking_lot::MutexGuard;
 use tidegraph_types::{Edge, Gui, Mutation, PropertyWrite, Str, Token, Value, Version};
 
-/// Mutations that are applied together, with their partitions opened once.
+/// Number of mutations that are applied together, with each partition opened once.
 const PIECE: usize = 1 << 16;
-/// Vertices, or edges, that are worth another thread.
+/// Number of vertices or edges that justify another thread.
 const WORTH_A_THREAD: usize = 1 << 13;
-/// Bytes of links that may wait in any graph, and the part of a memory budget that they may be.
+/// Bytes of links that may be collected in any graph, and the share of a memory budget that they may use.
 const FEWEST_WAITING: usize = 64 << 20;
 const PART_OF_BUDGET: u64 = 32;
-/// In place of the number of a partition: a store of another one holds that end.
+/// Stands for the partition of an end that another store holds.
 const ELSEWHERE: usize = usize::MAX;
-/// Links that are worth another thread.
+/// Number of links that justify another thread.
 const LINKS_WORTH_A_THREAD: usize = 1 << 15;
 
-/// What became of a load, or of a part of it.
+/// Counts of a load, or of a part of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LoadOutcome {
-    /// Vertices that were made.
+    /// Vertices that were created.
     pub vertices_created: u64,
-    /// Vertices that were there: labels were added and properties written.
+    /// Vertices that existed: labels were added and properties written.
     pub vertices_merged: u64,
-    /// Edges that were made.
+    /// Edges that were created.
     pub edges_created: u64,
-    /// Edges whose user-chosen id was there, between the same vertices: properties were written.
+    /// Edges whose user-chosen id existed between the same vertices: properties were written.
     pub edges_merged: u64,
-    /// Edges without effect: an end is missing, or their id belongs to an edge elsewhere.
+    /// Edges without effect: an end is missing, or another edge has their id.
     pub edges_refused: u64,
 }
 
-/// A load that is being applied; nobody else writes meanwhile. See the module.
+/// A load in progress. It holds the write lock of the store.
 #[must_use = "edges wait until the load is finished"]
 pub struct BulkLoad<'s> {
     store: &'s Store,
     version: Version,
-    /// For each partition.
-    waiting: Vec<Waits>,
+    /// Collected links, by partition.
+    waiting: Vec<PendingLinks>,
     waiting_links: usize,
     most_waiting: usize,
     /// Whether lists were written.
@@ -74,8 +73,8 @@ impl std::fmt::Debug for BulkLoad<'_> {
 }
 
 impl Store {
-    /// Begins to apply a load. Merges vertices that are there (as [`Store::apply`] does) and edges whose user-chosen
-    /// id is there. Nothing is visible before [`Store::publish`].
+    /// Starts a load. Merges vertices that exist, as [`Store::apply`] does, and edges whose user-chosen id exists.
+    /// Nothing is visible before [`Store::publish`].
     pub fn begin_load(&self, version: Version) -> BulkLoad<'_> {
         let mut writing = self.applied.lock();
         debug_assert!(version >= *writing, "version {version} comes after {writing}");
@@ -83,7 +82,7 @@ impl Store {
         BulkLoad {
             store: self,
             version,
-            waiting: self.partitions.iter().map(|_| Waits::default()).collect(),
+            waiting: self.partitions.iter().map(|_| PendingLinks::default()).collect(),
             waiting_links: 0,
             most_waiting: self.most_waiting(0),
             wrote: false,
@@ -92,15 +91,16 @@ impl Store {
         }
     }
 
-    /// Links that may wait where adjacency takes so many bytes: as many bytes, so that all rounds of a load together
-    /// copy no more than some times what it makes.
+    /// Returns how many links may be collected where adjacency has `adjacency_bytes`: as many bytes again, so that
+    /// all rounds of a load together copy only a small multiple of what it adds.
     fn most_waiting(&self, adjacency_bytes: usize) -> usize {
         let bytes = adjacency_bytes.max(FEWEST_WAITING);
-        let most = self.room.budget().map_or(usize::MAX, |budget| (budget / PART_OF_BUDGET) as usize);
-        bytes.min(most.max(1 << 20)) / size_of::<Waiting>()
+        let most = self.page_memory.budget().map_or(usize::MAX, |budget| (budget / PART_OF_BUDGET) as usize);
+        bytes.min(most.max(1 << 20)) / size_of::<PendingLink>()
     }
 
-    /// Applies a whole load, or a part of one that is to be written at once; all parts of a load have one version.
+    /// Applies a whole load, or a part of one that should be written at once. All parts of a load have the same
+    /// version.
     pub fn apply_load_block(&self, version: Version, mutations: &[Mutation]) -> LoadOutcome {
         let mut load = self.begin_load(version);
         load.apply(mutations);
@@ -109,13 +109,13 @@ impl Store {
 }
 
 impl BulkLoad<'_> {
-    /// Applies some mutations, in order.
+    /// Applies mutations in order.
     pub fn apply(&mut self, mutations: &[Mutation]) {
         let mut tally = Tally::default();
         let mut w = Writer { version: self.version, bulk: true, tally: &mut tally };
         let mut rest = mutations;
         while let Some(first) = rest.first() {
-            // A run of one kind may be taken in another order; kinds may not pass each other.
+            // A run of one kind may be reordered, but kinds keep their order.
             let kind = std::mem::discriminant(first);
             let length = rest.iter().take(PIECE).take_while(|m| std::mem::discriminant(*m) == kind).count();
             let (run, after) = rest.split_at(length);
@@ -132,18 +132,18 @@ impl BulkLoad<'_> {
         self.store.count(tally);
     }
 
-    /// Writes what waits. Answers what became of the load.
+    /// Writes the links that are still collected, and returns the counts of the load.
     pub fn finish(mut self) -> LoadOutcome {
         self.write_lists(true);
         self.store.make_room_anew();
         self.outcome
     }
 
-    /// Writes the lists that links wait for, of several partitions at the same time. `last`: nothing comes after it that
-    /// would write them anew.
+    /// Writes the lists of the collected links, several partitions in parallel. `last` says that no further round
+    /// will rewrite them.
     fn write_lists(&mut self, last: bool) {
         let (version, wrote) = (self.version, self.wrote || self.waiting_links > 0);
-        let work = |(partition, waiting): (&Partition, &mut Waits)| {
+        let work = |(partition, waiting): (&Partition, &mut PendingLinks)| {
             let mut tally = Tally::default();
             let w = Writer { version, bulk: true, tally: &mut tally };
             let mut open = partition.open();
@@ -157,7 +157,7 @@ impl BulkLoad<'_> {
         };
         let threads = self.waiting_links / LINKS_WORTH_A_THREAD;
         let pairs = self.store.partitions.iter().zip(&mut self.waiting).collect();
-        let bytes = side_by_side(threads, pairs, work).into_iter().sum();
+        let bytes = run_parallel(threads, pairs, work).into_iter().sum();
         (self.waiting_links, self.wrote) = (0, wrote);
         self.most_waiting = self.store.most_waiting(bytes);
     }
@@ -187,7 +187,7 @@ impl BulkLoad<'_> {
         }
         let works = store.partitions.iter().zip(of_partition).filter(|(_, some)| !some.is_empty()).collect();
         let version = w.version;
-        let done = side_by_side(run.len() / WORTH_A_THREAD, works, |(partition, some)| {
+        let done = run_parallel(run.len() / WORTH_A_THREAD, works, |(partition, some)| {
             let mut tally = Tally::default();
             let mut w = Writer { version, bulk: true, tally: &mut tally };
             let created = store.load_vertices(&mut w, partition, &some);
@@ -202,20 +202,20 @@ impl BulkLoad<'_> {
 
     fn edges(&mut self, w: &mut Writer<'_>, run: &[Mutation]) {
         let (store, threads, version) = (self.store, run.len() / WORTH_A_THREAD, w.version);
-        if !self.waiting.iter().all(|waits| waits.fits(2 * run.len())) {
+        if !self.waiting.iter().all(|pending| pending.fits(2 * run.len())) {
             self.write_lists(false);
         }
-        // Whether their ends are there.
+        // Look up both ends of each edge.
         let pieces = run.chunks(WORTH_A_THREAD).enumerate().collect();
         let mut pieces =
-            side_by_side(threads, pieces, |(number, piece)| (number, NewEdge::all(store, piece)));
+            run_parallel(threads, pieces, |(number, piece)| (number, NewEdge::all(store, piece)));
         pieces.sort_unstable_by_key(|(number, _)| *number);
         let mut edges: Vec<NewEdge<'_>> = pieces.into_iter().flat_map(|(_, edges)| edges).collect();
         self.outcome.edges_refused += (run.len() - edges.len()) as u64;
-        // Those whose id may be taken, by an edge before or of the run, wait until the rest is there.
+        // Edges whose id may be taken, by an older edge or one of this run, wait until the others are stored.
         let mut again: Vec<NewEdge<'_>> = Vec::new();
         if store.config.scope.is_some() {
-            // Whose id it is cannot be seen here; the load made sure that nobody has it.
+            // The edge that has an id may be in another store; the load made sure that no edge has it.
             let tally = &mut Tally::default();
             let w = Writer { version, bulk: true, tally };
             let mut open = store.partitions[0].open();
@@ -225,7 +225,7 @@ impl BulkLoad<'_> {
             }
         } else if edges.iter().any(|new| new.id_hash.is_some()) {
             let works = store.numbers_of(&edges, |new| [new.id_hash.map(|_| new.id_home), None]);
-            let taken = side_by_side(threads, works, |(home, some)| {
+            let taken = run_parallel(threads, works, |(home, some)| {
                 store.partitions[home].open().take_edge_ids(version, &edges, &some)
             });
             let mut taken: Vec<u32> = taken.into_iter().flatten().collect();
@@ -238,11 +238,11 @@ impl BulkLoad<'_> {
             });
         }
         let works = store.numbers_of(&edges, |new| [Some(new.source), Some(new.target)]);
-        let mut waiting: Vec<Option<&mut Waits>> = self.waiting.iter_mut().map(Some).collect();
+        let mut waiting: Vec<Option<&mut PendingLinks>> = self.waiting.iter_mut().map(Some).collect();
         let works =
             works.into_iter().filter_map(|(number, some)| Some((number, some, waiting[number].take()?)));
-        side_by_side(threads, works.collect(), |(number, some, waits)| {
-            store.load_edges(version, number, &edges, &some, waits);
+        run_parallel(threads, works.collect(), |(number, some, pending)| {
+            store.load_edges(version, number, &edges, &some, pending);
         });
         let mut tally = EdgeTally::default();
         let begin_here = edges.iter().filter(|new| new.source != ELSEWHERE);
@@ -259,7 +259,7 @@ impl BulkLoad<'_> {
         }
     }
 
-    /// Merges an edge into the one that has its id; makes it if there is none.
+    /// Merges an edge into the one that has its id, or creates it if there is none.
     fn edge_again(&mut self, w: &mut Writer<'_>, new: &NewEdge<'_>) {
         let store = self.store;
         let ends = |edge: &Edge| (edge.source, edge.target, edge.label);
@@ -272,7 +272,7 @@ impl BulkLoad<'_> {
                 }
             }
             Some(_) => self.outcome.edges_refused += 1,
-            // The id was of an edge that is gone, or only its hash was the same.
+            // The id belonged to an edge that is gone, or another id has the same hash.
             None if store.create_edge(w, new.edge, new.id, new.properties) => self.outcome.edges_created += 1,
             None => self.outcome.edges_refused += 1,
         }
@@ -280,7 +280,7 @@ impl BulkLoad<'_> {
 }
 
 impl Store {
-    /// Makes vertices of one partition, or merges into those that are there. Answers how many were made.
+    /// Creates vertices of one partition or merges into those that exist. Returns how many were created.
     fn load_vertices(&self, w: &mut Writer<'_>, partition: &Partition, some: &[NewVertex<'_>]) -> u64 {
         let mut created = 0;
         let mut open = partition.open();
@@ -288,16 +288,16 @@ impl Store {
             let guard = pin();
             group.iter().for_each(|new| partition.prefetch_index(new.gui, &guard));
             group.iter().for_each(|new| _ = partition.prefetch_node(new.gui, &guard));
-            // What rows that change retire is freed by pinning anew: no guard is held over several of them.
+            // Pinning again frees what changed rows retire, so no guard is held over several of them.
             drop(guard);
             for new in group {
-                let mut watch = self.watch(new.mutation);
-                if let Some(watch) = &mut watch {
-                    watch.before = watch.look(&open);
+                let mut update = self.index_update(new.mutation);
+                if let Some(update) = &mut update {
+                    update.before = update.look(&open);
                 }
                 created += u64::from(open.load_vertex(w, new.gui, new.id, new.labels, new.properties));
-                if let Some(watch) = watch {
-                    self.changed(w, watch, &open);
+                if let Some(update) = update {
+                    self.update_indexes(w, update, &open);
                 }
             }
             self.make_room_in(&mut open);
@@ -306,14 +306,14 @@ impl Store {
         created
     }
 
-    /// Takes what edges have in one partition: rows and links of those that begin there, links of those that end there.
+    /// Stores the share of one partition: rows and links of edges that begin there, links of edges that end there.
     fn load_edges(
         &self,
         version: Version,
         number: usize,
         edges: &[NewEdge<'_>],
         some: &[u32],
-        waits: &mut Waits,
+        pending: &mut PendingLinks,
     ) {
         let mut tally = Tally::default();
         let mut w = Writer { version, bulk: true, tally: &mut tally };
@@ -324,11 +324,11 @@ impl Store {
             group().filter(|new| new.source == number).for_each(|new| new.prefetch_row(&open, guard));
             for new in group() {
                 if new.source == number {
-                    waits.push(Waiting::out(new.source_slot, new.edge));
+                    pending.push(PendingLink::out(new.source_slot, new.edge));
                     open.load_edge(&mut w, new.edge.sid, new.id, new.properties, guard);
                 }
                 if new.target == number {
-                    waits.push(Waiting::inward(new.target_slot, new.edge));
+                    pending.push(PendingLink::inward(new.target_slot, new.edge));
                 }
             }
             self.make_room_in(&mut open);
@@ -336,7 +336,7 @@ impl Store {
         self.note_lost();
     }
 
-    /// For each partition that edges concern, which edges: their places, in order.
+    /// Returns, for each partition that edges concern, the indexes of these edges in order.
     fn numbers_of(
         &self,
         edges: &[NewEdge<'_>],
@@ -354,7 +354,7 @@ impl Store {
 }
 
 impl Open<'_> {
-    /// Takes the ids of edges that hash to this partition; answers the edges whose id may be taken already.
+    /// Takes the edge ids that hash to this partition. Returns the edges whose id may be taken already.
     fn take_edge_ids(&mut self, version: Version, edges: &[NewEdge<'_>], some: &[u32]) -> Vec<u32> {
         let mut tally = Tally::default();
         let w = Writer { version, bulk: true, tally: &mut tally };
@@ -392,7 +392,7 @@ impl<'m> NewVertex<'m> {
     }
 }
 
-/// An edge of a load whose ends are there, with the partitions that it concerns.
+/// An edge of a load whose ends exist, with the partitions that it concerns.
 #[derive(Clone, Copy)]
 struct NewEdge<'m> {
     edge: &'m Edge,
@@ -407,7 +407,7 @@ struct NewEdge<'m> {
 }
 
 impl<'m> NewEdge<'m> {
-    /// The edges of some mutations whose ends are there, in order.
+    /// Returns the edges of some mutations whose ends exist, in order.
     fn all(store: &Store, some: &'m [Mutation]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::with_capacity(some.len());
         let mut found = 0;
@@ -453,7 +453,7 @@ impl<'m> NewEdge<'m> {
         Some(Self { edge, id, properties, source, source_slot: 0, target, target_slot: 0, id_home, id_hash })
     }
 
-    /// Asks for the line of the index of rows that its row, if it has one, goes to.
+    /// Prefetches the index line where the edge's row, if it has one, will be entered.
     fn prefetch_row(&self, source: &Partition, guard: &Guard) {
         if self.id.is_some() || !self.properties.is_empty() {
             source.prefetch_edge_index(self.edge.sid, guard);
@@ -461,7 +461,7 @@ impl<'m> NewEdge<'m> {
     }
 }
 
-/// Counts edges of one label in a row together.
+/// Counts consecutive edges of one label together.
 #[derive(Default)]
 struct EdgeTally {
     label: Token,

@@ -1,30 +1,29 @@
-//! Large frontiers over pages that are in the spill file: each page is read once.
+//! Large frontiers over spilled pages: each page is read once.
 //!
-//! Rows of a frontier come in any order, and the pages that they stand in may be more than there is room for. So the
-//! frontier is put in order of pages, answered like that, and the answers are put back in the order that was asked for.
-//! A frontier whose pages are all in memory pays one look at where its rows are, and nothing while nothing was ever
-//! moved out.
+//! The rows of a frontier come in any order, and there may not be room for all of their pages. So the store sorts the
+//! frontier by page, answers it in that order, and restores the requested order. A frontier whose pages are all in
+//! memory pays for one look at the places of its rows; a store that never spilled pays nothing.
 
 use super::Store;
 use crossbeam_epoch::pin;
 use tidegraph_apl::{Apl, At, CellMeta, EdgeRead, EdgeRows, Error, VertexRead, VertexRows};
 use tidegraph_types::{Edge, Gui, Str};
 
-/// Frontiers of fewer rows are read as they come.
+/// Shorter frontiers are read in their own order.
 const WORTH_SORTING: usize = 32;
 
-/// Rows of a frontier in order of pages, and back.
-struct Order {
-    /// Rows by place in the order.
+/// A frontier's rows in order of pages.
+struct PageOrder {
+    /// Rows by position in that order.
     rows: Vec<u32>,
 }
 
-impl Order {
+impl PageOrder {
     fn apply<T: Clone>(&self, items: &[T]) -> Vec<T> {
         self.rows.iter().map(|&row| items[row as usize].clone()).collect()
     }
 
-    /// For each row, its place in the order.
+    /// Returns the position of each row in that order.
     fn places(&self) -> Vec<u32> {
         let mut places = vec![0; self.rows.len()];
         for (place, &row) in (0..).zip(&self.rows) {
@@ -33,13 +32,13 @@ impl Order {
         places
     }
 
-    /// Appends answers, which came in this order, in that of the rows.
+    /// Appends answers that came in page order, in the order of the rows.
     fn restore<T: Clone>(&self, answers: &[T], out: &mut Vec<T>) {
         out.extend(self.places().into_iter().map(|place| answers[place as usize].clone()));
     }
 }
 
-/// Takes items that come in groups out in another order of the groups.
+/// Appends groups of items in another order of the groups.
 fn restore_groups<T: Clone>(
     places: &[u32],
     (ends, items): (&[u32], &[T]),
@@ -55,7 +54,7 @@ fn restore_groups<T: Clone>(
     }
 }
 
-/// Takes meta-properties out in the order in which the cells of their rows were, from a number of cells on.
+/// Appends meta-properties in the order of the rows; `first` is the number of the first cell.
 fn restore_meta(places: &[u32], rows: &VertexRows, mut first: usize, out: &mut Vec<CellMeta>) {
     if rows.meta.is_empty() {
         return;
@@ -71,9 +70,10 @@ fn restore_meta(places: &[u32], rows: &VertexRows, mut first: usize, out: &mut V
 }
 
 impl Store {
-    /// The order of pages for rows of which `page` says where they are; `None` when there is nothing to gain.
-    fn order(&self, rows: usize, page: impl Fn(usize) -> Option<(u64, bool)>) -> Option<Order> {
-        if rows < WORTH_SORTING || self.room.spilled() == 0 {
+    /// Returns the order of pages, given the page of each row and whether it is spilled; `None` if sorting does not
+    /// pay.
+    fn order(&self, rows: usize, page: impl Fn(usize) -> Option<(u64, bool)>) -> Option<PageOrder> {
+        if rows < WORTH_SORTING || self.page_memory.spilled() == 0 {
             return None;
         }
         let mut any_cold = false;
@@ -84,12 +84,12 @@ impl Store {
                 (page, row as u32)
             })
             .collect();
-        // What is in order already is answered as it stands: so are frontiers that were put in order here.
+        // A frontier in order is answered as it is, also one that was sorted here.
         if !any_cold || keys.is_sorted() {
             return None;
         }
         keys.sort_unstable();
-        Some(Order { rows: keys.into_iter().map(|(_, row)| row).collect() })
+        Some(PageOrder { rows: keys.into_iter().map(|(_, row)| row).collect() })
     }
 
     fn page_of_vertex(&self, gui: Gui) -> Option<(u64, bool)> {
@@ -104,7 +104,7 @@ impl Store {
         Some(partition.rows().whereabouts(place.page()))
     }
 
-    /// Answers a large frontier of ids, page by page; `None` if it is to be answered as it stands.
+    /// Resolves a large frontier of ids page by page; returns `None` if it should be answered as it is.
     pub(super) fn resolve_by_page(
         &self,
         at: At,
@@ -117,7 +117,7 @@ impl Store {
         Some(answered.map(|()| order.restore(&answers, out)))
     }
 
-    /// As [`Self::resolve_by_page`], for where new ids would go.
+    /// Like [`Self::resolve_by_page`], for the places of new ids.
     pub(super) fn place_by_page(
         &self,
         at: At,
@@ -130,7 +130,7 @@ impl Store {
         Some(answered.map(|()| order.restore(&answers, out)))
     }
 
-    /// As [`Self::resolve_by_page`], for what vertices hold.
+    /// Like [`Self::resolve_by_page`], for the content of vertices.
     pub(super) fn vertices_by_page(
         &self,
         at: At,
@@ -154,7 +154,7 @@ impl Store {
         }))
     }
 
-    /// As [`Self::resolve_by_page`], for what edges hold.
+    /// Like [`Self::resolve_by_page`], for the content of edges.
     pub(super) fn edges_by_page(
         &self,
         at: At,

@@ -1,20 +1,22 @@
-//! Indexes of the store: keeping them while the graph changes, filling them, looking up in them.
+//! Indexes of the store: keeps them current, fills them, looks up in them.
 //!
-//! Flow of a change: what the vertex has now under the keys that are concerned, the change, what it has then; both go to
-//! [`crate::index`]. Flow of a scan: if indexes answer one of its tests and find few candidates in the first partition,
-//! all partitions are answered from indexes, each candidate looked at like any vertex of a scan; else columns and label
-//! sets are read. A scan that began one way goes on that way (`ScanCursor::by_index`): candidates come in order of GUI,
-//! so that any index, and in the end none, can go on where another one stopped.
+//! Flow of a change: collect the indexed values that the vertex has before the change and after it, and hand both to
+//! [`crate::index`]. Flow of a scan: if indexes answer one of its tests and find few candidates in the first
+//! partition, all partitions are answered from indexes, and each candidate is checked like any vertex of a scan;
+//! otherwise columns and label sets are read. A scan continues the way it began (`ScanCursor::by_index`). Candidates
+//! come in order of GUI, so another index, or none, can continue where an index stopped.
 //!
-//! A scan that does not name the labels that have indexes is divided: vertices with one of those labels (the *cover*,
-//! whose number goes along in the cursor) are found in the indexes first, and then the rows of sets with none of them
-//! are read. The cover stays what it was when the scan began, whatever becomes of the indexes.
+//! A scan that does not name the labels with indexes is divided: vertices with one of those labels (the *cover*,
+//! whose number is part of the cursor) are found in the indexes first; then the rows of sets with none of these
+//! labels are read. The cover of a scan stays the same until its end, whatever happens to the indexes.
+//!
+//! What must never happen: a vertex that passes a scan and that an index does not find (STO-3).
 
 use super::Store;
 use super::pipeline::walk;
 use crate::index::{self, Held, Index, Span, ValueKey};
 use crate::partition::{Partition, Writer};
-use crate::properties::{Found, Listed, Row, Want};
+use crate::properties::{Listed, Row, RowRequest, VertexSink};
 use crossbeam_epoch::pin;
 use std::sync::Arc;
 use tidegraph_apl::{
@@ -22,60 +24,60 @@ use tidegraph_apl::{
 };
 use tidegraph_types::{Epoch, Gui, IndexDefinition, Mutation, PropertyWrite, Str, Token, Value, Version};
 
-/// A look at a candidate costs as much as reading about this many rows one after the other.
+/// Checking a candidate costs as much as reading about this many rows in sequence.
 const ROWS_A_CANDIDATE: usize = 32;
-/// So few candidates are always looked at.
+/// Number of candidates that are always worth checking.
 const FEW: usize = 64;
-/// Candidates that are looked at under one epoch guard.
+/// Candidates that are checked under one epoch guard.
 const PIECE: usize = 64;
-/// Candidates after which a call ends with the partition at hand, whatever passed: some milliseconds of work.
+/// Number of candidates after which a call ends with the current partition: some milliseconds of work.
 const MOST_LOOKED: usize = 1 << 14;
-/// Vertices that are put into an index at once.
+/// Vertices that are added to an index at a time.
 const FILLED_AT_ONCE: u32 = 1024;
-/// The newest state: nothing has been removed at the highest version but what has been removed at all.
+/// Above every version, so that it sees exactly what was not removed.
 const NEWEST: Version = Version(u64::MAX - 1);
 
-/// An index of the graph, as people ask for it.
+/// State of an index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexState {
-    /// What it is over.
+    /// What the index covers.
     pub definition: IndexDefinition,
-    /// Whether look-ups use it; else it is being filled.
+    /// Whether look-ups use the index; false while it is being filled.
     pub complete: bool,
-    /// Values with their vertices.
+    /// Number of pairs of value and vertex.
     pub entries: usize,
 }
 
-/// Two vertices that have one value where it must be unique.
+/// Two vertices that have the same value under a unique index.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Duplicate {
-    /// Their ids.
+    /// The ids of the vertices.
     pub ids: [Str; 2],
-    /// The value that both have.
+    /// The value.
     pub value: Value,
 }
 
-/// What a change may take from or give to indexes.
-pub(super) struct Watch {
+/// The indexes that a change of a vertex concerns, and the vertex's values in them before the change.
+pub(super) struct IndexUpdate {
     list: Arc<Vec<Index>>,
     concerned: Vec<usize>,
     gui: Gui,
     pub before: Held,
 }
 
-impl Watch {
-    /// The vertex that changes.
+impl IndexUpdate {
+    /// Returns the vertex.
     pub fn gui(&self) -> Gui {
         self.gui
     }
 
-    /// Which of its values belong into the indexes now.
+    /// Returns the vertex's current values in these indexes.
     pub fn look(&self, partition: &Partition) -> Held {
         let mut held = Held::new();
         let guard = pin();
         let Some(slot) = partition.slot(self.gui, &guard) else { return held };
         let keys = self.concerned.iter().map(|&index| self.list[index].definition.key).collect();
-        let want = Want { id: false, properties: &Projection::Keys(keys) };
+        let want = RowRequest { id: false, properties: &Projection::Keys(keys) };
         let Some(row) = partition.read_vertex(slot, NEWEST, want, &guard) else { return held };
         row.for_each(want, |key, _, value| {
             for &index in &self.concerned {
@@ -89,14 +91,14 @@ impl Watch {
     }
 }
 
-/// Whether a row passes a scan, whose keys were wanted.
+/// Returns whether a row passes a scan. The keys of the predicates must have been read.
 fn passes(row: &Row<'_>, scan: &VertexScan) -> bool {
     scan.labels.iter().all(|group| group.iter().any(|label| row.labels().contains(label)))
         && row.passes(&scan.predicates)
 }
 
 impl Store {
-    /// All indexes, in the order in which they were made.
+    /// Returns all indexes, in order of their creation.
     #[must_use]
     pub fn indexes(&self) -> Vec<IndexState> {
         let state = |index: &Index| IndexState {
@@ -111,8 +113,8 @@ impl Store {
         self.indexes.define(definition, self.partitions.len(), since);
     }
 
-    /// Which indexes a mutation concerns; `None` when none.
-    pub(super) fn watch(&self, mutation: &Mutation) -> Option<Watch> {
+    /// Returns the indexes that a mutation concerns; `None` if there are none.
+    pub(super) fn index_update(&self, mutation: &Mutation) -> Option<IndexUpdate> {
         if self.indexes.is_empty() {
             return None;
         }
@@ -126,35 +128,40 @@ impl Store {
             Mutation::AddLabels { gui, labels } | Mutation::RemoveLabels { gui, labels } => {
                 (*gui, index::concerned(&list, labels, |_| false)?)
             }
-            Mutation::SetVertexProperty { gui, write } => return self.watch_writes(*gui, &[write]),
+            Mutation::SetVertexProperty { gui, write } => return self.index_update_of(*gui, &[write]),
             Mutation::RemoveVertexProperty { gui, key, .. } => {
                 (*gui, index::concerned(&list, &[], |other| other == *key)?)
             }
             _ => return None,
         };
-        Some(Watch { list, concerned, gui, before: Held::new() })
+        Some(IndexUpdate { list, concerned, gui, before: Held::new() })
     }
 
-    /// Which indexes the writing of values to one vertex concerns; `None` when none.
-    pub(super) fn watch_writes(&self, gui: Gui, writes: &[&PropertyWrite]) -> Option<Watch> {
+    /// Returns the indexes that writes to one vertex concern; `None` if there are none.
+    pub(super) fn index_update_of(&self, gui: Gui, writes: &[&PropertyWrite]) -> Option<IndexUpdate> {
         if self.indexes.is_empty() {
             return None;
         }
         let list = self.indexes.list();
         let concerned = index::concerned(&list, &[], |key| writes.iter().any(|write| write.key == key))?;
-        Some(Watch { list, concerned, gui, before: Held::new() })
+        Some(IndexUpdate { list, concerned, gui, before: Held::new() })
     }
 
-    /// Brings the indexes up to date after a change.
-    pub(super) fn changed(&self, w: &Writer<'_>, watch: Watch, partition: &Partition) {
-        let after = watch.look(partition);
-        let Watch { list, gui, before, .. } = watch;
+    /// STO-3: updates the indexes after a change, before its version is published.
+    pub(super) fn update_indexes(&self, w: &Writer<'_>, update: IndexUpdate, partition: &Partition) {
+        let after = update.look(partition);
+        let IndexUpdate { list, gui, before, .. } = update;
         self.indexes.change(&list, self.number(gui), gui, w.version, before, &after);
     }
 
-    /// Labels with property keys under which no two vertices of the label may have one value. Those that are being filled
-    /// are not among them: they are checked as a whole when they are complete. The newest, and a version that was reached.
-    /// A replica that was away while a constraint was made, and knows of it since, cannot answer before it has filled its part.
+    /// Returns pairs of label and property key under which no two vertices of the label may have the same value, as
+    /// of the newest version. Indexes that are being filled are left out: they are checked as a whole when they are
+    /// complete.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Behind`] if the asked version is not published here. [`Error::Unavailable`] if a constraint was
+    /// confirmed elsewhere while this replica has not filled its part yet.
     pub fn unique_keys(&self, asked: Version) -> Result<Vec<(Token, Token)>, Error> {
         let applied = self.published();
         if asked > applied {
@@ -172,10 +179,14 @@ impl Store {
         Ok(unique.map(|index| (index.definition.label, index.definition.key)).collect())
     }
 
-    /// Fills every index that is not complete, from the newest version that can be read, while writes go on. Answers
-    /// when they are complete, or when `stop` says so.
+    /// Fills every incomplete index from the newest version that can be read, while writes go on. Returns when all
+    /// are complete or `stop` returns true.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] or [`Error::Corrupt`] if a spilled page cannot be read back.
     pub fn fill_indexes(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), Error> {
-        // After the pin, so that the pinned version is not from before one of them.
+        // After the pin, so that the pinned version is not older than an index of the list.
         let list = self.indexes.list();
         let open: Vec<&Index> = list.iter().filter(|index| !index.is_complete()).collect();
         if open.is_empty() {
@@ -211,7 +222,7 @@ impl Store {
         Ok(())
     }
 
-    /// Fills the part of an index that is of one partition; false if it was stopped.
+    /// Fills one partition's part of an index; returns false if `stop` ended it.
     fn fill(&self, index: &Index, at: At, number: usize, stop: &dyn Fn() -> bool) -> Result<bool, Error> {
         let definition = &index.definition;
         let scan = VertexScan {
@@ -243,7 +254,11 @@ impl Store {
         }
     }
 
-    /// Vertices that share a value under a unique index, as the newest version that can be read has them.
+    /// Returns two vertices that have the same value under a unique index at the newest version.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] or [`Error::Corrupt`] if a spilled page cannot be read back.
     pub fn duplicate(&self, name: &str) -> Result<Option<Duplicate>, Error> {
         let list = self.indexes.list();
         let Some(index) = list.iter().find(|index| index.definition.name == name) else { return Ok(None) };
@@ -282,17 +297,17 @@ impl Store {
         found
     }
 
-    /// Answers a scan from indexes, if that is the way to answer it.
+    /// Answers a scan from indexes if that is cheaper than reading rows.
     pub(super) fn look_up(
         &self,
         at: At,
         scan: &VertexScan,
         from: ScanCursor,
-        found: &mut impl Found,
-    ) -> Result<LookedUp, Error> {
+        found: &mut impl VertexSink,
+    ) -> Result<IndexAnswer, Error> {
         let begins = !from.by_index;
         if begins && (self.indexes.is_empty() || scan.predicates.is_empty()) {
-            return Ok(LookedUp::Not);
+            return Ok(IndexAnswer::Not);
         }
         let list = self.indexes.list();
         let partitions = self.partitions.len();
@@ -300,20 +315,20 @@ impl Store {
         let (ways, number, cover) = match begins {
             false => (ways_on(&list, scan, at.version, &cover), from.cover, cover),
             true => match begin(&list, scan, at.version, partitions) {
-                None => return Ok(LookedUp::Not),
+                None => return Ok(IndexAnswer::Not),
                 Some((ways, labels)) => match self.indexes.number_of_cover(&labels) {
                     Some(number) => (ways, number, self.indexes.cover(number)),
-                    None => return Ok(LookedUp::Not),
+                    None => return Ok(IndexAnswer::Not),
                 },
             },
         };
         self.versions.check(at.version)?;
         let cover = (number > 0).then_some(&*cover);
         let keys = scan.predicates.iter().map(|predicate| predicate.key).collect();
-        let want = Want { id: false, properties: &Projection::Keys(keys) };
+        let want = RowRequest { id: false, properties: &Projection::Keys(keys) };
         let to = |partition: usize, position: u64| {
             let partition = partition as u16;
-            LookedUp::To(ScanCursor { partition, position, by_index: true, cover: number, ..from })
+            IndexAnswer::To(ScanCursor { partition, position, by_index: true, cover: number, ..from })
         };
         let mut position = from.position;
         let mut looked = 0;
@@ -354,11 +369,11 @@ impl Store {
                 return Ok(to(number + 1, 0));
             }
         }
-        Ok(LookedUp::All(number))
+        Ok(IndexAnswer::All(number))
     }
 
-    /// The vertices of a partition that pass and have a label of the cover, in order of GUI, when the index that the
-    /// scan began with is gone.
+    /// Returns the vertices of a partition that pass and have a label of the cover, in order of GUI. Used when the
+    /// index with which the scan began no longer exists.
     fn candidates_without(
         &self,
         at: At,
@@ -379,24 +394,24 @@ impl Store {
     }
 }
 
-/// What looking up in indexes came to.
-pub(super) enum LookedUp {
-    /// Rows have to be scanned.
+/// How far a look-up in indexes answered a scan.
+pub(super) enum IndexAnswer {
+    /// Not at all: rows have to be scanned.
     Not,
-    /// It goes on here.
+    /// Up to this cursor.
     To(ScanCursor),
-    /// Everything that has a label of this cover was found; 0: everything.
+    /// Everything that has a label of this cover; 0 means everything.
     All(u16),
 }
 
 /// Indexes over one key that together answer one test for vertices of several labels.
-struct Way<'l> {
+struct AccessPath<'l> {
     indexes: Vec<&'l Index>,
     spans: Vec<Span>,
 }
 
-impl<'l> Way<'l> {
-    /// For vertices that have one of these labels, if all of them have an index that answers at a version.
+impl<'l> AccessPath<'l> {
+    /// Returns the path for vertices of these labels, if each label has an index that answers at the version.
     fn of(list: &'l [Index], predicate: &PropertyPredicate, labels: &[Token], at: Version) -> Option<Self> {
         let index = |label: &Token| {
             let is_it = |index: &&Index| {
@@ -408,51 +423,54 @@ impl<'l> Way<'l> {
         Some(Self { indexes, spans: Span::of(&predicate.test)? })
     }
 
-    /// How many candidates in one partition are not more work than reading the rows that have the key.
+    /// Returns the number of candidates in one partition up to which checking them is cheaper than reading rows.
     fn most(&self, partitions: usize) -> usize {
         FEW + self.indexes.iter().map(|index| index.len()).sum::<usize>() / partitions / ROWS_A_CANDIDATE
     }
 
-    /// Appends the candidates of a partition; false if there are more than `most`.
+    /// Appends the candidates of a partition; returns false if there are more than `most`.
     fn candidates(&self, partition: usize, at: Version, most: usize, out: &mut Vec<Gui>) -> bool {
         let pairs = self.indexes.iter().flat_map(|index| self.spans.iter().map(move |span| (index, span)));
         pairs.into_iter().all(|(index, span)| index.candidates(partition, span, at, most, out))
     }
 }
 
-/// Whether a row has one of the labels.
+/// Returns whether a row has one of the labels.
 fn has_any(row: &Row<'_>, labels: &[Token]) -> bool {
     labels.iter().any(|label| row.labels().contains(label))
 }
 
-/// How a scan begins in indexes, if that is less work than reading rows, as far as the first partition shows: ways, each
-/// of which finds everything that has one of the labels. No labels: everything that passes.
+/// Chooses how a scan begins in indexes, if the first partition shows that it is cheaper than reading rows. Returns
+/// paths, each of which finds everything that has one of the labels; an empty list of labels stands for everything
+/// that passes.
 fn begin<'l>(
     list: &'l [Index],
     scan: &VertexScan,
     at: Version,
     partitions: usize,
-) -> Option<(Vec<Way<'l>>, Vec<Token>)> {
-    let pays = |way: &Way<'_>| way.candidates(0, at, way.most(partitions), &mut Vec::new());
+) -> Option<(Vec<AccessPath<'l>>, Vec<Token>)> {
+    let pays = |way: &AccessPath<'_>| way.candidates(0, at, way.most(partitions), &mut Vec::new());
     let whole = ways_on(list, scan, at, &[]);
     if !whole.is_empty() {
         return whole.iter().any(pays).then_some((whole, Vec::new()));
     }
-    // Vertices of the labels that have an index over the key; those without are read row by row.
+    // Vertices of labels with an index over the key come from the indexes, the others row by row.
     scan.predicates.iter().find_map(|predicate| {
         let of_key = list.iter().filter(|i| i.definition.key == predicate.key && i.answers(at));
         let mut labels: Vec<Token> = of_key.map(|index| index.definition.label).collect();
         labels.sort_unstable();
         labels.dedup();
-        let way = Way::of(list, predicate, &labels, at).filter(|way| !way.indexes.is_empty() && pays(way))?;
+        let way = AccessPath::of(list, predicate, &labels, at)
+            .filter(|way| !way.indexes.is_empty() && pays(way))?;
         Some((vec![way], labels))
     })
 }
 
-/// The ways to everything that passes a scan and has a label of a cover; of no cover: to everything that passes.
-fn ways_on<'l>(list: &'l [Index], scan: &VertexScan, at: Version, cover: &[Token]) -> Vec<Way<'l>> {
-    let way = |predicate, labels: &[Token]| Way::of(list, predicate, labels, at);
-    let of = |predicate| -> Vec<Way<'l>> {
+/// Returns the paths to everything that passes a scan and has a label of the cover; without a cover, to everything
+/// that passes.
+fn ways_on<'l>(list: &'l [Index], scan: &VertexScan, at: Version, cover: &[Token]) -> Vec<AccessPath<'l>> {
+    let way = |predicate, labels: &[Token]| AccessPath::of(list, predicate, labels, at);
+    let of = |predicate| -> Vec<AccessPath<'l>> {
         if cover.is_empty() {
             scan.labels.iter().filter_map(|group| way(predicate, group)).collect()
         } else {
@@ -462,8 +480,9 @@ fn ways_on<'l>(list: &'l [Index], scan: &VertexScan, at: Version, cover: &[Token
     scan.predicates.iter().flat_map(of).collect()
 }
 
-/// The fewest candidates that a way has in a partition, each once, in order; `None` if there is no way.
-fn candidates(ways: &[Way<'_>], partition: usize, at: Version) -> Option<Vec<Gui>> {
+/// Returns the smallest set of candidates that a path has in a partition, sorted and distinct; `None` if there is no
+/// path.
+fn candidates(ways: &[AccessPath<'_>], partition: usize, at: Version) -> Option<Vec<Gui>> {
     let mut best: Option<Vec<Gui>> = None;
     for way in ways {
         let most = best.as_ref().map_or(usize::MAX, Vec::len);

@@ -1,30 +1,30 @@
-//! The store of one graph: its partitions, the exception list, the counts, the versions.
+//! The store of one graph: its partitions, exception list, counts and versions.
 //!
-//! `apply` and `bulk` write, `read` implements APL; this file sets up, publishes, pins and forgets.
+//! `apply` and `bulk` write, `read` implements APL. This file sets up, publishes, pins and reclaims.
 
 mod apply;
 mod bottom_up;
 mod bulk;
 mod by_page;
 mod index;
-mod locked;
-mod pick;
+mod memory;
+mod parallel;
+mod partial_expand;
 mod pipeline;
 mod read;
-mod room;
+mod reading;
 mod scan;
 mod scope;
-mod side_by_side;
 mod statistics;
 
 pub use bulk::{BulkLoad, LoadOutcome};
 pub use index::{Duplicate, IndexState};
-pub use room::{MemoryBudget, MemoryUse};
+pub use memory::{MemoryBudget, MemoryUse};
 pub use scope::Scope;
 
 use crate::index::{Index, Indexes};
 use crate::partition::{Partition, Tally};
-use crate::properties::spill::Room;
+use crate::properties::spill::PageMemory;
 use crate::versions::{Pin, Versions};
 use crate::{Memory, checkpoint};
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -38,25 +38,25 @@ use tidegraph_apl::{Error, Statistics};
 use tidegraph_platform::{Clock, Objects};
 use tidegraph_types::{Gui, GuiHasher, PartitionCount, Str, Token, Version};
 
-/// What a store has to be told.
+/// Settings of a store.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
-    /// How many partitions the store has; fixed when the graph is made.
+    /// Number of partitions, fixed when the graph is created.
     pub partitions: PartitionCount,
-    /// `None`: they are all of the graph. Else the store has one, and it is this one of the graph's.
+    /// The one partition of a larger graph that the store holds; `None` if it holds the whole graph.
     pub scope: Option<Scope>,
-    /// Computes GUIs; tests cut it down.
+    /// Computes GUIs. Tests use short hashes to provoke collisions.
     pub hasher: GuiHasher,
-    /// How long a version stays readable after a newer one took its place.
+    /// How long a version stays readable after a newer one superseded it.
     pub window: Duration,
-    /// Where time comes from.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What the store may take in memory; `None`: whatever it needs.
+    /// Limit of the memory that the store uses; `None` for no limit.
     pub memory: Option<MemoryBudget>,
 }
 
 impl StoreConfig {
-    /// Eight partitions, whole hashes, a window of 60 seconds, no limit of memory.
+    /// Returns settings with eight partitions, 64-bit hashes, a window of 60 seconds and no memory limit.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let partitions = PartitionCount::new(8).unwrap_or(PartitionCount::ONE);
@@ -72,7 +72,7 @@ impl StoreConfig {
 }
 
 impl StoreConfig {
-    /// The same for a store of one partition of a graph.
+    /// Returns these settings for a store of one partition of a graph.
     #[must_use]
     pub fn of_partition(self, scope: Scope) -> Self {
         Self { partitions: PartitionCount::ONE, scope: Some(scope), ..self }
@@ -89,30 +89,51 @@ pub(crate) struct Counts {
 }
 
 /// One graph in memory. Any number of threads read, one writes at a time.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tidegraph_apl::{Apl, At};
+/// use tidegraph_platform::ManualClock;
+/// use tidegraph_storage::{Store, StoreConfig};
+/// use tidegraph_types::{Epoch, Mutation, Version};
+///
+/// let store = Store::new(StoreConfig::new(Arc::new(ManualClock::default())));
+/// let gui = store.config().hasher.gui("ada");
+/// let ada = Mutation::CreateVertex { gui, id: "ada".into(), labels: vec![], properties: vec![] };
+/// store.apply(Version(1), &[ada]);
+/// store.publish(Version(1));
+///
+/// let pin = store.pin_published();
+/// let at = At { version: pin.version(), epoch: Epoch::default() };
+/// let mut found = Vec::new();
+/// store.resolve_vertices(at, &["ada".into(), "bob".into()], &mut found)?;
+/// assert_eq!(found, [Some(gui), None]);
+/// # Ok::<(), tidegraph_apl::Error>(())
+/// ```
 pub struct Store {
     config: StoreConfig,
     partitions: Box<[Partition]>,
-    /// Ids that do not live under their plain hash. Small: collisions only.
+    /// Ids that do not have the GUI of their plain hash. Short, because it holds collisions only.
     exceptions: ArcSwap<FxHashMap<Str, Gui>>,
     counts: Mutex<Counts>,
     indexes: Indexes,
     versions: Arc<Versions>,
-    /// The version of the newest batch; the lock makes writers take turns.
+    /// The version of the newest batch. Writers hold this lock one after the other.
     applied: Mutex<Version>,
-    /// Versions below this one may have been forgotten.
+    /// Versions below this one may have been reclaimed.
     forgotten: AtomicU64,
-    /// The partition that forgets next.
-    turn: AtomicUsize,
-    /// Statistics that are put together now and then.
-    gathered: ArcSwapOption<statistics::Gathered>,
-    /// The newest checkpoint, for the next one to build upon.
-    base: Mutex<Option<Arc<checkpoint::Base>>>,
-    /// What pages take and may take.
-    room: Arc<Room>,
-    /// Bytes of all else, as they were counted last.
+    /// The partition to reclaim next.
+    next_to_reclaim: AtomicUsize,
+    /// Statistics that are sampled from time to time.
+    gathered: ArcSwapOption<statistics::SampledStatistics>,
+    /// The newest checkpoint, on which the next one builds.
+    base: Mutex<Option<Arc<checkpoint::BaseCheckpoint>>>,
+    /// Memory that pages use and may use.
+    page_memory: Arc<PageMemory>,
+    /// Bytes of everything else, as of the last count.
     fixed: AtomicU64,
-    /// The partition whose pages are moved out next.
-    evicting: AtomicUsize,
+    /// The partition to evict pages from next.
+    next_to_evict: AtomicUsize,
 }
 
 impl fmt::Debug for Store {
@@ -125,19 +146,19 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// An empty graph at version 0.
+    /// Makes an empty graph at version 0.
     #[must_use]
     pub fn new(config: StoreConfig) -> Self {
         Self::at(config, Version(0))
     }
 
-    /// An empty graph at a version, to be filled from a checkpoint.
+    /// Makes an empty graph at a version, to be filled from a checkpoint.
     pub(crate) fn at(config: StoreConfig, version: Version) -> Self {
         let count = config.partitions.get();
         let now = config.clock.now();
         let mut partitions: Vec<Partition> = Vec::new();
-        let room = Arc::new(Room::new(config.memory.clone()));
-        partitions.resize_with(usize::from(count), || Partition::new(room.clone()));
+        let page_memory = Arc::new(PageMemory::new(config.memory.clone()));
+        partitions.resize_with(usize::from(count), || Partition::new(page_memory.clone()));
         for partition in &partitions {
             partition.open().reclaim(version, 0);
         }
@@ -149,45 +170,49 @@ impl Store {
             indexes: Indexes::default(),
             versions: Arc::new(Versions::new(version, config.window, now)),
             applied: Mutex::new(version),
-            turn: AtomicUsize::new(0),
+            next_to_reclaim: AtomicUsize::new(0),
             gathered: ArcSwapOption::empty(),
             base: Mutex::default(),
             fixed: AtomicU64::new(0),
-            evicting: AtomicUsize::new(0),
-            room,
+            next_to_evict: AtomicUsize::new(0),
+            page_memory,
             config,
         }
     }
 
-    /// What the store was made with.
+    /// Returns the settings of the store.
     #[must_use]
     pub fn config(&self) -> &StoreConfig {
         &self.config
     }
 
-    /// Makes everything applied up to a version visible. Call it in order of versions, after `apply`.
+    /// Makes everything visible that was applied up to a version. Call it after `apply`, in order of versions.
     ///
-    /// A version that could not be applied whole ([`Self::check_applied`] says so) is not made visible.
+    /// A version that was not applied completely is not published; [`Self::check_applied`] reports the reason.
     pub fn publish(&self, version: Version) {
-        if self.room.broken().is_some() {
+        if self.page_memory.broken().is_some() {
             return;
         }
         self.versions.publish(version, self.config.clock.now());
     }
 
-    /// The newest version that can be read.
+    /// Returns the newest version that can be read.
     #[must_use]
     pub fn published(&self) -> Version {
         self.versions.published()
     }
 
-    /// The oldest version that can be read.
+    /// Returns the oldest version that can be read.
     #[must_use]
     pub fn oldest(&self) -> Version {
         self.versions.oldest()
     }
 
-    /// Keeps a version readable for as long as the pin lives.
+    /// Keeps a version readable while the pin lives.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Behind`] if the version is not published yet, [`Error::TooOld`] if it may have been reclaimed.
     pub fn pin(&self, version: Version) -> Result<Pin, Error> {
         self.versions.pin(version)
     }
@@ -198,8 +223,8 @@ impl Store {
         self.versions.pin_published()
     }
 
-    /// Forgets versions that nobody can read any more: looks at about `budget` records at most, and answers at how
-    /// many it looked. Writing does this along the way; an idle graph needs a call now and then.
+    /// Reclaims versions that nobody can read any more. Looks at about `budget` records and returns how many it
+    /// looked at. Writes reclaim along the way, so only an idle graph needs calls.
     pub fn reclaim(&self, budget: usize) -> usize {
         let oldest = self.versions.move_on(self.config.clock.now());
         self.indexes.free_dropped();
@@ -214,12 +239,12 @@ impl Store {
         done
     }
 
-    /// Lets the partition whose turn it is forget, in pieces so that readers get in.
+    /// Reclaims in the next partition, in pieces so that writers get in.
     fn reclaim_one(&self, oldest: Version, budget: usize) -> usize {
         const PIECE: usize = 4096;
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.partitions.len();
-        let partition = &self.partitions[turn];
-        // Readers look at this after they have read: it moves before anything is forgotten.
+        let number = self.next_to_reclaim.fetch_add(1, Ordering::Relaxed) % self.partitions.len();
+        let partition = &self.partitions[number];
+        // STO-1: readers check this after they have read, so it moves before anything is reclaimed.
         self.forgotten.fetch_max(oldest.0, Ordering::AcqRel);
         if !partition.open().has_to_reclaim(oldest) {
             return 0;
@@ -248,14 +273,14 @@ impl Store {
         }
     }
 
-    /// Vertices and edges, exactly as many as were applied.
+    /// Returns the exact numbers of vertices and edges that were applied.
     #[must_use]
     pub fn totals(&self) -> (u64, u64) {
         let counts = self.counts.lock();
         (counts.vertices.unsigned_abs(), counts.edges.unsigned_abs())
     }
 
-    /// Exact counts of what was applied.
+    /// Returns exact counts of what was applied.
     #[must_use]
     pub fn counts(&self) -> Statistics {
         let keys = self.indexes.list().iter().map(Index::statistics).collect();
@@ -279,7 +304,7 @@ impl Store {
         }
     }
 
-    /// What the store takes in memory. Walks all of it.
+    /// Returns the memory that the store uses. Walks all of it.
     #[must_use]
     pub fn memory(&self) -> Memory {
         let mut memory = Memory::default();
@@ -290,14 +315,14 @@ impl Store {
         memory
     }
 
-    /// The exception list, in no particular order.
+    /// Returns the exception list, in no particular order.
     #[must_use]
     pub fn exceptions(&self) -> Vec<(Str, Gui)> {
         self.exceptions.load().iter().map(|(id, gui)| (id.clone(), *gui)).collect()
     }
 
     pub(crate) fn add_exceptions(&self, exceptions: &[(Str, Gui)]) {
-        // The whole list anew: it is short, and readers go on with the one that they have.
+        // Copies the whole list: it is short, and readers keep the one that they have.
         self.exceptions.rcu(|old| {
             let mut new = FxHashMap::clone(old);
             new.extend(exceptions.iter().cloned());
@@ -305,28 +330,33 @@ impl Store {
         });
     }
 
-    /// Versions below this one may have been forgotten somewhere.
+    /// Returns the version below which something may have been reclaimed.
     pub(crate) fn forgotten(&self) -> Version {
         Version(self.forgotten.load(Ordering::Acquire))
     }
 
-    pub(crate) fn base(&self) -> Option<Arc<checkpoint::Base>> {
+    pub(crate) fn base(&self) -> Option<Arc<checkpoint::BaseCheckpoint>> {
         self.base.lock().clone()
     }
 
-    pub(crate) fn set_base(&self, base: Arc<checkpoint::Base>) {
+    pub(crate) fn set_base(&self, base: Arc<checkpoint::BaseCheckpoint>) {
         *self.base.lock() = Some(base);
     }
 
-    /// Bytes that the newest checkpoint wrote although the one before it had them, in an older state: what it cost beyond
-    /// what is new. 0 after a start.
+    /// Returns the bytes of chunks in the newest checkpoint that the checkpoint before it had in an older state: its
+    /// cost beyond what is new. 0 after a start.
     #[must_use]
     pub fn rewritten_bytes(&self) -> u64 {
         self.base.lock().as_ref().map_or(0, |base| base.rewritten_bytes())
     }
 
-    /// Writes an image of a version into object storage while reads and writes go on: what changed since the last one, if
-    /// that is there. See [`checkpoint`].
+    /// Writes an image of a version to object storage while reads and writes go on. Writes only what changed since
+    /// the last checkpoint if that is still there. See [`checkpoint`].
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Error::Apl`] if the version cannot be read; [`crate::Error::Object`] and [`crate::Error::Upload`] if
+    /// the object store fails; [`crate::Error::Encode`] if a value does not fit the format.
     pub fn checkpoint(
         &self,
         version: Version,

@@ -1,28 +1,28 @@
-//! Going through a piece of a frontier while what lies ahead is fetched.
+//! Walks through a piece of a frontier and prefetches for the rows ahead.
 //!
-//! What is read of a vertex stands behind addresses that depend on each other: line of the index, node, block or page. A
-//! row goes through a stage for each of them, and a later row goes through an earlier stage in the same step: so some
-//! reads of memory are always under way at once, and the row that is answered finds all of its lines near.
+//! Reading a vertex follows a chain of addresses: index line, node, block or page. A row passes one stage for each of
+//! them, and each step handles one row in every stage. So several memory reads are always in flight, and the row that
+//! is answered finds its lines in the cache.
 //!
-//! What must never happen: a slot used of which the node was not compared with the GUI.
+//! What must never happen: a slot used without comparing its node with the GUI.
 
-use super::locked::Reading;
+use super::reading::Reading;
 use crate::partition::Partition;
 use tidegraph_types::Gui;
 
-/// Rows between one stage and the next: as many lines are fetched at once as a processor keeps under way.
+/// Rows between two stages: as many as a processor has cache misses in flight.
 const AHEAD: usize = 8;
-/// Slots that were found and not used yet, and room to find them again.
+/// Number of slots that are remembered between stages.
 const RING: usize = 64;
 const _: () = assert!(2 * AHEAD < RING);
-/// A vertex that the partition does not know.
+/// Stands for a vertex that the partition does not have.
 const NO_SLOT: u32 = u32::MAX;
 
-/// Whether to go on.
+/// Whether to continue.
 pub(super) type GoOn = bool;
 
-/// Visits the rows of a piece in order, as long as `visit` says so: row, its partition, and its slot if it has one.
-/// `behind` asks for what lies behind a node.
+/// Visits the rows of a piece in order while `visit` returns true, with the partition of each row and its slot if it
+/// has one. `behind` prefetches what a node refers to.
 #[inline(always)]
 pub(super) fn walk<'l>(
     reading: &'l Reading<'_>,
@@ -35,7 +35,7 @@ pub(super) fn walk<'l>(
         let partition = reading.of(*gui);
         let slot = partition.slot(*gui, guard);
         if let Some(slot) = slot {
-            // Nothing else is under way, but the lines behind one node can be.
+            // There is nothing to overlap with but the lines behind this node.
             behind(partition, slot);
         }
         visit(0, partition, slot);

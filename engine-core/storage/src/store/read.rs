@@ -1,9 +1,11 @@
 //! Answers to APL requests, except scans.
+//!
+//! Every answer ends with `still_readable`, which refuses it if part of its version was reclaimed in between (STO-1).
 
 use super::Store;
-use super::locked::{GROUP, PIECE};
 use super::pipeline::walk;
-use crate::partition::{EdgeIdEntry, Filter, Partition, Place, Want};
+use super::reading::{GROUP, PIECE};
+use crate::partition::{EdgeIdEntry, EdgePosition, ExpandRequest, Filter, Partition};
 use crate::properties::{self, Counted, Listed, Row};
 use crossbeam_epoch::pin;
 use tidegraph_apl::{
@@ -16,19 +18,19 @@ use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token};
 
 /// Rows that an expansion appends under one epoch guard.
 const PIECE_ROWS: usize = 1 << 16;
-/// Salts that are tried to find the one of an exception; with 64 bits the second is never needed in practice.
+/// Number of salts to try for an exception. With 64-bit hashes the second is never needed in practice.
 const MOST_SALTS: u64 = 1024;
 
-/// Appends the meta-properties of a row whose cells were appended from a number on.
-fn push_meta(want: properties::Want<'_>, row: &Row<'_>, first: usize, out: &mut Vec<CellMeta>) {
+/// Appends the meta-properties of a row; `first` is the number of its first cell.
+fn push_meta(want: properties::RowRequest<'_>, row: &Row<'_>, first: usize, out: &mut Vec<CellMeta>) {
     row.for_each_meta(want, |cell, key, value| out.push(CellMeta { cell: first as u32 + cell, key, value }));
 }
 
-fn push_cells(want: properties::Want<'_>, row: &Row<'_>, out: &mut Vec<PropertyCell>) {
+fn push_cells(want: properties::RowRequest<'_>, row: &Row<'_>, out: &mut Vec<PropertyCell>) {
     row.for_each(want, |key, cardinality, value| out.push(PropertyCell { key, cardinality, value }));
 }
 
-/// Asks for what an expansion reads of a vertex.
+/// Prefetches the lists that an expansion reads.
 #[inline(always)]
 pub(super) fn prefetch_lists(partition: &Partition, slot: u32, request: &Expand) {
     let (node, sids) = (partition.node(slot), !request.neighbours_only);
@@ -40,8 +42,8 @@ pub(super) fn prefetch_lists(partition: &Partition, slot: u32, request: &Expand)
     }
 }
 
-pub(super) fn want<'r>(at: At, request: &'r Expand, limit: usize) -> Want<'r> {
-    Want {
+pub(super) fn want<'r>(at: At, request: &'r Expand, limit: usize) -> ExpandRequest<'r> {
+    ExpandRequest {
         direction: request.direction,
         filter: Filter::of(request.labels.as_deref()),
         loops_once: request.loops_once,
@@ -52,13 +54,13 @@ pub(super) fn want<'r>(at: At, request: &'r Expand, limit: usize) -> Want<'r> {
 }
 
 impl Store {
-    /// The place of an id that collides, or whose salt is not the plain one.
+    /// Returns the place of an id that collides or has a salt.
     fn place_salted(&self, at: At, id: &Str, least: u64) -> Result<(Gui, u64), Error> {
         let hasher = self.config.hasher;
         let partition = |gui: Gui| &self.partitions[self.number(gui)];
         let mut salt = least;
-        // An id on the exception list stays at its salted GUI, or it would not be found again; unless it had not
-        // collided yet at the version.
+        // An id on the exception list keeps its salted GUI, or it would not be found again; unless it had not
+        // collided yet at this version.
         let exception = self.exceptions.load().get(id).copied();
         if let Some(salted) = exception {
             let plain = hasher.gui(id);
@@ -87,7 +89,8 @@ impl Apl for Store {
         self.versions.check(at.version)?;
         for piece in ids.chunks(self.piece()) {
             let plain: Vec<Gui> = piece.iter().map(|id| self.config.hasher.gui(id)).collect();
-            // The exception list first; the plain hash too, where the id may have lived before it collided.
+            // The exception list is checked first, and then the plain hash, which the id may have had before it
+            // collided.
             let exceptions = self.exceptions.load();
             let salted: Vec<Option<Gui>> = if exceptions.is_empty() {
                 Vec::new()
@@ -97,7 +100,7 @@ impl Apl for Store {
             drop(exceptions);
             let reading = self.reading();
             let guard = &reading.epoch;
-            let want = properties::Want::ID;
+            let want = properties::RowRequest::ID;
             let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);
             walk(&reading, &plain, prefetch, |row, partition, slot| {
                 let id = &piece[row];
@@ -119,7 +122,7 @@ impl Apl for Store {
     fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
         self.versions.check(at.version)?;
         for piece in ids.chunks(self.piece()) {
-            // Where each could be: its entries in the index of chosen ids, and what a generated id says of itself.
+            // Candidates are the id's entries in the index of chosen ids, and the place that a generated id contains.
             let mut found: Vec<EdgeIdEntry> = Vec::new();
             let mut candidates: Vec<(usize, Gui, Sid, bool)> = Vec::new();
             let hashes: Vec<Gui> = piece.iter().map(|id| self.config.hasher.edge_id(id)).collect();
@@ -143,7 +146,7 @@ impl Apl for Store {
             let reading = self.reading();
             for (row, source, sid, chosen) in candidates {
                 let answer = &mut out[first + row];
-                // A chosen id goes before a generated one of the same text.
+                // A chosen id takes precedence over a generated one of the same text.
                 if answer.is_none() {
                     let id = chosen.then_some(piece[row].as_str());
                     *answer = reading.of(source).find_edge_with_id(source, sid, id, at.version);
@@ -193,7 +196,7 @@ impl Apl for Store {
         self.versions.check(at.version)?;
         for piece in ids.chunks(self.piece()) {
             let plain: Vec<Gui> = piece.iter().map(|(id, _)| self.config.hasher.gui(id)).collect();
-            // Almost all ids are where their plain hash says, or would be.
+            // Almost all ids have, or would get, the GUI of their plain hash.
             let known: Vec<bool> = {
                 let exceptions = self.exceptions.load();
                 piece.iter().map(|(id, salt)| *salt > 0 || exceptions.contains_key(id)).collect()
@@ -201,12 +204,12 @@ impl Apl for Store {
             let first = out.len();
             let reading = self.reading();
             let guard = &reading.epoch;
-            let want = properties::Want::ID;
+            let want = properties::RowRequest::ID;
             let prefetch = |partition: &Partition, slot| partition.prefetch_row(slot, want, guard);
             walk(&reading, &plain, prefetch, |row, partition, _| {
                 let (gui, id) = (plain[row], &piece[row].0);
                 let free = !known[row] && partition.is_free_for(gui, id, at.version, guard);
-                // What stays at this salt is looked at below.
+                // Rows with this salt are handled below.
                 out.push((gui, if free { 0 } else { u64::MAX }));
                 true
             });
@@ -232,7 +235,7 @@ impl Apl for Store {
             return answered;
         }
         self.versions.check(at.version)?;
-        let want = properties::Want { id: read.ids, properties: &read.properties };
+        let want = properties::RowRequest { id: read.ids, properties: &read.properties };
         for piece in frontier.chunks(self.piece()) {
             let reading = self.reading();
             let guard = &reading.epoch;
@@ -270,7 +273,7 @@ impl Apl for Store {
             return answered;
         }
         self.versions.check(at.version)?;
-        let want = properties::Want { id: read.ids, properties: &read.properties };
+        let want = properties::RowRequest { id: read.ids, properties: &read.properties };
         for piece in frontier.chunks(self.piece()) {
             let reading = self.reading();
             for group in piece.chunks(GROUP) {
@@ -319,7 +322,7 @@ impl Apl for Store {
         self.versions.check(at.version)?;
         let limit = out.len().saturating_add(request.max_rows.max(1) as usize);
         let mut row = from.row as usize;
-        let mut place = Place::from_offset(from.offset);
+        let mut place = EdgePosition::from_offset(from.offset);
         while row < frontier.len() {
             let piece = &frontier[row..frontier.len().min(row + PIECE)];
             let reading = self.reading();
@@ -334,7 +337,7 @@ impl Apl for Store {
                         slot.and_then(|slot| partition.expand(slot, row as u32, &want, place, guard, out));
                     place = next.unwrap_or_default();
                     row += usize::from(next.is_none());
-                    // Either the answer is full, or it is time to let go of what writers replaced.
+                    // Stops if the answer is full, or to unpin the epoch.
                     out.len() < want.limit
                 },
             );

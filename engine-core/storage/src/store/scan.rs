@@ -1,31 +1,31 @@
 //! Scans over all vertices or edges, partition after partition, a few pages or slots under each epoch guard.
 //!
-//! A call ends with a cursor when its answer is full, and also when it has looked at many records: a scan that finds
-//! nothing comes back to its caller, who may have been told to stop, as often as one that finds much.
+//! A call ends with a cursor when its answer is full, and also after many records: a scan that finds nothing returns
+//! to its caller, which may have been cancelled, as often as one that finds much.
 
 use super::Store;
-use super::index::LookedUp;
-use super::locked::PIECE_OF_FILE;
-use crate::partition::{EdgeAnswer, ScanWant};
-use crate::properties::{Found, Listed, PageTable, Project, ROWS, Scan};
+use super::index::IndexAnswer;
+use super::reading::PIECE_OF_FILE;
+use crate::partition::{EdgeAnswer, EdgeScanRequest};
+use crate::properties::{Listed, PageTable, Project, ROWS, Scan, VertexSink};
 use crossbeam_epoch::{Guard, pin};
 use tidegraph_apl::{
     Apl, At, EdgeScan, Error, Projection, ScanCursor, ScannedValues, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::Token;
 
-/// Pages that are looked at under one epoch guard.
+/// Pages to look at under one epoch guard.
 const PIECE_PAGES: u32 = 16;
-/// Slots that are looked at under one epoch guard.
+/// Slots to look at under one epoch guard.
 const PIECE_SLOTS: u32 = 4096;
-/// Edges that are looked at under one epoch guard.
+/// Edges to look at under one epoch guard.
 const PIECE_EDGES: usize = 1 << 16;
-/// Pages that one call looks at, give or take a piece: some milliseconds of work.
+/// Pages that one call looks at, plus at most a piece: some milliseconds of work.
 const MOST_PAGES: u32 = 64;
-/// Edges, and vertices without any, that one call looks at.
+/// Edges, and vertices without edges, that one call looks at.
 const MOST_EDGES: usize = 1 << 16;
 
-/// What is scanned next.
+/// The page to scan next.
 struct Piece<'s> {
     table: &'s PageTable,
     page: u32,
@@ -35,26 +35,26 @@ struct Piece<'s> {
 }
 
 impl Store {
-    /// Finds the vertices that pass a scan, in indexes or rows or both.
+    /// Finds the vertices that pass a scan, in indexes, rows or both.
     pub(super) fn find_vertices(
         &self,
         at: At,
         scan: &VertexScan,
         mut from: ScanCursor,
-        found: &mut impl Found,
+        found: &mut impl VertexSink,
     ) -> Result<Option<ScanCursor>, Error> {
         if from.by_index || from == ScanCursor::default() {
             match self.look_up(at, scan, from, found)? {
-                LookedUp::Not => {}
-                LookedUp::To(cursor) => {
+                IndexAnswer::Not => {}
+                IndexAnswer::To(cursor) => {
                     self.still_readable(at)?;
                     return Ok(Some(cursor));
                 }
-                LookedUp::All(0) => {
+                IndexAnswer::All(0) => {
                     self.still_readable(at)?;
                     return Ok(None);
                 }
-                LookedUp::All(cover) => {
+                IndexAnswer::All(cover) => {
                     from = ScanCursor { cover, ..ScanCursor::default() };
                     if found.full() {
                         self.still_readable(at)?;
@@ -66,14 +66,14 @@ impl Store {
         self.scan_rows(at, scan, from, self.partitions.len(), found)
     }
 
-    /// Scans rows of the partitions from the cursor's up to `last`.
+    /// Scans rows of the partitions from the cursor's up to `last`, exclusive.
     pub(super) fn scan_rows(
         &self,
         at: At,
         scan: &VertexScan,
         from: ScanCursor,
         last: usize,
-        found: &mut impl Found,
+        found: &mut impl VertexSink,
     ) -> Result<Option<ScanCursor>, Error> {
         self.versions.check(at.version)?;
         let next = self.some_pages(scan, &[], from, last, |pages, Piece { table, page, row, guard }| {
@@ -83,7 +83,7 @@ impl Store {
         Ok(next)
     }
 
-    /// As `find_vertices`, with the values of some keys.
+    /// Like `find_vertices`, with the values of some keys.
     pub(super) fn find_values(
         &self,
         at: At,
@@ -98,10 +98,10 @@ impl Store {
         let mut found = Vec::new();
         let mut listed = Listed { out: &mut found, limit: scan.max_rows.max(1) as usize };
         let next = match self.look_up(at, scan, from, &mut listed)? {
-            LookedUp::Not => return self.scan_row_values(at, scan, keys, from, out),
-            LookedUp::To(cursor) => Some(cursor),
-            LookedUp::All(0) => None,
-            LookedUp::All(cover) => Some(ScanCursor { cover, ..ScanCursor::default() }),
+            IndexAnswer::Not => return self.scan_row_values(at, scan, keys, from, out),
+            IndexAnswer::To(cursor) => Some(cursor),
+            IndexAnswer::All(0) => None,
+            IndexAnswer::All(cover) => Some(ScanCursor { cover, ..ScanCursor::default() }),
         };
         let read = VertexRead { properties: Projection::Keys(keys.to_vec()), ..VertexRead::default() };
         let mut rows = VertexRows::default();
@@ -111,7 +111,7 @@ impl Store {
         Ok(next)
     }
 
-    /// As `scan_rows` over all partitions, with the values of some keys.
+    /// Like `scan_rows` over all partitions, with the values of some keys.
     fn scan_row_values(
         &self,
         at: At,
@@ -131,7 +131,8 @@ impl Store {
         Ok(next)
     }
 
-    /// Calls `take` with page after page, of which it reads values of some keys, until it says where in a page it stopped, or enough were looked at.
+    /// Calls `take` with page after page until it returns the row where it stopped, or enough pages were looked at.
+    /// `keys` are those whose values `take` reads.
     fn some_pages(
         &self,
         scan: &VertexScan,
@@ -149,7 +150,7 @@ impl Store {
         let (mut page, mut row) =
             ((from.position / ROWS as u64) as u32, (from.position % ROWS as u64) as usize);
         for number in usize::from(from.partition)..last {
-            // Sets have other numbers in each partition.
+            // Set numbers differ between partitions.
             let mut pages = Scan::new(&scan.labels, &without, &scan.predicates).reads(keys);
             loop {
                 let guard = pin();
@@ -199,8 +200,8 @@ impl Store {
         out: &mut impl EdgeAnswer,
     ) -> Option<ScanCursor> {
         let limit = out.len().saturating_add(scan.max_rows.max(1) as usize);
-        let want = ScanWant::new(scan, at.version, limit);
-        // Slot in the high half, the chunk of its hub that was read last in the low one.
+        let want = EdgeScanRequest::new(scan, at.version, limit);
+        // The slot is in the high half, the number of the last chunk read of its hub in the low half.
         let cursor = |number: usize, slot: u32, after: u32| {
             let position = u64::from(slot) << 32 | u64::from(after);
             Some(ScanCursor { partition: number as u16, position, ..ScanCursor::default() })
@@ -212,7 +213,8 @@ impl Store {
             loop {
                 let guard = &pin();
                 let end = slot.saturating_add(PIECE_SLOTS).min(partition.end());
-                let most = PIECE_EDGES.min(if self.room.spilled() > 0 { PIECE_OF_FILE } else { usize::MAX });
+                let most =
+                    PIECE_EDGES.min(if self.page_memory.spilled() > 0 { PIECE_OF_FILE } else { usize::MAX });
                 let mut left = most;
                 (slot, after) = partition.scan_out_edges((slot, after), end, &want, &mut left, guard, out);
                 self.make_room();

@@ -1,26 +1,26 @@
-//! A store of one partition of a graph whose others are elsewhere.
+//! A store of one partition of a graph whose other partitions are in other stores.
 //!
-//! It is given whole transactions and takes what concerns its partition. Of an edge that is its source, its target or the
-//! entry of its id, each by itself: what the other partitions hold is not known here. That all of them take their part is
-//! the log's promise, and that both ends of an edge are there is what its transaction made sure of (it read them).
+//! The store receives whole transactions and takes what concerns its partition: of an edge the source, the target,
+//! the entry of its id, or several of these. It does not know what other partitions hold. The log guarantees that
+//! every partition takes its part, and the transaction, which read both ends, guarantees that they exist (STO-2).
 //!
-//! What must never happen: a part of an edge that stays when the edge has gone.
+//! What must never happen: a part of an edge that stays when the edge is deleted.
 
 use super::Store;
 use crate::partition::Writer;
 use tidegraph_types::{Edge, Gui, GuiHasher, PartitionCount, PartitionId, Str, Token, Value};
 
-/// Which partition of a graph a store holds.
+/// The partition of a graph that a store holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scope {
-    /// How many partitions the graph has.
+    /// Number of partitions of the graph.
     pub partitions: PartitionCount,
-    /// The one that is here.
+    /// The partition that is here.
     pub partition: PartitionId,
 }
 
 impl Scope {
-    /// Whether what a GUI stands for is in this partition.
+    /// Returns whether a GUI belongs to this partition.
     #[inline]
     #[must_use]
     pub fn holds(&self, gui: Gui) -> bool {
@@ -28,17 +28,17 @@ impl Scope {
     }
 }
 
-/// Which parts of an edge a store holds.
+/// The parts of an edge that a store holds.
 #[derive(Clone, Copy)]
 pub(super) struct Parts {
     pub source: bool,
     pub target: bool,
-    /// The entry of the id that the user chose, by its hash.
+    /// The hash of the user-chosen id, if its entry is here.
     pub id: Option<Gui>,
 }
 
 impl Store {
-    /// Whether what a GUI stands for is in this store.
+    /// Returns whether a GUI belongs to this store.
     #[inline]
     #[must_use]
     pub fn holds(&self, gui: Gui) -> bool {
@@ -50,7 +50,8 @@ impl Store {
         Parts { source: self.holds(edge.source), target: self.holds(edge.target), id }
     }
 
-    /// Makes the parts of an edge that are here; false if one of them has no vertex.
+    /// STO-2: creates the parts of an edge that are here, all of them or none; returns false if one of them has no
+    /// vertex.
     pub(super) fn create_parts(
         &self,
         w: &mut Writer<'_>,
@@ -75,13 +76,13 @@ impl Store {
         true
     }
 
-    /// Ends the parts of an edge that are here.
+    /// Deletes the parts of an edge that are here.
     pub(super) fn delete_parts(&self, w: &mut Writer<'_>, edge: &Edge, id: Option<&Str>) {
         let mut parts = self.parts(edge, id, self.config.hasher);
         let mut open = self.partitions[0].open();
         if parts.source {
             let Some(own) = open.remove_out(w, edge) else { return };
-            // Whoever deletes a vertex with its edges does not say their ids.
+            // A mutation that deletes a vertex with its edges does not carry their ids.
             parts.id = own.map(|id| self.config.hasher.edge_id(&id)).filter(|hash| self.holds(*hash));
         }
         if parts.target {
@@ -92,8 +93,8 @@ impl Store {
         }
     }
 
-    /// Ends what is here of the edges of a vertex that is elsewhere. Looks at all adjacency: nothing here says which
-    /// lists a vertex of another partition is in.
+    /// Deletes the parts here of all edges of a vertex in another store. Looks at all adjacency, because nothing says
+    /// which lists hold a vertex of another partition.
     pub(super) fn sweep_edges_of(&self, w: &mut Writer<'_>, gone: Gui) {
         let edges = self.partitions[0].open().edges_with(gone);
         for edge in &edges {

@@ -1,7 +1,7 @@
-//! What the planner asks: counts, characteristic sets, different values, degrees.
+//! Statistics for the planner: counts, characteristic sets, distinct values, degrees.
 //!
-//! Counts and sets are kept by the writer and read as they are. What has to be put together from all partitions (sketches
-//! of different values, degrees of a sample of the vertices) is put together anew when the graph has changed much.
+//! The writer keeps counts and sets current. Sketches of distinct values and degrees of sampled vertices, which are
+//! gathered from all partitions, are gathered again when the graph has changed much.
 
 use super::Store;
 use crate::partition::{Degrees, Sketches};
@@ -10,20 +10,20 @@ use std::sync::Arc;
 use tidegraph_apl::{DegreeStatistics, SetKey, SetStatistics, Statistics};
 use tidegraph_types::Token;
 
-/// Vertices whose degrees are looked at.
+/// Number of vertices whose degrees are sampled.
 const SAMPLE: u32 = 2048;
-/// Sets that are told, the largest first.
+/// Number of sets that are reported, the largest first.
 const MOST_SETS: usize = 1024;
 
-/// What was put together, and for which numbers of vertices and edges.
+/// Gathered statistics, with the numbers of vertices and edges at that time.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub(super) struct SampledStatistics {
     of: (u64, u64),
     distinct: Vec<(Token, u64)>,
     degrees: Vec<DegreeStatistics>,
 }
 
-/// Whether a count has changed by more than an eighth, or at all while it is small.
+/// Returns whether a count has changed by more than an eighth, or at all while it is small.
 fn far(then: u64, now: u64) -> bool {
     let apart = then.abs_diff(now);
     if now <= 64 { apart > 0 } else { apart > now / 8 }
@@ -41,7 +41,7 @@ impl Store {
         }
     }
 
-    fn gathered(&self, now: (u64, u64)) -> Arc<Gathered> {
+    fn gathered(&self, now: (u64, u64)) -> Arc<SampledStatistics> {
         if let Some(there) = &*self.gathered.load()
             && !far(there.of.0, now.0)
             && !far(there.of.1, now.1)
@@ -59,7 +59,7 @@ impl Store {
         let mut distinct: Vec<(Token, u64)> =
             sketches.iter().map(|(key, sketch)| (*key, sketch.estimate())).collect();
         distinct.sort_unstable();
-        let gathered = Arc::new(Gathered { of: now, distinct, degrees: degrees.finish() });
+        let gathered = Arc::new(SampledStatistics { of: now, distinct, degrees: degrees.finish() });
         self.gathered.store(Some(Arc::clone(&gathered)));
         gathered
     }
@@ -68,7 +68,7 @@ impl Store {
         let mut all: FxHashMap<(Vec<Token>, Vec<Token>), SetStatistics> = FxHashMap::default();
         for partition in self.partitions() {
             for set in partition.rows().sets().filter(|set| set.is_of_vertices() && set.profile.rows() > 0) {
-                // The order of writing makes sets of their own, and matters to nobody here.
+                // The order of first writing distinguishes sets, but not for the planner.
                 let mut labels = set.labels.to_vec();
                 labels.sort_unstable();
                 let mut keys: Vec<SetKey> = (0..)
@@ -95,7 +95,7 @@ impl Store {
     }
 }
 
-/// Adds the same labels and keys of elsewhere.
+/// Adds the statistics of the same labels and keys in another partition.
 fn join(set: &mut SetStatistics, other: &SetStatistics) {
     set.vertices += other.vertices;
     for (key, new) in set.keys.iter_mut().zip(&other.keys) {

@@ -1,15 +1,16 @@
-//! Which versions can be read: from the oldest one that is pinned or inside the window up to the published one.
+//! The versions that can be read: from the oldest that is pinned or inside the window, up to the published one.
 //!
-//! A version that a reader starts at is the newest then, and stays readable for the window after a newer one took its
-//! place, pinned or not. The limit moves only up.
+//! A reader starts at the newest version. That version stays readable for the window after a newer one superseded it,
+//! pinned or not. The limit only moves up.
 //!
-//! Readers pin without a lock: they put the version into a free slot and then look whether the limit was moving past it
-//! just then. Who moves the limit does it under the lock and in the opposite order: it says how far it means to go
-//! (`limit`), then looks at all slots. So at least one of the two sees the other, and a reader that sees a limit beyond its
-//! version waits for the lock, once. More readers than slots take the lock too.
+//! Readers pin without a lock: they put the version into a free slot, and then check whether the limit was moving
+//! past it. The thread that moves the limit does so under the lock and in the opposite order: it announces the new
+//! limit (`limit`), then reads all slots. So at least one of the two sees the other. A reader that sees a limit
+//! beyond its version waits for the lock once. Readers that find no free slot take the lock too.
 //!
-//! What must never happen: a version forgotten while its pin lives. `tests/pins` tries all orders of the steps of two
-//! readers and a writer, with all values that a weak memory may show, by compiling this file with loom's atomics.
+//! What must never happen: a version reclaimed while its pin lives (STO-1). `tests/pins` checks all orders of the
+//! steps of two readers and a writer, with all values that a weak memory model allows, by compiling this file with
+//! loom's atomics.
 
 use crate::pin_sync::{AtomicU64, Mutex, MutexGuard, Ordering, SLOTS, fence, first_slot};
 use crossbeam_utils::CachePadded;
@@ -19,27 +20,27 @@ use std::time::Duration;
 use tidegraph_apl::Error;
 use tidegraph_types::Version;
 
-/// How many marks a window is divided into.
+/// Number of marks that divide a window.
 const MARKS: u32 = 64;
 
 pub(crate) struct Versions {
     published: AtomicU64,
     oldest: AtomicU64,
-    /// `oldest`, or while it is being moved: where to.
+    /// Equals `oldest`, or the version that `oldest` is being moved to.
     limit: AtomicU64,
     window: Duration,
-    /// Pinned versions and one, 0: free.
+    /// Pinned versions plus one; 0 marks a free slot.
     slots: Box<[CachePadded<AtomicU64>]>,
-    book: Mutex<Book>,
+    state: Mutex<PinState>,
 }
 
 #[derive(Default)]
-struct Book {
-    /// Pins that found no slot.
+struct PinState {
+    /// Pins that found no free slot, by version.
     pins: BTreeMap<Version, usize>,
-    /// Some of the published versions and when that was, oldest first.
+    /// Some published versions with the time of their publication, oldest first.
     marks: VecDeque<(Version, Duration)>,
-    /// The newest one and when it was published.
+    /// The newest version with the time of its publication.
     newest: (Version, Duration),
 }
 
@@ -47,7 +48,7 @@ struct Book {
 #[derive(Debug)]
 pub struct Pin {
     version: Version,
-    /// `None`: noted in the book.
+    /// `None` if the pin is counted under the lock.
     slot: Option<usize>,
     versions: Arc<Versions>,
 }
@@ -58,7 +59,7 @@ impl std::fmt::Debug for Versions {
     }
 }
 
-/// In tests: lets other threads go on where two of them could miss each other.
+/// Yields in tests, at the points where two threads could miss each other.
 fn meet_others() {
     #[cfg(test)]
     std::thread::yield_now();
@@ -66,7 +67,7 @@ fn meet_others() {
 
 impl Versions {
     pub fn new(start: Version, window: Duration, now: Duration) -> Self {
-        let book = Book { newest: (start, now), ..Book::default() };
+        let state = PinState { newest: (start, now), ..PinState::default() };
         let mut slots = Vec::new();
         slots.resize_with(SLOTS, || CachePadded::new(AtomicU64::new(0)));
         Self {
@@ -75,7 +76,7 @@ impl Versions {
             limit: AtomicU64::new(start.0),
             window,
             slots: slots.into_boxed_slice(),
-            book: Mutex::new(book),
+            state: Mutex::new(state),
         }
     }
 
@@ -103,17 +104,17 @@ impl Versions {
         if let Some(pin) = self.pin_in_slot(version) {
             return Ok(pin);
         }
-        let mut book = self.book.lock();
+        let mut state = self.state.lock();
         self.check(version)?;
-        Ok(self.pin_in_book(&mut book, version))
+        Ok(self.pin_under_lock(&mut state, version))
     }
 
     pub fn pin_published(self: &Arc<Self>) -> Pin {
         if let Some(pin) = self.pin_in_slot(self.published()) {
             return pin;
         }
-        let mut book = self.book.lock();
-        self.pin_in_book(&mut book, self.published())
+        let mut state = self.state.lock();
+        self.pin_under_lock(&mut state, self.published())
     }
 
     fn pin_in_slot(self: &Arc<Self>, version: Version) -> Option<Pin> {
@@ -124,7 +125,7 @@ impl Versions {
             slot.load(Ordering::Relaxed) == 0
                 && slot.compare_exchange(0, version.0 + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         })?;
-        // Against the fence of `advance`: it sees this pin, or this sees its limit.
+        // STO-1: pairs with the fence of `advance`. Either `advance` sees this pin, or this thread sees its limit.
         fence(Ordering::SeqCst);
         meet_others();
         if self.limit.load(Ordering::SeqCst) > version.0 {
@@ -134,57 +135,57 @@ impl Versions {
         Some(Pin { version, slot: Some(slot), versions: self.clone() })
     }
 
-    /// The lock keeps the limit where it is, and the version is not below it.
-    fn pin_in_book(self: &Arc<Self>, book: &mut MutexGuard<'_, Book>, version: Version) -> Pin {
-        *book.pins.entry(version).or_default() += 1;
+    /// Counts a pin. The lock keeps the limit in place, and the version is not below it.
+    fn pin_under_lock(self: &Arc<Self>, state: &mut MutexGuard<'_, PinState>, version: Version) -> Pin {
+        *state.pins.entry(version).or_default() += 1;
         Pin { version, slot: None, versions: self.clone() }
     }
 
     pub fn publish(&self, version: Version, now: Duration) {
-        let mut book = self.book.lock();
+        let mut state = self.state.lock();
         if version < self.published() {
             return;
         }
         let step = self.window / MARKS;
-        let (last, at) = book.newest;
-        if book.marks.back().is_none_or(|(_, marked)| at.saturating_sub(*marked) >= step) {
-            book.marks.push_back((last, at));
+        let (last, at) = state.newest;
+        if state.marks.back().is_none_or(|(_, marked)| at.saturating_sub(*marked) >= step) {
+            state.marks.push_back((last, at));
         }
-        book.newest = (version, now);
+        state.newest = (version, now);
         self.published.store(version.0, Ordering::Release);
-        self.advance(&mut book, now);
+        self.advance(&mut state, now);
     }
 
-    /// Moves the oldest version up as far as pins and window allow and answers it.
+    /// Moves the oldest version up as far as pins and the window allow, and returns it.
     pub fn move_on(&self, now: Duration) -> Version {
-        self.advance(&mut self.book.lock(), now);
+        self.advance(&mut self.state.lock(), now);
         self.oldest()
     }
 
-    /// Moves the oldest version up as far as pins allow, whatever the window says, and answers it.
+    /// Moves the oldest version up as far as pins allow, whatever the window, and returns it.
     pub fn forget_window(&self) -> Version {
-        let mut book = self.book.lock();
-        let (newest, _) = book.newest;
-        book.marks.push_back((newest, Duration::ZERO));
-        // A mark that is as old as can be stands for all before it.
-        let marks = std::mem::take(&mut book.marks);
-        book.marks = marks.into_iter().map(|(version, _)| (version, Duration::ZERO)).collect();
-        self.advance(&mut book, self.window);
+        let mut state = self.state.lock();
+        let (newest, _) = state.newest;
+        state.marks.push_back((newest, Duration::ZERO));
+        // Marks without a time expire at once.
+        let marks = std::mem::take(&mut state.marks);
+        state.marks = marks.into_iter().map(|(version, _)| (version, Duration::ZERO)).collect();
+        self.advance(&mut state, self.window);
         self.oldest()
     }
 
-    fn advance(&self, book: &mut Book, now: Duration) {
-        // A version is superseded when the next one is published; a mark that is older than the window stands for
-        // one that everything before was superseded by.
+    fn advance(&self, state: &mut PinState, now: Duration) {
+        // A version is superseded when the next one is published. All versions before an expired mark were superseded
+        // before the mark's time.
         let before = self.oldest();
         let mut oldest = before;
         let outdated = |at: Duration| at.saturating_add(self.window) <= now;
-        while let Some((version, _)) = book.marks.front().copied().filter(|(_, at)| outdated(*at)) {
+        while let Some((version, _)) = state.marks.front().copied().filter(|(_, at)| outdated(*at)) {
             oldest = oldest.max(version);
-            book.marks.pop_front();
+            state.marks.pop_front();
         }
-        if outdated(book.newest.1) {
-            oldest = oldest.max(book.newest.0);
+        if outdated(state.newest.1) {
+            oldest = oldest.max(state.newest.0);
         }
         if oldest == before {
             return;
@@ -192,14 +193,14 @@ impl Versions {
         self.limit.store(oldest.0, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         meet_others();
-        let noted = book.pins.first_key_value().map(|(version, _)| version.0);
+        let noted = state.pins.first_key_value().map(|(version, _)| version.0);
         let pins = self.slots.iter().filter_map(|slot| slot.load(Ordering::SeqCst).checked_sub(1));
         if let Some(pinned) = pins.chain(noted).min().map(Version)
             && pinned < oldest
         {
-            // Not now: remember it for when the pin is gone.
-            book.marks.push_front((oldest, Duration::ZERO));
-            // A slot may hold for a moment what its reader read before the last move, and takes back.
+            // STO-1: a pin holds an older version. The mark is tried again once the pin has gone.
+            state.marks.push_front((oldest, Duration::ZERO));
+            // For a moment a slot may hold a version from before the last move, which its reader then takes back.
             oldest = pinned.max(before);
         }
         self.oldest.store(oldest.0, Ordering::SeqCst);
@@ -208,7 +209,7 @@ impl Versions {
 }
 
 impl Pin {
-    /// The version.
+    /// Returns the pinned version.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
@@ -217,19 +218,20 @@ impl Pin {
 
 impl Clone for Pin {
     fn clone(&self) -> Self {
-        // Under the lock: who looks at the slots one after the other could miss a pin that goes from one to another.
-        self.versions.pin_in_book(&mut self.versions.book.lock(), self.version)
+        // Under the lock: `advance` reads the slots one after the other, and could miss a pin that moves between two
+        // of them.
+        self.versions.pin_under_lock(&mut self.versions.state.lock(), self.version)
     }
 }
 
 impl Drop for Pin {
     fn drop(&mut self) {
         let Some(slot) = self.slot else {
-            let mut book = self.versions.book.lock();
-            if let Some(count) = book.pins.get_mut(&self.version) {
+            let mut state = self.versions.state.lock();
+            if let Some(count) = state.pins.get_mut(&self.version) {
                 *count -= 1;
                 if *count == 0 {
-                    book.pins.remove(&self.version);
+                    state.pins.remove(&self.version);
                 }
             }
             return;

@@ -1,4 +1,4 @@
-//! Windows, pins and marks, on threads of this machine. `tests/pins` looks at all orders of a few steps.
+//! Windows, pins and marks on threads of this machine. `tests/pins` checks all orders of a few steps.
 
 use super::*;
 
@@ -85,7 +85,7 @@ fn a_clock_that_leaps_takes_nothing_from_who_reads() {
     versions.publish(Version(1), seconds(1));
     versions.publish(Version(2), seconds(year));
     assert_eq!(versions.oldest(), pin.version());
-    // Back again, as no clock of ours goes: nothing is forgotten, and nothing breaks.
+    // A clock that goes backwards, unlike ours: nothing is reclaimed, and nothing breaks.
     versions.publish(Version(3), seconds(2));
     assert_eq!(versions.oldest(), pin.version());
     drop(pin);
@@ -95,14 +95,14 @@ fn a_clock_that_leaps_takes_nothing_from_who_reads() {
 
 #[test]
 fn many_publishes_keep_few_marks() {
-    // The interpreter that checks memory accesses has time for fewer.
+    // Miri has time for fewer.
     let millis = if cfg!(miri) { 1000 } else { 10 };
     let (last, window) = (1_000_000 / millis, 60_000 / millis);
     let versions = Versions::new(Version(0), seconds(60), seconds(0));
     for v in 1..last {
         versions.publish(Version(v), Duration::from_millis(v * millis));
     }
-    assert!(versions.book.lock().marks.len() < 80);
+    assert!(versions.state.lock().marks.len() < 80);
     let lag = last - 1 - versions.oldest().0;
     assert!((window..window + window / 20).contains(&lag), "{lag}");
 }

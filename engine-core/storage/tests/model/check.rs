@@ -1,4 +1,5 @@
-//! Compares every APL method with the simple graph, at one version.
+//! Compares every APL method with the simple graph, at one version (STO-1; STO-2: edges are expanded from both ends;
+//! STO-3: scans that indexes answer).
 
 use crate::graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,11 +33,11 @@ fn grouped(cells: &[PropertyCell]) -> Properties {
 }
 
 fn exact(properties: &Properties) -> String {
-    // Debug tells apart what equivalence does not: the widths of numbers.
+    // `Debug` distinguishes the widths of numbers, which equivalence does not.
     format!("{properties:?}")
 }
 
-/// All of it, in pages of `page` rows.
+/// Compares everything, in pages of `page` rows.
 pub fn everything(store: &Store, version: Version, graph: &Graph, ids: &[Str], edge_ids: &[Str], page: u32) {
     resolve(store, version, graph, ids, edge_ids);
     let mut guis: Vec<Gui> = graph.vertices.keys().copied().collect();
@@ -122,7 +123,7 @@ fn vertices(store: &Store, version: Version, graph: &Graph, guis: &[Gui]) {
     }
 }
 
-/// Of all keys, and of some; the answer has rows already.
+/// All keys, and some of them; the answer has rows already.
 fn meta_properties(store: &Store, version: Version, graph: &Graph, guis: &[Gui]) {
     let some = Projection::Keys(vec![Token(204), Token(200), Token(9999)]);
     for properties in [Projection::All, some] {
@@ -227,7 +228,7 @@ fn scan_vertices(store: &Store, version: Version, scan: &VertexScan) -> BTreeSet
     }
 }
 
-/// A scan with the values of all keys that the model knows, and of one that nothing has.
+/// Scans with the values of all keys that the model knows, and of one that nothing has.
 fn scan_values(store: &Store, graph: &Graph, version: Version, scan: &VertexScan) -> BTreeSet<Gui> {
     let keys: BTreeSet<Token> = graph.vertices.values().flat_map(|v| v.properties.keys().copied()).collect();
     let keys: Vec<Token> = keys.into_iter().chain([Token(9999)]).collect();
@@ -340,7 +341,7 @@ fn scans(store: &Store, version: Version, graph: &Graph, max_rows: u32) {
     }
 }
 
-/// Counts of the newest state.
+/// Compares counts of the newest state.
 pub fn counts(store: &Store, graph: &Graph) {
     let statistics = store.statistics();
     assert_eq!(statistics.vertices, graph.vertices.len() as u64);

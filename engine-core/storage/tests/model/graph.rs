@@ -1,4 +1,4 @@
-//! The simplest graph there could be, to compare the store with.
+//! The simplest possible graph, to compare the store with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_types::{Cardinality, Direction, Edge, Gui, Mutation, PropertyWrite, Sid, Str, Token, Value};
@@ -173,7 +173,7 @@ impl Graph {
         }
     }
 
-    /// Edges of a vertex as (neighbour, sid, label, outgoing).
+    /// Returns the edges of a vertex as (neighbour, sid, label, outgoing).
     pub fn expand(
         &self,
         gui: Gui,

@@ -1,5 +1,6 @@
-//! Random changes of a store and of the simplest graph there could be, compared at every kept version by every APL
-//! method, with few hash bits (so that ids collide), hubs, loads, forgetting and checkpoints in between.
+//! STO-1, STO-2, STO-3. Changes a store and the simplest possible graph at random, and compares them at every kept
+//! version by every APL method: with few hash bits (so that ids collide), hubs, loads, indexes, reclaiming and
+//! checkpoints in between.
 //!
 //! A failure prints its seed; `TIDEGRAPH_SEED=… cargo test -p tidegraph-storage --test model` replays it, and
 //! `TIDEGRAPH_MODEL_RUNS=…` runs that many seeds.
@@ -100,7 +101,7 @@ impl Run {
         labels
     }
 
-    /// A vertex of a graph, more often than not one of two that become hubs.
+    /// Picks a vertex of a graph, usually one of two that become hubs.
     fn pick(&mut self, graph: &Graph) -> Option<Gui> {
         let hub = self.ids[self.random.random_range(0..2)].clone();
         if self.random.random_bool(0.7)
@@ -151,7 +152,7 @@ impl Run {
 
     fn create_edge(&mut self, graph: &Graph, load: bool) -> Option<Mutation> {
         let source = self.pick(graph)?;
-        // Sometimes an end that is not there.
+        // Sometimes an end that does not exist.
         let target = if self.random.random_bool(0.02) { Gui(77) } else { self.pick(graph)? };
         let sid = Sid(self.next_sid);
         self.next_sid += 1;
@@ -167,7 +168,7 @@ impl Run {
         Some(Mutation::CreateEdge { edge, id, properties: properties.into_iter().collect() })
     }
 
-    /// Some meta-properties of one value of a vertex, which may have it or not.
+    /// Makes meta-properties of one value of a vertex, which may have it or not.
     fn meta_properties(&mut self, graph: &Graph) -> Vec<Mutation> {
         let Some(gui) = self.pick(graph) else { return Vec::new() };
         let properties = &graph.vertices[&gui].properties;
@@ -248,7 +249,7 @@ impl Run {
             batch.extend(more);
         }
         if load {
-            // Links wait from one piece to the next, or are written after each.
+            // Links are collected from one piece to the next, or written after each.
             let (first, second) = batch.split_at(self.random.random_range(0..=batch.len()));
             if self.random.random_bool(0.5) {
                 let mut load = self.store.begin_load(self.version);
@@ -264,7 +265,7 @@ impl Run {
         }
         self.newest = graph;
         if self.random.random_bool(0.3) {
-            // Applied, not published: nobody may see it.
+            // Applied but not published: nobody may see it.
             self.check_some();
         }
         self.kept.insert(self.version, self.newest.clone());
@@ -272,7 +273,7 @@ impl Run {
         self.clock.advance(Duration::from_millis(self.random.random_range(0..3000)));
     }
 
-    /// Makes and drops indexes, and fills what there is; no answer may change.
+    /// STO-3: creates, drops and fills indexes; no answer may change.
     fn indexes(&mut self) {
         let name = Str::from(format!("index-{}", self.random.random_range(0..4)));
         let mutation = if self.random.random_bool(0.7) {
@@ -366,13 +367,13 @@ impl Manifest {
     }
 }
 
-/// A budget that has no room for properties at all, or for some of them.
+/// Returns a budget that has no room for properties, or for some of them.
 fn little_memory(seed: u64) -> MemoryBudget {
     let bytes = if seed.is_multiple_of(2) { 1 } else { 40_000 };
     MemoryBudget { bytes, disk: Arc::new(FaultyDisk::new(seed)), dir: "spilled".into(), process_bytes: None }
 }
 
-/// Runs one seed; answers the highest degree that came up.
+/// Runs one seed; returns the highest degree that occurred.
 fn run(seed: u64, spilling: bool) -> usize {
     struct Tell(u64);
     impl Drop for Tell {
@@ -422,7 +423,7 @@ fn run(seed: u64, spilling: bool) -> usize {
     for index in run.store.indexes().iter().filter(|index| index.complete) {
         let IndexDefinition { label, key, .. } = index.definition;
         let vertices = run.newest.vertices.values().filter(|vertex| vertex.labels.contains(&label));
-        // Values that are equal share an entry.
+        // Equal values share an entry.
         let entries: usize = vertices
             .filter_map(|vertex| vertex.properties.get(&key))
             .map(|(_, values)| {
@@ -442,7 +443,7 @@ fn run_all(spilling: bool) {
     }
     let runs = std::env::var("TIDEGRAPH_MODEL_RUNS").map_or(25, |runs| runs.parse().unwrap());
     let hubs = (0..runs).filter(|seed| run(*seed, spilling) > 80).count() as u64;
-    // Or the test has stopped testing them.
+    // Otherwise the test no longer tests hubs.
     assert!(hubs * 3 > runs, "only {hubs} of {runs} runs had hubs");
 }
 

@@ -1,7 +1,7 @@
-//! Pins of versions under loom: every order of the steps of a few threads, and every value that a weak memory may show
-//! them. `src/versions/mod.rs` is compiled here with loom's atomics and lock, and with two slots instead of many.
+//! STO-1: pins of versions under loom, in every order of the steps of a few threads, and with every value that a weak
+//! memory model allows. `src/versions/mod.rs` is compiled here with loom's atomics and lock, and with two slots.
 //!
-//! A program of its own rather than tests of the usual harness, because loom's atomics live inside a model only.
+//! This is a program of its own because loom's atomics work only inside a model.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -11,7 +11,7 @@
 mod versions;
 
 mod pin_sync {
-    //! Stands in for the module of that name in the crate.
+    //! Replaces the module of that name in the crate.
 
     pub(crate) use loom::sync::MutexGuard;
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -19,12 +19,12 @@ mod pin_sync {
     /// Few, so that readers meet in one and run out of them.
     pub(crate) const SLOTS: usize = 2;
 
-    /// All readers begin with the same one.
+    /// All readers begin with the same slot.
     pub(crate) fn first_slot() -> usize {
         0
     }
 
-    /// As the real one, which knows no poisoning.
+    /// Like the real one, which has no poisoning.
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
@@ -49,7 +49,7 @@ fn seconds(s: u64) -> Duration {
     Duration::from_secs(s)
 }
 
-/// Runs a model in all orders, and says in how many.
+/// Runs a model in all orders, and prints how many there are.
 fn model(name: &str, preemptions: usize, of: impl Fn() + Sync + Send + 'static) {
     let orders = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let counted = orders.clone();
@@ -102,7 +102,7 @@ fn two_readers_and_a_writer() {
 }
 
 /// More pins than slots, one of them copied, while the limit moves.
-fn pins_in_the_book() {
+fn pins_under_the_lock() {
     let versions = Arc::new(Versions::new(Version(0), NO_WINDOW, seconds(0)));
     let held: Vec<_> = (0..2).map(|_| versions.pin_published()).collect();
     let reader = {
@@ -124,5 +124,5 @@ fn pins_in_the_book() {
 fn main() {
     model("a pin against a moving limit", 3, a_pin_against_a_moving_limit);
     model("two readers and a writer", 2, two_readers_and_a_writer);
-    model("pins in the book", 3, pins_in_the_book);
+    model("pins under the lock", 3, pins_under_the_lock);
 }

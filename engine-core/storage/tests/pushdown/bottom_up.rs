@@ -1,4 +1,4 @@
-//! Steps of a search upwards, and whole searches: the same as from plain answers.
+//! Bottom-up steps, and whole searches: the same answers as from simpler requests.
 
 use super::plain::Plain;
 use super::{LABELS, at, gui, requests, store};
@@ -18,7 +18,7 @@ fn create(edge: Edge) -> Mutation {
     Mutation::CreateEdge { edge, id: None, properties: vec![] }
 }
 
-/// A graph that changes, and what holds its versions.
+/// A changing graph with pins of its versions.
 struct Changing {
     store: Store,
     random: StdRng,
@@ -58,7 +58,7 @@ impl Changing {
         self.pins.push(self.store.pin_published());
     }
 
-    /// Edges come and go, and vertices with all their edges.
+    /// Adds and removes edges, and vertices with all their edges.
     fn change(&mut self, count: usize) {
         let mut mutations = vec![];
         for _ in 0..count {
@@ -70,7 +70,7 @@ impl Changing {
     }
 }
 
-/// Neighbours of every vertex that has some.
+/// Returns the neighbours of every vertex that has some.
 fn adjacency(store: &Store, version: u64, request: &Expand, vertices: usize) -> BTreeMap<Gui, Vec<Gui>> {
     let all: Vec<Gui> = (0..vertices).map(gui).collect();
     let whole = Expand { max_rows: u32::MAX, neighbours_only: false, ..request.clone() };
@@ -83,7 +83,7 @@ fn adjacency(store: &Store, version: u64, request: &Expand, vertices: usize) -> 
     lists
 }
 
-/// All that a step answers; `between` runs between two calls.
+/// Returns the whole answer of a step; `between` runs between two calls.
 fn whole(
     apl: &dyn Apl,
     version: u64,
@@ -105,7 +105,7 @@ fn sorted(guis: &[Gui]) -> Vec<Gui> {
     guis
 }
 
-/// Compares a step with the plain one, and looks at each parent.
+/// Compares a step with the simple answer, and checks each parent.
 fn compare(store: &Store, version: u64, step: &BottomUp<'_>, vertices: usize) -> Parents {
     let place =
         format!("{:?} inverse {} at {version}, {} in the set", step.edges, step.inverse, step.set.len());
@@ -178,7 +178,7 @@ fn a_step_is_that_of_the_plain_answer_at_every_version() {
 
 #[test]
 fn a_hub_is_left_and_gone_on_with() {
-    // More edges than are looked at under one guard, both ways, and hits only at their ends or nowhere.
+    // More edges than are looked at under one guard, both ways, with hits only at their ends or nowhere.
     let store = store(1);
     let edges = 140_000_u64;
     let mut mutations: Vec<Mutation> = (0..60).map(vertex).collect();
@@ -216,7 +216,7 @@ fn a_step_sees_its_version_while_others_are_written() {
         let (mut all, mut cursor) = (Parents::default(), Some(ScanCursor::default()));
         while let Some(from) = cursor {
             cursor = graph.store.bottom_up(at(seen), &step, &mut explored, from, &mut all).unwrap();
-            // Edges of the version go, others come, new slots are taken, and what no version needs is settled.
+            // Edges of the version go, others come, new slots are taken, and what no version needs is reclaimed.
             graph.change(3);
             let n = graph.vertices;
             graph.vertices += 1;
@@ -232,7 +232,7 @@ fn a_step_sees_its_version_while_others_are_written() {
     assert!(explored.left().is_some());
 }
 
-/// How far each vertex is, and whether some were reached by a step up.
+/// Returns the distance of each vertex, and whether some were reached by a bottom-up step.
 fn search(apl: &dyn Apl, version: u64, request: &Expand, start: Gui) -> (HashMap<Gui, u32>, bool) {
     let (mut depths, mut up) = (HashMap::from([(start, 0)]), false);
     let searched: Result<(), Error> =

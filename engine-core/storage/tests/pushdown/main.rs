@@ -1,4 +1,4 @@
-//! What storage answers in a better way than from its plainest answers: the same as those.
+//! Requests that storage answers in an optimised way: the same answers as from the simplest requests.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -113,7 +113,7 @@ fn scan(random: &mut StdRng) -> VertexScan {
     VertexScan { labels, predicates, max_rows: *[1, 3, 1000].choose(random).unwrap() }
 }
 
-/// Everything that a scan finds; `between` runs between two calls.
+/// Returns everything that a scan finds; `between` runs between two calls.
 fn found(store: &Store, version: u64, scan: &VertexScan, mut between: impl FnMut()) -> Vec<Gui> {
     let (mut found, mut cursor) = (Vec::new(), Some(ScanCursor::default()));
     while let Some(from) = cursor {
@@ -144,7 +144,7 @@ fn sampled(store: &Store, version: u64, scan: &VertexScan, sample: Sample) -> Ve
 fn indexes_counts_and_samples_agree_with_rows() {
     for seed in 0..6 {
         let random = &mut StdRng::seed_from_u64(seed);
-        // The same changes with and without indexes; the pins keep every version.
+        // The same changes with and without indexes (STO-3); the pins keep every version.
         let vertices = 600;
         let (rows, indexed) = (store(4), store(4));
         let mut pins = Vec::new();
@@ -184,7 +184,7 @@ fn indexes_counts_and_samples_agree_with_rows() {
                 assert!(taken.iter().all(|gui| expected.binary_search(gui).is_ok()), "{place}");
             }
         }
-        // An index that goes, or comes, in the middle of a scan.
+        // An index is dropped, or created, in the middle of a scan.
         for name in ["a", "c"] {
             let scan = VertexScan {
                 labels: vec![],
@@ -209,7 +209,7 @@ fn indexes_counts_and_samples_agree_with_rows() {
     }
 }
 
-/// A hub of loops, edges both ways and weights of all kinds, beside a few small vertices.
+/// Makes a hub of loops, edges both ways and weights of all kinds, beside a few small vertices.
 fn hub(edges: u64) -> (Store, BTreeMap<u64, Edge>) {
     let store = store(2);
     let random = &mut StdRng::seed_from_u64(11);

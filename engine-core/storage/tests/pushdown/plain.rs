@@ -1,4 +1,4 @@
-//! Answers that are put together from others.
+//! Answers that are composed of others.
 
 use tidegraph_apl::{
     Apl, At, Cursor, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand, Expansion, ScanCursor,
@@ -7,7 +7,7 @@ use tidegraph_apl::{
 use tidegraph_storage::Store;
 use tidegraph_types::{Edge, Gui, Str};
 
-/// A store that can only do what every other answer can be made of.
+/// A store that offers only the requests from which all other answers can be composed.
 pub struct Plain<'s>(pub &'s Store);
 
 impl Apl for Plain<'_> {

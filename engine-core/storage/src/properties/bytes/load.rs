@@ -1,10 +1,10 @@
-//! Reading a page out of its bytes. Nothing in them is believed: not a length, not a text, not a number of rows.
+//! Decodes a page. Nothing in its bytes is trusted: no length, no text, no number of rows.
 
 use super::super::column::{ColumnType, encode_str};
 use super::super::overflow::{Entry, Overflow, Values};
 use super::super::page::{Cells, Page, ROWS, larger, rows_of_new_page, store_pair};
 use super::super::scalar::Scalar;
-use super::super::sets::{ColumnShape, Kind, MOST_COLUMNS, Set, Shape};
+use super::super::sets::{ColumnShape, MOST_COLUMNS, RowKind, Set, Shape};
 use super::super::undo::overflow_word;
 use super::{COLUMN, Error};
 use smallvec::SmallVec;
@@ -41,7 +41,7 @@ impl<'b> Reader<'b> {
         Err(Error::Wrong { at: self.at - width, found, what })
     }
 
-    /// So many numbers of four bytes, and their sum.
+    /// Reads `rows` 4-byte numbers; returns them and their sum.
     fn lengths(&mut self, rows: usize, what: &'static str) -> Result<(Vec<usize>, usize), Error> {
         let bytes = self.take(rows * 4, what)?.as_chunks::<4>().0;
         let lengths: Vec<usize> = bytes.iter().map(|length| u32::from_le_bytes(*length) as usize).collect();
@@ -50,10 +50,10 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// Which texts of a page are wanted.
+/// Which texts of a page to decode.
 #[derive(Clone, Copy)]
 pub(crate) enum Texts<'k> {
-    /// All of them, ids too.
+    /// All texts and ids.
     All,
     /// Those of these keys.
     Of(&'k [Token]),
@@ -68,34 +68,34 @@ impl Texts<'_> {
     }
 }
 
-/// A page with its rows, not yet in any table.
+/// A decoded page that is in no table yet.
 pub(crate) struct Loaded {
     page: Page<'static>,
 }
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        // SAFETY: nobody else knows the page; rows that are not there own nothing.
+        // SAFETY: nobody else knows the page; rows that are not present own nothing.
         unsafe {
-            super::super::settle::drop_rows(self.page);
+            super::super::reclaim::drop_rows(self.page);
             self.page.free();
         }
     }
 }
 
 impl Loaded {
-    /// The page of some bytes, of a set of its own with that number.
+    /// Decodes a page into a set of its own with the given number.
     #[cfg_attr(not(test), allow(dead_code, reason = "for tests of the bytes alone"))]
     pub fn from_bytes(number: u32, bytes: &[u8]) -> Result<Self, Error> {
         Self::of_set(bytes, |shape| Arc::new(Set::new(number, shape)))
     }
 
-    /// The page of some bytes, of the set that `intern` names for its shape.
+    /// Decodes a page into the set that `intern` returns for its shape.
     pub fn of_set(bytes: &[u8], intern: impl FnOnce(&Shape) -> Arc<Set>) -> Result<Self, Error> {
         Self::some_of_set(bytes, Texts::All, intern)
     }
 
-    /// As [`Self::of_set`], but texts that are not wanted are left out: the page is for one look.
+    /// Like [`Self::of_set`], but leaves out texts that are not wanted: the page is for one look.
     pub fn some_of_set(
         bytes: &[u8],
         wanted: Texts<'_>,
@@ -103,7 +103,7 @@ impl Loaded {
     ) -> Result<Self, Error> {
         let mut reader = Reader { bytes, at: 0 };
         let (shape, rows) = get_shape(&mut reader)?;
-        // Before anything is allocated: each row takes at least this many bytes.
+        // Checked before anything is allocated: each row takes at least this many bytes.
         let columns = shape.columns.iter().map(|column| match column.column {
             ColumnType::String => 4,
             other => other.width() as usize,
@@ -126,12 +126,12 @@ impl Loaded {
         }
     }
 
-    /// The page, as long as this is there.
+    /// Returns the page while it is not in a table.
     pub fn page(&self) -> Page<'_> {
         self.page
     }
 
-    /// The page, for a table, which gives it back.
+    /// Returns the page for a table, which frees it later.
     pub fn into_page(self) -> Page<'static> {
         std::mem::ManuallyDrop::new(self).page
     }
@@ -139,9 +139,9 @@ impl Loaded {
 
 fn get_shape(reader: &mut Reader<'_>) -> Result<(Shape, usize), Error> {
     let kind = match reader.number(1, "the kind of owner")? {
-        0 => Kind::Vertex,
-        1 => Kind::Edge { with_id: false },
-        2 => Kind::Edge { with_id: true },
+        0 => RowKind::Vertex,
+        1 => RowKind::Edge { with_id: false },
+        2 => RowKind::Edge { with_id: true },
         other => return reader.wrong(1, other, "kind of owner"),
     };
     let irregular = match reader.number(1, "mark of irregular sets")? {
@@ -230,7 +230,7 @@ fn skip_texts(reader: &mut Reader<'_>, rows: usize) -> Result<(), Error> {
     reader.take(sum, "texts").map(|_| ())
 }
 
-/// Cells as they stand.
+/// Stores a column of cells.
 fn store(reader: &mut Reader<'_>, cells: Cells<'_>, rows: usize) -> Result<(), Error> {
     fn all<const N: usize, T>(
         reader: &mut Reader<'_>,
@@ -284,7 +284,7 @@ fn get_texts(
     Ok(())
 }
 
-/// A value that has to be there.
+/// Decodes a value that must be present.
 fn get_value(message: Option<tidegraph_wire::proto::Value>) -> Result<Scalar, Error> {
     let missing = tidegraph_wire::Error::Missing { message: "MetaImage", field: "value" };
     Ok(Scalar::from(&value::decode(message.ok_or(missing)?)?))

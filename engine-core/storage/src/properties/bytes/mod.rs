@@ -1,6 +1,6 @@
-//! A page as bytes, and back: everything that its rows hold, with no reference to anything outside of it.
+//! Encodes and decodes a page: everything that its rows hold, without references to anything outside.
 //!
-//! Columns stand as they are in memory, so that most of a page is copied. All numbers are little-endian:
+//! Columns have the same bytes as in memory, so most of a page is copied. All numbers are little-endian:
 //!
 //! | part | bytes |
 //! |---|---|
@@ -14,12 +14,13 @@
 //! | each column of texts, ids first: lengths, then the texts | 4 a row, … |
 //! | overflows, if the set has them: lengths, then protobuf messages | 4 a row, … |
 //!
-//! Rows keep their numbers; one that is not present is all zeros.
+//! Rows keep their numbers. A row that is not present is all zeros.
 //!
-//! Roles: this file writes, `load` reads. Flow of writing: copy all cells, then look at the undo records and put back
-//! what the version saw, and only then follow the addresses of texts and overflows (as [`super::read`] does for a row).
+//! Roles: this file encodes, `load` decodes. Flow of encoding: copy all cells, then read the undo records and restore
+//! what the version saw, and only then follow the addresses of texts and overflows (as [`super::read`] does for a
+//! row).
 //!
-//! What must never happen: bytes that are wrong becoming anything but an error; a page that mixes versions.
+//! What must never happen: wrong bytes that decode to anything but an error; a page that mixes versions (STO-1).
 
 mod load;
 
@@ -29,8 +30,8 @@ use super::column::{ColumnType, Words, with_text};
 use super::overflow::{Entry, Overflow};
 use super::page::{Cells, Page, load_pair};
 use super::page_table::PageTable;
-use super::sets::{Kind, Set};
-use super::undo::{Heads, Seen, overflow_at, walk};
+use super::sets::{RowKind, Set};
+use super::undo::{Heads, Visibility, overflow_at, walk};
 use crossbeam_epoch::Guard;
 use std::sync::atomic::{Ordering, fence};
 use tidegraph_types::{Value, Version};
@@ -40,10 +41,10 @@ use tidegraph_wire::{Message, value};
 /// Bytes of a column's description.
 const COLUMN: usize = 8;
 
-/// Why a page could not be written or read.
+/// Why a page could not be encoded or decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// Versions see it differently.
+    /// The page differs between versions.
     #[error("page {number} has versions")]
     Versioned { number: u32 },
     #[error("there is no page {number}")]
@@ -59,7 +60,7 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Where in the bytes it is, as far as that is known.
+    /// Returns the offset of the error in the bytes, as far as it is known.
     pub fn offset(&self) -> usize {
         match self {
             Self::Short { at, .. } | Self::Wrong { at, .. } | Self::Text { at } => *at,
@@ -68,7 +69,7 @@ impl Error {
     }
 }
 
-/// What is loaded of a page before its undo records are looked at; kept from page to page.
+/// Buffers for a page's cells before its undo records are read; reused from page to page.
 #[derive(Default)]
 pub(crate) struct Scratch {
     present: Vec<u64>,
@@ -78,12 +79,12 @@ pub(crate) struct Scratch {
 }
 
 impl PageTable {
-    /// The bytes of a page in memory that all versions see alike which see any of it; one with undo records is refused.
+    /// Encodes a page in memory that looks the same to all versions that see it. Refuses a page with undo records.
     pub fn to_bytes(&self, number: u32, guard: &Guard) -> Result<Vec<u8>, Error> {
-        let page = self.hot(number, guard).ok_or(Error::Missing { number })?;
+        let page = self.resident(number, guard).ok_or(Error::Missing { number })?;
         let (mut scratch, mut out) = (Scratch::default(), Vec::new());
         let copied = copy(page, &mut scratch, &mut out);
-        // Last: what was written meanwhile shows here.
+        // Checked last, so that concurrent writes show here.
         fence(Ordering::Acquire);
         if page.undo().is_some() {
             return Err(Error::Versioned { number });
@@ -92,8 +93,9 @@ impl PageTable {
         Ok(out)
     }
 
-    /// Appends the bytes of a page as a version sees it, and answers how many rows that are. If there are none, nothing
-    /// is appended. The version must be pinned. A page that cannot be read is like one without rows, and leaves a note.
+    /// Appends the bytes of a page as a pinned version sees it, and returns the number of its rows. Appends nothing
+    /// if there are none. A page that cannot be read counts as empty and leaves a note
+    /// ([`lost`](super::spill::lost)).
     pub fn append_bytes_at(
         &self,
         number: u32,
@@ -106,7 +108,7 @@ impl PageTable {
         let page = peek.page();
         let start = out.len();
         let copied = copy(page, scratch, out);
-        // What was loaded too new comes with the undo record that takes it back.
+        // STO-1: a cell that was loaded too new comes with the undo record that restores it.
         fence(Ordering::Acquire);
         if let Some(heads) = page.undo() {
             rewind(&copied, heads, at, scratch, out);
@@ -123,11 +125,11 @@ impl PageTable {
     }
 }
 
-/// What `copy` made of a page.
+/// A page as `copy` left it.
 struct Copied<'g> {
     set: &'g Set,
     rows: usize,
-    /// Where the bits of the rows begin in the bytes; owners and columns of numbers follow.
+    /// Offset of the row bits in the output; owners and columns of numbers follow.
     bits: usize,
 }
 
@@ -136,7 +138,7 @@ impl Copied<'_> {
         self.bits + self.rows.div_ceil(64) * 8
     }
 
-    /// Each column: its type, and where it begins, in the bytes or among the texts.
+    /// Returns the type of each column and its offset, in the output or among the texts.
     fn columns(&self) -> impl Iterator<Item = (ColumnType, usize)> {
         let (mut bytes, mut texts) = (self.owners() + self.rows * 8, 0);
         if self.set.kind.with_id() {
@@ -155,13 +157,13 @@ impl Copied<'_> {
     }
 }
 
-/// Appends all that has a fixed width, and loads the rest into the scratch.
+/// Appends everything of fixed width, and loads the rest into the scratch.
 fn copy<'g>(page: Page<'g>, scratch: &mut Scratch, out: &mut Vec<u8>) -> Copied<'g> {
     let set: &Set = page.set();
     let rows = page.header().used.load(Ordering::Acquire) as usize;
     out.push(match set.kind {
-        Kind::Vertex => 0,
-        Kind::Edge { with_id } => 1 + u8::from(with_id),
+        RowKind::Vertex => 0,
+        RowKind::Edge { with_id } => 1 + u8::from(with_id),
     });
     out.push(u8::from(set.irregular));
     out.extend((rows as u16).to_le_bytes());
@@ -175,7 +177,7 @@ fn copy<'g>(page: Page<'g>, scratch: &mut Scratch, out: &mut Vec<u8>) -> Copied<
     let copied = Copied { set, rows, bits: out.len() };
     scratch.present.clear();
     for (index, word) in page.present()[..rows.div_ceil(64)].iter().enumerate() {
-        // Rows that came after the look at their number are of a later version.
+        // Rows that were added after their number was loaded belong to a later version.
         let mask = u64::MAX >> (64 - (rows - index * 64).min(64));
         scratch.present.push(word.load(Ordering::Relaxed) & mask);
     }
@@ -200,7 +202,7 @@ fn copy<'g>(page: Page<'g>, scratch: &mut Scratch, out: &mut Vec<u8>) -> Copied<
     copied
 }
 
-/// Appends cells as they are.
+/// Appends cells unchanged.
 fn append(cells: Cells<'_>, rows: usize, out: &mut Vec<u8>) {
     fn all<const N: usize, T>(cells: &[T], out: &mut Vec<u8>, bytes: impl Fn(&T) -> [u8; N]) {
         let start = out.len();
@@ -227,7 +229,7 @@ fn pair_bytes(words: Words) -> [u8; 16] {
     bytes
 }
 
-/// Makes of what was copied what a version sees.
+/// Restores what a version sees from the copy and the undo records.
 fn rewind(copied: &Copied<'_>, heads: &Heads, at: Version, scratch: &mut Scratch, out: &mut [u8]) {
     let places: Vec<(ColumnType, usize)> = copied.columns().collect();
     let Scratch { present, texts, overflows, .. } = scratch;
@@ -245,16 +247,16 @@ fn rewind(copied: &Copied<'_>, heads: &Heads, at: Version, scratch: &mut Scratch
             }
             None => overflows[row] = old[0],
         };
-        // SAFETY: loaded under the guard of the caller.
+        // SAFETY: loaded under the caller's guard.
         match unsafe { walk(head, *word & bit != 0, at, older) } {
-            Seen::Here => *word |= bit,
-            // What was elsewhere then is written with its page of then.
-            Seen::Absent | Seen::Before(_) => *word &= !bit,
+            Visibility::Here => *word |= bit,
+            // A row that was in another page then is written with that page.
+            Visibility::Absent | Visibility::Before(_) => *word &= !bit,
         }
     }
 }
 
-/// Empties rows that are not there, and appends texts and overflows.
+/// Clears rows that are not present, and appends texts and overflows.
 fn finish(copied: &Copied<'_>, scratch: &mut Scratch, out: &mut Vec<u8>) -> Result<(), Error> {
     let rows = copied.rows;
     let bits = out[copied.bits..].as_chunks_mut::<8>().0;
@@ -275,7 +277,7 @@ fn finish(copied: &Copied<'_>, scratch: &mut Scratch, out: &mut Vec<u8>) -> Resu
         let lengths = out.len();
         out.resize(lengths + rows * 4, 0);
         for (row, words) in texts.iter().enumerate() {
-            // SAFETY: the page held the text when the guard of the caller was pinned, now or as an undo record.
+            // SAFETY: the page, or an undo record, held the text when the caller's guard was pinned.
             unsafe {
                 with_text(*words, |text| {
                     out[lengths + row * 4..][..4].copy_from_slice(&(text.len() as u32).to_le_bytes());

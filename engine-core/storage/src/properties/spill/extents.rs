@@ -1,23 +1,23 @@
-//! Which blocks of the file are free: neighbours joined, the smallest that is large enough taken first.
+//! Free blocks of the spill file: neighbours are joined, and the smallest sufficient run is taken first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Blocks at the end of the file that have to be free to be cut off.
+/// Number of free blocks at the end of the file from which it is truncated.
 const WORTH_CUTTING: u64 = 1 << 12;
 
-/// See the module.
+/// Allocates blocks of the file.
 #[derive(Default)]
 pub(crate) struct Extents {
-    /// Blocks of the file.
+    /// Length of the file in blocks.
     end: u64,
-    /// Length of each free run by its first block.
+    /// Length of each free run, by its first block.
     by_place: BTreeMap<u64, u64>,
-    /// The same by length.
+    /// The same runs by length.
     by_length: BTreeSet<(u64, u64)>,
 }
 
 impl Extents {
-    /// First of so many blocks that nobody uses.
+    /// Takes `blocks` free blocks and returns the first.
     pub fn take(&mut self, blocks: u64) -> u64 {
         let Some(&(length, first)) = self.by_length.range((blocks, 0)..).next() else {
             let first = self.end;
@@ -46,7 +46,7 @@ impl Extents {
         self.add(first, blocks);
     }
 
-    /// The length in blocks to which the file is to be cut, if that is worth it.
+    /// Returns the length in blocks to truncate the file to, if that pays.
     pub fn cut(&mut self) -> Option<u64> {
         let (&first, &length) = self.by_place.last_key_value()?;
         if first + length < self.end || length < WORTH_CUTTING {

@@ -1,8 +1,8 @@
-//! A page that could not be read: a note of the thread that met it.
+//! Pages that could not be read: a note of the thread that tried.
 //!
-//! Rows of such a page look as if they were not there. Whoever finishes an answer takes the note ([`take`]) and throws the
-//! answer away, as it does with an answer whose version was forgotten meanwhile. So not every function between them
-//! has to hand an error on that hardly ever comes, and a batch pays for it once.
+//! Rows of such a page look absent. Whoever finishes an answer takes the note ([`take`]) and discards the answer, as
+//! it does with an answer whose version was reclaimed meanwhile. So functions in between need not pass on a rare
+//! error, and a batch checks it once.
 //!
 //! What must never happen: an answer given while there is a note.
 
@@ -13,19 +13,19 @@ thread_local! {
     static LOST: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// Notes why a page could not be read; the first of several stays.
+/// Notes why a page could not be read; the first of several notes stays.
 pub(crate) fn note(error: Error) {
     LOST.with_borrow_mut(|lost| {
         lost.get_or_insert(error);
     });
 }
 
-/// Whether there is a note.
+/// Returns whether there is a note.
 pub(crate) fn is_noted() -> bool {
     LOST.with_borrow(Option::is_some)
 }
 
-/// The note, if there is one; then there is none any more.
+/// Removes and returns the note, if there is one.
 #[inline]
 pub(crate) fn take() -> Option<Error> {
     LOST.with_borrow_mut(Option::take)

@@ -1,52 +1,59 @@
-//! Larger than memory: pages that nobody looked at for a while are moved to a local file and come back when they are
-//! read.
+//! Property pages beyond the memory budget: pages that nobody used for a while are moved to a local file, and come
+//! back when they are read.
 //!
-//! Roles: [`Room`] counts what the pages of a store take, says what they may take, and has the file with its free space
-//! (`extents`); `evict` is the writer that moves pages out; [`super::page_table::PageTable`] reads them back; `lost` tells a caller
-//! that a page could not be read.
+//! Roles: [`PageMemory`] counts the bytes of a store's pages, knows their limit, and owns the file with its free space
+//! (`extents`). `evict` is the writer that moves pages out; [`super::page_table::PageTable`] reads them back; `lost`
+//! reports a page that could not be read.
 //!
-//! Flow. The entry of a page holds either its address or, with the lowest bit set, where the file has it. The writer of a
-//! partition goes round its pages like a clock: a page that was looked at since the last time gets a second chance, one
-//! with versions stays, any other is written (unless the file has it as it is) and leaves memory through the epoch. A
-//! reader that meets a page in the file reads it, builds it and puts it in its place by compare-and-swap; the loser of
-//! a race drops its own. A scan keeps what it reads to itself, so that it does not drive out what others use.
+//! Flow: the table entry of a page holds its address or, with the lowest bit set, its place in the file. The writer
+//! of a partition visits its pages in a circle, like the clock algorithm: a page that was used since the last visit
+//! gets a second chance, one with versions stays, any other is written (unless the file has an up-to-date image) and
+//! leaves memory through the epoch. A reader that meets a spilled page reads and builds it, and puts it back by
+//! compare-and-swap; the loser of a race drops its own copy. A scan keeps its copies private, so it does not evict
+//! pages that others use.
 //!
-//! The file is scratch: it has no name, nothing in it outlives the process. Images in it carry whose they are and a
-//! checksum.
+//! The file is temporary: it has no name, and nothing in it outlives the process. Each image carries its page's
+//! number and a checksum.
 //!
-//! What must never happen: a place in the file written anew while a reader may be reading it (so it waits for the epoch);
-//! bytes that are not the page's becoming one; a page with versions in the file.
+//! What must never happen: a place in the file reused while a reader may read it (so it waits for the epoch); bytes
+//! of another page decoded as this one; a page with versions in the file.
 
 pub(super) mod evict;
 mod extents;
+pub(crate) mod last_page;
 pub(crate) mod lost;
-pub(crate) mod passing;
 
 use crate::arena::Limbo;
+use crate::error::Cause;
 use crate::store::MemoryBudget;
 use crossbeam_epoch::pin;
 use extents::Extents;
 use parking_lot::Mutex;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tidegraph_platform::{DiskError, ScratchFile};
 
-/// The file is given out in blocks of so many bytes.
+/// Bytes of a block, the unit of allocation in the file.
 const BLOCK: u64 = 4096;
-/// Before each image: whose it is (8), its length (8), checksum of both and the image (4), unused (4).
+/// Bytes before each image: number of the page (8), length (8), checksum of both and the image (4), unused (4).
 const HEADER: usize = 24;
-/// Over what they may take by this part, pages of readers are not kept.
+/// Pages that readers bring in are not kept if pages exceed their limit by this fraction.
 const HARD: u64 = 16;
 
 /// Why a page could not be moved out or read back.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("the spill file cannot be made: {0}")]
-    File(std::sync::Arc<DiskError>),
+    File(#[source] Arc<DiskError>),
     #[error("page {number} in the spill file, bytes {offset} to {end}: {source}")]
-    Disk { number: u32, offset: u64, end: u64, source: std::sync::Arc<DiskError> },
+    Disk { number: u32, offset: u64, end: u64, source: Arc<DiskError> },
     #[error("spill file {file} is damaged at byte {offset}: {reason}")]
-    Damaged { file: String, offset: u64, reason: String },
+    Damaged {
+        file: String,
+        offset: u64,
+        #[source]
+        reason: Arc<dyn std::error::Error + Send + Sync>,
+    },
 }
 
 impl From<Error> for tidegraph_apl::Error {
@@ -58,10 +65,10 @@ impl From<Error> for tidegraph_apl::Error {
     }
 }
 
-/// A place in the file. As a word its lowest bit is set, so that it is never an address.
+/// A place in the file. Its word has the lowest bit set, so it is never an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
-    /// First block.
+    /// Number of the first block.
     first: u64,
     blocks: u64,
 }
@@ -73,7 +80,7 @@ impl Extent {
         self.first << (Self::BLOCKS_BITS + 1) | self.blocks << 1 | 1
     }
 
-    /// The place that a word says, if it is one.
+    /// Returns the place that a word stands for, if it is one.
     #[inline]
     pub fn of_word(word: u64) -> Option<Self> {
         (word & 1 == 1).then_some(Self {
@@ -91,42 +98,42 @@ impl Extent {
     }
 }
 
-/// The file and what is free in it.
+/// The file and its free space.
 struct Spilled {
     file: Box<dyn ScratchFile>,
     space: Mutex<Space>,
 }
 
-/// Only writers get here.
+/// Free space of the file. Only writers lock it.
 #[derive(Default)]
 struct Space {
     extents: Extents,
-    /// Places that readers of now may be reading.
+    /// Places that current readers may be reading.
     limbo: Limbo<Extent>,
 }
 
-/// What all pages of a store take and may take. See the module.
-pub(crate) struct Room {
-    /// Bytes of pages in memory, with what their cells own. Signed: a page may be counted after it is gone again.
+/// Bytes of all pages of a store, their limit, and the spill file.
+pub(crate) struct PageMemory {
+    /// Bytes of pages in memory, with what their cells own. Signed, because a page may be counted after it has gone.
     resident: AtomicI64,
-    /// Bytes that they may take.
+    /// Limit of these bytes.
     allowed: AtomicU64,
-    /// A round that found too little to move out is not worth another one before pages take more than this.
+    /// After a round that evicted too little, no other round starts before pages exceed this number of bytes.
     patient_to: AtomicU64,
     /// Bytes of the file in use.
     spilled: AtomicU64,
-    /// Page tables so far.
+    /// Number of page tables so far.
     tables: AtomicU32,
-    /// Where pages go; the file is made when the first one does.
+    /// The budget and the place of the file, which is created with the first page.
     budget: Option<MemoryBudget>,
     spill: OnceLock<Spilled>,
-    /// Why a change could not be made: nothing may be written after that.
+    /// Why a change could not be applied. Nothing may be published afterwards.
     broken: OnceLock<Error>,
     /// Why the last page could not be moved out.
     stuck: Mutex<Option<Error>>,
 }
 
-impl Default for Room {
+impl Default for PageMemory {
     fn default() -> Self {
         Self {
             resident: AtomicI64::new(0),
@@ -142,33 +149,33 @@ impl Default for Room {
     }
 }
 
-impl Room {
-    /// Room with a budget, if there is one.
+impl PageMemory {
+    /// Makes a room with a budget, if there is one.
     pub fn new(budget: Option<MemoryBudget>) -> Self {
         let allowed = AtomicU64::new(budget.as_ref().map_or(u64::MAX, |budget| budget.bytes));
         Self { budget, allowed, ..Self::default() }
     }
 
-    /// What the store may take, if that is bounded.
+    /// Returns the memory budget of the store, if it has one.
     #[inline]
     pub fn budget(&self) -> Option<u64> {
         self.budget.as_ref().map(|budget| budget.bytes)
     }
 
-    /// Whether there is a budget.
+    /// Returns whether there is a budget.
     #[inline]
     pub fn is_bounded(&self) -> bool {
         self.budget.is_some()
     }
 
-    /// Bytes that pages may take.
+    /// Returns the limit of pages in bytes.
     pub fn allowed(&self) -> u64 {
         self.allowed.load(Ordering::Relaxed)
     }
 
-    /// The file, made if it is not there. Only writers ask.
+    /// Returns the file, creating it first if necessary. Only writers call it.
     fn file(&self, budget: &MemoryBudget) -> Result<&Spilled, DiskError> {
-        /// Stores of one directory have files of their own, on systems too where files keep their names.
+        /// Stores in the same directory need different files even on systems where open files keep their names.
         static FILES: AtomicU64 = AtomicU64::new(0);
         if let Some(spill) = self.spill.get() {
             return Ok(spill);
@@ -179,68 +186,68 @@ impl Room {
         Ok(self.spill.get_or_init(|| Spilled { file, space: Mutex::default() }))
     }
 
-    /// A number for a page table: the images of its pages carry it.
+    /// Returns a number for a page table, which the images of its pages carry.
     pub fn number_table(&self) -> u32 {
         self.tables.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts bytes of pages that came (or went, below zero).
+    /// Counts bytes of pages that were added (or removed, below zero).
     #[inline]
     pub fn count(&self, bytes: i64) {
         self.resident.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of pages in memory.
+    /// Returns the bytes of pages in memory.
     pub fn resident(&self) -> u64 {
         self.resident.load(Ordering::Relaxed).max(0) as u64
     }
 
-    /// Bytes of the file in use.
+    /// Returns the bytes of the file in use.
     pub fn spilled(&self) -> u64 {
         self.spilled.load(Ordering::Relaxed)
     }
 
-    /// Sets what pages may take.
+    /// Sets the limit of pages in bytes.
     pub fn allow(&self, bytes: u64) {
         self.allowed.store(bytes, Ordering::Relaxed);
     }
 
-    /// How many bytes pages take too many.
+    /// Returns the bytes by which pages exceed their limit.
     #[inline]
     pub fn excess(&self) -> u64 {
         self.resident().saturating_sub(self.allowed.load(Ordering::Relaxed))
     }
 
-    /// Whether pages take too much, and looking for some to move out is worth it.
+    /// Returns whether pages exceed their limit and an eviction round is worth starting.
     #[inline]
     pub fn is_short(&self) -> bool {
         self.resident() > self.allowed().max(self.patient_to.load(Ordering::Relaxed))
     }
 
-    /// Notes how a round ended: whether it found enough, and the bytes after which another one may find more.
+    /// Notes whether a round evicted enough, and otherwise the number of further bytes after which another one may.
     pub fn found(&self, enough: bool, more: u64) {
         let patient_to = if enough { 0 } else { self.resident() + more };
         self.patient_to.store(patient_to, Ordering::Relaxed);
     }
 
-    /// Whether what a reader reads can be kept.
+    /// Returns whether pages that readers bring in can be kept.
     pub fn keeps(&self) -> bool {
         let allowed = self.allowed.load(Ordering::Relaxed);
         self.resident() <= allowed.saturating_add(allowed / HARD)
     }
 
-    /// A change could not be made. Nothing that is written after this may become visible.
+    /// Marks the store as broken: a change could not be applied, so nothing more may become visible.
     pub fn fail(&self, error: Error) {
         tracing::error!(%error, "a change cannot be applied");
         let _ = self.broken.set(error);
     }
 
-    /// Why nothing may be written any more.
+    /// Returns why nothing may be written any more.
     pub fn broken(&self) -> Option<&Error> {
         self.broken.get()
     }
 
-    /// Why pages could not be moved out the last time.
+    /// Returns why pages could not be moved out the last time.
     pub fn stuck(&self) -> Option<Error> {
         self.stuck.lock().clone()
     }
@@ -269,10 +276,15 @@ impl Room {
         Ok(Some(extent))
     }
 
-    /// The image of a page. The caller's guard was pinned when the table said that it is there.
+    /// Reads the image of a page. The caller's guard was pinned when the table named the place.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disk`] if the file cannot be read; [`Error::Damaged`] if it holds another page there, or the checksum
+    /// differs.
     pub fn read(&self, owner: u64, extent: Extent) -> Result<Vec<u8>, Error> {
         let Some(spill) = self.spill.get() else {
-            return Err(self.damaged(extent, "there is no such file".to_owned()));
+            return Err(self.damaged(extent, "there is no such file"));
         };
         let mut frame = vec![0; extent.bytes() as usize];
         spill
@@ -298,14 +310,14 @@ impl Room {
         Ok(frame)
     }
 
-    /// Says that an image will be read soon.
+    /// Announces that an image will be read soon.
     pub fn read_ahead(&self, extent: Extent) {
         if let Some(spill) = self.spill.get() {
             spill.file.read_ahead(extent.offset(), extent.bytes());
         }
     }
 
-    /// Gives a place back that no entry names any more. Readers may still be at it.
+    /// Gives back a place that no entry names any more. Readers may still be reading it.
     pub fn retire(&self, extent: Extent) {
         if let Some(spill) = self.spill.get() {
             self.spilled.fetch_sub(extent.bytes(), Ordering::Relaxed);
@@ -313,7 +325,7 @@ impl Room {
         }
     }
 
-    /// Lets places that were given back wait for the readers of now, and gives back the end of the file.
+    /// Frees the places that readers have left, and truncates the file if its end is free.
     pub fn tidy(&self) {
         let Some(spill) = self.spill.get() else { return };
         let mut space = spill.space.lock();
@@ -329,10 +341,11 @@ impl Room {
         guard.flush();
     }
 
-    /// The error of bytes that are not what was written.
-    pub fn damaged(&self, extent: Extent, reason: String) -> Error {
+    /// Makes the error of bytes that are not what was written.
+    pub fn damaged(&self, extent: Extent, reason: impl Into<Cause>) -> Error {
         let file = self.spill.get().map_or_else(String::new, |spill| spill.file.path().display().to_string());
-        Error::Damaged { file, offset: extent.offset(), reason }
+        let reason: Cause = reason.into();
+        Error::Damaged { file, offset: extent.offset(), reason: reason.into() }
     }
 }
 

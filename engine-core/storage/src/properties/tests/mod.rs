@@ -1,5 +1,5 @@
-//! Rows of one partition: values of every kind and size, many keys, memory. `model`: random changes against the simplest
-//! model there could be; `readers`: readers beside the writer.
+//! Rows of one partition: values of every kind and size, many keys, memory. `model` compares random changes with a
+//! simple model; `readers` tests readers beside the writer.
 
 mod model;
 mod readers;
@@ -13,32 +13,32 @@ use std::sync::atomic::Ordering;
 use tidegraph_apl::{Projection, PropertyPredicate, Reservoir, Sample, Test};
 use tidegraph_types::{Cardinality, Gui, PropertyWrite, Sid, Str, Token, Value, Version};
 
-/// The rows of one partition and where their owners are, as a partition keeps them.
+/// The rows of one partition and the places of their owners, as a partition keeps them.
 #[derive(Default)]
 struct Rows {
     table: PageTable,
-    keeper: Keeper,
-    places: BTreeMap<u64, Place>,
-    /// What is to be settled.
-    touched: Vec<(Version, Place)>,
+    pages: PageWriter,
+    places: BTreeMap<u64, RowPlace>,
+    /// Rows to reclaim.
+    touched: Vec<(Version, RowPlace)>,
 }
 
 impl Rows {
-    fn desk<'g>(table: &'g PageTable, guard: &'g Guard) -> Desk<'g> {
-        Desk { table, guard }
+    fn table_view<'g>(table: &'g PageTable, guard: &'g Guard) -> TableView<'g> {
+        TableView { table, guard }
     }
 
     fn create(&mut self, version: u64, owner: u64, id: &str, labels: &[u32], writes: &[PropertyWrite]) {
         let guard = pin();
-        let desk = Self::desk(&self.table, &guard);
+        let view = Self::table_view(&self.table, &guard);
         let before = self.places.get(&owner).copied();
         let previous =
-            before.and_then(|place| Some(Previous { place, ended: self.keeper.removed_at(desk, place)? }));
+            before.and_then(|place| Some(Previous { place, ended: self.pages.removed_at(view, place)? }));
         let labels: Vec<Token> = labels.iter().copied().map(Token).collect();
-        let place = self.keeper.insert(
-            desk,
+        let place = self.pages.insert(
+            view,
             Some(Version(version)),
-            Owner::Vertex(Gui(owner)),
+            RowOwner::Vertex(Gui(owner)),
             Some(&Str::new(id)),
             &labels,
             &Content::of_writes(writes),
@@ -48,11 +48,11 @@ impl Rows {
         self.touched.push((Version(version), place));
     }
 
-    /// Moves all pages out that may go.
+    /// Evicts all pages that may go.
     fn evict(&mut self) -> spill::Evicted {
         let guard = pin();
-        let evicted = self.keeper.evict(Self::desk(&self.table, &guard), u64::MAX);
-        self.table.room().tidy();
+        let evicted = self.pages.evict(Self::table_view(&self.table, &guard), u64::MAX);
+        self.table.memory().tidy();
         evicted
     }
 
@@ -60,12 +60,12 @@ impl Rows {
         &mut self,
         version: u64,
         owner: u64,
-        change: impl FnOnce(&mut Keeper, Desk<'_>, Place) -> Changed,
+        change: impl FnOnce(&mut PageWriter, TableView<'_>, RowPlace) -> Changed,
     ) {
         let guard = pin();
         let place = self.places[&owner];
         assert!(self.table.bring_to_write(place.page(), &guard).is_some());
-        let changed = change(&mut self.keeper, Self::desk(&self.table, &guard), place);
+        let changed = change(&mut self.pages, Self::table_view(&self.table, &guard), place);
         if changed != Changed::No {
             self.touched.push((Version(version), place));
         }
@@ -76,8 +76,8 @@ impl Rows {
     }
 
     fn set(&mut self, version: u64, owner: u64, key: u32, cardinality: Cardinality, value: &Value) {
-        self.change(version, owner, |keeper, desk, place| {
-            keeper.write(desk, Version(version), place, Token(key), cardinality, value)
+        self.change(version, owner, |pages, view, place| {
+            pages.write(view, Version(version), place, Token(key), cardinality, value)
         });
     }
 
@@ -85,18 +85,18 @@ impl Rows {
         let guard = pin();
         let place = self.places[&owner];
         assert!(self.table.bring_to_write(place.page(), &guard).is_some());
-        self.keeper.remove(Self::desk(&self.table, &guard), Version(version), place);
+        self.pages.remove(Self::table_view(&self.table, &guard), Version(version), place);
         self.touched.push((Version(version), place));
     }
 
-    fn settle(&mut self, oldest: u64) {
+    fn reclaim(&mut self, oldest: u64) {
         let guard = pin();
         let (now, later): (Vec<_>, Vec<_>) =
             self.touched.drain(..).partition(|(version, _)| *version <= Version(oldest));
         self.touched = later;
         for (_, place) in now {
-            let freed = self.keeper.settle(Self::desk(&self.table, &guard), place, Version(oldest));
-            if let Some(Freed { owner: Owner::Vertex(gui), place }) = freed
+            let freed = self.pages.reclaim_row(Self::table_view(&self.table, &guard), place, Version(oldest));
+            if let Some(Freed { owner: RowOwner::Vertex(gui), place }) = freed
                 && self.places.get(&gui.0) == Some(&place)
             {
                 self.places.remove(&gui.0);
@@ -107,7 +107,8 @@ impl Rows {
     fn see(&self, version: u64, owner: u64) -> Option<Element> {
         let guard = pin();
         let place = *self.places.get(&owner)?;
-        let row = self.table.read(Owner::Vertex(Gui(owner)), place, Version(version), Want::ALL, &guard);
+        let row =
+            self.table.read(RowOwner::Vertex(Gui(owner)), place, Version(version), RowRequest::ALL, &guard);
         row.expect("nobody frees rows meanwhile").map(|row| Element::of(&row))
     }
 
@@ -143,9 +144,9 @@ impl Rows {
         found
     }
 
-    fn bytes(&self) -> keeper::Bytes {
+    fn bytes(&self) -> page_writer::Bytes {
         let guard = pin();
-        self.keeper.bytes(Self::desk(&self.table, &guard))
+        self.pages.bytes(Self::table_view(&self.table, &guard))
     }
 }
 
@@ -153,14 +154,14 @@ impl Rows {
 struct Element {
     id: String,
     labels: Vec<Token>,
-    /// As text, which tells NaN, the zeros and the widths of numbers apart.
+    /// Values as text, which distinguishes NaN, the zeros and the widths of numbers.
     cells: Vec<(Token, Cardinality, String)>,
 }
 
 impl Element {
     fn of(row: &Row<'_>) -> Self {
         let mut cells = Vec::new();
-        row.for_each(Want::ALL, |key, cardinality, value| {
+        row.for_each(RowRequest::ALL, |key, cardinality, value| {
             cells.push((key, cardinality, format!("{value:?}")))
         });
         let id = row.id().unwrap_or_default().to_string();
@@ -179,7 +180,7 @@ fn damaged_bytes_of_a_page_are_errors_or_other_values() {
             rows.set(1, owner, key + 5, Cardinality::List, &model::value(&mut random));
         }
     }
-    rows.settle(1);
+    rows.reclaim(1);
     let guard = pin();
     let mut refused = 0;
     for number in 0..rows.table.end() {
@@ -203,7 +204,7 @@ fn pages_with_versions_are_not_written() {
     let guard = pin();
     assert!(matches!(rows.table.to_bytes(0, &guard), Err(bytes::Error::Versioned { number: 0 })));
     assert!(matches!(rows.table.to_bytes(9, &guard), Err(bytes::Error::Missing { number: 9 })));
-    rows.settle(2);
+    rows.reclaim(2);
     assert!(rows.table.to_bytes(0, &guard).is_ok());
     assert_eq!(rows.table.modified(0), 2);
 }
@@ -219,7 +220,7 @@ fn rows_that_fill_a_page_at_one_version_have_no_records() {
     for owner in 0..1500 {
         rows.create(5, owner, "id", &[1], &[write(owner)]);
     }
-    // What changes within the version is nobody's older state.
+    // A change within the version is in no older state.
     rows.set(5, 7, 10, Cardinality::Single, &Value::Long(-7));
     rows.set(5, 7, 10, Cardinality::Single, &Value::Long(-8));
     assert_eq!(rows.bytes().versions, 0);
@@ -230,11 +231,11 @@ fn rows_that_fill_a_page_at_one_version_have_no_records() {
         assert_eq!(rows.scan(version, &[], &[], 5000).len(), there, "at {version}");
         assert_eq!([7, 8, 9].map(|owner| rows.see(version, owner).is_some()), [there > 0; 3], "at {version}");
     }
-    rows.settle(5);
+    rows.reclaim(5);
     assert_eq!(rows.bytes().versions, 0);
-    // A place of theirs that is used again is seen from the new version on only.
+    // A reused place is visible from the new version on only.
     rows.remove(6, 10);
-    rows.settle(6);
+    rows.reclaim(6);
     rows.create(7, 10, "third", &[1], &[write(3)]);
     rows.set(8, 11, 10, Cardinality::Single, &Value::Long(0));
     for (version, there) in [(6, 1499), (7, 1500), (8, 1500)] {
@@ -268,7 +269,7 @@ fn ids_and_values_of_any_length() {
         assert_eq!(rows.see(3, owner).unwrap().cells[0].2, format!("{:?}", Value::string("")));
         assert_eq!(rows.see(3, owner).unwrap().id, *id);
     }
-    rows.settle(3);
+    rows.reclaim(3);
     assert!(rows.bytes().properties < 1 << 20, "{:?}", rows.bytes());
 }
 
@@ -280,7 +281,7 @@ fn a_hundred_thousand_keys() {
         rows.create(1, u64::from(key), "v", &[1], &[]);
         rows.set(2, u64::from(key), 1000 + key, Cardinality::Single, &Value::Int(key as i32));
     }
-    // And many of them at one vertex.
+    // Many of them at one vertex.
     let many: Vec<_> = (0..KEYS)
         .map(|key| PropertyWrite {
             key: Token(1000 + key),
@@ -290,8 +291,8 @@ fn a_hundred_thousand_keys() {
         .collect();
     rows.create(1, u64::from(KEYS), "wide", &[2], &many[..1]);
     let many: Vec<&PropertyWrite> = many.iter().collect();
-    rows.change(2, u64::from(KEYS), |keeper, desk, place| keeper.write_all(desk, Version(2), place, &many));
-    assert!(rows.keeper.sets() < 5000, "{}", rows.keeper.sets());
+    rows.change(2, u64::from(KEYS), |pages, view, place| pages.write_all(view, Version(2), place, &many));
+    assert!(rows.pages.sets() < 5000, "{}", rows.pages.sets());
     for key in (0..KEYS).step_by(97) {
         let seen = rows.see(2, u64::from(key)).unwrap();
         assert_eq!(
@@ -343,7 +344,7 @@ fn memory_returns_to_its_level_after_a_burst() {
         rows.create(1, owner, "an id with an allocation", &[1], &[]);
         rows.set(1, owner, 10, Cardinality::Single, &long(owner));
     }
-    rows.settle(1);
+    rows.reclaim(1);
     let before = rows.bytes();
     let mut version = 1;
     for round in 0..10 {
@@ -362,18 +363,18 @@ fn memory_returns_to_its_level_after_a_burst() {
             rows.remove(version, owner);
         }
         if round % 4 == 3 {
-            rows.settle(version);
+            rows.reclaim(version);
         }
     }
     let during = rows.bytes();
     assert!(during.versions > before.versions + 100 * scale as usize, "{during:?}");
     version += 1;
     for owner in (0..scale).step_by(3) {
-        rows.change(version, owner, |keeper, desk, place| {
-            keeper.erase(desk, Version(version), place, Token(11), None)
+        rows.change(version, owner, |pages, view, place| {
+            pages.erase(view, Version(version), place, Token(11), None)
         });
     }
-    rows.settle(version);
+    rows.reclaim(version);
     let after = rows.bytes();
     assert_eq!((after.versions, after.ids), (0, before.ids));
     let (all, least) = (after.vertices + after.properties, before.vertices + before.properties);
@@ -383,24 +384,24 @@ fn memory_returns_to_its_level_after_a_burst() {
 #[test]
 fn edges_with_and_without_ids() {
     let guard = pin();
-    let (table, mut keeper) = (PageTable::default(), Keeper::default());
-    let desk = Desk { table: &table, guard: &guard };
+    let (table, mut pages) = (PageTable::default(), PageWriter::default());
+    let view = TableView { table: &table, guard: &guard };
     let content = Content::of_properties(&[(Token(1), Value::Double(0.5))]);
-    let plain = keeper.insert(desk, Some(Version(1)), Owner::Edge(Sid(4)), None, &[], &content, None);
+    let plain = pages.insert(view, Some(Version(1)), RowOwner::Edge(Sid(4)), None, &[], &content, None);
     let id = Str::new("an edge");
-    let named = keeper.insert(desk, Some(Version(1)), Owner::Edge(Sid(5)), Some(&id), &[], &content, None);
-    let read = |sid: u64, place: Place| {
+    let named = pages.insert(view, Some(Version(1)), RowOwner::Edge(Sid(5)), Some(&id), &[], &content, None);
+    let read = |sid: u64, place: RowPlace| {
         table
-            .read(Owner::Edge(Sid(sid)), place, Version(1), Want::ALL, &guard)
+            .read(RowOwner::Edge(Sid(sid)), place, Version(1), RowRequest::ALL, &guard)
             .map(|row| row.map(|row| row.id()))
     };
     assert_eq!(read(4, plain), Ok(Some(None)));
     assert_eq!(read(5, named), Ok(Some(Some(id))));
     assert_eq!(read(4, named), Err(Stale));
-    assert!(table.is_of(Owner::Edge(Sid(4)), plain, &guard));
-    assert!(!table.is_of(Owner::Vertex(Gui(4)), plain, &guard));
-    assert!(!table.is_of(Owner::Edge(Sid(4)), Place::new(77, 0), &guard));
+    assert!(table.is_of(RowOwner::Edge(Sid(4)), plain, &guard));
+    assert!(!table.is_of(RowOwner::Vertex(Gui(4)), plain, &guard));
+    assert!(!table.is_of(RowOwner::Edge(Sid(4)), RowPlace::new(77, 0), &guard));
     let keys = Projection::Keys(vec![Token(1)]);
-    let want = Want { id: false, properties: &keys };
-    assert!(table.read(Owner::Edge(Sid(4)), plain, Version(0), want, &guard).unwrap().is_none());
+    let want = RowRequest { id: false, properties: &keys };
+    assert!(table.read(RowOwner::Edge(Sid(4)), plain, Version(0), want, &guard).unwrap().is_none());
 }

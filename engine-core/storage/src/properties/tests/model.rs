@@ -1,17 +1,17 @@
-//! Random changes against the simplest model there could be, at random versions, with settling in between.
+//! Compares random changes with a simple model at random versions, with reclaiming in between.
 
 use super::*;
 use rand::{Rng, seq::IndexedRandom};
 
-/// What the model knows of an element: the values themselves.
+/// A row of the model: the values themselves.
 #[derive(Clone, Default)]
-struct Known {
+struct ModelRow {
     id: String,
     labels: Vec<Token>,
     content: Content,
 }
 
-impl Known {
+impl ModelRow {
     fn values(&self) -> impl Iterator<Item = (Token, Cardinality, Value)> {
         let entries = self.content.entries.iter();
         entries.flat_map(|entry| {
@@ -29,7 +29,7 @@ impl Known {
     }
 }
 
-type Model = BTreeMap<u64, Known>;
+type Model = BTreeMap<u64, ModelRow>;
 
 pub(super) fn value(random: &mut StdRng) -> Value {
     match random.random_range(0..14) {
@@ -74,7 +74,7 @@ fn predicates(random: &mut StdRng) -> Vec<PropertyPredicate> {
     (0..count).map(|_| PropertyPredicate::any(Token(random.random_range(10..16)), test(random))).collect()
 }
 
-/// The pages as a version sees them, written and read back, hold what the model does, each row once.
+/// STO-1: encoded and decoded again, the pages of a version hold what the model does, each row once.
 fn check_bytes(rows: &Rows, version: u64, model: &Model) {
     let guard = pin();
     let (mut scratch, mut bytes) = (bytes::Scratch::default(), Vec::new());
@@ -92,8 +92,8 @@ fn check_bytes(rows: &Rows, version: u64, model: &Model) {
                 let here: Vec<usize> = (0..page.capacity()).filter(|row| page.is_present(*row)).collect();
                 assert_eq!(here.len(), written);
                 for row in here {
-                    let owner = Owner::Vertex(Gui(page.owners()[row].load(Ordering::Relaxed)));
-                    let found = back.read(owner, Place::new(0, row), Version(0), Want::ALL, &guard);
+                    let owner = RowOwner::Vertex(Gui(page.owners()[row].load(Ordering::Relaxed)));
+                    let found = back.read(owner, RowPlace::new(0, row), Version(0), RowRequest::ALL, &guard);
                     let element = Element::of(&found.unwrap().unwrap());
                     assert_eq!(seen.insert(owner.word(), element), None, "{owner:?} stands there twice");
                 }
@@ -104,7 +104,7 @@ fn check_bytes(rows: &Rows, version: u64, model: &Model) {
         }
     }
     for (owner, element) in &seen {
-        assert_eq!(Some(element), model.get(owner).map(Known::element).as_ref(), "{owner} at {version}");
+        assert_eq!(Some(element), model.get(owner).map(ModelRow::element).as_ref(), "{owner} at {version}");
     }
     assert!(!all || seen.len() == model.len());
 }
@@ -114,7 +114,7 @@ fn check(rows: &Rows, versions: &BTreeMap<u64, Model>, random: &mut StdRng) {
     let version = *kept.choose(random).unwrap();
     let model = &versions[&version];
     for owner in 0..OWNERS {
-        let expected = model.get(&owner).map(Known::element);
+        let expected = model.get(&owner).map(ModelRow::element);
         assert_eq!(rows.see(version, owner), expected, "{owner} at {version}");
     }
     check_bytes(rows, version, model);
@@ -150,7 +150,7 @@ fn run(seed: u64, steps: u64, spilling: bool) {
                 let writes: Vec<_> = (0..random.random_range(0..5)).map(|_| write(&mut random)).collect();
                 let id = format!("the id of {owner}, {}", random.random_range(0..9));
                 rows.create(version, owner, &id, &labels, &writes);
-                newest.insert(owner, Known { id, labels: tokens, content: Content::of_writes(&writes) });
+                newest.insert(owner, ModelRow { id, labels: tokens, content: Content::of_writes(&writes) });
                 continue;
             };
             match random.random_range(0..10) {
@@ -160,16 +160,16 @@ fn run(seed: u64, steps: u64, spilling: bool) {
                 }
                 1 => {
                     known.labels = tokens.clone();
-                    rows.change(version, owner, |keeper, desk, place| {
-                        keeper.relabel(desk, Version(version), place, &tokens)
+                    rows.change(version, owner, |pages, view, place| {
+                        pages.relabel(view, Version(version), place, &tokens)
                     });
                 }
                 2 | 3 => {
                     let key = Token(random.random_range(10..16));
                     let value = random.random_bool(0.5).then(|| value(&mut random));
                     known.content.remove(key, value.as_ref());
-                    rows.change(version, owner, |keeper, desk, place| {
-                        keeper.erase(desk, Version(version), place, key, value.as_ref())
+                    rows.change(version, owner, |pages, view, place| {
+                        pages.erase(view, Version(version), place, key, value.as_ref())
                     });
                 }
                 4 => {
@@ -180,8 +180,8 @@ fn run(seed: u64, steps: u64, spilling: bool) {
                         known.content.write(*key, *cardinality, value);
                     }
                     let writes: Vec<&PropertyWrite> = writes.iter().collect();
-                    rows.change(version, owner, |keeper, desk, place| {
-                        keeper.write_all(desk, Version(version), place, &writes)
+                    rows.change(version, owner, |pages, view, place| {
+                        pages.write_all(view, Version(version), place, &writes)
                     });
                 }
                 _ => {
@@ -195,7 +195,7 @@ fn run(seed: u64, steps: u64, spilling: bool) {
         if random.random_bool(0.2) {
             let oldest = random.random_range(*versions.keys().next().unwrap()..=version);
             versions.retain(|version, _| *version >= oldest);
-            rows.settle(oldest);
+            rows.reclaim(oldest);
         }
         if spilling {
             evicted += rows.evict().bytes;
@@ -204,18 +204,18 @@ fn run(seed: u64, steps: u64, spilling: bool) {
     }
     assert_eq!(evicted > 0, spilling, "seed {seed}");
     versions.retain(|version, _| *version == steps);
-    rows.settle(steps);
+    rows.reclaim(steps);
     check(&rows, &versions, &mut random);
     assert_eq!(rows.bytes().versions, 0, "seed {seed}");
     assert_eq!(rows.places.len(), newest.len());
-    // What is left can be written out and read back, row by row.
+    // The rest can be encoded and decoded, row by row.
     let guard = pin();
     let mut written = 0;
     for number in 0..rows.table.end() {
         let Some(page) = rows.table.get(number, &guard) else { continue };
         let bytes = match rows.table.to_bytes(number, &guard) {
             Ok(bytes) => bytes,
-            // No message carries a list yet: only values that the engine refuses are like this.
+            // No message carries a list yet; the engine refuses such values.
             Err(bytes::Error::Value(_)) => continue,
             Err(error) => panic!("{error}"),
         };
@@ -226,10 +226,12 @@ fn run(seed: u64, steps: u64, spilling: bool) {
         back.replace(0, Some(loaded.into_page()));
         assert_eq!(back.to_bytes(0, &guard).unwrap(), bytes);
         for row in (0..page.capacity()).filter(|row| page.is_present(*row)) {
-            let owner = Owner::Vertex(Gui(page.owners()[row].load(Ordering::Relaxed)));
-            let row =
-                back.read(owner, Place::new(0, row), Version(steps), Want::ALL, &guard).unwrap().unwrap();
-            assert_eq!(Some(Element::of(&row)), newest.get(&owner.word()).map(Known::element));
+            let owner = RowOwner::Vertex(Gui(page.owners()[row].load(Ordering::Relaxed)));
+            let row = back
+                .read(owner, RowPlace::new(0, row), Version(steps), RowRequest::ALL, &guard)
+                .unwrap()
+                .unwrap();
+            assert_eq!(Some(Element::of(&row)), newest.get(&owner.word()).map(ModelRow::element));
         }
         for end in (0..bytes.len()).step_by(7) {
             assert!(bytes::Loaded::from_bytes(number, &bytes[..end]).is_err(), "cut at {end}");

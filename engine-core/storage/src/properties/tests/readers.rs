@@ -4,26 +4,26 @@ use super::*;
 use rand::Rng;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// The writer moves amounts between vertices, and a text and a number that say the same; readers at published versions
-/// must see sums and pairs that agree, whatever row they are in.
+/// STO-1. The writer moves amounts between vertices, and changes a text and a number that say the same. Readers at
+/// published versions must see the right sum and matching pairs, in whatever row.
 fn readers_beside_the_writer(table: PageTable, rounds: u64, evicting: bool) {
     const OWNERS: u64 = 8;
     let places: Vec<AtomicU64> = (0..OWNERS).map(|_| AtomicU64::new(0)).collect();
     let (published, oldest, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-    // Readers announce what they read, so that the writer does not settle it away.
+    // Readers announce the version that they read, so that the writer does not reclaim it.
     let readers: Vec<AtomicU64> = (0..2).map(|_| AtomicU64::new(u64::MAX)).collect();
     let text = |n: u64| Value::string(format!("{n:->width$}", width = (n % 5) as usize * 9));
-    let mut keeper = Keeper::default();
+    let mut pages = PageWriter::default();
     {
         let guard = pin();
         for owner in 0..OWNERS {
             let writes = [(1, Value::Long(100)), (2, Value::Long(0)), (3, text(0))].map(|(key, value)| {
                 PropertyWrite { key: Token(key), cardinality: Cardinality::Single, value }
             });
-            let place = keeper.insert(
-                Desk { table: &table, guard: &guard },
+            let place = pages.insert(
+                TableView { table: &table, guard: &guard },
                 None,
-                Owner::Vertex(Gui(owner)),
+                RowOwner::Vertex(Gui(owner)),
                 Some(&Str::new("id")),
                 &[Token(1)],
                 &Content::of_writes(&writes),
@@ -33,11 +33,11 @@ fn readers_beside_the_writer(table: PageTable, rounds: u64, evicting: bool) {
         }
     }
     let read = |owner: u64, version: u64, guard: &Guard| loop {
-        let place = Place(places[owner as usize].load(Ordering::Acquire) as u32);
-        let row = table.read(Owner::Vertex(Gui(owner)), place, Version(version), Want::ALL, guard);
+        let place = RowPlace(places[owner as usize].load(Ordering::Acquire) as u32);
+        let row = table.read(RowOwner::Vertex(Gui(owner)), place, Version(version), RowRequest::ALL, guard);
         if let Ok(row) = row {
             let mut values = BTreeMap::new();
-            row.expect("every vertex is always there").for_each(Want::ALL, |key, _, value| {
+            row.expect("every vertex is always there").for_each(RowRequest::ALL, |key, _, value| {
                 values.insert(key.0, value);
             });
             return values;
@@ -48,7 +48,7 @@ fn readers_beside_the_writer(table: PageTable, rounds: u64, evicting: bool) {
             scope.spawn(|| {
                 let mut checks = 0;
                 while !done.load(Ordering::Relaxed) || checks == 0 {
-                    // Announce, then make sure that it was in time.
+                    // Announce first, then check that it was in time.
                     let version = published.load(Ordering::SeqCst);
                     mine.store(version, Ordering::SeqCst);
                     if oldest.load(Ordering::SeqCst) > version {
@@ -81,11 +81,11 @@ fn readers_beside_the_writer(table: PageTable, rounds: u64, evicting: bool) {
         }
         let mut random = StdRng::seed_from_u64(5);
         let mut amounts = [100_i64; OWNERS as usize];
-        let mut touched: Vec<(u64, Place)> = Vec::new();
+        let mut touched: Vec<(u64, RowPlace)> = Vec::new();
         let mut evicted = 0;
         for version in 1..=rounds {
             let guard = pin();
-            let desk = Desk { table: &table, guard: &guard };
+            let view = TableView { table: &table, guard: &guard };
             let (from, to) = (random.random_range(0..OWNERS), random.random_range(0..OWNERS));
             amounts[from as usize] -= 1;
             amounts[to as usize] += 1;
@@ -97,10 +97,10 @@ fn readers_beside_the_writer(table: PageTable, rounds: u64, evicting: bool) {
                 (to, 3, text(version)),
                 (from, 4, extra),
             ] {
-                let place = Place(places[owner as usize].load(Ordering::Relaxed) as u32);
+                let place = RowPlace(places[owner as usize].load(Ordering::Relaxed) as u32);
                 assert!(table.bring_to_write(place.page(), &guard).is_some());
                 let (at, single) = (Version(version), Cardinality::Single);
-                match keeper.write(desk, at, place, Token(key), single, &value) {
+                match pages.write(view, at, place, Token(key), single, &value) {
                     Changed::No => {}
                     Changed::Here => touched.push((version, place)),
                     Changed::Moved(new) => {
@@ -114,27 +114,29 @@ fn readers_beside_the_writer(table: PageTable, rounds: u64, evicting: bool) {
                 |least: u64| readers.iter().map(|reader| reader.load(Ordering::SeqCst)).fold(least, u64::min);
             let pause = evicting && version % 16 == 0;
             if pause {
-                // Readers come to this version; then there is no other, and pages may go while they read on.
+                // Wait until readers are at this version; then it is the only one, and pages may be evicted while
+                // they read.
                 (0..100_000).find(|_| {
                     std::thread::yield_now();
                     reading(version) == version
                 });
             }
             if pause || version % 7 == 0 {
-                // Say so first, then look again who reads: whoever comes later sees it and goes on to a newer one.
+                // Announce first, then look who reads: a reader that comes later sees it and moves to a newer
+                // version.
                 let next = reading(version).max(oldest.load(Ordering::SeqCst));
                 oldest.store(next, Ordering::SeqCst);
                 let next = reading(next);
                 touched.retain(|(at, place)| {
                     if *at <= next {
-                        keeper.settle(desk, *place, Version(next));
+                        pages.reclaim_row(view, *place, Version(next));
                     }
                     *at > next
                 });
             }
             if pause {
-                evicted += keeper.evict(desk, u64::MAX).bytes;
-                table.room().tidy();
+                evicted += pages.evict(view, u64::MAX).bytes;
+                table.memory().tidy();
             }
         }
         done.store(true, Ordering::Relaxed);
@@ -143,9 +145,14 @@ fn readers_beside_the_writer(table: PageTable, rounds: u64, evicting: bool) {
     let guard = pin();
     let oldest = published.load(Ordering::SeqCst);
     for page in 0..table.end() {
-        keeper.settle_page(Desk { table: &table, guard: &guard }, page, Version(oldest), &mut Vec::new());
+        pages.reclaim_page(
+            TableView { table: &table, guard: &guard },
+            page,
+            Version(oldest),
+            &mut Vec::new(),
+        );
     }
-    assert_eq!(keeper.bytes(Desk { table: &table, guard: &guard }).versions, 0);
+    assert_eq!(pages.bytes(TableView { table: &table, guard: &guard }).versions, 0);
 }
 
 fn rounds(rounds: u64) -> u64 {

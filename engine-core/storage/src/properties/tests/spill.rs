@@ -1,7 +1,7 @@
-//! Pages in a file: damage, failures, space used anew, memory that is counted.
+//! Pages in the spill file: damage, failures, reuse of space, memory accounting.
 
 pub(super) use super::super::spill::evict::Evicted;
-use super::super::spill::{Error, Room, lost};
+use super::super::spill::{Error, PageMemory, lost};
 use super::*;
 use crate::store::MemoryBudget;
 use std::path::Path;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_platform::{Clock, Disk, FaultyDisk, RealClock};
 
-/// Rows that can be moved out, to a disk that fails when it is told to. All that is read back has room.
+/// Makes rows that can be evicted to a disk that fails on request, without a memory limit for readers.
 pub(super) fn rows() -> (Rows, FaultyDisk) {
     let disk = FaultyDisk::new(1);
     let budget =
         MemoryBudget { bytes: 1 << 40, disk: Arc::new(disk.clone()), dir: "dir".into(), process_bytes: None };
-    let rows = Rows { table: PageTable::new(Arc::new(Room::new(Some(budget)))), ..Rows::default() };
+    let rows = Rows { table: PageTable::new(Arc::new(PageMemory::new(Some(budget)))), ..Rows::default() };
     (rows, disk)
 }
 
@@ -27,10 +27,10 @@ fn fill(rows: &mut Rows, owners: u64) {
         rows.create(1, owner, &format!("an id of its own {owner}"), &[1], &[]);
         rows.set(1, owner, 10, Cardinality::Single, &long(owner));
     }
-    rows.settle(1);
+    rows.reclaim(1);
 }
 
-/// Moves out whatever may go, used or not.
+/// Evicts every page that may go, used or not.
 fn evict(rows: &mut Rows) -> u64 {
     rows.evict().bytes + rows.evict().bytes
 }
@@ -46,30 +46,30 @@ fn pages_go_and_come_back_as_they_were() {
     let (mut rows, _) = rows();
     fill(&mut rows, 3000);
     let before: Vec<_> = (0..3000).map(|owner| rows.see(1, owner)).collect();
-    let resident = rows.table.room().resident();
+    let resident = rows.table.memory().resident();
     assert_eq!(
         resident,
         rows.bytes().properties as u64 + rows.bytes().vertices as u64 + rows.bytes().ids as u64
             - rows.table.bytes() as u64
-            - rows.keeper.book_bytes() as u64
+            - rows.pages.page_state_bytes() as u64
     );
     assert_eq!(evict(&mut rows), resident);
-    assert_eq!(rows.table.room().resident(), 0);
-    let spilled = rows.table.room().spilled();
+    assert_eq!(rows.table.memory().resident(), 0);
+    let spilled = rows.table.memory().spilled();
     assert!(spilled > 0);
     for (owner, before) in before.iter().enumerate() {
         assert_eq!(&rows.see(1, owner as u64), before);
     }
-    assert_eq!(rows.table.room().resident(), resident, "what comes back takes what it took");
-    // Unchanged pages are not written again, changed ones give their place back.
+    assert_eq!(rows.table.memory().resident(), resident, "what comes back takes what it took");
+    // Unchanged pages are not written again; changed ones give back their place.
     evict(&mut rows);
-    assert_eq!(rows.table.room().spilled(), spilled);
+    assert_eq!(rows.table.memory().spilled(), spilled);
     rows.set(2, 5, 10, Cardinality::Single, &long(0));
-    assert!(rows.table.room().spilled() < spilled);
+    assert!(rows.table.memory().spilled() < spilled);
     assert_eq!(rows.see(1, 5), before[5]);
-    rows.settle(2);
+    rows.reclaim(2);
     evict(&mut rows);
-    assert_eq!(rows.table.room().spilled(), spilled);
+    assert_eq!(rows.table.memory().spilled(), spilled);
     assert_eq!(rows.see(2, 5).unwrap().cells[0].2, format!("{:?}", long(0)));
 }
 
@@ -91,7 +91,7 @@ fn pages_with_versions_stay_unless_one_version_brought_all_of_them() {
         assert_eq!(rows.scan(version, &[], &[], 1000).len(), there, "at {version}");
     }
     assert_eq!(rows.see(4, 8), None);
-    rows.settle(6);
+    rows.reclaim(6);
     assert!(evict(&mut rows) > 0);
     assert_eq!(rows.scan(6, &[], &[], 1000).len(), 99);
     assert_eq!(
@@ -111,7 +111,7 @@ fn damage_in_the_file_is_an_error_that_names_it() {
     for at in (0..bytes).step_by(bytes / 300) {
         disk.flip(&path, at, 0x10);
         let guard = pin();
-        // Padding after an image is nobody's; all else is found by whoever reads it.
+        // Padding after an image may change unnoticed; any other damage is found.
         for number in (0..rows.table.end()).filter(|number| rows.table.whereabouts(*number).1) {
             let peeked = rows.table.peek(number, bytes::Texts::All, &guard).is_some();
             match lost::take() {
@@ -132,7 +132,7 @@ fn damage_in_the_file_is_an_error_that_names_it() {
     assert!(matches!(lost::take(), Some(Error::Damaged { offset: 0, .. })));
     let guard = pin();
     assert!(rows.table.bring_to_write(place.page(), &guard).is_none());
-    assert!(rows.table.room().broken().is_some(), "nothing may be written after this");
+    assert!(rows.table.memory().broken().is_some(), "nothing may be written after this");
     disk.flip(&path, 30, 1);
     assert_eq!(rows.scan(1, &[], &[], 1000), before);
 }
@@ -144,12 +144,12 @@ fn a_disk_that_fails_takes_no_page_and_loses_none() {
     let before = rows.scan(1, &[], &[], 5000);
     disk.set_space(Some(10_000));
     evict(&mut rows);
-    let stuck = rows.table.room().stuck().expect("the disk is full");
+    let stuck = rows.table.memory().stuck().expect("the disk is full");
     assert!(stuck.to_string().contains("no space left"), "{stuck}");
     assert_eq!(rows.scan(1, &[], &[], 5000), before);
     disk.set_space(None);
     evict(&mut rows);
-    assert!(rows.table.room().stuck().is_none());
+    assert!(rows.table.memory().stuck().is_none());
     disk.fail_reads(true);
     assert_eq!(rows.see(1, 1999), None);
     let error = lost::take().expect("reads fail");
@@ -171,9 +171,9 @@ fn space_in_the_file_is_used_anew() {
         for owner in 0..1000 {
             rows.set(version, owner, 10, Cardinality::Single, &long(version));
         }
-        rows.settle(version);
+        rows.reclaim(version);
         evict(&mut rows);
-        // Guards of other tests put off when a place can be used anew.
+        // Guards of other tests delay the reuse of a place.
         for _ in 0..100 {
             pin().flush();
             clock.sleep(Duration::from_micros(200));

@@ -20,7 +20,7 @@
 use crate::adjacency::{LARGEST_SID, Link};
 use crate::error::Cause;
 use crate::partition::{EdgeIdEntry, Misread, Rebuild};
-use crate::properties::Place;
+use crate::properties::RowPlace;
 use crate::slots::GROUP;
 use crossbeam_epoch::pin;
 use tidegraph_types::{Gui, Sid, Token};
@@ -170,7 +170,7 @@ pub(super) fn nodes(group: u32, bytes: &[u8], rebuild: &mut Rebuild<'_>) -> Resu
     guis.clone().for_each(|gui| rebuild.prefetch(gui, &guard));
     let mut links = Vec::new();
     for ((slot, gui), place) in slots_of(group, bits).zip(guis).zip(places) {
-        let place = Place(u32::from_le_bytes(*place));
+        let place = RowPlace(u32::from_le_bytes(*place));
         rebuild.vertex(slot, gui, place, &guard).map_err(|reason| reader.misread(reason))?;
         reader.list(&mut links)?;
         rebuild.out_edges(slot, gui, &links);

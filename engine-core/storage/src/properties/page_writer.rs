@@ -1,87 +1,88 @@
-//! The writer's side: where rows go. Pages with room, growing, undo records, inserting and removing.
+//! The writer of a page table: chooses places for rows, grows pages, links undo records, inserts and removes rows.
 //!
-//! One [`Keeper`] writes to a [`PageTable`] while any number of readers read it; `write` changes rows, `settle` lets go
-//! of what no reader needs any more. Order of each change: link the undo record, store the cells, set the row's bit.
-//! What is taken out (pages that grew, replaced texts, undo records) goes through the epoch.
+//! One [`PageWriter`] changes a [`PageTable`] while any number of readers read it. `write` changes rows, `reclaim`
+//! frees what no reader needs. Each change links the undo record first, then stores the cells, then sets the row's
+//! bit. What is replaced (grown pages, texts, undo records) is retired through the epoch.
 //!
-//! Rows that fill a fresh page at one version have no undo records: the page as a whole begins at that version. So what a
-//! load leaves behind is read at full speed at once.
+//! Rows that fill a fresh page at one version have no undo records; instead the whole page begins at that version. So
+//! the rows of a load are read at full speed at once.
 //!
-//! Contract: versions never go down; a version is written before any reader asks for it; a reader of a version that was
-//! settled away while it read throws away what it read. Nothing that such a reader may find leads it to freed memory.
+//! Contract (STO-1): versions never decrease; a version is written before any reader asks for it; a reader whose
+//! version was reclaimed while it read discards what it read. Nothing that such a reader may find leads it to freed
+//! memory.
 
 use super::column::{ColumnType, Words, encode, encode_text, text_heap_bytes};
-use super::load::Known;
+use super::load::SetCache;
 use super::overflow::{Content, Entry, Overflow, Values};
-use super::page::{Page, Place, larger, load_pair, rows_of_new_page, store_pair};
+use super::page::{Page, RowPlace, larger, load_pair, rows_of_new_page, store_pair};
 use super::page_table::PageTable;
-use super::read::Owner;
-use super::sets::{Kind, Set, Sets, Shape};
+use super::read::RowOwner;
+use super::sets::{RowKind, Set, Sets, Shape};
 use super::undo::{Heads, Previous, Record, Undo, drop_cell, heads, overflow_word};
 use crossbeam_epoch::Guard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidegraph_types::{Str, Token, Version};
 
-/// What the writer knows of a page.
+/// The writer's state of a page.
 #[derive(Default)]
-pub(super) struct Book {
+pub(super) struct PageState {
     pub(super) set: u32,
-    /// Rows that are present or that older versions may see.
+    /// Number of rows that are present or that older versions may see.
     pub(super) kept: u32,
-    /// Rows with undo records.
+    /// Number of rows with undo records.
     pub(super) versioned: u32,
-    /// Rows that may be used again.
+    /// Rows that may be reused.
     pub(super) free: Vec<u16>,
-    /// Listed as having room.
+    /// Whether the page is listed as having room.
     pub(super) open: bool,
     /// The record that all rows inserted at one version share.
     pub(super) inserted: Option<(Version, *mut Record)>,
-    /// Version of the newest note that the whole page is to be settled.
+    /// Version of the newest note to reclaim the whole page.
     pub(super) noted: Version,
 }
 
 #[derive(Default)]
-pub(super) struct SetBook {
+pub(super) struct SetPages {
     /// Pages that may have room; the last one is filled first.
     pub(super) open: Vec<u32>,
     pub(super) pages: usize,
 }
 
-/// The writer of a page table. See the module.
+/// The only writer of a page table.
 #[derive(Default)]
-pub(crate) struct Keeper {
+pub(crate) struct PageWriter {
     pub(super) sets: Sets,
-    pub(super) by_set: Vec<SetBook>,
-    pub(super) books: Vec<Book>,
+    pub(super) by_set: Vec<SetPages>,
+    pub(super) page_states: Vec<PageState>,
     pub(super) free_numbers: Vec<u32>,
-    pub(super) known: Known,
-    /// The page that is looked at next for moving it out.
+    pub(super) known: SetCache,
+    /// The page to consider next for eviction.
     pub(super) hand: u32,
 }
 
-// SAFETY: the shared records that books point to are freed by whoever lets go of them last, on any thread.
-unsafe impl Send for Keeper {}
-// SAFETY: a shared reference allows looking at numbers only.
-unsafe impl Sync for Keeper {}
+// SAFETY: the shared records that page states point to are freed by whoever drops the last reference, on any thread.
+unsafe impl Send for PageWriter {}
+// SAFETY: a shared reference only allows reading numbers.
+unsafe impl Sync for PageWriter {}
 
 /// A row that has become free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Freed {
-    pub owner: Owner,
-    pub place: Place,
+    pub owner: RowOwner,
+    pub place: RowPlace,
 }
 
-/// What became of a change.
+/// Result of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Changed {
     No,
     Here,
-    /// The row is there now, and its old place holds what older versions see.
-    Moved(Place),
+    /// The row is at a new place. The old place holds what older versions see.
+    Moved(RowPlace),
 }
 
-/// Bytes that rows take, by purpose.
+/// Bytes of rows, by purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Bytes {
     pub vertices: usize,
@@ -92,21 +93,21 @@ pub(crate) struct Bytes {
     pub versions: usize,
 }
 
-/// The writer's view of a table for one change.
+/// A page table with the epoch guard of one change.
 #[derive(Clone, Copy)]
-pub(crate) struct Desk<'g> {
+pub(crate) struct TableView<'g> {
     pub table: &'g PageTable,
     pub guard: &'g Guard,
 }
 
-impl<'g> Desk<'g> {
+impl<'g> TableView<'g> {
     pub(super) fn page(self, number: u32) -> Page<'g> {
         self.table
-            .hot(number, self.guard)
+            .resident(number, self.guard)
             .expect("the writer names pages that are there, and brings them first")
     }
 
-    /// Lets words go once nobody reads them.
+    /// Frees words once nobody reads them.
     pub(super) fn retire_words(self, set: &Arc<Set>, column: u16, words: Words) {
         let owns = match set.columns.get(usize::from(column)) {
             Some(column) => column.shape.column.owns() && text_heap_bytes(words) > 0,
@@ -114,57 +115,57 @@ impl<'g> Desk<'g> {
         };
         if owns {
             let set = set.clone();
-            // SAFETY: the words were replaced in their cell, so that only readers from before still have them.
+            // SAFETY: the words were replaced in their cell, so only earlier readers still have them.
             unsafe { self.guard.defer_unchecked(move || drop_cell(&set, column, words)) };
         }
     }
 }
 
-impl Keeper {
-    /// Number of characteristic sets.
+impl PageWriter {
+    /// Returns the number of characteristic sets.
     #[cfg(test)]
     pub fn sets(&self) -> usize {
         self.sets.len()
     }
 
-    /// Adds a row, visible from a version on; without one it has always been there.
+    /// Adds a row that is visible from a version on; without a version, always.
     pub fn insert(
         &mut self,
-        desk: Desk<'_>,
+        view: TableView<'_>,
         version: Option<Version>,
-        owner: Owner,
+        owner: RowOwner,
         id: Option<&Str>,
         labels: &[Token],
         content: &Content,
         previous: Option<Previous>,
-    ) -> Place {
+    ) -> RowPlace {
         let kind = match owner {
-            Owner::Vertex(_) => Kind::Vertex,
-            Owner::Edge(_) => Kind::Edge { with_id: id.is_some() },
+            RowOwner::Vertex(_) => RowKind::Vertex,
+            RowOwner::Edge(_) => RowKind::Edge { with_id: id.is_some() },
         };
         let set = self.sets.intern(&Shape::of(kind, labels, content)).clone();
         let id = id.map_or([0; 2], encode_text);
-        self.insert_words(desk, version, owner.word(), id, &set, content, previous)
+        self.insert_words(view, version, owner.word(), id, &set, content, previous)
     }
 
     pub(super) fn insert_words(
         &mut self,
-        desk: Desk<'_>,
+        view: TableView<'_>,
         version: Option<Version>,
         owner: u64,
         id: Words,
         set: &Arc<Set>,
         content: &Content,
         previous: Option<Previous>,
-    ) -> Place {
-        let place = self.claim(desk, set);
-        let (page, row) = (desk.page(place.page()), place.row());
+    ) -> RowPlace {
+        let place = self.claim(view, set);
+        let (page, row) = (view.page(place.page()), place.row());
         match version {
             Some(version) => {
-                self.link_insertion(desk, page, place, version, previous);
-                desk.table.modify(place.page(), version.0);
+                self.link_insertion(view, page, place, version, previous);
+                view.table.modify(place.page(), version.0);
             }
-            None => desk.table.forget_image_of(place.page()),
+            None => view.table.forget_image_of(place.page()),
         }
         let mut owned = text_heap_bytes(id);
         page.owners()[row].store(owner, Ordering::Release);
@@ -190,68 +191,68 @@ impl Keeper {
             owned += overflow.heap_bytes();
             overflows[row].store(overflow_word(overflow), Ordering::Release);
         }
-        desk.table.add_bytes(page, owned);
+        view.table.add_bytes(page, owned);
         let bits = &page.present()[row / 64];
         bits.store(bits.load(Ordering::Relaxed) | 1 << (row % 64), Ordering::Release);
         place
     }
 
-    /// A row of a set that nothing is in.
-    pub(super) fn claim(&mut self, desk: Desk<'_>, set: &Arc<Set>) -> Place {
+    /// Claims an unused row of a set.
+    pub(super) fn claim(&mut self, view: TableView<'_>, set: &Arc<Set>) -> RowPlace {
         let number = set.number as usize;
         if self.by_set.len() <= number {
-            self.by_set.resize_with(number + 1, SetBook::default);
+            self.by_set.resize_with(number + 1, SetPages::default);
         }
         loop {
             let Some(&last) = self.by_set[number].open.last() else {
-                self.open_page(desk, set);
+                self.open_page(view, set);
                 continue;
             };
-            let book = &mut self.books[last as usize];
-            if !book.open || book.set != set.number {
-                // A note from before the page was given back.
+            let state = &mut self.page_states[last as usize];
+            if !state.open || state.set != set.number {
+                // The page was given back since it was listed.
                 self.by_set[number].open.pop();
                 continue;
             }
-            let Some(mut page) = desk.table.bring_to_write(last, desk.guard) else {
-                // It cannot be read any more. The store takes nothing more; this only has to end well.
-                book.open = false;
+            let Some(mut page) = view.table.bring_to_write(last, view.guard) else {
+                // The page cannot be read back. The store refuses further changes, so it only matters that this ends.
+                state.open = false;
                 self.by_set[number].open.pop();
                 continue;
             };
-            book.kept += 1;
-            if let Some(row) = book.free.pop() {
+            state.kept += 1;
+            if let Some(row) = state.free.pop() {
                 set.profile.count(true);
-                return Place::new(last, usize::from(row));
+                return RowPlace::new(last, usize::from(row));
             }
             let row = page.header().used.load(Ordering::Relaxed) as usize;
             if row == page.capacity() {
                 if larger(row).is_none() {
-                    book.kept -= 1;
-                    book.open = false;
+                    state.kept -= 1;
+                    state.open = false;
                     self.by_set[number].open.pop();
                     continue;
                 }
-                page = grow(desk, last, page);
+                page = grow(view, last, page);
             }
             page.header().used.store(row as u32 + 1, Ordering::Release);
             set.profile.count(true);
-            return Place::new(last, row);
+            return RowPlace::new(last, row);
         }
     }
 
-    fn open_page(&mut self, desk: Desk<'_>, set: &Arc<Set>) {
-        let number = self.free_numbers.pop().unwrap_or_else(|| desk.table.extend());
+    fn open_page(&mut self, view: TableView<'_>, set: &Arc<Set>) {
+        let number = self.free_numbers.pop().unwrap_or_else(|| view.table.extend());
         let by_set = &mut self.by_set[set.number as usize];
         by_set.open.push(number);
         by_set.pages += 1;
-        desk.table.know(&self.sets);
+        view.table.publish_sets(&self.sets);
         let page = Page::allocate(set, rows_of_new_page(by_set.pages - 1));
-        desk.table.replace(number, Some(page));
-        if self.books.len() <= number as usize {
-            self.books.resize_with(number as usize + 1, Book::default);
+        view.table.replace(number, Some(page));
+        if self.page_states.len() <= number as usize {
+            self.page_states.resize_with(number as usize + 1, PageState::default);
         }
-        self.books[number as usize] = Book { set: set.number, open: true, ..Book::default() };
+        self.page_states[number as usize] = PageState { set: set.number, open: true, ..PageState::default() };
     }
 
     fn heads<'g>(page: Page<'g>) -> &'g Heads {
@@ -262,38 +263,38 @@ impl Keeper {
         page.undo().expect("the heads were just put there, by the only writer")
     }
 
-    /// Says from which version on a row that was just claimed is seen, before it is made present.
+    /// Sets the version from which a claimed row is visible, before the row is made present.
     pub(super) fn link_insertion(
         &mut self,
-        desk: Desk<'_>,
+        view: TableView<'_>,
         page: Page<'_>,
-        place: Place,
+        place: RowPlace,
         version: Version,
         previous: Option<Previous>,
     ) {
-        let book = &mut self.books[place.page() as usize];
+        let state = &mut self.page_states[place.page() as usize];
         if previous.is_none() {
-            if book.kept == 1 {
-                // The only row that anybody may see in the page: the page begins with it.
-                desk.table.set_begin(place.page(), version);
+            if state.kept == 1 {
+                // This is the only row in the page that anyone may see, so the page begins at its version.
+                view.table.set_begin(place.page(), version);
             }
-            if desk.table.begin(place.page()) == version {
+            if view.table.begin(place.page()) == version {
                 return;
             }
         }
         let head = &Self::heads(page)[place.row()];
         debug_assert!(head.load(Ordering::Relaxed).is_null(), "a row is used again only when it is settled");
-        book.versioned += 1;
-        let record = match book.inserted {
+        state.versioned += 1;
+        let record = match state.inserted {
             Some((at, record)) if at == version && previous.is_none() => {
-                // SAFETY: linked to a row that is not settled, so alive.
+                // SAFETY: linked to a row that was not reclaimed, so alive.
                 unsafe { (*record).share() };
                 record
             }
             _ => {
                 let record = Record::new(version, Undo::Inserted { previous }, std::ptr::null_mut());
                 if previous.is_none() {
-                    book.inserted = Some((version, record));
+                    state.inserted = Some((version, record));
                 }
                 record
             }
@@ -301,30 +302,30 @@ impl Keeper {
         head.store(record, Ordering::Release);
     }
 
-    pub(super) fn link(&mut self, page: Page<'_>, place: Place, version: Version, undo: Undo) {
+    pub(super) fn link(&mut self, page: Page<'_>, place: RowPlace, version: Version, undo: Undo) {
         let head = &Self::heads(page)[place.row()];
         let next = head.load(Ordering::Relaxed);
-        self.books[place.page() as usize].versioned += u32::from(next.is_null());
+        self.page_states[place.page() as usize].versioned += u32::from(next.is_null());
         head.store(Record::new(version, undo, next), Ordering::Release);
     }
 
-    /// Takes a row away from a version on.
-    pub fn remove(&mut self, desk: Desk<'_>, version: Version, place: Place) {
-        let (page, row) = (desk.page(place.page()), place.row());
+    /// Removes a row from a version on.
+    pub fn remove(&mut self, view: TableView<'_>, version: Version, place: RowPlace) {
+        let (page, row) = (view.page(place.page()), place.row());
         self.link(page, place, version, Undo::Removed);
         let bits = &page.present()[row / 64];
         bits.store(bits.load(Ordering::Relaxed) & !(1 << (row % 64)), Ordering::Release);
-        desk.table.modify(place.page(), version.0);
+        view.table.modify(place.page(), version.0);
     }
 }
 
-/// Bytes on the heap that a cell of a column owns.
+/// Returns the bytes on the heap that a cell of a column owns.
 pub(super) fn owned_bytes(set: &Set, column: u16, words: Words) -> usize {
     if set.columns[usize::from(column)].shape.column.owns() { text_heap_bytes(words) } else { 0 }
 }
 
-/// Copies a full page into a larger one, which takes its place.
-fn grow<'g>(desk: Desk<'g>, number: u32, old: Page<'g>) -> Page<'g> {
+/// Copies a full page into a larger one, which replaces it.
+fn grow<'g>(view: TableView<'g>, number: u32, old: Page<'g>) -> Page<'g> {
     let set = old.set();
     let rows = old.capacity();
     let new = Page::allocate(set, larger(rows).unwrap_or(rows));
@@ -354,9 +355,9 @@ fn grow<'g>(desk: Desk<'g>, number: u32, old: Page<'g>) -> Page<'g> {
     new.header().used.store(old.header().used.load(Ordering::Relaxed), Ordering::Relaxed);
     let owned = old.header().bytes.load(Ordering::Relaxed).saturating_sub(old.bytes() as u64);
     new.header().bytes.store(new.bytes() as u64 + owned, Ordering::Relaxed);
-    desk.table.replace(number, Some(new));
+    view.table.replace(number, Some(new));
     let old = old.as_raw();
-    // SAFETY: no longer in the table; what its cells own, and its undo records, have gone over to the new page.
-    unsafe { desk.guard.defer_unchecked(move || Page::from_raw(old).map(|page| page.free())) };
+    // SAFETY: no longer in the table; the new page owns its texts and undo records.
+    unsafe { view.guard.defer_unchecked(move || Page::from_raw(old).map(|page| page.free())) };
     new
 }

@@ -1,23 +1,23 @@
-//! Expansions of which only a part is wanted: a sample, or the edges that come first by a property.
+//! Expansions that return only a part of the edges: a sample, or the first by a property.
 //!
-//! A sample looks at the headers of blocks and at the entries that it takes. For the first edges by a property every
-//! edge's value is read, in groups whose misses overlap, and nothing else of it.
+//! A sample reads the headers of blocks and the entries that it takes. For the first edges by a property, the value
+//! of every edge is read, in groups whose cache misses overlap, and nothing else of the edge.
 
 use super::Store;
-use super::locked::{GROUP, PIECE, Reading};
 use super::pipeline::walk;
 use super::read::{prefetch_lists, want};
+use super::reading::{GROUP, PIECE, Reading};
 use crate::properties;
 use tidegraph_apl::{
     Apl, At, Cursor, Error, Expand, Expansion, ExpansionRow, Projection, Reservoir, Sample, TopEdges,
 };
 use tidegraph_types::{Gui, Value};
 
-/// Edges that one call looks at for the first by a property.
+/// Edges that one call of `top_edges` looks at.
 const MOST_LOOKED: u32 = 1 << 14;
 
 impl Store {
-    /// See [`Apl::sample_edges`].
+    /// Implements [`Apl::sample_edges`].
     pub(super) fn sampled_edges(
         &self,
         at: At,
@@ -50,7 +50,7 @@ impl Store {
         self.still_readable(at)
     }
 
-    /// See [`Apl::top_edges`].
+    /// Implements [`Apl::top_edges`].
     pub(super) fn edges_on_top(
         &self,
         at: At,
@@ -65,7 +65,7 @@ impl Store {
         let mut found = Expansion::default();
         let next = self.expand(at, &request, frontier, from, &mut found)?;
         let keys = Projection::Keys(vec![top.key]);
-        let want = properties::Want { id: false, properties: &keys };
+        let want = properties::RowRequest { id: false, properties: &keys };
         let mut best = top.best::<ExpansionRow>();
         let rows: Vec<usize> = (0..found.len()).collect();
         for piece in rows.chunks(self.piece()) {
@@ -85,7 +85,7 @@ impl Store {
 fn offer_by_value(
     reading: &Reading<'_>,
     at: At,
-    want: properties::Want<'_>,
+    want: properties::RowRequest<'_>,
     frontier: &[Gui],
     found: &Expansion,
     group: &[usize],

@@ -1,18 +1,18 @@
-//! Offering the edges of a vertex to a sample.
+//! Offers the edges of a vertex to a sample.
 
-use super::{Partition, Want};
+use super::{ExpandRequest, Partition};
 use crate::adjacency::{Each, Run};
 use crossbeam_epoch::Guard;
 use tidegraph_apl::{ExpansionRow, Reservoir};
 use tidegraph_types::Gui;
 
 impl Partition {
-    /// Offers every edge that [`Self::expand`] would append. Entries that are not taken are not looked at.
+    /// Offers every edge that [`Self::expand`] would append. Entries that are not taken are not read.
     pub fn offer_edges(
         &self,
         slot: u32,
         row: u32,
-        want: &Want<'_>,
+        want: &ExpandRequest<'_>,
         guard: &Guard,
         taken: &mut Reservoir<ExpansionRow>,
     ) {

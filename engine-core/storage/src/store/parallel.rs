@@ -1,9 +1,9 @@
-//! Work that is divided among the machine's processors.
+//! Divides work among the cores.
 
 use parking_lot::Mutex;
 
-/// Does some works, at most so many at the same time, and answers what came of each, in no order.
-pub(super) fn side_by_side<T: Send, R: Send>(
+/// Runs `work` on each item with at most `threads` threads, and returns the results in no particular order.
+pub(super) fn run_parallel<T: Send, R: Send>(
     threads: usize,
     works: Vec<T>,
     work: impl Fn(T) -> R + Sync,
@@ -17,7 +17,7 @@ pub(super) fn side_by_side<T: Send, R: Send>(
     let (works, done) = (Mutex::new(works), Mutex::new(Vec::with_capacity(count)));
     let run = || {
         loop {
-            // The lock is not held while the work is done.
+            // The lock is not held during the work.
             let next = works.lock().pop();
             let Some(next) = next else { break };
             let result = work(next);

@@ -1,37 +1,41 @@
-//! Links that wait, in memory of their own: hundreds of megabytes for a large load, for a short time.
+//! Collected links of a load, in memory of their own: hundreds of megabytes for a short time.
 //!
-//! They lie in a reserved range of addresses, so that they never move while more come, and what they took goes back to
-//! the machine as soon as they are written; an allocator would keep it.
+//! They lie in a reserved range of addresses, so they never move while more are added, and their memory goes back to
+//! the kernel as soon as they are written; an allocator would keep it.
 
-use super::Waiting;
+use super::PendingLink;
 use crate::virtual_array::{VirtualArray, ZeroValid};
 
-/// Links of one partition that can wait: 12 GiB of them, where the machine has so many addresses.
+/// Largest number of pending links of a partition: 12 GiB, if the kernel grants as many addresses.
 const MOST: usize = if cfg!(miri) { 1 << 14 } else { 1 << 29 };
 
-// SAFETY: all of it are numbers, and nobody shares them.
-unsafe impl ZeroValid for Waiting {}
+// SAFETY: all fields are numbers, and no thread shares them.
+unsafe impl ZeroValid for PendingLink {}
 
-/// See the module.
-pub(crate) struct Waits {
-    links: VirtualArray<Waiting>,
+/// The links of one partition that wait to be written.
+pub(crate) struct PendingLinks {
+    links: VirtualArray<PendingLink>,
     len: usize,
 }
 
-impl Default for Waits {
+impl Default for PendingLinks {
     fn default() -> Self {
         Self { links: VirtualArray::new(MOST), len: 0 }
     }
 }
 
-impl Waits {
-    /// Adds a link. Panics where there is no room: like any allocation.
+impl PendingLinks {
+    /// Adds a link.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for it.
     #[inline]
-    pub fn push(&mut self, link: Waiting) {
+    pub fn push(&mut self, link: PendingLink) {
         if self.len >= self.links.capacity() {
             self.first();
         }
-        // SAFETY: below the capacity, so inside of the mapping, and nobody else has it: `&mut self`.
+        // SAFETY: below the capacity, so inside the mapping, and `&mut self` proves that nobody else has it.
         unsafe { self.links.base().add(self.len).write(link) };
         self.len += 1;
     }
@@ -43,7 +47,7 @@ impl Waits {
         assert!(self.len < most, "no room for more than {most} links that wait");
     }
 
-    /// Whether so many more fit.
+    /// Returns whether `more` links fit.
     pub fn fits(&self, more: usize) -> bool {
         let most = match self.links.capacity() {
             0 => MOST,
@@ -56,15 +60,15 @@ impl Waits {
         self.len == 0
     }
 
-    pub fn as_mut_slice(&mut self) -> &mut [Waiting] {
+    pub fn as_mut_slice(&mut self) -> &mut [PendingLink] {
         if self.len == 0 {
             return &mut [];
         }
-        // SAFETY: all of them were written by `push`, and nobody else has them: `&mut self`.
+        // SAFETY: `push` wrote all of them, and `&mut self` proves that nobody else has them.
         unsafe { std::slice::from_raw_parts_mut(self.links.base(), self.len) }
     }
 
-    /// Forgets all links and gives their memory back.
+    /// Removes all links and gives their memory back.
     pub fn clear(&mut self) {
         let len = std::mem::take(&mut self.len);
         if len > 0 {
@@ -81,18 +85,18 @@ mod tests {
 
     #[test]
     fn what_waits_is_there_until_it_is_cleared() {
-        let mut waits = Waits::default();
-        assert!(waits.is_empty() && waits.as_mut_slice().is_empty() && waits.fits(MOST));
+        let mut pending = PendingLinks::default();
+        assert!(pending.is_empty() && pending.as_mut_slice().is_empty() && pending.fits(MOST));
         let edge = |n: u64| Edge { sid: Sid(n), source: Gui(n), target: Gui(n + 1), label: Token(1) };
         for round in 1..4 {
             let links = if cfg!(miri) { 100 } else { 300_000 };
-            (0..links).for_each(|n| waits.push(Waiting::out(n as u32, &edge(n * round))));
-            assert_eq!(waits.as_mut_slice().len() as u64, links);
-            assert!(waits.fits(1) && !waits.fits(MOST));
-            let all = (0..).zip(waits.as_mut_slice().iter());
+            (0..links).for_each(|n| pending.push(PendingLink::out(n as u32, &edge(n * round))));
+            assert_eq!(pending.as_mut_slice().len() as u64, links);
+            assert!(pending.fits(1) && !pending.fits(MOST));
+            let all = (0..).zip(pending.as_mut_slice().iter());
             all.for_each(|(n, link)| assert_eq!(link.link().sid, Sid(n * round)));
-            waits.clear();
-            assert!(waits.is_empty());
+            pending.clear();
+            assert!(pending.is_empty());
         }
     }
 }
