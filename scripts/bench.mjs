@@ -5,9 +5,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Cluster } from "./cluster/cluster.mjs";
+import { Cluster } from "./lib/cluster/cluster.mjs";
+import { buildBench, buildFleet } from "./lib/programs.mjs";
+import { run } from "./lib/run.mjs";
 import { installPeers, wanted } from "./peers.mjs";
-import { buildBench, buildFleet, run } from "./run.mjs";
 
 const args = process.argv.slice(2);
 
@@ -45,7 +46,7 @@ async function overCluster(env) {
       logLatency: [nodeBinary, "log-latency", ...cluster.logFlags()],
     };
     writeFileSync(file, JSON.stringify(about, null, 2));
-    await run(benchBinary, args, {
+    await run(benchBinary(), args, {
       env: { ...env, TIDEGRAPH_BINARY: workerBinary, TIDEGRAPH_CLUSTER: file },
     });
   } finally {

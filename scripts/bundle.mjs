@@ -25,8 +25,9 @@ import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
-import { installed } from "./installed.mjs";
-import { buildFleet, root, run, targetDir } from "./run.mjs";
+import { installed } from "./lib/installed.mjs";
+import { buildFleet, FLEET_CRATES } from "./lib/programs.mjs";
+import { root, run, targetDir } from "./lib/run.mjs";
 
 /** Processors: what rustc calls them, and their number in a program's head. */
 const PROCESSORS = /** @type {const} */ ({
@@ -48,7 +49,7 @@ if (arch !== "arm64" && arch !== "x86_64") {
 }
 const out = resolve(values.out ?? join(root, "dist", arch));
 /** Programs that are built already. */
-const given = process.env.TIDEGRAPH_NODE_BINARY && process.env.TIDEGRAPH_WORKER_BINARY;
+const given = process.env.TIDEGRAPH_PROGRAMS;
 const { nodeBinary, workerBinary, lambdaBinary, rebalanceBinary, ingestBinary } =
   given || (arch === here && process.platform === "linux") ? await buildFleet("dist") : await crossBuilt();
 rmSync(out, { recursive: true, force: true });
@@ -103,10 +104,7 @@ async function crossBuilt() {
     writeFileSync(join(into, "include", "curl", "curl.h"), "");
   });
   await run("rustup", ["target", "add", target]);
-  const features = "tidegraph-node/fleet,tidegraph/lambda,tidegraph-rebalance/lambda,tidegraph-ingest/lambda";
-  const names = ["tidegraph-node", "tidegraph", "tidegraph-rebalance", "tidegraph-ingest"];
-  const crates = names.flatMap((crate) => ["-p", crate]);
-  const what = ["--locked", "--profile", "dist", ...crates, "--features", features];
+  const what = ["--locked", "--profile", "dist", ...FLEET_CRATES];
   const env = {
     PATH: [join(tools, "venv", "bin"), process.env.PATH].join(delimiter),
     // OpenSSL and librdkafka are built along: those of this machine are for its own processor.

@@ -9,8 +9,9 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { Cluster } from "./cluster/cluster.mjs";
-import { buildFleet, root, run } from "./run.mjs";
+import { Cluster } from "./lib/cluster/cluster.mjs";
+import { buildFleet } from "./lib/programs.mjs";
+import { root, run } from "./lib/run.mjs";
 
 const { values } = parseArgs({
   options: {

@@ -7,7 +7,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { cache, run } from "./run.mjs";
+import { cache, run } from "./lib/run.mjs";
 
 const TOOLCHAIN = "nightly-2026-05-20";
 /** Modules with `unsafe` blocks, atomics or guards. Tests that need a file or a mapping of memory leave themselves out. */

@@ -8,8 +8,8 @@
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { freemem } from "node:os";
 import { delimiter, join } from "node:path";
-import { installed, jars } from "./installed.mjs";
-import { cache, root, run } from "./run.mjs";
+import { installed, jars } from "./lib/installed.mjs";
+import { cache, root, run } from "./lib/run.mjs";
 
 const folder = join(root, "scripts", "peers");
 

@@ -8,7 +8,8 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { buildBinary, root, run } from "./run.mjs";
+import { buildBinary } from "./lib/programs.mjs";
+import { root, run } from "./lib/run.mjs";
 
 const READY_TIMEOUT_MS = 60_000;
 const port = process.env.TIDEGRAPH_PORT ?? "8182";

@@ -1,4 +1,4 @@
-/** The deployment that the tests of `aws/` ask: `scripts/aws.mjs` makes it and says where it is. Without it they fail; nobody runs them by accident. */
+/** The deployment that the tests of `aws/` ask: `aws/deploy.mjs` makes it and says where it is. Without it they fail; nobody runs them by accident. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";

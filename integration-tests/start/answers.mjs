@@ -8,7 +8,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { root } from "./run.mjs";
+import { root } from "../../scripts/lib/run.mjs";
 
 const READY_TIMEOUT_MS = 900_000;
 const STOP_TIMEOUT_MS = 30_000;

@@ -10,11 +10,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { Cluster } from "./cluster/cluster.mjs";
-import { freePort } from "./cluster/processes.mjs";
-import { commandOf, words } from "./cluster/unit.mjs";
-import { execute as carryOut, rebalanceFunction } from "./lambda/steps.mjs";
-import { buildFleet, root } from "./run.mjs";
+import { Cluster } from "../../scripts/lib/cluster/cluster.mjs";
+import { freePort } from "../../scripts/lib/cluster/processes.mjs";
+import { commandOf, words } from "../../scripts/lib/cluster/unit.mjs";
+import { execute as carryOut, rebalanceFunction } from "../../scripts/lib/lambda/steps.mjs";
+import { buildFleet } from "../../scripts/lib/programs.mjs";
+import { root } from "../../scripts/lib/run.mjs";
 
 const PATIENCE_MS = 180_000;
 const FLEET = "a-secret-of-the-fleet-0123456789";

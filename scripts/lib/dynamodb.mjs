@@ -11,7 +11,7 @@ import { root } from "./run.mjs";
  * @returns {Promise<string>} Its class path.
  */
 export async function dynamodbClasspath() {
-  const pom = join(root, "scripts", "dynamodb", "pom.xml");
+  const pom = join(root, "scripts", "lib", "dynamodb", "pom.xml");
   const into = await installed("dynamodb", "dynamodb", [pom], (into) => jars(pom, join(into, "lib")));
   return join(into, "lib", "*");
 }

@@ -8,10 +8,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { Cluster } from "./cluster/cluster.mjs";
-import { freePort } from "./cluster/processes.mjs";
-import { LambdaFunction, restEvent } from "./lambda/runtime.mjs";
-import { buildFleet } from "./run.mjs";
+import { Cluster } from "../../scripts/lib/cluster/cluster.mjs";
+import { freePort } from "../../scripts/lib/cluster/processes.mjs";
+import { LambdaFunction, restEvent } from "../../scripts/lib/lambda/runtime.mjs";
+import { buildFleet } from "../../scripts/lib/programs.mjs";
 
 const { values } = parseArgs({ options: { dev: { type: "boolean", default: false } } });
 const { nodeBinary, workerBinary, lambdaBinary } = await buildFleet(values.dev ? "dev" : "release");

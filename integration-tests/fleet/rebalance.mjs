@@ -11,9 +11,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs, promisify, stripVTControlCharacters } from "node:util";
-import { Cluster } from "./cluster/cluster.mjs";
-import { Load } from "./cluster/load.mjs";
-import { buildFleet } from "./run.mjs";
+import { Cluster } from "../../scripts/lib/cluster/cluster.mjs";
+import { Load } from "../../scripts/lib/cluster/load.mjs";
+import { buildFleet } from "../../scripts/lib/programs.mjs";
 
 const PARTITIONS = 16;
 const REPLICAS = 2 * PARTITIONS;

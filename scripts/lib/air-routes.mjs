@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { installed } from "./installed.mjs";
 import { root, run } from "./run.mjs";
 
-const folder = join(root, "scripts", "air-routes");
+const folder = join(root, "scripts", "lib", "air-routes");
 const requirements = join(folder, "requirements.txt");
 const convert = join(folder, "convert.py");
 

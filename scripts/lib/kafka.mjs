@@ -11,7 +11,7 @@ import { root } from "./run.mjs";
  * @returns {Promise<string>} Its class path.
  */
 export async function kafkaClasspath() {
-  const pom = join(root, "scripts", "kafka", "pom.xml");
+  const pom = join(root, "scripts", "lib", "kafka", "pom.xml");
   const into = await installed("kafka", "kafka", [pom], (into) => jars(pom, join(into, "lib")));
   return join(into, "lib", "*");
 }

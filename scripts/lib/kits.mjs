@@ -14,7 +14,7 @@ import { root } from "./run.mjs";
  * @returns {Promise<Record<string, string>>} Variables that say to the tests where they are.
  */
 export async function kits() {
-  const pom = join(root, "scripts", "kits", "pom.xml");
+  const pom = join(root, "scripts", "lib", "kits", "pom.xml");
   const into = await installed("kits", "kits", [pom], async (into) => {
     const lib = join(into, "lib");
     await jars(pom, lib);

@@ -26,8 +26,8 @@ import { installed } from "./installed.mjs";
 import { root, run } from "./run.mjs";
 
 const execute = promisify(execFile);
-const requirements = join(root, "scripts", "localstack", "requirements.txt");
-const plugin = join(root, "scripts", "localstack", "plugin");
+const requirements = join(root, "scripts", "lib", "localstack", "requirements.txt");
+const plugin = join(root, "scripts", "lib", "localstack", "plugin");
 
 /** Where it says to be, and whose it says that everything is. */
 export const REGION = "eu-west-3";

@@ -1,0 +1,103 @@
+/**
+ * Runs the parts of a check: those that compute one after the other, and beside them, one after the other too, those that mostly wait for
+ * servers. A machine with two cores is busy then, and no part has to share it with many.
+ */
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { contentHash, notePassed, passedAt } from "./inputs.mjs";
+import { isInterrupted, run } from "./run.mjs";
+
+/**
+ * @typedef {object} Part
+ * @property {string} name how it is chosen: `npm test -- --NAME`; several parts may have one name
+ * @property {string} title
+ * @property {boolean} [waits] whether it mostly waits; it runs beside those that compute, and what it prints comes at its end
+ * @property {readonly string[]} inputs files and folders on which its outcome depends
+ * @property {(run: import("./run.mjs").Run) => Promise<void>} act
+ * @property {() => void} [passed] what else to note when it passes
+ */
+
+/**
+ * Runs parts, all of them even if one fails, and says at the end what became of each and how long it took.
+ *
+ * @param {string} title
+ * @param {readonly Part[]} parts
+ * @param {{ all: boolean, before?: () => Promise<void> }} options `all`: also parts that passed with the same inputs; `before` is done once if any part
+ *   has to run
+ * @returns {Promise<void>}
+ */
+export async function runParts(title, parts, { all, before }) {
+  /** @type {string[]} */
+  const summary = [];
+  let failed = 0;
+  /** @type {(Part & { hash: string })[]} */
+  const due = [];
+  for (const part of parts) {
+    const hash = contentHash(part.inputs);
+    const at = all ? undefined : passedAt(markOf(part), hash);
+    if (at === undefined) due.push({ ...part, hash });
+    else summary.push(`unchanged          ${part.title} (passed ${at}; --all runs it)`);
+  }
+
+  /** @param {string} what @param {() => Promise<void>} act */
+  const timed = async (what, act) => {
+    const begin = performance.now();
+    let result = "ok";
+    try {
+      await act();
+    } catch (error) {
+      console.error(error instanceof Error ? error.message : error);
+      result = "FAILED";
+      failed += 1;
+    }
+    const seconds = ((performance.now() - begin) / 1000).toFixed(1);
+    const line = `${result.padEnd(9)}${seconds.padStart(7)} s  ${what}`;
+    summary.push(line);
+    console.log(`── ${line}`);
+    return result === "ok";
+  };
+
+  if (due.length > 0 && before && !(await timed("what the parts need", before))) due.length = 0;
+
+  /** @param {readonly (Part & { hash: string })[]} lane */
+  const runLane = async (lane) => {
+    for (const part of lane) {
+      if (isInterrupted()) {
+        summary.push(`not run            ${part.title}`);
+        continue;
+      }
+      console.log(`\n── ${part.title}`);
+      const ok = await timed(part.title, () => (part.waits ? withOutputAtEnd(part) : part.act(run)));
+      if (!ok) continue;
+      notePassed(markOf(part), part.hash);
+      part.passed?.();
+    }
+  };
+  await Promise.all([runLane(due.filter(({ waits }) => !waits)), runLane(due.filter(({ waits }) => waits))]);
+  console.log(`\n${title}\n${summary.join("\n")}`);
+  if (failed > 0) process.exitCode = 1;
+}
+
+/** @param {Part} part */
+function markOf(part) {
+  return `part-${part.title.replaceAll(/[^a-zA-Z0-9]+/g, "-")}`;
+}
+
+/**
+ * Runs a part whose output is printed when it ends, so that it does not mix with that of the part beside it.
+ *
+ * @param {Part} part
+ */
+async function withOutputAtEnd(part) {
+  const folder = mkdtempSync(join(tmpdir(), "tidegraph-part-"));
+  const file = join(folder, "output.txt");
+  const output = openSync(file, "w");
+  try {
+    await part.act((program, args, options) => run(program, args, { ...options, output }));
+  } finally {
+    closeSync(output);
+    console.log(`\n── what ${part.title} printed\n${readFileSync(file, "utf8")}`);
+    rmSync(folder, { recursive: true });
+  }
+}

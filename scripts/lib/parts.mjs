@@ -1,0 +1,185 @@
+/**
+ * The parts of `npm test`: the one list of them. Each says what it is, on which files its outcome depends, and whether it mostly waits.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { buildEverything, crates, noteCratesPassed, RUST_INPUTS, runTests } from "./cargo.mjs";
+import { kits } from "./kits.mjs";
+import { program } from "./programs.mjs";
+import { pythonWithClients } from "./python.mjs";
+import { installNodeModules, root } from "./run.mjs";
+import { Services } from "./services.mjs";
+
+/** Kafka, DynamoDB Local: for every part that can share them. */
+export const services = new Services();
+
+const NODE = ["package-lock.json", "scripts/lib", "integration-tests/src", "contracts"];
+const PROCESSES = [...RUST_INPUTS, ...NODE];
+
+/**
+ * Tests that hold in a fleet too. The others are about one process: its files and its end (`crash`, `lifecycle`), its drop folder (`drop`), its memory
+ * (`memory`), its command line (`cli`); or need what is checked with one process well enough (`python`, `s3`, `token`).
+ */
+export const OF_FLEETS = ["bookmarks", "compressed", "errors", "indexes", "loader", "queries", "shapes"];
+
+/**
+ * @param {string} file of `integration-tests`
+ * @param {readonly string[]} [args]
+ */
+const acceptance =
+  (file, args = []) =>
+  /** @param {import("./run.mjs").Run} run */
+  async (run) =>
+    run("node", [join(root, "integration-tests", file), ...args], { env: await services.environment() });
+
+/** @param {string} workspace @param {string} script */
+const npm = (workspace, script) => /** @param {import("./run.mjs").Run} run */ (run) =>
+  run("npm", ["run", script, "--silent", "--workspace", workspace]);
+
+/** @type {readonly import("./lanes.mjs").Part[]} */
+export const PARTS = [
+  {
+    name: "rust",
+    title: "Rust tests, with the languages' kits, Kafka and DynamoDB Local",
+    inputs: [...RUST_INPUTS, "scripts/lib/kits", "scripts/lib/kafka", "scripts/lib/dynamodb"],
+    act: async () => runTests({ ...(await services.environment()), ...(await kits()) }),
+    passed: () => noteCratesPassed(crates()),
+  },
+  {
+    name: "rust",
+    title: "examples in the Rust documentation",
+    inputs: RUST_INPUTS,
+    act: (run) => run("cargo", ["test", "--locked", "--workspace", "--all-features", "--doc", "--quiet"]),
+  },
+  {
+    name: "integration",
+    title: "integration tests",
+    inputs: [...PROCESSES, "integration-tests"],
+    act: async (run) => {
+      const env = {
+        TIDEGRAPH_BINARY: program("tidegraph"),
+        TIDEGRAPH_BENCH_BINARY: program("tidegraph-bench"),
+        TIDEGRAPH_PYTHON: await pythonWithClients(),
+      };
+      await run("npm", ["test", "--silent"], { cwd: join(root, "integration-tests"), env });
+    },
+  },
+  {
+    name: "contracts",
+    title: "contracts",
+    inputs: ["contracts", "package-lock.json"],
+    act: npm("contracts", "test"),
+  },
+  {
+    name: "infra",
+    title: "templates for AWS",
+    inputs: ["infra", "contracts", "services/ingest/control", "package-lock.json"],
+    act: npm("infra", "test"),
+  },
+  {
+    name: "infra",
+    title: "functions around loads of dropped files",
+    inputs: ["services/ingest/control", "contracts", "package-lock.json"],
+    act: npm("services/ingest/control", "test"),
+  },
+  {
+    name: "aws",
+    title: "a deployment to LocalStack",
+    waits: true,
+    inputs: [...PROCESSES, "infra", "integration-tests/aws", "integration-tests/python"],
+    act: acceptance("aws/deploy.mjs", ["--quick"]),
+  },
+  {
+    name: "fleet",
+    title: "a fleet whose processes are killed",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet"],
+    // A log of two shards does all that one does, and more.
+    act: acceptance("fleet/faults.mjs", ["--quick", "--dev", "--shards", "2", "--tls"]),
+  },
+  {
+    name: "fleet",
+    title: "replicas that move",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet"],
+    act: acceptance("fleet/rebalance.mjs"),
+  },
+  {
+    name: "fleet",
+    title: "what machines on AWS run",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/fleet", "infra/node", "infra/worker"],
+    act: acceptance("fleet/machines.mjs"),
+  },
+  {
+    name: "fleet",
+    title: "integration tests against a fleet",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests"],
+    // A part of what `--integration --cluster` runs.
+    act: (run) => testsOfFleets(run, ["bookmarks", "loader", "queries"]),
+  },
+  {
+    name: "lambda",
+    title: "a worker as a Lambda function",
+    waits: true,
+    inputs: [...PROCESSES, "integration-tests/lambda"],
+    act: acceptance("lambda/worker.mjs", ["--dev"]),
+  },
+  {
+    name: "moto",
+    title: "brokers, machines and workers of the templates in moto",
+    waits: true,
+    inputs: [
+      "infra",
+      "contracts",
+      "services/ingest/control",
+      "integration-tests/python",
+      "package-lock.json",
+    ],
+    act: async (run) => {
+      const env = { TIDEGRAPH_PYTHON: await pythonWithClients() };
+      await run("npm", ["run", "moto", "--silent", "--workspace", "infra"], { env });
+    },
+  },
+];
+
+/** Names of parts, each once. */
+export const NAMES = [...new Set(PARTS.map(({ name }) => name))];
+
+/** Installs what the parts need while the programs and tests are built. */
+export async function prepare() {
+  await installNodeModules();
+  const downloads = Promise.all([pythonWithClients(), kits(), services.environment()]);
+  // Its failure is told after the build, and not as one that nobody handles.
+  downloads.catch(() => undefined);
+  await buildEverything();
+  await downloads;
+}
+
+/**
+ * Runs black-box tests against workers of fleets.
+ *
+ * @param {import("./run.mjs").Run} run
+ * @param {readonly string[]} files
+ */
+export async function testsOfFleets(run, files) {
+  const [nodeBinary, workerBinary] = [program("tidegraph-node"), program("tidegraph")];
+  const {
+    TIDEGRAPH_TEST_KAFKA: brokers,
+    TIDEGRAPH_TEST_DYNAMODB: dynamodb,
+    ...env
+  } = await services.environment();
+  if (!existsSync(nodeBinary)) throw new Error(`there is no ${nodeBinary}`);
+  const map = ["--graph", "tables", "--dynamodb-endpoint", `${dynamodb}`, "--dynamodb-local"];
+  const log = ["--kafka-brokers", `${brokers}`, "--log-replication", "1", "--log-in-sync", "1"];
+  // Makes the table; its own graph stays empty.
+  await run(nodeBinary, ["init", ...map, ...log, "--create-tables"]);
+  const shared = JSON.stringify({ nodeBinary, brokers, dynamodb });
+  const tests = files.map((name) => `test/${name}.test.ts`);
+  const flags = ["--test", "--test-concurrency=1", "--test-reporter=spec"];
+  await run("npx", ["tsx", ...flags, ...tests], {
+    cwd: join(root, "integration-tests"),
+    env: { ...env, TIDEGRAPH_BINARY: workerBinary, TIDEGRAPH_TEST_CLUSTER: shared },
+  });
+}
