@@ -4,7 +4,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let root = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../contracts/proto");
+    // Cargo starts build scripts in the folder of their crate. A relative path is the same in every clone, which may share what is built.
+    let root = Path::new("../../contracts/proto");
     let dir = root.join("tidegraph/v1");
     println!("cargo::rerun-if-changed={}", dir.display());
     let mut files: Vec<PathBuf> =
@@ -14,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in &files {
         println!("cargo::rerun-if-changed={}", file.display());
     }
-    let descriptors = protox::compile(&files, [&root])?;
+    let descriptors = protox::compile(&files, [root])?;
     // Long columns are slices of the message that arrived.
     let columns = [
         ".tidegraph.v1.NumberColumn",

@@ -27,7 +27,7 @@ fn free_port() -> u16 {
 
 fn java(variable: &str) -> (Command, String) {
     let classpath = std::env::var(variable)
-        .unwrap_or_else(|_| panic!("{variable} names jars; `npm test -- --takeover` installs them"));
+        .unwrap_or_else(|_| panic!("{variable} names jars; `npm test -- --rust` installs them"));
     let mut command = Command::new("java");
     command.args(["-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", &classpath]);
     (command, classpath)

@@ -122,6 +122,13 @@ fn pins_under_the_lock() {
 }
 
 fn main() {
+    // What a runner of tests asks before it runs them.
+    if std::env::args().any(|argument| argument == "--list") {
+        if !std::env::args().any(|argument| argument == "--ignored") {
+            println!("every_order: test");
+        }
+        return;
+    }
     model("a pin against a moving limit", 3, a_pin_against_a_moving_limit);
     model("two readers and a writer", 2, two_readers_and_a_writer);
     model("pins under the lock", 3, pins_under_the_lock);

@@ -20,7 +20,7 @@ pub struct Server {
 impl Server {
     pub fn start() -> Self {
         let classpath = std::env::var(CLASSPATH).unwrap_or_else(|_| {
-            panic!("{CLASSPATH} names DynamoDB Local's jars; `npm test -- --dynamodb` installs them")
+            panic!("{CLASSPATH} names DynamoDB Local's jars; `npm test -- --rust` installs them")
         });
         let libraries = classpath.trim_end_matches('*').trim_end_matches('/').to_owned();
         let dir = tempfile::tempdir().expect("a folder");

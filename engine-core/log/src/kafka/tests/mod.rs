@@ -9,14 +9,14 @@ use crate::suite::{commit, log_test_suite, read_all};
 use crate::{Body, Error, Follower, LogStore, Position, Record, Tail};
 use rdkafka::config::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
-use server::Server;
+use server::{Brokers, Own, Server};
 use std::cell::Cell;
 use std::time::Duration;
 use tidegraph_types::{Epoch, ShardId, Version};
 
 const ONE: NewTopic = NewTopic { shards: 1, replication: 1, in_sync: 1 };
 
-fn options(server: &Server, topic: &str) -> KafkaOptions {
+fn options(server: &impl Brokers, topic: &str) -> KafkaOptions {
     KafkaOptions { mark_every: 4, ..KafkaOptions::new(server.brokers(), topic) }
 }
 
@@ -54,7 +54,7 @@ fn behaves_as_a_log() {
 
 #[test]
 fn keeps_what_it_acknowledged_through_restarts() {
-    let mut server = Server::start();
+    let mut server = Own::start();
     let options = options(&server, "restarts");
     let mut log = made(&options);
     let written: Vec<Record> = (1..=40).map(|version| commit(version, 1, "a")).collect();
@@ -164,7 +164,7 @@ fn a_follower_waits_for_what_is_written_and_says_what_is_gone() {
 /// To ask takes longer than to read a record: who asked after each one would never come near, where much is written.
 #[test]
 fn a_follower_far_behind_asks_where_the_log_ends_only_when_it_may_be_near() {
-    let server = Server::start();
+    let server = Own::start();
     let options = KafkaOptions { timeout: Duration::from_secs(2), ..options(&server, "near") };
     let mut log = made(&options);
     let written: Vec<Record> = (1..=60).map(|version| commit(version, 1, "a")).collect();
@@ -188,7 +188,7 @@ fn a_follower_far_behind_asks_where_the_log_ends_only_when_it_may_be_near() {
 
 #[test]
 fn a_broker_that_does_not_answer_leaves_it_open_what_was_written() {
-    let server = Server::start();
+    let server = Own::start();
     let options = KafkaOptions { timeout: Duration::from_secs(2), ..options(&server, "silent") };
     let mut log = made(&options);
     log.append(&[commit(1, 1, "a")]).unwrap();

@@ -1,6 +1,6 @@
 //! Brokers that want certificates, or tokens. Their tokens are unsigned ones: MSK signs and checks its own, elsewhere.
 
-use super::server::{Server, free_port};
+use super::server::{Own, free_port};
 use super::{ONE, commit, made, open};
 use crate::kafka::{KafkaFollower, KafkaLog, KafkaOptions, KafkaTls, Token, Tokens, create_topic};
 use crate::suite::read_all;
@@ -54,7 +54,7 @@ impl Authority {
     }
 
     /// A broker with a listener that asks for certificates and one that asks for tokens, and their ports.
-    fn broker(&self, name: &str) -> (Server, u16, u16) {
+    fn broker(&self, name: &str) -> (Own, u16, u16) {
         let (certificate, key) = self.certificate(name);
         let read = |path| std::fs::read_to_string(path).unwrap();
         let store = self.file(&format!("{name}-store.pem"));
@@ -74,7 +74,7 @@ impl Authority {
             store.display(),
             self.file("authority.pem").display()
         );
-        (Server::start_with(&listeners, &settings), ports.0, ports.1)
+        (Own::start_with(&listeners, &settings), ports.0, ports.1)
     }
 }
 

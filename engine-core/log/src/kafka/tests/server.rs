@@ -14,16 +14,55 @@ const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
 /// A machine with much to do takes its time.
 const START: Duration = Duration::from_secs(120);
 
-/// A broker on free ports of this machine.
-pub struct Server {
+/// Names a broker that all tests of a run share, as `host:port`. Without it each test starts its own.
+const SHARED: &str = "TIDEGRAPH_TEST_KAFKA";
+
+/// A broker on this machine.
+pub enum Server {
+    /// Started by the test, and ended with it.
+    Own(Own),
+    /// The one that tests share, by its address.
+    Shared(String),
+}
+
+/// A broker on free ports that belongs to one test.
+pub struct Own {
     dir: tempfile::TempDir,
     port: u16,
     child: Option<Child>,
 }
 
+impl Server {
+    /// Returns the broker that tests share, or starts one. The test uses topics that no other test names.
+    pub fn start() -> Self {
+        std::env::var(SHARED).map_or_else(|_| Self::Own(Own::start()), Self::Shared)
+    }
+}
+
+/// What clients can reach.
+pub trait Brokers {
+    /// Its address, as `host:port`.
+    fn brokers(&self) -> String;
+}
+
+impl Brokers for Server {
+    fn brokers(&self) -> String {
+        match self {
+            Self::Own(own) => own.brokers(),
+            Self::Shared(brokers) => brokers.clone(),
+        }
+    }
+}
+
+impl Brokers for Own {
+    fn brokers(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+}
+
 fn java(main: &str) -> Command {
     let classpath = std::env::var(CLASSPATH)
-        .unwrap_or_else(|_| panic!("{CLASSPATH} names Kafka's jars; `npm test -- --kafka` installs them"));
+        .unwrap_or_else(|_| panic!("{CLASSPATH} names Kafka's jars; `npm test -- --rust` installs them"));
     let mut command = Command::new("java");
     command.args(["-Xmx384m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", &classpath]);
     command.arg(main);
@@ -35,7 +74,7 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-impl Server {
+impl Own {
     pub fn start() -> Self {
         Self::start_with(&[], "")
     }
@@ -101,10 +140,6 @@ impl Server {
         }
     }
 
-    pub fn brokers(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
-    }
-
     /// Ends it as a loss of power would, and starts it again on what its disk has.
     pub fn crash_and_restart(&mut self) {
         self.end();
@@ -127,7 +162,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for Own {
     fn drop(&mut self) {
         self.end();
     }
