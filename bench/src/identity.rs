@@ -253,7 +253,8 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
             ring.ask(report, question.name, question, clients, 0)?;
         }
     }
-    // From here on the graphs grow apart. The embedded one lives in memory: what it writes is not durable, so it is not timed.
+    // From here on the graphs grow apart. The embedded one lives in memory: what it writes is not durable, so it is not
+    // timed.
     ring.database = None;
     for question in &writes {
         ring.peers.check(report, &graph.database, flags.seed, question)?;

@@ -2,8 +2,8 @@
 //! search need neither ids nor files.
 //!
 //! It is an R-MAT graph with a = 0.57 and b = c = 0.19, 16 edges for each vertex, and the vertices in random order.
-//! There are loops, parallel edges, and vertices without any edge. Only integers of a ChaCha stream decide the edges, so
-//! the graph is the same on every machine.
+//! There are loops, parallel edges, and vertices without any edge. Only integers of a ChaCha stream decide the edges,
+//! so the graph is the same on every machine.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -69,7 +69,8 @@ mod tests {
         degrees.sort_unstable();
         let isolated = degrees.iter().take_while(|degree| **degree == 0).count();
         let largest: u32 = degrees.iter().rev().take(41).sum();
-        // R-MAT with these parameters: about a fifth of 4,096 vertices has no edge, and one in a hundred a sixth of all.
+        // R-MAT with these parameters: about a fifth of 4,096 vertices has no edge, and one in a hundred a sixth of
+        // all.
         assert!((400..1600).contains(&isolated), "{isolated}");
         assert!(largest as usize > pairs.len() * 2 / 10, "{largest}");
     }

@@ -1,4 +1,5 @@
-//! The social workload: an R-MAT graph with profiles; six tests of one connection, as seed papers of the field run them.
+//! The social workload: an R-MAT graph with profiles; six tests of one connection, as seed papers of the field run
+//! them.
 
 use super::Flags;
 use super::clients::{Call, ServiceProcess};

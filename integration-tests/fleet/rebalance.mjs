@@ -279,7 +279,7 @@ try {
       () => "it went on",
       (error) => String(error.stderr),
     );
-    expect(/tidegraph-fleet-[0-9a-f]+ rebalances this graph now/.test(second), `two heals: ${second}`);
+    expect(/tidegraph-fleet-[0-9a-f]+ is rebalancing this graph/.test(second), `two heals: ${second}`);
     first.kill("SIGKILL");
     const healed = await done(["heal", "--silence-ms", "3000"]);
     await isWhole("heal");

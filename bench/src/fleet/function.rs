@@ -1,5 +1,6 @@
-//! Cold starts of a worker as a Lambda function: from starting the process to the end of its first answer, behind a Runtime API
-//! that this process serves. The cluster's map and nodes are on this machine, so the network of a region is not in it.
+//! Cold starts of a worker as a Lambda function: from starting the process to the end of its first answer, behind a
+//! Runtime API that this process serves. The cluster's map and nodes are on this machine, so the network of a region is
+//! not in it.
 
 use super::{COLD_START_MS, POINT, id};
 use crate::Flags;

@@ -1,8 +1,8 @@
-//! What lies between a worker and the nodes of a cluster on this machine: reads beside embedded ones, commits beside bare writes to
-//! the log, and the start of a worker as a Lambda function.
+//! What lies between a worker and the nodes of a cluster on this machine: reads beside embedded ones, commits beside
+//! bare writes to the log, and the start of a worker as a Lambda function.
 //!
-//! The worker is in this process, so that what is measured is the way to the nodes and not HTTP. Both graphs hold the same, and
-//! answers are compared before anything is timed.
+//! The worker is in this process, so that what is measured is the way to the nodes and not HTTP. Both graphs hold the
+//! same, and answers are compared before anything is timed.
 
 mod function;
 mod log;

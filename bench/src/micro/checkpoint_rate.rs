@@ -1,5 +1,5 @@
-//! `micro checkpoint-rate`: writes and restores whole and incremental checkpoints, and prints their rates beside those of
-//! the machine's disk and memory from the same run.
+//! `micro checkpoint-rate`: writes and restores whole and incremental checkpoints, and prints their rates beside those
+//! of the machine's disk and memory from the same run.
 //!
 //! Each vertex has a text, a long, a double and an int, and five edges; one edge of ten has an id and a property. Rates
 //! are medians of several rounds. The files lie in a temporary directory inside the given one.

@@ -1,5 +1,5 @@
-//! `micro remote-rate`: times point reads, scans and two-hop traversals over three nodes on loopback and over one store in
-//! this process, which shows the cost of the network.
+//! `micro remote-rate`: times point reads, scans and two-hop traversals over three nodes on loopback and over one store
+//! in this process, which shows the cost of the network.
 //!
 //! Turns alternate; figures are medians of the turns.
 

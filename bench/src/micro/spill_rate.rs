@@ -1,5 +1,6 @@
-//! `micro spill-rate`: loads and reads a graph with properties, first without a memory budget and then with budgets of a
-//! part of what it took. Each runs in a process of its own and prints rates and the memory of the process. One thread works.
+//! `micro spill-rate`: loads and reads a graph with properties, first without a memory budget and then with budgets of
+//! a part of what it took. Each runs in a process of its own and prints rates and the memory of the process. One thread
+//! works.
 //!
 //! Run it with `MIMALLOC_PURGE_DELAY=0`, which gives the allocator the setting that the service uses under a budget.
 

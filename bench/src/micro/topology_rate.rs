@@ -1,6 +1,6 @@
-//! `micro topology-rate`: reads topology straight from a store and prints rates beside the limits of the machine, measured
-//! in turn. Parts: `scan` reads all edges, `search` runs breadth-first searches, `expand` reads neighbours of random
-//! frontiers.
+//! `micro topology-rate`: reads topology straight from a store and prints rates beside the limits of the machine,
+//! measured in turn. Parts: `scan` reads all edges, `search` runs breadth-first searches, `expand` reads neighbours of
+//! random frontiers.
 
 use crate::kronecker;
 use std::hint::black_box;

@@ -1,9 +1,10 @@
-//! Peers that are programs of their own: a server, if the peer has one, or those of a cluster, and a client that speaks its usual protocol.
+//! Peers that are programs of their own: a server, if the peer has one, or those of a cluster, and a client that speaks
+//! its usual protocol.
 //!
-//! `scripts/peers.mjs` installs them and writes a file of commands, which `TIDEGRAPH_PEERS` names. The client answers one
-//! JSON object a line on its standard output for each on its standard input (`scripts/peers/java/common/Driver.java`
-//! lists them). All end when their standard input does, and are killed with this value: nothing outlives a run, even one
-//! that is killed.
+//! `scripts/peers.mjs` installs them and writes a file of commands, which `TIDEGRAPH_PEERS` names. The client answers
+//! one JSON object a line on its standard output for each on its standard input
+//! (`scripts/peers/java/common/Driver.java` lists them). All end when their standard input does, and are killed with
+//! this value: nothing outlives a run, even one that is killed.
 
 use super::Kind;
 use crate::driver::Outcome;
@@ -171,8 +172,8 @@ impl Program {
         Self::run_in(kind, tempfile::Builder::new().prefix("tidegraph-peer").tempdir()?)
     }
 
-    /// Imports files with the peer's offline importer, then starts it over what was made. The files are brought into the
-    /// importer's form before the time begins.
+    /// Imports files with the peer's offline importer, then starts it over what was made. The files are brought into
+    /// the importer's form before the time begins.
     #[allow(clippy::disallowed_methods, reason = "this measures the world")]
     pub fn import(kind: Kind, csv: &Path) -> anyhow::Result<(Self, Loaded)> {
         let commands = Commands::of(kind)?;

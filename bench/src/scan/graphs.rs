@@ -55,8 +55,8 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Waits until no older version is kept of what was loaded: a minute after the load. Until then lists of edges carry
-    /// versions, and pages are read row by row.
+    /// Waits until no older version is kept of what was loaded: a minute after the load. Until then lists of edges
+    /// carry versions, and pages are read row by row.
     #[allow(clippy::disallowed_methods, reason = "this measures the world")]
     fn settle(&self) -> anyhow::Result<()> {
         const MOST: Duration = Duration::from_secs(180);

@@ -46,7 +46,8 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
 
 type Work<'w> = &'w mut dyn FnMut() -> anyhow::Result<()>;
 
-/// Median seconds of works that are done in turn, some rounds, so that whatever else the machine does meets all of them.
+/// Median seconds of works that are done in turn, some rounds, so that whatever else the machine does meets all of
+/// them.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 fn in_turn<const N: usize>(flags: &Flags, mut works: [Work<'_>; N]) -> anyhow::Result<[f64; N]> {
     let mut rounds = [const { vec![] }; N];

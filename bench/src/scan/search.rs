@@ -1,10 +1,11 @@
 //! Breadth-first searches from one vertex along edges either way: over the live graph through the APL, and over
-//! compressed sparse rows (CSR), which is what a program without transactions would do. All of them note a parent for each
-//! vertex.
+//! compressed sparse rows (CSR), which is what a program without transactions would do. All of them note a parent for
+//! each vertex.
 //!
-//! The yardstick is the search of Beamer, Asanović and Patterson ("Direction-optimizing breadth-first search", SC 2012),
-//! with the thresholds of the GAP benchmark suite, written here: from the frontier down while it is small, and from the
-//! vertices not yet reached up while it is large. Like GAP's, it searches a graph without loops and parallel edges.
+//! The yardstick is the search of Beamer, Asanović and Patterson ("Direction-optimizing breadth-first search", SC
+//! 2012), with the thresholds of the GAP benchmark suite, written here: from the frontier down while it is small, and
+//! from the vertices not yet reached up while it is large. Like GAP's, it searches a graph without loops and parallel
+//! edges.
 
 use tidegraph_engine::apl::{Apl, At, Expand, breadth_first};
 use tidegraph_types::{Direction, Gui};

@@ -1,10 +1,12 @@
-//! The ycsb workload: records of ten fields, read, inserted, changed and deleted by key, as seed 002 of our design had it.
+//! The ycsb workload: records of ten fields, read, inserted, changed and deleted by key, as seed 002 of our design had
+//! it.
 //!
-//! Against one embedded process with its log on disk, over HTTP and once more without it, each with a log that is synced for every group of writes and one that is
-//! synced as often as Cassandra's by default, against a cluster on this machine (`scripts/bench.mjs` starts it and says
-//! where it is in a file that `TIDEGRAPH_CLUSTER` names), and against Apache Cassandra, in turn: one node of it beside the process, as it is
-//! set up by default and as durable as ours, and a cluster beside the cluster. Beside the rate stands what an operation
-//! costs: operations for each second of processor time that the servers used, which a busy machine changes less.
+//! Against one embedded process with its log on disk, over HTTP and once more without it, each with a log that is
+//! synced for every group of writes and one that is synced as often as Cassandra's by default, against a cluster on
+//! this machine (`scripts/bench.mjs` starts it and says where it is in a file that `TIDEGRAPH_CLUSTER` names), and
+//! against Apache Cassandra, in turn: one node of it beside the process, as it is set up by default and as durable as
+//! ours, and a cluster beside the cluster. Beside the rate stands what an operation costs: operations for each second
+//! of processor time that the servers used, which a busy machine changes less.
 
 mod mix;
 
@@ -201,8 +203,8 @@ impl Place {
         Ok(())
     }
 
-    /// How long it is warmed up. A JVM needs a while until its code is compiled, and three of them that share the operations and the
-    /// processor need more than three times as long; the others get a short time.
+    /// How long it is warmed up. A JVM needs a while until its code is compiled, and three of them that share the
+    /// operations and the processor need more than three times as long; the others get a short time.
     fn warm_up(&self, flags: &Flags) -> Duration {
         Duration::from_secs(match (&self.at, flags.quick) {
             (At::Peer(Kind::CassandraCluster, _), false) => 400,

@@ -3,7 +3,8 @@
 use clap::Parser;
 use std::process::ExitCode;
 
-// Short queries allocate many small things on several threads; the system allocator costs a fifth of their time.
+// Short queries allocate many small objects on several threads; with the system allocator this takes a fifth of their
+// time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

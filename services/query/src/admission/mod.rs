@@ -1,13 +1,13 @@
 //! Admission of queries: which run now, which wait, which are refused, and how a running one is cancelled.
 //!
-//! Roles: [`Admission`] holds the slots and the list of running queries; [`Request`] is one query with its caller and its
-//! deadline; [`Error`] says why there is no answer. Every protocol of the service (HTTP, the Lambda function) shares one
-//! `Admission` and turns answers and errors into its own form: nothing here knows a protocol.
+//! Roles: [`Admission`] holds the slots and the list of running queries; [`Request`] is one query with its caller and
+//! its deadline; [`Error`] says why there is no answer. Every protocol of the service (HTTP, the Lambda function)
+//! shares one `Admission` and turns answers and errors into its own form: nothing here knows a protocol.
 //!
 //! Flow: most queries end within microseconds, which is less than a hand-over to another thread costs. So each query is
-//! first tried on the thread that read it, within [`BRIEF`]. The engine gives up a try that takes longer, or whose text it
-//! has not planned yet. Such a query enters the list, waits for a slot, and runs on a thread of the blocking pool. A brief
-//! write is committed without a thread that waits for it.
+//! first tried on the thread that read it, within [`BRIEF`]. The engine gives up a try that takes longer, or whose text
+//! it has not planned yet. Such a query enters the list, waits for a slot, and runs on a thread of the blocking pool. A
+//! brief write is committed without a thread that waits for it.
 //!
 //! What must never happen: a try that holds up the other connections of its thread for longer than `BRIEF` allows; a
 //! query that keeps running although its caller has gone.

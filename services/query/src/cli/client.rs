@@ -1,22 +1,22 @@
-//! A client of the HTTP service, for the commands that speak to a running one.
+//! A client of the HTTP service, for the commands that talk to a running service.
 
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
 use std::time::Duration;
 
-/// How to reach a service.
+/// Flags that say how to reach a service.
 #[derive(Args, Clone, Debug)]
 pub struct Endpoint {
-    /// Where the service listens.
+    /// URL of the service.
     #[arg(long, default_value = "http://127.0.0.1:8182", env = "TIDEGRAPH_ENDPOINT")]
     endpoint: String,
-    /// A file whose first line is the service's token.
+    /// File whose first line is the token of the service.
     #[arg(long)]
     token_file: Option<std::path::PathBuf>,
 }
 
-/// A connection to a service.
+/// A client of one service.
 pub struct Client {
     agent: ureq::Agent,
     base: String,
@@ -24,7 +24,11 @@ pub struct Client {
 }
 
 impl Endpoint {
-    /// Opens it; nothing is sent yet.
+    /// Returns a client. It sends nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// If the token file cannot be read.
     pub fn connect(&self) -> anyhow::Result<Client> {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
@@ -43,7 +47,11 @@ impl Endpoint {
 }
 
 impl Client {
-    /// GET, and the JSON that comes back.
+    /// Sends GET and returns the JSON of the answer.
+    ///
+    /// # Errors
+    ///
+    /// If the service does not answer, answers something other than JSON, or reports a failure: then with its code.
     pub fn get(&self, path: &str) -> anyhow::Result<Value> {
         let mut request = self.agent.get(format!("{}{path}", self.base));
         if let Some(token) = &self.token {
@@ -52,7 +60,11 @@ impl Client {
         self.read(request.call())
     }
 
-    /// POST of JSON, and the JSON that comes back.
+    /// Sends POST with a JSON body and returns the JSON of the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::get`].
     pub fn post(&self, path: &str, body: &Value, accept: &str) -> anyhow::Result<Value> {
         let mut request = self.agent.post(format!("{}{path}", self.base)).header("accept", accept);
         if let Some(token) = &self.token {

@@ -1,4 +1,5 @@
-//! `tidegraph fleet`: plans of moves, shown and carried out. The steps are [`Rebalance`]'s, the same that the state machines on AWS are made of.
+//! `tidegraph fleet`: plans moves of replicas and carries them out. The steps are those of [`Rebalance`], which the
+//! state machines on AWS use too.
 
 use super::map::MapArgs;
 use anyhow::{Context, bail};
@@ -13,12 +14,12 @@ use tidegraph_cluster::{
 };
 use tidegraph_platform::{Clock, Random, RealClock, RealRandom};
 
-/// How long this process believes in the lease after it renewed it.
+/// Time that this process may rely on the lease after a renewal.
 const LEASE: Duration = Duration::from_secs(15);
-/// Most rows of a table of moves.
+/// Largest number of rows in a table of moves.
 const MOST_ROWS: usize = 40;
 
-/// Plans of moves.
+/// Plans moves of replicas and carries them out.
 #[derive(Args, Debug)]
 pub struct Fleet {
     #[command(subcommand)]
@@ -27,46 +28,47 @@ pub struct Fleet {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Show what would move, and change nothing.
+    /// Show the moves of a plan and change nothing.
     Plan(PlanArgs),
-    /// Restore replicas that are missing, on nodes that are up.
+    /// Restore missing replicas on nodes that are up.
     Heal(Heal),
-    /// Give nodes that were added their share.
+    /// Move replicas to nodes that were added.
     Add(Add),
-    /// Empty a node, which answers until others have what it holds. It may be stopped then.
+    /// Move all replicas away from a node. It answers queries until other nodes hold its replicas, and may be stopped
+    /// then.
     Drain(Drain),
 }
 
-/// How much at once, and how long.
+/// Flags of the commands that move replicas.
 #[derive(Args, Debug)]
 struct How {
     #[command(flatten)]
     map: MapArgs,
-    /// Only show what would move.
+    /// Show the moves and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Most moves at once.
+    /// Largest number of moves at the same time.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
     moves: u16,
-    /// Most restores on one node at once.
+    /// Largest number of restores on one node at the same time.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     restores_per_node: u16,
-    /// Longest time in seconds. What was begun is gone on with when the command is run again.
+    /// Time limit in seconds. The next run of the command resumes moves that are unfinished by then.
     #[arg(long, default_value_t = 3600)]
     timeout_s: u64,
-    /// Milliseconds between two looks.
+    /// Milliseconds between two reads of the partition map.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..=5000))]
     look_ms: u64,
-    /// Print what was done as JSON, and nothing else.
+    /// Print only the result, as JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
 enum GoalArg {
-    /// What is missing is restored, and nodes that leave are emptied.
+    /// Restore missing replicas and empty the nodes that leave.
     Repair,
-    /// All nodes also get their share.
+    /// Also spread the replicas evenly over all nodes.
     Balance,
 }
 
@@ -74,13 +76,13 @@ enum GoalArg {
 struct PlanArgs {
     #[command(flatten)]
     map: MapArgs,
-    /// What the plan is for.
+    /// Goal of the plan.
     #[arg(long, value_enum, default_value = "balance")]
     goal: GoalArg,
-    /// Says what is so anyway: a plan changes nothing.
+    /// Accepted for symmetry with the other commands: a plan changes nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Print it as JSON, all moves of it.
+    /// Print the plan with all its moves as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -89,14 +91,14 @@ struct PlanArgs {
 struct Heal {
     #[command(flatten)]
     how: How,
-    /// First take nodes for lost that give no sign of life for so many milliseconds; 0 leaves that to the sequencer.
+    /// First declare nodes lost that send no heartbeat for this many milliseconds. 0 leaves that to the sequencer.
     #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u64).range(0..=600_000))]
     silence_ms: u64,
 }
 
 #[derive(Args, Debug)]
 struct Add {
-    /// A node to wait for, or one that was to be emptied and shall stay.
+    /// Node to wait for, or draining node that is to stay.
     node: Option<String>,
     #[command(flatten)]
     how: How,
@@ -104,7 +106,7 @@ struct Add {
 
 #[derive(Args, Debug)]
 struct Drain {
-    /// Which node.
+    /// Node to empty.
     node: String,
     #[command(flatten)]
     how: How,
@@ -112,6 +114,11 @@ struct Drain {
 
 impl Fleet {
     /// Runs the command.
+    ///
+    /// # Errors
+    ///
+    /// If the partition map cannot be read or changed, another process rebalances the graph, the time limit passes, or
+    /// there are too few nodes for all replicas.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Plan(plan) => plan.run(),
@@ -137,7 +144,7 @@ impl Fleet {
                 let run = Run::new(how)?;
                 let node = NodeId::new(&node)?;
                 run.with_lease(|| {
-                    // Now, so that one that there is not is told at once.
+                    // First, so that an unknown node is reported at once.
                     run.rebalance.node_state(&node)?;
                     run.to_end(Goal::Repair, Some(&node))
                 })
@@ -146,7 +153,7 @@ impl Fleet {
     }
 }
 
-/// The steps over the map that the flags name.
+/// Opens the partition map that the flags name.
 fn open(map: &MapArgs, clock: &Arc<dyn Clock>) -> anyhow::Result<Rebalance> {
     Ok(Rebalance::new(map.table().open(clock)?, &map.graph))
 }
@@ -170,7 +177,7 @@ impl PlanArgs {
     }
 }
 
-/// A command at work.
+/// A running command.
 struct Run {
     how: How,
     clock: Arc<dyn Clock>,
@@ -183,7 +190,7 @@ impl Run {
     fn new(how: How) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let rebalance = open(&how.map, &clock)?;
-        // No other process has this name, nor had.
+        // Unique among all processes.
         let holder = format!("tidegraph-fleet-{:016x}", RealRandom.next_u64());
         let end = clock.now() + Duration::from_secs(how.timeout_s);
         Ok(Self { how, clock, rebalance, holder, end })
@@ -195,12 +202,12 @@ impl Run {
 
     fn say(&self, text: &str) {
         if !self.how.json {
-            // Whoever read it may have gone; the work goes on.
+            // If the reader of the output has gone, the work continues.
             let _ = writeln!(std::io::stdout(), "{text}");
         }
     }
 
-    /// Does something while nobody else rebalances.
+    /// Does some work while this process holds the lease for rebalancing.
     fn with_lease(&self, work: impl FnOnce() -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
         if self.how.dry_run {
             return work();
@@ -208,12 +215,13 @@ impl Run {
         self.acquire()?;
         let done = work();
         if let Err(error) = self.rebalance.release(&self.holder) {
-            tracing::warn!(%error, "the lease could not be given back; it runs out");
+            tracing::warn!(%error, "the lease could not be released; it expires by itself");
         }
         done
     }
 
-    /// Takes the lease. Whoever has it and uses it is named; whoever has it and is dead is waited for.
+    /// Takes the lease. Fails if another process renews it; takes it over from a process that does not renew it any
+    /// more.
     fn acquire(&self) -> anyhow::Result<()> {
         let mut seen = None;
         loop {
@@ -225,40 +233,45 @@ impl Run {
             match &seen {
                 None => {
                     self.say(&format!(
-                        "{} rebalances this graph, or did; waiting for a sign of it",
+                        "{} holds the lease for rebalancing this graph; waiting to see whether it still runs",
                         theirs.holder
                     ));
                     seen = Some((theirs, now));
                 }
                 Some((before, _)) if *before != theirs => {
-                    bail!("{} rebalances this graph now; wait for it to end, or stop it", theirs.holder)
+                    bail!("{} is rebalancing this graph: wait for it to end, or stop it", theirs.holder)
                 }
                 Some((before, since)) if now - *since > patience(before) => {
                     match self.rebalance.acquire(&self.holder, LEASE, Some(before))? {
                         Acquired::Ours(_) => return Ok(()),
-                        Acquired::Theirs(lease) => bail!("{} rebalances this graph now", lease.holder),
+                        Acquired::Theirs(lease) => bail!(
+                            "{} is rebalancing this graph: wait for it to end, or stop it",
+                            lease.holder
+                        ),
                     }
                 }
                 Some(_) => {}
             }
-            self.pause("nobody gives the lease back")?;
+            self.pause("the lease was not released")?;
         }
     }
 
-    /// Waits until it is time for the next look.
+    /// Waits until the next read of the map. `what` is the reason to report when the time limit passes.
     fn pause(&self, what: &str) -> anyhow::Result<()> {
         if self.clock.now() > self.end {
-            bail!("after {} s: {what}", self.how.timeout_s);
+            bail!("the time limit of {} s passed: {what}", self.how.timeout_s);
         }
         self.clock.sleep(self.look());
         Ok(())
     }
 
     fn renew(&self) -> anyhow::Result<()> {
-        self.rebalance.renew(&self.holder).context("another one rebalances this graph now")
+        self.rebalance
+            .renew(&self.holder)
+            .context("the lease was lost: another process may be rebalancing this graph")
     }
 
-    /// Takes nodes for lost that say nothing.
+    /// Declares nodes lost that send no heartbeat for a time.
     fn find_lost(&self, silence: Duration) -> anyhow::Result<()> {
         if silence.is_zero() || self.how.dry_run {
             return Ok(());
@@ -270,12 +283,15 @@ impl Run {
             self.renew()?;
         }
         for node in self.rebalance.take_for_lost(&before)? {
-            self.say(&format!("node {node} gave no sign of life for {} ms: it is lost", silence.as_millis()));
+            self.say(&format!(
+                "node {node} sent no heartbeat for {} ms and is declared lost",
+                silence.as_millis()
+            ));
         }
         Ok(())
     }
 
-    /// Waits until a node is up; one that was to be emptied stays.
+    /// Waits until a node is up. A draining node stops draining.
     fn wait_for(&self, node: &NodeId) -> anyhow::Result<()> {
         if self.how.dry_run {
             return Ok(());
@@ -288,11 +304,12 @@ impl Run {
                 Err(error) => return Err(error.into()),
             };
             self.renew()?;
-            self.pause(&format!("node {node} is {state}, not up"))?;
+            self.pause(&format!("node {node} is {state} instead of up"))?;
         }
     }
 
-    /// Plans, and does what is next of what is planned; answers the plan and how things stand, nothing if nothing is left.
+    /// Plans and takes the next step of each move. Returns the plan and a line about the progress, which is empty when
+    /// nothing is left to do.
     fn round(&self, goal: Goal, drain: Option<&NodeId>, told: &mut Told) -> anyhow::Result<(Plan, String)> {
         self.renew()?;
         if let Some(node) = drain {
@@ -318,7 +335,7 @@ impl Run {
         Ok((plan, line))
     }
 
-    /// Plans and carries out until nothing is left.
+    /// Plans and carries out moves until nothing is left to do.
     fn to_end(&self, goal: Goal, drain: Option<&NodeId>) -> anyhow::Result<ExitCode> {
         if self.how.dry_run {
             let plan = self.rebalance.fleet()?.planned(goal, drain);
@@ -331,9 +348,9 @@ impl Run {
             match self.round(goal, drain, &mut told) {
                 Ok((plan, line)) if line.is_empty() => break plan,
                 Ok((_, line)) => self.pause(&line)?,
-                // The map is away for a moment, or others change it all the time.
+                // The map cannot be reached at the moment, or other processes keep changing it.
                 Err(error) if may_pass(&error) => {
-                    tracing::warn!("again in a moment: {error:#}");
+                    tracing::warn!("the step failed and is retried: {error:#}");
                     self.pause(&format!("{error:#}"))?;
                 }
                 Err(error) => return Err(error),
@@ -361,25 +378,28 @@ impl Run {
             whole.partitions
         ));
         if plan.short > 0 {
-            bail!("{} replicas are missing, and there are too few nodes for them: start some", plan.short);
+            bail!(
+                "{} replicas are missing and there are too few nodes for them: start more nodes",
+                plan.short
+            );
         }
         if let Some(node) = drain {
-            self.say(&format!("node {node} holds nothing and may be stopped"));
+            self.say(&format!("node {node} holds no replicas and may be stopped"));
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Whether the same may go well later.
+/// Whether a retry may succeed.
 fn may_pass(error: &anyhow::Error) -> bool {
     let of_map = error.downcast_ref::<tidegraph_cluster::Error>();
     of_map.is_some_and(|error| error.will_pass() || matches!(error, tidegraph_cluster::Error::Stale { .. }))
 }
 
-/// What was done so far.
+/// Progress of a run.
 #[derive(Default)]
 struct Told {
-    /// Replicas that the first plan restores.
+    /// Number of replicas that the first plan restores.
     planned: Option<usize>,
     restored: usize,
     dropped: usize,
@@ -396,7 +416,7 @@ impl Told {
     }
 }
 
-/// How things stand, in a line.
+/// Describes the progress in a line.
 fn progress(plan: &Plan, advanced: &[Advanced]) -> String {
     let count = |stage: &dyn Fn(&Stage) -> bool| advanced.iter().filter(|one| stage(&one.stage)).count();
     let mut parts = vec![format!("{} moves left", plan.moves.len())];
@@ -409,24 +429,24 @@ fn progress(plan: &Plan, advanced: &[Advanced]) -> String {
     say(count(&|stage| *stage == Stage::CatchingUp), "catch up");
     say(count(&|stage| *stage == Stage::Waits), "wait for others");
     say(count(&|stage| *stage == Stage::Leaving), "leave");
-    say(plan.coming.len(), "come up by themselves");
+    say(plan.coming.len(), "start without a move");
     for one in advanced {
         if let Stage::Void { reason } = &one.stage {
-            parts.push(format!("partition {} is planned anew, since {reason}", one.of.partition));
+            parts.push(format!("partition {} is planned again: {reason}", one.of.partition));
         }
     }
     parts.join(", ")
 }
 
-/// The moves of a plan.
+/// The moves of a plan as a table.
 fn table(plan: &Plan) -> String {
     if plan.moves.is_empty() {
         return match (plan.coming.len(), plan.short) {
-            (0, 0) => "nothing has to move".into(),
+            (0, 0) => "no moves are needed".into(),
             (0, short) => {
-                format!("nothing can move: {short} replicas are missing, and there are too few nodes")
+                format!("no moves are possible: {short} replicas are missing and there are too few nodes")
             }
-            (coming, _) => format!("nothing has to move; {coming} replicas come up by themselves"),
+            (coming, _) => format!("no moves are needed; {coming} replicas start without a move"),
         };
     }
     let mut table = comfy_table::Table::new();
@@ -467,21 +487,18 @@ mod tests {
         assert!(shown.ends_with("2 moves, 0 replicas to restore, about 0 MiB"), "{shown}");
         let many = Plan { moves: vec![one(0, Some("b"), None, false); 50], ..plan };
         assert!(table(&many).contains("and 10 more") && table(&many).contains("about 150 MiB"));
-        assert_eq!(table(&Plan::default()), "nothing has to move");
+        assert_eq!(table(&Plan::default()), "no moves are needed");
         assert!(table(&Plan { short: 3, ..Plan::default() }).contains("3 replicas are missing"));
     }
 
     #[test]
-    fn progress_says_what_each_move_does() {
+    fn the_progress_counts_moves_by_stage() {
         let of = one(1, Some("b"), Some("a"), false);
         let plan = Plan { moves: vec![of.clone(); 3], ..Plan::default() };
         let stages = [Stage::Restoring, Stage::Leaving, Stage::Void { reason: "node b is gone".into() }];
         let advanced: Vec<_> = stages.into_iter().map(|stage| Advanced { of: of.clone(), stage }).collect();
         let line = progress(&plan, &advanced);
-        assert_eq!(
-            line,
-            "3 moves left, 1 restore, 1 leave, partition 1 is planned anew, since node b is gone"
-        );
+        assert_eq!(line, "3 moves left, 1 restore, 1 leave, partition 1 is planned again: node b is gone");
         let mut told = Told::default();
         told.count(&plan, &advanced);
         assert_eq!((told.restored, told.dropped), (1, 0));

@@ -1,4 +1,4 @@
-//! `tidegraph generate`: the benchmark graphs as files, the same bytes for the same seed.
+//! `tidegraph generate`: writes a generated graph to files. The same seed gives the same bytes on every machine.
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,9 +9,9 @@ use tidegraph_load::generate::{self, Graph, Spec};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Kind {
-    /// Golden entities with their partners, devices, cookies, addresses, accounts and households.
+    /// Golden entities with their partners, devices, cookies, IP addresses, accounts and households.
     Identity,
-    /// Profiles that follow each other (R-MAT).
+    /// Profiles that are friends of each other (R-MAT).
     Social,
 }
 
@@ -26,13 +26,13 @@ enum Format {
 /// Flags of `generate`.
 #[derive(Args, Debug)]
 pub struct Generate {
-    /// Which graph.
+    /// Graph to generate.
     #[arg(value_enum)]
     kind: Kind,
-    /// Golden entities (identity), or the exponent of the number of profiles (social).
+    /// Number of golden entities (identity), or exponent of the number of profiles (social: 2^SCALE).
     #[arg(long)]
     scale: u64,
-    /// Seed of everything random.
+    /// Seed of the random numbers.
     #[arg(long, default_value_t = 7)]
     seed: u64,
     /// Format of the files.
@@ -41,13 +41,17 @@ pub struct Generate {
     /// Compress the files with gzip.
     #[arg(long)]
     gzip: bool,
-    /// Folder to write to; made if it is not there.
+    /// Folder for the files; created if it does not exist.
     #[arg(long, default_value = ".")]
     out: PathBuf,
 }
 
 impl Generate {
     /// Writes the files.
+    ///
+    /// # Errors
+    ///
+    /// If the scale of a social graph is not 1 to 30, or a file cannot be written.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let graph = match self.kind {
             Kind::Identity => Graph::Identity,

@@ -1,4 +1,4 @@
-//! `tidegraph load`: hands files to a running service and shows how far it is.
+//! `tidegraph load`: submits files to a running service and shows the progress of the load.
 
 use super::client::{Client, Endpoint};
 use anyhow::{Context, bail};
@@ -9,10 +9,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tidegraph_load::source::Source;
 
-/// Formats that can be asked for.
+/// Formats of the flag `--format`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
-    /// Look at the first line of each file.
+    /// Detect the format from the first line of each file.
     Auto,
     /// Gremlin CSV.
     Csv,
@@ -28,25 +28,30 @@ pub struct Load {
     /// Format of the files.
     #[arg(long, value_enum, default_value_t = Format::Auto)]
     format: Format,
-    /// Go on after a bad row and report it, instead of stopping.
+    /// Report a bad row and continue, instead of stopping at it.
     #[arg(long)]
     keep_going: bool,
-    /// Empty fields are empty strings instead of nothing.
+    /// Load an empty field as an empty string, instead of as no value.
     #[arg(long)]
     allow_empty_strings: bool,
-    /// A new value of a single-cardinality property replaces the old one instead of being an error.
+    /// Replace the old value of a single-cardinality property, instead of rejecting the new one.
     #[arg(long)]
     update_single: bool,
-    /// Region of s3:// sources.
+    /// AWS region of s3:// sources.
     #[arg(long)]
     region: Option<String>,
-    /// Files or folders on the service's machine, or s3:// addresses; all become visible together.
+    /// Files or folders on the machine of the service, or s3:// URLs. All become visible together.
     #[arg(required = true)]
     files: Vec<String>,
 }
 
 impl Load {
-    /// Submits the load and waits for its end.
+    /// Submits the load and waits for its end. The exit code says whether it completed.
+    ///
+    /// # Errors
+    ///
+    /// If a file does not exist, the formats of the files differ or cannot be detected, or the service refuses the
+    /// load.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let client = self.endpoint.connect()?;
         let sources = self.files.iter().map(|file| source(file)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -68,22 +73,27 @@ impl Load {
             body["region"] = json!(region);
         }
         let answer = client.post("/loader", &body, "application/json")?;
-        let id = answer["payload"]["loadId"].as_str().context("the service answered no load id")?.to_owned();
+        let id = answer["payload"]["loadId"]
+            .as_str()
+            .context("the answer of the service has no load id")?
+            .to_owned();
         follow(&client, &id)
     }
 
-    /// The dialect that all files have, by their first lines.
+    /// Returns the format of all files, detected from their first lines.
     fn detect(&self) -> anyhow::Result<&'static str> {
         let mut found: Option<(&'static str, &String)> = None;
         for file in &self.files {
             if file.contains("://") {
-                bail!("the format of {file} cannot be seen from here: give --format");
+                bail!("the format of {file} cannot be detected from here: give --format");
             }
             let source = Source::open(file, None, &[])?;
             let format = source.detect(&tidegraph_load::Options::default())?.as_str();
             match found {
                 Some((other, before)) if other != format => {
-                    bail!("{before} is {other} and {file} is {format}: load them one after the other");
+                    bail!(
+                        "{before} has the format {other} and {file} the format {format}: load them one after the other"
+                    );
                 }
                 _ => found = Some((format, file)),
             }

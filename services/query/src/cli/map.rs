@@ -1,27 +1,27 @@
-//! Flags that say which graph is meant, and where its map is.
+//! Flags that name a graph and the table with its partition map.
 
 use clap::Args;
 use tidegraph_fleet::access::Table;
 
-/// Where the map is.
+/// Flags that name a graph and the table with its partition map.
 #[derive(Args, Debug)]
 pub struct MapArgs {
     /// Name of the graph.
     #[arg(long, env = "TIDEGRAPH_GRAPH", default_value = "default")]
     pub graph: String,
-    /// What the name of the table of maps begins with.
+    /// Prefix of the name of the DynamoDB table with the partition maps.
     #[arg(long, env = "TIDEGRAPH_TABLE_PREFIX", default_value = "tidegraph-")]
     table_prefix: String,
-    /// Another endpoint than the region's, such as DynamoDB Local's.
+    /// Endpoint of DynamoDB, such as that of DynamoDB Local. Without it: the endpoint of the AWS region.
     #[arg(long, env = "TIDEGRAPH_DYNAMODB_ENDPOINT")]
     dynamodb_endpoint: Option<String>,
-    /// The endpoint is DynamoDB Local, which takes any credentials.
+    /// The endpoint is DynamoDB Local, which accepts any credentials.
     #[arg(long, env = "TIDEGRAPH_DYNAMODB_LOCAL", requires = "dynamodb_endpoint")]
     dynamodb_local: bool,
 }
 
 impl MapArgs {
-    /// The table of maps.
+    /// Returns where the partition map is.
     pub fn table(&self) -> Table {
         Table {
             prefix: self.table_prefix.clone(),

@@ -1,4 +1,4 @@
-//! The commands of the one binary, a file each.
+//! The commands of the `tidegraph` binary, a file each.
 
 mod client;
 #[cfg(feature = "fleet")]
@@ -27,26 +27,30 @@ pub struct Tidegraph {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Run the embedded service.
+    /// Run the service with a database of its own.
     Serve(serve::Serve),
-    /// Run a worker of a fleet: it answers queries, and storage nodes hold the data.
+    /// Run a worker of a fleet, which answers queries over the data of storage nodes.
     #[cfg(feature = "fleet")]
     Worker(worker::Worker),
-    /// Show and carry out plans of moves: heal, add and drain nodes of a fleet.
+    /// Plan and carry out moves of replicas: heal, add and drain nodes of a fleet.
     #[cfg(feature = "fleet")]
     Fleet(fleet::Fleet),
-    /// Load files through a running service and show the progress.
+    /// Load files into a running service and show the progress.
     Load(load::Load),
-    /// Run a query, or a session of them on a terminal.
+    /// Run a query, or an interactive session on a terminal.
     Query(query::Query),
-    /// Write a generated graph as files.
+    /// Write a generated graph to files.
     Generate(generate::Generate),
-    /// Show what a running service says of itself.
+    /// Show the status of a running service.
     Status(status::Status),
 }
 
 impl Tidegraph {
-    /// Runs the command.
+    /// Runs the command and returns the exit code of the process.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the command failed, for standard error.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let filter = tracing_subscriber::EnvFilter::try_from_env("TIDEGRAPH_LOG")
             .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));

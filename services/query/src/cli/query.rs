@@ -1,4 +1,4 @@
-//! `tidegraph query`: one query, or a session with history on a terminal.
+//! `tidegraph query`: runs one query, or an interactive session with history on a terminal.
 
 use super::client::{Client, Endpoint};
 use anyhow::Context;
@@ -18,7 +18,7 @@ enum Language {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
-    /// Columns for people.
+    /// A table.
     Table,
     /// One JSON array.
     Json,
@@ -31,35 +31,39 @@ enum Format {
 pub struct Query {
     #[command(flatten)]
     endpoint: Endpoint,
-    /// Language; seen from the text when not given (a traversal begins with `g.`).
+    /// Language of the query. Without it: Gremlin if the text begins with `g.`, else openCypher.
     #[arg(long, value_enum)]
     language: Option<Language>,
-    /// How answers are printed.
+    /// Format of the output.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// A parameter as NAME=JSON; may be given several times.
+    /// Query parameter as NAME=JSON. Repeat the flag for more parameters.
     #[arg(long = "param", value_name = "NAME=JSON", value_parser = parameter)]
     parameters: Vec<(String, Value)>,
-    /// The query. Without it: standard input, or a session on a terminal.
+    /// Query to run. Without it: the query on standard input, or an interactive session on a terminal.
     text: Option<String>,
 }
 
 fn parameter(text: &str) -> Result<(String, Value), String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?} is not NAME=JSON"))?;
-    // Bare words are text, so that people need no quotes within quotes.
+    // A bare word is text, so that users need no quotes within quotes.
     let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
     Ok((name.to_owned(), value))
 }
 
 const HELP: &str = "\
 A query ends with a semicolon or an empty line. Traversals begin with g.
-:cypher :gremlin :auto     the language of what follows
-:table :json :csv          how answers are printed
-:param NAME JSON           sets a parameter
+:cypher :gremlin :auto     set the language of the next queries
+:table :json :csv          set the format of the output
+:param NAME JSON           set a parameter
 :help :quit";
 
 impl Query {
     /// Runs the query or the session.
+    ///
+    /// # Errors
+    ///
+    /// If the service cannot be reached or refuses the one query. A session prints errors of queries and goes on.
     pub fn run(mut self) -> anyhow::Result<ExitCode> {
         let client = self.endpoint.connect()?;
         match self.text.take() {
@@ -124,7 +128,7 @@ impl Query {
         {
             eprintln!("the history in {} cannot be read: {error}", path.display());
         }
-        println!("Tidegraph. :help says what can be typed here.");
+        println!("Tidegraph. Type :help for the commands.");
         let mut text = String::new();
         loop {
             let prompt = if text.is_empty() { "tidegraph> " } else { "         > " };

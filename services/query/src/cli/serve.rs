@@ -1,4 +1,4 @@
-//! `tidegraph serve`: opens the database, listens, watches the drop folder, ends well on SIGTERM.
+//! `tidegraph serve`: opens the database, watches the drop folder, and serves HTTP until SIGTERM.
 
 use super::size::MemorySize;
 use crate::admission;
@@ -13,34 +13,34 @@ use std::time::Duration;
 use tidegraph_engine::{Database, Options};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How a service listens, and what requests may take.
+/// Flags of every service: where it listens, and the limits of requests.
 #[derive(Args, Debug)]
 pub struct Listen {
-    /// Port to listen on; 0 takes a free one and prints it.
+    /// Port to listen on. 0 takes a free port; the service prints it.
     #[arg(long, default_value_t = 8182, env = "TIDEGRAPH_PORT")]
     port: u16,
-    /// Address to listen on. Another one than a loopback address needs --token-file.
+    /// Address to listen on. An address that is not a loopback address needs --token-file.
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
-    /// A file whose first line every request must send as `Authorization: Bearer …`.
+    /// File whose first line is the token. Every request must send it as `Authorization: Bearer TOKEN`.
     #[arg(long)]
     token_file: Option<PathBuf>,
-    /// Longest time of a query, in milliseconds.
+    /// Time limit of a query, in milliseconds.
     #[arg(long, default_value_t = Options::default().query_timeout_ms)]
     query_timeout_ms: u64,
-    /// Most memory of one query, in bytes.
+    /// Memory limit of a query, in bytes.
     #[arg(long, default_value_t = Options::default().query_memory_bytes)]
     query_memory_bytes: u64,
-    /// Most rows of one answer.
+    /// Largest number of rows in an answer.
     #[arg(long, default_value_t = Options::default().query_rows)]
     query_rows: u64,
     /// Largest request body, in bytes.
     #[arg(long, default_value_t = Limits::default().body_bytes)]
     body_bytes: usize,
-    /// Queries that run at the same time; more wait.
+    /// Number of queries that run at the same time; others wait.
     #[arg(long, default_value_t = admission::Limits::default().concurrent_queries)]
     concurrent_queries: usize,
-    /// Time that running queries get after SIGTERM, in milliseconds.
+    /// Time that running queries have to finish after SIGTERM, in milliseconds.
     #[arg(long, default_value_t = 30_000)]
     grace_ms: u64,
 }
@@ -50,33 +50,38 @@ pub struct Listen {
 pub struct Serve {
     #[command(flatten)]
     listen: Listen,
-    /// Directory of the database; without it the graph is in memory and gone at the end.
+    /// Directory of the database. Without it the graph is in memory only and is lost when the process ends.
     #[arg(long)]
     data: Option<PathBuf>,
-    /// Answers writes when the system has them, and makes the log durable so many milliseconds later, 1 to 60000. The end of
-    /// this process loses nothing; a power failure may take the last writes. Without it each write is on disk when it is answered.
+    /// Sync the log to disk this many milliseconds after a write, 1 to 60000, and answer the write before that. If only
+    /// the process ends, no write is lost; a power failure may lose the last writes. Without it every write is on disk
+    /// before it is answered.
     #[arg(long, requires = "data", value_parser = clap::value_parser!(u64).range(1..=60_000), env = "TIDEGRAPH_SYNC_LOG_EVERY_MS")]
     sync_log_every_ms: Option<u64>,
-    /// Folder to watch: files put below <DIR>/<load>/ are loaded when <DIR>/<load>/_SUCCESS appears.
+    /// Folder to watch. The files in <DROP>/<LOAD>/ are loaded when <DROP>/<LOAD>/_SUCCESS appears.
     #[arg(long)]
     drop: Option<PathBuf>,
-    /// Most memory of the graph: bytes, with a unit (`12GiB`, `500MB`), or a part of the machine's or container's (`75%`).
-    /// Properties that do not fit are kept on disk. Without it the graph takes what it needs.
+    /// Memory limit of the graph: bytes, an amount with a unit (`12GiB`, `500MB`), or a part of the memory of the
+    /// machine or container (`75%`). Properties that do not fit are kept on disk. Without it there is no limit.
     #[arg(long, env = "TIDEGRAPH_MEMORY_BUDGET")]
     memory_budget: Option<MemorySize>,
-    /// Local directory for properties that do not fit into memory: fast, best on NVMe. Without it: within --data.
+    /// Local directory for properties that do not fit into memory, best on NVMe. Without it: a directory inside --data.
     #[arg(long)]
     spill_dir: Option<PathBuf>,
-    /// Partitions of a new graph, a power of two.
+    /// Number of partitions of a new graph, a power of two.
     #[arg(long, default_value_t = Options::default().partitions)]
     partitions: u16,
-    /// Bytes of log after which a checkpoint is written. Where the last one had to write more than that again, because changes were all over
-    /// the graph, the next one waits for as many bytes.
+    /// Bytes of log after which the next checkpoint is written. If the last checkpoint was larger, because changes were
+    /// spread over the whole graph, the next one waits for as many bytes of log as that checkpoint had.
     #[arg(long, default_value_t = Options::default().checkpoint_log_bytes)]
     checkpoint_log_bytes: u64,
 }
 
-/// The first line of a file with a secret.
+/// Reads a token: the first line of a file.
+///
+/// # Errors
+///
+/// If the file cannot be read, or the token has fewer than 16 characters.
 pub fn read_token(path: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let token = text.lines().next().unwrap_or_default().trim().to_owned();
@@ -85,11 +90,15 @@ pub fn read_token(path: &Path) -> anyhow::Result<String> {
 }
 
 impl Serve {
-    /// Runs until a signal ends it.
+    /// Serves until SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    ///
+    /// If a flag is wrong, the database cannot be opened, or the address is not free.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let token = self.listen.token()?;
         if self.memory_budget.is_some() {
-            give_back_at_once();
+            return_free_memory_at_once();
         }
         let mut options = Options {
             data_dir: self.data.clone(),
@@ -101,8 +110,7 @@ impl Serve {
             ..Options::default()
         };
         self.listen.apply(&mut options);
-        let database =
-            Database::open(options).map_err(|e| anyhow::anyhow!("the database cannot be opened: {e}"))?;
+        let database = Database::open(options).context("the database cannot be opened")?;
         if let Some(folder) = &self.drop {
             database.loads().watch(folder)?;
         }
@@ -111,18 +119,22 @@ impl Serve {
 }
 
 impl Listen {
-    /// The secret that requests have to send; one is needed where other machines reach the service.
+    /// Reads the token that requests must send.
+    ///
+    /// # Errors
+    ///
+    /// If the token cannot be read, or other machines can reach the service and there is no token.
     pub fn token(&self) -> anyhow::Result<Option<String>> {
         let token = self.token_file.as_deref().map(read_token).transpose()?;
         anyhow::ensure!(
             self.host.is_loopback() || token.is_some(),
-            "{} can be reached from other machines: give --token-file, so that requests must prove who they are",
+            "other machines can reach {}: give --token-file, so that requests must send a token",
             self.host
         );
         Ok(token)
     }
 
-    /// Limits of requests.
+    /// Returns the limits of requests.
     pub fn limits(&self) -> Limits {
         Limits {
             body_bytes: self.body_bytes,
@@ -134,14 +146,18 @@ impl Listen {
         }
     }
 
-    /// Sets what a query may take.
+    /// Sets the limits of queries.
     pub fn apply(&self, options: &mut Options) {
         options.query_timeout_ms = self.query_timeout_ms;
         options.query_memory_bytes = self.query_memory_bytes;
         options.query_rows = self.query_rows;
     }
 
-    /// Serves until a signal ends it, and closes the database.
+    /// Serves until SIGTERM or SIGINT, and closes the database.
+    ///
+    /// # Errors
+    ///
+    /// If the address is not free, or the server fails.
     pub fn until_signal(
         &self,
         database: &Arc<Database>,
@@ -153,7 +169,8 @@ impl Listen {
             .max_blocking_threads(self.concurrent_queries.max(1) + 8)
             .build()?;
         let result = runtime.block_on(self.listen(database.clone(), limits, token));
-        // A query that outlived its grace is cancelled by its dropped handler and must not keep the process.
+        // A query that runs longer than the grace time is cancelled, because its handler is dropped; the process does
+        // not wait for it.
         runtime.shutdown_timeout(Duration::from_secs(2));
         database.close();
         result?;
@@ -171,14 +188,14 @@ impl Listen {
             .await
             .with_context(|| format!("cannot listen on {}:{}", self.host, self.port))?;
         let listener = axum::serve::ListenerExt::tap_io(listener, |socket| {
-            // Answers are small; waiting for more to send only delays them.
+            // Answers are small: waiting for more bytes would only delay them.
             if let Err(error) = socket.set_nodelay(true) {
-                tracing::debug!(%error, "no delay could not be set");
+                tracing::debug!(%error, "the socket option TCP_NODELAY could not be set");
             }
         });
         let local = axum::serve::Listener::local_addr(&listener)?;
         let router = crate::http::with_token(Service::new(database, limits).router(), token);
-        // Scripts wait for this line and read the port from it.
+        // Scripts wait for this line and read the port.
         println!("Tidegraph listens on http://{local}");
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -188,7 +205,7 @@ impl Listen {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            tracing::info!("stopping: no new connections, what runs is finished");
+            tracing::info!("stopping: no new connections are accepted, running requests finish");
             let _ = stopping.send(());
         };
         let server = axum::serve(listener, router).with_graceful_shutdown(ended);
@@ -201,17 +218,18 @@ impl Listen {
         };
         tokio::select! {
             result = server => result?,
-            () = grace => tracing::warn!(grace_ms = self.grace_ms, "queries still run after the grace time; they are cancelled"),
+            () = grace => tracing::warn!(grace_ms = self.grace_ms, "queries still run after the grace time and are cancelled"),
         }
         Ok(())
     }
 }
 
-/// Makes the allocator give back at once what is free. It would keep it for a while, which saves a little time; with a
-/// memory budget it would keep it from properties.
-fn give_back_at_once() {
+/// Makes the allocator return free memory to the system at once. By default it keeps the memory for a while, which
+/// saves a little time, but under a memory budget that memory is missing for properties.
+fn return_free_memory_at_once() {
     /// `mi_option_purge_delay`, in milliseconds.
     const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-    // SAFETY: an option that the allocator has; nothing else sets options, and what reads it meanwhile finds either value.
+    // SAFETY: the allocator has this option; no other code sets options; a concurrent reader sees the old or the new
+    // value.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
 }

@@ -1,17 +1,17 @@
-//! Sizes of memory, as people write them.
+//! Amounts of memory as users write them.
 
 use std::str::FromStr;
 
-/// Bytes, or a part of what the process may have.
+/// An amount of memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum MemorySize {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many percent of the memory of the machine, or of the control group that the process runs in.
+    /// A percentage of the memory of the machine, or of the control group that the process runs in.
     Percent(f64),
 }
 
-/// Units with the bytes of one.
+/// Units and their bytes.
 const UNITS: [(&str, u64); 7] = [
     ("B", 1),
     ("KB", 1_000),
@@ -23,14 +23,21 @@ const UNITS: [(&str, u64); 7] = [
 ];
 
 impl MemorySize {
-    /// The bytes; an error if the system does not say how much memory there is to take a part of.
+    /// Returns the amount in bytes.
+    ///
+    /// # Errors
+    ///
+    /// If this is a percentage and the system does not report the memory of the machine.
     pub fn bytes(self) -> anyhow::Result<u64> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
             Self::Percent(percent) => {
                 let all = tidegraph_platform::memory::machine_bytes();
-                let all =
-                    all.ok_or_else(|| anyhow::anyhow!("the memory of the machine is not known: give bytes"))?;
+                let all = all.ok_or_else(|| {
+                    anyhow::anyhow!(
+                        "the system does not report the memory of the machine: give an amount in bytes"
+                    )
+                })?;
                 Ok((all as f64 * percent / 100.0) as u64)
             }
         }
@@ -41,7 +48,8 @@ impl FromStr for MemorySize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no size of memory, such as 12GiB, 500MB, 1000000 or 75%");
+        let wrong =
+            || format!("`{text}` is not an amount of memory: write it like 12GiB, 500MB, 1000000 or 75%");
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         let number: f64 = number.parse().map_err(|_| wrong())?;

@@ -1,4 +1,4 @@
-//! `tidegraph status`.
+//! `tidegraph status`: prints the status of a running service.
 
 use super::client::{Client, Endpoint};
 use anyhow::bail;
@@ -14,19 +14,24 @@ use tidegraph_platform::{Clock, RealClock};
 pub struct Status {
     #[command(flatten)]
     endpoint: Endpoint,
-    /// Print the answer as it came.
+    /// Print the answer of the service as JSON.
     #[arg(long)]
     json: bool,
-    /// Ask again and again, and show the nodes of a fleet too, until Ctrl-C.
+    /// Refresh the status until Ctrl-C, and show the nodes of a fleet too.
     #[arg(long, conflicts_with = "json")]
     watch: bool,
-    /// Seconds between two looks of --watch.
+    /// Seconds between two refreshes of --watch.
     #[arg(long, default_value_t = 1.0)]
     every: f64,
 }
 
 impl Status {
-    /// Asks once and prints; with --watch, again and again.
+    /// Prints the status once, or with --watch until the process is stopped. Exit code 2 says that the service is not
+    /// healthy.
+    ///
+    /// # Errors
+    ///
+    /// If the service does not answer (without --watch), or --every is below 0.1 seconds.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let client = self.endpoint.connect()?;
         if self.watch {
@@ -43,23 +48,23 @@ impl Status {
 
     fn keep_watching(&self, client: &Client) -> anyhow::Result<ExitCode> {
         if !self.every.is_finite() || self.every < 0.1 {
-            bail!("--every {}: has to be at least 0.1 seconds", self.every);
+            bail!("--every is {}: give at least 0.1 seconds", self.every);
         }
         let clock = RealClock::new();
         let mut out = std::io::stdout();
         loop {
             let page = match client.get("/status") {
-                // A service that is one process has no fleet, and is shown alone.
+                // A service that is one process has no fleet; its own status is all there is.
                 Ok(status) => match client.get("/fleet/status") {
                     Ok(fleet) => format!("{}\n\n{}\n\n{}", own(&status), nodes(&fleet), partitions(&fleet)),
                     Err(_) => own(&status),
                 },
                 Err(error) => format!("{error:#}"),
             };
-            // On a terminal in place of the last one, elsewhere behind it.
+            // A terminal shows each refresh in place of the last one; other outputs get them in a row.
             let clear = if out.is_terminal() { "\x1b[2J\x1b[H" } else { "" };
             if writeln!(out, "{clear}{page}").is_err() {
-                // Whoever read it has gone.
+                // The reader of the output has gone.
                 return Ok(ExitCode::SUCCESS);
             }
             clock.sleep(Duration::from_secs_f64(self.every));
@@ -81,7 +86,7 @@ fn plain() -> comfy_table::Table {
     table
 }
 
-/// What the service says of itself.
+/// The service's own status as a table.
 fn own(status: &Value) -> String {
     let mut table = plain();
     for name in ["status", "startTime", "dbEngineVersion"] {
@@ -99,7 +104,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The nodes of a fleet: how far each is, and by how much behind the first.
+/// The nodes of a fleet as a table: the version of each node, and how far it is behind the newest.
 fn nodes(fleet: &Value) -> String {
     let version = |node: &Value| node["says"]["logVersion"].as_u64();
     let newest = list(&fleet["nodes"]).iter().filter_map(version).max().unwrap_or_default();
@@ -139,7 +144,7 @@ fn nodes(fleet: &Value) -> String {
     table.to_string()
 }
 
-/// Which nodes hold which partitions.
+/// The partitions and the nodes of their replicas as a table.
 fn partitions(fleet: &Value) -> String {
     let mut table = plain();
     table.add_row(["partition", "replicas"]);
@@ -162,7 +167,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_fleet_is_shown_with_what_lags() {
+    fn a_fleet_is_shown_with_the_lag_of_its_nodes() {
         let fleet = json!({
             "mapEpoch": 9,
             "nodes": [

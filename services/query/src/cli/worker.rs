@@ -1,4 +1,4 @@
-//! `tidegraph worker`: answers queries over a fleet, and holds no data.
+//! `tidegraph worker`: answers queries over a fleet and holds no data.
 
 use super::map::MapArgs;
 use super::serve::{Listen, read_token};
@@ -20,27 +20,31 @@ pub struct Worker {
     listen: Listen,
     #[command(flatten)]
     map: MapArgs,
-    /// Availability zone: replicas there are asked first.
+    /// Availability zone of the worker. It asks replicas in this zone first.
     #[arg(long, env = "TIDEGRAPH_ZONE", default_value = "")]
     zone: String,
-    /// Checkpoints and segments: `s3://bucket`, or a directory that all nodes share.
+    /// Object store with checkpoints and segments: `s3://BUCKET`, or a directory that all nodes share.
     #[arg(long, env = "TIDEGRAPH_OBJECTS")]
     objects: String,
-    /// A file whose first line is the secret that all of the fleet share.
+    /// File whose first line is the token that all processes of the fleet share.
     #[arg(long)]
     fleet_token_file: Option<PathBuf>,
     #[command(flatten)]
     tls: TlsArgs,
-    /// Milliseconds between two looks at the map.
+    /// Milliseconds between two reads of the partition map.
     #[arg(long, default_value_t = 1_000)]
     map_poll_ms: u64,
-    /// Longest time that a write waits for a sequencer, in milliseconds.
+    /// Time limit for a write to find a sequencer, in milliseconds.
     #[arg(long, default_value_t = WorkerConfig::default().patience_ms)]
     write_patience_ms: u64,
 }
 
 impl Worker {
-    /// Runs until a signal ends it.
+    /// Serves until SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    ///
+    /// If a flag is wrong, the fleet cannot be reached, or the address is not free.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let token = self.listen.token()?;
         let mut config = WorkerConfig { zone: self.zone.clone(), ..WorkerConfig::default() };

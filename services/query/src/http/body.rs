@@ -1,4 +1,4 @@
-//! Parameters of a request: from the query string, a form, or a JSON object; one after the other, the body wins.
+//! Parameters of a request, from the query string and from the body: a form or a JSON object. The body wins.
 
 use super::{Failure, Service, errors};
 use axum::body::Body;
@@ -13,7 +13,12 @@ use tidegraph_types::ErrorCode;
 pub struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// Reads them all. `Err` for a body over the limit, of an unknown type, or that does not parse.
+    /// Reads the parameters and returns them with the headers.
+    ///
+    /// # Errors
+    ///
+    /// `RequestTooLarge` if the body is over the limit; `BadRequest` if it cannot be read, has an unknown content type
+    /// or does not parse.
     pub async fn read(service: &Service, request: Request) -> Result<(Self, HeaderMap), Failure> {
         let (parts, body) = request.into_parts();
         refuse_large(&parts.headers, service.body_bytes)?;
@@ -26,7 +31,11 @@ impl Fields {
         Ok((Self(fields), parts.headers))
     }
 
-    /// A field as text; numbers and truth values count as their text.
+    /// Returns a field as text. Numbers and booleans are converted.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParameter` for lists and objects.
     pub fn text(&self, name: &str) -> Result<Option<String>, Failure> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -37,15 +46,26 @@ impl Fields {
         }
     }
 
-    /// A field that must be there.
+    /// Returns a field that must not be missing or blank.
+    ///
+    /// # Errors
+    ///
+    /// `MissingParameter`, or as [`Fields::text`].
     pub fn required(&self, name: &str) -> Result<String, Failure> {
         match self.text(name)? {
             Some(text) if !text.trim().is_empty() => Ok(text),
-            _ => Err(Failure::new(ErrorCode::MissingParameter, format!("the request has no {name:?}"))),
+            _ => Err(Failure::new(
+                ErrorCode::MissingParameter,
+                format!("the request has no parameter {name:?}"),
+            )),
         }
     }
 
-    /// A field as a truth value: JSON's, or `TRUE` and `false` in any case.
+    /// Returns a field as a boolean: of JSON, or the words TRUE and FALSE in any case.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParameter` for other values.
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Failure> {
         match self.text(name)? {
             None => Ok(None),
@@ -55,7 +75,11 @@ impl Fields {
         }
     }
 
-    /// Whether a switch is on: by its value, or by its bare name (`?cancelQuery&queryId=…`).
+    /// Returns whether a switch is on: by its value, or by its name alone (`?cancelQuery&queryId=…`).
+    ///
+    /// # Errors
+    ///
+    /// As [`Fields::flag`].
     pub fn is_set(&self, name: &str) -> Result<bool, Failure> {
         match self.json(name) {
             Value::String(text) if text.is_empty() => Ok(true),
@@ -63,18 +87,22 @@ impl Fields {
         }
     }
 
-    /// A field as a whole number that is not negative.
+    /// Returns a field as a non-negative integer.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParameter` for other values.
     pub fn number(&self, name: &str) -> Result<Option<u64>, Failure> {
         match self.text(name)? {
             None => Ok(None),
             Some(text) => match text.parse() {
                 Ok(number) => Ok(Some(number)),
-                Err(_) => Err(invalid(name, "a whole number", &Value::String(text))),
+                Err(_) => Err(invalid(name, "a non-negative integer", &Value::String(text))),
             },
         }
     }
 
-    /// A field as it is.
+    /// Returns a field as JSON, or null if it is missing.
     pub fn json(&self, name: &str) -> &Value {
         self.0.get(name).unwrap_or(&Value::Null)
     }
@@ -90,7 +118,8 @@ fn add_form(fields: &mut Map<String, Value>, bytes: &[u8]) {
     }
 }
 
-/// Refuses a body that says it is too large before any of it is read. `read_all` counts those that don't say.
+/// Refuses a body whose `Content-Length` is over the limit, before reading it. `read_all` counts the bytes of all
+/// others.
 fn refuse_large(headers: &HeaderMap, limit_bytes: usize) -> Result<(), Failure> {
     let says = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
     if says.is_some_and(|bytes| bytes > limit_bytes as u64) {
@@ -113,7 +142,7 @@ fn add_body(fields: &mut Map<String, Value>, headers: &HeaderMap, bytes: &[u8]) 
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let looks_like_json = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
-    // curl -d sends JSON under the form's type; some clients send no type.
+    // `curl -d` sends JSON with the content type of forms, and some clients send no content type.
     if kind.ends_with("json") || looks_like_json {
         return match serde_json::from_slice::<Value>(bytes) {
             Ok(Value::Object(object)) => {
@@ -135,7 +164,7 @@ fn add_body(fields: &mut Map<String, Value>, headers: &HeaderMap, bytes: &[u8]) 
         _ => Err(Failure::new(
             ErrorCode::BadRequest,
             format!(
-                "content type {content_type:?} is not one of application/json and application/x-www-form-urlencoded"
+                "content type {content_type:?} is not supported: use application/json or application/x-www-form-urlencoded"
             ),
         )),
     }

@@ -1,34 +1,41 @@
-//! Bookmarks: an answer says which version it is of, and a request may ask to see at least a version.
+//! Bookmarks: an answer names its version, and a request may name the oldest version that it may read.
 //!
-//! The version of a write is the one that it made. A client that carries the highest version that it has met reads what it wrote, and
-//! what others told it of, whichever worker of a fleet it asks.
+//! The version of a write is the one that it created. A client that sends the highest version that it has received
+//! reads its own writes, and those that other clients told it about, from every worker of a fleet.
 
 use super::Failure;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use tidegraph_types::{ErrorCode, Version};
 
-/// The header, in requests and in answers.
+/// Name of the header in requests and answers.
 pub const VERSION: HeaderName = HeaderName::from_static("tidegraph-version");
 
-/// The version that a request wants to see at least.
+/// Returns the oldest version that a request may read.
+///
+/// # Errors
+///
+/// `InvalidParameter` if there are two headers or the value is not a version.
 pub fn at_least(headers: &HeaderMap) -> Result<Option<Version>, Failure> {
     let mut sent = headers.get_all(VERSION).iter();
     let Some(first) = sent.next() else { return Ok(None) };
     if sent.next().is_some() {
-        return Err(Failure::new(ErrorCode::InvalidParameter, "there are two headers Tidegraph-Version"));
+        return Err(Failure::new(
+            ErrorCode::InvalidParameter,
+            "the request has two headers Tidegraph-Version: send one",
+        ));
     }
     let text = String::from_utf8_lossy(first.as_bytes());
-    // Digits and nothing else: a sign or a space would be one who means something else.
+    // Only digits: a client that sends a sign or a space means something else.
     let number = if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None };
     let number = number.ok_or_else(|| {
-        let message = format!("header Tidegraph-Version must be a whole number, not {text:?}");
+        let message = format!("header Tidegraph-Version must be a non-negative integer, not {text:?}");
         Failure::new(ErrorCode::InvalidParameter, message)
     })?;
     Ok(Some(Version(number)))
 }
 
-/// Says which version an answer is of.
+/// Adds the version to an answer.
 #[must_use]
 pub fn with_version(mut response: Response, version: Version) -> Response {
     response.headers_mut().insert(VERSION, HeaderValue::from(version.0));

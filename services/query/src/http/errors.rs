@@ -1,4 +1,4 @@
-//! Neptune's error body: `{"requestId", "code", "detailedMessage"}`.
+//! Failures as answers, with Neptune's error body: `{"requestId", "code", "detailedMessage"}`.
 
 use crate::admission;
 use axum::http::{StatusCode, header};
@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tidegraph_types::{ErrorCode, Kind};
 
-/// A request that was not carried out.
+/// The answer to a request that failed or was refused.
 #[derive(Debug)]
 pub struct Failure {
     code: ErrorCode,
@@ -20,24 +20,24 @@ struct Body<'a> {
     request_id: &'a str,
     code: &'a str,
     detailed_message: &'a str,
-    /// Neptune's loader and status paths name it `message`; clients look for either.
+    /// The same text. Neptune's loader and status paths call it `message`, and clients look for either name.
     message: &'a str,
 }
 
 impl Failure {
-    /// A failure with a fresh request id.
+    /// Returns a failure, which gets a fresh request id unless [`Failure::of_request`] names one.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), request_id: None }
     }
 
-    /// Names the request, where it has got an id already.
+    /// Sets the id of the request.
     #[must_use]
     pub fn of_request(mut self, id: &str) -> Self {
         self.request_id = Some(id.to_owned());
         self
     }
 
-    /// The code of the body.
+    /// Returns the error code of the answer.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.code
@@ -67,7 +67,7 @@ impl From<tidegraph_engine::Error> for Failure {
     }
 }
 
-/// A body over the limit.
+/// Returns the failure for a body over the limit.
 pub(super) fn too_large(limit_bytes: usize) -> Failure {
     Failure::new(
         ErrorCode::RequestTooLarge,

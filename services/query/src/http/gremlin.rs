@@ -1,4 +1,4 @@
-//! `/gremlin`: `gremlin` in, a GraphSON response message out.
+//! `/gremlin`: runs the traversal in the parameter `gremlin` and answers with a GraphSON response message.
 
 use super::body::Fields;
 use super::queries::{self, Origin};
@@ -17,12 +17,12 @@ use tidegraph_types::ErrorCode;
 const TYPED: &str = "application/vnd.gremlin-v3.0+json";
 const UNTYPED: &str = "application/json";
 
-/// A traversal in the query string.
+/// `GET /gremlin`: runs a traversal from the query string.
 pub async fn get(state: State<Service>, request: Request) -> Result<Response, Failure> {
     post(state, request).await
 }
 
-/// A traversal in JSON.
+/// `POST /gremlin`: runs a traversal from a form or from JSON.
 pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
     let origin = Origin::of(&request);
     let (fields, headers) = Fields::read(&service, request).await?;
@@ -33,7 +33,7 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
     {
         return Err(Failure::new(
             ErrorCode::InvalidParameter,
-            format!("language {language:?} is not gremlin-lang"),
+            format!("language {language:?} is not supported: use gremlin-lang"),
         ));
     }
     let bindings = input::parameters(fields.json("bindings"))
@@ -57,7 +57,8 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
     Ok(bookmark::with_version(response, written.version))
 }
 
-/// Which GraphSON the client takes. Version 3 with types unless it says otherwise; other forms are refused.
+/// Returns whether the client accepts GraphSON 3 with types, which is the default. Untyped GraphSON has to be asked
+/// for.
 fn wants_types(headers: &HeaderMap) -> Result<bool, Failure> {
     let accept =
         headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or("*/*").to_ascii_lowercase();
@@ -70,7 +71,7 @@ fn wants_types(headers: &HeaderMap) -> Result<bool, Failure> {
             return Ok(true);
         }
     }
-    let message = format!("not supported yet: answers of type {accept:?}; {TYPED} is");
+    let message = format!("not supported yet: answers of type {accept:?}; use {TYPED}");
     Err(Failure::new(ErrorCode::UnsupportedOperation, message))
 }
 

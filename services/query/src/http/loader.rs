@@ -1,4 +1,4 @@
-//! `/loader`: bulk loads as Neptune's loader takes and reports them.
+//! `/loader`: bulk loads, with the requests and answers of Neptune's loader.
 
 use super::body::Fields;
 use super::{Failure, Service};
@@ -10,17 +10,16 @@ use tidegraph_types::ErrorCode;
 
 type Answer = Result<Json<Value>, Failure>;
 
-/// `POST /loader`.
+/// `POST /loader`: submits a load.
 pub async fn submit(State(service): State<Service>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
-    // Neptune's old form of asking for a status: POST with loadId only.
     let spec = spec(&fields)?;
     let database = service.database.clone();
     let id = blocking(move || database.loads().submit(spec)).await?;
     Ok(Json(json!({ "status": "200 OK", "payload": { "loadId": id } })))
 }
 
-/// `GET /loader`: the list, or with `loadId` one load.
+/// `GET /loader`: lists the loads, or with `loadId` describes one.
 pub async fn list_or_status(State(service): State<Service>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
     if let Some(id) = fields.text("loadId")? {
@@ -36,19 +35,19 @@ pub async fn list_or_status(State(service): State<Service>, request: Request) ->
     Ok(Json(json!({ "status": "200 OK", "payload": { "loadIds": ids } })))
 }
 
-/// `GET /loader/{id}`.
+/// `GET /loader/{id}`: describes a load.
 pub async fn status(State(service): State<Service>, Path(id): Path<String>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
     describe(&service, &id, &fields)
 }
 
-/// `DELETE /loader/{id}`.
+/// `DELETE /loader/{id}`: cancels a load.
 pub async fn cancel(State(service): State<Service>, Path(id): Path<String>) -> Answer {
     service.database.loads().cancel(&id)?;
     Ok(Json(json!({ "status": "200 OK" })))
 }
 
-/// `DELETE /loader?loadId=`.
+/// `DELETE /loader?loadId=`: cancels a load.
 pub async fn cancel_by_query(State(service): State<Service>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
     let id = fields.required("loadId")?;
@@ -60,7 +59,9 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, tidegraph_engine::Error> + Send + 'static,
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
-    Ok(done.map_err(|e| Failure::new(ErrorCode::Internal, format!("the request ended by a defect: {e}")))??)
+    Ok(done.map_err(|e| {
+        Failure::new(ErrorCode::Internal, format!("the request ended because of a defect: {e}"))
+    })??)
 }
 
 fn choice<T: Copy>(fields: &Fields, name: &str, choices: &[(&str, T)], default: T) -> Result<T, Failure> {
@@ -79,7 +80,12 @@ fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
     let sources = match fields.json("source") {
         Value::Array(items) => {
             items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().ok_or_else(
-                || Failure::new(ErrorCode::InvalidParameter, "parameter \"source\" must be a list of texts"),
+                || {
+                    Failure::new(
+                        ErrorCode::InvalidParameter,
+                        "parameter \"source\" must be a text or a list of texts",
+                    )
+                },
             )?
         }
         _ => vec![fields.required("source")?],
@@ -101,12 +107,12 @@ fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
     };
     let dependencies = match fields.json("dependencies") {
         Value::Null => vec![],
-        // A form has texts only.
+        // A form can only send text.
         Value::String(text) => {
             serde_json::from_str(if text.is_empty() { "[]" } else { text }).map_err(|e| {
                 Failure::new(
                     ErrorCode::InvalidParameter,
-                    format!("\"dependencies\" is not a list of load ids: {e}"),
+                    format!("parameter \"dependencies\" must be a list of load ids: {e}"),
                 )
             })?
         }
@@ -120,7 +126,10 @@ fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
     };
     let parser = match fields.json("parserConfiguration") {
         Value::String(text) => serde_json::from_str(text).map_err(|e| {
-            Failure::new(ErrorCode::InvalidParameter, format!("parserConfiguration is not valid JSON: {e}"))
+            Failure::new(
+                ErrorCode::InvalidParameter,
+                format!("parameter \"parserConfiguration\" is not valid JSON: {e}"),
+            )
         })?,
         other => other.clone(),
     };
@@ -197,7 +206,7 @@ fn overall(status: &LoadStatus) -> Value {
     shown
 }
 
-/// A load, or one file of it.
+/// The status of a load or of one of its files.
 fn run(run: &RunStatus) -> Value {
     let RunStatus { full_uri, run_number, retry_number, state, seconds_spent, start_unix_s, counts, message } =
         run;

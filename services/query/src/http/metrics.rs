@@ -1,6 +1,6 @@
-//! `GET /metrics`: what the process counted, as Prometheus reads it.
+//! `GET /metrics`: the metrics of the process in the text format of Prometheus.
 //!
-//! The recorder is the process's, whatever number of services it has: they share what they count.
+//! A process has one recorder, which all its services share.
 
 use super::Service;
 use super::errors::Failure;
@@ -13,17 +13,17 @@ use std::sync::OnceLock;
 use tidegraph_platform::{Clock, RealClock, metric};
 use tidegraph_types::ErrorCode;
 
-/// The text format that is given out.
+/// Content type of the answer.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The process's recorder; nothing if another one was installed first.
+/// Returns the recorder of the process, or `None` if another recorder was installed first.
 fn recorder() -> Option<&'static PrometheusHandle> {
     static RECORDER: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
     let made = RECORDER.get_or_init(|| {
         let builder = PrometheusBuilder::new().set_buckets(&metric::BUCKETS);
         let installed = builder.and_then(PrometheusBuilder::install_recorder);
         if let Err(error) = &installed {
-            tracing::warn!(%error, "nothing is counted");
+            tracing::warn!(%error, "the recorder of metrics could not be installed: no metrics are collected");
         }
         metric::describe();
         installed.ok()
@@ -31,22 +31,22 @@ fn recorder() -> Option<&'static PrometheusHandle> {
     made.as_ref()
 }
 
-/// Begins to count.
+/// Installs the recorder.
 pub(super) fn install() {
     recorder();
 }
 
-/// `GET /metrics`.
+/// `GET /metrics`: renders the metrics.
 pub(super) async fn get(State(service): State<Service>) -> Response {
     let Some(recorder) = recorder() else {
-        return Failure::new(ErrorCode::NotFound, "nothing is counted in this process").into_response();
+        return Failure::new(ErrorCode::NotFound, "this process collects no metrics").into_response();
     };
     let status = service.database.status();
     metric::standing(status.version, status.memory_bytes, status.spilled_bytes, status.writable);
     ([(header::CONTENT_TYPE, TEXT)], recorder.render()).into_response()
 }
 
-/// Counts a request, under its route: paths that clients make up are not kept.
+/// Counts a request under its route. Unknown paths share one name, so that clients cannot create new series.
 pub(super) async fn count(request: Request, next: Next) -> Response {
     static CLOCK: OnceLock<RealClock> = OnceLock::new();
     let clock = CLOCK.get_or_init(RealClock::new);

@@ -1,8 +1,8 @@
-//! The HTTP service: one port, shaped like Neptune's.
+//! The HTTP service: one port with an API shaped like Neptune's.
 //!
-//! Flow of a query: route → `body` (parameters from query string, form or JSON) → [`Admission`] → the engine → JSON. When
-//! a client disconnects, its handler is dropped and the query is cancelled. On shutdown the listener closes, running
-//! requests finish, and then the process ends.
+//! Flow of a query: route → `body` (parameters from query string, form or JSON) → [`Admission`] → the engine → JSON.
+//! When a client disconnects, its handler is dropped and the query is cancelled. On shutdown the listener closes,
+//! running requests finish, and then the process ends.
 //!
 //! What must never happen: a long query on a thread that serves sockets; status 500 for a client's mistake.
 
@@ -32,10 +32,10 @@ use std::sync::Arc;
 use tidegraph_engine::Database;
 use tidegraph_types::ErrorCode;
 
-/// What the service is set to.
+/// Limits of the service.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Largest request body.
+    /// Largest request body, in bytes.
     pub body_bytes: usize,
     /// Limits of queries.
     pub queries: admission::Limits,
@@ -47,7 +47,7 @@ impl Default for Limits {
     }
 }
 
-/// What every handler shares.
+/// The state that all handlers share.
 #[derive(Clone)]
 pub struct Service {
     pub(crate) database: Arc<Database>,
@@ -57,7 +57,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service over an open database.
+    /// Returns a service over an open database.
     #[must_use]
     pub fn new(database: Arc<Database>, limits: Limits) -> Self {
         let admission = Admission::new(database.clone(), limits.queries);
@@ -65,7 +65,7 @@ impl Service {
         Self { database, body_bytes: limits.body_bytes, admission, started }
     }
 
-    /// Its routes.
+    /// Returns the routes of the service and installs the recorder of metrics.
     pub fn router(self) -> Router {
         let open_cypher = || get(opencypher::get).post(opencypher::post);
         let status = || get(queries::status).post(queries::status);
@@ -100,11 +100,11 @@ impl Service {
 }
 
 async fn unknown_path(request: Request) -> Failure {
-    Failure::new(ErrorCode::NotFound, format!("no such path: {}", request.uri().path()))
+    Failure::new(ErrorCode::NotFound, format!("there is no path {}", request.uri().path()))
 }
 
 async fn wrong_method(request: Request) -> Failure {
-    let message = format!("{} does not take {}", request.uri().path(), request.method());
+    let message = format!("{} does not support the method {}", request.uri().path(), request.method());
     Failure::new(ErrorCode::MethodNotAllowed, message)
 }
 
@@ -112,7 +112,7 @@ async fn not_yet(request: Request) -> Failure {
     Failure::new(ErrorCode::UnsupportedOperation, format!("not supported yet: {}", request.uri().path()))
 }
 
-/// A JSON answer.
+/// Returns an answer with a body of a JSON type.
 fn json(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response {
     (status, [(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
 }

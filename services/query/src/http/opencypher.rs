@@ -1,4 +1,4 @@
-//! `/openCypher`: `query` and `parameters` in, `{"results": […]}` out.
+//! `/openCypher`: runs the query in the parameter `query` and answers with `{"results": […]}`.
 
 use super::body::Fields;
 use super::queries::{self, Origin};
@@ -11,12 +11,12 @@ use axum::response::Response;
 use tidegraph_engine::Language;
 use tidegraph_types::ErrorCode;
 
-/// A query in the query string.
+/// `GET /openCypher`: runs a query from the query string.
 pub async fn get(state: State<Service>, request: Request) -> Result<Response, Failure> {
     post(state, request).await
 }
 
-/// A query in a form or in JSON.
+/// `POST /openCypher`: runs a query from a form or from JSON.
 pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
     let origin = Origin::of(&request);
     let (fields, headers) = Fields::read(&service, request).await?;

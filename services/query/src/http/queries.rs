@@ -31,7 +31,8 @@ impl Origin {
         }
     }
 
-    /// The time limit of a query: the one that its parameters name, or the time that the shell can wait if that is shorter.
+    /// The time limit of a query: the one that its parameters name, or the time that the shell can wait if that is
+    /// shorter.
     pub fn timeout(&self, fields: &Fields) -> Result<Option<Duration>, Failure> {
         let asked = fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis);
         Ok(asked.into_iter().chain(self.left).min())
@@ -103,8 +104,8 @@ fn describe(query: &RunningQuery, now: jiff::Timestamp) -> serde_json::Value {
     })
 }
 
-/// The answer to a query that was refused or failed, under the query's id. A duplicate id gets a fresh request id, for the
-/// given one names the other query.
+/// The answer to a query that was refused or failed, under the query's id. A duplicate id gets a fresh request id, for
+/// the given one names the other query.
 pub fn failure(error: admission::Error, id: &str) -> Failure {
     match error {
         admission::Error::DuplicateId { .. } => Failure::from(error),

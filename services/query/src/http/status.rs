@@ -1,4 +1,4 @@
-//! `/status`: whether the service is well, and what it is.
+//! `/status`: the health and the version of the service.
 
 use super::Service;
 use super::errors::Failure;
@@ -7,7 +7,7 @@ use axum::extract::State;
 use serde_json::json;
 use tidegraph_types::ErrorCode;
 
-/// Neptune's fields, and under `tidegraph` our own.
+/// `GET /status`: answers with Neptune's fields, and with Tidegraph's own under `tidegraph`.
 pub async fn get(State(service): State<Service>) -> Json<serde_json::Value> {
     let status = service.database.status();
     Json(json!({
@@ -24,13 +24,13 @@ pub async fn get(State(service): State<Service>) -> Json<serde_json::Value> {
     }))
 }
 
-/// `/fleet/status`: what the nodes of the fleet say of themselves.
+/// `GET /fleet/status`: answers with the status of all nodes of the fleet.
 pub async fn fleet(State(service): State<Service>) -> Result<Json<serde_json::Value>, Failure> {
     let database = service.database.clone();
     let report = tokio::task::spawn_blocking(move || database.fleet_report()).await;
     let report = report.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
     let Some(report) = report else {
-        return Err(Failure::new(ErrorCode::NotFound, "this service is one process: it has no fleet"));
+        return Err(Failure::new(ErrorCode::NotFound, "this service is a single process without a fleet"));
     };
     let report = serde_json::from_str(&report);
     report.map(Json).map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))

@@ -1,4 +1,4 @@
-//! A shared token, for a service that other machines can reach.
+//! The shared token of a service that other machines can reach.
 
 use super::Failure;
 use axum::Router;
@@ -11,8 +11,8 @@ use subtle::ConstantTimeEq;
 use tidegraph_engine::Principal;
 use tidegraph_types::ErrorCode;
 
-/// Adds a check to a router: only requests with the token pass, as [`Principal::SharedToken`]. The comparison takes the same
-/// time whatever part of the token is right.
+/// Adds a check to a router: only requests with the token pass, as [`Principal::SharedToken`]. The comparison takes the
+/// same time whatever part of the token is right.
 pub fn with_token(router: Router, token: Option<String>) -> Router {
     let Some(token) = token else { return router };
     let expected: Arc<[u8]> = format!("Bearer {token}").into_bytes().into();

@@ -1,4 +1,4 @@
-//! GraphSON, TinkerPop's JSON: version 3 with types, and the untyped form that versions 1 and 2 share.
+//! GraphSON, TinkerPop's JSON: version 3 with types, and the untyped form of versions 1 and 2.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use smallvec::SmallVec;
@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use tidegraph_types::{Cardinality, EdgeData, Path, PropertyRef, Str, Value, VertexData};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Writes a value as GraphSON 3.
+/// A value as GraphSON 3.
 pub struct Typed<'a>(pub &'a Value);
 
-/// Writes a value as untyped GraphSON.
+/// A value as untyped GraphSON.
 pub struct Untyped<'a>(pub &'a Value);
 
 /// `{"@type": kind, "@value": value}`.
@@ -65,7 +65,7 @@ impl Serialize for Items<'_> {
     }
 }
 
-/// Keys and values in turn.
+/// The entries of a map as a list that alternates keys and values.
 struct Entries<I>(I);
 
 impl<'a, I: Iterator<Item = (&'a Value, &'a Value)> + Clone> Serialize for Entries<I> {
@@ -79,7 +79,7 @@ impl<'a, I: Iterator<Item = (&'a Value, &'a Value)> + Clone> Serialize for Entri
     }
 }
 
-/// Doubles that JSON lacks are text inside their tag.
+/// A double; NaN and infinities are written as text, because JSON has no numbers for them.
 struct Float(f64);
 
 impl Serialize for Float {
@@ -94,8 +94,8 @@ impl Serialize for Float {
     }
 }
 
-/// Vertex properties have ids in TinkerPop. Ours are a hash of owner, key and value (and its number among equal ones):
-/// stable, and nothing is stored.
+/// Computes the id that TinkerPop's vertex properties have: a hash of owner, key, value, and position among equal
+/// values. It is stable and needs no storage.
 fn property_id(owner: &str, key: &str, value: &Value, nth: u32) -> i32 {
     let mut bytes: SmallVec<[u8; 128]> = SmallVec::new();
     for part in [owner, key] {
@@ -152,7 +152,7 @@ impl Serialize for Typed<'_> {
                 let tag = if matches!(symbol, Symbol::Out | Symbol::In) { "g:Direction" } else { "g:T" };
                 Tagged(tag, symbol.as_str()).serialize(serializer)
             }
-            // Handles never leave the engine; should one, its number says which.
+            // The engine never returns handles. If it did, the number would identify the element.
             Value::Vertex(gui) => Tagged("g:Int64", gui.0 as i64).serialize(serializer),
             Value::Edge(edge) => Tagged("g:Int64", edge.sid.0 as i64).serialize(serializer),
             Value::VertexData(data) => {
@@ -189,7 +189,7 @@ struct PropertyBody<'a> {
     typed: bool,
 }
 
-/// The meta-properties of a vertex property, as its owner has them.
+/// Finds the meta-properties of a vertex property in its owner.
 fn meta_of(property: &PropertyRef) -> Vec<(&Str, &Value)> {
     let Value::VertexData(data) = &property.owner else { return vec![] };
     let Some(all) = data.properties.iter().find(|p| p.key == property.key && !p.meta.is_empty()) else {
@@ -200,7 +200,7 @@ fn meta_of(property: &PropertyRef) -> Vec<(&Str, &Value)> {
     index.map(|index| all.meta_of(index).collect()).unwrap_or_default()
 }
 
-/// Meta-properties, keys to values.
+/// Meta-properties as a map of keys to values.
 struct MetaProperties<'a> {
     meta: &'a [(&'a Str, &'a Value)],
     typed: bool,
@@ -240,7 +240,7 @@ impl Serialize for PropertyBody<'_> {
     }
 }
 
-/// The entry with the meta-properties, if there are any.
+/// Writes the entry `properties` if there are meta-properties.
 fn meta_properties<M: SerializeMap>(
     map: &mut M,
     meta: &[(&Str, &Value)],
@@ -312,7 +312,7 @@ impl Serialize for VertexProperty<'_> {
 impl Serialize for VertexProperties<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.data.properties.iter().map(|p| {
-            // Only a list holds a value more than once.
+            // Only a list can hold a value more than once.
             let mut seen: HashMap<&Value, u32> = HashMap::new();
             let mut nth = |value| match p.cardinality {
                 Cardinality::List if p.values.len() > 1 => {

@@ -1,9 +1,13 @@
-//! Parameters: a JSON object becomes values. Integers become 64-bit ones, other numbers doubles.
+//! Reads query parameters from JSON. Integers become 64-bit integers, other numbers become doubles.
 
 use indexmap::IndexMap;
 use tidegraph_types::{Str, Value};
 
-/// Turns one JSON value into a value. `Err` names what cannot be one.
+/// Converts a JSON value.
+///
+/// # Errors
+///
+/// If an integer does not fit into 64 bits.
 pub fn value(json: &serde_json::Value) -> Result<Value, String> {
     Ok(match json {
         serde_json::Value::Null => Value::Null,
@@ -24,7 +28,11 @@ pub fn value(json: &serde_json::Value) -> Result<Value, String> {
     })
 }
 
-/// Turns a JSON object into parameters.
+/// Converts a JSON object, or a string that holds one, into parameters.
+///
+/// # Errors
+///
+/// If the value is not an object, or a member cannot be converted.
 pub fn parameters(json: &serde_json::Value) -> Result<IndexMap<Str, Value>, String> {
     match json {
         serde_json::Value::Null => Ok(IndexMap::new()),
@@ -58,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_named() {
+    fn an_error_names_what_is_not_an_object() {
         assert_eq!(parameters(&json!([1])), Err("parameters must be a JSON object, not [1]".into()));
         assert!(parameters(&json!("{")).expect_err("cut").starts_with("parameters are not valid JSON"));
         assert_eq!(

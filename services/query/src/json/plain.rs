@@ -1,16 +1,16 @@
-//! Plain JSON as Neptune's openCypher endpoint answers it: elements are objects with `~id` and `~entityType`.
+//! Plain JSON as Neptune's openCypher endpoint writes it: elements are objects with `~id` and `~entityType`.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use tidegraph_types::{EdgeData, PropertyData, Str, Value, VertexData};
 
-/// Writes a value as plain JSON.
+/// A value as plain JSON.
 pub struct Plain<'a>(pub &'a Value);
 
-/// `{"results": [{column: value}]}`.
+/// An answer as `{"results": [{column: value}]}`.
 pub struct Results<'a> {
     /// Names of the columns.
     pub columns: &'a [Str],
-    /// Rows, as long as `columns`.
+    /// Rows with a value for each column.
     pub rows: &'a [Vec<Value>],
 }
 
@@ -68,7 +68,7 @@ impl Serialize for Plain<'_> {
                 map.end()
             }
             Value::Symbol(symbol) => serializer.serialize_str(symbol.as_str()),
-            // Handles never leave the engine; should one, its number says which.
+            // The engine never returns handles. If it did, the number would identify the element.
             Value::Vertex(gui) => serializer.collect_str(gui),
             Value::Edge(edge) => serializer.collect_str(&edge.sid),
             Value::VertexData(data) => vertex(data, serializer),
@@ -77,7 +77,7 @@ impl Serialize for Plain<'_> {
     }
 }
 
-/// JSON has no NaN or infinity: they are written as text, as Neptune does.
+/// Writes NaN and infinities as text, as Neptune does, because JSON has no numbers for them.
 fn float<S: Serializer, F: Serialize>(
     value: f64,
     finite: Option<F>,
@@ -90,7 +90,7 @@ fn float<S: Serializer, F: Serialize>(
     }
 }
 
-/// A map key as a JSON key: text as it is, other values as their JSON text.
+/// Converts a map key to a JSON key. Values that are not text become their JSON text.
 fn key(value: &Value) -> String {
     match value {
         Value::String(text) => text.to_string(),
@@ -118,7 +118,7 @@ impl Serialize for VertexProperties<'_> {
     }
 }
 
-/// One value alone, several as a list.
+/// A single value, or a list of several.
 struct Values<'a>(&'a [Value]);
 
 impl Serialize for Values<'_> {

@@ -1,5 +1,5 @@
-//! What the environment variables of a function say. Every value is checked before anything is connected to; a variable of ours
-//! that is not known is refused, since it is a known one misspelt.
+//! The settings of a function, from its environment variables. All values are checked before the function connects to
+//! anything. An unknown variable with the prefix of Tidegraph is refused, because it is most likely a misspelt one.
 
 use crate::http::Limits;
 use std::time::Duration;
@@ -9,37 +9,40 @@ use tidegraph_fleet::access::environment::{Variables, wrong};
 
 pub use tidegraph_fleet::access::environment::Invalid;
 
-/// How answers go back.
+/// How the function sends answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Responses {
-    /// In pieces, as API Gateway takes them with the response transfer mode `STREAM`: up to 200 MB.
+    /// In pieces, for API Gateway's response transfer mode `STREAM`: up to 200 MB.
     Stream,
-    /// As one JSON document, for the transfer mode `BUFFERED`: up to 6 MB.
+    /// As one JSON document, for the response transfer mode `BUFFERED`: up to 6 MB.
     Buffer,
 }
 
 /// Settings of a function.
 #[derive(Clone, Debug)]
 pub struct Configuration {
-    /// How the fleet is reached.
+    /// How to reach the fleet.
     pub access: Access,
     /// Limits of requests.
     pub limits: Limits,
     /// Limits of queries.
     pub options: Options,
-    /// How answers go back.
+    /// How the function sends answers.
     pub responses: Responses,
-    /// What stands before our paths where a custom domain maps a base path: empty, or `/name`.
+    /// Prefix of all paths where a custom domain maps a base path: empty, or `/name`.
     pub base_path: String,
-    /// The bucket with the jobs of loads; without it nothing is told of loads.
+    /// Bucket with the jobs of loads. Without it the function does not answer about loads.
     pub bucket: Option<String>,
 }
 
 impl Configuration {
-    /// Reads and checks variables.
+    /// Reads and checks the variables.
+    ///
+    /// # Errors
+    ///
+    /// If a variable is missing, wrong or unknown; the error names it.
     pub fn read(environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, Invalid> {
-        let mut found =
-            Variables::of_function(environment, "`tidegraph worker` is the one for other machines")?;
+        let mut found = Variables::of_function(environment, "on other machines run `tidegraph worker`")?;
         let (limits, defaults) = (Limits::default(), Options::default());
         let timeout_ms = found.number("QUERY_TIMEOUT_MS", defaults.query_timeout_ms)?;
         let options = Options {
@@ -58,11 +61,7 @@ impl Configuration {
         };
         let base_path = found.text("BASE_PATH").unwrap_or_default();
         if !base_path.is_empty() && (!base_path.starts_with('/') || base_path.ends_with('/')) {
-            return Err(wrong(
-                "BASE_PATH",
-                &base_path,
-                "a path that begins with / and does not end with one",
-            ));
+            return Err(wrong("BASE_PATH", &base_path, "a path that begins with / and does not end with /"));
         }
         let bucket = found.bucket()?;
         found.finish()?;
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_has_a_default() {
+    fn missing_variables_have_defaults() {
         let found = read(&[]).unwrap();
         assert_eq!(
             (found.access.graph.as_str(), found.access.table.prefix.as_str()),
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_endpoint_of_dynamodb_is_the_one_that_is_named_most_closely() {
+    fn the_most_specific_endpoint_of_dynamodb_wins() {
         let of = |variables: &[(&str, &str)]| {
             let lambda = OF_LAMBDA.map(|name| (name.to_owned(), "1".to_owned()));
             let others = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named() {
+    fn an_error_names_the_wrong_variable() {
         let says = |ours: &[(&str, &str)], parts: &[&str]| {
             let error = read(ours).unwrap_err();
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");

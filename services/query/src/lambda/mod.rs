@@ -1,16 +1,16 @@
-//! The worker as an AWS Lambda function behind a REST API of API Gateway: the same router as `tidegraph worker`, in another
-//! shell.
+//! The worker as an AWS Lambda function behind a REST API of API Gateway: the same router as `tidegraph worker`, in
+//! another shell.
 //!
-//! Roles: [`Configuration`] is what the function's environment variables say; [`Shell`] holds the connection to the fleet and
-//! answers one request; [`run`] puts it behind the Runtime API.
+//! Roles: [`Configuration`] holds the settings from the function's environment variables; [`Shell`] holds the
+//! connection to the fleet and answers requests; [`run`] connects it to the Runtime API.
 //!
-//! Flow of a cold start: variables → map and lease at the same time → the sequencer is asked for the newest version → the first
-//! event is asked for. Flow of a request: the newest version is asked for (the process may have been stopped since the last
-//! request) → router → answer. The function speaks with the map, the sequencer and the nodes; never with Kafka, whose brokers
-//! take few new connections.
+//! Flow of a cold start: read the variables → read the map and the lease at the same time → ask the sequencer for the
+//! newest version → ask for the first event. Flow of a request: ask for the newest version (Lambda may have frozen the
+//! process since the last request) → router → answer. The function talks to the map, the sequencer and the nodes, never
+//! to Kafka, whose brokers accept few new connections.
 //!
-//! What must never happen: an answer at a version from before the process was stopped; work that goes on after the answer,
-//! for then the process may be stopped in the middle of it. So a function takes no bulk loads.
+//! What must never happen: an answer at a version from before a freeze; work that continues after the answer, because
+//! Lambda may freeze the process in the middle of it. Therefore a function runs no bulk loads.
 
 mod configuration;
 mod shell;
@@ -24,7 +24,11 @@ use lambda_http::service_fn;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Connects to the fleet and answers events until the process is ended.
+/// Connects to the fleet and answers events until Lambda ends the process.
+///
+/// # Errors
+///
+/// If the runtime cannot be started or the Runtime API fails. An unreachable fleet is not an error: requests retry.
 pub fn run(configuration: Configuration) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -34,10 +38,10 @@ pub fn run(configuration: Configuration) -> anyhow::Result<()> {
     runtime.block_on(async {
         let responses = configuration.responses;
         let shell = Arc::new(Shell::new(configuration));
-        // Before the first event is asked for: that time is the start's, which has a whole processor. When it fails, each
-        // request tries again, and says why it cannot be answered.
+        // Before asking for the first event, because Lambda gives the start a whole processor. If it fails, each
+        // request tries again and answers with the reason.
         if let Err(error) = shell.connect().await {
-            tracing::error!(%error, "the fleet cannot be reached yet");
+            tracing::error!(%error, "the fleet cannot be reached; requests will retry");
         }
         let ended = match responses {
             Responses::Stream => {
@@ -59,10 +63,10 @@ pub fn run(configuration: Configuration) -> anyhow::Result<()> {
     })
 }
 
-/// An answer as one piece.
+/// Collects an answer into one piece.
 async fn whole(answer: Response<Body>) -> Response<lambda_http::Body> {
     let (parts, body) = answer.into_parts();
-    // It is in memory as a whole already.
+    // The whole answer is in memory already.
     match axum::body::to_bytes(body, usize::MAX).await {
         Ok(bytes) => {
             let body = String::from_utf8(bytes.into())

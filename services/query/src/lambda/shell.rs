@@ -1,4 +1,4 @@
-//! Answers one request of a function: connected once, and awake again after every pause.
+//! Answers the requests of a function. It connects once and catches up with the newest version before each request.
 
 use super::Configuration;
 use crate::http::{Failure, Service, TimeLeft};
@@ -18,17 +18,17 @@ use tidegraph_platform::Objects;
 use tidegraph_types::ErrorCode;
 use tokio::sync::Mutex;
 
-/// Time that is kept for sending an answer back.
+/// Time that is reserved for sending the answer.
 const FOR_THE_ANSWER: Duration = Duration::from_millis(250);
 
-/// One function.
+/// A function.
 pub struct Shell {
     configuration: Configuration,
-    /// Empty until the fleet could be reached.
+    /// `None` until the fleet was reached.
     connected: Mutex<Option<Connected>>,
 }
 
-/// What is built once.
+/// The parts that are built once.
 #[derive(Clone)]
 struct Connected {
     database: Arc<Database>,
@@ -44,18 +44,22 @@ impl std::fmt::Debug for Shell {
 }
 
 impl Shell {
-    /// A function that is not connected yet.
+    /// Returns a function that is not connected yet.
     #[must_use]
     pub fn new(configuration: Configuration) -> Self {
         Self { configuration, connected: Mutex::default() }
     }
 
-    /// Reaches the fleet, unless that was done.
+    /// Connects to the fleet, unless this happened before.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the fleet cannot be reached, as text.
     pub async fn connect(&self) -> Result<(), String> {
         self.connected().await.map(drop)
     }
 
-    /// The connection, and whether it is a new one.
+    /// Returns the connection, and whether this call made it.
     async fn connected(&self) -> Result<(Connected, bool), String> {
         let mut held = self.connected.lock().await;
         if let Some(connected) = &*held {
@@ -68,7 +72,7 @@ impl Shell {
         Ok((made, true))
     }
 
-    /// Answers; what goes wrong is an answer too.
+    /// Answers a request. Failures become answers too.
     pub async fn answer(&self, request: lambda_http::Request) -> Response<Body> {
         match self.routed(request).await {
             Ok(response) => response,
@@ -80,7 +84,7 @@ impl Shell {
         let mut request = to_router(request, &self.configuration.base_path)?;
         let is_of_loads = request.uri().path().starts_with("/loader");
         if is_of_loads && (request.method() != Method::GET || self.configuration.bucket.is_none()) {
-            let message = "a function loads no files, for it is stopped between requests: drop them, or ask a long-lived worker";
+            let message = "a function loads no files, because Lambda freezes it between requests: put them into the drop folder, or ask a long-lived worker";
             return Err(Failure::new(ErrorCode::UnsupportedOperation, message));
         }
         let (connected, new) = self.connected().await.map_err(|reason| {
@@ -88,7 +92,7 @@ impl Shell {
         })?;
         if !new {
             let worker = connected.worker.clone();
-            // Without a sequencer reads go on at the last version that is known, as in any worker.
+            // Without a sequencer the function reads at the last known version, as every worker does.
             let looked = tokio::task::spawn_blocking(move || worker.look()).await;
             looked.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
         }
@@ -99,7 +103,8 @@ impl Shell {
         router.oneshot(request).await.map_err(|never| match never {})
     }
 
-    /// What tells of loads. It is made when somebody asks: looking for jobs would cost the start a request.
+    /// Returns the router that answers about loads. It is built on first use, because listing jobs would cost the start
+    /// a request.
     async fn of_loads(&self, connected: &Connected) -> Result<Router, Failure> {
         let mut held = connected.of_loads.lock().await;
         if let Some(router) = &*held {
@@ -121,7 +126,7 @@ impl Shell {
 impl Connected {
     fn make(configuration: Configuration) -> anyhow::Result<Self> {
         let worker = configuration.access.connect()?;
-        // Nothing is put there: files are what loads need. A real store would cost the start its client.
+        // This store stays empty, because only loads need files. A real store would cost the start a client.
         let objects = Arc::new(Objects::memory()?);
         let database = Database::connect(configuration.options, worker.clone(), objects)?;
         let router = Service::new(database.clone(), configuration.limits).router();
@@ -129,7 +134,7 @@ impl Connected {
     }
 }
 
-/// When Lambda ends the request, in milliseconds since 1970.
+/// The time when Lambda ends the request, in milliseconds since 1970.
 #[derive(Clone, Copy)]
 struct EndsAt(u64);
 
@@ -140,7 +145,7 @@ impl EndsAt {
     }
 }
 
-/// The request as the router takes it: without the stage and the base path before the path.
+/// Converts a request for the router: removes the stage and the base path, and adds deadline and principal.
 fn to_router(request: lambda_http::Request, base_path: &str) -> Result<Request<Body>, Failure> {
     let bad = |reason: String| Failure::new(ErrorCode::BadRequest, reason);
     let ends = request.lambda_context_ref().map(|context| EndsAt(context.deadline));
@@ -156,8 +161,7 @@ fn to_router(request: lambda_http::Request, base_path: &str) -> Result<Request<B
         Some(query) => format!("{path}?{query}"),
         None => path.to_owned(),
     };
-    let path: PathAndQuery =
-        path.parse().map_err(|error| bad(format!("the path {path:?} is none: {error}")))?;
+    let path: PathAndQuery = path.parse().map_err(|error| bad(format!("{path:?} is not a path: {error}")))?;
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from(path);
     let mut request = Request::from_parts(parts, Body::from(body.to_vec()));
@@ -192,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn stage_and_base_path_are_taken_off() {
+    fn stage_and_base_path_are_removed() {
         assert_eq!(
             asked("/openCypher", "https://h/prod/openCypher?query=RETURN%201", ""),
             "/openCypher?query=RETURN%201"
