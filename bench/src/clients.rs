@@ -1,4 +1,4 @@
-//! Clients of a graph: embedded calls, and HTTP over loopback to a service in a process of its own.
+//! Clients of a graph: calls inside this process, and HTTP over loopback to a service in a process of its own.
 
 use super::Flags;
 use anyhow::{Context, bail};
@@ -18,21 +18,21 @@ use tokio::net::TcpStream;
 /// One request of a workload.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Which language.
+    /// Language of the text.
     pub language: Language,
-    /// The text, the same for every call of a kind.
+    /// Text, which is the same for every call of a kind.
     pub text: &'static str,
-    /// Parameters: names and values.
+    /// Names and values of the parameters.
     pub parameters: Vec<(&'static str, Value)>,
 }
 
 impl Call {
-    /// A traversal.
+    /// Returns a call with a Gremlin traversal.
     pub fn gremlin(text: &'static str, parameters: Vec<(&'static str, Value)>) -> Self {
         Self { language: Language::Gremlin, text, parameters }
     }
 
-    /// An openCypher query.
+    /// Returns a call with an openCypher query.
     pub fn cypher(text: &'static str, parameters: Vec<(&'static str, Value)>) -> Self {
         Self { language: Language::OpenCypher, text, parameters }
     }
@@ -41,13 +41,14 @@ impl Call {
         self.parameters.iter().map(|(k, v)| (Str::from(*k), v.clone())).collect()
     }
 
-    /// Runs it in this process; the rows.
+    /// Runs the call in this process and returns the rows.
     pub fn embedded(&self, database: &Database) -> anyhow::Result<Vec<Vec<Value>>> {
         let parameters = self.parameters();
         Ok(database.query(&Query::new(self.language, self.text, &parameters))?.rows)
     }
 
-    /// Runs it in this process without a thread that waits for its commit, as the service does; the rows.
+    /// Runs the call in this process as the service does, without a thread that waits for the commit, and returns the
+    /// rows.
     pub async fn embedded_task(&self, database: &Arc<Database>) -> anyhow::Result<Vec<Vec<Value>>> {
         let parameters = self.parameters();
         let query = Query::new(self.language, self.text, &parameters);
@@ -66,7 +67,7 @@ impl Call {
         tokio::task::spawn_blocking(move || call.embedded(&database)).await?
     }
 
-    /// The parameters as JSON.
+    /// Returns the parameters as JSON.
     pub fn json_parameters(&self) -> serde_json::Map<String, Json> {
         let one = |(k, v): &(&str, Value)| ((*k).to_owned(), json!(Plain(v)));
         self.parameters.iter().map(one).collect()
@@ -96,8 +97,8 @@ impl Call {
     }
 }
 
-/// A connection that stays open. It does as little as it can, for client and service share the processor: one write
-/// for a request, and of the answer only the head is looked at.
+/// A connection that stays open. Client and service share the processor, so it does as little as possible: one write
+/// for a request, and it parses only the head of the answer.
 pub struct Connection {
     stream: TcpStream,
     host: String,
@@ -114,7 +115,7 @@ impl Connection {
         Ok(Self { stream, host: address.to_owned(), body: vec![], request: vec![], answer: vec![] })
     }
 
-    /// Sends a call and reads the whole answer.
+    /// Sends a call and returns the body of the answer.
     pub async fn call(&mut self, call: &Call) -> anyhow::Result<&[u8]> {
         let path = match call.language {
             Language::Gremlin => "/gremlin",
@@ -125,13 +126,13 @@ impl Connection {
         self.exchange("POST", path).await
     }
 
-    /// GET.
+    /// Sends GET and returns the body of the answer.
     pub async fn get(&mut self, path: &str) -> anyhow::Result<&[u8]> {
         self.body.clear();
         self.exchange("GET", path).await
     }
 
-    /// POST of JSON.
+    /// Sends POST with a JSON body and returns the body of the answer.
     pub async fn post_json(&mut self, path: &str, body: &Json) -> anyhow::Result<&[u8]> {
         self.body.clear();
         serde_json::to_writer(&mut self.body, body)?;
@@ -173,20 +174,20 @@ impl Connection {
     }
 }
 
-/// Status, start and length of the body; `None` while the head is not whole.
+/// Parses status, start and length of the body. Returns `None` while the head is incomplete.
 fn head(answer: &[u8]) -> anyhow::Result<Option<(u16, usize, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; 16];
     let mut head = httparse::Response::new(&mut headers);
     let httparse::Status::Complete(start) = head.parse(answer)? else { return Ok(None) };
     let length = head.headers.iter().find(|h| h.name.eq_ignore_ascii_case("content-length"));
-    let length = length.context("the answer does not say how long it is")?.value;
+    let length = length.context("the answer has no Content-Length")?.value;
     Ok(Some((head.code.unwrap_or_default(), start, std::str::from_utf8(length)?.parse()?)))
 }
 
-/// A service in a process of its own, ended with this value.
+/// A service in a process of its own, which ends when this value is dropped.
 pub struct ServiceProcess {
     child: Child,
-    /// `127.0.0.1:port`.
+    /// Address of the service: `127.0.0.1:PORT`.
     pub address: String,
 }
 
@@ -218,12 +219,12 @@ impl ServiceProcess {
         Ok(Self { child, address })
     }
 
-    /// Its process.
+    /// Returns the id of the process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Seconds of processor time that it used so far.
+    /// Returns the processor time that the process has used, in seconds.
     pub fn cpu_seconds(&self) -> Option<f64> {
         super::machine::cpu_seconds(self.child.id())
     }

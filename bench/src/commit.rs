@@ -1,7 +1,8 @@
-//! The commit workload: what a transaction costs, without a language in front of it.
+//! The commit workload: the cost of a transaction without a query language.
 //!
-//! A transaction writes two properties of two vertices that it read. First with the log in memory, one caller: what
-//! checking, applying and publishing cost; then with the log on disk and 64 callers, beside what the disk takes.
+//! A transaction writes two properties of two vertices that it read. First one caller with the log in memory: the cost
+//! of checking, applying and publishing. Then the log is on disk, with one caller and with 64, beside bare writes to
+//! the disk.
 
 use super::Flags;
 use super::report::{Figure, Report};
@@ -17,7 +18,7 @@ use tidegraph_types::{
 
 const CLIENTS: u64 = 64;
 
-/// Vertices to write to.
+/// The vertices that transactions write to.
 struct Counters {
     guis: Vec<Gui>,
     key: Token,
@@ -142,7 +143,7 @@ fn callers(
                             latencies.saturating_record(began.elapsed().as_nanos() as u64);
                             done.fetch_add(1, Ordering::Relaxed);
                         }
-                        // Another caller was faster: no transaction, and not counted as one.
+                        // Another caller committed first: the transaction is not counted.
                         Err(error) if error.code() == ErrorCode::ConcurrentModification => {}
                         Err(error) => return Err(error.into()),
                     }

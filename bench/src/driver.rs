@@ -1,4 +1,4 @@
-//! Keeps clients busy for a time: each waits for its answer before it asks again.
+//! Keeps clients busy for a time. Each client waits for its answer before it asks again.
 
 use super::clients::{Call, Connection};
 use super::report::Figure;
@@ -13,11 +13,11 @@ use tidegraph_engine::Database;
 /// Makes the next call of a client.
 pub type Next<'a> = dyn Fn(&mut ChaCha8Rng) -> Vec<Call> + Sync + 'a;
 
-/// What one round gave.
+/// Results of one round.
 pub struct Round {
-    /// Calls that were answered.
+    /// Number of calls, failed ones included.
     pub calls: u64,
-    /// What went wrong first, if anything did.
+    /// The first error, if a call failed.
     pub error: Option<String>,
     seconds: f64,
     /// Latencies in nanoseconds.
@@ -25,12 +25,12 @@ pub struct Round {
 }
 
 impl Round {
-    /// Calls a second.
+    /// Calls per second.
     pub fn rate(&self) -> f64 {
         self.calls as f64 / self.seconds
     }
 
-    /// What it gave, but for what servers used.
+    /// Returns rate and quantiles, without the processor time of servers.
     pub fn outcome(&self) -> Outcome {
         let quantiles = [0.5, 0.99, 0.999].map(|q| self.quantile_us(q));
         Outcome { rate: self.rate(), quantiles_us: Some(quantiles), server_cpu_us: None }
@@ -41,18 +41,18 @@ impl Round {
     }
 }
 
-/// What one round of a peer gave.
+/// Results of one round of a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// Calls a second.
+    /// Calls per second.
     pub rate: f64,
-    /// p50, p99 and p99.9 in microseconds, where the client tells them.
+    /// p50, p99 and p99.9 in microseconds, if the client reports them.
     pub quantiles_us: Option<[f64; 3]>,
-    /// Processor time of the server for each call, in microseconds, where there is a server.
+    /// Processor time of the server for each call in microseconds, if there is a server.
     pub server_cpu_us: Option<f64>,
 }
 
-/// The middle one; `None` of none.
+/// Returns the median, or `None` without values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -63,7 +63,7 @@ fn histogram() -> anyhow::Result<Histogram<u64>> {
     Ok(Histogram::new_with_bounds(1, 600_000_000_000, 3)?)
 }
 
-/// A round of calls inside this process, a thread a client.
+/// Runs a round of calls inside this process, with a thread for each client.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 pub fn embedded(
     database: &Database,
@@ -107,7 +107,8 @@ pub fn embedded(
     Ok(Round { calls: calls.into_inner(), error, seconds: start.elapsed().as_secs_f64(), latencies })
 }
 
-/// A round of calls inside this process, a task a client, on at most two threads: none of them waits for a commit.
+/// Runs a round of calls inside this process, with a task for each client on at most two threads. No thread waits for a
+/// commit.
 pub fn embedded_tasks(
     database: &Arc<Database>,
     clients: usize,
@@ -124,7 +125,7 @@ pub fn embedded_tasks(
     })
 }
 
-/// A round of calls over HTTP, a connection a client, on at most two threads as with pgbench.
+/// Runs a round of calls over HTTP, with a connection for each client on at most two threads, as with pgbench.
 pub fn network(
     address: &str,
     clients: usize,
@@ -138,9 +139,9 @@ pub fn network(
     })
 }
 
-/// What a client that waits without a thread calls.
+/// The database that a task calls.
 pub trait Callee {
-    /// Calls, and has the whole answer.
+    /// Sends a call and receives the whole answer.
     fn answer(&mut self, call: &Call) -> impl Future<Output = anyhow::Result<()>>;
 }
 
@@ -150,7 +151,7 @@ impl Callee for Connection {
     }
 }
 
-/// A database that is asked by tasks.
+/// A database in this process that tasks call.
 pub struct Tasked(pub Arc<Database>);
 
 impl Callee for Tasked {
@@ -159,7 +160,7 @@ impl Callee for Tasked {
     }
 }
 
-/// Divides clients among at most two threads.
+/// Divides the clients among at most two threads.
 fn on_threads<F: Future<Output = anyhow::Result<Round>>>(
     clients: usize,
     work: impl Fn(usize) -> F + Sync,
@@ -188,7 +189,7 @@ fn on_threads<F: Future<Output = anyhow::Result<Round>>>(
     Ok(all)
 }
 
-/// One client.
+/// Runs one client.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 async fn busy(
     client: usize,
@@ -215,7 +216,7 @@ async fn busy(
     Ok(Round { calls, error, seconds: start.elapsed().as_secs_f64(), latencies })
 }
 
-/// The figure of several rounds: medians of rate and quantiles.
+/// Returns a figure with the medians of rates and quantiles.
 pub fn figure(metric: impl Into<String>, rounds: &[Round]) -> anyhow::Result<Figure> {
     if let Some(error) = rounds.iter().find_map(|r| r.error.as_ref()) {
         anyhow::bail!("a call ended in an error: {error}");

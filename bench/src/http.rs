@@ -1,4 +1,5 @@
-//! What the HTTP layer itself can do: `/status`, a constant in both languages, and a point read, beside embedded calls.
+//! The http workload: the HTTP layer alone. It asks for `/status`, a constant in both languages, and a point read, and
+//! makes the same calls inside this process.
 
 use super::Flags;
 use super::clients::{Call, Connection, ServiceProcess};
@@ -42,7 +43,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Requests that reach no query: the price of HTTP alone.
+/// Measures requests without a query: the cost of HTTP alone.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 fn status_rate(service: &ServiceProcess, flags: &Flags) -> anyhow::Result<Figure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

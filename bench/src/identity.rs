@@ -17,14 +17,14 @@ use tempfile::TempDir;
 use tidegraph_engine::{Database, Options};
 use tidegraph_types::Value;
 
-/// Partner types, as the generator gives them.
+/// Types of partners that the generator uses.
 pub const PARTNER_TYPES: [&str; 17] = tidegraph_load::generate::identity::PARTNER_TYPES;
 
-/// The graph in this process, its files, and ids to start from.
+/// The graph in this process, its files, and the ids that queries start from.
 pub struct Graph {
-    /// Where it is.
+    /// The database.
     pub database: Arc<Database>,
-    /// The files that it was loaded from.
+    /// The files that the graph was loaded from.
     pub files: TempDir,
     golden_entities: Vec<Value>,
     devices: Vec<Value>,
@@ -32,7 +32,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Generates the files and loads them into memory.
+    /// Generates the files and loads them into a database in memory.
     #[allow(clippy::disallowed_methods, reason = "this measures the world")]
     pub fn load(scale: u64, seed: u64, report: &mut Report) -> anyhow::Result<Self> {
         report.parameter("golden_entities", scale);
@@ -62,7 +62,7 @@ impl Graph {
         Ok(Self { golden_entities, devices, partners, files, database })
     }
 
-    /// A service of its own over the same files.
+    /// Starts a service and loads the same files into it.
     pub fn serve(&self, flags: &Flags) -> anyhow::Result<(ServiceProcess, TempDir)> {
         let directory = tempfile::tempdir()?;
         let service = ServiceProcess::start(flags, directory.path())?;
@@ -74,7 +74,7 @@ impl Graph {
         from[random.random_range(0..from.len())].clone()
     }
 
-    /// Id of a golden entity.
+    /// Returns the id of a random golden entity.
     pub fn random_ge(&self, random: &mut ChaCha8Rng) -> Value {
         Self::pick(&self.golden_entities, random)
     }
@@ -253,8 +253,8 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
             ring.ask(report, question.name, question, clients, 0)?;
         }
     }
-    // From here on the graphs grow apart. The embedded one lives in memory: what it writes is not durable, so it is not
-    // timed.
+    // From here on the graphs differ. Writes of the database in this process are not durable, because it is in memory,
+    // so they are not timed.
     ring.database = None;
     for question in &writes {
         ring.peers.check(report, &graph.database, flags.seed, question)?;
@@ -281,7 +281,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The openCypher forms must answer as many rows as the traversals for the same starts.
+/// Checks that openCypher queries return as many rows as the traversals with the same starts.
 fn compare_languages(graph: &Graph, seed: u64) -> anyhow::Result<()> {
     use rand_chacha::rand_core::SeedableRng;
     let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -302,7 +302,7 @@ fn compare_languages(graph: &Graph, seed: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits for a load through a service.
+/// Submits a load to a service and returns the time until it has completed.
 #[allow(clippy::disallowed_methods, reason = "a command that waits for a service; nothing to simulate")]
 pub fn wait_for_load(address: &str, source: &str) -> anyhow::Result<Duration> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -312,7 +312,7 @@ pub fn wait_for_load(address: &str, source: &str) -> anyhow::Result<Duration> {
         let body = json!({"source": source, "format": "csv", "mode": "NEW"});
         let answer: serde_json::Value =
             serde_json::from_slice(connection.post_json("/loader", &body).await?)?;
-        let id = answer["payload"]["loadId"].as_str().context("no load id")?.to_owned();
+        let id = answer["payload"]["loadId"].as_str().context("the answer has no load id")?.to_owned();
         loop {
             let bytes = connection.get(&format!("/loader/{id}")).await?;
             let status: serde_json::Value = serde_json::from_slice(bytes)?;
@@ -327,7 +327,7 @@ pub fn wait_for_load(address: &str, source: &str) -> anyhow::Result<Duration> {
     })
 }
 
-/// A folder as a source.
+/// Returns the URI of a folder as a source of a load.
 pub fn source_of(folder: &std::path::Path) -> String {
     format!("file://{}", PathBuf::from(folder).display())
 }

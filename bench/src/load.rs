@@ -1,4 +1,4 @@
-//! The load workload: files to a graph that can be queried, embedded and through a service.
+//! The load workload: loads files until the graph can be queried, in this process and through a service.
 
 use super::Flags;
 use super::driver::median;
@@ -11,7 +11,7 @@ use std::time::Instant;
 use tidegraph_engine::loads::{Format, LoadSpec};
 use tidegraph_engine::{Database, Options};
 
-/// Loads a folder into an embedded database and waits.
+/// Loads a folder into a database in this process and waits for the end of the load.
 pub fn load_embedded(
     database: &Database,
     folder: &Path,
@@ -27,7 +27,7 @@ pub fn load_embedded(
     Ok(status)
 }
 
-/// Loads a folder through a service and waits.
+/// Loads a folder through a service and returns the seconds until the end of the load.
 pub fn load_service(address: &str, folder: &Path) -> anyhow::Result<f64> {
     Ok(wait_for_load(address, &source_of(folder))?.as_secs_f64())
 }
@@ -83,18 +83,18 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A way to load into a peer, a fresh one for each round.
+/// A way to load files into a peer, which starts empty in each round.
 struct Way {
     kind: Kind,
     name: &'static str,
-    /// By its offline importer.
+    /// Whether it uses the peer's offline importer.
     offline: bool,
     label: String,
     rates: Vec<f64>,
 }
 
 impl Way {
-    /// The ways of all peers that this run asks for, and whether they were named.
+    /// Returns the ways of all peers that the run asks for, and whether they were named.
     fn all(flags: &Flags) -> anyhow::Result<(Vec<Self>, bool)> {
         let (kinds, named) = wanted(flags, &[Kind::Gremlin, Kind::Neo4j, Kind::Kuzu])?;
         let ways = kinds.into_iter().flat_map(|kind| {

@@ -1,4 +1,4 @@
-//! What the machine can do right now: the limits that figures are read against.
+//! The limits of the machine at the time of the run, which figures are compared with.
 
 use serde::Serialize;
 use std::fs::File;
@@ -6,25 +6,25 @@ use std::hint::black_box;
 use std::io::Write;
 use std::time::Instant;
 
-/// Limits, measured at the start of a run.
+/// Limits that are measured at the start of a run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Machine {
     /// Model name of the processor.
     pub cpu: String,
-    /// Threads that can run at once.
+    /// Number of threads that can run at the same time.
     pub cores: usize,
     /// Memory in GiB.
     pub memory: u64,
-    /// Independent random 8-byte reads, millions a second, one thread.
+    /// Millions of independent random 8-byte reads per second, on one thread.
     pub gather_mops: f64,
-    /// Bytes copied, GB a second, one thread.
+    /// Gigabytes copied per second, on one thread.
     pub copy_gbps: f64,
-    /// Append of 200 bytes and fdatasync, microseconds, median.
+    /// Median time of appending 200 bytes with fdatasync, in microseconds.
     pub fdatasync_us: f64,
 }
 
 impl Machine {
-    /// Measures; takes about two seconds.
+    /// Measures the machine. It takes about two seconds.
     pub fn measure(quick: bool) -> Self {
         let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {
@@ -44,16 +44,18 @@ impl Machine {
     }
 }
 
-/// Seconds of processor time that a process used so far, in user and kernel; `None` where there is no `/proc`.
+/// Returns the processor time that a process has used in user and kernel mode, in seconds. `None` where there is no
+/// `/proc`.
 pub fn cpu_seconds(process: u32) -> Option<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program may hold spaces; the fields after it do not. Ticks are hundredths on every Linux.
+    // The name of the program may contain spaces; the fields after it do not. A tick is a hundredth of a second on
+    // Linux.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
     Some(ticks as f64 / 100.0)
 }
 
-/// Random reads that do not depend on each other.
+/// Measures random reads that do not depend on each other.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 fn gather(words: usize) -> f64 {
     let table: Vec<u64> = (0..words as u64).collect();

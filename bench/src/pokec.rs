@@ -1,5 +1,5 @@
-//! The social workload: an R-MAT graph with profiles; six tests of one connection, as seed papers of the field run
-//! them.
+//! The social workload: an R-MAT graph with profiles, and six tests over one connection, as they are usual for this
+//! kind of graph.
 
 use super::Flags;
 use super::clients::{Call, ServiceProcess};
@@ -45,7 +45,7 @@ impl Social {
         Ok(Self { database, files, ids })
     }
 
-    /// Two that are not the same: a peer refuses to look for the path from a vertex to itself.
+    /// Returns two different vertices. One peer refuses to search for the path from a vertex to itself.
     fn two(&self, random: &mut ChaCha8Rng) -> (Value, Value) {
         loop {
             let (a, b) = (self.any(random), self.any(random));
@@ -63,7 +63,7 @@ impl Social {
 const READ: &str = "MATCH (n) WHERE id(n) = $id RETURN n";
 const WRITE: &str = "CREATE (n:Written {age: $age, region: 'bench', completion: 50}) RETURN id(n)";
 const AGES: &str = "MATCH (n:Profile) RETURN n.age AS age, count(*) AS profiles";
-/// Distinct before it goes on: from a hub, the walks of two hops are many times the vertices that they reach.
+/// DISTINCT after the first hop: from a hub there are many more walks of two hops than vertices that they reach.
 const TWO_HOPS: &str = "MATCH (n)-[:FRIEND]->(a) WHERE id(n) = $id RETURN id(a) AS id UNION \
                         MATCH (n)-[:FRIEND]->(a) WHERE id(n) = $id WITH DISTINCT a \
                         MATCH (a)-[:FRIEND]->(b) RETURN DISTINCT id(b) AS id";
@@ -91,7 +91,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     let calls: [(&'static str, Box<driver::Next>, Option<Call>); 5] = [
         ("single read", single(READ, "id"), None),
         ("neighbours of neighbours, ids", single(TWO_HOPS_GREMLIN, "id0"), None),
-        // The timed one answers maps without ids.
+        // The timed text returns maps without ids.
         (
             "neighbours of neighbours, profiles",
             single(TWO_HOP_PROFILES, "id0"),
@@ -129,7 +129,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The two languages must find the same neighbours.
+/// Checks that both languages find the same neighbours.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 fn same_two_hops(social: &Social) -> anyhow::Result<()> {
     let start = Instant::now();

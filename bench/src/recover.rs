@@ -1,4 +1,4 @@
-//! The recover workload: writing a checkpoint, starting from one, and applying a log without one.
+//! The recover workload: writes a checkpoint, starts from it, and starts from a log without a checkpoint.
 
 use super::report::{Figure, Report};
 use super::{Flags, load::load_embedded};
@@ -22,7 +22,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     for _ in 0..flags.rounds() {
         let directory = tempfile::tempdir()?;
         let data = directory.path().join("data");
-        // No checkpoint but those asked for.
+        // Only the requested checkpoint is written.
         let options =
             Options { data_dir: Some(data.clone()), checkpoint_log_bytes: u64::MAX, ..Options::default() };
         let database = Database::open(options.clone())?;
@@ -63,7 +63,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Transactions a second that a start applies from the log.
+/// Returns the transactions per second that a start applies from the log.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 fn replay(flags: &Flags, directory: &Path) -> anyhow::Result<f64> {
     let count = if flags.quick { 2_000 } else { 100_000_u64 };
@@ -93,7 +93,7 @@ fn replay(flags: &Flags, directory: &Path) -> anyhow::Result<f64> {
         anyhow::Ok(())
     })?;
     let vertices = database.status().vertices;
-    // As a crash leaves it: without the checkpoint that closing may write.
+    // The state after a crash: without the checkpoint that closing may write.
     let copy = directory.join("crashed");
     copy_dir(&directory.join("replay"), &copy)?;
     database.close();
@@ -127,7 +127,7 @@ fn size_of(directory: &Path) -> std::io::Result<u64> {
     Ok(bytes)
 }
 
-/// What the disk takes, MB/s, synced at the end.
+/// Returns the MB/s of writing to the disk with a sync at the end.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 fn disk_rate(flags: &Flags) -> anyhow::Result<f64> {
     let mut file = tempfile::tempfile()?;

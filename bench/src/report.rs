@@ -1,29 +1,29 @@
-//! Results: a table for people, JSON for machines.
+//! The report of a run: a table for people, JSON for programs.
 
 use super::machine::Machine;
 use serde::Serialize;
 use std::path::Path;
 
-/// Whether more or less is better.
+/// The direction in which a figure improves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// More.
+    /// More is better.
     Higher,
-    /// Less.
+    /// Less is better.
     Lower,
 }
 
-/// One figure.
+/// A figure.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Figure {
     /// What was measured.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the value.
     pub unit: &'static str,
-    /// The median of the rounds.
+    /// Median of the rounds.
     pub value: f64,
-    /// Which way is better.
+    /// The direction in which the figure improves.
     pub better: Better,
     /// Latency in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,30 +34,30 @@ pub struct Figure {
     /// Latency in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p999: Option<f64>,
-    /// What it stands beside.
+    /// Name of the peer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
-    /// The same figure of the peer, from the same run.
+    /// The figure of the peer, from the same run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer_value: Option<f64>,
-    /// Ours to the peer's, above 1 when ours is better.
+    /// Ratio to the figure of the peer; above 1 if Tidegraph is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// What it should reach.
+    /// The target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<f64>,
-    /// Whether it does.
+    /// Whether the value meets the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub met: Option<bool>,
 }
 
 impl Figure {
-    /// A figure of which more is better.
+    /// Returns a figure of which more is better.
     pub fn rate(metric: impl Into<String>, unit: &'static str, value: f64) -> Self {
         Self::new(metric, unit, value, Better::Higher)
     }
 
-    /// A figure of which less is better.
+    /// Returns a figure of which less is better.
     pub fn cost(metric: impl Into<String>, unit: &'static str, value: f64) -> Self {
         Self::new(metric, unit, value, Better::Lower)
     }
@@ -79,14 +79,14 @@ impl Figure {
         }
     }
 
-    /// With latencies in microseconds.
+    /// Adds latencies in microseconds.
     #[must_use]
     pub fn latency(mut self, p50: f64, p99: f64, p999: f64) -> Self {
         (self.p50, self.p99, self.p999) = (Some(p50), Some(p99), Some(p999));
         self
     }
 
-    /// With what it should reach.
+    /// Adds the target.
     #[must_use]
     pub fn target(mut self, target: f64) -> Self {
         self.target = Some(target);
@@ -97,7 +97,7 @@ impl Figure {
         self
     }
 
-    /// Beside a peer's figure.
+    /// Adds the figure of a peer.
     #[must_use]
     pub fn beside(mut self, peer: &str, value: f64) -> Self {
         self.peer = Some(peer.to_owned());
@@ -110,7 +110,7 @@ impl Figure {
     }
 }
 
-/// A run.
+/// The report of a run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
     name: &'static str,
@@ -145,17 +145,17 @@ impl Report {
         }
     }
 
-    /// The machine's limits.
+    /// Returns the limits of the machine.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// Notes a parameter of the run.
+    /// Adds a parameter of the run.
     pub fn parameter(&mut self, name: &str, value: impl Into<serde_json::Value>) {
         self.parameters.insert(name.to_owned(), value.into());
     }
 
-    /// Adds a figure and prints it at once.
+    /// Adds a figure and prints it.
     pub fn add(&mut self, figure: Figure) {
         let peer = match (&figure.peer, figure.peer_value, figure.ratio) {
             (Some(peer), Some(value), Some(ratio)) => format!("  {peer} {}  ratio {ratio:.2}", short(value)),
@@ -175,7 +175,7 @@ impl Report {
         self.results.push(figure);
     }
 
-    /// Prints the whole as JSON, and writes it to a file if asked.
+    /// Writes the report as JSON, to a file if there is one, else to standard output.
     pub fn end(self, file: Option<&Path>) -> anyhow::Result<()> {
         let json = serde_json::to_string_pretty(&self)?;
         if let Some(path) = file {

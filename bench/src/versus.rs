@@ -1,4 +1,5 @@
-//! One question, asked of us and of every peer in turn, round by round, so that all meet the same weather.
+//! Asks Tidegraph and every peer the same question in turn, round by round, so that all run under the same load of the
+//! machine.
 
 use super::Flags;
 use super::clients::ServiceProcess;
@@ -7,15 +8,15 @@ use super::peers::{Peers, Question};
 use super::report::{Figure, Report};
 use tidegraph_engine::Database;
 
-/// Where a question is asked, and of whom.
+/// The databases that answer a question.
 pub struct Ring<'a> {
-    /// The run.
+    /// Flags of the run.
     pub flags: &'a Flags,
-    /// In this process; left out of questions that only make sense over the network.
+    /// A database in this process; `None` for questions that are only asked over the network.
     pub database: Option<&'a Database>,
-    /// Over the network.
+    /// A service over the network.
     pub service: &'a ServiceProcess,
-    /// The others.
+    /// The peers.
     pub peers: &'a mut Peers,
 }
 
@@ -50,7 +51,7 @@ impl Ring<'_> {
             }
             network.push(ours);
             for peer in self.peers.each() {
-                // A client that may not write beside others has nothing to say here.
+                // This peer allows one writing client only.
                 let able = clients == 1 || !question.writes || peer.writes_together();
                 let outcome = if able { peer.round(report, question, clients, length, seed) } else { None };
                 let Some(outcome) = outcome else { continue };
@@ -101,7 +102,7 @@ impl Ring<'_> {
     }
 }
 
-/// A figure for each peer that has one, or a single one beside nobody.
+/// Reports a figure beside each peer that has one, or a single figure without a peer.
 fn beside<'a>(
     report: &mut Report,
     ours: &Figure,

@@ -1,6 +1,6 @@
-//! Cold starts of a worker as a Lambda function: from starting the process to the end of its first answer, behind a
-//! Runtime API that this process serves. The cluster's map and nodes are on this machine, so the network of a region is
-//! not in it.
+//! Cold starts of a worker as a Lambda function: from the start of the process to the end of its first answer, behind a
+//! Runtime API that this process serves. The map and the nodes are on this machine, so the figures do not include the
+//! network of a region.
 
 use super::{COLD_START_MS, POINT, id};
 use crate::Flags;
@@ -21,13 +21,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
 
-/// What the function did, and when.
+/// A step of the function with its time.
 enum Step {
     AsksForTheFirstEvent(Instant),
     Answered(Instant, Bytes),
 }
 
-/// One function's Runtime API.
+/// The Runtime API of one function.
 #[derive(Clone)]
 struct Api {
     event: Arc<str>,
@@ -35,7 +35,7 @@ struct Api {
     steps: mpsc::UnboundedSender<Step>,
 }
 
-/// A process that is ended with this value.
+/// A process that ends when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -45,7 +45,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts functions one after the other.
+/// Measures starts of functions, one after the other.
 pub fn cold_starts(
     flags: &Flags,
     report: &mut Report,
@@ -59,7 +59,7 @@ pub fn cold_starts(
     let beside = "exec of the same program that ends at once";
     for (mode, name) in [("stream", "streamed"), ("buffer", "whole")] {
         let (mut ready, mut answered, mut floor) = (vec![], vec![], vec![]);
-        // The first one reads the program from disk, which is not what a second function of a machine does, nor Lambda.
+        // The first start reads the program from disk, which neither Lambda nor a second start on this machine does.
         for number in 0..=count {
             let (asks, answers) = runtime.block_on(cold_start(cluster, mode, number as u64 % vertices))?;
             let least = exits_at_once(cluster)?;
@@ -83,7 +83,7 @@ pub fn cold_starts(
     Ok(())
 }
 
-/// Milliseconds until the function asks for its first event, and until it has answered it.
+/// Returns the milliseconds until the function asks for its first event, and until it has answered the event.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 async fn cold_start(cluster: &Cluster, mode: &str, number: u64) -> anyhow::Result<(f64, f64)> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
@@ -114,19 +114,21 @@ async fn cold_start(cluster: &Cluster, mode: &str, number: u64) -> anyhow::Resul
         let step = tokio::time::timeout(Duration::from_secs(30), seen.recv()).await;
         match step.context("the function does not answer")?.context("the Runtime API ended")? {
             Step::AsksForTheFirstEvent(at) => asked = Some(at),
-            Step::Answered(at, body) => break (asked.context("it answered before it asked")?, at, body),
+            Step::Answered(at, body) => {
+                break (asked.context("the function answered before it asked for an event")?, at, body);
+            }
         }
     };
     server.abort();
     let expected = format!("\"age\":{}", number % 100);
-    // In one piece it is a text inside of a JSON document.
+    // In the mode `buffer` the answer is text inside a JSON document.
     let text = String::from_utf8_lossy(&body).replace('\\', "");
     ensure!(text.contains(&expected), "the function answered {text:?}");
     let since = |end: Instant| end.duration_since(start).as_secs_f64() * 1e3;
     Ok((since(asked), since(answered)))
 }
 
-/// What the process itself costs: it ends at its first look at the environment.
+/// Returns the milliseconds of the process itself: without an environment it ends at once.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 fn exits_at_once(cluster: &Cluster) -> anyhow::Result<f64> {
     let start = Instant::now();
@@ -140,10 +142,10 @@ fn exits_at_once(cluster: &Cluster) -> anyhow::Result<f64> {
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 async fn next(State(api): State<Api>) -> Response {
     if api.asked.swap(true, Ordering::AcqRel) {
-        // There is no second one.
+        // There is no second event.
         std::future::pending::<()>().await;
     }
-    // Nobody listens any more when the run failed.
+    // There is no receiver if the run failed.
     let _ = api.steps.send(Step::AsksForTheFirstEvent(Instant::now()));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let deadline = (now + Duration::from_secs(30)).as_millis().to_string();
@@ -162,7 +164,7 @@ async fn response(State(api): State<Api>, body: Bytes) -> StatusCode {
     StatusCode::ACCEPTED
 }
 
-/// A point read, as API Gateway's REST API sends it.
+/// Returns the event of a point read in the form of API Gateway's REST API.
 fn event(number: u64) -> String {
     let body = json!({"query": POINT, "parameters": {"id": id(number).as_str()}}).to_string();
     let event = json!({

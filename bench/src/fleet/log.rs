@@ -1,11 +1,12 @@
-//! What a bare write to the cluster's Kafka takes, as its own tool says: this process has no client for it.
+//! Measures a bare write to the Kafka of the cluster with `tidegraph-node log-latency`, because this process has no
+//! client for Kafka.
 
 use super::BYTES;
 use crate::cluster::Cluster;
 use anyhow::{Context, ensure};
 use std::process::Command;
 
-/// p50 of so many writes, one after the other, in microseconds, while so many follow the topic.
+/// Returns the p50 in microseconds of `count` consecutive writes, while `followers` clients follow the topic.
 pub fn latency(cluster: &Cluster, count: usize, followers: usize) -> anyhow::Result<f64> {
     let (program, arguments) = cluster.log_latency.split_first().context("no command for the log")?;
     let numbers = [("--writes", count), ("--bytes", BYTES), ("--followers", followers)];

@@ -1,7 +1,7 @@
-//! What lies between a worker and the nodes of a cluster on this machine: reads beside embedded ones, commits beside
-//! bare writes to the log, and the start of a worker as a Lambda function.
+//! The fleet workload: the cost of the way from a worker to the nodes of a cluster on this machine. It measures reads
+//! beside reads in this process, commits beside bare writes to the log, and the start of a worker as a Lambda function.
 //!
-//! The worker is in this process, so that what is measured is the way to the nodes and not HTTP. Both graphs hold the
+//! The worker is in this process, so that the figures contain the way to the nodes and not HTTP. Both graphs are the
 //! same, and answers are compared before anything is timed.
 
 mod function;
@@ -25,16 +25,16 @@ use tidegraph_types::{
     Cardinality, CommitRequest, Edge, Gui, Mutation, PropertyWrite, Sid, Str, Value, Version,
 };
 
-/// Edges from each vertex.
+/// Number of outgoing edges of each vertex.
 const DEGREE: u64 = 10;
-/// Mutations of a transaction that fills a graph.
+/// Number of mutations in a transaction that fills the graph.
 const AT_ONCE: usize = 1_000;
-/// Vertices that two hops begin at.
+/// Number of vertices that the two hops start from.
 const STARTS: usize = 1_000;
-/// Bytes that a commit writes, and a bare message holds.
+/// Bytes of a commit and of a bare message.
 pub const BYTES: usize = 200;
 
-/// What issue C asks for.
+/// Targets.
 const POINT_READ_US: f64 = 150.0;
 const TWO_HOPS: f64 = 2.5;
 const COMMIT: f64 = 1.5;
@@ -45,7 +45,8 @@ const TWO: &str = "UNWIND $ids AS id MATCH (a:Person) WHERE id(a) = id MATCH (a)
 
 /// Runs the workload.
 pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
-    let cluster = Cluster::of_run()?.context("there is no cluster: `npm run bench -- fleet` starts one")?;
+    let cluster =
+        Cluster::of_run()?.context("there is no cluster: run `npm run bench -- fleet`, which starts one")?;
     report.parameter("cluster", cluster.about());
     let vertices = flags.scale(20_000, 2_000);
     report.parameter("vertices", vertices);
@@ -64,7 +65,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A worker in this process.
+/// Connects a worker in this process.
 fn connect(cluster: &Cluster) -> anyhow::Result<Arc<Database>> {
     let set_by_lambda = [
         ("AWS_LAMBDA_RUNTIME_API", "none"),
@@ -75,9 +76,9 @@ fn connect(cluster: &Cluster) -> anyhow::Result<Arc<Database>> {
     let set_by_lambda = set_by_lambda.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut configuration =
         Configuration::read(cluster.environment.clone().into_iter().chain(set_by_lambda))?;
-    // This process has no credentials, and DynamoDB Local wants none.
+    // This process has no credentials, and DynamoDB Local needs none.
     configuration.access.table.local = true;
-    // Unlike a function this one looks for the newest version all the time, as a long-lived worker does.
+    // Unlike a function, this worker keeps asking for the newest version, as a long-lived worker does.
     configuration.access.worker.version_ms = tidegraph_fleet::WorkerConfig::default().version_ms;
     let worker = configuration.access.connect()?;
     Ok(Database::connect(configuration.options, worker, Arc::new(Objects::memory()?))?)
@@ -87,7 +88,7 @@ fn id(number: u64) -> Str {
     format!("person-{number}").into()
 }
 
-/// Makes the same graph in every database.
+/// Creates the same graph in a database.
 fn fill(database: &Database, vertices: u64, seed: u64) -> anyhow::Result<()> {
     let tokens = database.catalog().intern(&["Person".into(), "age".into(), "KNOWS".into()])?;
     let (label, age, knows) = (tokens[0], tokens[1], tokens[2]);
@@ -155,7 +156,7 @@ fn two_hops(
 ) -> anyhow::Result<()> {
     let mut random = ChaCha8Rng::seed_from_u64(flags.seed ^ 2);
     let (mut here, mut there) = (vec![], vec![]);
-    // The first round only compares, and lets both make their plans.
+    // The first round only compares answers and lets both databases plan.
     for round in 0..=3 * flags.rounds() {
         let starts: Vec<Value> =
             (0..STARTS).map(|_| Value::from(id(random.random_range(0..vertices)))).collect();

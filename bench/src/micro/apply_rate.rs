@@ -9,7 +9,7 @@ use tidegraph_platform::RealClock;
 use tidegraph_storage::{Store, StoreConfig};
 use tidegraph_types::{Cardinality, Edge, Gui, Mutation, PropertyWrite, Sid, Str, Token, Value, Version};
 
-/// Mutations of a block of a segment.
+/// Number of mutations in a block of a segment.
 const BLOCK: usize = 8192;
 
 struct Random(u64);
@@ -21,7 +21,7 @@ impl Random {
     }
 }
 
-/// Seconds that this thread has run.
+/// Returns the processor time of this thread in seconds.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("this is Linux");
     let nanos: u64 = text.split(' ').next().and_then(|n| n.parse().ok()).expect("a number stands first");
@@ -34,7 +34,7 @@ fn time(work: impl FnOnce()) -> f64 {
     processor_seconds() - before
 }
 
-/// Gigabytes a second of copying 256 MiB.
+/// Returns the GB/s of copying 256 MiB.
 fn copy_rate() -> f64 {
     let from: Vec<u64> = (0..1 << 25).collect();
     let mut to = vec![0_u64; from.len()];
@@ -66,7 +66,7 @@ fn vertex(hasher: tidegraph_types::GuiHasher, number: usize, rich: bool, random:
         properties.push(write(10, Value::Long(random.below(1 << 20) as i64)));
         properties.push(write(11, Value::string(format!("name {}", random.below(1000)))));
         properties.push(write(12, Value::string(format!("{}@mail.example.org", random.below(1 << 20)))));
-        // Not every vertex has all of them.
+        // Half of the vertices lack this property.
         if random.below(2) == 0 {
             properties.push(write(13, Value::Double(random.below(1000) as f64)));
         }
@@ -75,7 +75,7 @@ fn vertex(hasher: tidegraph_types::GuiHasher, number: usize, rich: bool, random:
     Mutation::CreateVertex { gui: hasher.gui(&id), id, labels: vec![Token(label)], properties }
 }
 
-/// Applies a load; `rich`: with several properties a vertex, and edges with ids and properties.
+/// Applies a load. If `rich`, vertices have several properties, and edges have ids and properties.
 fn measure(random: &mut Random, vertices: usize, edges: usize, rich: bool) {
     let config = StoreConfig::new(Arc::new(RealClock::new()));
     let store = Store::new(StoreConfig { window: Duration::ZERO, ..config });
@@ -109,7 +109,7 @@ fn measure(random: &mut Random, vertices: usize, edges: usize, rich: bool) {
     let (mut for_edges, edge_values) = rounds(
         edges,
         Box::new(|number| {
-            // As segments have them: the edges of one source together.
+            // In the order of segments: the edges of one source follow each other.
             let source = number * vertices / edges;
             let (target, sid) = (guis[random.below(vertices)], Sid(number as u64 + 1));
             let edge = Edge { sid, source: guis[source], target, label: Token(2) };

@@ -39,14 +39,14 @@ fn timed<T>(clock: &RealClock, work: impl FnOnce() -> anyhow::Result<T>) -> anyh
     Ok((clock.now().saturating_sub(before).as_secs_f64(), result))
 }
 
-/// Seconds that the processors worked for this process, in hundredths; 0 where the machine does not tell.
+/// Returns the processor time of this process in seconds, with a resolution of 0.01; 0 where there is no `/proc`.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let ticks = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// What several rounds took, by the clock and by the processors.
+/// The duration of several rounds, and their processor time.
 #[derive(Default)]
 struct Rounds {
     seconds: Vec<f64>,
@@ -63,7 +63,7 @@ impl Rounds {
     }
 }
 
-/// MB/s of a file of 512 MiB, written and synced.
+/// Returns the MB/s of writing and syncing a file of 512 MiB.
 fn disk_rate(clock: &RealClock, directory: &Path) -> anyhow::Result<f64> {
     let piece = vec![0x5a_u8; 8 << 20];
     let mut rounds = Vec::new();
@@ -78,7 +78,7 @@ fn disk_rate(clock: &RealClock, directory: &Path) -> anyhow::Result<f64> {
     Ok((512 << 20) as f64 / middle(rounds) / 1e6)
 }
 
-/// MB/s of copying memory and summing it up.
+/// Returns the MB/s of copying memory and computing its checksum.
 fn copy_rate(clock: &RealClock) -> anyhow::Result<f64> {
     let from = vec![7_u8; 256 << 20];
     let mut to = vec![0_u8; from.len()];
@@ -150,7 +150,7 @@ pub fn run(vertices: u64, directory: &Path) -> anyhow::Result<()> {
     let config = StoreConfig { window: Duration::ZERO, ..StoreConfig::new(Arc::new(RealClock::new())) };
     let store = Store::new(config.clone());
     build(&store, vertices);
-    // With the undo records of the load, as right after one, and without.
+    // First with the undo records of the load, as right after a load, then without.
     for round in ["right after the load", "settled"] {
         let mut rounds = Rounds::default();
         let mut bytes = 0;

@@ -39,7 +39,7 @@ impl Measured {
         Self { options, sharding, log, version: 0 }
     }
 
-    /// One append; how long it took.
+    /// Appends a group of records and returns the duration.
     fn append(&mut self, clock: &RealClock, group: usize) -> Duration {
         let records: Vec<Record> = (1..=group as u64).map(|n| record(self.version + n)).collect();
         self.version += group as u64;
@@ -50,7 +50,7 @@ impl Measured {
         took
     }
 
-    /// How long a follower of the first shard takes to read everything.
+    /// Returns the time that a follower of the first shard needs to read all records.
     fn follow(&self, clock: &RealClock) -> Duration {
         let (options, at) = (self.options.clone(), Position::default());
         let mut follower = match self.sharding.shards() {

@@ -11,7 +11,7 @@ use tidegraph_platform::{Clock, ManualClock, RealClock};
 use tidegraph_storage::{Store, StoreConfig};
 use tidegraph_types::{Edge, Gui, Mutation, Sid, Str, Token, Version};
 
-/// Mutations of a block of a segment.
+/// Number of mutations in a block of a segment.
 const BLOCK: usize = 8192;
 
 struct Shown {

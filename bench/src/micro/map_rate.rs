@@ -119,7 +119,7 @@ struct Timed<'a> {
 }
 
 impl Timed<'_> {
-    /// Does something some times; prints the median time and what one took on average.
+    /// Repeats an operation and prints its median time and its mean usage.
     fn report(&mut self, what: &str, times: usize, act: &mut dyn FnMut()) {
         let mut took: Vec<Duration> = (0..times)
             .map(|_| {

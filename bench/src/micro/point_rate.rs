@@ -10,11 +10,11 @@ use tidegraph_platform::RealClock;
 use tidegraph_storage::{Store, StoreConfig};
 use tidegraph_types::{Cardinality, Epoch, Gui, Mutation, PropertyWrite, Str, Token, Value, Version};
 
-/// Reads between two looks at the clock.
+/// Number of reads between two readings of the clock.
 const READS: usize = 20_000;
 const ROUNDS: usize = 51;
 
-/// Nanoseconds that this thread has run.
+/// Returns the processor time of this thread in nanoseconds.
 fn processor_nanos() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes to the one structure that it is given.
@@ -65,7 +65,7 @@ pub fn run(vertices: usize) {
     let (store, guis) = filled(vertices);
     let at = At { version: Version(1), epoch: Epoch(0) };
     let places = 1_u64 << 28;
-    // One cycle through all places: a linear congruence of full period.
+    // A linear congruential generator of full period: one cycle through all places.
     let step = |at: u64| (at.wrapping_mul(0x2545_f491_4f6c_dd1d) + 0x1234_5677) & (places - 1);
     let next: Vec<u32> = (0..places).map(|at| step(at) as u32).collect();
     let mut place = 0_u32;

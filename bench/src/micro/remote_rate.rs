@@ -3,7 +3,7 @@
 //!
 //! Turns alternate; figures are medians of the turns.
 
-// A measurement, not a part of the product: it ends with a panic where it cannot go on.
+// A measurement is not part of the product, so it panics on failures.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const PARTITIONS: u16 = 8;
 const TURNS: usize = 9;
 const READS: usize = 2000;
 const STARTS: usize = 1000;
-/// Rows that the executor reads at once, of which frontiers.
+/// Number of rows that the executor reads at once; frontiers have this length.
 const BATCH: usize = 1024;
 
 struct Held(Vec<Option<Arc<Store>>>);
@@ -94,7 +94,7 @@ struct Measured {
     rows: usize,
 }
 
-/// Follows a frontier: in pieces as the executor does, or as a whole.
+/// Expands a frontier: in pieces as the executor does, or as a whole.
 fn hop(apl: &dyn Apl, at: At, frontier: &[Gui], piece: usize, max_rows: u32) -> Vec<Gui> {
     let request = Expand { max_rows, neighbours_only: true, ..Expand::all(Direction::Out) };
     let (mut reached, mut found) = (Vec::new(), Expansion::default());

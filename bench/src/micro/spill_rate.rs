@@ -97,7 +97,7 @@ impl Run {
         self.most = self.most.max(resident_bytes().unwrap_or(0));
     }
 
-    /// Says what the process takes beside what the store counts.
+    /// Prints the memory of the process beside the memory that the store counts.
     fn stage(&mut self, name: &str) {
         self.note();
         let resident = resident_bytes().unwrap_or(0);
@@ -168,7 +168,8 @@ impl Run {
         rounds[ROUNDS / 2].as_secs_f64()
     }
 
-    /// Median and 99th percentile in microseconds of reading all of one vertex; `among`: the first of them only.
+    /// Returns the median and the 99th percentile, in microseconds, of reading one of the first `among` vertices with
+    /// all properties.
     fn points(&mut self, among: usize) -> (f64, f64) {
         let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: false };
         let at = At { version: self.store.published(), epoch: Epoch(0) };

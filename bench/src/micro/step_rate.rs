@@ -8,7 +8,7 @@ use tidegraph_load::run::Status;
 use tidegraph_load::run::steps::{Next, Request, Round, Steps};
 use tidegraph_platform::{Clock, Objects, RealClock};
 
-/// Peak memory of the process since [`forget_peak`], in MiB.
+/// Returns the peak memory of the process since [`forget_peak`], in MiB.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -16,7 +16,7 @@ fn peak_mib() -> u64 {
 }
 
 fn forget_peak() {
-    // Without it the peak is that of all stages so far, which is no smaller.
+    // If this fails, the peak is that of all stages so far.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 

@@ -35,7 +35,8 @@ fn median(mut of: Vec<f64>) -> f64 {
     of[of.len() / 2]
 }
 
-/// Seconds that this thread has run: other work on the machine changes them less than what a clock says.
+/// Returns the processor time of this thread in seconds. Other work on the machine changes it less than the time of a
+/// clock.
 fn processor_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes to the one structure that it is given.
@@ -43,12 +44,12 @@ fn processor_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// How often each work is done: `ROUNDS` in the environment.
+/// Returns the number of rounds, from the environment variable `ROUNDS`.
 fn rounds() -> usize {
     std::env::var("ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(9)
 }
 
-/// Median seconds of two works that are done in turn.
+/// Runs two pieces of work in turn and returns the median seconds of each.
 fn in_turn(mut one: impl FnMut(), mut other: impl FnMut()) -> (f64, f64) {
     let mut taken = [vec![], vec![]];
     for _ in 0..rounds() {
@@ -69,7 +70,7 @@ struct Graph {
     guis: Vec<Gui>,
 }
 
-/// As a load has it: vertices and edges in order of their (source's) partition and GUI.
+/// Builds a graph in the order of a load: vertices by partition and GUI, edges by those of their source.
 fn graph(vertices: usize, edges: &[(u32, u32)]) -> Graph {
     let config = StoreConfig::new(Arc::new(RealClock::new()));
     let store = Store::new(StoreConfig { window: Duration::ZERO, ..config });
@@ -114,7 +115,7 @@ fn regular(vertices: usize, degree: f64) -> Vec<(u32, u32)> {
     (0..edges).map(|n| if n < whole { ((n % vertices) as u32, any()) } else { (any(), any()) }).collect()
 }
 
-/// Gigabytes a second.
+/// Returns work that copies memory.
 fn copying<'c>(from: &'c [u64], to: &'c mut [u64]) -> impl FnMut() + 'c {
     move || {
         to.copy_from_slice(black_box(from));
@@ -205,7 +206,7 @@ fn expand(degree: f64, vertices: usize) {
     }
 }
 
-/// Breadth-first searches from vertices with edges, one after the other.
+/// Measures breadth-first searches from vertices with edges, one after the other.
 fn search(graph: &Graph, edges: &[(u32, u32)]) {
     let mut random = Random(3);
     let request = Expand::all(Direction::Both);

@@ -1,14 +1,14 @@
-//! Other databases beside ours: the same graph, the same questions, in the same invocation and in turn with us.
+//! Other databases, measured beside Tidegraph: the same graph and the same questions, in the same run and in turn.
 //!
-//! `postgres` runs the server that the machine has; `program` runs those that `npm run bench` installs; `texts` has the
-//! questions in their languages; `rows` the notation in which answers are compared.
+//! `postgres` runs the server of the machine; `program` runs the peers that `npm run bench` installs; `texts` holds the
+//! questions in their languages; `rows` writes answers in the notation in which they are compared.
 //!
-//! Flow: [`Peers::start`] starts what was asked for and fills it; [`Peers::check`] compares answers before anything is
-//! timed, and a peer that answers differently is reported and not asked that question again; [`Peers::warm`] warms up;
-//! then each round asks us and every peer in turn.
+//! Flow: [`Peers::start`] starts and fills the peers of the run; [`Peers::check`] compares answers before anything is
+//! timed, and drops the question for a peer with a different answer; [`Peers::warm`] warms up;
+//! then each round asks Tidegraph and every peer in turn.
 //!
-//! A peer that was named and does not start is an error; one that was not named is reported as missing. No figure is
-//! ever given for a question whose answer was not the same.
+//! A peer that was named and does not start is an error; a peer that was not named is reported as missing. A question
+//! whose answers differ never has a figure.
 
 pub mod postgres;
 pub mod program;
@@ -43,16 +43,16 @@ pub enum Kind {
     Kuzu,
     /// Apache Cassandra, one node (ycsb).
     Cassandra,
-    /// The same, acknowledging what the disk has (ycsb).
+    /// Apache Cassandra, one node that acknowledges writes once they are on disk (ycsb).
     CassandraDurable,
     /// Apache Cassandra, three nodes (ycsb).
     CassandraCluster,
-    /// None.
+    /// No peer.
     None,
 }
 
 impl Kind {
-    /// As on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
@@ -79,31 +79,32 @@ enum Server {
 /// A running peer.
 pub struct Peer {
     kind: Kind,
-    /// What figures call it.
+    /// Name in the report.
     pub label: String,
     server: Server,
-    /// Questions that it answers differently, or cannot be asked.
+    /// Questions that it answers differently or cannot be asked.
     refused: HashSet<&'static str>,
 }
 
-/// Which graph is measured.
+/// The graph of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Data {
-    /// Many small trees.
+    /// The identity graph: many small trees.
     Identity,
-    /// Profiles that follow each other.
+    /// The social graph: profiles that are friends of each other.
     Social,
 }
 
 /// A question of a workload.
 pub struct Question<'a> {
-    /// What it is called in the tables of texts.
+    /// Name in the tables of texts.
     pub name: &'static str,
-    /// Makes our call.
+    /// Makes Tidegraph's call.
     pub next: &'a Next<'a>,
-    /// Our text whose answer is compared, if it is not the timed one; it takes the same parameters.
+    /// Tidegraph's text whose answer is compared, if it is not the timed text. It has the same parameters.
     pub compared: Option<Call>,
-    /// Whether it writes. Then only the numbers of rows are compared: the answers have ids and values of their own.
+    /// Whether the question writes. Then only the numbers of rows are compared, because each answer has its own ids and
+    /// values.
     pub writes: bool,
 }
 
@@ -111,24 +112,24 @@ pub struct Question<'a> {
 #[derive(Default)]
 pub struct Peers(Vec<Peer>);
 
-/// Starts that are compared before a question is timed.
+/// Number of starts whose answers are compared before a question is timed.
 const COMPARED: usize = 20;
-/// Different calls that a round goes through.
+/// Number of different calls in a round.
 const CALLS: usize = 5_000;
 
-/// Of `able`, the peers that this run asks for, and whether they were named.
+/// Returns the peers out of `able` that the run asks for, and whether they were named.
 pub fn wanted(flags: &Flags, able: &[Kind]) -> anyhow::Result<(Vec<Kind>, bool)> {
     let Some(named) = &flags.peers else { return Ok((able.to_vec(), false)) };
     let named: Vec<Kind> = named.iter().copied().filter(|k| *k != Kind::None).collect();
     for kind in &named {
-        anyhow::ensure!(able.contains(kind), "{} has no part in this workload", kind.name());
+        anyhow::ensure!(able.contains(kind), "{} is not a peer of this workload", kind.name());
     }
     Ok((named, true))
 }
 
-/// Notes a peer that cannot be had; an error if it was asked for by name.
+/// Reports a peer that cannot be started. Fails if the peer was named.
 pub fn missing(report: &mut Report, kind: Kind, error: &anyhow::Error, named: bool) -> anyhow::Result<()> {
-    anyhow::ensure!(!named, "{} was asked for and cannot be had: {error:#}", kind.name());
+    anyhow::ensure!(!named, "{} was named and cannot be started: {error:#}", kind.name());
     eprintln!("{} is missing: {error:#}", kind.name());
     report.parameter(&format!("peer {}", kind.name()), format!("missing: {error:#}"));
     Ok(())
@@ -163,12 +164,12 @@ impl Peers {
         Ok(Self(peers))
     }
 
-    /// The peers, to ask them in turn.
+    /// Returns the peers, to ask them in turn.
     pub fn each(&mut self) -> impl Iterator<Item = &mut Peer> {
         self.0.iter_mut()
     }
 
-    /// Compares answers; a peer that answers differently is not asked that question again.
+    /// Compares answers. A peer that answers differently is not asked the question again.
     pub fn check(
         &mut self,
         report: &mut Report,
@@ -195,8 +196,8 @@ impl Peers {
         Ok(())
     }
 
-    /// Warms up with the questions one after the other. The code of a JVM peer needs two minutes of reads until it is
-    /// compiled; writes come after those and get half a minute. The others need less, and all get less when quick.
+    /// Warms up with the questions one after the other. A peer on the JVM needs two minutes of reads until its code is
+    /// compiled; writes follow and get half a minute. Other peers need less, and with `--quick` all get less.
     pub fn warm(
         &mut self,
         flags: &Flags,
@@ -281,12 +282,12 @@ impl Peer {
         Ok(Self { kind, label, server, refused: HashSet::new() })
     }
 
-    /// Whether it runs in the process of its client, so that our embedded calls are its equals.
+    /// Returns whether it runs in the process of its client, so that it is compared with calls in this process.
     pub fn beside_embedded(&self) -> bool {
         matches!(self.kind, Kind::Kuzu | Kind::Postgres)
     }
 
-    /// What is different in its answers, if anything is.
+    /// Returns how its answers differ, or `None` if they are equal.
     fn difference(&mut self, question: &Question, calls: &[Call], ours: &[Vec<String>]) -> Option<String> {
         let name = question.name;
         let result = match &mut self.server {
@@ -329,7 +330,8 @@ impl Peer {
         Ok(())
     }
 
-    /// One round; `None` if it is not asked this question. A peer that fails is reported and not asked again.
+    /// Runs a round. Returns `None` if the peer is not asked this question. A peer that fails is reported and not asked
+    /// again.
     pub fn round(
         &mut self,
         report: &mut Report,
@@ -364,7 +366,7 @@ impl Peer {
         self.refused.insert(name);
     }
 
-    /// Whether several clients may write at once.
+    /// Returns whether several clients may write at the same time.
     pub fn writes_together(&self) -> bool {
         self.kind == Kind::Neo4j
     }

@@ -1,7 +1,8 @@
-//! PostgreSQL as a peer: the same graph in tables, the same questions as prepared SQL under pgbench.
+//! PostgreSQL as a peer: the same graph in tables, and the same questions as prepared SQL under pgbench.
 //!
-//! Uses the server that the machine has (`initdb`, `pg_ctl`, `psql`, `pgbench`). It refuses to run as root, so it runs
-//! as the `postgres` user then. The cluster lives in a temporary directory and ends with this value.
+//! It uses the server that is installed on the machine (`initdb`, `pg_ctl`, `psql`, `pgbench`). The server refuses to
+//! run as root; it then runs as the user `postgres`. Its data is in a temporary directory, and it stops when the value
+//! is dropped.
 
 use crate::clients::Call;
 use anyhow::{Context, bail};
@@ -14,14 +15,14 @@ use tempfile::TempDir;
 use tidegraph_engine::Database;
 use tidegraph_types::Value;
 
-/// A running cluster with the graph in it.
+/// A running server with the graph.
 pub struct Postgres {
     directory: TempDir,
     bin: PathBuf,
     as_user: Option<&'static str>,
     round: Duration,
     scripts: Vec<(&'static str, String)>,
-    /// Our ids, to the numbers in the tables.
+    /// Numbers in the tables by Tidegraph's ids.
     numbers: HashMap<Value, usize>,
 }
 
@@ -111,10 +112,10 @@ fn social_scripts(vertices: i64) -> Vec<(&'static str, String)> {
 }
 
 impl Postgres {
-    /// A cluster with the identity graph.
+    /// Starts a server with the identity graph.
     pub fn start(database: &Database, round: Duration) -> anyhow::Result<Self> {
         let mut this = Self::cluster(round)?;
-        // Golden entities first, then devices, so that starts are ranges of numbers.
+        // Golden entities first, then devices, so that each kind of start is a range of numbers.
         let groups = [
             "MATCH (n:GoldenEntity) RETURN id(n) AS id, n",
             "MATCH (n:Device) RETURN id(n) AS id, n",
@@ -126,7 +127,7 @@ impl Postgres {
         Ok(this)
     }
 
-    /// A cluster with the social graph.
+    /// Starts a server with the social graph.
     pub fn start_social(database: &Database, round: Duration) -> anyhow::Result<Self> {
         let mut this = Self::cluster(round)?;
         let counts = this.fill(database, &["MATCH (n) RETURN id(n) AS id, n"])?;
@@ -134,7 +135,7 @@ impl Postgres {
         Ok(this)
     }
 
-    /// Whether it can answer a question.
+    /// Returns whether the peer can answer a question.
     pub fn has(&self, name: &str) -> bool {
         self.scripts.iter().any(|(n, _)| *n == name)
     }
@@ -193,7 +194,7 @@ impl Postgres {
     }
 
     fn run(&self, program: &str, arguments: &[&str]) -> anyhow::Result<String> {
-        // pg_ctl's child would keep a pipe open for ever: output goes to a file.
+        // The child of pg_ctl would keep a pipe open, so the output goes to a file.
         let log = self.directory.path().join(format!("{program}.out"));
         let file = std::fs::File::create(&log)?;
         let status = self
@@ -204,7 +205,7 @@ impl Postgres {
             .stdout(file.try_clone()?)
             .stderr(file)
             .status()
-            .with_context(|| format!("{program} does not run"))?;
+            .with_context(|| format!("cannot run {program}"))?;
         let output = std::fs::read_to_string(&log)?;
         if !status.success() {
             bail!("{program} failed: {output}");
@@ -222,7 +223,7 @@ impl Postgres {
         )
     }
 
-    /// Copies the graph; answers how many vertices each group has.
+    /// Copies the graph and returns the number of vertices in each group.
     fn fill(&mut self, database: &Database, groups: &[&'static str]) -> anyhow::Result<Vec<i64>> {
         let mut numbers = HashMap::new();
         let mut vertices = String::new();
@@ -274,7 +275,7 @@ impl Postgres {
         Ok(counts)
     }
 
-    /// How many rows it answers for the starts of our calls.
+    /// Returns the number of rows for the starts of Tidegraph's calls.
     pub fn counts(&self, name: &str, calls: &[Call]) -> anyhow::Result<Vec<usize>> {
         let (_, script) =
             self.scripts.iter().find(|(n, _)| *n == name).with_context(|| format!("no SQL for {name}"))?;
@@ -303,11 +304,11 @@ impl Postgres {
         output.split_whitespace().map(|n| Ok(n.parse()?)).collect()
     }
 
-    /// Answers a second.
+    /// Measures answers per second.
     pub fn rate(&self, name: &str, clients: usize) -> anyhow::Result<f64> {
         let (_, script) =
             self.scripts.iter().find(|(n, _)| *n == name).with_context(|| format!("no SQL for {name}"))?;
-        let file = self.directory.path().join("flags.sql");
+        let file = self.directory.path().join("bench.sql");
         std::fs::write(&file, script)?;
         let (clients, seconds) = (clients.to_string(), self.round.as_secs().max(1).to_string());
         let threads = clients.parse::<usize>().unwrap_or(1).min(2).to_string();

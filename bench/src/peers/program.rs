@@ -1,10 +1,10 @@
-//! Peers that are programs of their own: a server, if the peer has one, or those of a cluster, and a client that speaks
-//! its usual protocol.
+//! Peers that are programs: a client that speaks the peer's usual protocol, and its servers if it has any: one, or
+//! those of a cluster.
 //!
-//! `scripts/peers.mjs` installs them and writes a file of commands, which `TIDEGRAPH_PEERS` names. The client answers
-//! one JSON object a line on its standard output for each on its standard input
-//! (`scripts/peers/java/common/Driver.java` lists them). All end when their standard input does, and are killed with
-//! this value: nothing outlives a run, even one that is killed.
+//! `scripts/peers.mjs` installs them and writes a file of commands, which `TIDEGRAPH_PEERS` names. The client reads one
+//! JSON object per line from standard input and answers each with one line on standard output
+//! (`scripts/peers/java/common/Driver.java` lists the commands). All programs end when their standard input is closed,
+//! and are killed when the value is dropped, so no process outlives a run, even one that is killed.
 
 use super::Kind;
 use crate::driver::Outcome;
@@ -19,15 +19,15 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How to run a peer; each is a program and its first arguments.
+/// The commands of a peer: each is a program and its first arguments.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Commands {
-    /// Why it cannot be run, if it cannot.
+    /// The reason why the peer cannot run, if it cannot.
     missing: Option<String>,
     #[serde(default)]
     server: Vec<String>,
-    /// Further servers of its cluster, if it is one.
+    /// The further servers of a cluster.
     #[serde(default)]
     others: Vec<Vec<String>>,
     #[serde(default)]
@@ -41,7 +41,7 @@ struct Commands {
 impl Commands {
     fn of(kind: Kind) -> anyhow::Result<Self> {
         let path = std::env::var_os("TIDEGRAPH_PEERS")
-            .context("only `npm run bench` knows how to run it (TIDEGRAPH_PEERS is not set)")?;
+            .context("TIDEGRAPH_PEERS is not set: run `npm run bench`, which installs the peers")?;
         let text = std::fs::read_to_string(&path).with_context(|| path.to_string_lossy().into_owned())?;
         let mut all: BTreeMap<String, Self> = serde_json::from_str(&text)?;
         let commands = all.remove(kind.name()).context("it was not installed")?;
@@ -59,7 +59,7 @@ fn command(parts: &[String]) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// A child whose standard input is held open by us, ended with this value.
+/// A child process whose standard input is kept open. It ends when this value is dropped.
 struct Held {
     child: Child,
     input: Option<ChildStdin>,
@@ -80,7 +80,7 @@ impl Held {
         Ok(Self { input: child.stdin.take(), child, output, log })
     }
 
-    /// Waits for a line.
+    /// Reads a line from standard output. Fails with the end of the log if the process has ended.
     fn line(&mut self) -> anyhow::Result<String> {
         let mut line = String::new();
         if self.output.read_line(&mut line)? == 0 {
@@ -91,7 +91,7 @@ impl Held {
         Ok(line)
     }
 
-    /// Waits until it is a server that says where it listens.
+    /// Waits until a server prints its address.
     fn address(&mut self) -> anyhow::Result<String> {
         let line = self.line()?;
         let address = line.trim().strip_prefix("listening on ");
@@ -120,19 +120,19 @@ struct About {
     note: String,
 }
 
-/// What a load gave.
+/// Result of a load.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Loaded {
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Vertices that are there now.
+    /// Number of vertices after the load.
     pub vertices: u64,
-    /// Edges that are there now.
+    /// Number of edges after the load.
     pub edges: u64,
 }
 
 impl Loaded {
-    /// Refuses a load that lost or made elements.
+    /// Checks that the load neither lost nor created elements.
     pub fn expect(&self, vertices: u64, edges: u64) -> anyhow::Result<()> {
         anyhow::ensure!(
             (self.vertices, self.edges) == (vertices, edges),
@@ -154,12 +154,12 @@ struct Ran {
     failed: Option<String>,
 }
 
-/// One question with its parameters.
+/// A question with its parameters.
 pub type Asked = (&'static str, serde_json::Map<String, Json>);
 
 /// A running peer.
 pub struct Program {
-    // The client goes first: it speaks to the servers.
+    // Dropped before the servers, because it is connected to them.
     client: Held,
     servers: Vec<Held>,
     about: About,
@@ -167,13 +167,13 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts an empty one.
+    /// Starts an empty peer.
     pub fn start(kind: Kind) -> anyhow::Result<Self> {
         Self::run_in(kind, tempfile::Builder::new().prefix("tidegraph-peer").tempdir()?)
     }
 
-    /// Imports files with the peer's offline importer, then starts it over what was made. The files are brought into
-    /// the importer's form before the time begins.
+    /// Imports files with the peer's offline importer, then starts the peer over the result. Converting the files for
+    /// the importer is not timed.
     #[allow(clippy::disallowed_methods, reason = "this measures the world")]
     pub fn import(kind: Kind, csv: &Path) -> anyhow::Result<(Self, Loaded)> {
         let commands = Commands::of(kind)?;
@@ -212,7 +212,7 @@ impl Program {
             let mut server = serve(&commands.server, &folder, 1)?;
             client.arg(server.address()?);
             servers.push(server);
-            // They join the first one, all at once.
+            // They join the first server at the same time.
             for (other, number) in commands.others.iter().zip(2..) {
                 servers.push(serve(other, &folder, number)?);
             }
@@ -225,12 +225,12 @@ impl Program {
         Ok(Self { client, servers, about, _folder: folder })
     }
 
-    /// Its name with its version.
+    /// Returns the name with the version.
     pub fn name(&self) -> &str {
         &self.about.peer
     }
 
-    /// Its client, and what a reader has to know.
+    /// Describes the client and what a reader has to know.
     pub fn description(&self) -> String {
         format!("{}; {}", self.about.driver, self.about.note)
     }
@@ -240,7 +240,7 @@ impl Program {
         Ok(serde_json::from_value(ask(&mut self.client, &json!({"op": "load", "folder": csv}))?)?)
     }
 
-    /// Answers in the common notation, sorted.
+    /// Returns the answers in the common notation, sorted.
     pub fn rows(
         &mut self,
         text: &str,
@@ -252,7 +252,7 @@ impl Program {
         Ok(rows)
     }
 
-    /// Keeps clients busy for a time with these questions in turn.
+    /// Keeps clients busy for a time with the questions in turn.
     pub fn run(&mut self, asked: &[Asked], clients: usize, length: Duration) -> anyhow::Result<Outcome> {
         let mut texts: Vec<&str> = vec![];
         let calls: Vec<Json> = asked
@@ -272,7 +272,7 @@ impl Program {
         self.outcome(ran, before)
     }
 
-    /// What a round gave, with what the servers used since it began.
+    /// Returns the result of a round, with the processor time that the servers used since its start.
     fn outcome(&self, ran: Ran, before: Option<f64>) -> anyhow::Result<Outcome> {
         if let Some(error) = ran.failed {
             bail!("{error}");
@@ -288,12 +288,12 @@ impl Program {
         })
     }
 
-    /// Inserts the records of the ycsb workload with these numbers.
+    /// Inserts the records of the ycsb workload with the numbers of a range.
     pub fn fill(&mut self, from: u64, to: u64) -> anyhow::Result<()> {
         ask(&mut self.client, &json!({"op": "fill", "from": from, "to": to})).map(drop)
     }
 
-    /// Keeps clients busy with the mix of the ycsb workload, over the records of a range; tells the range that is there
+    /// Keeps clients busy with the mix of the ycsb workload over the records of a range. Returns the range that exists
     /// afterwards.
     pub fn mix(
         &mut self,
@@ -308,11 +308,14 @@ impl Program {
         let before = self.cpu_seconds();
         let answer = ask(&mut self.client, &command)?;
         let range = (answer["gone"].as_u64(), answer["next"].as_u64());
-        let (Some(gone), Some(next)) = range else { bail!("it does not say which records there are") };
+        let (Some(gone), Some(next)) = range else {
+            bail!("the client does not report the range of records")
+        };
         Ok((self.outcome(serde_json::from_value(answer)?, before)?, (gone, next)))
     }
 
-    /// Of all its servers together, as it is counted for a cluster of ours; of its client nothing is.
+    /// Returns the processor time of all servers, without that of the client: a cluster of Tidegraph is counted in the
+    /// same way.
     fn cpu_seconds(&self) -> Option<f64> {
         if self.servers.is_empty() {
             return None;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use tidegraph_types::Value;
 
-/// Rows as a sorted list of text.
+/// Returns the rows as a sorted list of text.
 pub fn notation(rows: &[Vec<Value>]) -> Vec<String> {
     let mut all: Vec<String> =
         rows.iter().map(|row| row.iter().map(value).collect::<Vec<_>>().join("|")).collect();

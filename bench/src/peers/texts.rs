@@ -1,4 +1,4 @@
-//! The questions in the languages of the peers. Parameters have the names that our own texts use.
+//! The questions in the languages of the peers. Parameters have the same names as in Tidegraph's texts.
 
 use super::Kind;
 
@@ -74,7 +74,7 @@ const NEO4J: &[(&str, &str)] = &[
     ("single write", "CREATE (n:Written {age: $age, region: 'bench', completion: 50}) RETURN elementId(n)"),
 ];
 
-// Of `*1..2` and the union of one and two hops, the union is the faster one in this version.
+// The union of one and two hops is faster than `*1..2` in this version.
 const KUZU: &[(&str, &str)] = &[
     ("single read", "MATCH (n:`Profile` {id: $id}) RETURN n"),
     (
@@ -95,7 +95,7 @@ const KUZU: &[(&str, &str)] = &[
     ("single write", "CREATE (n:Written {age: $age, region: 'bench', completion: 50}) RETURN id(n)"),
 ];
 
-/// The text of a question for a peer; `ours` is what we ask ourselves. `None` when the peer cannot be asked.
+/// Returns the text of a question for a peer, or `None` if the peer cannot be asked. `ours` is Tidegraph's text.
 pub fn text(kind: Kind, name: &str, ours: &'static str) -> Option<&'static str> {
     let table = match kind {
         Kind::Gremlin => return Some(ours),

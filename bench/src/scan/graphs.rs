@@ -1,4 +1,4 @@
-//! Graphs of the scan workload: written as files, loaded as any user's files are.
+//! The graphs of the scan workload. They are written to files and loaded by the loader, as files of users are.
 
 use super::super::Flags;
 use super::super::identity::source_of;
@@ -12,7 +12,7 @@ use tidegraph_engine::loads::{Format, LoadSpec};
 use tidegraph_engine::{Database, Options};
 use tidegraph_types::{Gui, Str};
 
-/// Bytes that one vertex has in fixed-width columns: `whole`, `long`, `real` and `yes`.
+/// Bytes of a vertex in the fixed-width columns `whole`, `long`, `real` and `yes`.
 pub const COLUMN_BYTES: usize = 4 + 8 + 8 + 1;
 
 /// A graph in memory, and the GUIs of its vertices by number.
@@ -23,7 +23,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Loads vertices 0 to `vertices`, with properties or without, and edges between them.
+    /// Loads vertices 0 to `vertices`, with or without properties, and edges between them.
     pub fn load(
         flags: &Flags,
         vertices: usize,
@@ -55,7 +55,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Waits until no older version is kept of what was loaded: a minute after the load. Until then lists of edges
+    /// Waits until the store keeps no older version, which is a minute after the load. Until then lists of edges
     /// carry versions, and pages are read row by row.
     #[allow(clippy::disallowed_methods, reason = "this measures the world")]
     fn settle(&self) -> anyhow::Result<()> {
@@ -87,7 +87,7 @@ fn write_vertices(path: &Path, vertices: usize, properties: bool) -> anyhow::Res
     Ok(())
 }
 
-/// Edges such that each vertex has `degree` of them, the broken part of it by chance.
+/// Returns edges so that each vertex has `degree` outgoing ones; the fractional part is distributed at random.
 pub fn regular(flags: &Flags, vertices: usize, degree: f64) -> Vec<(u32, u32)> {
     let mut random = ChaCha8Rng::seed_from_u64(flags.seed);
     let edges = (vertices as f64 * degree) as usize;

@@ -1,9 +1,9 @@
-//! The scan workload: what reading costs without a language in front of it, through the APL of an embedded database on
+//! The scan workload: the cost of reading without a query language, through the APL of a database in this process on
 //! one thread: neighbours of random frontiers, scans of edges and of a column, point reads, breadth-first search, and
-//! what all of it takes in memory. Each figure stands beside the limit of the machine or the search over plain arrays
-//! that it is measured against, taken in turn with it.
+//! the memory of the graph. Each figure stands beside a limit of the machine or a search over plain arrays,
+//! which is measured in turn with it.
 //!
-//! Answers are taken as a query takes them, some thousand rows at a time, so that they stay in the cache.
+//! Answers are read as queries read them, some thousand rows at a time, so that they stay in the cache.
 
 mod graphs;
 mod search;
@@ -23,11 +23,11 @@ use tidegraph_engine::apl::{
 };
 use tidegraph_types::{Direction, Gui, Sid, Value};
 
-/// Rows of one answer.
+/// Number of rows in an answer.
 const ROWS: u32 = 1 << 14;
-/// Bytes that an edge takes in the settled part of a list: neighbour and SID. Its label is the list's.
+/// Bytes of an edge in the settled part of a list: neighbour and SID. The list holds the label.
 const STORED_BYTES: f64 = 12.0;
-/// Vertices of which the properties are read one by one.
+/// Number of vertices whose properties are read one by one.
 const POINTS: usize = 50_000;
 
 /// Runs the workload.
@@ -46,8 +46,8 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
 
 type Work<'w> = &'w mut dyn FnMut() -> anyhow::Result<()>;
 
-/// Median seconds of works that are done in turn, some rounds, so that whatever else the machine does meets all of
-/// them.
+/// Runs pieces of work in turn for some rounds, so that other work of the machine affects all of them, and returns the
+/// median seconds of each.
 #[allow(clippy::disallowed_methods, reason = "this measures the world")]
 fn in_turn<const N: usize>(flags: &Flags, mut works: [Work<'_>; N]) -> anyhow::Result<[f64; N]> {
     let mut rounds = [const { vec![] }; N];
@@ -61,7 +61,7 @@ fn in_turn<const N: usize>(flags: &Flags, mut works: [Work<'_>; N]) -> anyhow::R
     Ok(rounds.map(|rounds| median(rounds).unwrap_or(f64::NAN)))
 }
 
-/// Independent random reads of eight bytes, in a table that no cache holds, never twice in the same order.
+/// Independent random reads of eight bytes from a table larger than any cache, never twice in the same order.
 struct RandomReads {
     words: Vec<u64>,
     state: u64,
@@ -73,7 +73,7 @@ impl RandomReads {
         Self { words, state: 0x9e37_79b9_7f4a_7c15 }
     }
 
-    /// So many. The places come from a generator that costs less than a read.
+    /// Does a number of reads. Their places come from a generator that costs less than a read.
     fn some(&mut self) -> usize {
         const SOME: usize = 1 << 20;
         let mask = self.words.len() - 1;
@@ -90,7 +90,7 @@ impl RandomReads {
     }
 }
 
-/// Expands a frontier, in answers of some thousand rows; answers how many there were.
+/// Expands a frontier in answers of some thousand rows. Returns the number of rows.
 fn expand(
     apl: &dyn Apl,
     at: At,
@@ -107,7 +107,7 @@ fn expand(
     Ok(rows)
 }
 
-/// Neighbours of random frontiers in a graph of one out-degree.
+/// Measures the neighbours of random frontiers in a graph of one out-degree.
 fn expansion(
     flags: &Flags,
     report: &mut Report,
@@ -124,7 +124,7 @@ fn expansion(
     let mut random = ChaCha8Rng::seed_from_u64(flags.seed);
     let mut out = Expansion::default();
     for size in [100_000, 500_000] {
-        // Another one in each round.
+        // Another frontier in each round.
         let frontiers: Vec<Vec<Gui>> = (0..4)
             .map(|_| (0..size).map(|_| graph.guis[random.random_range(0..vertices)]).collect())
             .collect();
@@ -153,12 +153,12 @@ fn expansion(
     Ok(())
 }
 
-/// Nanoseconds of a random read whose place the one before tells.
+/// Returns the nanoseconds of a random read whose place depends on the read before.
 fn dependent_read(flags: &Flags) -> anyhow::Result<f64> {
     const STEPS: usize = 500_000;
     let bits = if flags.quick { 20 } else { 28 };
     let mask = (1_u64 << bits) - 1;
-    // One cycle through all places: a linear congruence of full period.
+    // A linear congruential generator of full period: one cycle through all places.
     let step = |at: u64| (at.wrapping_mul(0x2545_f491_4f6c_dd1d) + 0x1234_5677) & mask;
     let next: Vec<u32> = (0..=mask).map(|at| step(at) as u32).collect();
     let mut at = 0_u32;
@@ -173,7 +173,7 @@ fn dependent_read(flags: &Flags) -> anyhow::Result<f64> {
     Ok(taken * 1e9 / STEPS as f64)
 }
 
-/// Seconds of some work, and GB a second of copying memory in turn with it, the bytes counted once.
+/// Returns the seconds of some work and the GB per second of copying memory in turn with it. Copied bytes count once.
 fn beside_copy(flags: &Flags, work: Work<'_>) -> anyhow::Result<(f64, f64)> {
     let from = vec![1_u64; 1 << if flags.quick { 20 } else { 25 }];
     let mut to = vec![0_u64; from.len()];
@@ -186,7 +186,7 @@ fn beside_copy(flags: &Flags, work: Work<'_>) -> anyhow::Result<(f64, f64)> {
     Ok((by_us, (from.len() * 8) as f64 / by_copy / 1e9))
 }
 
-/// Vertices with properties: column scan, point reads, memory.
+/// Measures vertices with properties: column scan, point reads, memory.
 fn properties(flags: &Flags, report: &mut Report, vertices: usize) -> anyhow::Result<()> {
     let graph = Graph::load(flags, vertices, &[], true)?;
     let snapshot = graph.database.snapshot()?;
@@ -281,7 +281,7 @@ fn points(flags: &Flags, report: &mut Report, graph: &Graph, at: At) -> anyhow::
     Ok(())
 }
 
-/// A skewed graph: memory, a scan of all edges, breadth-first search.
+/// Measures a skewed graph: memory, a scan of all edges, breadth-first search.
 fn kronecker(flags: &Flags, report: &mut Report, scale: u32) -> anyhow::Result<()> {
     let vertices = 1_usize << scale;
     let edges = kronecker::pairs(flags.seed, scale);
@@ -348,7 +348,7 @@ fn edge_scan(flags: &Flags, report: &mut Report, graph: &Graph, at: At, scale: u
     Ok(())
 }
 
-/// Breadth-first search from some vertices with edges.
+/// Measures breadth-first searches from some vertices with edges.
 fn searches(
     flags: &Flags,
     report: &mut Report,

@@ -1,23 +1,22 @@
-//! Breadth-first searches from one vertex along edges either way: over the live graph through the APL, and over
-//! compressed sparse rows (CSR), which is what a program without transactions would do. All of them note a parent for
+//! Breadth-first searches from one vertex along edges of both directions: over the live graph through the APL, and over
+//! compressed sparse rows (CSR), as a program without transactions would do. All searches record a parent for
 //! each vertex.
 //!
-//! The yardstick is the search of Beamer, Asanović and Patterson ("Direction-optimizing breadth-first search", SC
-//! 2012), with the thresholds of the GAP benchmark suite, written here: from the frontier down while it is small, and
-//! from the vertices not yet reached up while it is large. Like GAP's, it searches a graph without loops and parallel
-//! edges.
+//! The baseline is the search of Beamer, Asanović and Patterson ("Direction-optimizing breadth-first search", SC 2012),
+//! implemented here with the thresholds of the GAP benchmark suite: from the frontier down while it is small, and from
+//! the unreached vertices up while it is large. As in GAP, the graph has no loops and no parallel edges.
 
 use tidegraph_engine::apl::{Apl, At, Expand, breadth_first};
 use tidegraph_types::{Direction, Gui};
 
 /// No parent yet.
 const NONE: u32 = u32::MAX;
-/// Turns upwards when the frontier has more than this part of the edges that are left, and downwards again when it has
-/// less than that part of the vertices.
+/// The search turns upwards when the frontier has more than 1/`ALPHA` of the remaining edges.
 const ALPHA: usize = 15;
+/// The search turns downwards again when the frontier has fewer than 1/`BETA` of the vertices.
 const BETA: usize = 18;
 
-/// Searches the live graph, and keeps each vertex with its parent; answers how many vertices were reached.
+/// Searches the live graph and records each vertex with its parent. Returns the number of reached vertices.
 pub fn live(apl: &dyn Apl, at: At, start: Gui, tree: &mut Vec<(Gui, Gui)>) -> anyhow::Result<usize> {
     tree.clear();
     breadth_first(apl, at, &Expand::all(Direction::Both), &[start], &mut |found| {
@@ -27,7 +26,7 @@ pub fn live(apl: &dyn Apl, at: At, start: Gui, tree: &mut Vec<(Gui, Gui)>) -> an
     Ok(tree.len() + 1)
 }
 
-/// Neighbours either way of each vertex, in order, each once, without the vertex itself.
+/// The neighbours of each vertex in both directions: sorted, each once, without the vertex itself.
 pub struct Rows {
     starts: Vec<u32>,
     targets: Vec<u32>,
@@ -78,7 +77,7 @@ impl Rows {
         &self.targets[self.starts[vertex as usize] as usize..self.starts[vertex as usize + 1] as usize]
     }
 
-    /// One step from the frontier down. Answers the edges of the new frontier.
+    /// Takes one step from the frontier down. Returns the number of edges of the new frontier.
     fn down(&self, frontier: &[u32], parents: &mut [u32], next: &mut Vec<u32>) -> usize {
         let mut edges = 0;
         for &vertex in frontier {
@@ -94,7 +93,7 @@ impl Rows {
         edges
     }
 
-    /// One step from the vertices that were not reached up to a frontier. Answers how many were reached.
+    /// Takes one step from the unreached vertices up to the frontier. Returns the number of newly reached vertices.
     fn up(&self, frontier: &[u64], parents: &mut [u32], next: &mut [u64]) -> usize {
         let mut count = 0;
         for (vertex, parent) in parents.iter_mut().enumerate() {
@@ -111,7 +110,7 @@ impl Rows {
         count
     }
 
-    /// Down only; answers how many vertices were reached.
+    /// Searches downwards only. Returns the number of reached vertices.
     pub fn search_down(&self, start: u32) -> usize {
         let mut parents = vec![NONE; self.vertices()];
         parents[start as usize] = start;
@@ -125,7 +124,7 @@ impl Rows {
         count
     }
 
-    /// Down and up, whichever is less work; answers how many vertices were reached.
+    /// Searches in the direction with less work at each step. Returns the number of reached vertices.
     pub fn search(&self, start: u32) -> usize {
         let vertices = self.vertices();
         let mut parents = vec![NONE; vertices];

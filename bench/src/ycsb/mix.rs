@@ -1,5 +1,5 @@
-//! The mix of the ycsb workload: which records there are, and the next operation of a client.
-//! `scripts/peers/java/cassandra/CassandraPeer.java` does the same to its peer.
+//! The mix of the ycsb workload: the records that exist, and the next operation of a client.
+//! `scripts/peers/java/cassandra/CassandraPeer.java` has the same mix for its peer.
 
 use crate::clients::Call;
 use crate::machine::cpu_seconds;
@@ -10,12 +10,12 @@ use serde_json::Value as Json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_types::{Str, Value};
 
-/// Properties of a record.
+/// Number of properties of a record.
 pub const FIELDS: usize = 10;
-/// Bytes of each.
+/// Bytes of each property.
 pub const FIELD_BYTES: usize = 200;
 
-/// Their names.
+/// Names of the properties.
 const NAMES: [&str; FIELDS] =
     ["field0", "field1", "field2", "field3", "field4", "field5", "field6", "field7", "field8", "field9"];
 
@@ -40,32 +40,32 @@ const UPDATES: [&str; FIELDS] = [
 
 const DELETE: &str = "MATCH (n:Record) WHERE id(n) = $id DETACH DELETE n";
 
-/// Which records there are: those from the oldest that was not deleted up to the next one.
+/// The records that exist: from the oldest one that was not deleted up to the next one.
 #[derive(Debug, Default)]
 pub struct Keys {
     gone: AtomicU64,
     next: AtomicU64,
-    /// So near to either end a record may be under way, for each client wait four.
+    /// Distance from both ends within which an operation may be in progress: four records for each client.
     margin: AtomicU64,
 }
 
 impl Keys {
-    /// Records from 0 up to a number, for up to so many clients.
+    /// Returns the records from 0 up to a number.
     pub fn loaded(records: u64) -> Self {
         Self { next: AtomicU64::new(records), ..Self::default() }
     }
 
-    /// How many clients there are from now on.
+    /// Sets the number of clients.
     pub fn serve(&self, clients: usize) {
         self.margin.store(4 * clients as u64, Ordering::Relaxed);
     }
 
-    /// The first one that is there, and the first one that is not there yet.
+    /// Returns the first record that exists, and the first one that does not exist yet.
     pub fn range(&self) -> (u64, u64) {
         (self.gone.load(Ordering::Relaxed), self.next.load(Ordering::Relaxed))
     }
 
-    /// Sets what another driver of the same records told.
+    /// Sets the range that another driver of the same records reported.
     pub fn set(&self, (gone, next): (u64, u64)) {
         self.gone.store(gone, Ordering::Relaxed);
         self.next.store(next, Ordering::Relaxed);
@@ -78,7 +78,7 @@ impl Keys {
         random.random_range(from..next.saturating_sub(margin).max(from + 1))
     }
 
-    /// The next operation: 50 % reads, 40 % inserts, 6 % updates, 4 % deletes.
+    /// Returns the next operation: 50 % reads, 40 % inserts, 6 % updates, 4 % deletes.
     pub fn next(&self, random: &mut ChaCha8Rng) -> Call {
         match random.random_range(0..100) {
             0..50 => Call::cypher(READ, vec![("id", id(self.one(random)))]),
@@ -92,7 +92,8 @@ impl Keys {
     }
 }
 
-/// Processor time of making an operation, in microseconds: where clients and database are one process, it is taken off.
+/// Measures the processor time of making an operation, in microseconds. It is subtracted where clients and database
+/// share a process.
 pub fn making_us(seed: u64) -> f64 {
     const OPERATIONS: u32 = 50_000;
     let (keys, mut random) = (Keys::loaded(20_000), ChaCha8Rng::seed_from_u64(seed));
@@ -104,25 +105,25 @@ pub fn making_us(seed: u64) -> f64 {
     (used() - before) * 1e6 / f64::from(OPERATIONS)
 }
 
-/// Inserts a record.
+/// Returns the call that inserts a record.
 pub fn insert(number: u64, random: &mut ChaCha8Rng) -> Call {
     let fields = NAMES.into_iter().map(|name| (name, value(random)));
     Call::cypher(INSERT, std::iter::once(("id", id(number))).chain(fields).collect())
 }
 
-/// Whether an answer is one record with all of its fields.
+/// Returns whether an answer is one record with all its fields.
 pub fn is_record(answer: &[u8]) -> bool {
     let Ok(answer) = serde_json::from_slice::<Json>(answer) else { return false };
     let record = &answer["results"][0]["n"]["~properties"];
     NAMES.iter().all(|name| record[name].as_str().is_some_and(|text| text.len() == FIELD_BYTES))
 }
 
-/// Reads a record.
+/// Returns the call that reads a record.
 pub fn read(number: u64) -> Call {
     Call::cypher(READ, vec![("id", id(number))])
 }
 
-/// The numbers stand for keys that lie anywhere.
+/// Converts a number to a key. The keys of consecutive numbers are far apart.
 fn id(number: u64) -> Value {
     Value::from(Str::from(format!("user{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15))))
 }

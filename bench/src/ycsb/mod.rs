@@ -1,12 +1,11 @@
-//! The ycsb workload: records of ten fields, read, inserted, changed and deleted by key, as seed 002 of our design had
-//! it.
+//! The ycsb workload: records of ten fields are read, inserted, changed and deleted by key.
 //!
-//! Against one embedded process with its log on disk, over HTTP and once more without it, each with a log that is
-//! synced for every group of writes and one that is synced as often as Cassandra's by default, against a cluster on
-//! this machine (`scripts/bench.mjs` starts it and says where it is in a file that `TIDEGRAPH_CLUSTER` names), and
-//! against Apache Cassandra, in turn: one node of it beside the process, as it is set up by default and as durable as
-//! ours, and a cluster beside the cluster. Beside the rate stands what an operation costs: operations for each second
-//! of processor time that the servers used, which a busy machine changes less.
+//! It runs in turn against a service over HTTP, against a database in this process, against a cluster on this machine,
+//! and against Apache Cassandra. Services and databases keep their log on disk, once synced for every group of writes
+//! and once synced as often as Cassandra's log by default. One node of Cassandra stands beside them, with its default
+//! settings and with the same durability; a cluster of Cassandra stands beside the cluster, which `scripts/bench.mjs`
+//! starts and describes in the file that `TIDEGRAPH_CLUSTER` names. Each rate has the cost of an operation beside it:
+//! operations per second of processor time of the servers, which other work on the machine changes less.
 
 mod mix;
 
@@ -25,20 +24,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_engine::{Database, Options};
 
-/// Clients that write at the same time when records are loaded.
+/// Number of clients that load records at the same time.
 const LOADERS: u64 = 32;
 
-/// What issue C asks for, each operation beside one of Cassandra's.
+/// Target: operations per core, as a multiple of Cassandra's.
 const TIMES_PER_CORE: f64 = 5.0;
 
-/// How often Cassandra syncs its log by default: what it answered before that a power failure may take.
+/// Interval at which Cassandra syncs its log by default. A power failure may lose the writes that it answered in that
+/// time.
 const LATE_MS: u64 = 10_000;
 
-/// What stands beside the embedded process, and what beside the cluster.
+/// The peers of a single process, and those of the cluster.
 const BESIDE_EMBEDDED: &[Kind] = &[Kind::Cassandra, Kind::CassandraDurable];
 const BESIDE_CLUSTER: &[Kind] = &[Kind::CassandraCluster];
 
-/// Somebody with records.
+/// A database with records.
 struct Place {
     name: &'static str,
     keys: Keys,
@@ -47,7 +47,7 @@ struct Place {
 }
 
 enum At {
-    /// An HTTP service, and the processes behind it.
+    /// An HTTP service and the ids of its processes.
     Service { address: String, processes: Vec<u32>, beside: &'static [Kind] },
     /// A database in this process.
     Library(Arc<Database>, Callers),
@@ -55,12 +55,12 @@ enum At {
     Peer(Kind, Box<Program>),
 }
 
-/// Who calls a database in this process. What making their operations costs is measured alone and taken off.
+/// The callers of a database in this process. The cost of making their operations is measured alone and subtracted.
 #[derive(Clone, Copy)]
 enum Callers {
-    /// Threads, each of which waits for its commits.
+    /// Threads that wait for their commits.
     Threads,
-    /// Tasks of two threads, as the service has them.
+    /// Tasks on two threads, as in the service.
     Tasks,
 }
 
@@ -102,7 +102,7 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
             let (address, processes) = (cluster.address()?, cluster.servers());
             places.push(place("cluster", At::Service { address, processes, beside: BESIDE_CLUSTER }));
         }
-        None => eprintln!("there is no cluster: `npm run bench -- ycsb` starts one"),
+        None => eprintln!("there is no cluster: run `npm run bench -- ycsb`, which starts one"),
     }
     for kind in kinds {
         match Program::start(kind) {
@@ -165,19 +165,19 @@ fn tell(report: &mut Report, places: &[Place], clients: usize) -> anyhow::Result
 impl Place {
     fn middle(&self, of: impl Fn(&Outcome) -> Option<f64>) -> anyhow::Result<f64> {
         let values = self.rounds.iter().filter_map(of);
-        median(values).ok_or_else(|| anyhow::anyhow!("{} told no figures", self.name))
+        median(values).ok_or_else(|| anyhow::anyhow!("{} reported no figures", self.name))
     }
 
     fn rate(&self) -> anyhow::Result<f64> {
         self.middle(|outcome| Some(outcome.rate))
     }
 
-    /// Operations for each second of processor time of the servers.
+    /// Returns the operations per second of processor time of the servers.
     fn per_core(&self) -> anyhow::Result<f64> {
         self.middle(|outcome| outcome.server_cpu_us.map(|us| 1e6 / us))
     }
 
-    /// The peers that it is measured beside, of those that are there; a peer stands alone.
+    /// Returns the running peers that this database is compared with. A peer is compared with none.
     fn beside<'a>(&self, places: &'a [Self]) -> Vec<(Kind, &'a str, &'a Self)> {
         let beside = match self.at {
             At::Service { beside, .. } => beside,
@@ -199,17 +199,17 @@ impl Place {
             At::Library(database, _) => load(records, seed, async || Ok(Tasked(database.clone())))?,
         }
         self.keys = Keys::loaded(records);
-        eprintln!("{}: {records} records are there", self.name);
+        eprintln!("{}: {records} records were inserted", self.name);
         Ok(())
     }
 
-    /// How long it is warmed up. A JVM needs a while until its code is compiled, and three of them that share the
-    /// operations and the processor need more than three times as long; the others get a short time.
+    /// Returns the time of the warm-up. A JVM needs a while until its code is compiled, and three JVMs that share the
+    /// operations and the processor need more than three times as long; other databases get a short time.
     fn warm_up(&self, flags: &Flags) -> Duration {
         Duration::from_secs(match (&self.at, flags.quick) {
             (At::Peer(Kind::CassandraCluster, _), false) => 400,
             (At::Peer(..), false) => 120,
-            // A broker is a JVM too.
+            // The brokers run on the JVM too.
             (At::Service { beside: BESIDE_CLUSTER, .. }, false) => 120,
             (At::Service { .. } | At::Library(..), false) => 5,
             (At::Peer(..), true) => 5,
@@ -260,7 +260,7 @@ impl Place {
         }
     }
 
-    /// No operation failed, and records are found whole.
+    /// Checks that no operation failed and that records are complete.
     fn check(&self, round: &Round) -> anyhow::Result<()> {
         if let Some(error) = &round.error {
             anyhow::bail!("{}: an operation ended in an error: {error}", self.name);
@@ -280,14 +280,14 @@ impl Place {
             let step = ((next - gone) / 20).max(1) as usize;
             for number in (gone..next).step_by(step) {
                 let answer = connection.call(&mix::read(number)).await?;
-                ensure!(mix::is_record(answer), "{}: record {number} is not whole", self.name);
+                ensure!(mix::is_record(answer), "{}: record {number} is incomplete", self.name);
             }
             anyhow::Ok(())
         })
     }
 }
 
-/// Loads by clients that ask at the same time.
+/// Loads records by several clients at the same time.
 fn load<C: Callee>(
     records: u64,
     seed: u64,
