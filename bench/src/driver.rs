@@ -140,12 +140,12 @@ pub fn network(
 }
 
 /// The database that a task calls.
-pub trait Callee {
+pub trait Target {
     /// Sends a call and receives the whole answer.
     fn answer(&mut self, call: &Call) -> impl Future<Output = anyhow::Result<()>>;
 }
 
-impl Callee for Connection {
+impl Target for Connection {
     async fn answer(&mut self, call: &Call) -> anyhow::Result<()> {
         self.call(call).await.map(drop)
     }
@@ -154,7 +154,7 @@ impl Callee for Connection {
 /// A database in this process that tasks call.
 pub struct Tasked(pub Arc<Database>);
 
-impl Callee for Tasked {
+impl Target for Tasked {
     async fn answer(&mut self, call: &Call) -> anyhow::Result<()> {
         call.embedded_task(&self.0).await.map(drop)
     }
@@ -196,7 +196,7 @@ async fn busy(
     length: Duration,
     seed: u64,
     next: &Next<'_>,
-    callee: &mut impl Callee,
+    target: &mut impl Target,
 ) -> anyhow::Result<Round> {
     let start = Instant::now();
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ ((client as u64) << 32));
@@ -205,7 +205,7 @@ async fn busy(
     while start.elapsed() < length {
         for call in next(&mut random) {
             let began = Instant::now();
-            let result = callee.answer(&call).await;
+            let result = target.answer(&call).await;
             latencies.saturating_record(began.elapsed().as_nanos() as u64);
             calls += 1;
             if let Err(e) = result {

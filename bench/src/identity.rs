@@ -5,7 +5,7 @@ use super::clients::{Call, Connection, ServiceProcess};
 use super::driver;
 use super::peers::{Data, Peers, Question};
 use super::report::Report;
-use super::versus::Ring;
+use super::versus::Databases;
 use anyhow::{Context, bail};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -247,22 +247,22 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
     peers.warm(flags, report, 16, &reads)?;
     let all_clients: &[usize] = if flags.quick { &[1, 16] } else { &[1, 16, 32] };
     let database = Some(&*graph.database);
-    let mut ring = Ring { flags, database, service: &service, peers: &mut peers };
+    let mut databases = Databases { flags, database, service: &service, peers: &mut peers };
     for question in &reads {
         for &clients in all_clients {
-            ring.ask(report, question.name, question, clients, 0)?;
+            databases.ask(report, question.name, question, clients, 0)?;
         }
     }
     // From here on the graphs differ. Writes of the database in this process are not durable, because it is in memory,
     // so they are not timed.
-    ring.database = None;
+    databases.database = None;
     for question in &writes {
-        ring.peers.check(report, &graph.database, flags.seed, question)?;
+        databases.peers.check(report, &graph.database, flags.seed, question)?;
     }
-    ring.peers.warm(flags, report, 1, &writes)?;
+    databases.peers.warm(flags, report, 1, &writes)?;
     for question in &writes {
         for clients in [1, 16] {
-            ring.ask(report, &format!("{}, durable", question.name), question, clients, 100)?;
+            databases.ask(report, &format!("{}, durable", question.name), question, clients, 100)?;
         }
     }
     if !flags.wants("mixed") {

@@ -7,7 +7,7 @@ use super::driver;
 use super::load::{load_embedded, load_service};
 use super::peers::{Data, Peers, Question};
 use super::report::{Figure, Report};
-use super::versus::Ring;
+use super::versus::Databases;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
@@ -115,17 +115,18 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
         peers.check(report, &social.database, flags.seed, question)?;
     }
     peers.warm(flags, report, 1, &reads)?;
-    let mut ring = Ring { flags, database: Some(&social.database), service: &service, peers: &mut peers };
+    let mut databases =
+        Databases { flags, database: Some(&social.database), service: &service, peers: &mut peers };
     for question in &reads {
-        ring.ask(report, question.name, question, 1, 0)?;
+        databases.ask(report, question.name, question, 1, 0)?;
     }
-    ring.database = None;
+    databases.database = None;
     let write: Box<driver::Next> =
         Box::new(|r| vec![Call::cypher(WRITE, vec![("age", Value::Long(r.random_range(0..112)))])]);
     let write = Question { name: "single write", next: &write, compared: None, writes: true };
-    ring.peers.check(report, &social.database, flags.seed, &write)?;
-    ring.peers.warm(flags, report, 1, std::slice::from_ref(&write))?;
-    ring.ask(report, "single write, synced", &write, 1, 0)?;
+    databases.peers.check(report, &social.database, flags.seed, &write)?;
+    databases.peers.warm(flags, report, 1, std::slice::from_ref(&write))?;
+    databases.ask(report, "single write, synced", &write, 1, 0)?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use super::report::{Figure, Report};
 use tidegraph_engine::Database;
 
 /// The databases that answer a question.
-pub struct Ring<'a> {
+pub struct Databases<'a> {
     /// Flags of the run.
     pub flags: &'a Flags,
     /// A database in this process; `None` for questions that are only asked over the network.
@@ -20,13 +20,13 @@ pub struct Ring<'a> {
     pub peers: &'a mut Peers,
 }
 
-struct Theirs {
+struct PeerRounds {
     label: String,
     beside_embedded: bool,
     outcomes: Vec<Outcome>,
 }
 
-impl Ring<'_> {
+impl Databases<'_> {
     /// Measures one question with a number of clients. `seed` is that of the first round.
     pub fn ask(
         &mut self,
@@ -38,7 +38,7 @@ impl Ring<'_> {
     ) -> anyhow::Result<()> {
         let length = self.flags.round();
         let (mut embedded, mut network, mut cpu) = (vec![], vec![], vec![]);
-        let mut theirs: Vec<Theirs> = vec![];
+        let mut theirs: Vec<PeerRounds> = vec![];
         for round in 0..self.flags.rounds() as u64 {
             let seed = seed + round;
             if let Some(database) = self.database {
@@ -58,7 +58,7 @@ impl Ring<'_> {
                 let known = theirs.iter().position(|t| t.label == peer.label);
                 let at = known.unwrap_or_else(|| {
                     let (label, beside_embedded) = (peer.label.clone(), peer.beside_embedded());
-                    theirs.push(Theirs { label, beside_embedded, outcomes: vec![] });
+                    theirs.push(PeerRounds { label, beside_embedded, outcomes: vec![] });
                     theirs.len() - 1
                 });
                 theirs[at].outcomes.push(outcome);
@@ -80,7 +80,7 @@ impl Ring<'_> {
         metric: &str,
         [embedded, network]: [Vec<Round>; 2],
         cpu: &[f64],
-        theirs: &[Theirs],
+        theirs: &[PeerRounds],
         clients: usize,
     ) -> anyhow::Result<()> {
         if !embedded.is_empty() {
@@ -106,7 +106,7 @@ impl Ring<'_> {
 fn beside<'a>(
     report: &mut Report,
     ours: &Figure,
-    theirs: impl Iterator<Item = &'a Theirs>,
+    theirs: impl Iterator<Item = &'a PeerRounds>,
     of: impl Fn(&Outcome) -> Option<f64>,
 ) {
     let mut alone = true;

@@ -12,7 +12,7 @@ mod mix;
 use super::Flags;
 use super::clients::{Connection, ServiceProcess};
 use super::cluster::Cluster;
-use super::driver::{self, Callee, Outcome, Round, Tasked, median};
+use super::driver::{self, Outcome, Round, Target, Tasked, median};
 use super::machine::cpu_seconds;
 use super::peers::{self, Kind, program::Program};
 use super::report::{Figure, Report};
@@ -39,7 +39,7 @@ const BESIDE_EMBEDDED: &[Kind] = &[Kind::Cassandra, Kind::CassandraDurable];
 const BESIDE_CLUSTER: &[Kind] = &[Kind::CassandraCluster];
 
 /// A database with records.
-struct Place {
+struct Subject {
     name: &'static str,
     keys: Keys,
     at: At,
@@ -88,19 +88,19 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
         anyhow::Ok(At::Library(Database::open(options)?, callers))
     };
     report.parameter("late: the log is synced every", format!("{LATE_MS} ms"));
-    let mut places = vec![
-        place("embedded", at(&synced)),
-        place("embedded, late", at(&late)),
-        place("in process, tasks", library(Callers::Tasks, "tasks", None)?),
-        place("in process, tasks, late", library(Callers::Tasks, "late-tasks", Some(LATE_MS))?),
-        place("in process, threads", library(Callers::Threads, "threads", None)?),
-        place("in process, threads, late", library(Callers::Threads, "late-threads", Some(LATE_MS))?),
+    let mut subjects = vec![
+        subject("embedded", at(&synced)),
+        subject("embedded, late", at(&late)),
+        subject("in process, tasks", library(Callers::Tasks, "tasks", None)?),
+        subject("in process, tasks, late", library(Callers::Tasks, "late-tasks", Some(LATE_MS))?),
+        subject("in process, threads", library(Callers::Threads, "threads", None)?),
+        subject("in process, threads, late", library(Callers::Threads, "late-threads", Some(LATE_MS))?),
     ];
     match Cluster::of_run()? {
         Some(cluster) => {
             report.parameter("cluster", cluster.about());
             let (address, processes) = (cluster.address()?, cluster.servers());
-            places.push(place("cluster", At::Service { address, processes, beside: BESIDE_CLUSTER }));
+            subjects.push(subject("cluster", At::Service { address, processes, beside: BESIDE_CLUSTER }));
         }
         None => eprintln!("there is no cluster: run `npm run bench -- ycsb`, which starts one"),
     }
@@ -108,42 +108,42 @@ pub fn run(flags: &Flags, report: &mut Report) -> anyhow::Result<()> {
         match Program::start(kind) {
             Ok(program) => {
                 report.parameter(&format!("peer {}", kind.name()), program.description());
-                places.push(place(kind.name(), At::Peer(kind, Box::new(program))));
+                subjects.push(subject(kind.name(), At::Peer(kind, Box::new(program))));
             }
             Err(error) => peers::missing(report, kind, &error, named)?,
         }
     }
-    for place in &mut places {
-        place.load(records, flags.seed)?;
-        place.warm(flags, report)?;
+    for subject in &mut subjects {
+        subject.load(records, flags.seed)?;
+        subject.warm(flags, report)?;
     }
     for clients in [32, 200] {
-        for place in &mut places {
-            place.rounds.clear();
+        for subject in &mut subjects {
+            subject.rounds.clear();
         }
         for round in 0..flags.rounds() as u64 {
-            for place in &mut places {
-                let outcome = place.round(clients, flags.round(), flags.seed + round)?;
-                place.rounds.push(outcome);
+            for subject in &mut subjects {
+                let outcome = subject.round(clients, flags.round(), flags.seed + round)?;
+                subject.rounds.push(outcome);
             }
         }
-        tell(report, &places, clients)?;
+        report_figures(report, &subjects, clients)?;
     }
     Ok(())
 }
 
-fn place(name: &'static str, at: At) -> Place {
-    Place { name, keys: Keys::default(), at, rounds: vec![] }
+fn subject(name: &'static str, at: At) -> Subject {
+    Subject { name, keys: Keys::default(), at, rounds: vec![] }
 }
 
-fn tell(report: &mut Report, places: &[Place], clients: usize) -> anyhow::Result<()> {
-    for place in places {
-        let name = format!("mix, {clients} clients, {}", place.name);
-        let quantile = |at: usize| place.middle(|outcome| outcome.quantiles_us.map(|all| all[at]));
-        let rate = Figure::rate(name.as_str(), "op/s", place.rate()?);
+fn report_figures(report: &mut Report, subjects: &[Subject], clients: usize) -> anyhow::Result<()> {
+    for subject in subjects {
+        let name = format!("mix, {clients} clients, {}", subject.name);
+        let quantile = |at: usize| subject.middle(|outcome| outcome.quantiles_us.map(|all| all[at]));
+        let rate = Figure::rate(name.as_str(), "op/s", subject.rate()?);
         let rate = rate.latency(quantile(0)?, quantile(1)?, quantile(2)?);
-        let per_core = Figure::rate(format!("{name}, per core"), "op/s", place.per_core()?);
-        let beside = place.beside(places);
+        let per_core = Figure::rate(format!("{name}, per core"), "op/s", subject.per_core()?);
+        let beside = subject.beside(subjects);
         if beside.is_empty() {
             report.add(rate);
             report.add(per_core);
@@ -162,7 +162,7 @@ fn tell(report: &mut Report, places: &[Place], clients: usize) -> anyhow::Result
     Ok(())
 }
 
-impl Place {
+impl Subject {
     fn middle(&self, of: impl Fn(&Outcome) -> Option<f64>) -> anyhow::Result<f64> {
         let values = self.rounds.iter().filter_map(of);
         median(values).ok_or_else(|| anyhow::anyhow!("{} reported no figures", self.name))
@@ -178,17 +178,17 @@ impl Place {
     }
 
     /// Returns the running peers that this database is compared with. A peer is compared with none.
-    fn beside<'a>(&self, places: &'a [Self]) -> Vec<(Kind, &'a str, &'a Self)> {
+    fn beside<'a>(&self, subjects: &'a [Self]) -> Vec<(Kind, &'a str, &'a Self)> {
         let beside = match self.at {
             At::Service { beside, .. } => beside,
             At::Library(..) => BESIDE_EMBEDDED,
             At::Peer(..) => return vec![],
         };
-        let peer = |place: &'a Self| match &place.at {
-            At::Peer(kind, program) if beside.contains(kind) => Some((*kind, program.name(), place)),
+        let peer = |subject: &'a Self| match &subject.at {
+            At::Peer(kind, program) if beside.contains(kind) => Some((*kind, program.name(), subject)),
             _ => None,
         };
-        places.iter().filter_map(peer).collect()
+        subjects.iter().filter_map(peer).collect()
     }
 
     /// Inserts the first records.
@@ -288,7 +288,7 @@ impl Place {
 }
 
 /// Loads records by several clients at the same time.
-fn load<C: Callee>(
+fn load<C: Target>(
     records: u64,
     seed: u64,
     client: impl AsyncFn() -> anyhow::Result<C>,

@@ -41,7 +41,7 @@ enum Command {
 
 /// Flags of the commands that move replicas.
 #[derive(Args, Debug)]
-struct How {
+struct MoveArgs {
     #[command(flatten)]
     map: MapArgs,
     /// Show the moves and change nothing.
@@ -90,7 +90,7 @@ struct PlanArgs {
 #[derive(Args, Debug)]
 struct Heal {
     #[command(flatten)]
-    how: How,
+    args: MoveArgs,
     /// First declare nodes lost that send no heartbeat for this many milliseconds. 0 leaves that to the sequencer.
     #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u64).range(0..=600_000))]
     silence_ms: u64,
@@ -101,7 +101,7 @@ struct Add {
     /// Node to wait for, or draining node that is to stay.
     node: Option<String>,
     #[command(flatten)]
-    how: How,
+    args: MoveArgs,
 }
 
 #[derive(Args, Debug)]
@@ -109,7 +109,7 @@ struct Drain {
     /// Node to empty.
     node: String,
     #[command(flatten)]
-    how: How,
+    args: MoveArgs,
 }
 
 impl Fleet {
@@ -122,16 +122,16 @@ impl Fleet {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Plan(plan) => plan.run(),
-            Command::Heal(Heal { how, silence_ms }) => {
-                let run = Run::new(how)?;
+            Command::Heal(Heal { args, silence_ms }) => {
+                let run = Run::new(args)?;
                 let silence = Duration::from_millis(silence_ms);
                 run.with_lease(|| {
                     run.find_lost(silence)?;
                     run.to_end(Goal::Repair, None)
                 })
             }
-            Command::Add(Add { node, how }) => {
-                let run = Run::new(how)?;
+            Command::Add(Add { node, args }) => {
+                let run = Run::new(args)?;
                 let node = node.as_deref().map(NodeId::new).transpose()?;
                 run.with_lease(|| {
                     if let Some(node) = &node {
@@ -140,8 +140,8 @@ impl Fleet {
                     run.to_end(Goal::Balance, None)
                 })
             }
-            Command::Drain(Drain { node, how }) => {
-                let run = Run::new(how)?;
+            Command::Drain(Drain { node, args }) => {
+                let run = Run::new(args)?;
                 let node = NodeId::new(&node)?;
                 run.with_lease(|| {
                     // First, so that an unknown node is reported at once.
@@ -167,9 +167,9 @@ impl PlanArgs {
         };
         let plan = open(&self.map, &clock)?.fleet()?.plan(goal);
         if self.json {
-            let told = json!({ "goal": goal, "moves": plan.moves, "restores": plan.restores(), "bytes": plan.bytes(),
+            let json = json!({ "goal": goal, "moves": plan.moves, "restores": plan.restores(), "bytes": plan.bytes(),
                 "coming": plan.coming.len(), "short": plan.short });
-            println!("{told:#}");
+            println!("{json:#}");
         } else {
             println!("{}", table(&plan));
         }
@@ -179,7 +179,7 @@ impl PlanArgs {
 
 /// A running command.
 struct Run {
-    how: How,
+    args: MoveArgs,
     clock: Arc<dyn Clock>,
     rebalance: Rebalance,
     holder: String,
@@ -187,21 +187,21 @@ struct Run {
 }
 
 impl Run {
-    fn new(how: How) -> anyhow::Result<Self> {
+    fn new(args: MoveArgs) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-        let rebalance = open(&how.map, &clock)?;
+        let rebalance = open(&args.map, &clock)?;
         // Unique among all processes.
         let holder = format!("tidegraph-fleet-{:016x}", RealRandom.next_u64());
-        let end = clock.now() + Duration::from_secs(how.timeout_s);
-        Ok(Self { how, clock, rebalance, holder, end })
+        let end = clock.now() + Duration::from_secs(args.timeout_s);
+        Ok(Self { args, clock, rebalance, holder, end })
     }
 
-    fn look(&self) -> Duration {
-        Duration::from_millis(self.how.look_ms)
+    fn poll_interval(&self) -> Duration {
+        Duration::from_millis(self.args.look_ms)
     }
 
     fn say(&self, text: &str) {
-        if !self.how.json {
+        if !self.args.json {
             // If the reader of the output has gone, the work continues.
             let _ = writeln!(std::io::stdout(), "{text}");
         }
@@ -209,7 +209,7 @@ impl Run {
 
     /// Does some work while this process holds the lease for rebalancing.
     fn with_lease(&self, work: impl FnOnce() -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
-        if self.how.dry_run {
+        if self.args.dry_run {
             return work();
         }
         self.acquire()?;
@@ -259,9 +259,9 @@ impl Run {
     /// Waits until the next read of the map. `what` is the reason to report when the time limit passes.
     fn pause(&self, what: &str) -> anyhow::Result<()> {
         if self.clock.now() > self.end {
-            bail!("the time limit of {} s passed: {what}", self.how.timeout_s);
+            bail!("the time limit of {} s passed: {what}", self.args.timeout_s);
         }
-        self.clock.sleep(self.look());
+        self.clock.sleep(self.poll_interval());
         Ok(())
     }
 
@@ -273,13 +273,13 @@ impl Run {
 
     /// Declares nodes lost that send no heartbeat for a time.
     fn find_lost(&self, silence: Duration) -> anyhow::Result<()> {
-        if silence.is_zero() || self.how.dry_run {
+        if silence.is_zero() || self.args.dry_run {
             return Ok(());
         }
         let before = self.rebalance.signs()?;
         let begun = self.clock.now();
         while self.clock.now() - begun < silence {
-            self.clock.sleep(self.look().min(silence));
+            self.clock.sleep(self.poll_interval().min(silence));
             self.renew()?;
         }
         for node in self.rebalance.take_for_lost(&before)? {
@@ -293,7 +293,7 @@ impl Run {
 
     /// Waits until a node is up. A draining node stops draining.
     fn wait_for(&self, node: &NodeId) -> anyhow::Result<()> {
-        if self.how.dry_run {
+        if self.args.dry_run {
             return Ok(());
         }
         loop {
@@ -310,42 +310,47 @@ impl Run {
 
     /// Plans and takes the next step of each move. Returns the plan and a line about the progress, which is empty when
     /// nothing is left to do.
-    fn round(&self, goal: Goal, drain: Option<&NodeId>, told: &mut Told) -> anyhow::Result<(Plan, String)> {
+    fn round(
+        &self,
+        goal: Goal,
+        drain: Option<&NodeId>,
+        progress: &mut Progress,
+    ) -> anyhow::Result<(Plan, String)> {
         self.renew()?;
         if let Some(node) = drain {
             self.rebalance.drain(node)?;
         }
         let plan = self.rebalance.plan(goal)?;
-        if told.planned.is_none() {
+        if progress.planned.is_none() {
             self.say(&table(&plan));
-            told.planned = Some(plan.restores());
+            progress.planned = Some(plan.restores());
         }
         if plan.is_empty() && plan.coming.is_empty() {
             return Ok((plan, String::new()));
         }
-        let next = plan.next(usize::from(self.how.moves), usize::from(self.how.restores_per_node));
+        let next = plan.next(usize::from(self.args.moves), usize::from(self.args.restores_per_node));
         let next: Vec<Move> = next.into_iter().cloned().collect();
         let advanced = self.rebalance.advance(&next)?;
-        told.count(&plan, &advanced);
-        let line = progress(&plan, &advanced);
-        if line != told.line {
+        progress.count(&plan, &advanced);
+        let line = progress_line(&plan, &advanced);
+        if line != progress.line {
             self.say(&line);
-            told.line.clone_from(&line);
+            progress.line.clone_from(&line);
         }
         Ok((plan, line))
     }
 
     /// Plans and carries out moves until nothing is left to do.
     fn to_end(&self, goal: Goal, drain: Option<&NodeId>) -> anyhow::Result<ExitCode> {
-        if self.how.dry_run {
+        if self.args.dry_run {
             let plan = self.rebalance.fleet()?.planned(goal, drain);
             println!("{}", table(&plan));
             return Ok(ExitCode::SUCCESS);
         }
         let begun = self.clock.now();
-        let mut told = Told::default();
+        let mut progress = Progress::default();
         let plan = loop {
-            match self.round(goal, drain, &mut told) {
+            match self.round(goal, drain, &mut progress) {
                 Ok((plan, line)) if line.is_empty() => break plan,
                 Ok((_, line)) => self.pause(&line)?,
                 // The map cannot be reached at the moment, or other processes keep changing it.
@@ -357,23 +362,23 @@ impl Run {
             }
         };
         let whole = self.rebalance.verify()?;
-        let planned = told.planned.unwrap_or_default();
+        let planned = progress.planned.unwrap_or_default();
         let seconds = (self.clock.now() - begun).as_secs_f64();
-        let bytes = plan.replica_bytes.saturating_mul(told.restored as u64);
-        if self.how.json {
+        let bytes = plan.replica_bytes.saturating_mul(progress.restored as u64);
+        if self.args.json {
             let ideal = plan.replica_bytes.saturating_mul(planned as u64);
             println!(
                 "{}",
-                json!({ "restored": told.restored, "planned": planned, "bytes": bytes, "idealBytes": ideal,
-                    "dropped": told.dropped, "seconds": seconds, "short": plan.short, "partitions": whole.partitions,
+                json!({ "restored": progress.restored, "planned": planned, "bytes": bytes, "idealBytes": ideal,
+                    "dropped": progress.dropped, "seconds": seconds, "short": plan.short, "partitions": whole.partitions,
                     "whole": whole.whole, "dark": whole.dark })
             );
         }
         self.say(&format!(
             "{} replicas restored ({planned} planned), about {} MiB, {} dropped, in {seconds:.1} s; {} of {} partitions have all their replicas",
-            told.restored,
+            progress.restored,
             bytes >> 20,
-            told.dropped,
+            progress.dropped,
             whole.whole,
             whole.partitions
         ));
@@ -398,7 +403,7 @@ fn may_pass(error: &anyhow::Error) -> bool {
 
 /// Progress of a run.
 #[derive(Default)]
-struct Told {
+struct Progress {
     /// Number of replicas that the first plan restores.
     planned: Option<usize>,
     restored: usize,
@@ -406,7 +411,7 @@ struct Told {
     line: String,
 }
 
-impl Told {
+impl Progress {
     fn count(&mut self, plan: &Plan, advanced: &[Advanced]) {
         let was = |of: &Move| plan.moves.iter().any(|one| one == of && !one.is_begun && one.to.is_some());
         let is_new = |one: &&Advanced| one.stage == Stage::Restoring && was(&one.of);
@@ -417,7 +422,7 @@ impl Told {
 }
 
 /// Describes the progress in a line.
-fn progress(plan: &Plan, advanced: &[Advanced]) -> String {
+fn progress_line(plan: &Plan, advanced: &[Advanced]) -> String {
     let count = |stage: &dyn Fn(&Stage) -> bool| advanced.iter().filter(|one| stage(&one.stage)).count();
     let mut parts = vec![format!("{} moves left", plan.moves.len())];
     let mut say = |count: usize, what: &str| {
@@ -497,10 +502,10 @@ mod tests {
         let plan = Plan { moves: vec![of.clone(); 3], ..Plan::default() };
         let stages = [Stage::Restoring, Stage::Leaving, Stage::Void { reason: "node b is gone".into() }];
         let advanced: Vec<_> = stages.into_iter().map(|stage| Advanced { of: of.clone(), stage }).collect();
-        let line = progress(&plan, &advanced);
+        let line = progress_line(&plan, &advanced);
         assert_eq!(line, "3 moves left, 1 restore, 1 leave, partition 1 is planned again: node b is gone");
-        let mut told = Told::default();
-        told.count(&plan, &advanced);
-        assert_eq!((told.restored, told.dropped), (1, 0));
+        let mut progress = Progress::default();
+        progress.count(&plan, &advanced);
+        assert_eq!((progress.restored, progress.dropped), (1, 0));
     }
 }

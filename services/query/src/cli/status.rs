@@ -80,7 +80,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-fn plain() -> comfy_table::Table {
+fn borderless_table() -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_preset(comfy_table::presets::NOTHING);
     table
@@ -88,7 +88,7 @@ fn plain() -> comfy_table::Table {
 
 /// The service's own status as a table.
 fn own(status: &Value) -> String {
-    let mut table = plain();
+    let mut table = borderless_table();
     for name in ["status", "startTime", "dbEngineVersion"] {
         table.add_row([name.to_owned(), text(&status[name])]);
     }
@@ -108,7 +108,7 @@ fn list(value: &Value) -> &[Value] {
 fn nodes(fleet: &Value) -> String {
     let version = |node: &Value| node["says"]["logVersion"].as_u64();
     let newest = list(&fleet["nodes"]).iter().filter_map(version).max().unwrap_or_default();
-    let mut table = plain();
+    let mut table = borderless_table();
     table.add_row([
         "node",
         "zone",
@@ -146,7 +146,7 @@ fn nodes(fleet: &Value) -> String {
 
 /// The partitions and the nodes of their replicas as a table.
 fn partitions(fleet: &Value) -> String {
-    let mut table = plain();
+    let mut table = borderless_table();
     table.add_row(["partition", "replicas"]);
     for partition in list(&fleet["partitions"]) {
         let replicas = list(&partition["replicas"])

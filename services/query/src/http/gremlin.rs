@@ -37,7 +37,7 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         ));
     }
     let bindings = input::parameters(fields.json("bindings"))
-        .map_err(|e| Failure::new(ErrorCode::InvalidParameter, e))?;
+        .map_err(|error| Failure::new(ErrorCode::InvalidParameter, error.to_string()))?;
     let id = fields.text("queryId")?.unwrap_or_else(|| service.database.request_id().to_string());
     let typed = wants_types(&headers)?;
     let asked = admission::Request {

@@ -26,7 +26,7 @@ pub async fn post(State(service): State<Service>, request: Request) -> Result<Re
         return Err(Failure::new(ErrorCode::UnsupportedOperation, "not supported yet: explain"));
     }
     let parameters = input::parameters(fields.json("parameters"))
-        .map_err(|e| Failure::new(ErrorCode::InvalidParameter, e))?;
+        .map_err(|error| Failure::new(ErrorCode::InvalidParameter, error.to_string()))?;
     let asked = admission::Request {
         id: fields.text("queryId")?.unwrap_or_else(|| service.database.request_id().to_string()),
         language: Language::OpenCypher,

@@ -3,19 +3,41 @@
 use indexmap::IndexMap;
 use tidegraph_types::{Str, Value};
 
+/// Why parameters cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An integer that does not fit into 64 bits.
+    #[error("{0} is outside the range of a 64-bit integer")]
+    OutOfRange(serde_json::Number),
+    /// A parameter whose value cannot be read.
+    #[error("parameter {name:?}: {source}")]
+    Parameter {
+        /// Name of the parameter.
+        name: String,
+        /// Why its value cannot be read.
+        source: Box<Self>,
+    },
+    /// JSON that is not an object.
+    #[error("parameters must be a JSON object, not {0}")]
+    NotAnObject(serde_json::Value),
+    /// Text that is not JSON.
+    #[error("parameters are not valid JSON: {0}")]
+    Syntax(#[source] serde_json::Error),
+}
+
 /// Converts a JSON value.
 ///
 /// # Errors
 ///
 /// If an integer does not fit into 64 bits.
-pub fn value(json: &serde_json::Value) -> Result<Value, String> {
+pub fn value(json: &serde_json::Value) -> Result<Value, Error> {
     Ok(match json {
         serde_json::Value::Null => Value::Null,
         serde_json::Value::Bool(v) => Value::Bool(*v),
         serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(int), _) => Value::Long(int),
             (None, Some(float)) if !number.is_u64() => Value::Double(float),
-            _ => return Err(format!("{number} is outside the range of a 64-bit integer")),
+            _ => return Err(Error::OutOfRange(number.clone())),
         },
         serde_json::Value::String(text) => Value::string(text.as_str()),
         serde_json::Value::Array(items) => Value::list(items.iter().map(value).collect::<Result<_, _>>()?),
@@ -23,7 +45,7 @@ pub fn value(json: &serde_json::Value) -> Result<Value, String> {
             entries
                 .iter()
                 .map(|(k, v)| Ok((Value::string(k.as_str()), value(v)?)))
-                .collect::<Result<_, String>>()?,
+                .collect::<Result<_, Error>>()?,
         ),
     })
 }
@@ -33,21 +55,25 @@ pub fn value(json: &serde_json::Value) -> Result<Value, String> {
 /// # Errors
 ///
 /// If the value is not an object, or a member cannot be converted.
-pub fn parameters(json: &serde_json::Value) -> Result<IndexMap<Str, Value>, String> {
+pub fn parameters(json: &serde_json::Value) -> Result<IndexMap<Str, Value>, Error> {
     match json {
         serde_json::Value::Null => Ok(IndexMap::new()),
         serde_json::Value::Object(entries) => entries
             .iter()
-            .map(|(k, v)| Ok((Str::from(k.as_str()), value(v).map_err(|e| format!("parameter {k:?}: {e}"))?)))
+            .map(|(k, v)| {
+                let value =
+                    value(v).map_err(|source| Error::Parameter { name: k.clone(), source: source.into() })?;
+                Ok((Str::from(k.as_str()), value))
+            })
             .collect(),
         // Neptune's SDK sends the object as a string.
         serde_json::Value::String(text) if text.trim().is_empty() => Ok(IndexMap::new()),
         serde_json::Value::String(text) => match serde_json::from_str::<serde_json::Value>(text) {
             Ok(inner @ (serde_json::Value::Object(_) | serde_json::Value::Null)) => parameters(&inner),
-            Ok(other) => Err(format!("parameters must be a JSON object, not {other}")),
-            Err(e) => Err(format!("parameters are not valid JSON: {e}")),
+            Ok(other) => Err(Error::NotAnObject(other)),
+            Err(error) => Err(Error::Syntax(error)),
         },
-        other => Err(format!("parameters must be a JSON object, not {other}")),
+        other => Err(Error::NotAnObject(other.clone())),
     }
 }
 
@@ -67,11 +93,12 @@ mod tests {
 
     #[test]
     fn an_error_names_what_is_not_an_object() {
-        assert_eq!(parameters(&json!([1])), Err("parameters must be a JSON object, not [1]".into()));
-        assert!(parameters(&json!("{")).expect_err("cut").starts_with("parameters are not valid JSON"));
+        let error = |json| parameters(&json).unwrap_err().to_string();
+        assert_eq!(error(json!([1])), "parameters must be a JSON object, not [1]");
+        assert!(error(json!("{")).starts_with("parameters are not valid JSON"));
         assert_eq!(
-            parameters(&json!({"n": 18_446_744_073_709_551_615_u64})),
-            Err("parameter \"n\": 18446744073709551615 is outside the range of a 64-bit integer".into())
+            error(json!({"n": 18_446_744_073_709_551_615_u64})),
+            "parameter \"n\": 18446744073709551615 is outside the range of a 64-bit integer"
         );
     }
 }

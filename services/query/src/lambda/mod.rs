@@ -41,7 +41,7 @@ pub fn run(configuration: Configuration) -> anyhow::Result<()> {
         // Before asking for the first event, because Lambda gives the start a whole processor. If it fails, each
         // request tries again and answers with the reason.
         if let Err(error) = shell.connect().await {
-            tracing::error!(%error, "the fleet cannot be reached; requests will retry");
+            tracing::error!(error = format!("{error:#}"), "the fleet cannot be reached; requests will retry");
         }
         let ended = match responses {
             Responses::Stream => {

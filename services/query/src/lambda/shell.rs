@@ -34,7 +34,7 @@ struct Connected {
     database: Arc<Database>,
     worker: Arc<Worker>,
     router: Router,
-    of_loads: Arc<Mutex<Option<Router>>>,
+    loads_router: Arc<Mutex<Option<Router>>>,
 }
 
 impl std::fmt::Debug for Shell {
@@ -54,20 +54,19 @@ impl Shell {
     ///
     /// # Errors
     ///
-    /// The reason why the fleet cannot be reached, as text.
-    pub async fn connect(&self) -> Result<(), String> {
+    /// The reason why the fleet cannot be reached.
+    pub async fn connect(&self) -> anyhow::Result<()> {
         self.connected().await.map(drop)
     }
 
     /// Returns the connection, and whether this call made it.
-    async fn connected(&self) -> Result<(Connected, bool), String> {
+    async fn connected(&self) -> anyhow::Result<(Connected, bool)> {
         let mut held = self.connected.lock().await;
         if let Some(connected) = &*held {
             return Ok((connected.clone(), false));
         }
         let configuration = self.configuration.clone();
-        let made = tokio::task::spawn_blocking(move || Connected::make(configuration)).await;
-        let made = made.map_err(|error| error.to_string())?.map_err(|error| format!("{error:#}"))?;
+        let made = tokio::task::spawn_blocking(move || Connected::make(configuration)).await??;
         *held = Some(made.clone());
         Ok((made, true))
     }
@@ -88,7 +87,7 @@ impl Shell {
             return Err(Failure::new(ErrorCode::UnsupportedOperation, message));
         }
         let (connected, new) = self.connected().await.map_err(|reason| {
-            Failure::new(ErrorCode::Unavailable, format!("the fleet cannot be reached: {reason}"))
+            Failure::new(ErrorCode::Unavailable, format!("the fleet cannot be reached: {reason:#}"))
         })?;
         if !new {
             let worker = connected.worker.clone();
@@ -99,14 +98,14 @@ impl Shell {
         if let Some(left) = request.extensions().get::<EndsAt>().map(|end| end.left(&connected.database)) {
             request.extensions_mut().insert(TimeLeft(left));
         }
-        let router = if is_of_loads { self.of_loads(&connected).await? } else { connected.router };
+        let router = if is_of_loads { self.loads_router(&connected).await? } else { connected.router };
         router.oneshot(request).await.map_err(|never| match never {})
     }
 
     /// Returns the router that answers about loads. It is built on first use, because listing jobs would cost the start
     /// a request.
-    async fn of_loads(&self, connected: &Connected) -> Result<Router, Failure> {
-        let mut held = connected.of_loads.lock().await;
+    async fn loads_router(&self, connected: &Connected) -> Result<Router, Failure> {
+        let mut held = connected.loads_router.lock().await;
         if let Some(router) = &*held {
             return Ok(router.clone());
         }
@@ -130,7 +129,7 @@ impl Connected {
         let objects = Arc::new(Objects::memory()?);
         let database = Database::connect(configuration.options, worker.clone(), objects)?;
         let router = Service::new(database.clone(), configuration.limits).router();
-        Ok(Self { database, worker, router, of_loads: Arc::default() })
+        Ok(Self { database, worker, router, loads_router: Arc::default() })
     }
 }
 
