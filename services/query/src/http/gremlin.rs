@@ -18,11 +18,20 @@ const TYPED: &str = "application/vnd.gremlin-v3.0+json";
 const UNTYPED: &str = "application/json";
 
 /// `GET /gremlin`: runs a traversal from the query string.
+///
+/// # Errors
+///
+/// As [`post`].
 pub async fn get(state: State<Service>, request: Request) -> Result<Response, Failure> {
     post(state, request).await
 }
 
 /// `POST /gremlin`: runs a traversal from a form or from JSON.
+///
+/// # Errors
+///
+/// `MissingParameter`, `InvalidParameter` or `UnsupportedOperation` for a wrong request; the failure of the query or of
+/// its admission.
 pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
     let origin = Origin::of(&request);
     let (fields, headers) = Fields::read(&service, request).await?;

@@ -11,6 +11,11 @@ use tidegraph_types::ErrorCode;
 type Answer = Result<Json<Value>, Failure>;
 
 /// `POST /loader`: submits a load.
+///
+/// # Errors
+///
+/// `MissingParameter`, `InvalidParameter` or `UnsupportedOperation` for a wrong request; the failure of the engine if
+/// it refuses the load.
 pub async fn submit(State(service): State<Service>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
     let spec = spec(&fields)?;
@@ -20,6 +25,10 @@ pub async fn submit(State(service): State<Service>, request: Request) -> Answer 
 }
 
 /// `GET /loader`: lists the loads, or with `loadId` describes one.
+///
+/// # Errors
+///
+/// `InvalidParameter` for a wrong request; `BulkLoadIdNotFound` if there is no such load.
 pub async fn list_or_status(State(service): State<Service>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
     if let Some(id) = fields.text("loadId")? {
@@ -36,18 +45,30 @@ pub async fn list_or_status(State(service): State<Service>, request: Request) ->
 }
 
 /// `GET /loader/{id}`: describes a load.
+///
+/// # Errors
+///
+/// As [`list_or_status`].
 pub async fn status(State(service): State<Service>, Path(id): Path<String>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
     describe(&service, &id, &fields)
 }
 
 /// `DELETE /loader/{id}`: cancels a load.
+///
+/// # Errors
+///
+/// The failure of the engine, such as `BulkLoadIdNotFound`.
 pub async fn cancel(State(service): State<Service>, Path(id): Path<String>) -> Answer {
     service.database.loads().cancel(&id)?;
     Ok(Json(json!({ "status": "200 OK" })))
 }
 
 /// `DELETE /loader?loadId=`: cancels a load.
+///
+/// # Errors
+///
+/// `MissingParameter` without `loadId`, or as [`cancel`].
 pub async fn cancel_by_query(State(service): State<Service>, request: Request) -> Answer {
     let (fields, _) = Fields::read(&service, request).await?;
     let id = fields.required("loadId")?;

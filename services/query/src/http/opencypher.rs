@@ -12,11 +12,20 @@ use tidegraph_engine::Language;
 use tidegraph_types::ErrorCode;
 
 /// `GET /openCypher`: runs a query from the query string.
+///
+/// # Errors
+///
+/// As [`post`].
 pub async fn get(state: State<Service>, request: Request) -> Result<Response, Failure> {
     post(state, request).await
 }
 
 /// `POST /openCypher`: runs a query from a form or from JSON.
+///
+/// # Errors
+///
+/// `MissingParameter`, `InvalidParameter` or `UnsupportedOperation` for a wrong request; the failure of the query or of
+/// its admission.
 pub async fn post(State(service): State<Service>, request: Request) -> Result<Response, Failure> {
     let origin = Origin::of(&request);
     let (fields, headers) = Fields::read(&service, request).await?;

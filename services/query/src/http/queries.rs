@@ -33,6 +33,10 @@ impl Origin {
 
     /// The time limit of a query: the one that its parameters name, or the time that the shell can wait if that is
     /// shorter.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParameter` if the parameter is not a number.
     pub fn timeout(&self, fields: &Fields) -> Result<Option<Duration>, Failure> {
         let asked = fields.number("queryTimeoutMilliseconds")?.map(Duration::from_millis);
         Ok(asked.into_iter().chain(self.left).min())
@@ -40,6 +44,10 @@ impl Origin {
 }
 
 /// `GET /{language}/status`: lists the running queries, or with `cancelQuery` and `queryId` cancels one.
+///
+/// # Errors
+///
+/// `MissingParameter` or `InvalidParameter` for a wrong request, or if the query to cancel is not running.
 pub async fn status(
     State(service): State<Service>,
     request: Request,
@@ -63,6 +71,10 @@ pub async fn status(
 }
 
 /// `GET /{language}/status/{id}`: describes a running query.
+///
+/// # Errors
+///
+/// `InvalidParameter` if the query is not running.
 pub async fn one(
     State(service): State<Service>,
     Path(id): Path<String>,
@@ -74,6 +86,10 @@ pub async fn one(
 }
 
 /// `DELETE /{language}/status/{id}`: cancels a running query.
+///
+/// # Errors
+///
+/// `InvalidParameter` if the query is not running.
 pub async fn cancel(
     State(service): State<Service>,
     Path(id): Path<String>,

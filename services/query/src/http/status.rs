@@ -25,6 +25,10 @@ pub async fn get(State(service): State<Service>) -> Json<serde_json::Value> {
 }
 
 /// `GET /fleet/status`: answers with the status of all nodes of the fleet.
+///
+/// # Errors
+///
+/// `NotFound` if the service has no fleet; `Internal` if the report cannot be made or read.
 pub async fn fleet(State(service): State<Service>) -> Result<Json<serde_json::Value>, Failure> {
     let database = service.database.clone();
     let report = tokio::task::spawn_blocking(move || database.fleet_report()).await;
