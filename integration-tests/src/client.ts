@@ -1,7 +1,7 @@
 /** Asks a server in the shapes of the contracts, and holds every answer against their schemas. */
 import assert from "node:assert/strict";
 import { errorRow, parseAs, type Schemas } from "@tidegraph/contracts";
-import type { Server } from "./server.ts";
+import { PATIENCE_MS, type Server } from "./server.ts";
 
 /** A row of an openCypher answer. */
 export type Row = Record<string, unknown>;
@@ -119,7 +119,7 @@ export async function loadStatus(
 
 /** Waits for the end of a load. */
 export async function finishedLoad(server: Server, loadId: string): Promise<LoadStatus> {
-  const deadline = Date.now() + 60_000;
+  const deadline = Date.now() + PATIENCE_MS;
   for (;;) {
     const status = await loadStatus(server, loadId);
     if (!UNFINISHED.has(status.overallStatus.status)) return status;

@@ -68,7 +68,7 @@ export class Nodes {
       this.#children.push(child);
     }
     try {
-      await execute(nodeBinary, ["place", ...this.#map(), "--nodes", String(NODES), "--timeout-s", "60"]);
+      await execute(nodeBinary, ["place", ...this.#map(), "--nodes", String(NODES), "--timeout-s", "120"]);
     } catch (error) {
       throw new Error(`${error instanceof Error ? error.message : error}\n${this.#output}`);
     }

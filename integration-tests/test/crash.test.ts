@@ -8,7 +8,7 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cypher, cypherValue, post } from "../src/client.ts";
 import { manyVertices, writeSource } from "../src/data.ts";
-import { Server } from "../src/server.ts";
+import { eventually, Server } from "../src/server.ts";
 
 const ROUNDS = 4;
 const WRITERS = 6;
@@ -51,9 +51,9 @@ async function found(server: Server, query: string): Promise<Map<unknown, unknow
   return new Map((await cypher(server, query)).map((row) => [row.txn, row.n]));
 }
 
-test("kill -9 in the middle of writes", { timeout: 180_000 }, (t) => survives(t, []));
+test("kill -9 in the middle of writes", { timeout: 900_000 }, (t) => survives(t, []));
 
-test("kill -9 in the middle of writes that the disk does not have yet", { timeout: 180_000 }, (t) =>
+test("kill -9 in the middle of writes that the disk does not have yet", { timeout: 900_000 }, (t) =>
   survives(t, ["--sync-log-every-ms", "60000"]),
 );
 
@@ -81,6 +81,8 @@ async function survives(t: TestContext, args: string[]): Promise<void> {
       );
     });
     const started = post(server, "/loader", { source, format: "csv" }).catch(() => undefined);
+    // The moment of the kill is random, but never before the first acknowledgement, however slow the machine is.
+    await eventually("a write is acknowledged", async () => acknowledged.size > before);
     await sleep(delayMs);
     await server.kill();
     await Promise.all([...writers, started]);

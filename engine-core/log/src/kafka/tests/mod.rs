@@ -14,10 +14,12 @@ use std::cell::Cell;
 use std::time::Duration;
 use tidegraph_types::{Epoch, ShardId, Version};
 
+/// Longest wait for anything: generous, since other programs may keep the machine busy.
+const PATIENCE: Duration = Duration::from_secs(120);
 const ONE: NewTopic = NewTopic { shards: 1, replication: 1, in_sync: 1 };
 
 fn options(server: &impl Brokers, topic: &str) -> KafkaOptions {
-    KafkaOptions { mark_every: 4, ..KafkaOptions::new(server.brokers(), topic) }
+    KafkaOptions { mark_every: 4, timeout: PATIENCE, ..KafkaOptions::new(server.brokers(), topic) }
 }
 
 /// Makes a topic and opens its first shard.
@@ -123,18 +125,19 @@ fn whoever_was_deposed_acknowledges_nothing() {
     assert_eq!(versions(&mut open(&options)), expected);
     // Whoever follows from anywhere sees the same.
     for (known, at) in std::iter::once((0, 0)).chain(expected).enumerate() {
-        assert_eq!(followed(&options, at), expected[known..], "after {at:?}");
+        assert_eq!(followed(&options, at, expected.len() - known), expected[known..], "after {at:?}");
     }
     newest.append(&[commit(8, 3, "later")]).unwrap();
-    assert_eq!(followed(&options, (7, 3)), [(8, 3)]);
+    assert_eq!(followed(&options, (7, 3), 1), [(8, 3)]);
 }
 
-/// What follows after a version and its epoch, until nothing comes for a while.
-fn followed(options: &KafkaOptions, (version, epoch): (u64, u64)) -> Vec<(u64, u64)> {
+/// Reads `count` records after a version and its epoch, and one more if it comes soon.
+fn followed(options: &KafkaOptions, (version, epoch): (u64, u64), count: usize) -> Vec<(u64, u64)> {
     let after = Position { version: Version(version), epoch: Epoch(epoch) };
     let mut follower = KafkaFollower::new(options.clone(), ShardId(0), after);
-    let mut next = || follower.next(Duration::from_millis(1500)).unwrap();
-    std::iter::from_fn(|| next().map(|record| (record.version.0, record.epoch.0))).collect()
+    let mut records: Vec<_> = (0..count).map_while(|_| follower.next(PATIENCE).unwrap()).collect();
+    records.extend(follower.next(Duration::from_millis(1500)).unwrap());
+    records.iter().map(|record| (record.version.0, record.epoch.0)).collect()
 }
 
 #[test]
@@ -146,7 +149,7 @@ fn a_follower_waits_for_what_is_written_and_says_what_is_gone() {
     assert_eq!(follower.next(Duration::from_millis(10)).unwrap(), None, "an empty log");
     let written: Vec<Record> = (1..=20).map(|version| commit(version, 1, "a")).collect();
     let reader = std::thread::spawn(move || {
-        let mut next = || follower.next(Duration::from_secs(20)).unwrap();
+        let mut next = || follower.next(PATIENCE).unwrap();
         let records: Vec<Record> = std::iter::from_fn(&mut next).take(20).collect();
         (records, follower)
     });
@@ -155,9 +158,9 @@ fn a_follower_waits_for_what_is_written_and_says_what_is_gone() {
     assert_eq!(read, written);
     log.trim(Version(18)).unwrap();
     log.append(&[commit(21, 1, "b")]).unwrap();
-    assert_eq!(follower.next(Duration::from_secs(20)).unwrap(), Some(commit(21, 1, "b")));
+    assert_eq!(follower.next(PATIENCE).unwrap(), Some(commit(21, 1, "b")));
     let late = Position { version: Version(3), epoch: Epoch(1) };
-    let refused = KafkaFollower::new(options, ShardId(0), late).next(Duration::from_secs(5));
+    let refused = KafkaFollower::new(options, ShardId(0), late).next(PATIENCE);
     assert!(matches!(refused, Err(Error::Trimmed { requested: Version(4), .. })), "{refused:?}");
 }
 
@@ -165,13 +168,15 @@ fn a_follower_waits_for_what_is_written_and_says_what_is_gone() {
 #[test]
 fn a_follower_far_behind_asks_where_the_log_ends_only_when_it_may_be_near() {
     let server = Own::start();
-    let options = KafkaOptions { timeout: Duration::from_secs(2), ..options(&server, "near") };
-    let mut log = made(&options);
+    let patient = options(&server, "near");
+    let mut log = made(&patient);
+    // Bounds how long the follower asks a broker that does not answer.
+    let options = KafkaOptions { timeout: Duration::from_secs(20), ..patient };
     let written: Vec<Record> = (1..=60).map(|version| commit(version, 1, "a")).collect();
     log.append(&written[..40]).unwrap();
     let mut follower = KafkaFollower::new(options.clone(), ShardId(0), Position::default());
     let upto = |follower: &mut KafkaFollower, version: u64| {
-        while follower.next(Duration::from_secs(20)).unwrap().unwrap().version.0 < version {}
+        while follower.next(PATIENCE).unwrap().unwrap().version.0 < version {}
     };
     upto(&mut follower, 10);
     assert!(!follower.is_near_end(5).unwrap());
@@ -189,7 +194,7 @@ fn a_follower_far_behind_asks_where_the_log_ends_only_when_it_may_be_near() {
 #[test]
 fn a_broker_that_does_not_answer_leaves_it_open_what_was_written() {
     let server = Own::start();
-    let options = KafkaOptions { timeout: Duration::from_secs(2), ..options(&server, "silent") };
+    let options = KafkaOptions { timeout: Duration::from_secs(10), ..options(&server, "silent") };
     let mut log = made(&options);
     log.append(&[commit(1, 1, "a")]).unwrap();
     server.pause(true);
@@ -199,7 +204,7 @@ fn a_broker_that_does_not_answer_leaves_it_open_what_was_written() {
     let unreachable = KafkaLog::open(options.clone(), ShardId(0)).unwrap_err();
     assert!(matches!(unreachable, Error::Broker { .. }), "{unreachable}");
     server.pause(false);
-    let patient = KafkaOptions { timeout: Duration::from_secs(20), ..options };
+    let patient = KafkaOptions { timeout: PATIENCE, ..options };
     let mut log = open(&patient);
     let tail = log.tail().unwrap().version.0;
     assert!((1..=2).contains(&tail), "{tail}");
@@ -210,7 +215,9 @@ fn a_broker_that_does_not_answer_leaves_it_open_what_was_written() {
 #[test]
 fn bad_input_is_named() {
     let server = Server::start();
-    let missing = KafkaLog::open(options(&server, "nowhere"), ShardId(0)).unwrap_err();
+    let short = Duration::from_secs(10);
+    let missing = KafkaOptions { timeout: short, ..options(&server, "nowhere") };
+    let missing = KafkaLog::open(missing, ShardId(0)).unwrap_err();
     assert!(missing.to_string().contains("nowhere"), "{missing}");
     let options = KafkaOptions { most_record_bytes: 1 << 20, ..options(&server, "bad") };
     let mut log = made(&options);
@@ -220,13 +227,14 @@ fn bad_input_is_named() {
     assert_eq!(log.tail(), None);
     log.append(&[commit(1, 1, "a")]).unwrap();
     // A shard that the topic does not have.
-    let wrong = KafkaLog::open(options.clone(), ShardId(3)).unwrap_err();
+    let wrong = KafkaOptions { timeout: short, ..options.clone() };
+    let wrong = KafkaLog::open(wrong, ShardId(3)).unwrap_err();
     assert!(matches!(wrong, Error::Broker { .. }), "{wrong}");
     // Somebody else's message.
     let producer: BaseProducer =
         ClientConfig::new().set("bootstrap.servers", server.brokers()).create().unwrap();
     producer.send(BaseRecord::<(), str>::to("bad").partition(0).payload("hello")).unwrap();
-    producer.flush(Duration::from_secs(10)).unwrap();
+    producer.flush(PATIENCE).unwrap();
     let damaged = KafkaLog::open(options.clone(), ShardId(0)).unwrap_err().to_string();
     assert_eq!(damaged, "partition 0 of Kafka topic bad is damaged at offset 1: 5 bytes are no record");
     let secret = KafkaOptions { properties: vec![("sasl.password".into(), "hunter2".into())], ..options };

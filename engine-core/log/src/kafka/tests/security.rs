@@ -1,7 +1,7 @@
 //! Brokers that want certificates, or tokens. Their tokens are unsigned ones: MSK signs and checks its own, elsewhere.
 
 use super::server::{Own, free_port};
-use super::{ONE, commit, made, open};
+use super::{ONE, PATIENCE, commit, made, open};
 use crate::kafka::{KafkaFollower, KafkaLog, KafkaOptions, KafkaTls, Token, Tokens, create_topic};
 use crate::suite::read_all;
 use crate::{Follower, LogStore, Position, Record};
@@ -115,7 +115,7 @@ impl Tokens for NoTokens {
 }
 
 fn at(port: u16, topic: &str) -> KafkaOptions {
-    KafkaOptions { timeout: Duration::from_secs(20), ..KafkaOptions::new(format!("127.0.0.1:{port}"), topic) }
+    KafkaOptions { timeout: PATIENCE, ..KafkaOptions::new(format!("127.0.0.1:{port}"), topic) }
 }
 
 /// Writes through one log, and reads through another and through a follower.
@@ -125,8 +125,7 @@ fn writes_and_reads(options: &KafkaOptions) {
     log.append(&written).unwrap();
     assert_eq!(read_all(&mut open(options), 1).unwrap(), written);
     let mut follower = KafkaFollower::new(options.clone(), ShardId(0), Position::default());
-    let read: Vec<Record> =
-        std::iter::from_fn(|| follower.next(Duration::from_secs(20)).unwrap()).take(5).collect();
+    let read: Vec<Record> = std::iter::from_fn(|| follower.next(PATIENCE).unwrap()).take(5).collect();
     assert_eq!(read, written);
     log.trim(Version(5)).unwrap();
 }
@@ -161,7 +160,8 @@ fn with_certificates_and_with_tokens() {
     let late = Unsigned::new(3_600);
     late.late_s.store(100_000, Ordering::Relaxed);
     refused(KafkaOptions { tokens: Some(late), ..with_tokens("tokens") }, "a token that has not begun");
-    let none = KafkaOptions { tokens: Some(Arc::new(NoTokens)), ..with_tokens("tokens") };
+    let timeout = Duration::from_secs(20);
+    let none = KafkaOptions { tokens: Some(Arc::new(NoTokens)), timeout, ..with_tokens("tokens") };
     let error = KafkaLog::open(none, ShardId(0)).unwrap_err().to_string();
     assert!(error.contains("the credentials are gone"), "{error}");
 }
@@ -179,8 +179,7 @@ fn a_broker_with_another_name_is_not_spoken_to() {
     assert!(KafkaLog::open(options.clone(), ShardId(0)).is_err());
     // The same one, when its name does not matter: nothing else was wrong.
     let lax = ("ssl.endpoint.identification.algorithm".to_owned(), "none".to_owned());
-    let timeout = Duration::from_secs(20);
-    writes_and_reads(&KafkaOptions { properties: vec![lax], timeout, ..options });
+    writes_and_reads(&KafkaOptions { properties: vec![lax], timeout: PATIENCE, ..options });
 }
 
 #[test]
@@ -199,7 +198,7 @@ fn tokens_that_end_are_followed_by_others() {
         version += 1;
         log.append(&[commit(version, 1, "a")]).unwrap();
         clock.sleep(Duration::from_millis(200));
-        assert!(clock.now() < Duration::from_secs(120), "nobody asks for another token");
+        assert!(clock.now() < 5 * PATIENCE, "the client asks for no other token");
     }
     log.append(&[commit(version + 1, 1, "b")]).unwrap();
     assert_eq!(read_all(&mut open(&options), 1).unwrap().len() as u64, version + 1);

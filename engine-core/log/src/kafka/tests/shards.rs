@@ -1,7 +1,7 @@
 //! A log of several shards: partitions of one topic.
 
-use super::options;
 use super::server::Server;
+use super::{PATIENCE, options};
 use crate::kafka::{KafkaFollower, KafkaOptions, NewTopic, create_topic, open_log};
 use crate::record::encode_part;
 use crate::shards::{Part, split};
@@ -46,14 +46,16 @@ fn write_parts(options: &KafkaOptions, parts: &[&Part], complete: u64) {
             .send(BaseRecord::<(), [u8]>::to(&options.topic).partition(partition).payload(&payload))
             .unwrap();
     }
-    producer.flush(Duration::from_secs(20)).unwrap();
+    producer.flush(PATIENCE).unwrap();
 }
 
-/// What a shard hands out after a position, until nothing comes for a while.
-fn followed(options: &KafkaOptions, shard: u16, (version, epoch): (u64, u64)) -> Vec<Record> {
+/// Reads `count` records that a shard hands out after a position, and one more if it comes soon.
+fn followed(options: &KafkaOptions, shard: u16, (version, epoch): (u64, u64), count: usize) -> Vec<Record> {
     let after = Position { version: Version(version), epoch: Epoch(epoch) };
     let mut follower = KafkaFollower::of_several(options.clone(), ShardId(shard), after);
-    std::iter::from_fn(|| follower.next(Duration::from_millis(1500)).unwrap()).collect()
+    let mut records: Vec<_> = (0..count).map_while(|_| follower.next(PATIENCE).unwrap()).collect();
+    records.extend(follower.next(Duration::from_millis(1500)).unwrap());
+    records
 }
 
 fn of_shard(records: &[Record], shard: u16) -> Vec<Record> {
@@ -85,16 +87,16 @@ fn a_transaction_of_which_some_shards_lack_their_part_never_was() {
     let mut written = vec![epoch_start(1, 1), wide(2, 1)];
     old.append(&written).unwrap();
     // Nobody knows that they are complete before he is told.
-    assert!(followed(&options, 0, (0, 0)).is_empty());
+    assert!(followed(&options, 0, (0, 0), 0).is_empty());
     old.rest();
     for shard in 0..3 {
-        assert_eq!(followed(&options, shard, (0, 0)), of_shard(&written, shard));
+        assert_eq!(followed(&options, shard, (0, 0), 2), of_shard(&written, shard));
     }
     // The sequencer dies between the parts of two transactions.
     let (third, fourth) = (split(sharding(3), &wide(3, 1)), split(sharding(3), &wide(4, 1)));
     write_parts(&options, &[&third[0], &third[2], &fourth[2]], 2);
     for shard in 0..3 {
-        assert!(followed(&options, shard, (2, 1)).is_empty(), "shard {shard}");
+        assert!(followed(&options, shard, (2, 1), 0).is_empty(), "shard {shard}");
     }
     let mut new = open_log(&options, sharding(3), Epoch(2)).unwrap();
     assert_eq!(new.tail(), Some(Tail { version: Version(2), epoch: Epoch(1) }));
@@ -110,7 +112,11 @@ fn a_transaction_of_which_some_shards_lack_their_part_never_was() {
     for shard in 0..3 {
         let expected = of_shard(&written, shard);
         for (known, at) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 2)].into_iter().enumerate() {
-            assert_eq!(followed(&options, shard, at), expected[known..], "shard {shard} after {at:?}");
+            assert_eq!(
+                followed(&options, shard, at, expected.len() - known),
+                expected[known..],
+                "shard {shard} after {at:?}"
+            );
         }
     }
     // Everything that is complete is found by the next one, who may not use an epoch again.
@@ -128,9 +134,9 @@ fn a_transaction_of_which_some_shards_lack_their_part_never_was() {
     let found = read_all(last.as_mut(), first).unwrap();
     assert_eq!(found, (first..=30).map(|version| wide(version, 5)).collect::<Vec<_>>());
     let late = Position { version: Version(3), epoch: Epoch(2) };
-    let refused = KafkaFollower::of_several(options.clone(), ShardId(1), late).next(Duration::from_secs(5));
+    let refused = KafkaFollower::of_several(options.clone(), ShardId(1), late).next(PATIENCE);
     assert!(matches!(refused, Err(Error::Trimmed { requested: Version(4), .. })), "{refused:?}");
-    assert_eq!(followed(&options, 2, (28, 5)).len(), 2);
+    assert_eq!(followed(&options, 2, (28, 5), 2).len(), 2);
 }
 
 #[test]
