@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tidegraph_apl::*;
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_remote::{
-    Fleet, FleetConfig, Node, RouteMap, Routes, Security, Server, ServerConfig, Services,
+    FleetClient, FleetConfig, Node, RouteMap, Routes, Security, Server, ServerConfig, Services,
 };
 use tidegraph_storage::{Scope, Store, StoreConfig};
 use tidegraph_types::*;
@@ -183,7 +183,7 @@ pub fn run() {
     let address = |partition: PartitionId| servers[usize::from(partition.0) % NODES].address().to_string();
     let replicas = count.all().map(|partition| std::iter::once(Arc::from(address(partition))).collect());
     let map = RouteMap { epoch: Epoch(1), count, replicas: replicas.collect() };
-    let fleet = Fleet::new(
+    let fleet = FleetClient::new(
         FleetConfig::default(),
         Security::none(),
         Arc::new(Fixed(Arc::new(map))),

@@ -3,7 +3,7 @@
 //! Roles: [`MapStore`] is the seam to where both are kept, `dynamodb::DynamoMap` (feature `dynamodb`) the one of a fleet,
 //! [`MemoryMap`] the one of tests and of one process; one suite (`suite.rs`) runs against both. [`PartitionMap`] is the whole
 //! at one epoch, [`MapWatch`] keeps the newest, [`Change`] is what may be done to it (`change.rs` says what is allowed, and
-//! has no backend in it), [`Election`] gets and keeps a lease, [`Fleet::plan`] says which replicas have to move,
+//! has no backend in it), [`Election`] gets and keeps a lease, [`FleetState::plan`] says which replicas have to move,
 //! [`Rebalance`] has the steps in which they do.
 //!
 //! Flow of a change: read the items that it touches → ask `change.rs` what comes out → write it together with the next
@@ -36,7 +36,7 @@ pub use lease::{Claim, Election, ElectionConfig, Lease, SEQUENCER, Standing, Ten
 pub use map::PartitionMap;
 pub use memory::MemoryMap;
 pub use model::{Checkpoint, Graph, Node, NodeId, NodeState, Registration, Replica, ReplicaState, Role};
-pub use planner::{Candidate, Duty, Fleet, FleetNode, Goal, Move, Plan, place};
+pub use planner::{Candidate, Duty, FleetNode, FleetState, Goal, Move, Plan, place};
 pub use rebalance::{Acquired, Advanced, REBALANCER, Rebalance, Signs, Stage, Wholeness, patience};
 pub use store::{MapStore, change_all};
 pub use watch::{MapWatch, WatchConfig};

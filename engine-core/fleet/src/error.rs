@@ -1,4 +1,4 @@
-//! Why a process of a fleet could not do something.
+//! Errors of the processes of a fleet.
 
 use tidegraph_types::{PartitionId, Version};
 
@@ -6,19 +6,19 @@ use tidegraph_types::{PartitionId, Version};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The map.
+    /// The partition map, or a lease in it.
     #[error(transparent)]
     Map(#[from] tidegraph_cluster::Error),
     /// The log.
     #[error(transparent)]
     Log(#[from] tidegraph_log::Error),
-    /// Another process.
+    /// A request to another process.
     #[error(transparent)]
     Remote(#[from] tidegraph_remote::Error),
-    /// A checkpoint.
+    /// A store or its checkpoint.
     #[error(transparent)]
     Storage(#[from] tidegraph_storage::Error),
-    /// A replica.
+    /// A read of a replica.
     #[error(transparent)]
     Apl(#[from] tidegraph_apl::Error),
     /// The object store.
@@ -27,32 +27,46 @@ pub enum Error {
     /// The local disk.
     #[error(transparent)]
     Disk(#[from] tidegraph_platform::disk::Error),
-    /// A record that does not follow the last one.
-    #[error("partition {partition} is at version {applied}, the next record has version {next}")]
+    /// The sequencer.
+    #[error(transparent)]
+    Sequencer(#[from] tidegraph_txn::Error),
+    /// The engine, which removes segments of loads.
+    #[error(transparent)]
+    Engine(#[from] tidegraph_engine::Error),
+    /// The log skipped a version.
+    #[error("partition {partition} is at version {applied}, but the next record has version {next}")]
     Gap {
         /// The partition.
         partition: PartitionId,
-        /// What it has.
+        /// The last applied version.
         applied: Version,
-        /// What came.
+        /// The version of the record that arrived.
         next: Version,
     },
-    /// A record that cannot be applied.
-    #[error("record {version} cannot be applied to partition {partition}: {reason}")]
+    /// A replica cannot apply a record.
+    #[error("record {version} cannot be applied to partition {partition}: {source}")]
     Apply {
         /// The partition.
         partition: PartitionId,
-        /// The record.
+        /// The version of the record.
         version: Version,
         /// Why.
-        reason: String,
+        source: tidegraph_engine::Error,
+    },
+    /// The map notes a checkpoint whose manifest does not exist.
+    #[error("the checkpoint of partition {partition} at {prefix} is gone")]
+    CheckpointGone {
+        /// The partition.
+        partition: PartitionId,
+        /// Where the checkpoint should be in the object store.
+        prefix: String,
     },
     /// The system gives no thread.
-    #[error("no thread for {name}: {reason}")]
+    #[error("cannot start a thread for {name}: {source}")]
     Thread {
-        /// What for.
+        /// The name of the thread.
         name: String,
         /// Why.
-        reason: String,
+        source: std::io::Error,
     },
 }

@@ -1,14 +1,14 @@
-//! The processes of a fleet, as parts that can be driven by a daemon, a test or a simulation.
+//! The processes of a fleet, as parts that a daemon, a test or a simulation drives.
 //!
-//! Roles: [`StorageNode`] holds replicas of partitions and answers reads; [`sequencing`] is the sequencer as a role that
-//! whoever has its lease takes, and [`role`] what such a process does beside; [`Worker`] is the backend of a process that
-//! runs queries and holds no data; `access` (feature `access`) is how it reaches the fleet.
+//! Roles: [`StorageNode`] holds replicas of partitions and answers reads; [`sequencing`] makes the process that holds the lease
+//! the sequencer, and [`role`] is what else that process does; [`Worker`] is the backend of a process that runs queries and
+//! holds no data; `access` (feature `access`) connects a worker to its fleet.
 //!
-//! Flow of a write: a worker sends a commit to the sequencer → it stands in the log → the worker answers its client. Storage
-//! nodes follow the log; whoever reads at that version waits until a replica has applied it.
+//! Flow of a write: a worker sends a commit to the sequencer → the sequencer appends it to the log → the worker answers its
+//! client. Storage nodes follow the log; a reader at that version waits until a replica has applied it.
 //!
 //! What must never happen here: a decision that only a wall clock supports; an answer to a client that the log does not
-//! back; an answer out of data that a node may miss a part of.
+//! back; an answer from data that may lack a record (FLT-1).
 
 #[cfg(feature = "access")]
 pub mod access;
@@ -19,5 +19,5 @@ pub mod sequencing;
 mod worker;
 
 pub use error::Error;
-pub use node::{Door, LogAccess, NodeConfig, NodeParts, StorageNode};
+pub use node::{LogAccess, NodeConfig, NodeParts, NodeService, StorageNode};
 pub use worker::{Worker, WorkerConfig, WorkerParts};

@@ -1,11 +1,12 @@
-//! Writes that read a little in the past, so that they need not wait for replicas: they hold as if they had read what is newest.
+//! Writes that read a little in the past, so that they do not wait for replicas: they commit as if they had read the newest
+//! version (TXN-2).
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
-use support::{Fleet, ask, rows};
+use support::{TestFleet, ask, rows};
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::{Backend, Database};
 use tidegraph_fleet::NodeConfig;
@@ -13,16 +14,16 @@ use tidegraph_types::{ErrorCode, Value};
 
 #[test]
 fn a_writer_sees_what_it_wrote_before() {
-    let fleet = Fleet::start(4, 3, 2, 64, NodeConfig::default());
+    let fleet = TestFleet::start(4, 3, 2, 64, NodeConfig::default());
     let (database, worker) = fleet.worker();
     ask(&database, OpenCypher, "CREATE (:Counter {`~id`: 'c', n: 0})").unwrap();
     let mut in_the_past = 0;
     for n in 1..=300_i64 {
         let text = "MATCH (c:Counter) WHERE id(c) = 'c' SET c.n = c.n + 1 RETURN c.n";
         assert_eq!(ask(&database, OpenCypher, text).unwrap().rows, [[Value::Long(n)]]);
-        // Something else, that nobody has written lately.
+        // Another vertex, which was not written recently.
         ask(&database, OpenCypher, &format!("CREATE (:Other {{`~id`: 'o{n}'}})")).unwrap();
-        // What it made a moment ago, found by a write and by one that writes nothing then.
+        // A query that writes finds what was written a moment ago, and so does one that writes nothing in the end.
         let merged = format!("MERGE (o:Other {{`~id`: 'o{n}'}}) ON CREATE SET o.again = true RETURN o.again");
         assert_eq!(ask(&database, OpenCypher, &merged).unwrap().rows, [[Value::Null]]);
         let deleted = format!("MATCH (o:Other) WHERE id(o) = 'o{n}' DETACH DELETE o RETURN 1");
@@ -36,7 +37,7 @@ fn a_writer_sees_what_it_wrote_before() {
     assert_eq!(rows(&database, OpenCypher, "MATCH (o:Other) RETURN count(o)"), ["[Long(0)]"]);
 }
 
-/// Who lost too often is told so, and asks again.
+/// Sends a query again while it loses against other writers.
 fn until_it_wins(database: &Database, text: &str) {
     while let Err(error) = ask(database, OpenCypher, text) {
         assert_eq!(error.code(), ErrorCode::ConcurrentModification, "{error}");
@@ -46,7 +47,7 @@ fn until_it_wins(database: &Database, text: &str) {
 #[test]
 fn writers_at_several_workers_lose_nothing() {
     const EACH: i64 = 60;
-    let fleet = Fleet::start(4, 3, 2, 64, NodeConfig::default());
+    let fleet = TestFleet::start(4, 3, 2, 64, NodeConfig::default());
     let workers: Vec<_> = (0..3).map(|_| fleet.worker()).collect();
     let (first, _) = &workers[0];
     ask(first, OpenCypher, "UNWIND range(0, 2) AS n CREATE (:Counter {`~id`: 'c' + toString(n), n: 0})")
@@ -54,7 +55,7 @@ fn writers_at_several_workers_lose_nothing() {
     std::thread::scope(|scope| {
         for (database, _) in &workers {
             scope.spawn(move || {
-                // Another worker hears of what the first one made after some milliseconds; before, there is nothing to count.
+                // Another worker learns of the counters after some milliseconds; before, it finds none.
                 while rows(database, OpenCypher, "MATCH (c:Counter) RETURN count(c)") != ["[Long(3)]"] {}
                 for n in 0..EACH {
                     let one = n % 3;
@@ -65,7 +66,7 @@ fn writers_at_several_workers_lose_nothing() {
             });
         }
     });
-    // What the others made last the first worker hears of after some milliseconds.
+    // The first worker learns of the others' last commits after some milliseconds.
     let newest = workers.iter().map(|(_, worker)| worker.standing().version).max().unwrap();
     fleet.wait_until("the first worker knows of all", |_| workers[0].1.standing().version >= newest);
     let sum = rows(first, OpenCypher, "MATCH (c:Counter) RETURN sum(c.n)");

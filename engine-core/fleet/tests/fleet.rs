@@ -1,4 +1,4 @@
-//! A fleet answers what one process answers, while its nodes come and go.
+//! A fleet answers what one process answers, while its nodes come and go (FLT-1, APL-2).
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -7,7 +7,7 @@ mod support;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use support::{Fleet, GRAPH, ask, rows};
+use support::{GRAPH, TestFleet, ask, rows};
 use tidegraph_cluster::{Change, MapStore};
 use tidegraph_engine::Language::{Gremlin, OpenCypher};
 use tidegraph_engine::{Database, Options, Parameters, Query};
@@ -65,7 +65,7 @@ fn fast() -> NodeConfig {
 #[test]
 fn answers_as_one_process_does() {
     for (hash_bits, shards) in [(64, 1), (9, 2), (64, 4)] {
-        let fleet = Fleet::start_sharded(shards, 4, 3, 2, hash_bits, fast());
+        let fleet = TestFleet::start_sharded(shards, 4, 3, 2, hash_bits, fast());
         let (database, _worker) = fleet.worker();
         let one = Database::open(Options { partitions: 4, ..Options::default() }).unwrap();
         for text in WRITES {
@@ -82,7 +82,7 @@ fn answers_as_one_process_does() {
 
 #[test]
 fn indexes_and_constraints_hold_over_all_partitions() {
-    let fleet = Fleet::start(4, 2, 2, 64, fast());
+    let fleet = TestFleet::start(4, 2, 2, 64, fast());
     let (database, _worker) = fleet.worker();
     ask(&database, OpenCypher, WRITES[0]).unwrap();
     ask(&database, OpenCypher, "CREATE INDEX ages FOR (p:Person) ON (p.age)").unwrap();
@@ -106,10 +106,10 @@ fn indexes_and_constraints_hold_over_all_partitions() {
 
 #[test]
 fn a_constraint_holds_for_workers_that_knew_of_none() {
-    let fleet = Fleet::start(4, 2, 2, 64, fast());
+    let fleet = TestFleet::start(4, 2, 2, 64, fast());
     let ((one, _a), (other, _b)) = (fleet.worker(), fleet.worker());
     for number in 0..3 {
-        // Both have asked which values are unique, and know that nothing has changed since.
+        // Both have asked which values are unique, and know that this has not changed since.
         for database in [&one, &other] {
             ask(database, OpenCypher, &format!("CREATE (:Person {{id: {number}, of: '{number}'}})")).unwrap();
         }
@@ -123,7 +123,7 @@ fn a_constraint_holds_for_workers_that_knew_of_none() {
         }
         let dropped = ask(&one, OpenCypher, "DROP CONSTRAINT ids").unwrap().version;
         for database in [&other, &one] {
-            // Another worker may not know of it yet.
+            // The other worker may not know of it yet.
             let parameters = Parameters::default();
             let query = Query::new(OpenCypher, "CREATE (:Person {id: 17})", &parameters);
             database.query(&Query { at_least: Some(dropped), ..query }).unwrap();
@@ -134,7 +134,7 @@ fn a_constraint_holds_for_workers_that_knew_of_none() {
 
 #[test]
 fn what_names_a_vertex_by_its_id_asks_a_node_once() {
-    let fleet = Fleet::start(8, 2, 2, 64, fast());
+    let fleet = TestFleet::start(8, 2, 2, 64, fast());
     let (database, _worker) = fleet.worker();
     let requests = || -> u64 {
         fleet.members.iter().map(|member| member.server.counters().requests.load(Ordering::Relaxed)).sum()
@@ -149,11 +149,11 @@ fn what_names_a_vertex_by_its_id_asks_a_node_once() {
         ),
         ("MATCH (p:Person) WHERE id(p) = $id SET p.age = 8", 1),
         ("MATCH (p:Nobody) WHERE id(p) = $id RETURN p.age AS age", 1),
-        // And once for its edges.
+        // One more request, for its edges.
         ("MATCH (p:Person) WHERE id(p) = $id DETACH DELETE p", 2),
     ];
     let mut fewest = [u64::MAX; 7];
-    // The first rounds are for plans, tokens, and what is known of constraints; and a slow answer is asked for twice.
+    // The first rounds load plans, tokens and constraints; and a slow answer is asked for twice.
     for round in 0..20 {
         let parameters: Parameters =
             [("id".into(), Str::from(format!("v{round}")).into())].into_iter().collect();
@@ -168,7 +168,7 @@ fn what_names_a_vertex_by_its_id_asks_a_node_once() {
 
 #[test]
 fn what_is_read_ahead_counts_as_memory_and_is_let_go_where_there_is_no_room() {
-    let fleet = Fleet::start(2, 1, 1, 64, fast());
+    let fleet = TestFleet::start(2, 1, 1, 64, fast());
     let (database, worker) = fleet.worker();
     let text = Str::from("x".repeat(1 << 20));
     let parameters: Parameters = [("text".into(), text.clone().into())].into_iter().collect();
@@ -180,7 +180,7 @@ fn what_is_read_ahead_counts_as_memory_and_is_let_go_where_there_is_no_room() {
         fleet.members.iter().map(|member| member.server.counters().requests.load(Ordering::Relaxed)).sum()
     };
     let one = "MATCH (n:Big) WHERE id(n) = 'big' AND n.k = 1 RETURN n.text AS text";
-    // Fewest of some rounds: the first ones ask for what is not known yet, and a slow answer is asked for twice.
+    // The fewest of some rounds: the first ones load what is not cached, and a slow answer is asked for twice.
     let fewest = |database: &Database| {
         let counted = (0..10).map(|_| {
             let before = requests();
@@ -196,7 +196,7 @@ fn what_is_read_ahead_counts_as_memory_and_is_let_go_where_there_is_no_room() {
 
 #[test]
 fn a_lost_node_is_not_noticed_by_readers() {
-    let mut fleet = Fleet::start(8, 3, 2, 64, fast());
+    let mut fleet = TestFleet::start(8, 3, 2, 64, fast());
     let (database, _worker) = fleet.worker();
     for text in WRITES {
         ask(&database, OpenCypher, text).unwrap();
@@ -216,7 +216,7 @@ fn a_lost_node_is_not_noticed_by_readers() {
                 })
             })
             .collect();
-        let wait = |fleet: &Fleet, more: u64| {
+        let wait = |fleet: &TestFleet, more: u64| {
             let until = asked.load(Ordering::Relaxed) + more;
             fleet.wait_until("queries were answered", |_| {
                 asked.load(Ordering::Relaxed) >= until || readers.iter().any(|reader| reader.is_finished())
@@ -225,7 +225,7 @@ fn a_lost_node_is_not_noticed_by_readers() {
         wait(&fleet, 50);
         let lost = fleet.kill("n1");
         wait(&fleet, 200);
-        // It comes back as another process, and then another one goes.
+        // It comes back as another process, and then another node is killed.
         drop(lost);
         fleet.join("n1");
         fleet.wait_until("it serves again", |fleet| {
@@ -246,7 +246,7 @@ fn a_replica_comes_from_a_checkpoint_and_the_rest_of_the_log() {
 
 fn a_replica_comes_from_a_checkpoint(shards: u16) {
     let config = NodeConfig { checkpoint_versions: 3, ..fast() };
-    let mut fleet = Fleet::start_sharded(shards, 4, 2, 1, 64, config);
+    let mut fleet = TestFleet::start_sharded(shards, 4, 2, 1, 64, config);
     let (database, _worker) = fleet.worker();
     let one = Database::open(Options { partitions: 4, ..Options::default() }).unwrap();
     let write = |text: &str| {
@@ -272,7 +272,7 @@ fn a_replica_comes_from_a_checkpoint(shards: u16) {
 
 #[test]
 fn a_replica_that_was_taken_and_given_back_at_once_serves_again() {
-    let fleet = Fleet::start(2, 2, 2, 64, fast());
+    let fleet = TestFleet::start(2, 2, 2, 64, fast());
     let (database, _worker) = fleet.worker();
     ask(&database, OpenCypher, "CREATE (:A {n: 1})").unwrap();
     let node = fleet.map.load(GRAPH, None).unwrap().replicas(PartitionId(0))[0].node.clone();
@@ -291,35 +291,35 @@ fn a_replica_that_was_taken_and_given_back_at_once_serves_again() {
 
 #[test]
 fn reads_go_on_without_a_sequencer_and_writes_when_there_is_one() {
-    let mut fleet = Fleet::start(2, 2, 2, 64, fast());
+    let mut fleet = TestFleet::start(2, 2, 2, 64, fast());
     let (database, _worker) = fleet.worker();
     ask(&database, OpenCypher, "CREATE (:A {n: 1})").unwrap();
-    fleet.behead();
+    fleet.stop_sequencer();
     assert_eq!(rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 1);
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| ask(&database, OpenCypher, "CREATE (:A {n: 2})"));
         fleet.clock.sleep(Duration::from_millis(300));
         assert!(!writing.is_finished(), "it waits for a sequencer");
         assert_eq!(rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 1);
-        fleet.lead();
+        fleet.start_sequencer();
         writing.join().unwrap().unwrap();
     });
     assert_eq!(rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 2);
 }
 
-/// Transactions with changes in both shards, of which one does not answer while they are written: their part stands in the other one, and the
-/// sequencer, which cannot say what stands where, is followed by the next one.
+/// Transactions have changes in both shards, and one shard does not answer while they are written: their parts are in the other
+/// shard. The sequencer, which cannot know what is in the log, is followed by the next one.
 #[test]
 fn what_stands_in_one_shard_only_is_seen_by_nobody() {
     const WHOLE: &str = "MATCH (a:A) WITH a.n AS n, count(*) AS found WHERE found <> 16 RETURN n, found";
-    let fleet = Fleet::start_sharded(2, 4, 2, 2, 64, fast());
+    let fleet = TestFleet::start_sharded(2, 4, 2, 2, 64, fast());
     let (database, _worker) = fleet.worker();
     let first = |n: u64| format!("UNWIND range(0, 15) AS i CREATE (:A {{n: {n}, i: i}})");
     ask(&database, OpenCypher, &first(0)).unwrap();
     let lacking = fleet.log.shard(ShardId(1));
     let other = fleet.log.shard(ShardId(0));
     for n in 1..=3 {
-        // Read by all, so that nothing of it is under way to them.
+        // All replicas have the last transaction, so that none of its records is still on the way.
         assert_eq!(rows(&database, OpenCypher, WHOLE), [""; 0]);
         let before = other.arrived();
         lacking.set_away(true);
@@ -330,11 +330,11 @@ fn what_stands_in_one_shard_only_is_seen_by_nobody() {
                 assert_eq!(rows(&database, OpenCypher, WHOLE), [""; 0], "transaction {n}");
                 fleet.clock.sleep(Duration::from_millis(5));
             }
-            assert!(!writing.is_finished(), "nobody can say that it was written");
+            assert!(!writing.is_finished(), "no process can say that it was written");
             lacking.set_away(false);
             writing.join().unwrap().unwrap();
         });
-        // Once, as a whole, by all replicas.
+        // All replicas have it once, and as a whole.
         assert_eq!(rows(&database, OpenCypher, WHOLE), [""; 0]);
         let all = rows(&database, OpenCypher, "MATCH (a:A) RETURN a.n, a.i");
         assert_eq!(all.len() as u64, 16 * (n + 1));
@@ -347,14 +347,14 @@ fn what_stands_in_one_shard_only_is_seen_by_nobody() {
 
 #[test]
 fn a_worker_that_knows_no_version_does_not_answer_as_if_there_were_nothing() {
-    let mut fleet = Fleet::start(2, 2, 2, 64, fast());
+    let mut fleet = TestFleet::start(2, 2, 2, 64, fast());
     let (database, _worker) = fleet.worker();
     ask(&database, OpenCypher, "CREATE (:A {n: 1})").unwrap();
-    fleet.behead();
+    fleet.stop_sequencer();
     let (late, _worker) = fleet.worker();
     let refused = ask(&late, OpenCypher, "MATCH (a:A) RETURN a.n").unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Unavailable, "{refused}");
-    fleet.lead();
+    fleet.start_sequencer();
     fleet.wait_until("it knows", |_| ask(&late, OpenCypher, "MATCH (a:A) RETURN a.n").is_ok());
     assert_eq!(rows(&late, OpenCypher, "MATCH (a:A) RETURN a.n").len(), 1);
 }

@@ -1,4 +1,5 @@
-//! Bulk loads into a fleet: there as a whole or not at all, whoever dies meanwhile, and as they are in one process.
+//! Bulk loads into a fleet: visible as a whole or not at all, whichever process dies meanwhile, and with the same result as in
+//! one process (LOAD-1, IDS-1).
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -10,14 +11,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use support::{Fleet, GRAPH, ask, rows};
+use support::{GRAPH, TestFleet, ask, rows};
 use tidegraph_cluster::{MapStore, SEQUENCER};
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::loads::{Format, LoadSpec, LoadState, Mode};
 use tidegraph_engine::{Database, Options, Parameters, Query};
 use tidegraph_fleet::NodeConfig;
 use tidegraph_platform::RealRandom;
-use tidegraph_remote::{ClientConfig, Commits, Error, LoadRequest, LoadStep, Outcome, RemoteCommits};
+use tidegraph_remote::{ClientConfig, CommitOutcome, Commits, Error, LoadRequest, LoadStep, RemoteCommits};
 use tidegraph_remote::{RemoteNode, RequestId, Security};
 use tidegraph_types::{CommitRequest, GuiHasher, Mutation, Version};
 
@@ -71,7 +72,7 @@ fn a_load_is_as_in_one_process_once_and_twice() {
     write_files(&first, 400);
     write_files(&second, 450);
     for hash_bits in [64, 8] {
-        let fleet = Fleet::start(4, 3, 2, hash_bits, fast());
+        let fleet = TestFleet::start(4, 3, 2, hash_bits, fast());
         let (database, _worker) = fleet.worker();
         let (other, _other_worker) = fleet.worker();
         let one = Database::open(Options { partitions: 4, hash_bits, ..Options::default() }).unwrap();
@@ -111,7 +112,7 @@ fn a_load_is_as_in_one_process_once_and_twice() {
 fn what_is_wrong_with_rows_is_said_and_nothing_is_visible() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("bad.csv"), "~id,~label,n:Int\nv1,Person,1\nv2,Person,many\n").unwrap();
-    let fleet = Fleet::start(2, 2, 2, 64, fast());
+    let fleet = TestFleet::start(2, 2, 2, 64, fast());
     let (database, _worker) = fleet.worker();
     let id = database.loads().submit(spec(home.path())).unwrap();
     let status = database.loads().wait(&id).unwrap();
@@ -127,22 +128,24 @@ fn what_is_wrong_with_rows_is_said_and_nothing_is_visible() {
     }
 }
 
-/// Makes people of ids that share GUIs with those of the load, until the load is over.
+/// Creates vertices whose ids share GUIs with those of the load, until the load is over.
 fn make_until(database: &Database, over: &AtomicBool, made: &AtomicU64) {
     use tidegraph_types::{ErrorCode, Kind};
     let mut in_doubt = false;
-    // One in doubt is there or not: it is asked for until that is known.
+    // A commit in doubt is sent again until its outcome is known.
     while in_doubt || !over.load(Ordering::Relaxed) {
         let n = made.load(Ordering::Relaxed);
         let text = format!("CREATE (:Meanwhile {{`~id`: 'm{n}', n: {n}}})");
         match ask(database, OpenCypher, &text) {
             Ok(_) => in_doubt = false,
-            // It was made by an attempt of which nobody could tell what became.
+            // An attempt created it whose outcome was not known.
             Err(error) if in_doubt && error.code() == ErrorCode::ConstraintViolation => in_doubt = false,
-            // While there is no sequencer, and where it lost against a load all the time.
+            // There is no sequencer, or the query lost against a load all the time.
             Err(error) => {
-                assert!(matches!(error.code().kind(), Kind::Unavailable | Kind::Conflict), "m{n}: {error}");
-                in_doubt |= error.to_string().contains("whether the transaction is committed is not known");
+                let kind = error.code().kind();
+                assert!(matches!(kind, Kind::Unavailable | Kind::Conflict), "m{n}: {error}");
+                // Each such error may be of a commit whose outcome is not known.
+                in_doubt |= kind == Kind::Unavailable;
                 continue;
             }
         }
@@ -150,8 +153,7 @@ fn make_until(database: &Database, over: &AtomicBool, made: &AtomicU64) {
     }
 }
 
-/// Every vertex of the files, and every one that another worker made meanwhile, is there once and is its own, as of the version that
-/// this one knows.
+/// IDS-1: every vertex of the files, and every one that another worker created meanwhile, exists once, as of version `known`.
 fn check_all(database: &Database, people: usize, made: u64, known: u64) {
     let parameters = Parameters::default();
     let count = |text: &str| {
@@ -185,15 +187,15 @@ fn vertices_made_during_a_load_never_share_a_gui_with_it() {
     let home = tempfile::tempdir().unwrap();
     const PEOPLE: usize = 300;
     write_files(home.path(), PEOPLE);
-    // With so few bits nearly every GUI is shared by somebody.
-    let fleet = Fleet::start(4, 2, 2, 9, fast());
+    // With 9 bits nearly every GUI is shared by two ids.
+    let fleet = TestFleet::start(4, 2, 2, 9, fast());
     let (database, _worker) = fleet.worker();
     let (other, _other_worker) = fleet.worker();
     let (over, made) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let maker = scope.spawn(|| make_until(&other, &over, &made));
         fleet.wait_until("some are made", |_| made.load(Ordering::Relaxed) > 3);
-        // Each conflict makes it start again; it may lose for good against somebody who does nothing but this.
+        // Each conflict makes the load start again; against endless writers it may lose every time.
         let id = database.loads().submit(spec(home.path())).unwrap();
         let status = loop {
             let status = database.loads().status(&id).unwrap();
@@ -216,15 +218,15 @@ fn a_load_outlives_nodes_and_the_sequencer() {
     const PEOPLE: usize = 20_000;
     write_files(home.path(), PEOPLE);
     let config = NodeConfig { checkpoint_versions: 3, ..fast() };
-    let mut fleet = Fleet::start(4, 3, 2, 64, config);
+    let mut fleet = TestFleet::start(4, 3, 2, 64, config);
     let (database, _worker) = fleet.worker();
     let (other, _other_worker) = fleet.worker();
     for n in 0..8 {
         ask(&database, OpenCypher, &format!("CREATE (:Before {{n: {n}}})")).unwrap();
     }
     fleet.wait_until("all have a checkpoint", |fleet| fleet.map.checkpoints(GRAPH).unwrap().len() == 4);
-    // What is written from here on is in the log only. The next sequencer knows no requests of before the checkpoints: what was
-    // read there is read again, or nobody knows what became of it.
+    // Later writes are in the log only. The next sequencer knows no request from before the checkpoints: transactions that read
+    // there run again, or their outcome stays unknown.
     fleet.config = fast();
     fleet.candidate.asked_again = 0;
     let (over, made) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -237,9 +239,9 @@ fn a_load_outlives_nodes_and_the_sequencer() {
             status.bytes_read > 0 || status.overall.state.is_final()
         });
         gone.push(fleet.kill("n1"));
-        fleet.behead();
+        fleet.stop_sequencer();
         fleet.clock.sleep(Duration::from_millis(200));
-        fleet.lead();
+        fleet.start_sequencer();
         let status = database.loads().wait(&id).unwrap();
         over.store(true, Ordering::Relaxed);
         maker.join().unwrap();
@@ -248,7 +250,7 @@ fn a_load_outlives_nodes_and_the_sequencer() {
     let made = made.load(Ordering::Relaxed);
     let known = other.status().version;
     check_all(&database, PEOPLE, made, known);
-    // A node that starts anew goes on from a checkpoint that does not have the load, and reads its segments.
+    // A node that starts restores a checkpoint from before the load, and reads the segments of the load.
     fleet.hand_all_to("n9");
     gone.push(fleet.kill("n0"));
     gone.push(fleet.kill("n2"));
@@ -256,14 +258,14 @@ fn a_load_outlives_nodes_and_the_sequencer() {
     drop(gone);
 }
 
-/// The sequencer, asked as a worker does.
-fn sequencer(fleet: &Fleet) -> RemoteCommits {
+/// The sequencer, as a worker reaches it.
+fn sequencer(fleet: &TestFleet) -> RemoteCommits {
     let lease = fleet.map.lease(GRAPH, SEQUENCER).unwrap().unwrap();
     let config = ClientConfig { graph: GRAPH.into(), ..ClientConfig::default() };
     let (clock, random) = (fleet.clock.clone(), Arc::new(RealRandom));
     RemoteCommits::new(
         RemoteNode::new(&lease.endpoint, config, Security::none(), clock, random),
-        Duration::from_secs(10),
+        support::PATIENCE,
     )
 }
 
@@ -280,9 +282,10 @@ fn make(sequencer: &RemoteCommits, id: &str, number: u8) -> Version {
     sequencer.commit(RequestId([number; 16]), request).unwrap().version
 }
 
+/// TXN-4 and LOAD-1.
 #[test]
 fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
-    let mut fleet = Fleet::start(2, 1, 1, 64, fast());
+    let mut fleet = TestFleet::start(2, 1, 1, 64, fast());
     let first = sequencer(&fleet);
     let id = |text: &str| RequestId(tidegraph_types::RequestId::of_text(text).0.to_le_bytes());
     let request = |load_id: &str, read_version: Version, compared: Version| LoadRequest {
@@ -293,14 +296,14 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
         compared,
         first_asked: read_version,
     };
-    // Nobody began it.
+    // A load that never began.
     let base = first.newest().unwrap().version;
     let unknown = first.commit_load(id("a"), request("a", base, base));
     assert!(matches!(unknown, Err(Error::LoadUnknown(_))), "{unknown:?}");
     let begun = first.watch_load(id("a"), None).unwrap();
     let other = first.commit_load(id("a"), request("b", base, base));
     assert!(matches!(other, Err(Error::NotAllowed(_))), "{other:?}");
-    // What was made since is to be compared first; commits wait meanwhile, and go on when nothing is said.
+    // The load first has to compare vertices created since; commits wait for its report, but not for ever.
     make(&first, "x", 1);
     let made = make(&first, "y", 2);
     let base = begun.upto;
@@ -313,31 +316,31 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
     }
     let since = first.watch_load(id("a"), Some(base)).unwrap();
     assert_eq!(since.vertices.len(), 3);
-    // One is in the way.
+    // One vertex collides.
     let step = first.commit_load(id("a"), request("a", base, made)).unwrap();
     assert!(matches!(step, LoadStep::Rest(rest) if rest.len() == 1));
-    first.settle_load(id("a"), Some(made.next())).unwrap();
+    first.report_load_collision(id("a"), Some(made.next())).unwrap();
     fleet.wait_until("it is refused", |_| {
-        first.outcome(id("a"), base).is_ok_and(|outcome| outcome == Outcome::Refused)
+        first.outcome(id("a"), base).is_ok_and(|outcome| outcome == CommitOutcome::Refused)
     });
-    // None is.
+    // No vertex collides.
     let step = first.commit_load(id("a"), request("a", base, made)).unwrap();
     assert!(matches!(step, LoadStep::Rest(_)), "{step:?}");
-    first.settle_load(id("a"), None).unwrap();
+    first.report_load_collision(id("a"), None).unwrap();
     let step = first.commit_load(id("a"), request("a", base, made)).unwrap();
     let LoadStep::Committed(version) = step else { panic!("{step:?}") };
     assert_eq!(first.newest().unwrap().load, version);
     assert_eq!(first.commit_load(id("a"), request("a", base, made)).unwrap(), step);
     first.end_load(id("a")).unwrap();
-    // By the next sequencer too.
-    fleet.behead();
-    fleet.lead();
+    // The next sequencer knows it too.
+    fleet.stop_sequencer();
+    fleet.start_sequencer();
     let next = sequencer(&fleet);
     assert_eq!(next.commit_load(id("a"), request("a", base, made)).unwrap(), step);
-    assert_eq!(next.outcome(id("a"), base).unwrap(), Outcome::Committed(version));
+    assert_eq!(next.outcome(id("a"), base).unwrap(), CommitOutcome::Committed(version));
     let newest = next.newest().unwrap();
     assert_eq!((newest.load, newest.version > version), (version, true));
-    // What it began elsewhere is not known there.
+    // It does not know a load that began at another sequencer.
     let lost = next.watch_load(id("c"), Some(base));
     assert!(matches!(lost, Err(Error::LoadUnknown(_))), "{lost:?}");
 }
@@ -346,11 +349,11 @@ fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
 fn a_job_whose_worker_is_gone_gets_its_end() {
     let home = tempfile::tempdir().unwrap();
     write_files(home.path(), 50);
-    let fleet = Fleet::start(2, 1, 1, 64, fast());
+    let fleet = TestFleet::start(2, 1, 1, 64, fast());
     let (database, _worker) = fleet.worker();
     let id = database.loads().submit(spec(home.path())).unwrap();
     let version = database.loads().wait(&id).unwrap().version;
-    // As it stood when its worker died: before it could write that it is over.
+    // The job as its worker left it when it died, before it could write that the load is over.
     let path = format!("jobs/{id}.json");
     let mut kept: serde_json::Value = serde_json::from_slice(&fleet.objects.get(&path).unwrap()).unwrap();
     kept["state"] = "InProgress".into();

@@ -1,4 +1,4 @@
-//! Queries whose replica dies in the middle of them, and versions that a request asks for.
+//! Queries whose replica dies while they run (APL-2), and versions that a request asks for.
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use support::{Fleet, ask, rows};
+use support::{TestFleet, ask, rows};
 use tidegraph_apl::Error;
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::{Parameters, Query};
@@ -19,11 +19,11 @@ use tidegraph_platform::{Clock, RealClock};
 use tidegraph_types::{ErrorCode, Version};
 
 thread_local! {
-    /// How often this thread may look at the clock before something happens; `None`: for ever.
+    /// Number of times that this thread may read the clock before the alarm rings; `None`: it never rings.
     static LOOKS: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Counts the looks of one thread, and does something at one of them: in the middle of a query, since it looks again and again.
+/// Counts how often one thread reads the clock, and rings at one of them: in the middle of a query, which reads it repeatedly.
 struct Alarm {
     clock: RealClock,
     looks: AtomicU64,
@@ -62,16 +62,16 @@ impl Clock for Alarm {
 #[test]
 fn a_query_whose_replica_dies_between_two_pieces_is_run_again() {
     let config = NodeConfig { beat: Duration::from_millis(50), ..NodeConfig::default() };
-    let mut fleet = Fleet::start(1, 2, 2, 64, config);
+    let mut fleet = TestFleet::start(1, 2, 2, 64, config);
     let alarm =
         Arc::new(Alarm { clock: RealClock::new(), looks: AtomicU64::new(0), rings: Mutex::default() });
-    let (database, _worker) = fleet.worker_with(WorkerConfig::default(), alarm.clone());
+    let (database, _worker) = fleet.worker_with(support::patient(), alarm.clone());
     ask(&database, OpenCypher, "UNWIND range(0, 19999) AS n CREATE (:Person {n: n})").unwrap();
     let text = "MATCH (a:Person) RETURN a.n";
     let expected = rows(&database, OpenCypher, text);
     assert_eq!(expected.len(), 20_000);
-    // Which replica answers, and in how many looks at the clock.
-    let asked = |fleet: &Fleet| -> Vec<u64> {
+    // Finds out which replica answers, and how often the query reads the clock.
+    let asked = |fleet: &TestFleet| -> Vec<u64> {
         let requests = |member: &support::Member| member.server.counters().requests.load(Ordering::Relaxed);
         fleet.members.iter().map(requests).collect()
     };
@@ -91,16 +91,16 @@ fn a_query_whose_replica_dies_between_two_pieces_is_run_again() {
     assert_eq!(rows(&database, OpenCypher, text), expected);
     LOOKS.set(None);
     assert!(alarm.rings.lock().is_none(), "it died while the query ran");
-    // What it answers now is the other one's.
+    // Now the other replica answers.
     assert_eq!(rows(&database, OpenCypher, text), expected);
-    // So it is with one that writes, up to its commit.
+    // The same holds for a query that writes, up to its commit.
     ask(&database, OpenCypher, "MATCH (a:Person) WHERE a.n < 10 SET a.seen = true").unwrap();
     drop(node);
 }
 
 #[test]
 fn a_version_that_a_request_asks_for_is_waited_for() {
-    let fleet = Fleet::start(2, 2, 2, 64, NodeConfig::default());
+    let fleet = TestFleet::start(2, 2, 2, 64, NodeConfig::default());
     let (first, _first_worker) = fleet.worker();
     let (second, _second_worker) = fleet.worker();
     let parameters = Parameters::default();
@@ -111,7 +111,7 @@ fn a_version_that_a_request_asks_for_is_waited_for() {
         assert!(seen.version >= written.version);
         assert_eq!(seen.rows, [[tidegraph_types::Value::Long(n)]]);
     }
-    // One that is not there.
+    // A version that does not exist.
     let newest = second.status().version;
     let far =
         Query { at_least: Some(Version(newest + 1_000)), timeout: Some(Duration::from_millis(200)), ..reads };
@@ -124,15 +124,16 @@ fn a_version_that_a_request_asks_for_is_waited_for() {
 fn what_a_long_query_reads_is_kept_and_no_longer_than_that() {
     let config = NodeConfig {
         window: Duration::from_millis(100),
-        pin_lease: Duration::from_secs(2),
+        // The test advances the clock past it.
+        pin_lease: Duration::from_secs(600),
         beat: Duration::from_millis(50),
         ..NodeConfig::default()
     };
-    let fleet = Fleet::start(2, 2, 2, 64, config);
+    let fleet = TestFleet::start(2, 2, 2, 64, config);
     let (writes, _writer) = fleet.worker();
-    let config = WorkerConfig { pin_after_ms: 1, pin_every_ms: 10, ..WorkerConfig::default() };
+    let config = WorkerConfig { pin_after_ms: 1, pin_every_ms: 10, ..support::patient() };
     let (reads, worker) = fleet.worker_with(config, fleet.clock.clone());
-    let kept = |fleet: &Fleet, version: Option<Version>| {
+    let kept = |fleet: &TestFleet, version: Option<Version>| {
         let version = version.map(|version| version.0);
         fleet.members.iter().all(|member| member.node.status()["keptVersion"].as_u64() == version)
     };
@@ -154,13 +155,15 @@ fn what_a_long_query_reads_is_kept_and_no_longer_than_that() {
         fleet.wait_until("it is kept", |fleet| kept(fleet, Some(long.at.version)));
         for n in 0..5 {
             ask(&writes, OpenCypher, &format!("MATCH (a:A) SET a.n = {n}")).unwrap();
-            fleet.clock.sleep(Duration::from_millis(60));
+            fleet.advancing.advance(Duration::from_millis(60));
         }
         assert!(!is_too_old(long.at), "it is read still");
         let at = long.at;
         if ends_by_itself {
-            // As if it had died in the middle of its query.
+            // As if it had died in the middle of its query. Only its lease ends the pin.
             worker.stop();
+            assert!(kept(&fleet, Some(at.version)));
+            fleet.advancing.advance(Duration::from_secs(601));
         } else {
             drop(long);
         }

@@ -1,4 +1,5 @@
-//! Bulk loads whose steps are done by several processes: as in one process, whoever forgets what he did meanwhile.
+//! Bulk loads whose steps several processes carry out, with the same result as in one process, even if a process forgets its
+//! work (LOAD-1).
 
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
@@ -9,7 +10,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use support::{Fleet, ask, rows};
+use support::{TestFleet, ask, rows};
 use tidegraph_engine::Language::OpenCypher;
 use tidegraph_engine::loads::{Ahead, Format, Ingest, LoadSpec, LoadState, Stage};
 use tidegraph_engine::{Database, Options};
@@ -61,7 +62,7 @@ fn same(fleet: &Database, one: &Database) {
 }
 
 /// A process that does steps: a worker of its own, and tasks of some kilobytes.
-fn steps(fleet: &Fleet) -> Ingest {
+fn steps(fleet: &TestFleet) -> Ingest {
     let (_, worker) = fleet.worker();
     Ingest::new(worker, fleet.objects.clone(), fleet.clock.clone(), Arc::new(RealRandom), 2_000)
 }
@@ -81,7 +82,7 @@ fn work(two: &[Ingest; 2], id: &str, stage: Stage, round: u32, tasks: &[u32]) {
 
 /// Goes on to the end, each step by another process; `before_commit` comes before each commit.
 fn go_on(
-    fleet: &Fleet,
+    fleet: &TestFleet,
     id: &str,
     mut ahead: Ahead,
     mut before_commit: impl FnMut(u32),
@@ -102,7 +103,7 @@ fn go_on(
     }
 }
 
-fn load(fleet: &Fleet, id: &str, spec: LoadSpec) -> (LoadState, serde_json::Value) {
+fn load(fleet: &TestFleet, id: &str, spec: LoadSpec) -> (LoadState, serde_json::Value) {
     let ahead = steps(fleet).begin(id, spec, None).unwrap();
     let (state, report) = go_on(fleet, id, ahead, |_| {});
     (state, serde_json::from_slice(&fleet.objects.get(&report).unwrap()).unwrap())
@@ -115,7 +116,7 @@ fn a_load_in_steps_is_as_in_one_process_once_and_twice() {
     write_files(&first, 400);
     write_files(&second, 450);
     for hash_bits in [64, 8] {
-        let fleet = Fleet::start(4, 3, 2, hash_bits, fast());
+        let fleet = TestFleet::start(4, 3, 2, hash_bits, fast());
         let (database, _worker) = fleet.worker();
         let one = Database::open(Options { partitions: 4, hash_bits, ..Options::default() }).unwrap();
         for (number, dir) in (0..).zip([&first, &first, &second]) {
@@ -157,7 +158,7 @@ fn rows_that_are_refused_end_it_or_are_told() {
     write_files(home.path(), 50);
     std::fs::write(home.path().join("bad.csv"), "~id,~label,n:Int\nw1,Person,1\nw2,Person,many\n").unwrap();
     std::fs::write(home.path().join("gone.csv"), "~id,~from,~to\nx1,w1,nobody\nx2,w1,v1\n").unwrap();
-    let fleet = Fleet::start(4, 2, 2, 64, fast());
+    let fleet = TestFleet::start(4, 2, 2, 64, fast());
     let (database, _worker) = fleet.worker();
     let (state, report) = load(&fleet, "strict", spec(home.path()));
     assert_eq!(state, LoadState::Failed);
@@ -180,7 +181,7 @@ fn rows_that_are_refused_end_it_or_are_told() {
 #[test]
 fn what_cannot_be_read_fails_the_load_and_is_told() {
     let home = tempfile::tempdir().unwrap();
-    let fleet = Fleet::start(2, 2, 2, 64, fast());
+    let fleet = TestFleet::start(2, 2, 2, 64, fast());
     let empty = spec(home.path());
     let Ahead::Ended { state, report } = steps(&fleet).begin("empty", empty, None).unwrap() else { panic!() };
     assert_eq!(state, LoadState::Failed);
@@ -195,7 +196,7 @@ fn what_cannot_be_read_fails_the_load_and_is_told() {
     assert_eq!(state, LoadState::Failed);
     let report = String::from_utf8(fleet.objects.get(&report).unwrap().to_vec()).unwrap();
     assert!(report.contains("/b.csv") && report.contains("manifest"), "{report}");
-    // A load that nobody began, and tasks that it does not have.
+    // A load that never began, and tasks that it does not have.
     let unknown = steps(&fleet).next("nobody", Stage::Parse, 0).unwrap_err();
     assert_eq!(unknown.code(), ErrorCode::BulkLoadIdNotFound);
     let begun = steps(&fleet).begin("some", spec(home.path()), None).unwrap();
@@ -216,12 +217,12 @@ fn what_cannot_be_read_fails_the_load_and_is_told() {
     assert!(told.overall.message.unwrap().contains("States.Timeout: too long"));
 }
 
-/// With so few bits nearly every GUI is shared by somebody: what transactions make meanwhile is in the way of the load.
+/// IDS-1: with 9 bits nearly every GUI is shared by two ids, so vertices of transactions collide with the load.
 #[test]
 fn vertices_made_meanwhile_never_share_a_gui_with_it() {
     let home = tempfile::tempdir().unwrap();
     write_files(home.path(), 300);
-    let fleet = Fleet::start(4, 2, 2, 9, fast());
+    let fleet = TestFleet::start(4, 2, 2, 9, fast());
     let (database, _worker) = fleet.worker();
     let ahead = steps(&fleet).begin("l", spec(home.path()), None).unwrap();
     let mut rounds = Vec::new();
@@ -248,7 +249,7 @@ fn what_is_unique_stays_so() {
     let home = tempfile::tempdir().unwrap();
     write_files(home.path(), 40);
     std::fs::write(home.path().join("twice.csv"), "~id,~label,n:Int(single)\nz,Person,7\n").unwrap();
-    let fleet = Fleet::start(4, 2, 2, 64, fast());
+    let fleet = TestFleet::start(4, 2, 2, 64, fast());
     let (database, _worker) = fleet.worker();
     let mild = LoadSpec { fail_on_error: false, ..spec(home.path()) };
     let ahead = steps(&fleet).begin("l", mild, None).unwrap();
@@ -272,7 +273,7 @@ fn what_is_unique_stays_so() {
 fn a_commit_whose_answer_was_lost_is_found_and_a_sequencer_that_goes_is_none_the_less() {
     let home = tempfile::tempdir().unwrap();
     write_files(home.path(), 200);
-    let mut fleet = Fleet::start(4, 3, 2, 64, fast());
+    let mut fleet = TestFleet::start(4, 3, 2, 64, fast());
     let (database, _worker) = fleet.worker();
     ask(&database, OpenCypher, "CREATE (:Before)").unwrap();
     let mut ahead = steps(&fleet).begin("l", spec(home.path()), None).unwrap();
@@ -284,9 +285,9 @@ fn a_commit_whose_answer_was_lost_is_found_and_a_sequencer_that_goes_is_none_the
                 work(&two, "l", stage, round, &tasks);
                 if stage == Stage::Vertices && gone.is_none() {
                     gone = Some(fleet.kill("n1"));
-                    fleet.behead();
+                    fleet.stop_sequencer();
                     fleet.clock.sleep(Duration::from_millis(200));
-                    fleet.lead();
+                    fleet.start_sequencer();
                 }
                 two[1].next("l", stage, round).unwrap()
             }
@@ -299,7 +300,7 @@ fn a_commit_whose_answer_was_lost_is_found_and_a_sequencer_that_goes_is_none_the
             Ahead::Ended { .. } => panic!("{ahead:?}"),
         };
     }
-    // As it is where whoever committed could not write down that he did.
+    // The state that a process leaves which committed and died before it noted that.
     let job = fleet.objects.get("jobs/l.json").unwrap();
     let kept = fleet.objects.list("ingest/l/").unwrap().into_iter().map(|object| object.path);
     let kept: Vec<_> = kept.map(|path| (fleet.objects.get(&path).unwrap(), path)).collect();

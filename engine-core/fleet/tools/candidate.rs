@@ -1,15 +1,17 @@
-//! A candidate for the sequencer as a process of its own: `candidate DYNAMODB_ENDPOINT KAFKA_BROKERS TOPIC GRAPH NAME`.
+//! A candidate for the sequencer as a process: `candidate DYNAMODB_ENDPOINT KAFKA_BROKERS TOPIC GRAPH NAME LEASE_MS`.
 //!
-//! Says on standard output what happens (`leads EPOCH`, `waits`), and obeys standard input, a line at a time: `commit ID KEY` →
-//! `committed ID VERSION` or `refused ID REASON`; `outcome ID` → `outcome ID VERSION|none` or `refused …`; `sids COUNT` →
-//! `sids FIRST LAST`; `newest` → `newest VERSION`; `quit`. For tests of take-overs, and to try them by hand.
+//! Prints changes of its role (`leads EPOCH`, `waits`) to standard output, and executes commands from standard input, one a line:
+//! `commit ID KEY` → `committed ID VERSION` or `refused ID REASON`; `outcome ID` → `outcome ID VERSION|none` or `refused …`;
+//! `sids COUNT` → `sids FIRST LAST`; `newest` → `newest VERSION`; `quit`. For tests of take-overs, and for trials by hand.
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_cluster::Claim;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
-use tidegraph_fleet::sequencing::{Base, Candidate, CandidateConfig, Leading, Takeover, Unsure};
+use tidegraph_cluster::{Claim, ElectionConfig};
+use tidegraph_fleet::sequencing::{
+    Candidate, CandidateConfig, Leadership, RecoveryBase, RecoverySource, Unsure,
+};
 use tidegraph_log::LogStore;
 use tidegraph_log::kafka::{KafkaOptions, open_log};
 use tidegraph_platform::{Clock, RealClock, RealRandom};
@@ -19,9 +21,9 @@ use tidegraph_types::{CommitRequest, Epoch, Gui, Key, Mutation, RequestId, Shard
 #[derive(Debug)]
 struct Kafka(KafkaOptions);
 
-impl Takeover for Kafka {
-    fn base(&self) -> Result<Base, String> {
-        Ok(Base::default())
+impl RecoverySource for Kafka {
+    fn base(&self) -> Result<RecoveryBase, tidegraph_fleet::Error> {
+        Ok(RecoveryBase::default())
     }
 
     fn open_log(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
@@ -31,14 +33,14 @@ impl Takeover for Kafka {
 
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
-    // Whoever listens may be gone; then there is nobody to tell.
+    // The reader of the output may be gone.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [endpoint, brokers, topic, graph, name] = arguments.as_slice() else {
-        return Err("candidate DYNAMODB_ENDPOINT KAFKA_BROKERS TOPIC GRAPH NAME".into());
+    let [endpoint, brokers, topic, graph, name, lease_ms] = arguments.as_slice() else {
+        return Err("candidate DYNAMODB_ENDPOINT KAFKA_BROKERS TOPIC GRAPH NAME LEASE_MS".into());
     };
     let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
     let options = DynamoOptions { attempt_ms: 2000, ..DynamoOptions::local(endpoint) };
@@ -46,13 +48,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let holder = format!("{name}/{}", std::process::id());
     let claim = Claim { holder, endpoint: format!("{name}:0"), ttl: Duration::ZERO, above: Epoch(0) };
     let kafka = Arc::new(Kafka(KafkaOptions::new(brokers.as_str(), topic.as_str())));
-    let config = CandidateConfig { unsure: Unsure::GoOn, ..CandidateConfig::default() };
+    let election = ElectionConfig { ttl_ms: lease_ms.parse()?, ..ElectionConfig::default() };
+    let config = CandidateConfig { election, unsure: Unsure::GoOn, ..CandidateConfig::default() };
     let candidate = Arc::new(Candidate::start(Arc::new(map), clock.clone(), graph, claim, kafka, config)?);
     let watched = Arc::downgrade(&candidate);
     std::thread::spawn(move || {
         let mut said = None;
         while let Some(candidate) = watched.upgrade() {
-            let epoch = candidate.leading().map(|leading| leading.epoch());
+            let epoch = candidate.leadership().map(|leading| leading.epoch());
             if said != Some(epoch) {
                 say(&epoch.map_or_else(|| "waits".into(), |epoch| format!("leads {epoch}")));
                 said = Some(epoch);
@@ -61,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             clock.sleep(Duration::from_millis(5));
         }
     });
-    // What was the sequencer when the command came; it may be deposed before it is carried out.
+    // The sequencer at the time of the command; it may be deposed before the command is executed.
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -69,7 +72,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             break;
         }
         let id = words.get(1).copied().unwrap_or_default();
-        let answer = match candidate.leading() {
+        let answer = match candidate.leadership() {
             Some(leading) => obey(&leading, &words),
             None => Err("it is not the sequencer".into()),
         };
@@ -79,7 +82,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn obey(leading: &Leading, words: &[&str]) -> Result<String, String> {
+fn obey(leading: &Leadership, words: &[&str]) -> Result<String, String> {
     let sequencer = leading.sequencer();
     let number = |at: usize| -> Result<u64, String> {
         words.get(at).and_then(|word| word.parse().ok()).ok_or_else(|| "a number is missing".into())

@@ -30,11 +30,11 @@ mod services;
 pub use args::TlsArgs;
 pub use client::{Answer, ClientConfig, Network, RemoteCommits, RemoteNode};
 pub use error::Error;
-pub use fleet::{Fleet, FleetApl, FleetConfig, FleetCounters, Replicas, RouteMap, Routes};
+pub use fleet::{FleetApl, FleetClient, FleetConfig, FleetCounters, Replicas, RouteMap, Routes};
 pub use security::{Security, SecurityConfig, TlsFiles};
 pub use server::{Counters, Server, ServerConfig, answer_once};
 pub use services::{
-    Commits, Committed, LoadRequest, LoadStep, Newest, Node, Outcome, RequestId, Services, Status,
+    CommitOutcome, Commits, Committed, LoadRequest, LoadStep, Newest, Node, RequestId, Services, Status,
 };
 
 /// The version of the protocol that this build speaks.

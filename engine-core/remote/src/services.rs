@@ -36,7 +36,7 @@ pub struct RequestId(pub [u8; 16]);
 
 /// What became of a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum CommitOutcome {
     /// It is not known: never asked for, or too long ago.
     Unknown,
     /// It is committed.
@@ -101,7 +101,7 @@ pub trait Commits: Send + Sync {
     fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error>;
 
     /// What became of a commit that was made after a version, if it was made.
-    fn outcome(&self, id: RequestId, since: Version) -> Result<Outcome, Error>;
+    fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error>;
 
     /// Tokens of names, made where they are missing; durable when it returns.
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error>;
@@ -127,7 +127,7 @@ pub trait Commits: Send + Sync {
 
     /// Says whether a vertex of [`LoadStep::Rest`] was in the way: the version that made it. Must not wait. What became of the load is
     /// heard by asking for its commit again.
-    fn settle_load(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error>;
+    fn report_load_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error>;
 }
 
 /// How a node is.

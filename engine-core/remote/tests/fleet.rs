@@ -15,13 +15,13 @@ use tidegraph_apl::{
 };
 use tidegraph_platform::{Clock, RealClock, RealRandom, SeededRandom};
 use tidegraph_remote::{
-    ClientConfig, Fleet, FleetConfig, Node, RouteMap, Routes, Security, Server, ServerConfig, Services,
+    ClientConfig, FleetClient, FleetConfig, Node, RouteMap, Routes, Security, Server, ServerConfig, Services,
 };
 use tidegraph_storage::{Scope, Store, StoreConfig};
 use tidegraph_types::{Direction, Epoch, Gui, GuiHasher, PartitionCount, PartitionId, Version};
 
 const PARTITIONS: u16 = 8;
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(120);
 
 fn count() -> PartitionCount {
     PartitionCount::new(PARTITIONS).unwrap()
@@ -112,7 +112,7 @@ struct Test {
     servers: Vec<Server>,
     held: Vec<Arc<Held>>,
     map: Arc<Map>,
-    fleet: Fleet,
+    fleet: FleetClient,
 }
 
 /// The nodes of a partition.
@@ -142,7 +142,7 @@ impl Test {
         let current = RouteMap { epoch: Epoch(1), count: count(), replicas: replicas.collect() };
         let map = Arc::new(Map { current: ArcSwap::from_pointee(current), prepared: Mutex::default() });
         let random = Arc::new(SeededRandom::new(seed));
-        let fleet = Fleet::new(fleet, Security::none(), map.clone(), hasher, clock, random);
+        let fleet = FleetClient::new(fleet, Security::none(), map.clone(), hasher, clock, random);
         Self { graph, whole, servers, held, map, fleet }
     }
 
@@ -188,7 +188,7 @@ fn hold(node: usize, hasher: GuiHasher, graph: &TestGraph) -> Held {
 
 fn quick() -> FleetConfig {
     let client =
-        ClientConfig { pause_ms: 1, longest_pause_ms: 50, connect_ms: 5000, ..ClientConfig::default() };
+        ClientConfig { pause_ms: 1, longest_pause_ms: 50, connect_ms: 120_000, ..ClientConfig::default() };
     FleetConfig { client, statistics_ms: 0, ..FleetConfig::default() }
 }
 

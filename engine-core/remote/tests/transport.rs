@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_remote::{
-    ClientConfig, Commits, Committed, Error, LoadRequest, LoadStep, Newest, Outcome, RemoteCommits,
+    ClientConfig, CommitOutcome, Commits, Committed, Error, LoadRequest, LoadStep, Newest, RemoteCommits,
     RemoteNode, RequestId, Security, SecurityConfig, Server, ServerConfig, Services, Status, TlsFiles,
 };
 use tidegraph_types::{
@@ -22,7 +22,7 @@ use tidegraph_types::{
 };
 use tidegraph_wire::proto;
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(120);
 
 /// A gate that status requests wait at, so that a test decides when they are answered.
 #[derive(Default)]
@@ -63,10 +63,10 @@ impl Commits for Log {
         log.push((id, request));
         Ok(Committed { version: Version(log.len() as u64), schema: Version(5) })
     }
-    fn outcome(&self, id: RequestId, _: Version) -> Result<Outcome, Error> {
+    fn outcome(&self, id: RequestId, _: Version) -> Result<CommitOutcome, Error> {
         let log = self.0.lock();
         let found = log.iter().position(|(known, _)| *known == id);
-        Ok(found.map_or(Outcome::Unknown, |at| Outcome::Committed(Version(at as u64 + 1))))
+        Ok(found.map_or(CommitOutcome::Unknown, |at| CommitOutcome::Committed(Version(at as u64 + 1))))
     }
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
         Ok(names.iter().map(|name| Token(name.len() as u32)).collect())
@@ -98,7 +98,7 @@ impl Commits for Log {
             compared => LoadStep::Committed(compared.next()),
         })
     }
-    fn settle_load(&self, _: RequestId, collision: Option<Version>) -> Result<(), Error> {
+    fn report_load_collision(&self, _: RequestId, collision: Option<Version>) -> Result<(), Error> {
         match collision {
             None => Ok(()),
             Some(written) => Err(Error::Conflict { read_version: Version(0), written }),
@@ -139,8 +139,8 @@ fn loads_travel_in_steps() {
     assert_eq!(step(0), LoadStep::Ask);
     assert_eq!(step(1), LoadStep::Rest(made()));
     assert_eq!(step(2), LoadStep::Committed(Version(3)));
-    commits.settle_load(id, None).unwrap();
-    let refused = commits.settle_load(id, Some(Version(9)));
+    commits.report_load_collision(id, None).unwrap();
+    let refused = commits.report_load_collision(id, Some(Version(9)));
     assert!(matches!(refused, Err(Error::Conflict { written: Version(9), .. })), "{refused:?}");
     commits.end_load(id).unwrap();
 }
@@ -191,10 +191,10 @@ fn commits_travel_with_their_errors() {
         request: None,
     };
     let id = RequestId([7; 16]);
-    assert_eq!(commits.outcome(id, Version(0)).unwrap(), Outcome::Unknown);
+    assert_eq!(commits.outcome(id, Version(0)).unwrap(), CommitOutcome::Unknown);
     let committed = Committed { version: Version(1), schema: Version(5) };
     assert_eq!(commits.commit(id, request.clone()).unwrap(), committed);
-    assert_eq!(commits.outcome(id, Version(0)).unwrap(), Outcome::Committed(Version(1)));
+    assert_eq!(commits.outcome(id, Version(0)).unwrap(), CommitOutcome::Committed(Version(1)));
     assert_eq!(*log.0.lock(), [(id, request.clone())]);
     let late = CommitRequest { read_version: Version(99), ..request };
     assert!(matches!(
@@ -401,7 +401,7 @@ fn a_node_that_falls_silent_is_given_up() {
         let _ = socket.read_to_end(&mut sink);
         sink
     });
-    let config = ClientConfig { ping_ms: 20, dead_ms: 1000, ..ClientConfig::default() };
+    let config = ClientConfig { ping_ms: 20, dead_ms: 5000, ..ClientConfig::default() };
     let node = RemoteNode::new(&address, config, Security::none(), clock(), Arc::new(RealRandom));
     let status = node.status(LONG);
     let Err(Error::Lost { reason, .. }) = &status else { panic!("{status:?}") };

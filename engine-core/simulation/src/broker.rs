@@ -1,14 +1,14 @@
-//! The log of a world: one broker, writers that send it messages, readers that decide which of them count.
+//! The log of a world: one broker, writers that send it messages, and readers that decide which of them count.
 //!
 //! Roles: [`Broker`] has the records that count; [`Writer`] is the log as one process has it open to write; [`Reader`] follows it.
-//! What lies on disk lies, in half of the worlds, in a real `FileLog` on a disk that tears writes when the machine goes down.
+//! In half of the worlds the records are stored in a real `FileLog`, on a disk that tears writes when the machine crashes.
 //!
-//! A record counts if its version follows that of the last one that counted and its epoch is not lower (ADR 0008).
-//! A writer sends all records of an append as one message. The message may be lost, arrive in part, arrive late, come
-//! twice, or arrive while its answer is lost; and while one writer asks, what another one sent long ago may arrive before it. A writer
-//! that has not seen all of its records count says so and takes nothing more.
+//! A record counts if its version follows that of the last one that counted and its epoch is not lower (ADR 0008). A writer sends
+//! all records of an append as one message. The message may be lost, arrive in part, arrive late, arrive twice, or arrive while
+//! its answer is lost; and a late message of another writer may arrive before it. A writer that does not know that all of its
+//! records count reports an error, and writes nothing more.
 //!
-//! What must never happen: a record that readers saw once and that is gone later.
+//! What must never happen: a record that readers saw and that is gone later (LOG-2).
 
 use crate::config::Bug;
 use crate::process::Process;
@@ -25,10 +25,10 @@ use tidegraph_log::{
 use tidegraph_platform::{FaultyDisk, Random, SeededRandom};
 use tidegraph_types::{Epoch, ShardId, Version};
 
-/// Small, so that files are rolled and trimmed.
+/// Small, so that the log has several files and trims some.
 const FILE_BYTES: u64 = 8 << 10;
 
-/// The log's service.
+/// The service of the log.
 #[derive(Clone)]
 pub(crate) struct Broker(Arc<Mutex<State>>);
 
@@ -39,18 +39,18 @@ impl std::fmt::Debug for Broker {
 }
 
 struct State {
-    /// All that ever counted, by version from 1 on: also what was trimmed.
+    /// All records that ever counted, by version from 1, including trimmed ones.
     history: Vec<Record>,
     first: Version,
     disk: Option<(FaultyDisk, Option<FileLog>)>,
     up: bool,
-    /// Messages that are late, by when they arrive and their number.
+    /// Late messages, by time of arrival and number.
     under_way: BTreeMap<(u64, u64), Vec<Record>>,
     sent: u64,
     random: SeededRandom,
-    /// Of a thousand appends, how many go wrong.
+    /// Share of appends that fail in some way, in thousandths.
     wrong: u64,
-    /// How long an append takes at most, in microseconds.
+    /// Longest time of an append, in microseconds.
     slow: u64,
     bug: Option<Bug>,
 }
@@ -82,7 +82,7 @@ impl Broker {
         self.0.lock().slow = micros;
     }
 
-    /// The version of the last record that counts.
+    /// Returns the version of the last record that counts.
     pub fn newest(&self) -> Version {
         Version(self.0.lock().history.len() as u64)
     }
@@ -91,28 +91,28 @@ impl Broker {
         self.0.lock().first
     }
 
-    /// All that ever counted.
+    /// Returns all records that ever counted.
     pub fn history(&self) -> Vec<Record> {
         self.0.lock().history.clone()
     }
 
-    /// The record of a version.
+    /// Returns the record of a version.
     pub fn record(&self, version: Version) -> Option<Record> {
         let index = usize::try_from(version.0.checked_sub(1)?).ok()?;
         self.0.lock().history.get(index).cloned()
     }
 
-    /// When the first of the messages that are late arrives.
+    /// Returns when the next late message arrives.
     pub fn next_late(&self) -> Option<u64> {
         self.0.lock().under_way.first_key_value().map(|((due, _), _)| *due)
     }
 
-    /// Messages that are late and due arrive.
+    /// Delivers late messages that are due.
     pub fn deliver(&self, micros: u64) {
         self.0.lock().deliver(micros);
     }
 
-    /// The broker's machine goes down; with a disk, in the middle of the next write.
+    /// Crashes the broker's machine: now, or with a disk in the middle of one of the next writes if `in_a_write`.
     pub fn crash(&self, in_a_write: bool) {
         let mut state = self.0.lock();
         if in_a_write {
@@ -129,21 +129,21 @@ impl Broker {
         self.0.lock().up
     }
 
-    /// It comes up again. An error means that it lost what was seen.
-    pub fn restart(&self) -> Result<(), String> {
+    /// Starts the broker again. An error means that it lost records that readers saw.
+    pub fn restart(&self) -> Result<(), Error> {
         let mut state = self.0.lock();
         let state = &mut *state;
         state.up = true;
         let Some((disk, log)) = &mut state.disk else { return Ok(()) };
-        // The lock of the earlier process goes with it.
+        // Releases the lock of the earlier process.
         drop(log.take());
         disk.crash();
-        state.open().map_err(|error| error.to_string())
+        state.open()
     }
 }
 
 impl State {
-    /// Opens the log on disk, and takes from it what is whole there and was never seen.
+    /// Opens the log on disk, and adds its complete records that readers have not seen yet.
     fn open(&mut self) -> Result<(), Error> {
         let Some((disk, log)) = &mut self.disk else { return Ok(()) };
         let options = FileLogOptions { file_bytes: FILE_BYTES, ..FileLogOptions::default() };
@@ -155,14 +155,14 @@ impl State {
         for record in &found {
             match self.history.get(record.version.0 as usize - 1) {
                 Some(known) if known == record => {}
-                Some(_) => return Err(lost(format!("record {} is another one now", record.version))),
+                Some(_) => return Err(lost(format!("record {} has changed", record.version))),
                 None => self.history.push(record.clone()),
             }
         }
         let end = found.last().map_or(from.0 - 1, |record| record.version.0);
         if end < self.history.len() as u64 {
             let seen = self.history.len();
-            return Err(lost(format!("the log was seen up to version {seen} and ends at {end}")));
+            return Err(lost(format!("readers saw the log up to version {seen}, and it ends at {end}")));
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl State {
         self.history.last().map(|record| Tail { version: record.version, epoch: record.epoch })
     }
 
-    /// A message arrives: how many of its records count, or nothing if the broker is down.
+    /// Takes a message. Returns how many of its records count, or `None` if the broker is down.
     fn arrive(&mut self, records: &[Record]) -> Option<usize> {
         if !self.up {
             return None;
@@ -211,7 +211,7 @@ impl State {
     }
 
     fn send_late(&mut self, records: &[Record], now: u64) {
-        // Often about as long as it takes until another one has the lease.
+        // Often about as long as until another process holds the lease.
         let after = match self.random.below(4) {
             0 => self.random.below(20_000),
             1 => self.random.below(8_000_000),
@@ -221,10 +221,10 @@ impl State {
         self.under_way.insert((now + after, self.sent), records.to_vec());
     }
 
-    /// Sends an append; how many of its records are known to count, how long that took, and what went wrong.
+    /// Sends an append. Returns how many of its records count, if that is known; its time in microseconds; and what failed.
     fn send(&mut self, records: &[Record], now: u64, cut: bool) -> (Option<usize>, u64, &'static str) {
         if self.random.one_in(8) {
-            // What is under way is faster.
+            // Late messages are faster this time.
             self.deliver(u64::MAX);
         } else {
             self.deliver(now);
@@ -233,14 +233,14 @@ impl State {
         if cut {
             return (None, took, "cut off");
         }
-        // A long message has more to lose: it can arrive in part, and what is late of it can follow what others wrote.
+        // Long messages fail more often: they can arrive in part, and the late part can follow records of others.
         let wrong = if records.len() > 2 { 3 * self.wrong } else { self.wrong };
         if self.random.below(1000) >= wrong {
             let before = self.tail();
             let counted = self.arrive(records);
             let takes_over = self.tail().map(|tail| tail.epoch) > before.map(|tail| tail.epoch);
             if takes_over && self.random.one_in(2) {
-                // What the one before sent arrives just now.
+                // Late messages of the deposed sequencer arrive just now.
                 self.deliver(u64::MAX);
             }
             return (counted, took, "");
@@ -281,7 +281,7 @@ impl State {
 pub(crate) struct SimLog {
     pub broker: Broker,
     pub process: Arc<Process>,
-    /// How many records a reader gets late, of a thousand looks.
+    /// Share of polls that return no record, in thousandths.
     pub lag: Arc<AtomicU64>,
 }
 
@@ -305,7 +305,7 @@ fn away() -> Error {
     Error::Poisoned { reason: "the log does not answer".into() }
 }
 
-/// The log as one process has it open to write.
+/// The log, opened to write by one process.
 struct Writer {
     log: SimLog,
     tail: Option<Tail>,
@@ -332,7 +332,7 @@ impl LogStore for Writer {
         if counted != Some(records.len()) && !early {
             let reason = match counted {
                 Some(_) => "another sequencer has written to the log",
-                None => "whether the log has it is not known",
+                None => "it is not known whether the log has the records",
             };
             self.poisoned = Some(reason.into());
             return Err(Error::Poisoned { reason: reason.into() });
@@ -359,7 +359,7 @@ impl LogStore for Writer {
             }
             _ => state.history[version.0 as usize - 1..].to_vec(),
         };
-        // What came after it was opened it learns of when it writes.
+        // It learns of later records when it writes.
         Ok(Box::new(found.into_iter().filter(move |record| record.version.0 <= end).map(Ok)))
     }
 
@@ -401,7 +401,7 @@ impl LogStore for Writer {
 struct Reader {
     log: SimLog,
     at: Version,
-    /// What stood in the record before, where the world swaps them.
+    /// Body of the previous record, if the planted defect swaps two.
     swapped: Option<Body>,
 }
 

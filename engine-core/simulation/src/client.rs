@@ -1,31 +1,33 @@
-//! A client of the fleet: transactions one after the other, by the rules that a worker keeps.
+//! A client of the fleet: transactions one after the other, by the rules of a worker.
 //!
 //! It reads at the newest version that it knows, or asks the sequencer for a newer one; it asks replicas in turn until one has
-//! the version; it sends its commit under one id however often, to whoever has the lease, until somebody knows what became
-//! of it or patience ends.
+//! the version; it sends all attempts of a commit under one id to the holder of the lease, until it learns the outcome or its
+//! time is over.
 //!
-//! What must never happen here: an answer to another question taken for the one that is waited for.
+//! What must never happen here: an answer to one request taken for that to another.
 
 use crate::checker::Ended;
 use crate::commit::request;
 use crate::map::SimMap;
 use crate::model::Seen;
 use crate::process::Process;
-use crate::transaction::{Common, Done, Maker, NAMES, Work, edge};
+use crate::start::SetupError;
+use crate::transaction::{Common, FinishedTransaction, NAMES, TransactionGenerator, TransactionPlan, edge};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use tidegraph_apl::At;
+use tidegraph_apl::{At, Error as AplError};
 use tidegraph_cluster::{MapStore, MapWatch, SEQUENCER};
 use tidegraph_platform::Random;
-use tidegraph_remote::{Error, Outcome, RequestId};
+use tidegraph_remote::{CommitOutcome, Error, RequestId};
 use tidegraph_types::{CommitRequest, Epoch, Gui, PartitionId, Str, Token, Version};
 
-/// How long a client tries, in microseconds.
+/// How long a client tries one transaction, in microseconds.
 const PATIENCE: u64 = 8_000_000;
-/// What a node is asked.
+
+/// A request to a node.
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub(crate) enum ClientRequest {
     Read { partition: PartitionId, at: At, list: Token, gui: Gui },
     Commit { id: RequestId, request: CommitRequest },
     Outcome { id: RequestId, since: Version },
@@ -34,35 +36,35 @@ pub(crate) enum What {
     Intern(Vec<Str>),
 }
 
-/// What a node answers.
+/// A reply of a node.
 #[derive(Clone, Debug)]
-pub(crate) enum Said {
-    Seen(Result<Seen, String>),
+pub(crate) enum NodeReply {
+    Seen(Result<Seen, Arc<AplError>>),
     Committed(Result<Version, Error>),
-    Outcome(Result<Outcome, Error>),
+    Outcome(Result<CommitOutcome, Error>),
     Newest(Result<Version, Error>),
     Sids(Result<Range<u64>, Error>),
     Tokens(Result<Vec<Token>, Error>),
 }
 
-/// A question of a client, by its number.
+/// A request of a client, with its number.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct ClientCall {
     pub client: usize,
     pub number: u64,
-    pub what: What,
-    /// Whether it is the same message a second time. What is answered to that one nobody hears: a connection gives one answer to
-    /// a request, and where that is lost, so is the connection.
+    pub what: ClientRequest,
+    /// Whether it is a duplicate of the message. Its answer is dropped: a connection delivers one answer to each request, and
+    /// breaks if that is lost.
     pub copy: bool,
 }
 
-/// What a client wants of its surroundings.
+/// What the world has to do for a client.
 #[derive(Debug, Default)]
-pub(crate) struct Out {
-    pub asks: Vec<(usize, Ask)>,
-    /// To be called again after so many microseconds.
+pub(crate) struct ClientActions {
+    pub asks: Vec<(usize, ClientCall)>,
+    /// Microseconds until the client is called again.
     pub wake: Option<u64>,
-    pub done: Option<Done>,
+    pub done: Option<FinishedTransaction>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,24 +74,24 @@ enum Phase {
     Reading,
     Sids,
     Committing,
-    /// Asks what became of the commit: a refusal may be of a later attempt only.
+    /// Asks for the outcome of the commit, because a refusal may be of a later attempt only.
     Asking,
 }
 
-/// A transaction that is under way.
+/// A running transaction.
 #[derive(Debug)]
-struct Doing {
+struct InFlight {
     phase: Phase,
-    work: Work,
+    work: TransactionPlan,
     commit: Option<(RequestId, CommitRequest)>,
-    /// How often the commit was sent.
+    /// Number of times that the commit was sent.
     sent: u32,
 }
 
 #[derive(Debug)]
 pub(crate) struct Client {
     pub process: Arc<Process>,
-    maker: Maker,
+    generator: TransactionGenerator,
     watch: MapWatch,
     map: Arc<SimMap>,
     common: Arc<Common>,
@@ -98,10 +100,10 @@ pub(crate) struct Client {
     tokens: Option<[Token; 3]>,
     sids: Range<u64>,
     asked: u64,
-    /// Questions without an answer, with the key for a read.
+    /// Requests without an answer; for a read with its key.
     pending: BTreeMap<u64, usize>,
     sequencer: Option<usize>,
-    doing: Option<Doing>,
+    doing: Option<InFlight>,
 }
 
 impl Client {
@@ -111,12 +113,11 @@ impl Client {
         map: Arc<SimMap>,
         common: Arc<Common>,
         seed: u64,
-    ) -> Result<Self, String> {
-        let watch =
-            MapWatch::without_thread(map.clone(), &common.graph).map_err(|error| error.to_string())?;
+    ) -> Result<Self, SetupError> {
+        let watch = MapWatch::without_thread(map.clone(), &common.graph)?;
         Ok(Self {
             process,
-            maker: Maker::new(index, common.clone(), seed),
+            generator: TransactionGenerator::new(index, common.clone(), seed),
             watch,
             map,
             common,
@@ -134,19 +135,19 @@ impl Client {
         self.doing.is_none()
     }
 
-    /// Goes on, or begins something new where `may_begin`; `bookmark` is a version that somebody else was told.
-    pub fn wake(&mut self, now: u64, bookmark: Version, may_begin: bool) -> Out {
-        let mut out = Out::default();
+    /// Continues, or begins a transaction if `may_begin`. `bookmark` is a version that any client was told.
+    pub fn wake(&mut self, now: u64, bookmark: Version, may_begin: bool) -> ClientActions {
+        let mut out = ClientActions::default();
         if self.doing.is_none() && may_begin {
-            let work = self.maker.begin(now, self.known, bookmark);
+            let work = self.generator.begin(now, self.known, bookmark);
             let phase = if self.tokens.is_none() { Phase::Tokens } else { Phase::Newest };
-            self.doing = Some(Doing { phase, work, commit: None, sent: 0 });
+            self.doing = Some(InFlight { phase, work, commit: None, sent: 0 });
         }
         self.go_on(now, &mut out);
         out
     }
 
-    /// The node that has the sequencer's lease, as far as is known.
+    /// Returns the node that holds the sequencer's lease, as far as the client knows.
     fn find(&mut self) -> Option<usize> {
         if self.sequencer.is_none() {
             let lease = self.map.lease(&self.common.graph, SEQUENCER).ok().flatten()?;
@@ -156,27 +157,28 @@ impl Client {
         self.sequencer
     }
 
-    fn ask(&mut self, node: usize, key: usize, what: What, out: &mut Out) {
+    fn ask(&mut self, node: usize, key: usize, what: ClientRequest, out: &mut ClientActions) {
         self.asked += 1;
         self.pending.insert(self.asked, key);
-        out.asks.push((node, Ask { client: self.maker.index, number: self.asked, what, copy: false }));
+        out.asks
+            .push((node, ClientCall { client: self.generator.index, number: self.asked, what, copy: false }));
     }
 
-    fn ask_sequencer(&mut self, what: What, out: &mut Out) -> bool {
+    fn ask_sequencer(&mut self, what: ClientRequest, out: &mut ClientActions) -> bool {
         match self.find() {
             Some(node) => {
                 self.ask(node, 0, what, out);
                 true
             }
             None => {
-                out.wake = Some(20_000 + self.maker.random.below(60_000));
+                out.wake = Some(20_000 + self.generator.random.below(60_000));
                 false
             }
         }
     }
 
-    /// Asks what is to be asked now.
-    fn go_on(&mut self, now: u64, out: &mut Out) {
+    /// Sends the requests of the current phase.
+    fn go_on(&mut self, now: u64, out: &mut ClientActions) {
         let Some(doing) = &mut self.doing else { return };
         if now.saturating_sub(doing.work.began) > PATIENCE {
             let ended = if doing.sent > 0 { Ended::Unknown } else { Ended::Refused };
@@ -187,26 +189,26 @@ impl Client {
             _ if phase != Phase::Reading && !self.pending.is_empty() => {}
             Phase::Tokens => {
                 let names = NAMES.iter().map(|name| Str::from(*name)).collect();
-                self.ask_sequencer(What::Intern(names), out);
+                self.ask_sequencer(ClientRequest::Intern(names), out);
             }
             Phase::Newest => {
-                // A worker that knows of a version may read at it without asking.
+                // A worker that knows a version may read at it without asking.
                 let enough = doing.work.need <= self.known && self.known > Version(0);
-                if enough && self.maker.random.one_in(2) {
+                if enough && self.generator.random.one_in(2) {
                     doing.work.read_at = self.known;
                     doing.phase = Phase::Reading;
                     self.go_on(now, out);
                 } else {
-                    self.ask_sequencer(What::Newest, out);
+                    self.ask_sequencer(ClientRequest::Newest, out);
                 }
             }
             Phase::Reading => self.read(now, out),
             Phase::Sids => {
-                self.ask_sequencer(What::Sids(3), out);
+                self.ask_sequencer(ClientRequest::Sids(3), out);
             }
             Phase::Committing => {
                 let Some((id, request)) = doing.commit.clone() else { return };
-                if self.ask_sequencer(What::Commit { id, request }, out)
+                if self.ask_sequencer(ClientRequest::Commit { id, request }, out)
                     && let Some(doing) = &mut self.doing
                 {
                     doing.sent += 1;
@@ -214,13 +216,13 @@ impl Client {
             }
             Phase::Asking => {
                 let Some((id, request)) = &doing.commit else { return };
-                let what = What::Outcome { id: *id, since: request.read_version };
+                let what = ClientRequest::Outcome { id: *id, since: request.read_version };
                 self.ask_sequencer(what, out);
             }
         }
     }
 
-    fn read(&mut self, now: u64, out: &mut Out) {
+    fn read(&mut self, now: u64, out: &mut ClientActions) {
         let (Some(doing), Some([list, ..])) = (&self.doing, self.tokens) else { return };
         let version = doing.work.read_at;
         let asked: Vec<usize> = self.pending.values().copied().collect();
@@ -235,7 +237,7 @@ impl Client {
             let partition = self.common.partitions.of(gui);
             let serving = map.serving(partition);
             let Some(node) = (!serving.is_empty())
-                .then(|| &serving[self.maker.random.below(serving.len() as u64) as usize].1.endpoint)
+                .then(|| &serving[self.generator.random.below(serving.len() as u64) as usize].1.endpoint)
                 .and_then(|endpoint| endpoint.strip_prefix('n')?.parse().ok())
             else {
                 self.watch.look();
@@ -243,15 +245,15 @@ impl Client {
                 continue;
             };
             let at = At { version, epoch: map.epoch() };
-            self.ask(node, key, What::Read { partition, at, list, gui }, out);
+            self.ask(node, key, ClientRequest::Read { partition, at, list, gui }, out);
         }
     }
 
-    /// All is read: makes the commit, or is done.
-    fn write(&mut self, now: u64, out: &mut Out) {
+    /// All keys are read: sends the commit, or finishes.
+    fn write(&mut self, now: u64, out: &mut ClientActions) {
         let (Some(doing), Some(tokens)) = (&mut self.doing, self.tokens) else { return };
-        self.maker.note(&doing.work.seen);
-        if let Some(ends) = self.maker.ends(&doing.work) {
+        self.generator.note(&doing.work.seen);
+        if let Some(ends) = self.generator.ends(&doing.work) {
             if self.sids.is_empty() {
                 doing.phase = Phase::Sids;
                 return self.go_on(now, out);
@@ -264,33 +266,34 @@ impl Client {
             return self.finish(now, Ended::Acknowledged, None, out);
         }
         let mut id = [0; 16];
-        self.maker.random.fill(&mut id);
+        self.generator.random.fill(&mut id);
         doing.commit = Some((RequestId(id), request));
         doing.phase = Phase::Committing;
         self.go_on(now, out);
     }
 
-    /// An answer came.
-    pub fn hear(&mut self, now: u64, number: u64, said: Said) -> Out {
-        let mut out = Out::default();
+    /// Takes an answer.
+    pub fn hear(&mut self, now: u64, number: u64, said: NodeReply) -> ClientActions {
+        let mut out = ClientActions::default();
         let Some(key) = self.pending.remove(&number) else { return out };
         let Some(doing) = &mut self.doing else { return out };
         match said {
-            Said::Seen(Ok(seen)) => {
+            NodeReply::Seen(Ok(seen)) => {
                 doing.work.seen.insert(key, seen);
                 self.go_on(now, &mut out);
             }
-            // Forgotten by all: the transaction cannot be read to its end.
-            Said::Seen(Err(error)) if error.contains("no longer kept") => {
-                self.finish(now, Ended::Refused, None, &mut out);
-            }
-            Said::Seen(Err(_)) => {
-                if self.maker.random.one_in(3) {
+            NodeReply::Seen(Err(error)) => {
+                // No replica keeps the version any more, so the transaction cannot read its other keys.
+                if let AplError::TooOld { .. } = *error {
+                    self.finish(now, Ended::Refused, None, &mut out);
+                    return out;
+                }
+                if self.generator.random.one_in(3) {
                     self.watch.look();
                 }
-                out.wake = Some(2_000 + self.maker.random.below(30_000));
+                out.wake = Some(2_000 + self.generator.random.below(30_000));
             }
-            Said::Newest(Ok(version)) => {
+            NodeReply::Newest(Ok(version)) => {
                 self.known = self.known.max(version);
                 if doing.work.need <= self.known {
                     doing.work.read_at = self.known;
@@ -300,46 +303,50 @@ impl Client {
                     out.wake = Some(10_000);
                 }
             }
-            Said::Tokens(Ok(tokens)) => {
+            NodeReply::Tokens(Ok(tokens)) => {
                 self.tokens = <[Token; 3]>::try_from(tokens).ok();
                 doing.phase = Phase::Newest;
                 self.go_on(now, &mut out);
             }
-            Said::Sids(Ok(sids)) => {
+            NodeReply::Sids(Ok(sids)) => {
                 self.sids = sids;
                 doing.phase = Phase::Reading;
                 self.go_on(now, &mut out);
             }
-            Said::Committed(Ok(version)) => self.finish(now, Ended::Acknowledged, Some(version), &mut out),
-            // A sequencer that took over since may not know of earlier attempts.
-            Said::Committed(Err(Error::Conflict { .. })) if doing.sent > 1 => {
+            NodeReply::Committed(Ok(version)) => {
+                self.finish(now, Ended::Acknowledged, Some(version), &mut out)
+            }
+            // A sequencer that took over in between may not know earlier attempts.
+            NodeReply::Committed(Err(Error::Conflict { .. })) if doing.sent > 1 => {
                 doing.phase = Phase::Asking;
                 self.go_on(now, &mut out);
             }
-            Said::Committed(Err(Error::Conflict { .. } | Error::Limit(_)))
-            | Said::Outcome(Ok(Outcome::Refused)) => {
+            NodeReply::Committed(Err(Error::Conflict { .. } | Error::Limit(_)))
+            | NodeReply::Outcome(Ok(CommitOutcome::Refused)) => {
                 self.finish(now, Ended::Refused, None, &mut out);
             }
-            Said::Outcome(Ok(Outcome::Committed(version))) => {
+            NodeReply::Outcome(Ok(CommitOutcome::Committed(version))) => {
                 self.finish(now, Ended::Acknowledged, Some(version), &mut out);
             }
-            // So long ago that nobody remembers.
-            Said::Outcome(Ok(Outcome::Unknown)) => self.finish(now, Ended::Unknown, None, &mut out),
-            Said::Committed(Err(_))
-            | Said::Outcome(Err(_))
-            | Said::Newest(Err(_))
-            | Said::Tokens(Err(_))
-            | Said::Sids(Err(_)) => {
+            // Too long ago: the sequencer has forgotten it.
+            NodeReply::Outcome(Ok(CommitOutcome::Unknown)) => {
+                self.finish(now, Ended::Unknown, None, &mut out)
+            }
+            NodeReply::Committed(Err(_))
+            | NodeReply::Outcome(Err(_))
+            | NodeReply::Newest(Err(_))
+            | NodeReply::Tokens(Err(_))
+            | NodeReply::Sids(Err(_)) => {
                 self.sequencer = None;
-                out.wake = Some(30_000 + self.maker.random.below(40_000));
+                out.wake = Some(30_000 + self.generator.random.below(40_000));
             }
         }
         out
     }
 
-    /// No answer came in time.
-    pub fn overdue(&mut self, now: u64, number: u64) -> Out {
-        let mut out = Out::default();
+    /// Gives a request up that got no answer in time.
+    pub fn overdue(&mut self, now: u64, number: u64) -> ClientActions {
+        let mut out = ClientActions::default();
         if self.pending.remove(&number).is_some() {
             self.sequencer = None;
             self.watch.look();
@@ -348,10 +355,10 @@ impl Client {
         out
     }
 
-    fn finish(&mut self, now: u64, ended: Ended, version: Option<Version>, out: &mut Out) {
+    fn finish(&mut self, now: u64, ended: Ended, version: Option<Version>, out: &mut ClientActions) {
         let Some(doing) = self.doing.take() else { return };
         self.pending.clear();
-        let Doing { work, commit, sent, .. } = doing;
+        let InFlight { work, commit, sent, .. } = doing;
         let whole = work.reads.iter().all(|key| work.seen.contains_key(key));
         if let Some(version) = version {
             self.known = self.known.max(version);
@@ -359,14 +366,14 @@ impl Client {
         if whole && ended == Ended::Acknowledged {
             self.known = self.known.max(work.read_at);
         }
-        let done = self.maker.end(work, now, ended, version);
+        let done = self.generator.end(work, now, ended, version);
         let (id, mutations) =
             commit.filter(|_| sent > 0).map(|(id, request)| (id, request.mutations)).unzip();
-        out.done = Some(Done { id, mutations: mutations.unwrap_or_default(), ..done });
+        out.done = Some(FinishedTransaction { id, mutations: mutations.unwrap_or_default(), ..done });
         out.asks.clear();
-        out.wake = Some(500 + self.maker.random.below(20_000));
+        out.wake = Some(500 + self.generator.random.below(20_000));
     }
 }
 
-/// The epoch of a map that nobody routed by.
+/// The epoch of requests that were not routed by a map.
 pub(crate) const NO_EPOCH: Epoch = Epoch(0);

@@ -1,12 +1,16 @@
-//! What a client asks to commit: changes, and the keys that it read and writes, as the executor would say them.
+//! Commit requests of clients: mutations, and the keys that were read and written, as the executor would name them.
 
-use crate::transaction::{Common, Extra, Work};
+use crate::transaction::{Common, Extra, TransactionPlan};
 use tidegraph_types::{
     Cardinality, CommitRequest, Edge, Gui, Key, Mutation, PropertyWrite, Sid, Token, Value,
 };
 
-/// The commit of what was read and is to be written.
-pub(crate) fn request(work: &Work, common: &Common, [list, label, edge_label]: [Token; 3]) -> CommitRequest {
+/// Builds the commit request of a transaction that has read all of its keys.
+pub(crate) fn request(
+    work: &TransactionPlan,
+    common: &Common,
+    [list, label, edge_label]: [Token; 3],
+) -> CommitRequest {
     let gui = |key: usize| common.keys[key].1;
     let (mut read_keys, mut write_keys, mut mutations) = (Vec::new(), Vec::new(), Vec::new());
     for key in &work.reads {
@@ -38,7 +42,7 @@ pub(crate) fn request(work: &Work, common: &Common, [list, label, edge_label]: [
         write_keys.extend(touched(&edge));
         mutations.push(Mutation::CreateEdge { edge, id: None, properties: vec![] });
     }
-    if let (Extra::Fickle { one_by_one }, [key]) = (work.extra, &work.reads[..]) {
+    if let (Extra::Transient { one_by_one }, [key]) = (work.extra, &work.reads[..]) {
         let (gui, seen) = (gui(*key), &work.seen[key]);
         write_keys.extend([Key::existence(gui), Key::content(gui)]);
         let lists = [true, false].map(|out| Key::adjacency(gui, out, None));
@@ -60,13 +64,13 @@ pub(crate) fn request(work: &Work, common: &Common, [list, label, edge_label]: [
         } else {
             read_keys.extend(lists);
             write_keys.extend(lists);
-            // Whoever made an edge here in between wrote one of the lists: no edge is left that is not known.
+            // A transaction that added an edge in between wrote one of the lists, so it conflicts: all edges are known.
             let ends = seen.outgoing.iter().chain(&seen.incoming);
             write_keys.extend(ends.map(|(sid, _)| Key::edge(Sid(*sid))));
             mutations.push(Mutation::DeleteVertex { gui, edges_left: true });
         }
     }
-    if let Extra::Unedge(edge) = work.extra {
+    if let Extra::DeleteEdge(edge) = work.extra {
         read_keys.push(Key::edge(edge.sid));
         write_keys.extend(touched(&edge));
         mutations.push(Mutation::DeleteEdge { edge, id: None });

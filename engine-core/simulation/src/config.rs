@@ -1,26 +1,25 @@
-//! What a world is made of: some of it said by the caller, the rest drawn from the seed.
+//! Settings of a world: some from the caller, the rest drawn from the seed.
 
 use tidegraph_fleet::sequencing::Unsure;
 use tidegraph_platform::{Random, SeededRandom};
 
-/// A defect that is planted into the surroundings of the real code, to see that it would be found. There is nothing of it
-/// outside of the simulation.
+/// A defect that is planted next to the real code, to show that the checks find it. It exists in the simulation only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bug {
-    /// The log says that it took records before it has seen that they count.
+    /// The log acknowledges records before it has read them back.
     AcknowledgeEarly,
-    /// Readers of the log take what a deposed sequencer sent, if only its version follows.
+    /// Readers of the log accept records of a deposed sequencer if their versions follow.
     SkipEpochCheck,
-    /// A node gets the contents of two records in the wrong order.
+    /// A node receives the contents of two records in the wrong order.
     ApplyOutOfOrder,
-    /// Clients do not say which lists they read, so that no conflict is seen.
+    /// Clients do not name the lists that they read, so that the sequencer sees no conflict.
     HideReads,
-    /// Each attempt of a worker's commit gets another name on its way.
+    /// Each attempt of a worker's commit gets another id on its way.
     RenameCommits,
 }
 
 impl Bug {
-    /// The name on the command line.
+    /// Returns the defect with this name on the command line.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
@@ -34,55 +33,56 @@ impl Bug {
     }
 }
 
-/// What the caller says of a world.
+/// Settings of a world that the caller chooses.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Everything that is drawn comes from it.
+    /// Seed of all random choices.
     pub seed: u64,
     /// A defect to plant.
     pub bug: Option<Bug>,
-    /// Whether the lines of the trace are kept; its hash always is.
+    /// Whether the lines of the trace are kept. Its hash always is.
     pub keep_lines: bool,
-    /// How long there are faults, in simulated milliseconds. After that all is healed and has to come to rest.
+    /// Duration of the faults, in simulated milliseconds. After that, everything is healed and has to come to rest.
     pub faults_ms: u64,
 }
 
 impl Config {
-    /// Twenty seconds of faults.
+    /// Settings with 20 seconds of faults and no defect.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { seed, bug: None, keep_lines: false, faults_ms: 20_000 }
     }
 }
 
-/// What is drawn when a world is made.
+/// Settings of a world that are drawn from its seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
     pub nodes: usize,
     pub partitions: u16,
     pub replication: u16,
     pub clients: usize,
-    /// Real workers, in half of the worlds.
+    /// Number of real workers; half of the worlds have none.
     pub workers: usize,
-    /// Whether they read a little in the past for what they write: in two worlds of five, none of which is one that found something before.
+    /// Whether workers read a little in the past for transactions that write. Two worlds of five do, and none of the seeds
+    /// that found a defect before.
     pub at_hand: bool,
     pub keys: u64,
-    /// How long a node may let commits wait for others, in microseconds.
+    /// Longest wait of a commit for others of its group, in microseconds.
     pub batch: u64,
     pub unsure: Unsure,
-    /// Whether what the log has lies in the files of a real `FileLog` on a disk that tears writes.
+    /// Whether the log is stored in a real `FileLog` on a disk that tears writes.
     pub on_disk: bool,
-    /// Clocks run at 1000 thousandths, give or take so many.
+    /// Largest deviation of a clock's speed, in thousandths.
     pub skew: u64,
-    /// Of a thousand messages between processes, how many are lost, come twice, or come late.
+    /// Shares of messages between processes that are lost, arrive twice, or arrive late, in thousandths.
     pub lost: u64,
     pub twice: u64,
     pub late: u64,
-    /// Of a thousand appends, how many go wrong.
+    /// Share of appends that fail in some way, in thousandths.
     pub appends_wrong: u64,
-    /// Of a thousand answers of the map, how many are lost.
+    /// Share of calls of the map that are lost, in thousandths.
     pub map_wrong: u64,
-    /// Average time between two faults.
+    /// Mean time between two faults, in milliseconds.
     pub fault_ms: u64,
     pub remembered_keys: usize,
     pub remembered_requests: usize,
@@ -103,9 +103,9 @@ impl Profile {
             keys: pick(&[3, 6, 10]),
             batch: pick(&[1_000, 20_000, 60_000]),
             unsure: if random.one_in(2) { Unsure::Stop } else { Unsure::GoOn },
-            // A file log refuses a record of a lower epoch by itself.
+            // A file log refuses a record of a lower epoch by itself, so the defect would have no effect.
             on_disk: random.one_in(2) && config.bug != Some(Bug::SkipEpochCheck),
-            // The lease is right while clocks differ by less than a fifth; the log is, whatever they do.
+            // Leases exclude each other while clocks differ by less than a fifth; the log needs no clock.
             skew: pick(&[0, 50, 80, 80, 400]),
             lost: pick(&[0, 5, 20, 60]),
             twice: pick(&[0, 5, 30]),
@@ -120,11 +120,11 @@ impl Profile {
     }
 }
 
-/// Drawn apart from the rest, so that worlds without workers are what they were before there were any.
+/// Draws the number of workers from a generator of its own, so that worlds without workers do not depend on it.
 fn workers(config: &Config) -> usize {
     let random = SeededRandom::new(config.seed ^ APART);
     if random.one_in(2) || config.bug == Some(Bug::RenameCommits) { 1 + random.below(4) as usize } else { 0 }
 }
 
-/// Gives none to the seeds that found something before.
+/// Chosen so that seeds that found a defect before have no workers.
 const APART: u64 = 0x7e11_5f6c;

@@ -1,29 +1,48 @@
-//! Messages between clients and nodes, and what must be so of what is said in them.
+//! Messages between clients and nodes, and the checks of their contents.
 
 use crate::checker::Ended;
-use crate::client::{Ask, Out, Said, What};
+use crate::client::{ClientActions, ClientCall, ClientRequest, NodeReply};
 use crate::config::Profile;
-use crate::invariants::{IDS_1, LOG_1, TXN_1, Violation};
-use crate::transaction::Done;
+use crate::invariants::{Invariant, Violation};
+use crate::node::RunningNode;
+use crate::transaction::FinishedTransaction;
 use crate::workers::{is_worker, name_of};
 use crate::world::{CALM_SKEW, Event, Step, World};
+use std::sync::Arc;
 use tidegraph_log::Body;
 use tidegraph_platform::Random;
 use tidegraph_remote::{Commits, RequestId};
-use tidegraph_types::CommitRequest;
+use tidegraph_types::{CommitRequest, PartitionId, Version};
+
+/// APL-2 and FLT-1: a node that has answered a read has a serving replica of the partition, which has reached the version.
+fn check_reader(running: &RunningNode, partition: PartitionId, version: Version) -> Step {
+    let name = &running.process.name;
+    match running.node.replicas().into_iter().find(|(held, ..)| *held == partition) {
+        Some((_, applied, true)) if applied >= version => Ok(()),
+        Some((_, applied, true)) => {
+            let what = format!("{name} answers at {version}, partition {partition} there is at {applied}");
+            Err(Violation::new(Invariant::Flt1, what))
+        }
+        other => {
+            let what =
+                format!("{name} answers for partition {partition}, which does not serve there: {other:?}");
+            Err(Violation::new(Invariant::Apl2, what))
+        }
+    }
+}
 
 impl World {
-    /// A node answers the commits that wait.
+    /// Commits the waiting requests of a node as one group, and answers them.
     pub fn serve(&mut self, index: usize) -> Step {
-        let asks = std::mem::take(&mut self.seats[index].inbox);
-        let Some(running) = self.seats[index].running.as_ref().filter(|_| !asks.is_empty()) else {
+        let asks = std::mem::take(&mut self.slots[index].inbox);
+        let Some(running) = self.slots[index].running.as_ref().filter(|_| !asks.is_empty()) else {
             return Ok(());
         };
         let (commits, process) = (running.commits.clone(), running.process.clone());
         let requests: Vec<(RequestId, CommitRequest)> = asks
             .iter()
             .filter_map(|ask| match &ask.what {
-                What::Commit { id, request } => Some((*id, request.clone())),
+                ClientRequest::Commit { id, request } => Some((*id, request.clone())),
                 _ => None,
             })
             .collect();
@@ -41,21 +60,21 @@ impl World {
                     process.note(format_args!("does not commit {}.{}: {error}", ask.client, ask.number));
                 }
             }
-            self.answer(index, &ask, busy, Said::Committed(answer));
+            self.answer(index, &ask, busy, NodeReply::Committed(answer));
         }
         self.see_broker();
         Ok(())
     }
 
-    /// A question arrives at a node.
-    pub fn asked(&mut self, index: usize, ask: Ask) -> Step {
+    /// Delivers a request to a node.
+    pub fn asked(&mut self, index: usize, ask: ClientCall) -> Step {
         let now = self.time.micros();
-        let seat = &self.seats[index];
-        let Some(running) = &seat.running else { return Ok(()) };
-        let ready = seat.paused_until.max(running.process.clock.busy_until());
-        if let What::Commit { .. } = ask.what {
-            let life = seat.life;
-            let inbox = &mut self.seats[index].inbox;
+        let slot = &self.slots[index];
+        let Some(running) = &slot.running else { return Ok(()) };
+        let ready = slot.paused_until.max(running.process.clock.busy_until());
+        if let ClientRequest::Commit { .. } = ask.what {
+            let life = slot.life;
+            let inbox = &mut self.slots[index].inbox;
             inbox.push(ask);
             if inbox.len() > 1 {
                 return Ok(());
@@ -65,20 +84,23 @@ impl World {
             return Ok(());
         }
         if ready > now {
-            self.at(ready, Event::Ask(index, ask));
+            self.at(ready, Event::ClientCall(index, ask));
             return Ok(());
         }
         let said = match &ask.what {
-            What::Read { partition, at, list, gui } => {
-                let seen = running.read(*partition, *at, *list, *gui).map_err(|error| error.to_string());
+            ClientRequest::Read { partition, at, list, gui } => {
+                let seen = running.read(*partition, *at, *list, *gui).map_err(Arc::new);
                 running.process.note(format_args!("reads {gui:?} at {}: {seen:?}", at.version));
-                Said::Seen(seen)
+                if seen.is_ok() {
+                    check_reader(running, *partition, at.version)?;
+                }
+                NodeReply::Seen(seen)
             }
-            What::Outcome { id, since } => Said::Outcome(running.commits.outcome(*id, *since)),
-            What::Newest => Said::Newest(running.commits.newest().map(|newest| newest.version)),
-            What::Sids(count) => Said::Sids(running.commits.allocate_sids(*count)),
-            What::Intern(names) => Said::Tokens(running.commits.intern(names)),
-            What::Commit { .. } => return Ok(()),
+            ClientRequest::Outcome { id, since } => NodeReply::Outcome(running.commits.outcome(*id, *since)),
+            ClientRequest::Newest => NodeReply::Newest(running.commits.newest().map(|newest| newest.version)),
+            ClientRequest::Sids(count) => NodeReply::Sids(running.commits.allocate_sids(*count)),
+            ClientRequest::Intern(names) => NodeReply::Tokens(running.commits.intern(names)),
+            ClientRequest::Commit { .. } => return Ok(()),
         };
         let busy = running.process.clock.busy_until() - now;
         self.check_said(index, &said)?;
@@ -87,27 +109,28 @@ impl World {
         Ok(())
     }
 
-    /// What a sequencer says must be so for everybody, whoever hears it.
-    pub fn check_said(&mut self, index: usize, said: &Said) -> Step {
+    /// Checks an answer of a sequencer, whether or not it arrives.
+    pub fn check_said(&mut self, index: usize, said: &NodeReply) -> Step {
         match said {
-            Said::Newest(Ok(version)) if self.profile.skew <= CALM_SKEW && *version < self.bookmark => {
+            NodeReply::Newest(Ok(version)) if self.profile.skew <= CALM_SKEW && *version < self.bookmark => {
                 let what =
-                    format!("{} says {version} is the newest, {} is", self.seats[index].name, self.bookmark);
-                Err(Violation::new(TXN_1, what))
+                    format!("{} says {version} is the newest, {} is", self.slots[index].name, self.bookmark);
+                Err(Violation::new(Invariant::Txn1, what))
             }
-            Said::Sids(Ok(range)) => {
+            NodeReply::Sids(Ok(range)) => {
                 let before = self.sids.range(..range.end).next_back();
                 if let Some((start, end)) = before.filter(|(_, end)| **end > range.start) {
                     let what = format!("SIDs {range:?} are handed out, and {start}..{end} were");
-                    return Err(Violation::new(IDS_1, what));
+                    return Err(Violation::new(Invariant::Ids1, what));
                 }
                 self.sids.insert(range.start, range.end);
                 Ok(())
             }
-            Said::Tokens(Ok(tokens)) => match &self.tokens {
-                Some(known) if known != tokens => {
-                    Err(Violation::new(IDS_1, format!("names have tokens {tokens:?}, and had {known:?}")))
-                }
+            NodeReply::Tokens(Ok(tokens)) => match &self.tokens {
+                Some(known) if known != tokens => Err(Violation::new(
+                    Invariant::Ids1,
+                    format!("names have tokens {tokens:?}, and had {known:?}"),
+                )),
                 _ => {
                     self.tokens = Some(tokens.clone());
                     Ok(())
@@ -117,21 +140,21 @@ impl World {
         }
     }
 
-    /// An answer comes to a client.
-    pub fn answered(&mut self, client: usize, number: u64, said: Said) -> Step {
+    /// Delivers an answer to a client.
+    pub fn answered(&mut self, client: usize, number: u64, said: NodeReply) -> Step {
         let out = self.clients[client].hear(self.time.micros(), number, said);
         self.send(client, out)
     }
 
-    /// What a client wants happens.
-    pub fn send(&mut self, client: usize, out: Out) -> Step {
+    /// Carries out the actions of a client.
+    pub fn send(&mut self, client: usize, out: ClientActions) -> Step {
         let now = self.time.micros();
         for (node, ask) in out.asks {
-            let most = if let What::Read { .. } = ask.what { 300_000 } else { 1_200_000 };
+            let most = if let ClientRequest::Read { .. } = ask.what { 300_000 } else { 1_200_000 };
             self.at(now + most, Event::Overdue(client, ask.number));
-            let cut_off = self.seats[node].cut_off;
+            let cut_off = self.slots[node].cut_off;
             for (nth, delay) in self.travel(cut_off).into_iter().enumerate() {
-                self.after(delay, Event::Ask(node, Ask { copy: nth > 0, ..ask.clone() }));
+                self.after(delay, Event::ClientCall(node, ClientCall { copy: nth > 0, ..ask.clone() }));
             }
         }
         if let Some(wake) = out.wake {
@@ -143,7 +166,7 @@ impl World {
         Ok(())
     }
 
-    /// A client goes on after so many microseconds, or earlier if it is to.
+    /// Wakes a client after `micros`, unless an earlier wake-up is queued.
     pub fn wake(&mut self, client: usize, micros: u64) {
         let due = self.time.micros() + micros;
         if self.wakes[client].is_none_or(|known| known > due) {
@@ -152,14 +175,14 @@ impl World {
         }
     }
 
-    fn answer(&mut self, node: usize, ask: &Ask, busy: u64, said: Said) {
-        let cut_off = self.seats[node].cut_off;
+    fn answer(&mut self, node: usize, ask: &ClientCall, busy: u64, said: NodeReply) {
+        let cut_off = self.slots[node].cut_off;
         for delay in self.travel(cut_off).into_iter().filter(|_| !ask.copy) {
             self.after(busy + delay, Event::Answer(ask.client, ask.number, said.clone()));
         }
     }
 
-    /// How long a message takes: once for each time that it comes.
+    /// Draws the delays of a message in microseconds: one for each time that it arrives, none if it is lost.
     pub fn travel(&self, cut_off: bool) -> Vec<u64> {
         let usual = || 100 + self.random.below(2_000);
         if !self.faulty {
@@ -178,9 +201,9 @@ impl World {
         }
     }
 
-    /// A transaction is over: what was acknowledged must stand in the log.
-    pub fn finished(&mut self, done: Done) -> Step {
-        let Done { transaction, version, id, mutations, .. } = &done;
+    /// Notes a finished transaction. LOG-1: an acknowledged one must be in the log.
+    pub fn finished(&mut self, done: FinishedTransaction) -> Step {
+        let FinishedTransaction { transaction, version, id, mutations, .. } = &done;
         let (client, ended) = (transaction.client, transaction.ended);
         self.counts.ended(ended);
         self.counts.of_workers += u64::from(is_worker(client) && ended == Ended::Acknowledged);
@@ -193,8 +216,8 @@ impl World {
                 Some(Body::Commit { request: Some(found), mutations: written, .. })
                     if is_named(found.0) && written == *mutations);
             if !stands {
-                let what = format!("{who} was told of version {version}, which is not its transaction");
-                return Err(Violation::new(LOG_1, what));
+                let what = format!("{who} was told version {version}, which is another transaction");
+                return Err(Violation::new(Invariant::Log1, what));
             }
             self.bookmark = self.bookmark.max(*version);
         }

@@ -1,4 +1,4 @@
-//! What goes wrong in a world, and how it is healed.
+//! Faults of a world, and how they are healed.
 
 use crate::worker::SimWorker;
 use crate::world::{Event, GRAPH, World};
@@ -7,52 +7,52 @@ use tidegraph_cluster::{Change, Claim, MapStore, NodeState, SEQUENCER};
 use tidegraph_platform::Random;
 use tidegraph_types::{Epoch, PartitionId};
 
-/// Something that is cut, until it is healed.
+/// A fault that lasts until it is healed.
 #[derive(Clone, Debug)]
 pub(crate) enum Cut {
-    /// A node from the map.
+    /// A node cannot reach the map.
     Map(usize),
-    /// A node from the log.
+    /// A node cannot reach the log.
     Log(usize),
-    /// A node from clients.
+    /// A node and clients cannot reach each other.
     Clients(usize),
-    /// A client from the map.
+    /// A client cannot reach the map.
     ClientMap(usize),
-    /// The map from all.
+    /// No process can reach the map.
     MapAway,
-    /// Writes to the object store fail.
+    /// Writes to the object store fail at times.
     Objects,
-    /// Followers of the log get little.
+    /// Followers of the log get few records.
     Lag,
-    /// Appends take long.
+    /// Appends are slow.
     Slow,
 }
 
 impl World {
-    /// Something goes wrong, and the next fault is not far.
+    /// Draws a fault, and queues the next one.
     pub fn draw_fault(&mut self) {
         if !self.faulty {
             return;
         }
         let wait = self.profile.fault_ms * 1000;
         self.after(wait / 2 + self.random.below(wait), Event::Fault);
-        let node = self.random.below(self.seats.len() as u64) as usize;
-        let leader = self.seats.iter().position(|seat| {
-            seat.running.as_ref().is_some_and(|running| running.candidate.leading().is_some())
+        let node = self.random.below(self.slots.len() as u64) as usize;
+        let leader = self.slots.iter().position(|slot| {
+            slot.running.as_ref().is_some_and(|running| running.candidate.leadership().is_some())
         });
-        // The one who leads is worth more trouble.
+        // Half of the faults strike the leader.
         let node = leader.filter(|_| self.random.one_in(2)).unwrap_or(node);
         let most = if self.random.one_in(2) { 800_000 } else { 4_000_000 };
         let for_long = 100_000 + self.random.below(most);
         match self.random.below(20) {
             0..3 => self.crash(node),
-            3 if self.random.one_in(3) => (0..self.seats.len()).for_each(|node| self.crash(node)),
+            3 if self.random.one_in(3) => (0..self.slots.len()).for_each(|node| self.crash(node)),
             3..8 => {
                 let until = self.time.micros() + for_long;
-                let seat = &mut self.seats[node];
-                seat.paused_until = seat.paused_until.max(until);
+                let slot = &mut self.slots[node];
+                slot.paused_until = slot.paused_until.max(until);
                 self.counts.pauses += 1;
-                self.say(&self.seats[node].name, format_args!("is paused for {} ms", for_long / 1000));
+                self.say(&self.slots[node].name, format_args!("is paused for {} ms", for_long / 1000));
             }
             8 => self.cut(Cut::Map(node), for_long),
             9 | 10 => self.cut(Cut::Log(node), for_long),
@@ -77,9 +77,9 @@ impl World {
         }
     }
 
-    /// A node's process ends, mostly by a crash, and starts again.
+    /// Ends the process of a node, mostly by a crash, and queues its start.
     fn crash(&mut self, node: usize) {
-        if let Some(running) = self.seats[node].running.as_ref().filter(|_| self.random.one_in(5)) {
+        if let Some(running) = self.slots[node].running.as_ref().filter(|_| self.random.one_in(5)) {
             running.process.note(format_args!("is told to end"));
             running.candidate.close();
             running.node.stop();
@@ -103,18 +103,18 @@ impl World {
 
     fn set(&mut self, cut: &Cut, is_cut: bool) {
         match cut {
-            // A process that is started again is a new one, and has its own lines.
+            // A process that starts again is not cut off.
             Cut::Map(node) => {
-                if let Some(running) = &self.seats[*node].running {
+                if let Some(running) = &self.slots[*node].running {
                     running.process.no_map.store(is_cut, Ordering::Relaxed);
                 }
             }
             Cut::Log(node) => {
-                if let Some(running) = &self.seats[*node].running {
+                if let Some(running) = &self.slots[*node].running {
                     running.process.no_log.store(is_cut, Ordering::Relaxed);
                 }
             }
-            Cut::Clients(node) => self.seats[*node].cut_off = is_cut,
+            Cut::Clients(node) => self.slots[*node].cut_off = is_cut,
             Cut::ClientMap(client) => {
                 self.clients[*client].process.no_map.store(is_cut, Ordering::Relaxed);
             }
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// Somebody takes the lease without waiting for it, and does nothing with it.
+    /// Takes the lease without waiting for it, and does nothing with it.
     pub fn steal(&mut self) {
         let Ok(Some(lease)) = self.map.lease(GRAPH, SEQUENCER) else { return };
         let claim = Claim {
@@ -139,8 +139,8 @@ impl World {
         self.say("world", format_args!("the lease of {} is stolen: {stolen:?}", lease.holder));
     }
 
-    /// The newest manifest of a checkpoint is gone, where an older one and the log have all that is needed, and will: the log keeps what
-    /// came after the checkpoint before the newest, so of two in a row one stays.
+    /// Deletes the newest manifest of a checkpoint, if an older one and the log have all that is needed. The log keeps the
+    /// records after the second newest checkpoint, so one of two in a row must stay.
     fn lose_checkpoint(&mut self) {
         let Ok(noted) = self.map.checkpoints(GRAPH) else { return };
         let Some(noted) = noted.get(self.random.below(noted.len() as u64) as usize) else { return };
@@ -165,10 +165,10 @@ impl World {
         }
     }
 
-    /// A node gets a partition, or, where there are more replicas than need be, loses one.
+    /// Adds a replica of a partition to a node, or drops one if there are more than needed.
     fn move_replica(&mut self) {
         let partition = PartitionId(self.random.below(u64::from(self.profile.partitions)) as u16);
-        let node = self.seats[self.random.below(self.seats.len() as u64) as usize].id.clone();
+        let node = self.slots[self.random.below(self.slots.len() as u64) as usize].id.clone();
         let Ok(map) = self.map.load(GRAPH, None) else { return };
         let replicas = map.replicas(partition);
         let change = if !replicas.iter().any(|replica| replica.node == node) {
@@ -183,16 +183,16 @@ impl World {
         self.say("world", format_args!("{change}: {changed:?}"));
     }
 
-    /// All faults are over.
+    /// Heals all faults; no further ones are drawn.
     pub fn heal_all(&mut self) {
         self.faulty = false;
         self.say("world", format_args!("all faults are over"));
-        for node in 0..self.seats.len() {
+        for node in 0..self.slots.len() {
             self.set(&Cut::Map(node), false);
             self.set(&Cut::Log(node), false);
             self.set(&Cut::Clients(node), false);
-            self.seats[node].paused_until = 0;
-            if self.seats[node].running.is_none() {
+            self.slots[node].paused_until = 0;
+            if self.slots[node].running.is_none() {
                 self.after(0, Event::Start(node));
             }
         }
@@ -208,31 +208,31 @@ impl World {
         }
         self.map_faults.wrong.store(0, Ordering::Relaxed);
         self.broker.set_wrong(0);
-        // What was torn is found now.
+        // Torn writes are found now.
         self.broker.crash(false);
         self.see_broker();
     }
 
-    /// Why the fleet is not at rest; `None` when it is.
+    /// Returns why the fleet is not at rest; `None` if it is.
     pub fn unrest(&self) -> Option<String> {
         if let Some(client) = self.clients.iter().find(|client| !client.is_idle()) {
             return Some(format!("{} waits", client.process.name));
         }
         let rests = |running: &SimWorker| running.rests;
-        if self.workers.iter().any(|seat| !seat.running.as_ref().is_some_and(rests)) {
+        if self.workers.iter().any(|slot| !slot.running.as_ref().is_some_and(rests)) {
             return Some("a worker waits".into());
         }
         let Ok(map) = self.map.load(GRAPH, None) else { return Some("there is no map".into()) };
         let newest = self.broker.newest();
         let mut leads = false;
-        for seat in &self.seats {
-            let Some(running) = &seat.running else { return Some(format!("{} does not run", seat.name)) };
-            leads |= running.candidate.leading().is_some();
-            if map.node(&seat.id).is_none_or(|node| node.state != NodeState::Up) {
-                return Some(format!("{} is not up", seat.name));
+        for slot in &self.slots {
+            let Some(running) = &slot.running else { return Some(format!("{} does not run", slot.name)) };
+            leads |= running.candidate.leadership().is_some();
+            if map.node(&slot.id).is_none_or(|node| node.state != NodeState::Up) {
+                return Some(format!("{} is not up", slot.name));
             }
             let here = running.node.replicas();
-            for (partition, replica) in map.held_by(&seat.id) {
+            for (partition, replica) in map.held_by(&slot.id) {
                 let found = here.iter().find(|(of, ..)| *of == partition);
                 let rests = replica.state.answers()
                     && found.is_some_and(|(_, version, ready)| *version == newest && *ready);
@@ -240,11 +240,11 @@ impl World {
                     let state = replica.state;
                     return Some(format!(
                         "partition {partition} on {} is {state}: {found:?}, not {newest}",
-                        seat.name
+                        slot.name
                     ));
                 }
             }
         }
-        (!leads).then(|| "nobody leads".to_owned())
+        (!leads).then(|| "no process leads".to_owned())
     }
 }

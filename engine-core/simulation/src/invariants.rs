@@ -1,50 +1,119 @@
-//! What is checked, by name. The names are those of `ARCHITECTURE.md`.
+//! The invariants that a world checks. Their names and statements are those of the table in `ARCHITECTURE.md`.
 
 use std::fmt;
 
-/// A transaction is committed if and only if its record stands in the log, whose epochs never fall.
-pub(crate) const LOG_1: &str = "LOG-1";
-/// What was acknowledged, or seen, is found after a crash of the log.
-pub(crate) const LOG_2: &str = "LOG-2";
-/// Versions grow, and none is given twice.
-pub(crate) const TXN_1: &str = "TXN-1";
-/// What clients saw can be put in one order, in which nobody goes back in time.
-pub(crate) const TXN_2: &str = "TXN-2";
-/// A request that is sent again is committed once.
-pub(crate) const TXN_4: &str = "TXN-4";
-/// A read at a version sees that version and no other, edges from both sides.
-pub(crate) const STO_1: &str = "STO-1";
-/// A replica is never ahead of the log.
-pub(crate) const FLT_1: &str = "FLT-1";
-/// Replicas are equal when the log is still.
-pub(crate) const FLT_3: &str = "FLT-3";
-/// When all faults are over, a fleet comes to rest: somebody leads, all replicas serve.
-pub(crate) const FLT_4: &str = "FLT-4";
-/// A lease has one holder under one epoch, and two never believe to have it.
-pub(crate) const MAP_3: &str = "MAP-3";
-/// No SID is handed out twice, and no token has two meanings.
-pub(crate) const IDS_1: &str = "IDS-1";
+/// The page with the table, which the statements are taken from.
+const PAGE: &str = include_str!("../../../ARCHITECTURE.md");
 
-/// The names of all that is checked.
-pub const CHECKED: [&str; 11] = [LOG_1, LOG_2, TXN_1, TXN_2, TXN_4, STO_1, FLT_1, FLT_3, FLT_4, MAP_3, IDS_1];
-
-/// Something that must never happen, and did.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub struct Violation {
-    /// Name of the invariant.
-    pub invariant: &'static str,
-    /// What was found.
-    pub what: String,
+/// An invariant that a world checks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Invariant {
+    /// LOG-1: each acknowledged transaction is in the log, whose epochs never fall (`exchange.rs`, `rest.rs`).
+    Log1,
+    /// LOG-2: the log has every record that readers saw, after each crash of its broker (`world.rs`).
+    Log2,
+    /// TXN-1: versions grow, and none is given twice (`exchange.rs`, `workers.rs`).
+    Txn1,
+    /// TXN-2: there is an order of all transactions that explains what clients saw (`checker`).
+    Txn2,
+    /// TXN-4: each request is in the log at most once, and its outcome is told as the log has it (`rest.rs`).
+    Txn4,
+    /// STO-1: each read sees its version and no other, edges from both sides (`rest.rs`).
+    Sto1,
+    /// APL-2: only a node that has a serving replica of the partition answers a read (`exchange.rs`).
+    Apl2,
+    /// IDS-1: no SID is handed out twice, and no token has two names (`exchange.rs`).
+    Ids1,
+    /// FLT-1: a replica is never ahead of the log, and answers at no version that it lacks (`world.rs`, `exchange.rs`).
+    Flt1,
+    /// FLT-2: after all kills, every acknowledged transaction is in the graph, and none in part (`checker`).
+    Flt2,
+    /// FLT-3: all replicas equal a model of the log once it is still (`rest.rs`).
+    Flt3,
+    /// FLT-4: once faults are over, a process leads, all replicas serve, and all clients finish (`rest.rs`, `workers.rs`).
+    Flt4,
+    /// MAP-3: no epoch has two leaders, and no two processes are sure of the lease at once (`world.rs`).
+    Map3,
 }
 
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.invariant, self.what)
+impl Invariant {
+    /// All invariants that a world checks.
+    pub const ALL: [Self; 13] = [
+        Self::Log1,
+        Self::Log2,
+        Self::Txn1,
+        Self::Txn2,
+        Self::Txn4,
+        Self::Sto1,
+        Self::Apl2,
+        Self::Ids1,
+        Self::Flt1,
+        Self::Flt2,
+        Self::Flt3,
+        Self::Flt4,
+        Self::Map3,
+    ];
+
+    /// Returns the name in `ARCHITECTURE.md`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Log1 => "LOG-1",
+            Self::Log2 => "LOG-2",
+            Self::Txn1 => "TXN-1",
+            Self::Txn2 => "TXN-2",
+            Self::Txn4 => "TXN-4",
+            Self::Sto1 => "STO-1",
+            Self::Apl2 => "APL-2",
+            Self::Ids1 => "IDS-1",
+            Self::Flt1 => "FLT-1",
+            Self::Flt2 => "FLT-2",
+            Self::Flt3 => "FLT-3",
+            Self::Flt4 => "FLT-4",
+            Self::Map3 => "MAP-3",
+        }
+    }
+
+    /// Returns what never breaks, as `ARCHITECTURE.md` says it; `None` if the page has no such row.
+    #[must_use]
+    pub fn statement(self) -> Option<&'static str> {
+        PAGE.lines().find_map(|line| {
+            let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);
+            (cells.next()? == self.name()).then(|| cells.next()).flatten()
+        })
     }
 }
 
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An invariant that was broken.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{invariant}: {what}")]
+pub struct Violation {
+    /// The invariant.
+    pub invariant: Invariant,
+    /// What the world found.
+    pub what: String,
+}
+
 impl Violation {
-    pub(crate) fn new(invariant: &'static str, what: impl Into<String>) -> Self {
+    pub(crate) fn new(invariant: Invariant, what: impl Into<String>) -> Self {
         Self { invariant, what: what.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_checked_invariant_is_in_the_table_of_the_architecture() {
+        for invariant in Invariant::ALL {
+            assert!(invariant.statement().is_some_and(|text| !text.is_empty()), "{invariant} has no row");
+        }
     }
 }

@@ -1,17 +1,17 @@
 //! A fleet in a simulated world: seeded, on one thread, replayed exactly.
 //!
-//! Roles: `world` has time, the queue of events and the network; `node` is a process of a fleet, made of the real storage node,
-//! candidate and caretaker; `client` runs transactions as a worker does; `broker`, `map`, `objects` and `process` are the world behind the
-//! seams that the real code has (log, partition map, object store, clock) and let it go wrong; `faults` draws what goes
-//! wrong; `rest` heals all and compares; [`checker`] looks for an order in what clients saw; `model` is the graph in the simplest way.
+//! Roles: `world` has the time, the queue of events and the network; `node` is a process of a fleet, made of the real storage
+//! node, candidate and leader's maintenance; `client` runs transactions by the rules of a worker; `worker` runs the real worker;
+//! `broker`, `map`, `objects` and `process` stand behind the seams of the real code (log, partition map, object store, clock)
+//! and inject faults; `faults` draws the faults; `rest` heals all and compares; [`checker`] searches an order that explains what
+//! clients saw; `model` is the graph in its simplest form.
 //!
-//! Flow: [`run`] draws a world from a seed, lets clients write and read while things go wrong, heals all, waits until
-//! the fleet is at rest, and compares replicas, reads and answers with the log. What must never happen has a name
-//! (`invariants`), and the first violation ends the world.
+//! Flow: [`run`] draws a world from a seed, lets clients write and read under faults, heals all, waits until the fleet is at
+//! rest, and compares replicas, reads and answers with the log. Each check names an [`Invariant`], and the first [`Violation`]
+//! ends the world.
 //!
-//! What must never happen here: a decision that a second run of the seed would make otherwise.
+//! What must never happen here: a decision that a second run of the seed would make differently.
 
-mod baton;
 mod broker;
 pub mod checker;
 mod client;
@@ -27,6 +27,7 @@ mod objects;
 mod process;
 mod report;
 mod rest;
+mod run_token;
 mod start;
 mod trace;
 mod transaction;
@@ -35,6 +36,6 @@ mod workers;
 mod world;
 
 pub use config::{Bug, Config};
-pub use invariants::{CHECKED, Violation};
+pub use invariants::{Invariant, Violation};
 pub use report::{Counts, Report};
 pub use world::run;

@@ -3,29 +3,29 @@
 use clap::Parser;
 use std::ops::Range;
 use std::process::ExitCode;
-use tidegraph_simulation::{Bug, CHECKED, Config, Counts, Report, run};
+use tidegraph_simulation::{Bug, Config, Counts, Invariant, Report, run};
 
 /// Runs fleets in simulated worlds, each drawn from a seed.
 #[derive(Parser, Debug)]
 #[command(name = "simulate")]
 struct Arguments {
-    /// Seeds to run, FROM..TO.
+    /// Range of seeds to run, FROM..TO.
     #[arg(long, value_parser = seeds, default_value = "0..200", conflicts_with = "seed")]
     seeds: Range<u64>,
     /// One seed to run.
     #[arg(long)]
     seed: Option<u64>,
-    /// Prints everything that happens.
+    /// Prints every event.
     #[arg(long)]
     trace: bool,
-    /// Plants a defect into the surroundings of the real code: acknowledge-early, skip-epoch-check, apply-out-of-order,
-    /// hide-reads or rename-commits.
+    /// Plants a defect next to the real code: acknowledge-early, skip-epoch-check, apply-out-of-order, hide-reads or
+    /// rename-commits.
     #[arg(long, value_parser = planted)]
     bug: Option<Bug>,
-    /// How long things go wrong, in simulated seconds.
+    /// Duration of the faults, in simulated seconds.
     #[arg(long, default_value_t = 20)]
     seconds: u64,
-    /// Threads: each runs worlds of its own.
+    /// Number of threads; each runs its own worlds.
     #[arg(long, default_value_t = 1)]
     threads: usize,
 }
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         let text: String = report.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
         let ended = match &report.violation {
             Some(violation) => format!("VIOLATION {violation}"),
-            None => "all well".to_owned(),
+            None => "no violation".to_owned(),
         };
         println!("{text}seed {seed}: hash {:016x}, {}; {ended}", report.hash, report.counts);
         report
@@ -79,9 +79,10 @@ fn main() -> ExitCode {
     });
     wrong.sort_by_key(|(seed, _)| *seed);
     println!("{} worlds: {counts}", seeds.end.saturating_sub(seeds.start));
-    println!("checked: {}", CHECKED.join(", "));
+    println!("checked: {}", Invariant::ALL.map(Invariant::name).join(", "));
     for (seed, violation) in &wrong {
         println!("VIOLATION seed {seed}: {violation}; replay with --seed {seed} --trace");
+        println!("  {} says: {}", violation.invariant, violation.invariant.statement().unwrap_or_default());
     }
     if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,4 +1,4 @@
-//! The partition map as one process reaches it: the map in memory, behind a network that loses requests and answers.
+//! The partition map as one process reaches it: a map in memory, behind a network that loses requests and answers.
 
 use crate::process::Process;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use tidegraph_cluster::{
 use tidegraph_platform::{Random, SeededRandom};
 use tidegraph_types::Epoch;
 
-/// What is wrong with the map's service, for all.
+/// Faults of the map's service, for all processes.
 #[derive(Debug)]
 pub(crate) struct MapFaults {
     pub away: AtomicBool,
-    /// Of a thousand calls, how many are carried out, or not, and not answered.
+    /// Share of calls whose request or answer is lost, in thousandths.
     pub wrong: AtomicU64,
     pub random: SeededRandom,
 }

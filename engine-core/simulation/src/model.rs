@@ -1,37 +1,37 @@
-//! The graph as the log says it is, in the simplest way: what replicas are compared with.
+//! The graph as the log defines it, in its simplest form. Replicas and reads are compared with it.
 
 use std::collections::BTreeMap;
 use tidegraph_log::{Body, Record};
 use tidegraph_types::{Edge, Gui, Mutation, Sid, Value};
 
-/// What a vertex looks like to a reader: whether it is there, its list, and its edges' SIDs.
+/// A vertex as a reader sees it: whether it exists, its list, and the SIDs of its edges.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Seen {
     pub present: bool,
     pub list: Vec<i64>,
-    /// SIDs with the other ends, in order.
+    /// SIDs of outgoing edges with their targets, in order.
     pub outgoing: Vec<(u64, u64)>,
     pub incoming: Vec<(u64, u64)>,
 }
 
-/// Vertices with one list each, and edges.
+/// Vertices, each with one list, and edges.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     lists: BTreeMap<Gui, Vec<i64>>,
     edges: BTreeMap<Sid, Edge>,
 }
 
-/// The number in a value of a list.
+/// Returns the number of a list element.
 pub(crate) fn number(value: &Value) -> i64 {
     match value {
         Value::Long(number) => *number,
-        // No transaction writes it: it is found as written by nobody.
+        // No transaction writes this number, so the checker finds it.
         _ => i64::MIN,
     }
 }
 
 impl Model {
-    /// Goes on by a record.
+    /// Applies a record.
     pub fn apply(&mut self, record: &Record) {
         let Body::Commit { mutations, .. } = &record.body else { return };
         for mutation in mutations {
@@ -57,13 +57,13 @@ impl Model {
                     self.lists.remove(gui);
                     self.edges.retain(|_, edge| edge.source != *gui && edge.target != *gui);
                 }
-                // Nothing here writes others.
+                // No client writes others.
                 _ => {}
             }
         }
     }
 
-    /// A vertex as a reader should see it.
+    /// Returns a vertex as a reader should see it.
     pub fn see(&self, gui: Gui) -> Seen {
         let Some(list) = self.lists.get(&gui) else { return Seen::default() };
         let ends = |end: fn(&Edge) -> Gui, other: fn(&Edge) -> Gui| {
@@ -78,7 +78,7 @@ impl Model {
         }
     }
 
-    /// All vertices.
+    /// Returns all vertices.
     pub fn vertices(&self) -> impl Iterator<Item = Gui> {
         self.lists.keys().copied()
     }

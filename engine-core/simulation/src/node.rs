@@ -1,27 +1,28 @@
-//! A node of the fleet: the real storage node, candidate, caretaker and their doors, driven step by step.
+//! A node of the fleet: the real storage node, candidate, leader's maintenance and their services, driven step by step.
 
 use crate::broker::SimLog;
 use crate::map::SimMap;
 use crate::model::{Seen, number};
 use crate::process::Process;
+use crate::start::SetupError;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::{
     Apl, At, Cursor, Error as AplError, Expand, Expansion, Projection, VertexRead, VertexRows,
 };
 use tidegraph_cluster::{Claim, Graph, NodeId, Registration, Role, WatchConfig};
-use tidegraph_fleet::role::{Caretaker, CaretakerConfig, FromCheckpoints, SequencerDoor};
+use tidegraph_fleet::role::{CheckpointRecovery, LeaderMaintenance, MaintenanceConfig, SequencerService};
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig};
-use tidegraph_fleet::{Door, NodeConfig, NodeParts, StorageNode};
+use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode};
 use tidegraph_platform::{Clock, Objects, RealDisk, SeededRandom};
 use tidegraph_remote::{Node as _, Services};
 use tidegraph_types::{Direction, Epoch, Gui, PartitionId, Token};
 
-/// What a node is made of.
+/// What one life of a node is made of.
 pub(crate) struct Parts {
     pub graph: Graph,
     pub name: String,
-    /// Which life of the node it is.
+    /// Number of the life.
     pub life: u64,
     pub process: Arc<Process>,
     pub map: Arc<SimMap>,
@@ -37,16 +38,16 @@ pub(crate) struct RunningNode {
     pub process: Arc<Process>,
     pub node: StorageNode,
     pub candidate: Arc<Candidate>,
-    pub caretaker: Caretaker,
-    pub door: Door,
-    pub commits: SequencerDoor,
-    /// What its server would answer from.
+    pub maintenance: LeaderMaintenance,
+    pub service: NodeService,
+    pub commits: SequencerService,
+    /// The services that its server would offer.
     pub services: Services,
 }
 
 impl RunningNode {
-    /// Starts as the daemon does. An error would end the daemon, and whoever started it would start it again.
-    pub fn start(parts: Parts) -> Result<Self, String> {
+    /// Starts a node as the daemon does. After an error the world starts it again, as a supervisor would.
+    pub fn start(parts: Parts) -> Result<Self, SetupError> {
         let Parts { graph, name, life, process, map, log, objects, candidate, checkpoint_versions, seed } =
             parts;
         let clock: Arc<dyn Clock> = process.clock.clone();
@@ -57,7 +58,7 @@ impl RunningNode {
             watch: WatchConfig { poll_ms: 100 },
             ..NodeConfig::default()
         };
-        let (door, commits) = (Door::default(), SequencerDoor::default());
+        let (service, commits) = (NodeService::default(), SequencerService::default());
         let node = NodeParts {
             graph: graph.name.clone(),
             registration: registration(&name)?,
@@ -66,11 +67,11 @@ impl RunningNode {
             objects: objects.clone(),
             clock: clock.clone(),
             random: Arc::new(SeededRandom::new(seed)),
-            // Nothing is written there: nodes here have no memory budget.
+            // Nothing is written to it, because nodes here have no memory budget.
             disk: Arc::new(RealDisk),
         };
-        let node = StorageNode::without_threads(config, node, &door).map_err(|error| error.to_string())?;
-        let takeover = FromCheckpoints {
+        let node = StorageNode::without_threads(config, node, &service)?;
+        let takeover = CheckpointRecovery {
             graph: graph.name.clone(),
             partitions: graph.partitions,
             map_store: map.clone(),
@@ -88,9 +89,9 @@ impl RunningNode {
             candidate,
         );
         let candidate = Arc::new(candidate);
-        commits.open(&candidate);
-        let care = CaretakerConfig { lost_after: Duration::from_secs(3), step: Duration::from_secs(1) };
-        let caretaker = Caretaker::without_thread(
+        commits.attach(&candidate);
+        let care = MaintenanceConfig { lost_after: Duration::from_secs(3), step: Duration::from_secs(1) };
+        let maintenance = LeaderMaintenance::without_thread(
             &graph.name,
             graph.partitions,
             map,
@@ -99,18 +100,18 @@ impl RunningNode {
             clock,
             care,
         );
-        let services = door.services(Some(Arc::new(commits.clone())));
-        Ok(Self { process, node, candidate, caretaker, door, commits, services })
+        let services = service.services(Some(Arc::new(commits.clone())));
+        Ok(Self { process, node, candidate, maintenance, service, commits, services })
     }
 
-    /// A vertex at a version, as the replica of its partition here has it.
+    /// Reads a vertex at a version from this node's replica of the partition.
     pub fn read(&self, partition: PartitionId, at: At, list: Token, gui: Gui) -> Result<Seen, AplError> {
-        let apl = self.door.partition(partition, at.epoch)?;
+        let apl = self.service.partition(partition, at.epoch)?;
         see(&*apl, at, list, &[gui]).map(|seen| seen.into_iter().next().unwrap_or_default())
     }
 }
 
-/// Vertices at a version.
+/// Reads vertices at a version.
 pub(crate) fn see(apl: &dyn Apl, at: At, list: Token, guis: &[Gui]) -> Result<Vec<Seen>, AplError> {
     let read = VertexRead { properties: Projection::Keys(vec![list]), ..VertexRead::default() };
     let mut rows = VertexRows::default();
@@ -139,9 +140,9 @@ pub(crate) fn see(apl: &dyn Apl, at: At, list: Token, guis: &[Gui]) -> Result<Ve
         .collect())
 }
 
-fn registration(name: &str) -> Result<Registration, String> {
+fn registration(name: &str) -> Result<Registration, SetupError> {
     Ok(Registration {
-        id: NodeId::new(name).map_err(|error| error.to_string())?,
+        id: NodeId::new(name)?,
         zone: "z".into(),
         endpoint: name.into(),
         capacity_bytes: 1 << 30,

@@ -1,4 +1,4 @@
-//! Object storage in memory, of which some writes fail.
+//! An object store in memory whose writes fail at times.
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegraph_platform::{Random, SeededRandom};
 
-/// Of a thousand writes, how many fail.
+/// Share of writes that fail, in thousandths.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectFaults(pub Arc<AtomicU64>);
 

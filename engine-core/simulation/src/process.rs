@@ -1,4 +1,4 @@
-//! A process as its surroundings see it: its clock, and what it can reach.
+//! A process: its clock, and which services it can reach.
 
 use crate::trace::Trace;
 use jiff::{SignedDuration, Timestamp};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tidegraph_platform::Clock;
 
-/// The one true time of a world, in microseconds. Nobody in it sees it.
+/// The true time of a world, in microseconds. Processes see only their own clocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Time(Arc<AtomicU64>);
 
@@ -22,12 +22,12 @@ impl Time {
     }
 }
 
-/// One life of a process. What was of an earlier life reaches nothing any more.
+/// One life of a process. Objects of an earlier life reach no service any more.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub name: String,
     pub alive: AtomicBool,
-    /// Whether it is cut off from the map, or the log.
+    /// Whether it is cut off from the map.
     pub no_map: AtomicBool,
     pub no_log: AtomicBool,
     pub clock: Arc<SkewedClock>,
@@ -59,20 +59,20 @@ impl Process {
     }
 
     pub fn note(&self, what: fmt::Arguments<'_>) {
-        // What the dead do when they are dropped is no part of the world.
+        // What a killed process does while it is dropped is not traced.
         if self.is_alive() {
             self.trace.note(self.clock.time.micros(), &self.name, what);
         }
     }
 }
 
-/// A clock that began at another time than others and runs at another speed. While its process is busy it is ahead of the
-/// world: the world does nothing with the process until it is there too.
+/// A clock with its own offset and speed. While its process is busy, the clock is ahead of the world, and the world delivers no
+/// event to the process until it has caught up.
 #[derive(Debug)]
 pub(crate) struct SkewedClock {
     time: Time,
     offset: Duration,
-    /// Thousandths of the true speed.
+    /// Speed, in thousandths of the true one.
     speed: u64,
     busy_until: AtomicU64,
 }
@@ -82,22 +82,22 @@ impl SkewedClock {
         Arc::new(Self { time, offset, speed, busy_until: AtomicU64::new(0) })
     }
 
-    /// When the process has done what it does now, in true time.
+    /// Returns the true time at which the process has finished its current work.
     pub fn busy_until(&self) -> u64 {
         self.busy_until.load(Ordering::Relaxed).max(self.time.micros())
     }
 
-    /// The time of the world, for what its log of transactions says.
+    /// Returns the true time, for the history of transactions.
     pub fn world_micros(&self) -> u64 {
         self.time.micros()
     }
 
-    /// How much true time passes while this clock goes on by so much.
+    /// Converts a duration of this clock to true time. Both are in microseconds.
     pub fn true_micros(&self, micros: u64) -> u64 {
         micros.saturating_mul(1000) / self.speed.max(1)
     }
 
-    /// The process spends some true time.
+    /// Keeps the process busy for some true time.
     pub fn spend(&self, micros: u64) {
         self.busy_until.store(self.busy_until() + micros, Ordering::Relaxed);
     }

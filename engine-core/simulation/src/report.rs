@@ -1,12 +1,13 @@
-//! What is said of a world that has ended.
+//! The report of a world that has ended.
 
 use crate::checker::Ended;
 use crate::config::Config;
-use crate::invariants::Violation;
+use crate::invariants::{Invariant, Violation};
+use crate::start::SetupError;
 use crate::world::World;
 use std::fmt;
 
-/// What happened in a world, counted.
+/// Counts of what happened in a world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Events.
@@ -15,19 +16,19 @@ pub struct Counts {
     pub acknowledged: u64,
     /// Transactions that were refused.
     pub refused: u64,
-    /// Transactions of which the client never learned what became of them.
+    /// Transactions whose outcome the client never learned.
     pub unknown: u64,
-    /// Of the acknowledged ones, those of real workers.
+    /// Acknowledged transactions of real workers.
     pub of_workers: u64,
-    /// Epochs that somebody led.
+    /// Epochs that had a leader.
     pub takeovers: u64,
     /// Nodes killed.
     pub kills: u64,
     /// Nodes paused.
     pub pauses: u64,
-    /// Connections cut, services away or slow.
+    /// Connections cut, and services away or slow.
     pub cuts: u64,
-    /// The log's broker went down.
+    /// Crashes of the log's broker.
     pub broker_crashes: u64,
     /// Leases stolen.
     pub thefts: u64,
@@ -50,7 +51,7 @@ impl Counts {
         }
     }
 
-    /// The sum of two.
+    /// Adds two counts.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -98,18 +99,18 @@ impl fmt::Display for Counts {
     }
 }
 
-/// How a world ended.
+/// The report of a world.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Its seed.
     pub seed: u64,
     /// Hash of the whole trace.
     pub hash: u64,
-    /// What was violated, if anything.
+    /// The violated invariant, if any.
     pub violation: Option<Violation>,
-    /// What happened.
+    /// Counts of what happened.
     pub counts: Counts,
-    /// The trace, where it was asked for.
+    /// The lines of the trace, if they were kept.
     pub lines: Vec<String>,
 }
 
@@ -122,15 +123,16 @@ impl Report {
         }
         let (hash, _, lines) = world.trace.end();
         let (seed, counts) = (world.config.seed, world.counts);
-        // What processes do at their end is no part of the world.
-        (0..world.seats.len()).for_each(|node| world.kill(node));
+        // What processes do at their end is not part of the trace.
+        (0..world.slots.len()).for_each(|node| world.kill(node));
         let ended = (0..world.workers.len()).try_for_each(|worker| world.kill_worker(worker));
         let violation = violation.or(ended.err());
         Self { seed, hash, violation, counts, lines }
     }
 
-    pub(crate) fn impossible(config: &Config, error: String) -> Self {
-        let violation = Some(Violation { invariant: "FLT-4", what: format!("no world: {error}") });
+    /// The report of a world that could not be built.
+    pub(crate) fn without_world(config: &Config, error: &SetupError) -> Self {
+        let violation = Some(Violation::new(Invariant::Flt4, format!("no world: {error}")));
         Self { seed: config.seed, hash: 0, violation, counts: Counts::default(), lines: vec![] }
     }
 }

@@ -1,4 +1,4 @@
-//! How a world begins, and how processes of it start and end.
+//! Builds worlds, and starts and kills their processes.
 
 use crate::broker::{Broker, SimLog};
 use crate::client::Client;
@@ -10,8 +10,8 @@ use crate::process::{Process, SkewedClock, Time};
 use crate::report::Counts;
 use crate::trace::Trace;
 use crate::transaction::Common;
-use crate::workers::WorkerSeat;
-use crate::world::{Event, GRAPH, Seat, World};
+use crate::workers::WorkerSlot;
+use crate::world::{Event, GRAPH, NodeSlot, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,9 +22,11 @@ use tidegraph_platform::{Objects, Random, SeededRandom};
 use tidegraph_txn::SequencerConfig;
 use tidegraph_types::{PartitionCount, PartitionId, Version};
 
+/// Why a world, or a process of it, could not be built.
+pub(crate) type SetupError = Box<dyn std::error::Error + Send + Sync>;
+
 impl World {
-    pub fn new(config: Config) -> Result<Self, String> {
-        let text = |error: &dyn std::fmt::Display| error.to_string();
+    pub fn new(config: Config) -> Result<Self, SetupError> {
         let random = SeededRandom::new(config.seed);
         let profile = Profile::draw(&config, &random);
         let trace = Arc::new(Trace::new(config.keep_lines));
@@ -36,12 +38,11 @@ impl World {
             replication_factor: profile.replication,
         };
         let map = MemoryMap::default();
-        map.create_graph(&graph).map_err(|error| text(&error))?;
-        let broker = Broker::new(profile.on_disk, profile.appends_wrong, config.bug, random.next_u64())
-            .map_err(|error| text(&error))?;
+        map.create_graph(&graph)?;
+        let broker = Broker::new(profile.on_disk, profile.appends_wrong, config.bug, random.next_u64())?;
         let object_faults = ObjectFaults::default();
         let store = FaultyObjects::new(object_faults.clone(), random.next_u64());
-        let objects = Objects::new(Arc::new(store), "simulated:/").map_err(|error| text(&error))?;
+        let objects = Objects::new(Arc::new(store), "simulated:/")?;
         let map_faults = Arc::new(MapFaults {
             away: AtomicBool::new(false),
             wrong: AtomicU64::new(profile.map_wrong),
@@ -65,7 +66,7 @@ impl World {
             objects: Arc::new(objects),
             object_faults,
             lag: Arc::new(AtomicU64::new(0)),
-            seats: Vec::new(),
+            slots: Vec::new(),
             clients: Vec::new(),
             wakes: Vec::new(),
             workers: Vec::new(),
@@ -82,20 +83,20 @@ impl World {
             profile,
             config,
         };
-        world.settle_down()?;
+        world.populate()?;
         Ok(world)
     }
 
-    /// Nodes start and get partitions; clients come.
-    fn settle_down(&mut self) -> Result<(), String> {
+    /// Starts nodes, places partitions on them, and starts clients and workers.
+    fn populate(&mut self) -> Result<(), SetupError> {
         self.say("world", format_args!("{:?}", self.profile));
-        // Nothing goes wrong before there is a fleet.
+        // No faults of the map before the fleet exists.
         let wrong = self.map_faults.wrong.swap(0, Ordering::Relaxed);
         for index in 0..self.profile.nodes {
             let name = format!("n{index}");
-            let id = NodeId::new(&name).map_err(|error| error.to_string())?;
+            let id = NodeId::new(&name)?;
             let speed = 1000 - self.profile.skew + self.random.below(2 * self.profile.skew + 1);
-            self.seats.push(Seat {
+            self.slots.push(NodeSlot {
                 name,
                 id,
                 life: 0,
@@ -108,9 +109,9 @@ impl World {
             self.start(index)?;
         }
         let candidates: Vec<Place> = self
-            .seats
+            .slots
             .iter()
-            .map(|seat| Place { node: seat.id.clone(), zone: "z".into(), weight: 1 })
+            .map(|slot| Place { node: slot.id.clone(), zone: "z".into(), weight: 1 })
             .collect();
         let held = vec![vec![]; usize::from(self.profile.partitions)];
         let placed = place(self.graph.partitions, self.profile.replication, &candidates, &held);
@@ -118,7 +119,7 @@ impl World {
             let partition = PartitionId(partition as u16);
             let add = |node: &NodeId| Change::AddReplica { partition, node: node.clone() };
             let changes: Vec<Change> = nodes.iter().map(add).collect();
-            self.map.change(GRAPH, None, &changes).map_err(|error| error.to_string())?;
+            self.map.change(GRAPH, None, &changes)?;
         }
         for index in 0..self.profile.clients {
             let process = self.process(&format!("c{index}"), 1000);
@@ -129,7 +130,7 @@ impl World {
             self.wake(index, 300_000 + 50_000 * index as u64);
         }
         for index in 0..self.profile.workers {
-            self.workers.push(WorkerSeat { life: 0, running: None, paused_until: 0 });
+            self.workers.push(WorkerSlot { life: 0, running: None, paused_until: 0 });
             self.after(300_000 + 50_000 * index as u64, Event::StartWorker(index));
         }
         self.map_faults.wrong.store(wrong, Ordering::Relaxed);
@@ -150,11 +151,11 @@ impl World {
         Arc::new(SimMap { inner, process: process.clone(), faults })
     }
 
-    /// A node starts, if it does not run.
-    pub fn start(&mut self, index: usize) -> Result<(), String> {
-        let name = self.seats[index].name.clone();
-        self.seats[index].life += 1;
-        let (life, speed) = (self.seats[index].life, self.seats[index].speed);
+    /// Starts the process of a node.
+    pub fn start(&mut self, index: usize) -> Result<(), SetupError> {
+        let name = self.slots[index].name.clone();
+        self.slots[index].life += 1;
+        let (life, speed) = (self.slots[index].life, self.slots[index].speed);
         let process = self.process(&name, speed);
         let log = SimLog { broker: self.broker.clone(), process: process.clone(), lag: self.lag.clone() };
         let sequencer = SequencerConfig {
@@ -181,23 +182,23 @@ impl World {
             seed: self.random.next_u64(),
         };
         let running = RunningNode::start(parts)?;
-        self.seats[index].running = Some(running);
+        self.slots[index].running = Some(running);
         self.lives[index].store(life, Ordering::Relaxed);
-        self.say(&self.seats[index].name, format_args!("starts its life {life}"));
+        self.say(&self.slots[index].name, format_args!("starts its life {life}"));
         self.after(self.random.below(5_000), Event::Feed(index, life));
-        self.after(self.random.below(50_000), Event::Steward(index, life));
+        self.after(self.random.below(50_000), Event::Reconcile(index, life));
         self.after(self.random.below(300_000), Event::Beat(index, life));
         self.after(self.random.below(300_000), Event::Lead(index, life));
-        self.after(self.random.below(1_000_000), Event::Care(index, life));
+        self.after(self.random.below(1_000_000), Event::Maintain(index, life));
         Ok(())
     }
 
-    /// A node's process is gone, with all that it had in memory.
+    /// Kills the process of a node, with everything in its memory.
     pub fn kill(&mut self, index: usize) {
-        let seat = &mut self.seats[index];
-        seat.inbox.clear();
-        seat.paused_until = 0;
-        let Some(running) = seat.running.take() else { return };
+        let slot = &mut self.slots[index];
+        slot.inbox.clear();
+        slot.paused_until = 0;
+        let Some(running) = slot.running.take() else { return };
         self.lives[index].store(0, Ordering::Relaxed);
         running.process.note(format_args!("is killed"));
         running.process.alive.store(false, Ordering::Relaxed);

@@ -1,10 +1,10 @@
-//! What happened, in order: a hash of all lines, and the lines if somebody wants them.
+//! The trace of a world: a hash of all lines, and the lines if they are asked for.
 
 use parking_lot::Mutex;
 use std::fmt;
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// The trace of one world. Two runs of a seed are the same if their hashes are.
+/// The trace of one world. Two runs of a seed are equal if their hashes are.
 #[derive(Default)]
 pub(crate) struct Trace(Mutex<State>);
 
@@ -27,7 +27,7 @@ impl Trace {
         Self(Mutex::new(State { lines, ..State::default() }))
     }
 
-    /// Adds a line: when, in microseconds, who, and what.
+    /// Adds a line: the time in microseconds, the process, and the event.
     pub fn note(&self, micros: u64, who: &str, what: fmt::Arguments<'_>) {
         let line = format!("{:>10.3} {who:<4} {what}", micros as f64 / 1000.0);
         let mut state = self.0.lock();
@@ -39,7 +39,7 @@ impl Trace {
         }
     }
 
-    /// The hash of all lines, how many there are, and those that were kept.
+    /// Returns the hash and the number of all lines, and the kept lines.
     pub fn end(&self) -> (u64, u64, Vec<String>) {
         let mut state = self.0.lock();
         (state.hash.digest(), state.count, state.lines.take().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! What transactions do: drawn by chance, the same for clients that keep a worker's rules and for real workers.
+//! Transactions: drawn at random, the same for clients that keep a worker's rules and for real workers.
 
 use crate::checker::{Ended, Transaction};
 use crate::model::Seen;
@@ -7,28 +7,28 @@ use std::sync::Arc;
 use tidegraph_platform::{Random, SeededRandom};
 use tidegraph_types::{Edge, Gui, GuiHasher, Mutation, PartitionCount, Sid, Str, Token, Version};
 
-/// Names of the list, the label and the edges' label.
+/// Names of the list property, the vertex label and the edge label.
 pub(crate) const NAMES: [&str; 3] = ["list", "Vertex", "EDGE"];
 
-/// What all who make transactions share.
+/// What all clients and workers share.
 #[derive(Debug)]
 pub(crate) struct Common {
     pub graph: String,
     pub partitions: PartitionCount,
-    /// Vertices that stay and have lists, then those that come and go.
+    /// Vertices with lists, which are never deleted, and then vertices that are created and deleted.
     pub keys: Vec<(Str, Gui)>,
     pub lists: usize,
     pub nodes: usize,
-    /// Whether commits do not say that lists were read: a defect that is planted.
+    /// Whether commits do not name the lists that they read: a planted defect.
     pub hides_reads: bool,
-    /// Whether attempts of a commit have names of their own: another one.
+    /// Whether attempts of a commit have different ids: another planted defect.
     pub renames_commits: bool,
-    /// Whether workers read a little in the past for what they write, as the engine does.
+    /// Whether workers read a little in the past for transactions that write, as the engine does.
     pub at_hand: bool,
 }
 
-/// How many vertices come and go.
-const FICKLE: u64 = 4;
+/// Number of vertices that are created and deleted.
+const TRANSIENT_VERTICES: u64 = 4;
 
 impl Common {
     pub fn new(graph: &str, partitions: PartitionCount, lists: u64, nodes: usize) -> Self {
@@ -37,33 +37,33 @@ impl Common {
             let gui = GuiHasher::default().gui(&id);
             (id, gui)
         };
-        let keys = (0..lists + FICKLE).map(key).collect();
+        let keys = (0..lists + TRANSIENT_VERTICES).map(key).collect();
         let (lists, hides_reads, renames_commits) = (lists as usize, false, false);
         let at_hand = false;
         Self { graph: graph.into(), partitions, keys, lists, nodes, hides_reads, renames_commits, at_hand }
     }
 }
 
-/// What a transaction writes besides numbers.
+/// What a transaction writes besides numbers in lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extra {
     None,
-    /// An edge between the two keys that are read.
+    /// Creates an edge between two of the vertices that it reads.
     Edge,
-    /// One of the client's own edges goes.
-    Unedge(Edge),
-    /// A vertex that comes and goes comes, or goes: with its edges, or after they were removed one by one.
-    Fickle {
+    /// Deletes one of the client's own edges.
+    DeleteEdge(Edge),
+    /// Creates a transient vertex, or deletes it: together with its edges, or after deleting them one by one.
+    Transient {
         one_by_one: bool,
     },
 }
 
-/// What a transaction is to do, and what it has read.
+/// The plan of a transaction, and what it has read so far.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct TransactionPlan {
     pub began: u64,
     pub need: Version,
-    /// Keys that are read, and those that get a number.
+    /// Keys to read, as indexes of [`Common::keys`].
     pub reads: Vec<usize>,
     pub appends: Vec<(usize, i64)>,
     pub extra: Extra,
@@ -72,33 +72,33 @@ pub(crate) struct Work {
     pub seen: BTreeMap<usize, Seen>,
 }
 
-/// A transaction that is over.
+/// A transaction that has ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Done {
+pub(crate) struct FinishedTransaction {
     pub transaction: Transaction,
     pub read_at: Version,
     pub version: Option<Version>,
-    /// Under which name it was asked for, where that is known.
+    /// The id of its commit, if it is known.
     pub id: Option<tidegraph_remote::RequestId>,
-    /// What was asked for.
+    /// The mutations of its commit.
     pub mutations: Vec<Mutation>,
-    /// What was read, whole.
+    /// The vertices that it read.
     pub seen: Vec<(Gui, Seen)>,
 }
 
-/// One who makes transactions, one after the other.
+/// Generates the transactions of one client.
 #[derive(Debug)]
-pub(crate) struct Maker {
+pub(crate) struct TransactionGenerator {
     pub index: usize,
     pub common: Arc<Common>,
     pub random: SeededRandom,
-    /// Keys that it saw, which are never removed.
+    /// Keys of vertices that it has seen, and that are never deleted.
     there: BTreeSet<usize>,
     edges: Vec<Edge>,
     numbers: i64,
 }
 
-impl Maker {
+impl TransactionGenerator {
     pub fn new(index: usize, common: Arc<Common>, seed: u64) -> Self {
         let random = SeededRandom::new(seed);
         Self { index, common, random, there: BTreeSet::new(), edges: Vec::new(), numbers: 0 }
@@ -119,8 +119,9 @@ impl Maker {
         picked
     }
 
-    /// What the next one is to do; `known` is the newest version that its maker knows, `bookmark` one that somebody else was told.
-    pub fn begin(&mut self, now: u64, known: Version, bookmark: Version) -> Work {
+    /// Draws the next transaction. `known` is the newest version that the client knows, `bookmark` one that any client was
+    /// told.
+    pub fn begin(&mut self, now: u64, known: Version, bookmark: Version) -> TransactionPlan {
         let count = 1 + self.random.below(3);
         let mut extra = Extra::None;
         let (reads, written) = match self.random.below(14) {
@@ -136,15 +137,15 @@ impl Maker {
                 (self.pick_of(self.common.keys.len(), 4), vec![])
             }
             12 | 13 => {
-                extra = Extra::Fickle { one_by_one: self.random.one_in(2) };
-                (vec![self.common.lists + self.random.below(FICKLE) as usize], vec![])
+                extra = Extra::Transient { one_by_one: self.random.one_in(2) };
+                (vec![self.common.lists + self.random.below(TRANSIENT_VERTICES) as usize], vec![])
             }
             7 if !self.edges.is_empty() => {
                 let own = self.random.below(self.edges.len() as u64) as usize;
-                extra = Extra::Unedge(self.edges.swap_remove(own));
+                extra = Extra::DeleteEdge(self.edges.swap_remove(own));
                 (vec![], vec![])
             }
-            // Reads some, writes one of them: two of this kind can each miss the other's write.
+            // Reads some and writes one of them: two such transactions can miss each other's write (write skew).
             7..9 => {
                 let reads = self.pick(count + 1);
                 let one = reads[self.random.below(reads.len() as u64) as usize];
@@ -165,7 +166,7 @@ impl Maker {
         };
         let appends: Vec<(usize, i64)> = written.into_iter().map(|key| (key, next())).collect();
         let need = if self.random.one_in(3) { bookmark } else { known };
-        Work {
+        TransactionPlan {
             began: now,
             need: need.max(known),
             reads,
@@ -177,13 +178,13 @@ impl Maker {
         }
     }
 
-    /// All is read.
+    /// Notes which vertices exist.
     pub fn note(&mut self, seen: &BTreeMap<usize, Seen>) {
         self.there.extend(seen.iter().filter(|(_, seen)| seen.present).map(|(key, _)| *key));
     }
 
-    /// The ends of the edge that a transaction is to make, if it saw two.
-    pub fn ends(&self, work: &Work) -> Option<(Gui, Gui)> {
+    /// Returns the ends of the edge that a transaction creates, if it saw two vertices.
+    pub fn ends(&self, work: &TransactionPlan) -> Option<(Gui, Gui)> {
         if work.extra != Extra::Edge {
             return None;
         }
@@ -191,8 +192,14 @@ impl Maker {
         Some((self.common.keys[ends.next()?].1, self.common.keys[ends.next()?].1))
     }
 
-    /// A transaction is over, with a version if it was told one.
-    pub fn end(&mut self, work: Work, now: u64, ended: Ended, version: Option<Version>) -> Done {
+    /// Ends a transaction, with its version if the client was told one.
+    pub fn end(
+        &mut self,
+        work: TransactionPlan,
+        now: u64,
+        ended: Ended,
+        version: Option<Version>,
+    ) -> FinishedTransaction {
         if version.is_some() {
             self.there.extend(work.appends.iter().map(|(key, _)| *key));
             self.edges.extend(work.edge);
@@ -212,11 +219,11 @@ impl Maker {
                 .collect(),
             appends: work.appends.iter().map(|(key, number)| (*key as u64, *number)).collect(),
         };
-        Done { transaction, read_at: work.read_at, version, id: None, mutations: vec![], seen }
+        FinishedTransaction { transaction, read_at: work.read_at, version, id: None, mutations: vec![], seen }
     }
 }
 
-/// An edge that a transaction makes.
+/// Returns an edge that a transaction creates.
 pub(crate) fn edge(sid: u64, (source, target): (Gui, Gui), label: Token) -> Edge {
     Edge { sid: Sid(sid), source, target, label }
 }

@@ -1,10 +1,11 @@
-//! Real workers among the rest of the world: their turns, and what goes between them and nodes.
+//! Real workers in the world: their turns, and the messages between them and nodes.
 
-use crate::baton::Wish;
 use crate::checker::Ended;
-use crate::client::Said;
-use crate::invariants::{FLT_4, TXN_1, Violation};
-use crate::transaction::Maker;
+use crate::client::NodeReply;
+use crate::invariants::{Invariant, Violation};
+use crate::run_token::Yield;
+use crate::start::SetupError;
+use crate::transaction::TransactionGenerator;
 use crate::worker::{self, Call, SimWorker, Turn};
 use crate::world::{Event, Step, World};
 use bytes::Bytes;
@@ -14,28 +15,28 @@ use tidegraph_remote::{Error, answer_once};
 use tidegraph_types::{Token, Version};
 use tidegraph_wire::{Message, proto};
 
-/// The first number that stands for a worker where clients are numbered; each life has its own.
+/// Number of the first worker among the clients. Each life of a worker has its own number.
 const FIRST: usize = 1000;
-/// Lives of one worker.
+/// Numbers that are reserved for the lives of one worker.
 const LIVES: usize = 100;
-/// Before a node looks again whether it has reached a version, in microseconds, and how often it does.
+/// Pause before a node checks again whether it has reached a version, in microseconds, and the limit of checks.
 const EARLY: (u64, u32) = (2_000, 50);
-/// How often a worker may try to get a transaction through when nothing goes wrong any more.
+/// Limit of transactions until a worker gets one through after all faults are over.
 const TRIES: usize = 8;
 
-/// A worker and what outlives its lives.
-pub(crate) struct WorkerSeat {
+/// A worker, across the lives of its process.
+pub(crate) struct WorkerSlot {
     pub life: u64,
     pub running: Option<SimWorker>,
     pub paused_until: u64,
 }
 
-/// Whether transactions of a number are a worker's.
+/// Whether a client's number is that of a worker.
 pub(crate) fn is_worker(client: usize) -> bool {
     client >= FIRST
 }
 
-/// Who makes the transactions of a number.
+/// Returns the name of a client or worker by its number.
 pub(crate) fn name_of(client: usize) -> String {
     match client.checked_sub(FIRST) {
         Some(worker) => format!("w{}-{}", worker / LIVES, worker % LIVES),
@@ -44,8 +45,8 @@ pub(crate) fn name_of(client: usize) -> String {
 }
 
 impl World {
-    /// A worker starts, if it does not run.
-    pub fn start_worker(&mut self, index: usize) -> Result<(), String> {
+    /// Starts a worker, if it does not run.
+    pub fn start_worker(&mut self, index: usize) -> Result<(), SetupError> {
         if self.workers[index].running.is_some() {
             return Ok(());
         }
@@ -53,33 +54,33 @@ impl World {
         let life = self.workers[index].life;
         let number = FIRST + index * LIVES + life as usize % LIVES;
         let process = self.process(&name_of(number), 1000);
-        let maker = Maker::new(number, self.common.clone(), self.random.next_u64());
+        let generator = TransactionGenerator::new(number, self.common.clone(), self.random.next_u64());
         let parts = worker::Parts {
             index,
             process: process.clone(),
             map: self.map_of(&process),
             lives: self.lives.clone(),
-            maker,
+            generator,
             config: worker::config(),
             seed: self.random.next_u64(),
         };
         let running = SimWorker::start(parts, life)?;
         let turn = running.turn;
         self.workers[index].running = Some(running);
-        self.after(self.random.below(50_000), Event::Hand(index, life, turn));
+        self.after(self.random.below(50_000), Event::RunWorker(index, life, turn));
         Ok(())
     }
 
-    /// Its turn, if it is still in the sleep from which it was to be woken.
-    pub fn hand(&mut self, index: usize, life: u64, turn: u64) -> Step {
-        let seat = &self.workers[index];
+    /// Runs a worker, if it is still in the sleep of that turn.
+    pub fn run_worker(&mut self, index: usize, life: u64, turn: u64) -> Step {
+        let slot = &self.workers[index];
         let Some(running) =
-            seat.running.as_ref().filter(|running| (running.life, running.turn) == (life, turn))
+            slot.running.as_ref().filter(|running| (running.life, running.turn) == (life, turn))
         else {
             return Ok(());
         };
-        if seat.paused_until > self.time.micros() {
-            self.at(seat.paused_until, Event::Hand(index, life, turn));
+        if slot.paused_until > self.time.micros() {
+            self.at(slot.paused_until, Event::RunWorker(index, life, turn));
             return Ok(());
         }
         if running.rests && !self.faulty {
@@ -90,10 +91,10 @@ impl World {
 
     fn worker_turn(&mut self, index: usize) -> Step {
         let Some(running) = &mut self.workers[index].running else { return Ok(()) };
-        let Turn { sent, done, wish, wrong } = running.go_on(index, self.bookmark);
+        let Turn { sent, done, yielded, wrong } = running.go_on(index, self.bookmark);
         let (life, turn, name) = (running.life, running.turn, running.process.name.clone());
         for call in sent {
-            let delays = self.travel(self.seats[call.node].cut_off);
+            let delays = self.travel(self.slots[call.node].cut_off);
             if delays.is_empty() {
                 self.breaks(&call);
             }
@@ -102,31 +103,31 @@ impl World {
             }
         }
         if let Some(wrong) = wrong {
-            return Err(Violation::new(TXN_1, format!("{name}: {wrong}")));
+            return Err(Violation::new(Invariant::Txn1, format!("{name}: {wrong}")));
         }
         if let Some(done) = done {
             self.finished(done)?;
         }
-        match wish {
-            Wish::Sleep { micros, .. } => self.after(micros.max(1), Event::Hand(index, life, turn)),
-            Wish::Rest => self.after(500 + self.random.below(60_000), Event::Hand(index, life, turn)),
-            Wish::End(panic) => {
+        match yielded {
+            Yield::Sleep { micros, .. } => self.after(micros.max(1), Event::RunWorker(index, life, turn)),
+            Yield::Idle => self.after(500 + self.random.below(60_000), Event::RunWorker(index, life, turn)),
+            Yield::Exit(panic) => {
                 let what = format!("{name} ended by itself: {}", panic.unwrap_or_default());
-                return Err(Violation::new(FLT_4, what));
+                return Err(Violation::new(Invariant::Flt4, what));
             }
         }
         Ok(())
     }
 
-    /// A request of a worker arrives at a node.
+    /// Delivers a request of a worker to a node.
     pub fn called(&mut self, mut call: Call) -> Step {
         let now = self.time.micros();
-        let seat = &self.seats[call.node];
-        let Some(running) = seat.running.as_ref().filter(|_| seat.life == call.node_life) else {
+        let slot = &self.slots[call.node];
+        let Some(running) = slot.running.as_ref().filter(|_| slot.life == call.node_life) else {
             self.breaks(&call);
             return Ok(());
         };
-        let ready = seat.paused_until.max(running.process.clock.busy_until());
+        let ready = slot.paused_until.max(running.process.clock.busy_until());
         if ready > now {
             self.at(ready, Event::Call(call));
             return Ok(());
@@ -134,7 +135,7 @@ impl World {
         let clock = running.process.clock.clone();
         let answered = answer_once(&running.services, &call.bytes, &*clock, call.early >= EARLY.1);
         let busy = clock.busy_until() - now;
-        let (node, cut_off) = (call.node, seat.cut_off);
+        let (node, cut_off) = (call.node, slot.cut_off);
         let reply = match answered {
             Ok(Some(reply)) => reply,
             Ok(None) => {
@@ -143,7 +144,10 @@ impl World {
                 return Ok(());
             }
             Err(error) => {
-                return Err(Violation::new(TXN_1, format!("a worker sent what is no call: {error}")));
+                return Err(Violation::new(
+                    Invariant::Txn1,
+                    format!("a worker sent an invalid call: {error}"),
+                ));
             }
         };
         if let Some(said) = said(&reply) {
@@ -161,17 +165,17 @@ impl World {
         Ok(())
     }
 
-    /// A message of a request is lost: with it goes the connection, of which its end mostly hears soon.
+    /// Breaks the connection of a request whose message is lost. The worker usually learns it soon.
     fn breaks(&mut self, call: &Call) {
         if call.copy || self.random.one_in(8) {
             return;
         }
-        let lost = Error::Lost { peer: self.seats[call.node].name.clone(), reason: "it broke".into() };
+        let lost = Error::Lost { peer: self.slots[call.node].name.clone(), reason: "it broke".into() };
         let delay = self.random.below(200_000);
         self.after(delay, Event::Reply(call.worker, call.life, call.number, Err(lost)));
     }
 
-    /// An answer comes to a worker.
+    /// Delivers an answer to a worker.
     pub fn replied(&mut self, index: usize, life: u64, number: u64, content: Result<Bytes, Error>) {
         let Some(running) = self.workers[index].running.as_ref().filter(|running| running.life == life)
         else {
@@ -179,24 +183,27 @@ impl World {
         };
         if running.hear(number, content) {
             let turn = running.turn;
-            self.after(0, Event::Hand(index, life, turn));
+            self.after(0, Event::RunWorker(index, life, turn));
         }
     }
 
-    /// A worker's process is gone.
+    /// Kills the process of a worker.
     pub fn kill_worker(&mut self, index: usize) -> Step {
         let Some(mut running) = self.workers[index].running.take() else { return Ok(()) };
         running.process.note(format_args!("is killed"));
         self.workers[index].paused_until = 0;
         let turn = running.kill(index);
         self.counts.kills += 1;
-        if let Wish::End(Some(panic)) = turn.wish {
-            return Err(Violation::new(FLT_4, format!("{} panicked: {panic}", running.process.name)));
+        if let Yield::Exit(Some(panic)) = turn.yielded {
+            return Err(Violation::new(
+                Invariant::Flt4,
+                format!("{} panicked: {panic}", running.process.name),
+            ));
         }
         turn.done.map_or(Ok(()), |done| self.finished(done))
     }
 
-    /// Something goes wrong with a worker.
+    /// Draws a fault of a worker, and queues the next one.
     pub fn draw_worker_fault(&mut self) -> Step {
         if !self.faulty {
             return Ok(());
@@ -216,7 +223,7 @@ impl World {
             }
             _ => {
                 let Some(running) = &self.workers[index].running else { return Ok(()) };
-                running.process.note(format_args!("does not reach the map"));
+                running.process.note(format_args!("cannot reach the map"));
                 running.process.no_map.store(true, Ordering::Relaxed);
                 self.counts.cuts += 1;
                 self.after(for_long, Event::WorkerHeal(index));
@@ -226,24 +233,24 @@ impl World {
     }
 
     pub fn heal_worker(&mut self, index: usize) {
-        let seat = &mut self.workers[index];
-        if let Some(running) = &seat.running {
+        let slot = &mut self.workers[index];
+        if let Some(running) = &slot.running {
             running.process.no_map.store(false, Ordering::Relaxed);
         }
         if !self.faulty {
-            seat.paused_until = 0;
+            slot.paused_until = 0;
         }
     }
 
-    /// Nothing goes wrong any more: each worker gets a transaction through.
+    /// FLT-4: after all faults are over, each worker gets a transaction through.
     pub fn workers_go_on(&mut self) -> Step {
         for index in 0..self.workers.len() {
             let mut tries = 0;
             while !self.gets_through(index)? {
                 tries += 1;
                 if tries >= TRIES {
-                    let what = format!("worker {index} gets nothing through, though all is well");
-                    return Err(Violation::new(FLT_4, what));
+                    let what = format!("worker {index} gets no transaction through, though no fault is left");
+                    return Err(Violation::new(Invariant::Flt4, what));
                 }
             }
         }
@@ -258,13 +265,13 @@ impl World {
     }
 }
 
-/// What of a reply is checked whoever hears it.
-fn said(reply: &[u8]) -> Option<Said> {
+/// Returns the part of a reply that is checked, if any.
+fn said(reply: &[u8]) -> Option<NodeReply> {
     use proto::reply::Kind;
     match proto::Reply::decode(reply).ok()?.kind? {
-        Kind::Newest(newest) => Some(Said::Newest(Ok(Version(newest.version)))),
-        Kind::Allocate(range) => Some(Said::Sids(Ok(range.first..range.first + range.count))),
-        Kind::Intern(tokens) => Some(Said::Tokens(Ok(tokens.tokens.into_iter().map(Token).collect()))),
+        Kind::Newest(newest) => Some(NodeReply::Newest(Ok(Version(newest.version)))),
+        Kind::Allocate(range) => Some(NodeReply::Sids(Ok(range.first..range.first + range.count))),
+        Kind::Intern(tokens) => Some(NodeReply::Tokens(Ok(tokens.tokens.into_iter().map(Token).collect()))),
         _ => None,
     }
 }

@@ -1,24 +1,24 @@
-//! A world: processes, a network between them, one time, one queue of events, all on one thread.
+//! A world: processes, a network between them, one time, and one queue of events, all on one thread.
 //!
-//! Flow: the earliest event happens; whoever it happens to does something at once and leaves new events. Chance decides how
-//! long everything takes. A process that is busy or paused gets its events when it is back, in their order.
+//! Flow: the earliest event runs; its process acts at once and queues new events. Chance decides how long everything takes. Events
+//! for a process that is busy or paused wait until it continues, in order.
 //!
-//! What must never happen here: anything that a second run of the seed would do otherwise. Nothing asks the machine's clock, nor
-//! goes through a hash map in its own order, nor leaves anything to threads.
+//! What must never happen here: a decision that a second run of the seed would make differently. No code asks the machine's clock,
+//! iterates over a hash map, or leaves an order to threads.
 
 use crate::broker::Broker;
-use crate::client::{Ask, Client, NO_EPOCH, Said};
+use crate::client::{Client, ClientCall, NO_EPOCH, NodeReply};
 use crate::config::{Config, Profile};
-use crate::invariants::{FLT_1, FLT_4, MAP_3, Violation};
+use crate::invariants::{Invariant, Violation};
 use crate::map::MapFaults;
 use crate::node::RunningNode;
 use crate::objects::ObjectFaults;
 use crate::process::Time;
 use crate::report::{Counts, Report};
 use crate::trace::Trace;
-use crate::transaction::{Common, Done};
-use crate::worker::{Call, Lives};
-use crate::workers::WorkerSeat;
+use crate::transaction::{Common, FinishedTransaction};
+use crate::worker::{Call, NodeLives};
+use crate::workers::WorkerSlot;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,46 +30,46 @@ use tidegraph_remote::{Commits, Error, RequestId};
 use tidegraph_types::{Token, Version};
 
 pub(crate) const GRAPH: &str = "g";
-/// Clocks that differ by no more than this keep leases apart.
+/// Largest deviation of clocks, in thousandths, at which leases exclude each other.
 pub(crate) const CALM_SKEW: u64 = 80;
 
-/// What happens at a time.
+/// An event of the queue.
 pub(crate) enum Event {
     Start(usize),
     Feed(usize, u64),
-    Steward(usize, u64),
+    Reconcile(usize, u64),
     Beat(usize, u64),
     Lead(usize, u64),
-    Care(usize, u64),
-    /// The commits that wait at a node are served together.
+    Maintain(usize, u64),
+    /// A node commits the waiting requests as one group.
     Serve(usize, u64),
-    Ask(usize, Ask),
-    Answer(usize, u64, Said),
+    ClientCall(usize, ClientCall),
+    Answer(usize, u64, NodeReply),
     Overdue(usize, u64),
     Wake(usize),
-    Late,
+    LateMessage,
     BrokerUp,
     Fault,
     Heal(crate::faults::Cut),
-    /// A worker starts; has a turn, if it is still in that sleep; calls; hears.
+    /// A worker starts; runs, if it is still in the sleep of that turn; sends a call; receives a reply.
     StartWorker(usize),
-    Hand(usize, u64, u64),
+    RunWorker(usize, u64, u64),
     Call(Call),
     Reply(usize, u64, u64, Result<Bytes, Error>),
     WorkerFault,
     WorkerHeal(usize),
 }
 
-/// A node and what outlives its lives.
-pub(crate) struct Seat {
+/// A node, across the lives of its process.
+pub(crate) struct NodeSlot {
     pub name: String,
     pub id: NodeId,
     pub life: u64,
     pub running: Option<RunningNode>,
     pub paused_until: u64,
-    /// Whether messages from and to it are lost.
+    /// Whether all messages from and to the node are lost.
     pub cut_off: bool,
-    pub inbox: Vec<Ask>,
+    pub inbox: Vec<ClientCall>,
     pub speed: u64,
 }
 
@@ -88,19 +88,19 @@ pub(crate) struct World {
     pub objects: Arc<Objects>,
     pub object_faults: ObjectFaults,
     pub lag: Arc<AtomicU64>,
-    pub seats: Vec<Seat>,
+    pub slots: Vec<NodeSlot>,
     pub clients: Vec<Client>,
-    /// When each client goes on.
+    /// When each client continues, in microseconds.
     pub wakes: Vec<Option<u64>>,
-    pub workers: Vec<WorkerSeat>,
-    pub lives: Lives,
+    pub workers: Vec<WorkerSlot>,
+    pub lives: NodeLives,
     pub common: Arc<Common>,
     pub faulty: bool,
-    pub done: Vec<Done>,
-    /// Manifests of checkpoints that were lost, and their versions.
+    pub done: Vec<FinishedTransaction>,
+    /// Versions and paths of checkpoint manifests that were lost.
     pub lost_checkpoints: Vec<(u64, String)>,
     pub counts: Counts,
-    /// The newest version that a client was told.
+    /// The newest version that any client was told.
     pub bookmark: Version,
     pub tokens: Option<Vec<Token>>,
     pub sids: BTreeMap<u64, u64>,
@@ -114,38 +114,39 @@ impl World {
         self.trace.note(self.time.micros(), who, what);
     }
 
-    /// Something happens after so many microseconds.
+    /// Queues an event, `micros` from now.
     pub fn after(&mut self, micros: u64, event: Event) {
         self.at(self.time.micros() + micros, event);
     }
 
+    /// Queues an event at a time, in microseconds.
     pub fn at(&mut self, micros: u64, event: Event) {
         self.events += 1;
         self.queue.insert((micros, self.events), event);
     }
 
-    /// Lets the next event happen.
+    /// Runs the next event.
     pub fn step(&mut self) -> Step {
         let Some(((micros, _), event)) = self.queue.pop_first() else { return Ok(()) };
         self.time.set(micros.max(self.time.micros()));
         self.counts.events += 1;
         match event {
             Event::Start(index) => {
-                if self.seats[index].running.is_none()
+                if self.slots[index].running.is_none()
                     && let Err(error) = self.start(index)
                 {
-                    self.say(&self.seats[index].name, format_args!("could not start: {error}"));
+                    self.say(&self.slots[index].name, format_args!("cannot start: {error}"));
                     self.after(300_000, Event::Start(index));
                 }
                 Ok(())
             }
             Event::Feed(..)
-            | Event::Steward(..)
+            | Event::Reconcile(..)
             | Event::Beat(..)
             | Event::Lead(..)
-            | Event::Care(..)
+            | Event::Maintain(..)
             | Event::Serve(..) => self.of_node(event),
-            Event::Ask(index, ask) => self.asked(index, ask),
+            Event::ClientCall(index, ask) => self.asked(index, ask),
             Event::Answer(client, number, said) => self.answered(client, number, said),
             Event::Overdue(client, number) => {
                 let out = self.clients[client].overdue(self.time.micros(), number);
@@ -153,14 +154,14 @@ impl World {
             }
             Event::Wake(client) => {
                 let now = self.time.micros();
-                // An earlier wish took the place of this one.
+                // An earlier wake-up replaced this one.
                 if self.wakes[client].take_if(|due| *due <= now).is_none() {
                     return Ok(());
                 }
                 let out = self.clients[client].wake(now, self.bookmark, self.faulty);
                 self.send(client, out)
             }
-            Event::Late => {
+            Event::LateMessage => {
                 self.broker.deliver(self.time.micros());
                 self.see_broker();
                 Ok(())
@@ -175,9 +176,9 @@ impl World {
                 Ok(())
             }
             Event::StartWorker(index) => {
-                self.start_worker(index).map_err(|error| Violation::new(FLT_4, error))
+                self.start_worker(index).map_err(|error| Violation::new(Invariant::Flt4, error.to_string()))
             }
-            Event::Hand(worker, life, turn) => self.hand(worker, life, turn),
+            Event::RunWorker(worker, life, turn) => self.run_worker(worker, life, turn),
             Event::Call(call) => self.called(call),
             Event::Reply(worker, life, number, content) => {
                 self.replied(worker, life, number, content);
@@ -191,69 +192,70 @@ impl World {
         }
     }
 
-    /// Something happens to a life of a node: now, later if it is busy, never if it is over.
+    /// Runs an event of one life of a node: now, later if the node is busy, never if that life is over.
     fn of_node(&mut self, event: Event) -> Step {
         let (Event::Feed(index, life)
-        | Event::Steward(index, life)
+        | Event::Reconcile(index, life)
         | Event::Beat(index, life)
         | Event::Lead(index, life)
-        | Event::Care(index, life)
+        | Event::Maintain(index, life)
         | Event::Serve(index, life)) = event
         else {
             return Ok(());
         };
         let now = self.time.micros();
-        let seat = &self.seats[index];
-        let Some(running) = seat.running.as_ref().filter(|_| seat.life == life) else { return Ok(()) };
-        let ready = seat.paused_until.max(running.process.clock.busy_until());
+        let slot = &self.slots[index];
+        let Some(running) = slot.running.as_ref().filter(|_| slot.life == life) else { return Ok(()) };
+        let ready = slot.paused_until.max(running.process.clock.busy_until());
         if ready > now {
             self.at(ready, event);
             return Ok(());
         }
         match event {
             Event::Feed(..) => {
-                while running.node.step_feed() && !self.random.one_in(8) {}
+                while running.node.poll_log() && !self.random.one_in(8) {}
                 self.after(1_000 + self.random.below(15_000), Event::Feed(index, life));
                 self.check_replicas(index)
             }
-            Event::Steward(..) => {
-                running.node.step();
-                self.after(50_000 + self.random.below(100_000), Event::Steward(index, life));
+            Event::Reconcile(..) => {
+                running.node.reconcile();
+                self.after(50_000 + self.random.below(100_000), Event::Reconcile(index, life));
                 Ok(())
             }
             Event::Beat(..) => {
-                running.node.beat();
+                running.node.send_heartbeat();
                 self.after(500_000, Event::Beat(index, life));
                 Ok(())
             }
             Event::Lead(..) => {
                 running.candidate.step();
-                let step = 300_000_000 / seat.speed;
+                let step = 300_000_000 / slot.speed;
                 self.after(step + self.random.below(20_000), Event::Lead(index, life));
                 self.see_broker();
                 self.check_leaders()
             }
-            Event::Care(..) => {
-                running.caretaker.step();
-                self.after(1_000_000, Event::Care(index, life));
+            Event::Maintain(..) => {
+                running.maintenance.step();
+                self.after(1_000_000, Event::Maintain(index, life));
                 Ok(())
             }
             _ => self.serve(index),
         }
     }
 
-    /// Two who lead, or one epoch of two.
+    /// MAP-3: no epoch has two leaders, and no two processes are sure of the lease.
     fn check_leaders(&mut self) -> Step {
         let mut sure: Vec<&str> = Vec::new();
-        for seat in &self.seats {
-            let Some(leading) = seat.running.as_ref().and_then(|running| running.candidate.leading()) else {
+        for slot in &self.slots {
+            let Some(leading) = slot.running.as_ref().and_then(|running| running.candidate.leadership())
+            else {
                 continue;
             };
-            let name = format!("{}-{}", seat.name, seat.life);
+            let name = format!("{}-{}", slot.name, slot.life);
             let known = self.leaders.entry(leading.epoch().0).or_insert_with(|| {
                 self.trace.note(
                     self.time.micros(),
-                    &seat.name,
+                    &slot.name,
                     format_args!("leads epoch {}", leading.epoch()),
                 );
                 self.counts.takeovers += 1;
@@ -261,43 +263,44 @@ impl World {
             });
             if *known != name {
                 let what = format!("epoch {} is of {known} and of {name}", leading.epoch());
-                return Err(Violation::new(MAP_3, what));
+                return Err(Violation::new(Invariant::Map3, what));
             }
             if leading.is_sure() {
-                sure.push(&seat.name);
+                sure.push(&slot.name);
             }
         }
         if sure.len() > 1 && self.profile.skew <= CALM_SKEW {
-            return Err(Violation::new(MAP_3, format!("{sure:?} are all sure of the lease")));
+            return Err(Violation::new(Invariant::Map3, format!("{sure:?} are all sure of the lease")));
         }
         Ok(())
     }
 
+    /// FLT-1: no replica is ahead of the log.
     fn check_replicas(&self, index: usize) -> Step {
-        let Some(running) = &self.seats[index].running else { return Ok(()) };
+        let Some(running) = &self.slots[index].running else { return Ok(()) };
         let newest = self.broker.newest();
         match running.node.replicas().into_iter().find(|(_, version, _)| *version > newest) {
             Some((partition, version, _)) => {
-                let name = &self.seats[index].name;
+                let name = &self.slots[index].name;
                 let what = format!("partition {partition} on {name} is at {version}, the log at {newest}");
-                Err(Violation::new(FLT_1, what))
+                Err(Violation::new(Invariant::Flt1, what))
             }
             None => Ok(()),
         }
     }
 
-    /// A broker that went down by itself comes up again; what is late arrives some time.
+    /// Queues the restart of a broker that went down, and the arrival of late messages.
     pub fn see_broker(&mut self) {
         if !self.broker.is_up() && !self.queue.values().any(|event| matches!(event, Event::BrokerUp)) {
             self.say("log", format_args!("is down"));
             self.counts.broker_crashes += 1;
             self.after(100_000 + self.random.below(1_500_000), Event::BrokerUp);
         }
-        // While it is down nothing arrives there.
+        // Nothing arrives while it is down.
         if let Some(due) = self.broker.next_late().filter(|_| self.broker.is_up()) {
             let due = due.max(self.time.micros() + 1);
-            if !self.queue.values().any(|event| matches!(event, Event::Late)) {
-                self.at(due, Event::Late);
+            if !self.queue.values().any(|event| matches!(event, Event::LateMessage)) {
+                self.at(due, Event::LateMessage);
             }
         }
     }
@@ -306,10 +309,10 @@ impl World {
         let restarted = self.broker.restart();
         self.say("log", format_args!("is up, at {}", self.broker.newest()));
         self.see_broker();
-        restarted.map_err(|what| Violation::new(crate::invariants::LOG_2, what))
+        restarted.map_err(|error| Violation::new(Invariant::Log2, error.to_string()))
     }
 
-    /// Time passes until a moment.
+    /// Runs all events up to a time, in microseconds.
     pub fn run_until(&mut self, micros: u64) -> Step {
         while self.queue.first_key_value().is_some_and(|((next, _), _)| *next <= micros) {
             self.step()?;
@@ -318,35 +321,34 @@ impl World {
         Ok(())
     }
 
-    /// A vertex as a node has it at a version.
+    /// Reads a vertex from a node at a version. Returns `None` if the node does not run, or no token is known.
     pub fn look(
         &self,
         index: usize,
         key: usize,
         version: Version,
-    ) -> Option<Result<crate::model::Seen, String>> {
-        let (running, tokens) = (self.seats[index].running.as_ref()?, self.tokens.as_ref()?);
+    ) -> Option<Result<crate::model::Seen, tidegraph_apl::Error>> {
+        let (running, tokens) = (self.slots[index].running.as_ref()?, self.tokens.as_ref()?);
         let gui = self.common.keys[key].1;
         let at = At { version, epoch: NO_EPOCH };
-        let seen = running.read(self.graph.partitions.of(gui), at, tokens[0], gui);
-        Some(seen.map_err(|error| error.to_string()))
+        Some(running.read(self.graph.partitions.of(gui), at, tokens[0], gui))
     }
 
-    /// What the node that leads knows of a request.
-    pub fn outcome(&self, id: RequestId) -> Option<Result<tidegraph_remote::Outcome, Error>> {
-        let mut running = self.seats.iter().filter_map(|seat| seat.running.as_ref());
-        let leader = running.find(|running| running.candidate.leading().is_some())?;
+    /// Asks the leader for the outcome of a request. Returns `None` if there is no leader.
+    pub fn outcome(&self, id: RequestId) -> Option<Result<tidegraph_remote::CommitOutcome, Error>> {
+        let mut running = self.slots.iter().filter_map(|slot| slot.running.as_ref());
+        let leader = running.find(|running| running.candidate.leadership().is_some())?;
         Some(leader.commits.outcome(id, Version(0)))
     }
 }
 
-/// Runs a world to its end.
+/// Runs a world to its end, and reports what happened.
 #[must_use]
 pub fn run(config: &Config) -> Report {
     let begun = World::new(config.clone());
     let mut world = match begun {
         Ok(world) => world,
-        Err(error) => return Report::impossible(config, error),
+        Err(error) => return Report::without_world(config, &error),
     };
     let ended = world.run_until(config.faults_ms * 1000).and_then(|()| world.come_to_rest());
     Report::new(world, ended.err())

@@ -37,7 +37,7 @@ impl Function {
     fn ingest(&self) -> Result<&Ingest, Error> {
         if let Some((worker, ingest)) = self.connected.get() {
             // The process may have been stopped since: what it knows of versions is old.
-            worker.look();
+            worker.refresh_version();
             return Ok(ingest);
         }
         let away = |error: &dyn std::fmt::Display| {

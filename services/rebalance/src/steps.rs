@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegraph_cluster::{
-    Acquired, Duty, Fleet, Goal, MapStore, Move, NodeId, NodeState, Plan, Rebalance, patience,
+    Acquired, Duty, FleetState, Goal, MapStore, Move, NodeId, NodeState, Plan, Rebalance, patience,
 };
 use tidegraph_platform::Clock;
 
@@ -154,7 +154,7 @@ impl Steps {
         let lost = self.rebalance.take_for_lost(&before)?;
         lost.iter().for_each(|node| tracing::warn!(%node, "no sign of life"));
         let map = self.store.load(&self.settings.graph, None)?;
-        let fleet = Fleet::of(&map, &self.store.beats(&self.settings.graph)?);
+        let fleet = FleetState::of(&map, &self.store.beats(&self.settings.graph)?);
         let (needed, node) = self.needed(&fleet);
         let kind = match needed {
             Needed::Nothing => "nothing",
@@ -166,7 +166,7 @@ impl Steps {
         Ok(Answer::Detected { needed, node, lost, name: format!("{kind}-{}-{step}", map.epoch()) })
     }
 
-    fn needed(&self, fleet: &Fleet) -> (Needed, Option<NodeId>) {
+    fn needed(&self, fleet: &FleetState) -> (Needed, Option<NodeId>) {
         let takers = fleet.nodes.values().filter(|node| node.duty == Duty::Takes).count();
         let is_empty = fleet.partitions.iter().all(Vec::is_empty);
         // A graph that was just made waits for its nodes.

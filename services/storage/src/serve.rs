@@ -10,9 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::{Claim, MapStore, NodeId, Registration, Role, WatchConfig};
-use tidegraph_fleet::role::{Caretaker, CaretakerConfig, FromCheckpoints, SequencerDoor};
+use tidegraph_fleet::role::{CheckpointRecovery, LeaderMaintenance, MaintenanceConfig, SequencerService};
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
-use tidegraph_fleet::{Door, NodeConfig, NodeParts, StorageNode};
+use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode};
 use tidegraph_platform::{Clock, Random, RealClock, RealDisk, RealRandom, metric};
 use tidegraph_remote::{Security, SecurityConfig, Server, ServerConfig, TlsArgs};
 use tidegraph_types::Epoch;
@@ -135,7 +135,7 @@ impl Serve {
         let objects = objects(&self.objects)?;
         let sharding = made.graph().sharding()?;
         let log = Arc::new(Kafka { options: self.log.options(&graph)?, sharding });
-        let (door, sequencer_door) = (Door::default(), SequencerDoor::default());
+        let (service, sequencer_service) = (NodeService::default(), SequencerService::default());
         let server_config = ServerConfig {
             listen: self.listen.clone(),
             node: self.node.clone(),
@@ -143,7 +143,8 @@ impl Serve {
             ..ServerConfig::default()
         };
         let is = |role| self.roles.contains(&role);
-        let services = door.services(is(RoleArg::Sequencer).then(|| Arc::new(sequencer_door.clone()) as _));
+        let services =
+            service.services(is(RoleArg::Sequencer).then(|| Arc::new(sequencer_service.clone()) as _));
         let mut server = Server::start(server_config, self.security()?, services, clock.clone(), &*random)?;
         let endpoint = self.advertise.clone().unwrap_or_else(|| server.address().to_string());
         let mut roles = std::collections::BTreeSet::new();
@@ -175,7 +176,7 @@ impl Serve {
             random: random.clone(),
             disk: Arc::new(RealDisk),
         };
-        let node = StorageNode::start(config, parts, &door)?;
+        let node = StorageNode::start(config, parts, &service)?;
         let partitions = made.graph().partitions;
         let leading = if is(RoleArg::Sequencer) {
             let claim = Claim {
@@ -185,7 +186,7 @@ impl Serve {
                 ttl: Duration::ZERO,
                 above: Epoch(0),
             };
-            let takeover = FromCheckpoints {
+            let takeover = CheckpointRecovery {
                 graph: graph.clone(),
                 partitions,
                 map_store: map_store.clone(),
@@ -203,14 +204,21 @@ impl Serve {
                 config,
             )?;
             let candidate = Arc::new(candidate);
-            sequencer_door.open(&candidate);
-            let config = CaretakerConfig {
+            sequencer_service.attach(&candidate);
+            let config = MaintenanceConfig {
                 lost_after: Duration::from_millis(self.lost_after_ms),
-                ..CaretakerConfig::default()
+                ..MaintenanceConfig::default()
             };
-            let caretaker =
-                Caretaker::start(&graph, partitions, map_store, objects, candidate.clone(), clock, config)?;
-            Some((candidate, caretaker))
+            let maintenance = LeaderMaintenance::start(
+                &graph,
+                partitions,
+                map_store,
+                objects,
+                candidate.clone(),
+                clock,
+                config,
+            )?;
+            Some((candidate, maintenance))
         } else {
             None
         };
@@ -221,8 +229,8 @@ impl Serve {
         let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
         signals.forever().next();
         tracing::info!("stopping");
-        if let Some((candidate, mut caretaker)) = leading {
-            caretaker.stop();
+        if let Some((candidate, mut maintenance)) = leading {
+            maintenance.stop();
             candidate.close();
         }
         node.stop();

@@ -1,6 +1,6 @@
 //! Which replicas have to move: a pure function from a fleet as it is to an ordered list of moves.
 //!
-//! Roles: [`Fleet`] is what the map and the signs of life say; `target.rs` says where replicas should be, for a [`Goal`]; `quota.rs`
+//! Roles: [`FleetState`] is what the map and the signs of life say; `target.rs` says where replicas should be, for a [`Goal`]; `quota.rs`
 //! how many a node should hold; [`Plan`] is what is between the two, and says what may run at the same time ([`Plan::next`]).
 //! Whoever carries a plan out looks again after some moves and plans anew: a plan is never kept.
 //!
@@ -77,7 +77,7 @@ pub struct FleetNode {
 
 /// A fleet as it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fleet {
+pub struct FleetState {
     /// How many replicas each partition should have.
     pub replication: u16,
     /// All nodes.
@@ -88,7 +88,7 @@ pub struct Fleet {
     pub replica_bytes: u64,
 }
 
-impl Fleet {
+impl FleetState {
     /// The fleet of a map and the signs of life that its nodes gave.
     #[must_use]
     pub fn of(map: &PartitionMap, beats: &BTreeMap<NodeId, Beat>) -> Self {

@@ -43,9 +43,9 @@ impl World {
         self.change(&[Change::SetNode { node: id(n), state }]);
     }
 
-    fn fleet(&self) -> Fleet {
+    fn fleet(&self) -> FleetState {
         let map = self.store.load(&self.graph.name, None).unwrap();
-        Fleet { replica_bytes: 10, ..Fleet::of(&map, &BTreeMap::new()) }
+        FleetState { replica_bytes: 10, ..FleetState::of(&map, &BTreeMap::new()) }
     }
 
     /// Does what is next of a move; false if there was nothing to do but wait.

@@ -17,7 +17,7 @@ pub use advance::{Advanced, Stage};
 pub use lease::{Acquired, REBALANCER, patience};
 
 use crate::{
-    Change, Error, Fleet, Goal, MapStore, Node, NodeId, NodeState, PartitionMap, Plan, ReplicaState,
+    Change, Error, FleetState, Goal, MapStore, Node, NodeId, NodeState, PartitionMap, Plan, ReplicaState,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,9 +49,9 @@ impl Rebalance {
     }
 
     /// The fleet as it is.
-    pub fn fleet(&self) -> Result<Fleet, Error> {
+    pub fn fleet(&self) -> Result<FleetState, Error> {
         let map = self.store.load(&self.graph, None)?;
-        Ok(Fleet::of(&map, &self.store.beats(&self.graph)?))
+        Ok(FleetState::of(&map, &self.store.beats(&self.graph)?))
     }
 
     /// Plans. What was to be dropped and should stay serves again.
@@ -128,7 +128,7 @@ impl Rebalance {
     /// there ever pauses. One that is there all the same joins again by itself. If all are silent, none is lost: rather the map does not take what they
     /// say, and with every node lost nobody would answer reads.
     ///
-    /// The sequencer's caretaker does so too, for nodes that are up. This finds the others as well: one that died while it started, and all of them
+    /// The leader's maintenance does so too, for nodes that are up. This finds the others as well: one that died while it started, and all of them
     /// where nobody is the sequencer.
     pub fn take_for_lost(&self, before: &Signs) -> Result<Vec<NodeId>, Error> {
         let now = self.signs()?;

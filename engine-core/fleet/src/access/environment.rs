@@ -1,17 +1,18 @@
-//! What the environment variables of a function say. Every value is checked before anything is connected to; a variable of ours
-//! that is not known is refused, since it is a known one misspelt.
+//! Reads the configuration of a function from environment variables. Every value is checked before any connection is made; an
+//! unknown variable with Tidegraph's prefix is refused, because it is probably misspelt.
 
 use super::{Access, Table};
 use crate::WorkerConfig;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use tidegraph_remote::{SecurityConfig, TlsFiles};
 
-/// What our variables begin with.
+/// Prefix of Tidegraph's variables.
 const PREFIX: &str = "TIDEGRAPH_";
 
-/// What Lambda sets; the runtime client ends the process without them, and says less.
+/// Variables that Lambda sets. Without them the runtime client would end the process with a less helpful error.
 pub const OF_LAMBDA: [&str; 5] = [
     "AWS_REGION",
     "AWS_LAMBDA_RUNTIME_API",
@@ -21,45 +22,45 @@ pub const OF_LAMBDA: [&str; 5] = [
 ];
 
 /// Why the environment cannot be used.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum Invalid {
-    /// Something is missing.
+    /// A required variable is not set.
     #[error("the environment variable {variable} is not set: {reason}")]
     Missing {
         /// Its name.
         variable: String,
-        /// What it is for.
+        /// Why it is required.
         reason: String,
     },
-    /// Something is there that cannot be.
+    /// A variable has an invalid value.
     #[error("the environment variable {variable} is {value:?}, and has to be {expected}")]
     Value {
         /// Its name.
         variable: String,
-        /// What it says.
+        /// Its value.
         value: String,
-        /// What it may say.
+        /// The values that are allowed.
         expected: String,
     },
-    /// A variable that nobody reads.
+    /// A variable with Tidegraph's prefix is unknown.
     #[error("the environment variable {variable} is not one of Tidegraph's")]
     Unknown {
         /// Its name.
         variable: String,
     },
-    /// A file that a variable names.
-    #[error("the file {path} that {variable} names cannot be used: {reason}")]
+    /// A file that a variable names cannot be read.
+    #[error("cannot read the file {path} that {variable} names: {source}")]
     File {
         /// The variable.
         variable: String,
         /// The file.
         path: String,
         /// Why not.
-        reason: String,
+        source: Arc<std::io::Error>,
     },
 }
 
-/// Variables that are read one after the other; what is left at the end is not known.
+/// Environment variables, which are read one by one. Those that are left at the end are unknown.
 #[derive(Debug)]
 pub struct Variables {
     ours: BTreeMap<String, String>,
@@ -67,7 +68,10 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// Those of a function. `instead`: what runs on other machines.
+    /// Takes the variables of a function. `instead` says in the error which program runs elsewhere.
+    ///
+    /// # Errors
+    /// [`Invalid::Missing`] if a variable of Lambda is not set.
     pub fn of_function(
         environment: impl IntoIterator<Item = (String, String)>,
         instead: &str,
@@ -80,16 +84,19 @@ impl Variables {
         let aws = OfAws { region: all.get("AWS_REGION").cloned(), endpoint: endpoint_of_aws(&all) };
         let ours = all.into_iter().filter(|(name, _)| name.starts_with(PREFIX)).collect();
         let mut found = Self { ours, aws };
-        // Of the log, which is set up before.
+        // It configures traces, which are set up before.
         found.text("LOG");
         Ok(found)
     }
 
-    /// How the fleet is reached.
+    /// Reads how the fleet is reached.
+    ///
+    /// # Errors
+    /// The first variable that is invalid or missing.
     pub fn access(&mut self) -> Result<Access, Invalid> {
         let mut worker = WorkerConfig {
             zone: self.text("ZONE").unwrap_or_default(),
-            // Asked for with each request instead: between two of them the process stands still.
+            // Each request asks for the version instead: between two requests the process is stopped.
             version_ms: 0,
             ..WorkerConfig::default()
         };
@@ -99,7 +106,10 @@ impl Variables {
         Ok(Access { graph, table: table(self)?, security: security(self)?, worker })
     }
 
-    /// The bucket with segments and jobs, if it is said: that of the workers.
+    /// Reads the bucket with segments and jobs, which is the workers' bucket. `None` if it is not set.
+    ///
+    /// # Errors
+    /// [`Invalid::Value`] if it is not an S3 URI of a bucket.
     pub fn bucket(&mut self) -> Result<Option<String>, Invalid> {
         let Some(objects) = self.text("OBJECTS") else { return Ok(None) };
         let bucket = objects.strip_prefix("s3://").map(|bucket| bucket.trim_end_matches('/'));
@@ -109,7 +119,10 @@ impl Variables {
         }
     }
 
-    /// All were read.
+    /// Checks that no variable is left.
+    ///
+    /// # Errors
+    /// [`Invalid::Unknown`] names the first variable that is left.
     pub fn finish(mut self) -> Result<(), Invalid> {
         match self.ours.pop_first() {
             Some((variable, _)) => Err(Invalid::Unknown { variable }),
@@ -117,25 +130,31 @@ impl Variables {
         }
     }
 
-    /// One that was set and is not empty.
+    /// Reads a variable; `None` if it is not set or empty.
     pub fn text(&mut self, name: &str) -> Option<String> {
         self.ours.remove(&format!("{PREFIX}{name}")).filter(|value| !value.is_empty())
     }
 
-    /// One that says something of a type; `expected` says what, for the error.
+    /// Reads and parses a variable. `expected` describes the allowed values, for the error.
+    ///
+    /// # Errors
+    /// [`Invalid::Value`] if it cannot be parsed.
     pub fn or<T: FromStr>(&mut self, name: &str, expected: &str, default: T) -> Result<T, Invalid> {
         let Some(value) = self.text(name) else { return Ok(default) };
         value.parse().map_err(|_| wrong(name, &value, expected))
     }
 
-    /// A whole number above 0.
+    /// Reads a whole number above 0.
+    ///
+    /// # Errors
+    /// [`Invalid::Value`] for any other value.
     pub fn number(&mut self, name: &str, default: u64) -> Result<u64, Invalid> {
         let found = self.or(name, "a whole number above 0", default)?;
         if found == 0 { Err(wrong(name, "0", "a whole number above 0")) } else { Ok(found) }
     }
 }
 
-/// A variable of ours says what it cannot.
+/// Returns the error for an invalid value of a variable, whose name is given without the prefix.
 #[must_use]
 pub fn wrong(name: &str, value: &str, expected: &str) -> Invalid {
     Invalid::Value {
@@ -145,15 +164,15 @@ pub fn wrong(name: &str, value: &str, expected: &str) -> Invalid {
     }
 }
 
-/// What AWS's own variables say.
+/// Values of AWS's own variables.
 #[derive(Debug)]
 struct OfAws {
     region: Option<String>,
     endpoint: Option<String>,
 }
 
-/// Another endpoint of DynamoDB, by the variables that all of AWS's SDKs know. Ours reads no other settings than the environment's, for the sake of its
-/// cold start, and so not these either.
+/// Returns the endpoint of DynamoDB from the variables that all AWS SDKs know. To start fast, the client reads no settings except
+/// what is passed to it, so these variables are read here.
 fn endpoint_of_aws(all: &BTreeMap<String, String>) -> Option<String> {
     if all.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS").is_some_and(|value| value.eq_ignore_ascii_case("true"))
     {
@@ -190,13 +209,13 @@ fn security(found: &mut Variables) -> Result<SecurityConfig, Invalid> {
         (None, Some(path)) => {
             let variable = format!("{PREFIX}FLEET_TOKEN_FILE");
             let read = std::fs::read_to_string(&path);
-            let text = read.map_err(|error| Invalid::File { variable, path, reason: error.to_string() })?;
+            let text = read.map_err(|error| Invalid::File { variable, path, source: Arc::new(error) })?;
             text.lines().next().unwrap_or_default().trim().to_owned()
         }
         (None, None) => String::new(),
     };
     if !token.is_empty() && token.len() < least {
-        // Not the secret itself.
+        // The error does not contain the secret.
         return Err(wrong(name, "…", &format!("a secret of at least {least} characters")));
     }
     let names = ["TLS_AUTHORITIES", "TLS_CERTIFICATE", "TLS_KEY"];

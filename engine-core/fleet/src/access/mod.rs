@@ -1,6 +1,6 @@
-//! How a worker reaches its fleet, whichever shell it runs in: a command or a function. The map is in DynamoDB.
+//! Connects a worker to its fleet, for workers that run as a command and as a function. The map is in DynamoDB.
 //!
-//! Roles: [`Access`] is what has to be known; [`environment`] reads it from the environment variables of a function.
+//! Roles: [`Access`] is the configuration; [`environment`] reads it from the environment variables of a function.
 
 pub mod environment;
 
@@ -11,34 +11,37 @@ use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_remote::{Security, SecurityConfig};
 
-/// Where the map is, and how nodes know the worker.
+/// How a worker reaches its fleet.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Access {
-    /// Name of the graph.
+    /// The graph's name.
     pub graph: String,
-    /// The table of maps.
+    /// The table that holds the map.
     pub table: Table,
-    /// The secret, the certificates.
+    /// Token and certificates for nodes.
     pub security: SecurityConfig,
     /// Settings of the worker.
     pub worker: WorkerConfig,
 }
 
-/// The table of maps.
+/// The DynamoDB table that holds the map.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Table {
-    /// What its name begins with.
+    /// Prefix of its name.
     pub prefix: String,
-    /// Another endpoint than the region's.
+    /// Endpoint of DynamoDB, if it is not the region's.
     pub endpoint: Option<String>,
-    /// The endpoint is DynamoDB Local, which takes any credentials.
+    /// Whether the endpoint is DynamoDB Local, which accepts any credentials.
     pub local: bool,
-    /// Region and credentials, where they stand in the environment and nowhere else.
+    /// Region, if it and the credentials come from environment variables only.
     pub region_of_environment: Option<String>,
 }
 
 impl Table {
-    /// Opens it.
+    /// Opens the map.
+    ///
+    /// # Errors
+    /// The error of the map, if its client cannot be configured.
     pub fn open(&self, clock: &Arc<dyn Clock>) -> Result<Arc<dyn MapStore>, tidegraph_cluster::Error> {
         let mut options = match &self.endpoint {
             Some(endpoint) if self.local => DynamoOptions::local(endpoint.as_str()),
@@ -56,7 +59,11 @@ impl Table {
 }
 
 impl Access {
-    /// Loads the map and looks for the sequencer.
+    /// Starts a worker, which loads the map and looks for the sequencer.
+    ///
+    /// # Errors
+    /// [`Error::Map`] if the map cannot be loaded, [`Error::Remote`] if the certificates cannot be used, [`Error::Thread`] if
+    /// the system gives no thread.
     pub fn connect(&self) -> Result<Arc<Worker>, Error> {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let parts = WorkerParts {

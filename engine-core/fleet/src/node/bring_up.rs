@@ -1,6 +1,6 @@
-//! From a checkpoint and the log to a replica that is fed like the others.
+//! Brings a replica up: restores a checkpoint, catches up with the log, and joins the feed of its shard.
 
-use super::feed::Joined;
+use super::feed::JoinResult;
 use super::replica::Replica;
 use super::{Shared, prefix_of};
 use crate::Error;
@@ -13,57 +13,57 @@ use tidegraph_platform::metric;
 use tidegraph_storage::{Scope, Store, StoreConfig, checkpoint};
 use tidegraph_types::{GuiHasher, PartitionId};
 
-/// How long one look at the log waits.
-const LOOK: Duration = Duration::from_millis(20);
+/// Longest wait for the next record.
+const POLL: Duration = Duration::from_millis(20);
 
-/// A replica on its way up.
-pub(super) struct Rising {
+/// A replica that is being brought up.
+pub(super) struct BringUp {
     pub partition: PartitionId,
     began: Duration,
     stage: Stage,
 }
 
 enum Stage {
-    /// To be restored.
+    /// Nothing is restored yet.
     New,
-    /// Restored; reads the log by itself.
+    /// The checkpoint is restored; the replica reads the log by itself.
     CatchingUp { replica: Arc<Replica>, log: Option<Box<dyn Follower>> },
-    /// Is fed; becomes ready when the end of the log is near.
+    /// The feed applies records to it; it becomes ready near the end of the log.
     Fed { replica: Arc<Replica> },
 }
 
-impl Rising {
+impl BringUp {
     pub fn new(partition: PartitionId, now: Duration) -> Self {
         Self { partition, began: now, stage: Stage::New }
     }
 }
 
-/// How far a replica came.
+/// Result of one step of bringing a replica up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// To be looked at again in a moment.
-    Waits,
-    /// It serves, or is not wanted any more.
-    Over,
+    /// The replica needs more steps.
+    Pending,
+    /// The replica serves, or the map no longer assigns it to this node.
+    Finished,
 }
 
 impl Shared {
-    /// Brings a replica up; answers when it is fed, ready, and said so in the map.
+    /// Brings a replica up. Returns when it serves and the map says so.
     pub(super) fn bring_up(&self, partition: PartitionId) -> Result<(), Error> {
-        let mut rising = Rising::new(partition, self.clock.now());
-        while self.raise(&mut rising)? == Progress::Waits {
-            self.clock.sleep(LOOK);
+        let mut bring_up = BringUp::new(partition, self.clock.now());
+        while self.advance(&mut bring_up)? == Progress::Pending {
+            self.clock.sleep(POLL);
         }
         Ok(())
     }
 
-    /// Brings a replica on its way up as far as it comes now.
-    pub(super) fn raise(&self, rising: &mut Rising) -> Result<Progress, Error> {
-        let partition = rising.partition;
+    /// Takes a replica as far as it can go without waiting for the log.
+    pub(super) fn advance(&self, bring_up: &mut BringUp) -> Result<Progress, Error> {
+        let partition = bring_up.partition;
         loop {
-            match &mut rising.stage {
+            match &mut bring_up.stage {
                 Stage::New => {
-                    // One that was given up may still stand in the map as serving: it could not be told, or its answer
+                    // The map may still say that a replica serves which was given up: the change failed, or its answer
                     // was lost.
                     let map = self.watch.map();
                     let held = map.replicas(partition).iter().find(|replica| replica.node == self.id);
@@ -72,40 +72,41 @@ impl Shared {
                     }
                     let replica = Arc::new(self.restored(partition)?);
                     self.set_state(partition, ReplicaState::CatchingUp)?;
-                    rising.stage = Stage::CatchingUp { replica, log: None };
+                    bring_up.stage = Stage::CatchingUp { replica, log: None };
                 }
                 Stage::CatchingUp { .. } | Stage::Fed { .. }
                     if self.is_stopping() || !self.is_wanted(partition) =>
                 {
-                    return Ok(Progress::Over);
+                    return Ok(Progress::Finished);
                 }
                 Stage::CatchingUp { replica, log } => {
                     if !self.catch_up(replica, log)? {
-                        return Ok(Progress::Waits);
+                        return Ok(Progress::Pending);
                     }
                     let replica = replica.clone();
                     self.insert(replica.clone());
-                    // What was restored has its indexes defined, and empty.
+                    // A restored store has its indexes defined, but empty.
                     replica.store.fill_indexes(&|| self.is_stopping())?;
-                    rising.stage = Stage::Fed { replica };
+                    bring_up.stage = Stage::Fed { replica };
                 }
-                // It was given up since, because the log has gone on without it, say.
-                Stage::Fed { replica } if replica.is_dropped() => return Ok(Progress::Over),
-                Stage::Fed { .. } if !self.feed_of(partition).standing().near_end => {
-                    return Ok(Progress::Waits);
+                // It was given up in the meantime, for example because the log was trimmed above its version.
+                Stage::Fed { replica } if replica.is_dropped() => return Ok(Progress::Finished),
+                Stage::Fed { .. } if !self.feed_of(partition).status().near_end => {
+                    return Ok(Progress::Pending);
                 }
                 Stage::Fed { replica } => {
+                    // FLT-1: from here on the replica answers reads. It is fed, so it lacks no record.
                     replica.set_ready();
                     self.set_state(partition, ReplicaState::Serving)?;
-                    let took_ms = (self.clock.now() - rising.began).as_millis() as u64;
-                    tracing::info!(%partition, version = %replica.applied(), took_ms, "serves");
-                    return Ok(Progress::Over);
+                    let took_ms = (self.clock.now() - bring_up.began).as_millis() as u64;
+                    tracing::info!(%partition, version = %replica.applied(), took_ms, "a replica serves");
+                    return Ok(Progress::Finished);
                 }
             }
         }
     }
 
-    /// The newest checkpoint that is whole, or nothing where there is none.
+    /// Restores the newest complete checkpoint, or an empty store if there is none.
     fn restored(&self, partition: PartitionId) -> Result<Replica, Error> {
         let scope = Scope { partitions: self.graph.partitions, partition };
         let config = StoreConfig {
@@ -121,16 +122,17 @@ impl Shared {
             .filter(|noted| noted.partition == partition)
             .map(|noted| noted.prefix)
             .collect();
-        // The note may have been lost; the objects say it as well, and what other nodes wrote may be whole where this is not.
+        // The note in the map may have been lost, and another node's checkpoint may be complete where this one is not: the
+        // prefixes in the object store are tried too.
         prefixes.extend(self.prefixes(partition)?);
         let mut failed = None;
         for prefix in prefixes {
             match checkpoint::restore_newest(&config, &self.objects, &prefix) {
                 Ok(Some(restored)) if restored.manifest.graph != self.graph.name => {
                     metric::refused(metric::Refused::Checkpoint);
-                    let reason = format!("it is of graph {:?}", restored.manifest.graph);
+                    let reason = format!("it belongs to graph {:?}", restored.manifest.graph);
                     let object = restored.manifest.object;
-                    tracing::error!(%partition, object, reason, "a checkpoint cannot be restored");
+                    tracing::error!(%partition, object, reason, "cannot restore a checkpoint");
                     let reason = reason.into();
                     failed = Some(tidegraph_storage::Error::Damaged { object, offset: 0, reason });
                 }
@@ -142,13 +144,13 @@ impl Shared {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::error!(%partition, prefix, %error, "a checkpoint cannot be restored");
+                    tracing::error!(%partition, prefix, %error, "cannot restore a checkpoint");
                     failed = Some(error);
                 }
             }
         }
         match failed {
-            // The log may no longer have what the checkpoint had.
+            // An empty store would not do: the log may be trimmed up to the checkpoint.
             Some(error) => Err(error.into()),
             None => Ok(self.replica(partition, Store::new(config), Position::default())),
         }
@@ -159,7 +161,7 @@ impl Shared {
         Replica::new(partition, applier, at, self.clock.now())
     }
 
-    /// Prefixes under which there are checkpoints of a partition, the newest manifest first.
+    /// Lists the prefixes of a partition's checkpoints, the one with the newest manifest first.
     fn prefixes(&self, partition: PartitionId) -> Result<Vec<String>, Error> {
         let all = prefix_of(partition);
         let mut found: Vec<(String, String)> = Vec::new();
@@ -179,18 +181,18 @@ impl Shared {
         Ok(prefixes)
     }
 
-    /// Replays the log up to where the others stand and lets the replica join them; false if it has to wait for more.
+    /// Replays the log up to the version of the feed and joins it. Returns false if the replica has to wait for records.
     fn catch_up(&self, replica: &Arc<Replica>, log: &mut Option<Box<dyn Follower>>) -> Result<bool, Error> {
         loop {
             let end = match self.feed_of(replica.partition).join(replica) {
-                Joined::Yes => return Ok(true),
-                Joined::Ahead => return Ok(false),
-                Joined::Behind(end) => end,
+                JoinResult::Joined => return Ok(true),
+                JoinResult::Ahead => return Ok(false),
+                JoinResult::Behind(end) => end,
             };
             let shard = self.sharding.of(replica.partition);
             let log = log.get_or_insert_with(|| self.log.follow(shard, replica.position()));
             while replica.applied() < end {
-                let record = match log.next(LOOK)? {
+                let record = match log.next(POLL)? {
                     Some(record) if !self.is_stopping() => record,
                     _ => return Ok(false),
                 };

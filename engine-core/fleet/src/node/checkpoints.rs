@@ -1,11 +1,11 @@
-//! Images of replicas in object storage.
+//! Writes checkpoints of replicas to the object store.
 //!
-//! One replica of a partition writes them: the first that serves, in an order that is another one for each partition, so
-//! that the work is spread. When the map changes, two may do it for a while; they write under prefixes of their own, and the
-//! newest is noted in the map.
+//! One replica of each partition writes them. The serving nodes of a partition are ordered by id, and the partition's number
+//! selects one, so that the work is spread over nodes. While the map changes, two nodes may write for one partition; they use
+//! different prefixes, and the map notes the newest checkpoint.
 
 use super::replica::Replica;
-use super::{Shared, prefix_of, steward};
+use super::{Shared, prefix_of, reconciler};
 use crate::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ impl Shared {
         serving.get(turn).is_some_and(|id| **id == self.id)
     }
 
-    /// Writes one now.
+    /// Writes a checkpoint of a replica and notes it in the map. Returns its version.
     fn write_checkpoint(&self, replica: &Replica) -> Result<Version, Error> {
         let (epoch, pin) = replica.with_epoch(|| replica.store.pin_published());
         let meta = {
@@ -47,7 +47,7 @@ impl Shared {
         Ok(version)
     }
 
-    /// Removes what others wrote before, but for their newest checkpoint while ours is the only one of its prefix.
+    /// Removes older checkpoints of other nodes, once this node has written as many as are kept.
     fn remove_others(&self, partition: PartitionId, own: &str, below: Version) -> Result<(), Error> {
         let all = self.objects.list(&format!("{}/", prefix_of(partition)))?;
         let manifests = |prefix: &str| {
@@ -58,7 +58,7 @@ impl Shared {
             return Ok(());
         }
         for object in all.iter().filter(|object| !object.path.starts_with(&format!("{own}/"))) {
-            // A prefix that is still written to has a newer version in one of its names.
+            // A node that still writes uses newer versions in its names.
             let Some(version) = version_in(&object.path) else { continue };
             if version < below {
                 self.objects.delete(&object.path)?;
@@ -68,14 +68,14 @@ impl Shared {
     }
 }
 
-/// The version in the name of a manifest or of a directory of data.
+/// Parses the version in the name of a manifest or of a data directory.
 fn version_in(path: &str) -> Option<Version> {
     let part = path.split('/').find(|part| part.starts_with("manifest-") || part.starts_with("data-"))?;
     Some(Version(part.split('-').nth(1)?.parse().ok()?))
 }
 
-/// Begins to write a checkpoint where one is due.
-pub(super) fn write_if_due(shared: &Arc<Shared>, replica: &Arc<Replica>, crew: &mut steward::Crew) {
+/// Starts to write a replica's checkpoint if it is due and this node writes it.
+pub(super) fn write_if_due(shared: &Arc<Shared>, replica: &Arc<Replica>, tasks: &mut reconciler::Tasks) {
     let now = shared.clock.now();
     let since = replica.applied().0.saturating_sub(replica.checkpointed.load(Ordering::Relaxed));
     let waited = now.saturating_sub(replica.checkpointed_at());
@@ -89,17 +89,17 @@ pub(super) fn write_if_due(shared: &Arc<Shared>, replica: &Arc<Replica>, crew: &
     }
     let (of, replica) = (shared.clone(), replica.clone());
     let busy = replica.clone();
-    let begun = crew.spawn(format!("checkpoint {}", replica.partition), move || {
+    let begun = tasks.spawn(format!("checkpoint {}", replica.partition), move || {
         match of.write_checkpoint(&replica) {
             Ok(version) => {
                 replica.checkpointed.store(version.0, Ordering::Relaxed);
-                tracing::info!(partition = %replica.partition, %version, "checkpoint written");
+                tracing::info!(partition = %replica.partition, %version, "wrote a checkpoint");
             }
             Err(error) => {
-                tracing::error!(partition = %replica.partition, %error, "a checkpoint could not be written; the log is kept");
+                tracing::error!(partition = %replica.partition, %error, "cannot write a checkpoint; the log is not trimmed");
             }
         }
-        // Not again at once, whatever became of it.
+        // Failed attempts count too, so that the next one waits.
         replica.set_checkpointed_at(of.clock.now());
         replica.busy.store(false, Ordering::Release);
     });

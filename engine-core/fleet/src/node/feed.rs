@@ -1,10 +1,10 @@
-//! One reader of a shard of the log for all replicas of a node that are in its group of partitions.
+//! Feeds: one reader for each shard of the log, which applies each record to all replicas of the shard's partitions.
 //!
-//! Replicas that are as far as the reader are *fed*: each record goes to all of them. One that was just restored reads the
-//! log by itself (`bring_up.rs`) until it stands where the reader stands, and joins then.
+//! Replicas at the version of the reader are *fed*: each record goes to all of them. A replica that was just restored reads the
+//! log by itself (`bring_up.rs`) up to the version of the reader, and joins then.
 //!
-//! What must never happen: a replica that misses a record, or gets one twice. Whoever joins, and whoever feeds, holds the
-//! lock of the fed.
+//! What must never happen: a replica that misses a record, or gets one twice (FLT-1). Both joining and feeding take the lock of
+//! the state.
 
 use super::Shared;
 use super::replica::Replica;
@@ -14,44 +14,44 @@ use std::time::Duration;
 use tidegraph_log::{Body, Follower, Position, Record};
 use tidegraph_types::{ShardId, Version};
 
-/// How long one look at the log waits.
-const LOOK: Duration = Duration::from_millis(50);
-/// How long the reader rests after an error.
-const REST: Duration = Duration::from_millis(200);
-/// Records behind the end of the log that do not matter: they come while one looks.
-const NEAR: u64 = 1_000;
+/// Longest wait for the next record.
+const POLL: Duration = Duration::from_millis(50);
+/// Pause after an error of the log.
+const RETRY_AFTER: Duration = Duration::from_millis(200);
+/// Distance from the end of the log, in records, at which a replica may serve: so many can arrive during one poll.
+const NEAR_END: u64 = 1_000;
 
-/// What is fed, and how far.
+/// The fed replicas of a shard, and the reader of its log.
 pub(super) struct Feed {
     shard: ShardId,
     state: Mutex<State>,
-    /// The reader, and where it stands.
+    /// The reader, and its position.
     reader: Mutex<Option<(Position, Box<dyn Follower>)>>,
-    /// What is told of it, also while a long record is applied.
-    told: Mutex<Stands>,
+    /// The last known status, for callers that ask while a long record is applied.
+    last_status: Mutex<FeedStatus>,
 }
 
-/// How far a feed is.
+/// Status of a feed.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Stands {
-    /// The last version that was read.
+pub(super) struct FeedStatus {
+    /// The last version that was applied.
     pub version: Version,
-    /// Whether the end of the log was near once.
+    /// Whether the feed was near the end of the log since it started.
     pub near_end: bool,
-    /// Why the log cannot be read, now.
+    /// Why the log cannot be read at the moment.
     pub error: Option<String>,
-    /// Whether there is any replica to be fed.
+    /// Whether any replica is fed.
     pub feeds: bool,
 }
 
-/// How a look at the log ended.
-pub(super) enum Looked {
-    /// A record came, and was given to all that are fed.
-    Fed,
-    /// None came.
+/// Result of one poll of the log.
+pub(super) enum PollResult {
+    /// A record came and was applied.
+    Applied,
+    /// No record came.
     Idle,
-    /// There is nobody to feed.
-    Nobody,
+    /// There is no replica to feed.
+    NoReplicas,
     /// The log cannot be read.
     Failed,
 }
@@ -60,19 +60,19 @@ pub(super) enum Looked {
 struct State {
     fed: Vec<Arc<Replica>>,
     at: Option<Position>,
-    /// Whether the end of the log was near once.
+    /// Whether the feed was near the end of the log since it started.
     near_end: bool,
-    /// Why the log cannot be read, now.
+    /// Why the log cannot be read at the moment.
     error: Option<String>,
 }
 
 impl Feed {
     pub fn new(shard: ShardId) -> Self {
-        Self { shard, state: Mutex::default(), reader: Mutex::default(), told: Mutex::default() }
+        Self { shard, state: Mutex::default(), reader: Mutex::default(), last_status: Mutex::default() }
     }
 
-    /// Lets a replica in if it stands where the reader stands; the first one says where that is.
-    pub fn join(&self, replica: &Arc<Replica>) -> Joined {
+    /// Adds a replica that is at the version of the reader. The first replica sets that version.
+    pub fn join(&self, replica: &Arc<Replica>) -> JoinResult {
         let mut state = self.state.lock();
         let applied = replica.applied();
         let at = match state.at.filter(|_| !state.fed.is_empty()) {
@@ -85,41 +85,41 @@ impl Feed {
         };
         if at == applied {
             state.fed.push(replica.clone());
-            return Joined::Yes;
+            return JoinResult::Joined;
         }
-        if at < applied { Joined::Ahead } else { Joined::Behind(at) }
+        if at < applied { JoinResult::Ahead } else { JoinResult::Behind(at) }
     }
 
     pub fn leave(&self, replica: &Replica) {
         self.state.lock().fed.retain(|fed| fed.partition != replica.partition);
     }
 
-    pub fn standing(&self) -> Stands {
-        let mut told = self.told.lock();
+    pub fn status(&self) -> FeedStatus {
+        let mut last_status = self.last_status.lock();
         if let Some(state) = self.state.try_lock() {
-            *told = Stands {
+            *last_status = FeedStatus {
                 version: state.at.unwrap_or_default().version,
                 near_end: state.near_end,
                 error: state.error.clone(),
                 feeds: !state.fed.is_empty(),
             };
         }
-        told.clone()
+        last_status.clone()
     }
 
     /// Reads the log until the node stops.
     pub fn run(&self, shared: &Shared) {
         while !shared.is_stopping() {
-            match self.look(shared) {
-                Looked::Fed | Looked::Idle => {}
-                Looked::Nobody => shared.clock.sleep(LOOK),
-                Looked::Failed => shared.clock.sleep(REST),
+            match self.poll(shared) {
+                PollResult::Applied | PollResult::Idle => {}
+                PollResult::NoReplicas => shared.clock.sleep(POLL),
+                PollResult::Failed => shared.clock.sleep(RETRY_AFTER),
             }
         }
     }
 
-    /// Looks at the log once, for the next record.
-    pub fn look(&self, shared: &Shared) -> Looked {
+    /// Waits briefly for the next record and applies it.
+    pub fn poll(&self, shared: &Shared) -> PollResult {
         let mut reader = self.reader.lock();
         let at = {
             let state = self.state.lock();
@@ -127,48 +127,48 @@ impl Feed {
         };
         let Some(at) = at else {
             *reader = None;
-            return Looked::Nobody;
+            return PollResult::NoReplicas;
         };
         let (_, log) = match &mut *reader {
             Some(there) if there.0 == at => there,
             reader => reader.insert((at, shared.log.follow(self.shard, at))),
         };
-        match log.next(LOOK) {
+        match log.next(POLL) {
             Ok(Some(record)) => {
-                self.give(shared, &record);
+                self.apply_to_all(shared, &record);
                 let position = Position { version: record.version, epoch: record.epoch };
                 *reader = reader.take().map(|(_, log)| (position, log));
                 self.note_end(&mut reader);
-                Looked::Fed
+                PollResult::Applied
             }
             Ok(None) => {
                 self.note_end(&mut reader);
-                Looked::Idle
+                PollResult::Idle
             }
             Err(error) => {
-                self.say(Some(error.to_string()));
+                self.set_error(Some(error.to_string()));
                 if let tidegraph_log::Error::Trimmed { .. } = error {
-                    // What was missed is in checkpoints only.
-                    tracing::error!(%error, "the log has gone on without this node: replicas are restored anew");
-                    self.let_go(shared);
+                    // The missed records are in checkpoints only.
+                    tracing::error!(%error, "the log was trimmed above this node's version: its replicas are restored again");
+                    self.give_all_up(shared);
                 } else {
-                    tracing::warn!(%error, "the log cannot be read");
+                    tracing::warn!(%error, "cannot read the log");
                 }
                 *reader = None;
-                Looked::Failed
+                PollResult::Failed
             }
         }
     }
 
-    /// Notes whether the end of the log is near; asks for it only while that is not known. That nothing came says
-    /// nothing: the log may be out of reach.
+    /// Notes whether the end of the log is near, and asks the log only until it is. A poll without a record proves nothing: the
+    /// log may be out of reach.
     fn note_end(&self, follower: &mut Option<(Position, Box<dyn Follower>)>) {
         if self.state.lock().near_end {
             return;
         }
-        let asked = follower.as_mut().map_or(Ok(false), |(_, log)| log.is_near_end(NEAR));
+        let asked = follower.as_mut().map_or(Ok(false), |(_, log)| log.is_near_end(NEAR_END));
         let near = asked.unwrap_or_else(|error| {
-            tracing::warn!(%error, "where the log ends is not known");
+            tracing::warn!(%error, "cannot ask for the end of the log");
             false
         });
         let mut state = self.state.lock();
@@ -176,15 +176,15 @@ impl Feed {
         state.error = None;
     }
 
-    fn say(&self, error: Option<String>) {
+    fn set_error(&self, error: Option<String>) {
         self.state.lock().error = error;
     }
 
-    fn give(&self, shared: &Shared, record: &Record) {
+    fn apply_to_all(&self, shared: &Shared, record: &Record) {
         let mut state = self.state.lock();
         shared.note(record);
         let failed: Vec<String> = if matches!(record.body, Body::Load { .. }) && state.fed.len() > 1 {
-            side_by_side(&state.fed, record)
+            apply_in_parallel(&state.fed, record)
         } else {
             state
                 .fed
@@ -194,32 +194,32 @@ impl Feed {
                 .collect()
         };
         for error in failed {
-            tracing::error!(error, "a replica stands still");
+            tracing::error!(error, "a replica cannot apply a record");
         }
-        // A replica that cannot go on is restored anew, and does not hold up the others.
+        // A broken replica is restored again; the others go on without it.
         state.fed.retain(|replica| replica.broken().is_none() && !replica.is_dropped());
         state.at = Some(Position { version: record.version, epoch: record.epoch });
     }
 
-    /// Gives all replicas up.
-    fn let_go(&self, shared: &Shared) {
+    /// Gives all replicas up, so that they are restored again.
+    fn give_all_up(&self, shared: &Shared) {
         let fed = std::mem::take(&mut self.state.lock().fed);
         fed.iter().for_each(|replica| shared.give_up(replica));
     }
 }
 
-/// How an attempt to join ended.
-pub(super) enum Joined {
-    /// It is fed from here on.
-    Yes,
-    /// The reader is further: read on up to this version.
+/// Result of an attempt to join a feed.
+pub(super) enum JoinResult {
+    /// The replica is fed from now on.
+    Joined,
+    /// The reader is further: the replica has to read up to this version by itself.
     Behind(Version),
-    /// The reader has yet to come here.
+    /// The replica is further: it has to wait for the reader.
     Ahead,
 }
 
-/// Applies a record that is long to several replicas at once.
-fn side_by_side(fed: &[Arc<Replica>], record: &Record) -> Vec<String> {
+/// Applies a record to several replicas in parallel.
+fn apply_in_parallel(fed: &[Arc<Replica>], record: &Record) -> Vec<String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(fed.len());
     let next = std::sync::atomic::AtomicUsize::new(0);
     let work = || {

@@ -1,31 +1,35 @@
-//! A storage node: replicas of partitions, fed by the log, answering reads.
+//! A storage node: replicas of partitions, fed by the log, that answer reads.
 //!
-//! Roles: [`StorageNode`] starts and ends all threads; `steward.rs` makes the node hold what the map says, and tells the map
-//! how it is; `bring_up.rs` takes a replica from a checkpoint to where the others are; `feed.rs` reads a shard of the log for all
-//! of its replicas; `checkpoints.rs` writes images; `serve.rs` answers others; `pins.rs` keeps versions readable for them.
+//! Roles: [`StorageNode`] starts and stops all threads; `reconciler.rs` holds the replicas that the map assigns; `heartbeat.rs`
+//! tells the map how the node is; `bring_up.rs` takes a replica from a checkpoint to the version of the others; `feed.rs` reads
+//! a shard of the log for all of its replicas; `checkpoints.rs` writes checkpoints; `service.rs` answers other processes;
+//! `pins.rs` keeps versions readable for them.
 //!
-//! Flow of a start: register (nothing is read here from then on) → the replicas that the map gives us are restored, as many
-//! at once as the configuration allows → caught up → serving, as the map then says → workers come.
+//! Flow of a start: the node registers, and reads are routed to it no more → it restores the replicas that the map assigns to
+//! it, as many at once as the configuration allows → each replica catches up with the log → the node marks it as serving in the
+//! map → workers send reads.
 //!
-//! What must never happen: a replica that says it serves and misses a version; two processes that speak for one node.
+//! What must never happen: a replica that serves and lacks a record (FLT-1); two processes that speak for one node.
 
 mod bring_up;
 mod checkpoints;
 mod feed;
+mod heartbeat;
 mod pins;
+mod reconciler;
 mod replica;
-mod serve;
-mod steward;
+mod service;
 
 use crate::Error;
 use arc_swap::ArcSwap;
 use feed::Feed;
 use parking_lot::Mutex;
 use pins::Pins;
+use reconciler::ReplicaReconciler;
 use replica::Replica;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
-pub use serve::Door;
+pub use service::NodeService;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,10 +46,14 @@ use tidegraph_types::{Epoch, PartitionId, ShardId, Sharding, Str, Token, Version
 
 /// How a process of a fleet reaches the graph's log.
 pub trait LogAccess: Send + Sync {
-    /// Follows one of its shards from behind a position on.
+    /// Follows one shard, from the record after `after`.
     fn follow(&self, shard: ShardId, after: Position) -> Box<dyn Follower>;
 
-    /// Opens all of it to write, under an epoch that nobody else has.
+    /// Opens all shards to write, under an epoch that no other process has.
+    ///
+    /// # Errors
+    /// [`tidegraph_log::Error::Behind`] if the log is already at this epoch or a higher one; other kinds if the log cannot be
+    /// reached or read.
     fn open(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error>;
 }
 
@@ -55,25 +63,25 @@ pub trait LogAccess: Send + Sync {
 pub struct NodeConfig {
     /// How long older versions stay readable.
     pub window: Duration,
-    /// How long a version is kept for a worker that asks for it, until it asks again.
+    /// How long a version stays readable for a worker after each of its requests to keep it.
     pub pin_lease: Duration,
-    /// Most memory for all replicas together; `None`: whatever they need.
+    /// Memory limit of all replicas together, in bytes; `None`: no limit.
     pub memory_budget_bytes: Option<u64>,
-    /// Local directory for properties that do not fit.
+    /// Local directory for property pages that exceed the memory limit.
     pub spill_dir: Option<PathBuf>,
-    /// Bytes that must stay free where `spill_dir` is: with less, the node leaves the map.
+    /// Least free bytes on the disk of `spill_dir`; with fewer, the node leaves the map.
     pub least_free_bytes: u64,
-    /// Replicas that are brought up at the same time.
+    /// Number of replicas that are brought up at the same time.
     pub restores_at_once: usize,
-    /// Versions after which a replica's next checkpoint is written.
+    /// Number of new versions after which a replica's next checkpoint is due.
     pub checkpoint_versions: u64,
-    /// Time after which it is written if there is any new version.
+    /// Time after which it is due if there is any new version.
     pub checkpoint_after: Duration,
-    /// Checkpoints of a partition that are kept.
+    /// Number of checkpoints that are kept for each partition.
     pub checkpoints_kept: usize,
-    /// Time between two signs of life.
+    /// Time between two heartbeats.
     pub beat: Duration,
-    /// How often the map is looked at.
+    /// How often the map is reloaded.
     pub watch: WatchConfig,
 }
 
@@ -95,21 +103,21 @@ impl Default for NodeConfig {
     }
 }
 
-/// What a node is given.
+/// What a node depends on.
 pub struct NodeParts {
     /// The graph's name.
     pub graph: String,
-    /// What the node says of itself.
+    /// The node's id, endpoint, zone and capacity.
     pub registration: Registration,
     /// The partition map.
     pub map_store: Arc<dyn MapStore>,
     /// The log.
     pub log: Arc<dyn LogAccess>,
-    /// Checkpoints and segments.
+    /// Object store with checkpoints and segments.
     pub objects: Arc<Objects>,
-    /// Time.
+    /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
+    /// Random numbers, for the jitter of map reloads.
     pub random: Arc<dyn Random>,
     /// The local disk.
     pub disk: Arc<dyn Disk>,
@@ -127,7 +135,7 @@ pub(crate) struct Shared {
     pub graph: Graph,
     pub id: NodeId,
     registration: Registration,
-    /// How often the node has registered: says that it is this process which speaks.
+    /// Number of registrations of the node's id so far: identifies this process among those that used the id.
     generation: AtomicU64,
     pub map_store: Arc<dyn MapStore>,
     pub watch: MapWatch,
@@ -136,18 +144,18 @@ pub(crate) struct Shared {
     pub clock: Arc<dyn Clock>,
     disk: Arc<dyn Disk>,
     sharding: Sharding,
-    /// One for each shard of the log.
+    /// One feed for each shard of the log.
     feeds: Vec<Feed>,
     pins: Pins,
-    /// Replicas that are fed.
+    /// Replicas that a feed applies records to.
     replicas: ArcSwap<FxHashMap<PartitionId, Arc<Replica>>>,
     /// Partitions that are being brought up.
-    coming: Mutex<FxHashSet<PartitionId>>,
-    /// What checkpoints have to say besides data: the dictionary, and the lowest SID that was never handed out. Both may
-    /// be ahead of a replica.
+    bringing_up: Mutex<FxHashSet<PartitionId>>,
+    /// What a checkpoint contains besides data: the dictionary, and the lowest SID that was never handed out (IDS-1). Both
+    /// may be ahead of a replica.
     meta: Mutex<Meta>,
     disk_full: AtomicBool,
-    /// It was taken for lost, and is about to join again: perhaps it has, and does not know.
+    /// Whether the node is joining again after others took it for lost. It may have joined without knowing.
     rejoining: AtomicBool,
     draining: AtomicBool,
     stopping: AtomicBool,
@@ -166,7 +174,7 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// Where the checkpoints of a partition are.
+/// Prefix of a partition's checkpoints in the object store.
 pub(crate) fn prefix_of(partition: PartitionId) -> String {
     format!("checkpoints/p{:05}", partition.0)
 }
@@ -176,12 +184,12 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// What feeds the replicas of a partition.
+    /// The feed of a partition's replicas.
     fn feed_of(&self, partition: PartitionId) -> &Feed {
         &self.feeds[usize::from(self.sharding.of(partition).0)]
     }
 
-    /// A replica that is fed.
+    /// Returns the replica of a partition, if it is fed.
     pub fn get(&self, partition: PartitionId) -> Option<Arc<Replica>> {
         self.replicas.load().get(&partition).cloned()
     }
@@ -200,9 +208,9 @@ impl Shared {
         });
     }
 
-    /// Lets a replica go. Readers that have it read on.
+    /// Gives a replica up. Readers that hold it can go on reading.
     pub fn give_up(&self, replica: &Replica) {
-        replica.drop_it();
+        replica.mark_dropped();
         self.feed_of(replica.partition).leave(replica);
         self.replicas.rcu(|old| {
             let mut new = FxHashMap::clone(old);
@@ -211,7 +219,7 @@ impl Shared {
         });
     }
 
-    /// Whether the map gives us a partition.
+    /// Whether the map assigns a partition to this node.
     pub fn is_wanted(&self, partition: PartitionId) -> bool {
         self.watch.map().replicas(partition).iter().any(|replica| replica.node == self.id)
     }
@@ -230,7 +238,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The part of the memory budget that one replica has.
+    /// The share of the memory budget for one replica.
     pub fn memory(&self) -> Option<MemoryBudget> {
         let all = self.config.memory_budget_bytes?;
         let count = self.watch.map().held_by(&self.id).count().max(1) as u64;
@@ -238,7 +246,7 @@ impl Shared {
         Some(MemoryBudget { bytes: all / count, disk: self.disk.clone(), dir, process_bytes: None })
     }
 
-    /// Takes from a record what checkpoints have to say besides data.
+    /// Takes tokens and reserved SIDs from a record, for the next checkpoint.
     pub fn note(&self, record: &Record) {
         let assigned = if let Body::Tokens { assigned } = &record.body { assigned.as_slice() } else { &[] };
         let next_sid = record.body.next_sid().map_or(0, |sid| sid.0);
@@ -254,12 +262,12 @@ impl Shared {
     }
 }
 
-/// A storage node that runs.
+/// A running storage node.
 pub struct StorageNode {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// What is under way on a node without threads.
-    crew: Mutex<steward::Crew>,
+    /// The reconciler of a node without threads.
+    reconciler: Mutex<ReplicaReconciler>,
 }
 
 impl std::fmt::Debug for StorageNode {
@@ -269,33 +277,44 @@ impl std::fmt::Debug for StorageNode {
 }
 
 impl StorageNode {
-    /// Registers the node and begins to bring up what the map gives it.
+    /// Registers the node and starts to bring up the replicas that the map assigns to it. The server of `service` must be
+    /// listening already.
     ///
-    /// `door` is what its server, which listens already, answers from.
-    pub fn start(config: NodeConfig, parts: NodeParts, door: &Door) -> Result<Self, Error> {
+    /// # Errors
+    /// [`Error::Map`] if the map cannot be read or changed, [`Error::Disk`] if the spill directory cannot be created,
+    /// [`Error::Log`] if the graph's number of shards is invalid, [`Error::Thread`] if the system gives no thread.
+    pub fn start(config: NodeConfig, parts: NodeParts, service: &NodeService) -> Result<Self, Error> {
         let (random, watched) = (parts.random.clone(), config.watch.clone());
-        let this =
-            Self::made(config, parts, door, |store, graph| MapWatch::start(store, graph, random, watched))?;
+        let this = Self::build(config, parts, service, |store, graph| {
+            MapWatch::start(store, graph, random, watched)
+        })?;
         for number in 0..this.shared.feeds.len() {
             let feeding = this.shared.clone();
             this.spawn(&format!("feed {number}"), move || feeding.feeds[number].run(&feeding))?;
         }
-        let steward = this.shared.clone();
-        this.spawn("steward", move || steward::run(&steward))?;
+        let reconciled = this.shared.clone();
+        this.spawn("reconciler", move || ReplicaReconciler::with_threads().run(&reconciled))?;
         let beating = this.shared.clone();
-        this.spawn("beat", move || steward::beat(&beating))?;
+        this.spawn("heartbeat", move || heartbeat::run(&beating))?;
         Ok(this)
     }
 
-    /// Registers the node, which does something only when it is told to, on the caller's thread: for simulations.
-    pub fn without_threads(config: NodeConfig, parts: NodeParts, door: &Door) -> Result<Self, Error> {
-        Self::made(config, parts, door, MapWatch::without_thread)
-    }
-
-    fn made(
+    /// Registers a node that has no threads: it works only inside of calls, on the caller's thread. For simulations.
+    ///
+    /// # Errors
+    /// As [`StorageNode::start`], except for threads.
+    pub fn without_threads(
         config: NodeConfig,
         parts: NodeParts,
-        door: &Door,
+        service: &NodeService,
+    ) -> Result<Self, Error> {
+        Self::build(config, parts, service, MapWatch::without_thread)
+    }
+
+    fn build(
+        config: NodeConfig,
+        parts: NodeParts,
+        service: &NodeService,
         watch: impl FnOnce(Arc<dyn MapStore>, &str) -> Result<MapWatch, tidegraph_cluster::Error>,
     ) -> Result<Self, Error> {
         let NodeParts { graph, registration, map_store, log, objects, clock, random: _, disk } = parts;
@@ -324,7 +343,7 @@ impl StorageNode {
             feeds: sharding.all().map(Feed::new).collect(),
             pins: Pins::default(),
             replicas: ArcSwap::default(),
-            coming: Mutex::default(),
+            bringing_up: Mutex::default(),
             meta: Mutex::default(),
             disk_full: AtomicBool::new(false),
             rejoining: AtomicBool::new(false),
@@ -332,35 +351,39 @@ impl StorageNode {
             stopping: AtomicBool::new(false),
             beats: AtomicU64::new(0),
         });
-        door.open(&shared);
-        // What a process before this one had in memory is gone.
+        service.attach(&shared);
+        // The replicas of an earlier process with this id were in memory, so they are gone.
         for (partition, replica) in map.held_by(&shared.id) {
             if replica.state != ReplicaState::Restoring {
                 shared.set_state(partition, ReplicaState::Restoring)?;
             }
         }
         shared.set_node(NodeState::Up)?;
-        Ok(Self { shared, threads: Mutex::default(), crew: Mutex::new(steward::Crew::Caller(Vec::new())) })
+        Ok(Self {
+            shared,
+            threads: Mutex::default(),
+            reconciler: Mutex::new(ReplicaReconciler::without_threads()),
+        })
     }
 
-    /// Looks at each shard of the log, as the feeds' threads do; whether a record came.
-    pub fn step_feed(&self) -> bool {
+    /// Reads one record of each shard of the log, as the feeds' threads do. Returns whether any record came.
+    pub fn poll_log(&self) -> bool {
         let feeds = self.shared.feeds.iter();
-        feeds.filter(|feed| matches!(feed.look(&self.shared), feed::Looked::Fed)).count() > 0
+        feeds.filter(|feed| matches!(feed.poll(&self.shared), feed::PollResult::Applied)).count() > 0
     }
 
-    /// Looks at the map and does what it says, and writes the checkpoints that are due, as the steward's thread does.
-    pub fn step(&self) {
+    /// Reloads the map, brings replicas in line with it and writes due checkpoints, as the reconciler's thread does.
+    pub fn reconcile(&self) {
         self.shared.watch.look();
-        steward::step(&self.shared, &mut self.crew.lock());
+        self.reconciler.lock().step(&self.shared);
     }
 
-    /// Gives a sign of life.
-    pub fn beat(&self) {
-        steward::beat_once(&self.shared);
+    /// Sends a heartbeat.
+    pub fn send_heartbeat(&self) {
+        heartbeat::send(&self.shared);
     }
 
-    /// The replicas that are fed: partition, how far, and whether reads are answered.
+    /// Returns the fed replicas: the partition, the last applied version, and whether the replica answers reads.
     #[must_use]
     pub fn replicas(&self) -> Vec<(PartitionId, Version, bool)> {
         let all = self.shared.all();
@@ -369,40 +392,43 @@ impl StorageNode {
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
-        let thread = thread.map_err(|e| Error::Thread { name: name.to_owned(), reason: e.to_string() })?;
+        let thread = thread.map_err(|source| Error::Thread { name: name.to_owned(), source })?;
         self.threads.lock().push(thread);
         Ok(())
     }
 
-    /// How the node is, as JSON.
+    /// Returns the status of the node and of its replicas, as JSON.
     #[must_use]
     pub fn status(&self) -> serde_json::Value {
-        serve::status(&self.shared)
+        service::status(&self.shared)
     }
 
-    /// The lowest version that every replica here has applied.
+    /// Returns the lowest version that every replica here has applied.
     #[must_use]
     pub fn applied(&self) -> Version {
         self.shared.all().iter().map(|replica| replica.applied()).min().unwrap_or_default()
     }
 
-    /// Asks for no new replicas; those that are here answer until they are dropped.
+    /// Asks the map to assign no new replicas. Replicas answer reads until the map removes them.
+    ///
+    /// # Errors
+    /// [`Error::Map`] if the map cannot be changed.
     pub fn drain(&self) -> Result<(), Error> {
         self.shared.draining.store(true, Ordering::Release);
         self.shared.set_node(NodeState::Draining)
     }
 
-    /// Ends the node as its process's end would, but leaves the map first, so that nobody has to find out.
+    /// Leaves the map and stops all threads.
     pub fn stop(&self) {
         if self.shared.stopping.swap(true, Ordering::AcqRel) {
             return;
         }
         if let Err(error) = self.shared.set_node(NodeState::Gone) {
-            tracing::warn!(%error, "the map was not told that the node goes");
+            tracing::warn!(%error, "cannot tell the map that the node leaves");
         }
         for thread in std::mem::take(&mut *self.threads.lock()) {
             if thread.join().is_err() {
-                tracing::error!("a thread of the node ended by a defect");
+                tracing::error!("a thread of the node panicked");
             }
         }
     }

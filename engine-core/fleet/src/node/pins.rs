@@ -1,9 +1,9 @@
-//! Versions that workers keep readable here, for queries that take longer than older versions are kept.
+//! Pins: versions that this node keeps readable for workers whose queries outlast the window of older versions.
 //!
-//! A worker names the oldest version that it reads, again and again. Each time it is kept for a *lease*; when the worker dies, or does
-//! not need it any more, the lease ends by itself.
+//! A worker names the oldest version that it reads, repeatedly. Each request keeps the version for the duration of a *lease*, so
+//! that pins of a worker that dies expire.
 //!
-//! What must never happen: a version that is kept for ever, whoever asks.
+//! What must never happen: a version that is kept for ever, whatever workers ask.
 
 use super::Shared;
 use parking_lot::Mutex;
@@ -14,17 +14,17 @@ use tidegraph_remote::{Error, RequestId};
 use tidegraph_storage::Pin;
 use tidegraph_types::{PartitionId, Version};
 
-/// Workers that may keep a version at the same time.
+/// Limit of workers that keep a version at the same time.
 const MOST_HOLDERS: usize = 256;
-/// How long a version is kept, however often somebody asks.
+/// Longest time that one version is kept, however often a worker asks.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// What is kept, and for whom.
+/// The pinned versions, by worker.
 #[derive(Debug, Default)]
-pub(super) struct Pins(Mutex<FxHashMap<RequestId, Kept>>);
+pub(super) struct Pins(Mutex<FxHashMap<RequestId, PinnedVersion>>);
 
 #[derive(Debug)]
-struct Kept {
+struct PinnedVersion {
     version: Version,
     since: Duration,
     until: Duration,
@@ -32,17 +32,21 @@ struct Kept {
 }
 
 impl Pins {
-    /// The oldest version that is kept.
+    /// Returns the oldest pinned version.
     pub fn oldest(&self) -> Option<Version> {
         self.0.lock().values().map(|kept| kept.version).min()
     }
 
-    /// Lets go of what nobody asked for again.
+    /// Releases pins whose lease has ended.
     pub fn expire(&self, now: Duration) {
         self.0.lock().retain(|_, kept| now < kept.until);
     }
 
-    /// Keeps a version for a lease, in all replicas that have it; `None`: lets go.
+    /// Keeps a version for the duration of a lease, in all replicas that have it; `None` releases it.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if the version was kept too long already or too many workers keep one; [`Error::NotAllowed`] if no
+    /// replica has the version.
     pub fn keep(&self, shared: &Shared, holder: RequestId, version: Option<Version>) -> Result<(), Error> {
         let now = shared.clock.now();
         self.expire(now);
@@ -54,16 +58,19 @@ impl Pins {
         let known = all.get(&holder).filter(|kept| kept.version == version);
         if known.is_some_and(|kept| now.saturating_sub(kept.since) >= LONGEST) {
             all.remove(&holder);
-            return Err(Error::Limit(format!("version {version} was kept for {} s", LONGEST.as_secs())));
+            return Err(Error::Limit(format!(
+                "version {version} was kept for {} s, the longest time",
+                LONGEST.as_secs()
+            )));
         }
         if known.is_none() && !all.contains_key(&holder) && all.len() >= MOST_HOLDERS {
-            return Err(Error::Limit(format!("{MOST_HOLDERS} versions are kept already")));
+            return Err(Error::Limit(format!("{MOST_HOLDERS} workers keep versions already, the limit")));
         }
         let until = now + shared.config.pin_lease;
-        // The one before goes only when this one is kept: it may be all that keeps it.
+        // The earlier pins are released only after the new ones exist: they may be all that keeps the versions.
         let (mut kept, _before) = match all.remove(&holder) {
-            Some(kept) if kept.version == version => (Kept { until, ..kept }, None),
-            other => (Kept { version, since: now, until, pins: FxHashMap::default() }, other),
+            Some(kept) if kept.version == version => (PinnedVersion { until, ..kept }, None),
+            other => (PinnedVersion { version, since: now, until, pins: FxHashMap::default() }, other),
         };
         let mut refused = None;
         for replica in shared.all() {
@@ -72,7 +79,7 @@ impl Pins {
                 Ok(pin) => {
                     place.insert(pin);
                 }
-                // One that is not there yet is asked for the next time.
+                // A replica that has not reached the version is asked again with the next request.
                 Err(error) => refused = Some(error),
             }
         }

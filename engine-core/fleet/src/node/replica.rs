@@ -1,4 +1,4 @@
-//! One replica: a store of one partition, and how far it is.
+//! One replica: the store of one partition, and the version that it has reached.
 
 use crate::Error;
 use parking_lot::{Condvar, Mutex};
@@ -19,19 +19,19 @@ pub(crate) struct Replica {
     applied: AtomicU64,
     /// Epoch of the newest record that was applied, or is being applied.
     epoch: AtomicU64,
-    /// Whether reads are answered: it has been near the end of the log once, and its indexes are complete.
+    /// Whether it answers reads: it was near the end of the log once, and its indexes are complete.
     ready: AtomicBool,
-    /// Whether it was taken from the node.
+    /// Whether the node gave it up.
     dropped: AtomicBool,
-    /// Why no further record can be applied.
+    /// Why it can apply no further record.
     broken: Mutex<Option<String>>,
-    /// How many wait for a version.
+    /// Number of readers that wait for a version.
     waiting: Mutex<usize>,
     reached: Condvar,
     /// Version of the newest checkpoint that was written or restored here.
     pub checkpointed: AtomicU64,
     checkpointed_at_nanos: AtomicU64,
-    /// Indexes are being filled, or a checkpoint is being written, by a thread.
+    /// Whether a thread fills its indexes or writes its checkpoint.
     pub busy: AtomicBool,
 }
 
@@ -54,7 +54,7 @@ impl Replica {
         }
     }
 
-    /// When the last checkpoint was written or tried.
+    /// When the last checkpoint was written or attempted.
     pub fn checkpointed_at(&self) -> Duration {
         Duration::from_nanos(self.checkpointed_at_nanos.load(Ordering::Relaxed))
     }
@@ -67,14 +67,15 @@ impl Replica {
         Version(self.applied.load(Ordering::Acquire))
     }
 
-    /// Where it is in the log: the last version, and its epoch or, while a record is being applied, that one's.
+    /// Position in the log: the last applied version, and its epoch or that of the record that is being applied.
     pub fn position(&self) -> Position {
         let (epoch, version) = self.with_epoch(|| self.applied());
         Position { version, epoch }
     }
 
-    /// A version that `read` finds here, and an epoch with which a reader may go on behind it: the version's, or that of the record
-    /// after it. A lower one would let in what a deposed sequencer wrote, a higher one would keep out what counts.
+    /// Returns what `read` returns, and an epoch with which a reader of the log may continue after that version: the epoch of
+    /// the version, or of the next record. A lower epoch would admit records of a deposed sequencer; a higher one would
+    /// exclude records that count.
     pub fn with_epoch<T>(&self, mut read: impl FnMut() -> T) -> (Epoch, T) {
         loop {
             let before = self.epoch.load(Ordering::Acquire);
@@ -97,7 +98,7 @@ impl Replica {
         self.dropped.load(Ordering::Acquire)
     }
 
-    pub fn drop_it(&self) {
+    pub fn mark_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
         self.reached.notify_all();
     }
@@ -106,8 +107,8 @@ impl Replica {
         self.broken.lock().clone()
     }
 
-    /// Applies the record after the last one. What is applied already is passed over; after a record further on, a fault of
-    /// the caller, the replica is broken.
+    /// Applies the record that follows the last one, and ignores records that were applied before. A later record breaks the
+    /// replica, so that FLT-1 holds: every record is applied, each once.
     pub fn apply(&self, record: &Record) -> Result<(), Error> {
         if record.version <= self.applied() {
             return Ok(());
@@ -115,29 +116,25 @@ impl Replica {
         if record.version != self.applied().next() {
             let (partition, applied, next) = (self.partition, self.applied(), record.version);
             let error = Error::Gap { partition, applied, next };
-            // It could only stand still: it is restored anew.
+            // The replica could never continue: it has to be restored.
             *self.broken.lock() = Some(error.to_string());
             return Err(error);
         }
-        // Before its version can be seen.
+        // Set before the version becomes visible.
         self.epoch.fetch_max(record.epoch.0, Ordering::AcqRel);
-        if let Err(error) = self.applier.try_apply(record) {
-            *self.broken.lock() = Some(error.to_string());
-            return Err(Error::Apply {
-                partition: self.partition,
-                version: record.version,
-                reason: error.to_string(),
-            });
+        if let Err(source) = self.applier.try_apply(record) {
+            *self.broken.lock() = Some(source.to_string());
+            return Err(Error::Apply { partition: self.partition, version: record.version, source });
         }
         self.applied.store(record.version.0, Ordering::Release);
-        // Whoever is about to wait holds the lock while it looks at the version.
+        // A reader that is about to wait holds this lock while it compares versions.
         if *self.waiting.lock() > 0 {
             self.reached.notify_all();
         }
         Ok(())
     }
 
-    /// Waits until a version was applied, but at most so long; answers whether it was.
+    /// Waits until a version is applied, but no longer than `at_most`. Returns whether it is.
     pub fn wait_for(&self, version: Version, at_most: Duration) -> bool {
         if self.applied() >= version {
             return true;

@@ -1,20 +1,22 @@
-//! Bulk loads of workers, at the sequencer.
+//! Bulk loads of workers, as the sequencer sees them.
 //!
-//! A load reads the graph, writes segments, and is then committed by one record. What transactions make meanwhile must not take a
-//! GUI that the load gives to another id. The sequencer notes what they make; the load, which knows its ids, compares.
+//! A load reads the graph, writes segments, and is then committed by one record. A vertex that a transaction creates meanwhile
+//! must not share a GUI with another id of the load (IDS-1). The sequencer records the created vertices; the load, which knows
+//! its ids, compares.
 //!
 //! Flow:
-//! 1. The load *begins*: from here on the sequencer notes. The load asks again and again what was made, which also says that it is
-//!    still there; what all loads have compared is let go.
-//! 2. It is to be *committed*, and says up to where it has compared. What was made after that is handed to it while the sequencer
-//!    waits with everything else, half a second at most: some vertices, or else the load is told to ask for them first.
-//! 3. The load *settles*: one of them is in its way, or none. Then the record is written, or refused as a conflict.
+//! 1. The load *begins*: the sequencer starts to record. The load asks for created vertices repeatedly, which also shows that it
+//!    is alive; vertices that all loads have compared are forgotten.
+//! 2. The load asks for its *commit*, and says up to which version it has compared. The sequencer sends it the vertices
+//!    created after that, and takes no other commits until the load answers or 500 ms have passed. If there are too many
+//!    vertices, it tells the load to ask for them first.
+//! 3. The load *reports* whether one of them collides. The sequencer then writes the record, or refuses the load as a conflict.
 //!
-//! What must never happen: a load that is committed twice (it has an id, which stands in its record), or beside vertices that it
-//! did not compare; an answer that a load is not committed by one who cannot know, or while it still may be.
+//! What must never happen: a load that is committed twice (its record has its id: LOAD-1), or together with vertices that it
+//! did not compare; an answer that a load is not committed while it still may be, or by a process that cannot know.
 
-use super::{id_of, told};
-use crate::sequencing::Leading;
+use super::{id_of, to_remote_error};
+use crate::sequencing::Leadership;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -25,58 +27,58 @@ use tidegraph_remote::{Error, LoadRequest, LoadStep, RequestId};
 use tidegraph_txn::{LoadCommit, LoadWatch, NewVertices};
 use tidegraph_types::{Epoch, Gui, MadeSince, MadeVertex, Str, Version};
 
-/// A load of which nothing was heard for so long is forgotten.
+/// Silence after which a load is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
-/// How long everybody waits for what a load says of the last vertices.
-const SETTLE_WITHIN: Duration = Duration::from_millis(500);
-/// Most vertices that a load is asked about while everybody waits.
-const MOST_AT_LAST: usize = 4_096;
-/// Bytes of vertices that are answered at once.
+/// How long the sequencer waits for a load's report on the last vertices.
+const COLLISION_ANSWER_WITHIN: Duration = Duration::from_millis(500);
+/// Limit of vertices that a load compares while the sequencer waits.
+const MOST_LAST_VERTICES: usize = 4_096;
+/// Bytes of vertices in one answer.
 const PIECE_BYTES: usize = 4 << 20;
-/// Most loads at the same time.
+/// Limit of loads at the same time.
 const MOST_LOADS: usize = 1_024;
 
-/// The loads that run.
+/// The running loads, by request id.
 #[derive(Debug, Default)]
-pub(super) struct HeldLoads(Mutex<FxHashMap<RequestId, Held>>);
+pub(super) struct ActiveLoads(Mutex<FxHashMap<RequestId, ActiveLoad>>);
 
 #[derive(Debug)]
-struct Held {
+struct ActiveLoad {
     watch: Arc<LoadWatch>,
-    /// Of the sequencer that notes.
+    /// Epoch of the sequencer that records for the load.
     epoch: Epoch,
-    /// Up to here the load has asked.
+    /// Version up to which the load has asked.
     compared: Version,
     heard: Duration,
-    /// Where the sequencer waits for the load.
+    /// Channel on which the sequencer waits for the load's report.
     verdict: Option<Sender<Option<Version>>>,
-    /// Whether a thread commits it.
+    /// Number of threads that commit the load.
     committing: Arc<AtomicUsize>,
 }
 
-/// What the thread that commits a load has to tell.
-enum Word {
+/// Messages of the thread that commits a load.
+enum CommitProgress {
     Rest(Vec<MadeVertex>),
     TooMany,
     Done(Result<Version, tidegraph_txn::Error>),
 }
 
-impl HeldLoads {
-    /// Forgets loads that are silent, and those of an earlier sequencer.
-    pub fn sweep(&self, leading: &Leading, now: Duration) {
+impl ActiveLoads {
+    /// Forgets loads that are silent or began at an earlier sequencer.
+    pub fn sweep(&self, leading: &Leadership, now: Duration) {
         let mut held = self.0.lock();
         held.retain(|_, load| {
             load.epoch == leading.epoch() && now.saturating_sub(load.heard) < FORGOTTEN_AFTER
         });
     }
 
-    pub fn begin(&self, leading: &Leading, now: Duration, id: RequestId) -> Result<MadeSince, Error> {
+    pub fn begin(&self, leading: &Leadership, now: Duration, id: RequestId) -> Result<MadeSince, Error> {
         if self.0.lock().len() >= MOST_LOADS {
-            return Err(Error::Limit(format!("{MOST_LOADS} loads run already")));
+            return Err(Error::Limit(format!("{MOST_LOADS} loads run already, the limit")));
         }
         let watch = Arc::new(leading.sequencer().begin_load());
         let upto = leading.sequencer().version();
-        let load = Held {
+        let load = ActiveLoad {
             watch,
             epoch: leading.epoch(),
             compared: upto,
@@ -90,14 +92,14 @@ impl HeldLoads {
 
     pub fn made_since(
         &self,
-        leading: &Leading,
+        leading: &Leadership,
         now: Duration,
         id: RequestId,
         above: Version,
     ) -> Result<MadeSince, Error> {
         let watch = self.find(leading, now, id)?;
         let made = leading.sequencer().made_since(&watch, above, PIECE_BYTES);
-        let made = made.ok_or_else(|| unknown("what was made since then was not noted"))?;
+        let made = made.ok_or_else(|| unknown("vertices created since that version were not recorded"))?;
         let all = {
             let mut held = self.0.lock();
             if let Some(load) = held.get_mut(&id) {
@@ -115,21 +117,21 @@ impl HeldLoads {
         self.0.lock().remove(&id);
     }
 
-    /// Whether it may be committed at any moment.
+    /// Whether the load may be committed at any moment.
     pub fn is_committing(&self, id: RequestId) -> bool {
         self.0.lock().get(&id).is_some_and(|load| load.committing.load(Ordering::Acquire) > 0)
     }
 
-    pub fn settle(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
+    pub fn report_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
         let verdict = self.0.lock().get_mut(&id).and_then(|load| load.verdict.take());
         let sent = verdict.is_some_and(|verdict| verdict.send(collision).is_ok());
-        if sent { Ok(()) } else { Err(unknown("nobody waits for what it says")) }
+        if sent { Ok(()) } else { Err(unknown("no commit waits for its report")) }
     }
 
-    /// Commits a load, up to where it is to say something.
+    /// Commits a load, or starts to and returns what the load has to compare.
     pub fn commit(
         &self,
-        leading: &Arc<Leading>,
+        leading: &Arc<Leadership>,
         now: Duration,
         id: RequestId,
         load: LoadRequest,
@@ -145,7 +147,7 @@ impl HeldLoads {
             Err(error) => return committed_before(leading, id, load.first_asked, error),
         };
         let (words, heard) = channel();
-        let (verdict, settled) = channel();
+        let (verdict, reported) = channel();
         let committing = match self.0.lock().get_mut(&id) {
             Some(held) => {
                 held.verdict = Some(verdict);
@@ -161,54 +163,55 @@ impl HeldLoads {
             read_keys: load.read_keys,
             compared: load.compared,
             first_asked: Some(load.first_asked),
-            vertices: Box::new(Elsewhere { words: words.clone(), settled }),
+            vertices: Box::new(RemoteVertices { words: words.clone(), reported }),
         };
         let (of, over) = (leading.clone(), committing.clone());
         let run = move || {
             let done = of.sequencer().commit_load(&watch, commit);
             over.fetch_sub(1, Ordering::AcqRel);
-            // Whoever asked may be gone.
-            let _ = words.send(Word::Done(done));
+            // The caller may have left.
+            let _ = words.send(CommitProgress::Done(done));
         };
         let thread = std::thread::Builder::new().name("commit-load".into()).spawn(run);
         thread.map_err(|error| {
             committing.fetch_sub(1, Ordering::AcqRel);
-            Error::Unavailable(format!("no thread for a load: {error}"))
+            Error::Unavailable(format!("cannot start a thread for the load: {error}"))
         })?;
         match heard.recv() {
-            Ok(Word::Rest(rest)) => Ok(LoadStep::Rest(rest)),
-            Ok(Word::TooMany) => Ok(LoadStep::Ask),
-            Ok(Word::Done(Ok(version))) => Ok(LoadStep::Committed(version)),
-            Ok(Word::Done(Err(error))) => {
+            Ok(CommitProgress::Rest(rest)) => Ok(LoadStep::Rest(rest)),
+            Ok(CommitProgress::TooMany) => Ok(LoadStep::Ask),
+            Ok(CommitProgress::Done(Ok(version))) => Ok(LoadStep::Committed(version)),
+            Ok(CommitProgress::Done(Err(error))) => {
                 if let tidegraph_txn::Error::Conflict { .. } = error {
-                    // A sequencer that was deposed would not know that its successor has committed it.
-                    leading.sequencer().prove().map_err(told)?;
+                    // A deposed sequencer does not know whether its successor has committed the load (TXN-4).
+                    leading.sequencer().prove().map_err(to_remote_error)?;
                 }
-                Err(told(error))
+                Err(to_remote_error(error))
             }
-            Err(_) => Err(Error::InDoubt("the sequencer has a defect".into())),
+            Err(_) => Err(Error::InDoubt("the committing thread panicked".into())),
         }
     }
 
-    fn find(&self, leading: &Leading, now: Duration, id: RequestId) -> Result<Arc<LoadWatch>, Error> {
+    fn find(&self, leading: &Leadership, now: Duration, id: RequestId) -> Result<Arc<LoadWatch>, Error> {
         let mut held = self.0.lock();
         let load = held.get_mut(&id).filter(|load| load.epoch == leading.epoch());
-        let load = load.ok_or_else(|| unknown("it began elsewhere, or nothing was heard of it for long"))?;
+        let load =
+            load.ok_or_else(|| unknown("it began at another sequencer, or was silent for too long"))?;
         load.heard = now;
         Ok(load.watch.clone())
     }
 }
 
-/// A load that is not known here may have been committed by an earlier sequencer, or before it was forgotten.
+/// Answers for a load that is not known here: an earlier sequencer may have committed it, or it was forgotten after its commit.
 fn committed_before(
-    leading: &Leading,
+    leading: &Leadership,
     id: RequestId,
     first_asked: Version,
     unknown: Error,
 ) -> Result<LoadStep, Error> {
-    // What an earlier sequencer sent cannot arrive any more after this.
-    leading.sequencer().prove().map_err(told)?;
-    match leading.sequencer().outcome(id_of(id), first_asked).map_err(told)? {
+    // After this no record of an earlier sequencer can reach the log any more.
+    leading.sequencer().prove().map_err(to_remote_error)?;
+    match leading.sequencer().outcome(id_of(id), first_asked).map_err(to_remote_error)? {
         Some(version) => Ok(LoadStep::Committed(version)),
         None => Err(unknown),
     }
@@ -218,29 +221,29 @@ fn unknown(reason: &str) -> Error {
     Error::LoadUnknown(reason.into())
 }
 
-/// The vertices of a load that another process makes.
+/// The vertices of a load that another process runs.
 #[derive(Debug)]
-struct Elsewhere {
-    words: Sender<Word>,
-    settled: Receiver<Option<Version>>,
+struct RemoteVertices {
+    words: Sender<CommitProgress>,
+    reported: Receiver<Option<Version>>,
 }
 
-impl NewVertices for Elsewhere {
+impl NewVertices for RemoteVertices {
     fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version> {
         let mut rest = Vec::new();
         for (version, gui, id) in made {
-            if rest.len() == MOST_AT_LAST {
-                // Refused, and nobody hears of that: the load is told to ask.
-                let _ = self.words.send(Word::TooMany);
+            if rest.len() == MOST_LAST_VERTICES {
+                // The commit is refused; the load only hears that it has to ask for the vertices first.
+                let _ = self.words.send(CommitProgress::TooMany);
                 return Some(version);
             }
             rest.push(MadeVertex { version, gui, id: id.clone() });
         }
         let first = rest.first()?.version;
-        if self.words.send(Word::Rest(rest)).is_err() {
+        if self.words.send(CommitProgress::Rest(rest)).is_err() {
             return Some(first);
         }
-        // Nothing said in time is a refusal: the load may ask again.
-        self.settled.recv_timeout(SETTLE_WITHIN).unwrap_or(Some(first))
+        // No report in time refuses the commit: the load may try again.
+        self.reported.recv_timeout(COLLISION_ANSWER_WITHIN).unwrap_or(Some(first))
     }
 }

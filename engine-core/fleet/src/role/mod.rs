@@ -1,85 +1,91 @@
-//! What a node does as the sequencer, beside sequencing: it answers commits, sees to the log's length, and notices nodes
-//! that are lost.
+//! What a node does as the sequencer besides sequencing: it answers requests to commit, trims the log, and finds lost nodes.
 //!
-//! Roles: [`SequencerDoor`] answers others from the candidate of this process, about bulk loads with `loads.rs`; [`FromCheckpoints`] says from where a new
-//! sequencer goes on; [`Caretaker`] works while this process has the lease.
+//! Roles: [`SequencerService`] answers other processes with the sequencer of this one, and for bulk loads with `loads.rs`;
+//! [`CheckpointRecovery`] says from which version a new sequencer continues; [`LeaderMaintenance`] works while this process
+//! holds the lease, with `failure_detector.rs`.
 //!
-//! What must never happen: a log that is trimmed above what a checkpoint of each partition holds.
+//! What must never happen: a log that is trimmed above a version that some partition lacks in its checkpoints.
 
-mod caretaker;
+mod failure_detector;
 mod loads;
-mod silence;
+mod maintenance;
 
-pub use caretaker::{Caretaker, CaretakerConfig};
+pub use maintenance::{LeaderMaintenance, MaintenanceConfig};
 
 use crate::node::LogAccess;
-use crate::sequencing::{Base, Candidate, Leading, Takeover};
-use loads::HeldLoads;
+use crate::sequencing::{Candidate, Leadership, RecoveryBase, RecoverySource};
+use loads::ActiveLoads;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegraph_cluster::MapStore;
 use tidegraph_log::LogStore;
 use tidegraph_platform::{Objects, metric};
-use tidegraph_remote::{Commits, Committed, Error, LoadRequest, LoadStep, Newest, Outcome, RequestId};
+use tidegraph_remote::{CommitOutcome, Commits, Committed, Error, LoadRequest, LoadStep, Newest, RequestId};
 use tidegraph_storage::Manifest;
 use tidegraph_types::{CommitRequest, Epoch, MadeSince, PartitionCount, Sid, Str, Token, Version};
 
-/// Answers for the sequencer, if this process is it. There before the candidate is.
+/// Answers requests to the sequencer, if this process is it. It exists before its candidate does.
 #[derive(Clone, Debug, Default)]
-pub struct SequencerDoor {
+pub struct SequencerService {
     candidate: Arc<OnceLock<Arc<Candidate>>>,
-    loads: Arc<HeldLoads>,
+    loads: Arc<ActiveLoads>,
 }
 
-impl SequencerDoor {
-    /// From now on there is a candidate behind it.
-    pub fn open(&self, candidate: &Arc<Candidate>) {
-        // A door has one candidate.
+impl SequencerService {
+    /// Answers with the sequencer of `candidate` from now on.
+    pub fn attach(&self, candidate: &Arc<Candidate>) {
+        // A service has one candidate.
         let _ = self.candidate.set(candidate.clone());
     }
 
-    fn leading(&self) -> Result<Arc<Leading>, Error> {
-        Ok(self.now_leading()?.0)
+    fn leadership(&self) -> Result<Arc<Leadership>, Error> {
+        Ok(self.leadership_now()?.0)
     }
 
-    /// The sequencer, and the time by its clock.
-    fn now_leading(&self) -> Result<(Arc<Leading>, Duration), Error> {
-        let leading =
-            self.candidate.get().and_then(|candidate| Some((candidate.leading()?, candidate.clock().now())));
-        leading.ok_or_else(|| Error::NotSequencer("another process has the lease, or nobody".into()))
+    /// Returns the sequencer, and the time of its clock.
+    fn leadership_now(&self) -> Result<(Arc<Leadership>, Duration), Error> {
+        let leading = self
+            .candidate
+            .get()
+            .and_then(|candidate| Some((candidate.leadership()?, candidate.clock().now())));
+        leading.ok_or_else(|| Error::NotSequencer("another process holds the lease, or none does".into()))
     }
 }
 
-/// What another process is told of an error of the sequencer.
-fn told(error: tidegraph_txn::Error) -> Error {
+/// Converts an error of the sequencer to one for other processes.
+fn to_remote_error(error: tidegraph_txn::Error) -> Error {
     use tidegraph_txn::Error as Txn;
     match error {
         Txn::Conflict { read_version, written } => Error::Conflict { read_version, written },
-        // It is not committed now, and may have been before. Who never asked before knows that it was not and runs it again; who did
-        // asks for its outcome.
+        // The request is not committed now, but may have been before. A caller that sends it for the first time runs its
+        // transaction again; one that sent it before asks for its outcome (TXN-4).
         Txn::Forgotten { read_version, forgotten, .. } => {
             Error::Conflict { read_version, written: forgotten }
         }
         error @ (Txn::TooLarge { .. } | Txn::DictionaryFull { .. }) => Error::Limit(error.to_string()),
         error @ Txn::NotStorable { .. } => Error::NotAllowed(error.to_string()),
-        // Whether it is committed shows when it is asked again, of this sequencer or the next one.
+        // The caller sends the request again, to this sequencer or the next one, and learns whether it is committed.
         error @ Txn::Unavailable { .. } => Error::InDoubt(error.to_string()),
         other => Error::NotAllowed(other.to_string()),
     }
 }
 
-impl SequencerDoor {
-    /// As [`Commits::commit`] for several callers who came at the same moment: for simulations, which have one thread.
+impl SequencerService {
+    /// Commits requests of several callers as one group, as [`Commits::commit`] does for calls at the same moment. For
+    /// simulations, which have one thread.
+    ///
+    /// # Errors
+    /// [`Error::NotSequencer`] for all; each answer has the errors of [`Commits::commit`].
     pub fn commit_together(
         &self,
         requests: Vec<(RequestId, CommitRequest)>,
     ) -> Result<Vec<Result<Version, Error>>, Error> {
-        let leading = self.leading()?;
+        let leading = self.leadership()?;
         let known = |(id, request)| CommitRequest { request: Some(id_of(id)), ..request };
         let requests = requests.into_iter().map(known).collect();
         let answers = leading.sequencer().commit_together(requests);
-        Ok(answers.into_iter().map(|answer| answer.map_err(told)).collect())
+        Ok(answers.into_iter().map(|answer| answer.map_err(to_remote_error)).collect())
     }
 }
 
@@ -87,10 +93,10 @@ fn id_of(id: RequestId) -> tidegraph_types::RequestId {
     tidegraph_types::RequestId(u128::from_le_bytes(id.0))
 }
 
-impl Commits for SequencerDoor {
+impl Commits for SequencerService {
     fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error> {
         let request = CommitRequest { request: Some(id_of(id)), ..request };
-        let leading = self.leading()?;
+        let leading = self.leadership()?;
         let begun = leading.now();
         let committed = leading.sequencer().commit(request);
         let outcome = match &committed {
@@ -100,50 +106,50 @@ impl Commits for SequencerDoor {
             Err(_) => "refused",
         };
         metric::commit(outcome, leading.now().saturating_sub(begun));
-        let version = committed.map_err(told)?;
+        let version = committed.map_err(to_remote_error)?;
         Ok(Committed { version, schema: leading.sequencer().newest_schema() })
     }
 
-    fn outcome(&self, id: RequestId, since: Version) -> Result<Outcome, Error> {
-        let leading = self.leading()?;
+    fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error> {
+        let leading = self.leadership()?;
         if self.loads.is_committing(id) {
             return Err(Error::Unavailable("the load is being committed".into()));
         }
-        // What an earlier sequencer sent cannot arrive any more after this.
-        leading.sequencer().prove().map_err(told)?;
+        // After this no record of an earlier sequencer can reach the log any more, so the answer stays true (TXN-4).
+        leading.sequencer().prove().map_err(to_remote_error)?;
         match leading.sequencer().outcome(id_of(id), since) {
-            Ok(Some(version)) => Ok(Outcome::Committed(version)),
-            Ok(None) => Ok(Outcome::Refused),
-            Err(tidegraph_txn::Error::Forgotten { .. }) => Ok(Outcome::Unknown),
-            Err(error) => Err(told(error)),
+            Ok(Some(version)) => Ok(CommitOutcome::Committed(version)),
+            Ok(None) => Ok(CommitOutcome::Refused),
+            Err(tidegraph_txn::Error::Forgotten { .. }) => Ok(CommitOutcome::Unknown),
+            Err(error) => Err(to_remote_error(error)),
         }
     }
 
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
-        self.leading()?.sequencer().intern(names).map_err(told)
+        self.leadership()?.sequencer().intern(names).map_err(to_remote_error)
     }
 
     fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error> {
-        self.leading()?.sequencer().hand_out_sids(count).map_err(told)
+        self.leadership()?.sequencer().hand_out_sids(count).map_err(to_remote_error)
     }
 
     fn newest(&self) -> Result<Newest, Error> {
-        let (leading, now) = self.now_leading()?;
+        let (leading, now) = self.leadership_now()?;
         self.loads.sweep(&leading, now);
-        // The others second: whoever is told a version is told of the loads and indexes below it.
-        let version = leading.newest().map_err(told)?;
+        // In this order: the answer names all loads and changes of the schema up to its version.
+        let version = leading.newest().map_err(to_remote_error)?;
         let sequencer = leading.sequencer();
         let (load, schema) = (sequencer.newest_load(), sequencer.newest_schema());
         Ok(Newest { version, epoch: leading.epoch(), load, schema })
     }
 
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error> {
-        let tokens = self.leading()?.sequencer().tokens();
+        let tokens = self.leadership()?.sequencer().tokens();
         Ok(tokens.into_iter().filter(|(token, _)| *token > above).collect())
     }
 
     fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error> {
-        let (leading, now) = self.now_leading()?;
+        let (leading, now) = self.leadership_now()?;
         self.loads.sweep(&leading, now);
         match above {
             None => self.loads.begin(&leading, now, id),
@@ -157,50 +163,50 @@ impl Commits for SequencerDoor {
     }
 
     fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error> {
-        let (leading, now) = self.now_leading()?;
+        let (leading, now) = self.leadership_now()?;
         self.loads.commit(&leading, now, id, load)
     }
 
-    fn settle_load(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
-        self.loads.settle(id, collision)
+    fn report_load_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
+        self.loads.report_collision(id, collision)
     }
 }
 
-/// A new sequencer goes on from the oldest of the partitions' newest checkpoints: the log is trimmed no further.
-pub struct FromCheckpoints {
+/// Recovers a new sequencer from the oldest among the partitions' newest checkpoints: the log is never trimmed above it.
+pub struct CheckpointRecovery {
     /// The graph's name.
     pub graph: String,
     /// How many partitions it has.
     pub partitions: PartitionCount,
-    /// Where checkpoints are noted.
+    /// The map, which notes checkpoints.
     pub map_store: Arc<dyn MapStore>,
-    /// Where they are.
+    /// The object store with the checkpoints.
     pub objects: Arc<Objects>,
     /// The log.
     pub log: Arc<dyn LogAccess>,
 }
 
-impl std::fmt::Debug for FromCheckpoints {
+impl std::fmt::Debug for CheckpointRecovery {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FromCheckpoints").field("graph", &self.graph).finish_non_exhaustive()
+        f.debug_struct("CheckpointRecovery").field("graph", &self.graph).finish_non_exhaustive()
     }
 }
 
-impl Takeover for FromCheckpoints {
-    fn base(&self) -> Result<Base, String> {
-        let noted = self.map_store.checkpoints(&self.graph).map_err(|error| error.to_string())?;
+impl RecoverySource for CheckpointRecovery {
+    fn base(&self) -> Result<RecoveryBase, crate::Error> {
+        let noted = self.map_store.checkpoints(&self.graph)?;
         if noted.len() < usize::from(self.partitions.get()) {
-            return Ok(Base::default());
+            return Ok(RecoveryBase::default());
         }
-        let Some(oldest) = noted.iter().min_by_key(|noted| noted.version) else { return Ok(Base::default()) };
-        let manifest = Manifest::latest(&self.objects, &oldest.prefix).map_err(|error| error.to_string())?;
-        let Some(manifest) = manifest else {
-            return Err(format!(
-                "the checkpoint of partition {} at {} is gone",
-                oldest.partition, oldest.prefix
-            ));
+        let Some(oldest) = noted.iter().min_by_key(|noted| noted.version) else {
+            return Ok(RecoveryBase::default());
         };
-        Ok(Base {
+        let manifest = Manifest::latest(&self.objects, &oldest.prefix)?;
+        let manifest = manifest.ok_or_else(|| crate::Error::CheckpointGone {
+            partition: oldest.partition,
+            prefix: oldest.prefix.clone(),
+        })?;
+        Ok(RecoveryBase {
             version: manifest.version,
             epoch: manifest.epoch,
             next_sid: Sid(manifest.next_sid),

@@ -1,7 +1,7 @@
-//! Who would be the sequencer.
+//! A candidate for the role of the sequencer.
 
 use super::GuardedLog;
-use super::takeover::{Publish, Takeover, Unread, recover};
+use super::takeover::{PublishOnly, RecoverySource, TakeoverError, recover};
 use arc_swap::ArcSwapOption;
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
@@ -13,14 +13,14 @@ use tidegraph_platform::Clock;
 use tidegraph_txn::{Error, Sequencer, SequencerConfig};
 use tidegraph_types::{Epoch, Version};
 
-/// What the holder of the lease does when the map cannot be reached and his time is over.
+/// What the holder of the lease does when its time is over and the map cannot be reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unsure {
-    /// Acknowledges nothing any more. For logs that would take records of two writers.
+    /// Acknowledges nothing more. For logs that would accept records of two writers.
     #[default]
     Stop,
-    /// Goes on until another one is known to have the lease. For logs that refuse whoever was deposed.
+    /// Goes on until it knows that another process holds the lease. For logs that refuse a deposed writer.
     GoOn,
 }
 
@@ -28,14 +28,14 @@ pub enum Unsure {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CandidateConfig {
-    /// Times of the lease.
+    /// Duration and renewal of the lease.
     pub election: ElectionConfig,
     /// Settings of the sequencer.
     pub sequencer: SequencerConfig,
     /// What to do when the map cannot be reached.
     pub unsure: Unsure,
-    /// So many versions below the newest checkpoint stay in the log and are read in a take-over: for the requests in them that are
-    /// asked again. The default is many seconds of commits, and a fraction of a second of reading.
+    /// Number of versions below the newest checkpoint that stay in the log and are read in a take-over: their requests may be
+    /// sent again (TXN-4). The default is many seconds of commits, and a fraction of a second of reading.
     pub asked_again: u64,
 }
 
@@ -50,48 +50,51 @@ impl Default for CandidateConfig {
     }
 }
 
-/// A sequencer that has the lease.
+/// The sequencer of a process that holds the lease.
 #[derive(Clone, Debug)]
-pub struct Leading {
+pub struct Leadership {
     sequencer: Arc<Sequencer>,
     tenure: Arc<Tenure>,
 }
 
-impl Leading {
-    /// The sequencer. What it acknowledges is in the log.
+impl Leadership {
+    /// Returns the sequencer. What it acknowledges is in the log.
     #[must_use]
     pub fn sequencer(&self) -> &Arc<Sequencer> {
         &self.sequencer
     }
 
-    /// The epoch of the lease, and of the log.
+    /// Returns the epoch of the lease and of the log.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.tenure.epoch()
     }
 
-    /// Whether nobody else can have the lease now, as far as clocks run alike.
+    /// Whether no other process can hold the lease now, if clocks run at about the same speed.
     #[must_use]
     pub fn is_sure(&self) -> bool {
         self.tenure.is_sure()
     }
 
-    /// The time of the clock that the lease goes by.
+    /// Returns the time of the clock that measures the lease.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.tenure.now()
     }
 
-    /// The newest committed version. While the lease is sure, nobody else can have committed a newer one; when it is not, the
-    /// log is asked by writing to it.
+    /// Returns the newest committed version. While the lease is sure, no other process can have committed a newer one;
+    /// otherwise the sequencer proves its role by writing to the log.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the log does not confirm that this process is the sequencer.
     pub fn newest(&self) -> Result<Version, Error> {
         let version = self.sequencer.version();
-        // In this order: the lease was sure after the version was read.
+        // In this order: the lease must be sure after the version was read.
         if self.tenure.is_sure() { Ok(version) } else { self.sequencer.prove() }
     }
 }
 
-/// Tries for the lease of a graph's sequencer, and is it while it has it.
+/// Tries for the sequencer's lease of a graph, and runs the sequencer while it holds the lease.
 #[derive(Debug)]
 pub struct Candidate {
     shared: Arc<Shared>,
@@ -101,12 +104,12 @@ pub struct Candidate {
 #[derive(Debug)]
 struct Shared {
     clock: Arc<dyn Clock>,
-    takeover: Arc<dyn Takeover>,
+    takeover: Arc<dyn RecoverySource>,
     config: CandidateConfig,
-    /// Whether take-overs have threads of their own.
+    /// Whether each take-over has a thread.
     threads: bool,
-    leading: ArcSwapOption<Leading>,
-    /// The lease as it was seen last, of whoever has it.
+    leading: ArcSwapOption<Leadership>,
+    /// The lease of another process, as last seen.
     lease: ArcSwapOption<Lease>,
     work: Mutex<Work>,
     stopped: Mutex<bool>,
@@ -116,45 +119,39 @@ struct Shared {
 #[derive(Debug)]
 struct Work {
     election: Election,
-    /// A take-over that runs beside the election, which must not wait for it.
-    taking: Option<(Arc<Tenure>, Taking)>,
+    /// A take-over that runs in parallel to the election, which must not wait for it.
+    taking: Option<(Arc<Tenure>, TakeoverRun)>,
 }
 
-/// A take-over that runs, or is to run.
+/// A take-over that runs or is due.
 #[derive(Debug)]
-enum Taking {
-    /// In a thread of its own.
-    Runs(JoinHandle<Result<Arc<Sequencer>, Failed>>),
-    /// In the next step: a candidate without a thread has nobody else to do it.
+enum TakeoverRun {
+    /// Runs in a thread.
+    Runs(JoinHandle<Result<Arc<Sequencer>, TakeoverError>>),
+    /// Runs in the next step of a candidate without threads.
     Due,
 }
 
-/// Why a take-over failed.
-#[derive(Debug)]
-enum Failed {
-    /// Whoever is first tries again, with the next epoch: something may have been written under this one.
-    Again(String),
-    /// The log is at this epoch or a higher one: the map is older than the log.
-    Behind(Epoch),
-}
-
 impl Candidate {
-    /// Its settings.
+    /// Returns the settings.
     #[must_use]
     pub fn config(&self) -> &CandidateConfig {
         &self.shared.config
     }
 
-    /// Stands as a candidate; a thread of its own sees to the rest. `claim.ttl` is the configuration's.
+    /// Starts a candidate with a thread of its own. `claim.ttl` is taken from the configuration.
+    ///
+    /// # Errors
+    /// The error of the system, if it gives no thread.
     pub fn start(
         store: Arc<dyn MapStore>,
         clock: Arc<dyn Clock>,
         graph: &str,
         claim: Claim,
-        takeover: Arc<dyn Takeover>,
+        takeover: Arc<dyn RecoverySource>,
         config: CandidateConfig,
     ) -> std::io::Result<Self> {
-        let candidate = Self::made(store, clock, graph, claim, takeover, config, true);
+        let candidate = Self::build(store, clock, graph, claim, takeover, config, true);
         let shared = candidate.shared.clone();
         let run = move || {
             while !shared.wait() {
@@ -165,26 +162,26 @@ impl Candidate {
         Ok(candidate)
     }
 
-    /// Stands as a candidate, and does something only when [`Candidate::step`] is called, all of it on the caller's thread.
-    /// A take-over is carried out one step after the lease was taken.
+    /// Creates a candidate that works only inside of [`Candidate::step`], on the caller's thread. It takes over one step after
+    /// it took the lease.
     #[must_use]
     pub fn without_thread(
         store: Arc<dyn MapStore>,
         clock: Arc<dyn Clock>,
         graph: &str,
         claim: Claim,
-        takeover: Arc<dyn Takeover>,
+        takeover: Arc<dyn RecoverySource>,
         config: CandidateConfig,
     ) -> Self {
-        Self::made(store, clock, graph, claim, takeover, config, false)
+        Self::build(store, clock, graph, claim, takeover, config, false)
     }
 
-    fn made(
+    fn build(
         store: Arc<dyn MapStore>,
         clock: Arc<dyn Clock>,
         graph: &str,
         claim: Claim,
-        takeover: Arc<dyn Takeover>,
+        takeover: Arc<dyn RecoverySource>,
         config: CandidateConfig,
         threads: bool,
     ) -> Self {
@@ -203,30 +200,30 @@ impl Candidate {
         Self { shared: Arc::new(shared), thread: Mutex::new(None) }
     }
 
-    /// The sequencer, if this process is it. It may have been deposed a moment ago; then the log refuses what it writes.
+    /// Returns the sequencer, if this process is it. It may have been deposed a moment ago; then the log refuses its records.
     #[must_use]
-    pub fn leading(&self) -> Option<Arc<Leading>> {
+    pub fn leadership(&self) -> Option<Arc<Leadership>> {
         self.shared.leading.load_full()
     }
 
-    /// The time by which it goes.
+    /// Returns the clock that measures the lease.
     #[must_use]
     pub fn clock(&self) -> &dyn Clock {
         &*self.shared.clock
     }
 
-    /// The lease as it was seen last when another one had it: where the sequencer answers.
+    /// Returns the lease of another process, as last seen: it has the endpoint of the sequencer.
     #[must_use]
     pub fn seen(&self) -> Option<Arc<Lease>> {
         self.shared.lease.load_full()
     }
 
-    /// Does what is to be done now: for simulations, and tests without threads.
+    /// Renews or tries for the lease, and starts a take-over that is due. For simulations, and tests without threads.
     pub fn step(&self) {
         self.shared.step();
     }
 
-    /// Carries out the take-over that is due, if one is: for simulations, and tests without threads.
+    /// Runs the take-over that is due, if any. For simulations, and tests without threads.
     pub fn finish_takeover(&self) {
         let mut work = self.shared.work.lock();
         if let Some((taken, taking)) = work.taking.take() {
@@ -234,16 +231,16 @@ impl Candidate {
         }
     }
 
-    /// Gives the role up, if it has it, and stands for it no more. What was asked before is finished.
+    /// Stops, and gives up the role and the lease. Requests that arrived before are finished.
     pub fn close(&self) {
         *self.shared.stopped.lock() = true;
         self.shared.stop.notify_all();
         if let Some(thread) = self.thread.lock().take() {
-            // A panic there was reported; what follows ends the lease all the same.
+            // A panic was reported already; the lease has to be released anyway.
             let _ = thread.join();
         }
         let mut work = self.shared.work.lock();
-        if let Some((_, Taking::Runs(thread))) = work.taking.take() {
+        if let Some((_, TakeoverRun::Runs(thread))) = work.taking.take() {
             let _ = thread.join();
         }
         if let Some(leading) = self.shared.leading.swap(None) {
@@ -260,7 +257,7 @@ impl Drop for Candidate {
 }
 
 impl Shared {
-    /// Waits until the next step; true at the end.
+    /// Waits until the next step. Returns true if the candidate was closed.
     fn wait(&self) -> bool {
         let pause = Duration::from_millis(self.config.election.step_ms);
         let mut stopped = self.stopped.lock();
@@ -279,20 +276,20 @@ impl Shared {
                 if let Some(lease) = lease {
                     self.lease.store(Some(Arc::new(lease)));
                 }
-                self.resign("another one has the lease");
+                self.resign("another process holds the lease");
             }
-            // Things stay as they are; what must not outlast the lease looks at its tenure.
-            Err(error) => tracing::warn!(%error, "the lease cannot be looked at"),
+            // Nothing changes here; whatever must not outlast the lease checks its tenure.
+            Err(error) => tracing::warn!(%error, "cannot read or renew the lease"),
         }
     }
 
-    /// It has the lease: takes over, or sees whether all is well.
+    /// The lease is held: takes over, or checks the sequencer.
     fn hold(&self, work: &mut Work, tenure: Arc<Tenure>) {
         if let Some(leading) = self.leading.load_full() {
             if leading.epoch() != tenure.epoch() {
                 self.resign("the lease has another epoch");
             } else if let Some(reason) = leading.sequencer.stopped() {
-                // What it sent may still arrive: nothing more may be written under its epoch.
+                // Its last records may still arrive: nothing more may be written under its epoch.
                 self.resign(&reason);
                 work.election.give_back();
                 return;
@@ -301,78 +298,75 @@ impl Shared {
             }
         }
         match work.taking.take() {
-            Some((taken, Taking::Runs(thread))) if !thread.is_finished() => {
-                work.taking = Some((taken, Taking::Runs(thread)));
+            Some((taken, TakeoverRun::Runs(thread))) if !thread.is_finished() => {
+                work.taking = Some((taken, TakeoverRun::Runs(thread)));
             }
             Some((taken, taking)) => self.finish(work, &tenure, taken, taking),
-            None if !self.threads => work.taking = Some((tenure, Taking::Due)),
+            None if !self.threads => work.taking = Some((tenure, TakeoverRun::Due)),
             None => {
                 let (takeover, config, mine) = (self.takeover.clone(), self.config.clone(), tenure.clone());
                 let run = move || take_over(&*takeover, config, mine);
                 match std::thread::Builder::new().name("take-over".into()).spawn(run) {
-                    Ok(thread) => work.taking = Some((tenure, Taking::Runs(thread))),
-                    Err(error) => tracing::error!(%error, "no thread for the take-over"),
+                    Ok(thread) => work.taking = Some((tenure, TakeoverRun::Runs(thread))),
+                    Err(error) => tracing::error!(%error, "cannot start a thread for the take-over"),
                 }
             }
         }
     }
 
-    /// A take-over is over, or is carried out now; `now` is what is held at this moment.
-    fn finish(&self, work: &mut Work, now: &Arc<Tenure>, taken: Arc<Tenure>, taking: Taking) {
+    /// Finishes a take-over, which ran or runs now. `now` is the tenure at this moment.
+    fn finish(&self, work: &mut Work, now: &Arc<Tenure>, taken: Arc<Tenure>, taking: TakeoverRun) {
         let epoch = taken.epoch();
         let ended = match taking {
-            Taking::Runs(thread) => thread.join(),
-            Taking::Due => Ok(take_over(&*self.takeover, self.config.clone(), taken.clone())),
+            TakeoverRun::Runs(thread) => thread.join(),
+            TakeoverRun::Due => Ok(take_over(&*self.takeover, self.config.clone(), taken.clone())),
         };
         match ended {
             Ok(Ok(sequencer)) if epoch == now.epoch() => {
                 tracing::info!(%epoch, version = %sequencer.version(), "took over as the sequencer");
-                self.leading.store(Some(Arc::new(Leading { sequencer, tenure: taken })));
+                self.leading.store(Some(Arc::new(Leadership { sequencer, tenure: taken })));
             }
             Ok(Ok(_)) => {}
-            Ok(Err(Failed::Again(reason))) => {
-                // Perhaps only this process does not reach the log, or a checkpoint: another one may have a turn.
-                tracing::warn!(%epoch, reason, "the take-over has to be tried again, by whoever is first");
+            Ok(Err(TakeoverError::Failed(error))) => {
+                // Perhaps only this process cannot reach the log or a checkpoint: another candidate gets a turn.
+                tracing::warn!(%epoch, %error, "a take-over failed; the next candidate tries");
                 work.election.give_back();
             }
-            Ok(Err(Failed::Behind(found))) => {
-                tracing::warn!(%epoch, %found, "the log is ahead of the lease");
+            Ok(Err(TakeoverError::Behind(found))) => {
+                tracing::warn!(%epoch, %found, "the epoch of the log is ahead of the lease's");
                 work.election.stay_above(found);
                 work.election.give_back();
             }
             Err(_) => {
-                tracing::error!(%epoch, "a defect ended the take-over");
+                tracing::error!(%epoch, "the take-over panicked");
                 work.election.give_back();
             }
         }
     }
 
-    /// It is the sequencer no more.
+    /// Stops being the sequencer.
     fn resign(&self, reason: &str) {
         if let Some(leading) = self.leading.swap(None) {
-            tracing::warn!(epoch = %leading.epoch(), reason, "gave up as the sequencer");
+            tracing::warn!(epoch = %leading.epoch(), reason, "stopped being the sequencer");
             leading.tenure.end();
             leading.sequencer.shutdown();
         }
     }
 }
 
-/// Reads up to the end of the log and writes the first record of the epoch.
+/// Reads the log up to its end and writes the first record of the epoch.
 fn take_over(
-    takeover: &dyn Takeover,
+    source: &dyn RecoverySource,
     config: CandidateConfig,
     tenure: Arc<Tenure>,
-) -> Result<Arc<Sequencer>, Failed> {
+) -> Result<Arc<Sequencer>, TakeoverError> {
     let epoch = tenure.epoch();
-    let (log, recovered) = recover(takeover, epoch, config.asked_again).map_err(|unread| match unread {
-        Unread::Behind(found) => Failed::Behind(found),
-        Unread::Failed(reason) => Failed::Again(reason),
-    })?;
+    let (log, recovered) = recover(source, epoch, config.asked_again)?;
     if recovered.epoch >= epoch {
-        return Err(Failed::Behind(recovered.epoch));
+        return Err(TakeoverError::Behind(recovered.epoch));
     }
     let log = Box::new(GuardedLog::new(log, tenure, config.unsure));
-    let sequencer = Sequencer::start_in(epoch, config.sequencer, log, recovered, Box::new(Publish));
-    sequencer.prove().map_err(|error| Failed::Again(error.to_string()))?;
+    let sequencer = Sequencer::start_in(epoch, config.sequencer, log, recovered, Box::new(PublishOnly));
+    sequencer.prove().map_err(crate::Error::from)?;
     Ok(sequencer)
 }

@@ -1,4 +1,4 @@
-//! A log that takes records only during a tenure.
+//! A log that accepts records only while the lease is held.
 
 use super::Unsure;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use tidegraph_cluster::Tenure;
 use tidegraph_log::{Error, LogStore, Record, Records, Tail};
 use tidegraph_types::Version;
 
-/// A log that takes records, and says that it took them, only while its tenure lasts.
+/// A log that appends records, and acknowledges them, only while its tenure lasts.
 pub struct GuardedLog {
     log: Box<dyn LogStore>,
     tenure: Arc<Tenure>,
@@ -20,7 +20,7 @@ impl std::fmt::Debug for GuardedLog {
 }
 
 impl GuardedLog {
-    /// Guards a log.
+    /// Wraps a log. `unsure` says when the tenure counts as ended.
     #[must_use]
     pub fn new(log: Box<dyn LogStore>, tenure: Arc<Tenure>, unsure: Unsure) -> Self {
         Self { log, tenure, unsure }
@@ -44,7 +44,7 @@ impl LogStore for GuardedLog {
     fn append(&mut self, records: &[Record]) -> Result<(), Error> {
         self.check(false)?;
         self.log.append(records)?;
-        // The records are there; whoever comes next finds them and can say so.
+        // The records are in the log; the next sequencer finds them and answers for them (TXN-4).
         self.check(true)
     }
 

@@ -1,66 +1,75 @@
-//! From what a new sequencer goes on.
+//! Recovery of a new sequencer: from the newest checkpoint and the log.
 
+use crate::Error;
 use std::fmt::Debug;
 use tidegraph_log::{LogStore, Record};
 use tidegraph_txn::{Applier, Recovered};
 use tidegraph_types::{Epoch, Sid, Str, Token, Version};
 
-/// What the newest checkpoint says that a sequencer has to know; the default is a graph without checkpoints.
+/// What a sequencer takes from the newest checkpoint. The default is a graph without checkpoints.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Base {
-    /// Its version; the log is read from the next one on.
+pub struct RecoveryBase {
+    /// Version of the checkpoint; the log is read from the next one.
     pub version: Version,
     /// The epoch of that version.
     pub epoch: Epoch,
-    /// The lowest SID that was not handed out, nor reserved.
+    /// The lowest SID that was neither handed out nor reserved (IDS-1).
     pub next_sid: Sid,
     /// The dictionary.
     pub tokens: Vec<(Token, Str)>,
 }
 
-impl Default for Base {
+impl Default for RecoveryBase {
     fn default() -> Self {
         Self { version: Version(0), epoch: Epoch(0), next_sid: Sid(1), tokens: Vec::new() }
     }
 }
 
-/// Where checkpoints and the log of a graph are. Asked anew at each take-over, by one thread at a time.
-pub trait Takeover: Send + Sync + Debug {
-    /// What the newest checkpoint says. All partitions must have one of this version or a later one, since the log may be trimmed
-    /// below it.
-    fn base(&self) -> Result<Base, String>;
+/// The checkpoints and the log of a graph. Each take-over reads them again, on one thread at a time.
+pub trait RecoverySource: Send + Sync + Debug {
+    /// Returns what the newest checkpoint says. All partitions must have a checkpoint of this version or a later one, since
+    /// the log may be trimmed below it.
+    ///
+    /// # Errors
+    /// Any kind, if the checkpoint cannot be found or read: the take-over fails, and the next candidate tries.
+    fn base(&self) -> Result<RecoveryBase, Error>;
 
-    /// Opens the log to write to it, under the epoch of the lease. It may be open elsewhere, by a sequencer that does not know yet that
-    /// it was deposed. [`tidegraph_log::Error::Behind`] says that the log is at that epoch already, or a higher one.
+    /// Opens the log to write, under the epoch of the lease. A sequencer that does not know yet that it was deposed may have
+    /// it open elsewhere.
+    ///
+    /// # Errors
+    /// [`tidegraph_log::Error::Behind`] if the log is at this epoch or a higher one; other kinds if it cannot be opened.
     fn open_log(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error>;
 }
 
-/// Why the log could not be read up to its end.
-#[derive(Debug)]
-pub(super) enum Unread {
-    /// The log is at this epoch or a higher one.
+/// Why a take-over failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TakeoverError {
+    /// The log is at this epoch or a higher one: the map is older than the log.
+    #[error("the log is at epoch {0}, which is not below the lease's")]
     Behind(Epoch),
-    /// Anything else.
-    Failed(String),
+    /// The next candidate tries again with the next epoch: something may have been written under this one.
+    #[error(transparent)]
+    Failed(#[from] Error),
 }
 
-impl From<tidegraph_log::Error> for Unread {
+impl From<tidegraph_log::Error> for TakeoverError {
     fn from(error: tidegraph_log::Error) -> Self {
         match error {
             tidegraph_log::Error::Behind { found, .. } => Self::Behind(found),
-            error => Self::Failed(error.to_string()),
+            error => Self::Failed(error.into()),
         }
     }
 }
 
-/// Reads up to the end of the log, beginning `asked_again` versions below the checkpoint if they are still there.
+/// Reads the log up to its end, from `asked_again` versions below the checkpoint if the log still has them.
 pub(super) fn recover(
-    takeover: &dyn Takeover,
+    source: &dyn RecoverySource,
     epoch: Epoch,
     asked_again: u64,
-) -> Result<(Box<dyn LogStore>, Recovered), Unread> {
-    let base = takeover.base().map_err(Unread::Failed)?;
-    let mut log = takeover.open_log(epoch)?;
+) -> Result<(Box<dyn LogStore>, Recovered), TakeoverError> {
+    let base = source.base()?;
+    let mut log = source.open_log(epoch)?;
     let next = base.version.next();
     let first =
         log.first().map_or(next, |first| first.max(Version(next.0.saturating_sub(asked_again))).min(next));
@@ -75,15 +84,15 @@ pub(super) fn recover(
     for record in log.read_from(first)? {
         recovered.note(&record?);
     }
-    // An empty log of a graph that was restored.
+    // The log of a restored graph may be empty.
     recovered.version = recovered.version.max(base.version);
     Ok((log, recovered))
 }
 
-/// Applies nothing: storage nodes follow the log by themselves. A version is published when it is in the log.
+/// Applies nothing, because storage nodes follow the log by themselves. A version is published when its record is in the log.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Publish;
+pub struct PublishOnly;
 
-impl Applier for Publish {
+impl Applier for PublishOnly {
     fn apply(&mut self, _record: &Record) {}
 }

@@ -1,4 +1,4 @@
-//! Candidates on a map in memory and a log that several share, on clocks that stand still until they are told to go on.
+//! Candidates on a map in memory and a shared log, with clocks that only the tests advance.
 
 use super::*;
 use parking_lot::Mutex;
@@ -20,11 +20,11 @@ const STEP: Duration = Duration::from_millis(300);
 struct World {
     map: MemoryMap,
     log: SharedLog,
-    base: Mutex<Base>,
+    base: Mutex<RecoveryBase>,
 }
 
-impl Takeover for World {
-    fn base(&self) -> Result<Base, String> {
+impl RecoverySource for World {
+    fn base(&self) -> Result<RecoveryBase, crate::Error> {
         Ok(self.base.lock().clone())
     }
 
@@ -53,18 +53,18 @@ impl Process {
         Self { candidate, clock }
     }
 
-    /// As the thread does, and waits for a take-over.
+    /// Does one step of the thread, and finishes a take-over.
     fn step(&self) {
         self.candidate.step();
         self.candidate.finish_takeover();
     }
 
-    fn leading(&self) -> Option<Arc<Leading>> {
-        self.candidate.leading()
+    fn leadership(&self) -> Option<Arc<Leadership>> {
+        self.candidate.leadership()
     }
 
     fn epoch(&self) -> Option<Epoch> {
-        self.leading().map(|leading| leading.epoch())
+        self.leadership().map(|leading| leading.epoch())
     }
 }
 
@@ -90,11 +90,11 @@ fn request(id: u128) -> CommitRequest {
     }
 }
 
-fn commit(leading: &Leading, id: u128) -> Result<Version, tidegraph_txn::Error> {
+fn commit(leading: &Leadership, id: u128) -> Result<Version, tidegraph_txn::Error> {
     leading.sequencer().commit(request(id))
 }
 
-/// Time passes for all; those that are named do something.
+/// Advances the clocks of all processes; those in `active` do a step each time.
 fn pass(all: &[&Process], steps: u32, active: &[&Process]) {
     for _ in 0..steps {
         all.iter().for_each(|process| process.clock.advance(STEP));
@@ -110,16 +110,16 @@ fn a_standby_takes_over_and_the_old_one_acknowledges_nothing() {
         pass(&[&a, &b], 10, &[&a, &b]);
         assert_eq!((a.epoch(), b.epoch()), (Some(Epoch(1)), None));
         assert_eq!(b.candidate.seen().unwrap().endpoint, "a:1");
-        let old = a.leading().unwrap();
+        let old = a.leadership().unwrap();
         let first = commit(&old, 1).unwrap();
         assert_eq!(old.newest().unwrap(), first);
-        // a is paused. It takes b its patience, 1.8 s, and no more than a step.
+        // a is paused. b waits for 1.8 s, and for no more than one further step.
         pass(&[&a, &b], 5, &[&b]);
         assert_eq!(b.epoch(), None);
         pass(&[&a, &b], 2, &[&b]);
         assert_eq!(b.epoch(), Some(Epoch(2)));
-        let new = b.leading().unwrap();
-        // a goes on where it was, and knows nothing yet.
+        let new = b.leadership().unwrap();
+        // a continues, and does not know yet that it was deposed.
         let refused = commit(&old, 2).unwrap_err();
         let expected =
             if unsure == Unsure::Stop { "the lease of epoch 1 ended" } else { "another sequencer" };
@@ -128,17 +128,17 @@ fn a_standby_takes_over_and_the_old_one_acknowledges_nothing() {
         a.step();
         assert_eq!(a.epoch(), None);
         assert!(commit(&old, 3).is_err());
-        // What a acknowledged is there, and what it did not is not.
+        // The log has what a acknowledged, and nothing else of a.
         assert_eq!(commit(&new, 1).unwrap(), first);
         assert_eq!(new.sequencer().outcome(RequestId(2), Version(0)).unwrap(), None);
         let second = commit(&new, 2).unwrap();
         assert!(second > first);
         assert_eq!(new.newest().unwrap(), second);
-        // Given up in good order, the role goes on at once.
+        // A process that closes hands the role over at once.
         b.candidate.close();
         a.step();
         assert_eq!(a.epoch(), Some(Epoch(3)));
-        assert_eq!(commit(&a.leading().unwrap(), 2).unwrap(), second);
+        assert_eq!(commit(&a.leadership().unwrap(), 2).unwrap(), second);
     }
 }
 
@@ -148,7 +148,7 @@ fn without_the_map_it_goes_on_only_where_the_log_sees_to_it() {
         let world = world();
         let a = Process::new(&world, "a", unsure);
         pass(&[&a], 1, &[&a]);
-        let leading = a.leading().unwrap();
+        let leading = a.leadership().unwrap();
         commit(&leading, 1).unwrap();
         world.map.set_away(true);
         pass(&[&a], 4, &[&a]);
@@ -163,7 +163,7 @@ fn without_the_map_it_goes_on_only_where_the_log_sees_to_it() {
         }
         world.map.set_away(false);
         pass(&[&a], 3, &[&a]);
-        assert!(commit(&a.leading().unwrap(), 4).is_ok());
+        assert!(commit(&a.leadership().unwrap(), 4).is_ok());
     }
 }
 
@@ -172,15 +172,15 @@ fn after_a_failure_of_the_log_it_goes_on_under_the_next_epoch() {
     let world = world();
     let a = Process::new(&world, "a", Unsure::GoOn);
     pass(&[&a], 1, &[&a]);
-    let before = commit(&a.leading().unwrap(), 1).unwrap();
+    let before = commit(&a.leadership().unwrap(), 1).unwrap();
     world.log.set_away(true);
-    let refused = commit(&a.leading().unwrap(), 2).unwrap_err();
+    let refused = commit(&a.leadership().unwrap(), 2).unwrap_err();
     assert_eq!(refused.code(), tidegraph_types::ErrorCode::Unavailable);
     pass(&[&a], 20, &[&a]);
     assert_eq!(a.epoch(), None);
     world.log.set_away(false);
     pass(&[&a], 3, &[&a]);
-    let leading = a.leading().unwrap();
+    let leading = a.leadership().unwrap();
     assert!(leading.epoch() > Epoch(1));
     assert_eq!(commit(&leading, 1).unwrap(), before);
     assert!(commit(&leading, 2).unwrap() > before);
@@ -192,14 +192,14 @@ fn what_a_checkpoint_says_and_what_was_handed_out_is_kept() {
     let tokens: Vec<(Token, Str)> = vec![(Token(1), "a".into())];
     let (a, b) = (Process::new(&world, "a", Unsure::GoOn), Process::new(&world, "b", Unsure::GoOn));
     pass(&[&a, &b], 1, &[&a]);
-    let old = a.leading().unwrap();
+    let old = a.leadership().unwrap();
     assert_eq!(old.sequencer().intern(&["a".into(), "b".into()]).unwrap(), [Token(1), Token(2)]);
     let handed = old.sequencer().hand_out_sids(10).unwrap();
     let (version, next_sid) = (commit(&old, 1).unwrap(), old.sequencer().next_sid());
     assert!(next_sid >= Sid(handed.end));
-    *world.base.lock() = Base { version: Version(2), epoch: Epoch(1), next_sid: Sid(1), tokens };
+    *world.base.lock() = RecoveryBase { version: Version(2), epoch: Epoch(1), next_sid: Sid(1), tokens };
     pass(&[&a, &b], 8, &[&b]);
-    let new = b.leading().unwrap();
+    let new = b.leadership().unwrap();
     assert_eq!(new.sequencer().tokens().len(), 2);
     assert!(new.sequencer().hand_out_sids(10).unwrap().start >= handed.end);
     assert_eq!(new.sequencer().outcome(RequestId(1), Version(2)).unwrap(), Some(version));
@@ -210,13 +210,14 @@ fn requests_shortly_before_a_checkpoint_are_known_and_earlier_ones_are_refused()
     let world = world();
     let a = Process::new(&world, "a", Unsure::GoOn);
     pass(&[&a], 1, &[&a]);
-    let versions: Vec<Version> = (0..5000).map(|id| commit(&a.leading().unwrap(), id).unwrap()).collect();
+    let versions: Vec<Version> = (0..5000).map(|id| commit(&a.leadership().unwrap(), id).unwrap()).collect();
     let checkpoint = versions[4900];
-    *world.base.lock() = Base { version: checkpoint, epoch: Epoch(1), next_sid: Sid(1), tokens: Vec::new() };
+    *world.base.lock() =
+        RecoveryBase { version: checkpoint, epoch: Epoch(1), next_sid: Sid(1), tokens: Vec::new() };
     a.candidate.close();
     let b = Process::new(&world, "b", Unsure::GoOn);
     pass(&[&b], 1, &[&b]);
-    let leading = b.leading().unwrap();
+    let leading = b.leadership().unwrap();
     let outcome = |id: u128, since: Version| leading.sequencer().outcome(RequestId(id), since);
     let first = checkpoint.0 + 1 - CandidateConfig::default().asked_again;
     for (id, version) in versions.iter().enumerate().filter(|(_, version)| version.0 >= first) {
@@ -232,10 +233,10 @@ fn a_map_that_is_older_than_the_log_is_caught_up_with() {
     let world = world();
     let a = Process::new(&world, "a", Unsure::GoOn);
     pass(&[&a], 1, &[&a]);
-    let version = commit(&a.leading().unwrap(), 1).unwrap();
+    let version = commit(&a.leadership().unwrap(), 1).unwrap();
     a.candidate.close();
     drop(a);
-    // Somebody made the map anew, and three others were elected on the old one.
+    // The map was created again, and three other processes were elected on the old one.
     let others = Arc::new(World { log: world.log.clone(), ..World::default() });
     let graph = world.map.load(GRAPH, None).unwrap().graph().clone();
     others.map.create_graph(&graph).unwrap();
@@ -248,12 +249,12 @@ fn a_map_that_is_older_than_the_log_is_caught_up_with() {
     pass(&[&b], 4, &[&b]);
     assert_eq!(b.epoch(), Some(Epoch(5)));
     assert_eq!(others.map.lease(GRAPH, SEQUENCER).unwrap().unwrap().epoch, Epoch(5));
-    assert_eq!(commit(&b.leading().unwrap(), 1).unwrap(), version);
+    assert_eq!(commit(&b.leadership().unwrap(), 1).unwrap(), version);
 }
 
-/// Three processes are paused and go on, the map and the log go away and come back, clients send requests to whoever says that
-/// he is the sequencer, and send them again when the answer is an error. At the end every request that was acknowledged stands in the log
-/// once, at the version of the acknowledgement, and no SID was handed out twice.
+/// TXN-4, LOG-1 and IDS-1: three processes are paused and continue, the map and the log go away and come back, clients send
+/// requests to any process that was the sequencer once, and send them again after an error. At the end the log has every
+/// acknowledged request once, at the version of its acknowledgement, and no SID was handed out twice.
 #[test]
 fn nothing_acknowledged_is_lost_whatever_is_paused() {
     for seed in 0..150 {
@@ -271,7 +272,7 @@ fn nothing_acknowledged_is_lost_whatever_is_paused() {
         let mut paused = [0_u64; 3];
         let (mut acknowledged, mut waiting) = (BTreeMap::new(), Vec::new());
         // Who was the sequencer once, as callers still hold it.
-        let mut known: Vec<Arc<Leading>> = Vec::new();
+        let mut known: Vec<Arc<Leadership>> = Vec::new();
         let (mut sids, mut next) = (Vec::new(), 0_u128);
         for _ in 0..300 {
             processes
@@ -281,7 +282,7 @@ fn nothing_acknowledged_is_lost_whatever_is_paused() {
                 *paused = paused.saturating_sub(1);
                 if *paused == 0 {
                     process.step();
-                    known.extend(process.leading());
+                    known.extend(process.leadership());
                 }
                 if random.one_in(40) {
                     *paused = 1 + random.below(20);
@@ -323,7 +324,7 @@ fn nothing_acknowledged_is_lost_whatever_is_paused() {
         }
         let leader = processes
             .iter()
-            .find_map(Process::leading)
+            .find_map(Process::leadership)
             .unwrap_or_else(|| panic!("seed {seed}: no sequencer"));
         for id in waiting {
             let known = leader.sequencer().outcome(RequestId(id), Version(0)).unwrap();

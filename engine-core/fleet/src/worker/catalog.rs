@@ -1,4 +1,4 @@
-//! The graph's dictionary, kept here, and SIDs taken from the sequencer in ranges.
+//! Caches the graph's dictionary, and takes SIDs from the sequencer in ranges.
 
 use super::sequencer::RemoteSequencer;
 use parking_lot::{Mutex, RwLock};
@@ -9,7 +9,7 @@ use tidegraph_apl::{Catalog, Error};
 use tidegraph_remote::Commits;
 use tidegraph_types::{Str, Token};
 
-/// SIDs that are taken at once.
+/// Number of SIDs that are taken with one request.
 const SIDS_AT_ONCE: u64 = 4096;
 
 pub(super) struct RemoteCatalog {
@@ -38,10 +38,10 @@ impl RemoteCatalog {
         Self { sequencer, known: RwLock::default(), sids: Mutex::new(0..0) }
     }
 
-    /// Learns the names that came since.
+    /// Asks the sequencer for names that were added since the last time.
     pub fn refresh(&self) -> Result<(), tidegraph_remote::Error> {
         let above = self.known.read().highest;
-        let new = self.sequencer.ask_once(|sequencer| sequencer.tokens(above))?;
+        let new = self.sequencer.call_once(|sequencer| sequencer.tokens(above))?;
         let mut known = self.known.write();
         new.into_iter().for_each(|(token, name)| known.add(token, name));
         Ok(())
@@ -50,9 +50,9 @@ impl RemoteCatalog {
     fn look<T>(&self, find: impl Fn(&Known) -> Option<T>) -> Option<T> {
         let found = find(&self.known.read());
         found.or_else(|| {
-            // Another worker may have made it a moment ago.
+            // Another worker may have added it a moment ago.
             if let Err(error) = self.refresh() {
-                tracing::debug!(%error, "the dictionary could not be looked at again");
+                tracing::debug!(%error, "cannot refresh the dictionary");
             }
             find(&self.known.read())
         })
@@ -77,8 +77,8 @@ impl Catalog for RemoteCatalog {
         if let Some(tokens) = known {
             return Ok(tokens);
         }
-        let tokens = self.sequencer.ask(|sequencer| sequencer.intern(names)).map_err(Error::from)?;
-        // Those between the highest known one and these are learned by the next refresh: the highest stays.
+        let tokens = self.sequencer.call(|sequencer| sequencer.intern(names)).map_err(Error::from)?;
+        // `highest` stays, so that the next refresh asks for the tokens below these too.
         let mut known = self.known.write();
         for (token, name) in tokens.iter().zip(names) {
             known.by_name.insert(name.clone(), *token);
@@ -91,8 +91,9 @@ impl Catalog for RemoteCatalog {
         let mut sids = self.sids.lock();
         if sids.end - sids.start < count {
             let wanted = count.max(SIDS_AT_ONCE);
-            *sids = self.sequencer.ask(|sequencer| sequencer.allocate_sids(wanted)).map_err(Error::from)?;
+            *sids = self.sequencer.call(|sequencer| sequencer.allocate_sids(wanted)).map_err(Error::from)?;
         }
+        // IDS-1: the range is this process's alone, and each SID leaves it once.
         let taken = sids.start..sids.start + count;
         sids.start = taken.end;
         Ok(taken)

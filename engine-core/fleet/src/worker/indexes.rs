@@ -1,4 +1,4 @@
-//! Indexes of a graph in a fleet: each replica has its part, and fills it by itself.
+//! Indexes of a graph in a fleet. Each replica has the part of its partition, and fills it by itself.
 
 use super::Shared;
 use serde::Deserialize;
@@ -13,13 +13,13 @@ use tidegraph_engine::Error;
 use tidegraph_storage::{Duplicate, IndexState};
 use tidegraph_types::{ErrorCode, Gui, IndexDefinition, Str, Token, Value, Version};
 
-/// How long a node may take to say how it is.
+/// Longest wait for the status of a node.
 const ANSWER: Duration = Duration::from_secs(2);
-/// How often nodes are asked while indexes are filled.
+/// Pause between two rounds of requests while indexes are filled.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long replicas may lag.
+/// Longest wait for replicas that lag.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Values whose vertices are compared at once where they must be unique.
+/// Number of vertices in one scan for duplicates.
 const ROWS: u32 = 4_096;
 
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ struct IndexStatus {
 }
 
 impl Shared {
-    /// What nodes that answer reads say of themselves, by endpoint.
+    /// Asks the nodes that answer reads for their status. Returns the answers with the endpoints.
     fn ask_nodes(&self) -> Vec<(String, Result<String, tidegraph_remote::Error>)> {
         let map = self.watch.map();
         let asked = map.nodes().filter(|(_, node)| node.answers());
@@ -63,7 +63,7 @@ impl Shared {
         })
     }
 
-    /// The fleet, as one JSON object.
+    /// Returns the map and the status of its nodes as JSON.
     pub(super) fn fleet_status(&self) -> Json {
         let map = self.watch.map();
         let said: BTreeMap<String, Json> = self
@@ -102,10 +102,10 @@ impl Shared {
         json!({ "mapEpoch": map.epoch().0, "nodes": nodes, "partitions": partitions })
     }
 
-    /// All indexes as of the newest version that is known here, or a later one; complete are those that every replica has
-    /// completed. Waits for replicas that lag, for a while.
+    /// Returns all indexes as of the newest known version or a later one. An index is complete if it is on every replica. Waits
+    /// for replicas that lag, up to [`PATIENCE`].
     pub(super) fn indexes(&self) -> Result<Vec<IndexState>, Error> {
-        let (least, end) = (self.now_at().version, self.clock.now() + PATIENCE);
+        let (least, end) = (self.read_position().version, self.clock.now() + PATIENCE);
         loop {
             match self.indexes_at(least) {
                 Err(error) if error.code() == ErrorCode::Unavailable && self.clock.now() < end => {
@@ -116,7 +116,7 @@ impl Shared {
         }
     }
 
-    /// An error unless all replicas that answer have a version, and one of each partition does.
+    /// Checks that every replica that answers has applied a version, and that one of each partition answers.
     pub(super) fn applied_everywhere(&self, version: Version) -> Result<(), Error> {
         self.indexes_at(version).map(drop)
     }
@@ -128,13 +128,13 @@ impl Shared {
         for (endpoint, answer) in self.ask_nodes() {
             let Ok(text) = answer else { continue };
             let status: NodeStatus = serde_json::from_str(&text).map_err(|error| {
-                Error::new(ErrorCode::Internal, format!("node {endpoint} says what is not known: {error}"))
+                Error::new(ErrorCode::Internal, format!("cannot read the status of node {endpoint}: {error}"))
             })?;
             for replica in status.replicas.into_iter().filter(|replica| replica.ready) {
                 if Version(replica.version) < least {
                     let (partition, version) = (replica.partition, replica.version);
                     let message = format!(
-                        "partition {partition} on {endpoint} is at version {version}, not yet at {least}"
+                        "partition {partition} on {endpoint} is at version {version}, and has to reach {least}"
                     );
                     return Err(Error::new(ErrorCode::Unavailable, message));
                 }
@@ -157,7 +157,7 @@ impl Shared {
             }
         }
         if seen.len() < usize::from(count) {
-            let message = format!("{} of {count} partitions answer", seen.len());
+            let message = format!("only {} of {count} partitions answer", seen.len());
             return Err(Error::new(ErrorCode::Unavailable, message));
         }
         let whole = |(mut state, of): (IndexState, BTreeSet<u16>)| {
@@ -179,15 +179,15 @@ impl Shared {
         Ok(())
     }
 
-    /// Goes through the values of an index's label and key. Keeps a hash of each value, 16 bytes with its vertex; where two
-    /// are the same, the values themselves are compared.
+    /// Searches the vertices of an index for two with the same value. Keeps 16 bytes for each vertex: its GUI and a hash of the
+    /// value. If two hashes are equal, the values are compared.
     pub(super) fn duplicate(&self, name: &str) -> Result<Option<Duplicate>, Error> {
         let indexes = self.indexes()?;
         let Some(index) = indexes.into_iter().find(|index| index.definition.name == name) else {
             return Ok(None);
         };
         let IndexDefinition { label, key, .. } = index.definition;
-        let (apl, at) = (self.fleet.query(None, None), self.now_at());
+        let (apl, at) = (self.fleet.query(None, None), self.read_position());
         let scan = VertexScan {
             labels: vec![vec![label]],
             predicates: vec![PropertyPredicate::any(key, Test::Exists)],
@@ -222,7 +222,7 @@ impl Shared {
     }
 }
 
-/// Equal values have equal hashes, whatever their width.
+/// Hashes a value. Equal numbers have equal hashes, whatever their width.
 fn hash(value: &Value) -> u64 {
     use std::hash::{Hash, Hasher};
     let mut hasher = xxhash_rust::xxh3::Xxh3Default::new();

@@ -1,14 +1,15 @@
 //! A worker: runs queries over a fleet and holds no data.
 //!
-//! Roles: [`Worker`] is the engine's backend; `routes.rs` makes routes of the partition map; `sequencer.rs` finds the
-//! sequencer; `catalog.rs` keeps the dictionary; `indexes.rs` puts together what nodes say of indexes; `loads.rs` commits bulk loads;
-//! `pins.rs` has nodes keep what long queries read.
+//! Roles: [`Worker`] is the engine's backend; `routes.rs` derives routes from the partition map; `sequencer.rs` finds the
+//! sequencer; `catalog.rs` caches the dictionary; `indexes.rs` combines what nodes report about indexes; `loads.rs` commits bulk
+//! loads; `pins.rs` has nodes keep the versions that long queries read.
 //!
-//! The read version is the newest one that this process knows: of its own commits at once, of others' by asking the
-//! sequencer every few milliseconds. When there is no sequencer, reads go on at the last version that was known. While replicas
-//! apply a bulk load, they go on at the version before it, unless somebody asks for a later one or this process made one.
+//! The read version is the newest one that this process knows: it learns of its own commits at once, and of others by asking the
+//! sequencer every few milliseconds. Without a sequencer, reads continue at the last known version. While replicas apply a bulk
+//! load, reads continue at the version before it, unless the caller asks for a later one or this process committed one.
 //!
-//! What must never happen: a commit carried out twice, or answered and lost; a read at a version above what is committed.
+//! What must never happen: a commit that is carried out twice (TXN-4), or acknowledged and lost; a read above the newest
+//! committed version.
 
 mod catalog;
 mod indexes;
@@ -19,7 +20,7 @@ mod sequencer;
 
 use crate::Error;
 use catalog::RemoteCatalog;
-use loads::{FleetLoad, Gate};
+use loads::{FleetLoad, LoadGate};
 use parking_lot::Mutex;
 use pins::Readers;
 use routes::MapRoutes;
@@ -33,7 +34,7 @@ use tidegraph_apl::{Apl, At, Catalog, ScanCursor, Statistics, VertexScan};
 use tidegraph_cluster::{Graph, MapStore, MapWatch, SEQUENCER, WatchConfig};
 use tidegraph_engine::{Asking, Backend, LoadHold, LoadOutcome, Reader, Snapshot, Standing};
 use tidegraph_platform::{Clock, Random};
-use tidegraph_remote::{Commits, Fleet, FleetConfig, Network, Outcome, RequestId, Security};
+use tidegraph_remote::{CommitOutcome, Commits, FleetClient, FleetConfig, Network, RequestId, Security};
 use tidegraph_storage::{Duplicate, IndexState};
 use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, PartitionCount, Version};
 
@@ -41,22 +42,22 @@ use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, PartitionCount
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkerConfig {
-    /// Availability zone: replicas there are asked first.
+    /// Availability zone of the worker; replicas in this zone are asked first.
     pub zone: String,
-    /// How often the newest version is asked for. 0: only by [`Worker::look`], for a process that is stopped between
-    /// requests.
+    /// Milliseconds between two requests for the newest version. 0: only [`Worker::refresh_version`] asks, for a process that
+    /// is stopped between requests.
     pub version_ms: u64,
-    /// Longest time for one answer of the sequencer.
+    /// Longest wait for one answer of the sequencer, in milliseconds.
     pub answer_ms: u64,
-    /// Longest time that a write waits for a sequencer.
+    /// Longest time that a write waits for a sequencer, in milliseconds.
     pub patience_ms: u64,
-    /// A version that a query reads for longer than this is kept by the nodes.
+    /// Milliseconds that a query reads a version before nodes are asked to keep it.
     pub pin_after_ms: u64,
-    /// How often they are asked to.
+    /// Milliseconds between two such requests.
     pub pin_every_ms: u64,
-    /// How often the map is looked at.
+    /// How often the map is reloaded.
     pub watch: WatchConfig,
-    /// Access to nodes.
+    /// Connections to nodes.
     pub fleet: FleetConfig,
 }
 
@@ -75,17 +76,17 @@ impl Default for WorkerConfig {
     }
 }
 
-/// What a worker is given.
+/// What a worker depends on.
 pub struct WorkerParts {
     /// The graph's name.
     pub graph: String,
     /// The partition map.
     pub map_store: Arc<dyn MapStore>,
-    /// How nodes know the worker.
+    /// Token and certificates for nodes.
     pub security: Security,
-    /// Time.
+    /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
+    /// Random numbers, for ids and jitter.
     pub random: Arc<dyn Random>,
 }
 
@@ -95,46 +96,46 @@ impl std::fmt::Debug for WorkerParts {
     }
 }
 
-/// What queries of a process run on when the graph is in a fleet.
+/// The backend of a process whose graph is in a fleet.
 #[derive(Debug)]
 pub struct Worker {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// A sequencer is elected within seconds; who waits longer is better told.
-const FIRST_PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks whether a first version was heard of.
-const FIRST_LOOKS: Duration = Duration::from_millis(50);
+/// How long a query waits for the first version. A sequencer is elected within seconds; after that an error is better.
+const FIRST_VERSION_WITHIN: Duration = Duration::from_secs(5);
+/// Pause between two requests for the first version.
+const FIRST_VERSION_POLL: Duration = Duration::from_millis(50);
 
-/// A transaction reads at most so many versions in the past.
+/// Largest distance between the newest version and the one that a transaction reads.
 const MOST_BEHIND: u64 = 1_000;
 
 struct Shared {
     graph: Graph,
     watch: Arc<MapWatch>,
-    fleet: Fleet,
+    fleet: FleetClient,
     sequencer: Arc<RemoteSequencer>,
     catalog: RemoteCatalog,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    /// Names this run for nodes that keep versions.
+    /// Identifies this process to nodes that keep versions for it.
     holder: RequestId,
     readers: Readers,
     pin_after: Duration,
     pin_every: Duration,
     newest: AtomicU64,
-    /// The newest version that a caller here was told of as his own.
+    /// The newest version that a caller of this process committed.
     own: AtomicU64,
-    gate: Gate,
-    /// Whether a thread looks for the end of what the gate waits for.
+    gate: LoadGate,
+    /// Whether a thread asks for the newest version and opens the gate.
     gated: bool,
-    /// Whether a version was ever heard of. A worker that knows of none must not answer as if the graph were empty.
+    /// Whether any version is known. Without one the worker must not answer as if the graph were empty.
     known: AtomicBool,
     epoch: AtomicU64,
     writable: AtomicBool,
     stopping: AtomicBool,
-    /// How long a query waits for the first version that is heard of.
+    /// How long a query waits for the first known version.
     first_patience: Duration,
     pause: Duration,
 }
@@ -149,10 +150,14 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Worker {
-    /// Loads the map and looks for the sequencer; a graph without one can be read once a version is known.
+    /// Loads the map and looks for the sequencer. Without a sequencer the worker starts too; it answers reads once it knows a
+    /// version.
+    ///
+    /// # Errors
+    /// [`Error::Map`] if the map cannot be loaded, [`Error::Thread`] if the system gives no thread.
     pub fn start(config: WorkerConfig, parts: WorkerParts) -> Result<Self, Error> {
         let WorkerParts { graph, map_store, random, .. } = &parts;
-        // Two requests to the map's store that need nothing of each other: a process that starts waits once for both.
+        // Two independent requests to the map's store, sent in parallel, so that the start waits only once.
         let (watch, lease) = std::thread::scope(|scope| {
             let lease = std::thread::Builder::new()
                 .name("lease".into())
@@ -160,14 +165,14 @@ impl Worker {
             let watch = MapWatch::start(map_store.clone(), graph, random.clone(), config.watch.clone());
             (watch, lease.map(std::thread::ScopedJoinHandle::join))
         });
-        // Whatever else came of it: the lease is looked at again when the sequencer is needed.
+        // An error does not matter here: the lease is read again when the sequencer is needed.
         let lease = lease.ok().and_then(Result::ok).and_then(Result::ok).flatten();
         let version_ms = config.version_ms;
         let shared = Shared::new(config, parts, watch?, None);
         if let Some(lease) = &lease {
-            shared.sequencer.meet(lease);
+            shared.sequencer.adopt(lease);
         }
-        shared.look();
+        shared.refresh_version();
         let this = Self { shared: shared.clone(), threads: Mutex::default() };
         if version_ms == 0 {
             return Ok(this);
@@ -176,16 +181,19 @@ impl Worker {
         this.spawn("versions", move || {
             while !of.stopping.load(Ordering::Acquire) {
                 of.clock.sleep(of.pause);
-                of.look();
-                loads::look_through_gate(&of);
+                of.refresh_version();
+                loads::watch_gate(&of);
             }
         })?;
         this.spawn("pins", move || pins::run(&shared))?;
         Ok(this)
     }
 
-    /// A worker without threads of its own, over what stands for the network: for simulations. Its map is looked at when it proves stale,
-    /// and it hears of versions by [`Worker::look`].
+    /// Creates a worker without threads, over a substitute for the network. For simulations. It reloads the map when the map
+    /// proves stale, and learns of versions from [`Worker::refresh_version`].
+    ///
+    /// # Errors
+    /// [`Error::Map`] if the map cannot be loaded.
     pub fn without_threads(
         config: WorkerConfig,
         parts: WorkerParts,
@@ -194,39 +202,39 @@ impl Worker {
         let watch = MapWatch::without_thread(parts.map_store.clone(), &parts.graph)?;
         let config = WorkerConfig { version_ms: 0, ..config };
         let shared = Shared::new(config, parts, watch, Some(network));
-        shared.look();
+        shared.refresh_version();
         Ok(Self { shared, threads: Mutex::default() })
     }
 
-    /// Asks for the newest version now; answers whether there is a sequencer that says it. For a process that was stopped
-    /// for a while: the first attempt may find only that its connection is gone.
-    pub fn look(&self) -> bool {
+    /// Asks the sequencer for the newest version, and returns whether it answered. It is asked twice if need be: in a process
+    /// that was stopped for a while, the first attempt may only find that the connection is gone.
+    pub fn refresh_version(&self) -> bool {
         let shared = &self.shared;
-        shared.look();
+        shared.refresh_version();
         if !shared.writable.load(Ordering::Acquire) {
-            shared.look();
+            shared.refresh_version();
         }
         shared.writable.load(Ordering::Acquire)
     }
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
-        let thread = thread.map_err(|e| Error::Thread { name: name.to_owned(), reason: e.to_string() })?;
+        let thread = thread.map_err(|source| Error::Thread { name: name.to_owned(), source })?;
         self.threads.lock().push(thread);
         Ok(())
     }
 
-    /// Ends its threads.
+    /// Stops all threads.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Release);
         for thread in std::mem::take(&mut *self.threads.lock()) {
             if thread.join().is_err() {
-                tracing::error!("a thread of the worker ended by a defect");
+                tracing::error!("a thread of the worker panicked");
             }
         }
     }
 
-    /// What nodes say of themselves, in order of their names; those that do not answer say why.
+    /// Returns the map and the status of each node, ordered by id; for a node that does not answer, the error.
     #[must_use]
     pub fn fleet_status(&self) -> serde_json::Value {
         self.shared.fleet_status()
@@ -255,7 +263,8 @@ impl Shared {
         let hasher = GuiHasher::with_bits(made.hash_bits);
         let mut access = config.fleet.clone();
         access.client.graph.clone_from(&graph);
-        let fleet = Fleet::over(network, access, security, routes, hasher, clock.clone(), random.clone());
+        let fleet =
+            FleetClient::over(network, access, security, routes, hasher, clock.clone(), random.clone());
         let (answer, patience) =
             (Duration::from_millis(config.answer_ms), Duration::from_millis(config.patience_ms));
         let sequencer =
@@ -275,37 +284,37 @@ impl Shared {
             pin_every: Duration::from_millis(config.pin_every_ms.max(1)),
             newest: AtomicU64::new(0),
             own: AtomicU64::new(0),
-            gate: Gate::default(),
+            gate: LoadGate::default(),
             gated: config.version_ms > 0,
             known: AtomicBool::new(false),
             epoch: AtomicU64::new(0),
             writable: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
-            first_patience: patience.min(FIRST_PATIENCE),
+            first_patience: patience.min(FIRST_VERSION_WITHIN),
             pause: Duration::from_millis(config.version_ms.max(1)),
         })
     }
 
-    /// A version is known, and that there was no change of indexes and constraints between `schema` and it.
-    fn at_least(&self, version: Version, schema: Version) {
-        // Before the version can be read at.
+    /// Notes a committed version, and that indexes and constraints did not change between `schema` and it.
+    fn note_version(&self, version: Version, schema: Version) {
+        // Noted before the version can be read.
         self.fleet.schema_known(schema, version);
         self.newest.fetch_max(version.0, Ordering::AcqRel);
         self.known.store(true, Ordering::Release);
     }
 
-    /// Asks for the newest version.
-    fn look(&self) {
-        match self.sequencer.ask_once(|sequencer| sequencer.newest()) {
+    /// Asks the sequencer for the newest version.
+    fn refresh_version(&self) {
+        match self.sequencer.call_once(|sequencer| sequencer.newest()) {
             Ok(newest) => {
                 if !self.gated || !self.known.load(Ordering::Acquire) || newest.load <= self.newest_version()
                 {
-                    // Somebody may have read at its version: nobody goes back behind it.
-                    self.gate.pass(newest.load);
+                    // A reader may have read at the load's version: no later read may see an older one.
+                    self.gate.open(newest.load);
                 }
-                // Before its version can be read.
-                self.gate.hear(newest.load);
-                self.at_least(newest.version, newest.schema);
+                // Noted before the load's version can be read.
+                self.gate.note(newest.load);
+                self.note_version(newest.version, newest.schema);
                 self.epoch.fetch_max(newest.epoch.0, Ordering::AcqRel);
                 self.writable.store(true, Ordering::Release);
             }
@@ -317,16 +326,16 @@ impl Shared {
         }
     }
 
-    /// Whether a version is known. In the first moments of a fleet nobody may have the lease yet: that is waited for, a little.
-    fn hears_of_a_version(&self) -> bool {
+    /// Waits briefly until a version is known, and returns whether one is. A new fleet has no sequencer for some moments.
+    fn wait_for_first_version(&self) -> bool {
         if self.known.load(Ordering::Acquire) {
             return true;
         }
         let end = self.clock.now() + self.first_patience;
         loop {
-            // Where a thread looks, it alone does: callers may be many.
+            // With a thread that asks, callers do not: there may be many.
             if !self.gated {
-                self.look();
+                self.refresh_version();
             }
             if self.known.load(Ordering::Acquire) {
                 return true;
@@ -334,7 +343,7 @@ impl Shared {
             if self.clock.now() >= end || self.stopping.load(Ordering::Acquire) {
                 return false;
             }
-            self.clock.sleep(FIRST_LOOKS);
+            self.clock.sleep(FIRST_VERSION_POLL);
         }
     }
 
@@ -342,14 +351,14 @@ impl Shared {
         Version(self.newest.load(Ordering::Acquire))
     }
 
-    /// A caller here is told of a version that he made.
-    fn made_here(&self, version: Version, schema: Version) {
-        self.at_least(version, schema);
+    /// Notes a version that a caller of this process committed.
+    fn note_own_commit(&self, version: Version, schema: Version) {
+        self.note_version(version, schema);
         self.own.fetch_max(version.0, Ordering::AcqRel);
     }
 
-    /// Where to read: not before what callers here have made.
-    fn now_at(&self) -> At {
+    /// Returns the version to read at, which is no older than the newest commit of this process.
+    fn read_position(&self) -> At {
         let newest = self.newest_version();
         let before = self.gate.before(newest);
         let own = self.own.load(Ordering::Acquire);
@@ -365,11 +374,11 @@ fn random_id(random: &dyn Random) -> RequestId {
     RequestId(id)
 }
 
-/// What a client is told of an error between processes.
-fn told(error: tidegraph_remote::Error) -> tidegraph_engine::Error {
+/// Converts an error between processes to one for clients.
+fn to_engine_error(error: tidegraph_remote::Error) -> tidegraph_engine::Error {
     use tidegraph_remote::Error as Remote;
     let code = match &error {
-        // What a load read before is to be read anew.
+        // The load has to read the graph again.
         Remote::Conflict { .. } | Remote::LoadUnknown(_) => ErrorCode::ConcurrentModification,
         Remote::Limit(_) | Remote::TooLarge { .. } => ErrorCode::QueryLimitExceeded,
         Remote::NotAllowed(_) => ErrorCode::InvalidArgument,
@@ -390,16 +399,17 @@ impl Backend for Worker {
     }
 
     fn snapshot(&self, at_least: Option<Version>) -> Result<Snapshot, tidegraph_engine::Error> {
-        if !self.shared.hears_of_a_version() {
-            let message = "the graph's newest version is not known yet: its sequencer does not answer";
+        if !self.shared.wait_for_first_version() {
+            let message =
+                "the newest version of the graph is not known yet, because the sequencer does not answer";
             return Err(tidegraph_engine::Error::new(ErrorCode::Unavailable, message));
         }
-        let mut at = self.shared.now_at();
+        let mut at = self.shared.read_position();
         if let Some(asked) = at_least.filter(|asked| *asked > at.version) {
             at.version = self.shared.newest_version();
             if asked > at.version {
-                // Somebody says that it is committed. It is looked up: nodes are not asked for a version that is not there.
-                self.shared.look();
+                // The caller says that it is committed. The sequencer is asked, since nodes would wait for a missing version.
+                self.shared.refresh_version();
                 at.version = self.shared.newest_version();
             }
             if asked > at.version {
@@ -412,8 +422,8 @@ impl Backend for Worker {
 
     fn snapshot_at_hand(&self) -> Option<Snapshot> {
         let reached = self.shared.fleet.reached()?;
-        let at = self.shared.now_at();
-        // Too far behind it would meet conflicts, and nodes need not keep it.
+        let at = self.shared.read_position();
+        // Too far in the past the commit would meet conflicts, and nodes may not keep the version.
         if reached >= at.version || at.version.0 - reached.0 > MOST_BEHIND {
             return None;
         }
@@ -439,8 +449,8 @@ impl Backend for Worker {
             return Ok(request.read_version);
         }
         let id = random_id(&*self.shared.random);
-        let committed = self.shared.sequencer.commit(id, &request).map_err(told)?;
-        self.shared.made_here(committed.version, committed.schema);
+        let committed = self.shared.sequencer.commit(id, &request).map_err(to_engine_error)?;
+        self.shared.note_own_commit(committed.version, committed.schema);
         Ok(committed.version)
     }
 
@@ -468,7 +478,7 @@ impl Backend for Worker {
     }
 
     fn check_room(&self) -> Result<(), tidegraph_engine::Error> {
-        // Nodes keep to their budgets by themselves, and leave the map where they cannot.
+        // Nodes enforce their budgets by themselves, and leave the map if they cannot.
         Ok(())
     }
 
@@ -490,11 +500,11 @@ impl Backend for Worker {
 
     fn load_outcome(&self, load_id: &str, since: Version) -> Result<LoadOutcome, tidegraph_engine::Error> {
         let id = loads::id_of(load_id);
-        let outcome = self.shared.sequencer.ask_once(|sequencer| sequencer.outcome(id, since));
-        Ok(match outcome.map_err(told)? {
-            Outcome::Committed(version) => LoadOutcome::Visible(version),
-            Outcome::Refused => LoadOutcome::NotVisible,
-            Outcome::Unknown => LoadOutcome::Unknown,
+        let outcome = self.shared.sequencer.call_once(|sequencer| sequencer.outcome(id, since));
+        Ok(match outcome.map_err(to_engine_error)? {
+            CommitOutcome::Committed(version) => LoadOutcome::Visible(version),
+            CommitOutcome::Refused => LoadOutcome::NotVisible,
+            CommitOutcome::Unknown => LoadOutcome::Unknown,
         })
     }
 

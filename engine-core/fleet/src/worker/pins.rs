@@ -1,8 +1,8 @@
-//! Versions that queries of this worker read, and that nodes are to keep.
+//! Keeps the versions that queries of this worker read.
 //!
-//! Nodes keep older versions for a while. When a query takes longer than a part of that, a thread asks all nodes to keep the oldest
-//! version that is read here, again and again, until nobody reads it any more. What one node keeps of a version it keeps of those
-//! after it, so one version is enough for all queries.
+//! Nodes keep older versions for a limited time. If a query takes longer than a part of that, a thread repeatedly asks all nodes
+//! to keep the oldest version that is read here, until no query reads it. A node that keeps a version keeps all later ones, so
+//! one version is enough for all queries.
 
 use super::Shared;
 use parking_lot::Mutex;
@@ -13,16 +13,16 @@ use std::time::Duration;
 use tidegraph_remote::RequestId;
 use tidegraph_types::Version;
 
-/// How often is looked whether the worker ends.
-const LOOK: Duration = Duration::from_millis(100);
-/// How long a node may take.
+/// Longest sleep before the thread checks whether the worker stops.
+const POLL: Duration = Duration::from_millis(100);
+/// Longest wait for a node's answer.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// The versions that are read, with the number of readers and the time when the first began.
+/// The versions that are read, each with its number of readers and the time when the first one began.
 #[derive(Debug, Default)]
 pub(super) struct Readers(Arc<Mutex<BTreeMap<Version, (usize, Duration)>>>);
 
-/// One reader, for as long as it lives.
+/// A registered reader; dropping it removes it.
 #[derive(Debug)]
 struct Reading {
     version: Version,
@@ -30,13 +30,13 @@ struct Reading {
 }
 
 impl Readers {
-    /// Somebody reads at a version.
+    /// Registers a reader of a version, until the returned value is dropped.
     pub fn begin(&self, version: Version, now: Duration) -> Box<dyn std::fmt::Debug + Send + Sync> {
         self.0.lock().entry(version).or_insert((0, now)).0 += 1;
         Box::new(Reading { version, readers: self.0.clone() })
     }
 
-    /// The oldest version that has been read for so long.
+    /// Returns the oldest version, if it has been read for at least `after`.
     fn oldest(&self, now: Duration, after: Duration) -> Option<Version> {
         let readers = self.0.lock();
         let (version, (_, since)) = readers.first_key_value()?;
@@ -56,11 +56,11 @@ impl Drop for Reading {
     }
 }
 
-/// Asks nodes to keep what is read, until the worker ends.
+/// Asks nodes to keep the oldest read version, until the worker stops.
 pub(super) fn run(shared: &Shared) {
     let (mut asked, mut due) = (false, shared.clock.now() + shared.pin_every);
     while !shared.stopping.load(Ordering::Acquire) {
-        shared.clock.sleep(shared.pin_every.min(LOOK));
+        shared.clock.sleep(shared.pin_every.min(POLL));
         if shared.clock.now() < due {
             continue;
         }

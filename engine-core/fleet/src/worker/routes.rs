@@ -1,4 +1,4 @@
-//! The partition map, as access to data wants it.
+//! Derives routes to replicas from the partition map.
 
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use tidegraph_cluster::{MapWatch, PartitionMap};
 use tidegraph_remote::{Replicas, RouteMap, Routes};
 use tidegraph_types::Epoch;
 
-/// Routes out of a watched map.
+/// Routes derived from a watched map.
 pub(super) struct MapRoutes {
     watch: Arc<MapWatch>,
     zone: String,
-    /// Spreads partitions over replicas, another way in each worker.
+    /// Offset that spreads partitions over replicas differently in each worker.
     turn: usize,
     made: ArcSwap<RouteMap>,
 }
@@ -23,7 +23,7 @@ impl MapRoutes {
     }
 }
 
-/// Replicas of the own zone first, the others in turn.
+/// Lists the serving replicas of each partition: those in `zone` first, each group rotated by `turn`.
 fn routes(map: &PartitionMap, zone: &str, turn: usize) -> RouteMap {
     let of = |(partition, _): (tidegraph_types::PartitionId, _)| -> Replicas {
         let mut serving = map.serving(partition);

@@ -1,7 +1,8 @@
-//! The sequencer, wherever it is.
+//! Finds the sequencer and sends it requests.
 //!
-//! Its lease says where. When it does not answer, or is not the sequencer any more, the lease is looked at again, until
-//! there is one or patience ends. A commit is asked for under one name however often, so that it happens once.
+//! The lease names the process that is the sequencer. If that process does not answer, or is no longer the sequencer, the lease
+//! is read again, until a sequencer answers or a time limit ends the attempts. All attempts of a commit have the same id, so that
+//! it is carried out once (TXN-4).
 
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -9,20 +10,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::{Lease, MapStore, SEQUENCER};
 use tidegraph_platform::Clock;
-use tidegraph_remote::{Commits, Committed, Error, Fleet, Outcome, RemoteCommits, RequestId};
+use tidegraph_remote::{CommitOutcome, Commits, Committed, Error, FleetClient, RemoteCommits, RequestId};
 use tidegraph_types::CommitRequest;
 
-/// How long is waited before the lease is looked at again.
+/// Pause before the lease is read again.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) struct RemoteSequencer {
     map_store: Arc<dyn MapStore>,
     graph: String,
-    fleet: Fleet,
+    fleet: FleetClient,
     clock: Arc<dyn Clock>,
-    /// Longest time for one answer.
+    /// Longest wait for one answer.
     answer: Duration,
-    /// Longest time for all attempts.
+    /// Longest time of all attempts together.
     patience: Duration,
     known: Mutex<Option<Arc<RemoteCommits>>>,
 }
@@ -31,7 +32,7 @@ impl RemoteSequencer {
     pub fn new(
         map_store: Arc<dyn MapStore>,
         graph: String,
-        fleet: Fleet,
+        fleet: FleetClient,
         clock: Arc<dyn Clock>,
         answer: Duration,
         patience: Duration,
@@ -44,14 +45,15 @@ impl RemoteSequencer {
             return Ok(known.clone());
         }
         let lease = self.map_store.lease(&self.graph, SEQUENCER);
-        let lease =
-            lease.map_err(|error| Error::Unavailable(format!("the sequencer cannot be found: {error}")))?;
-        let found = lease.and_then(|lease| self.meet(&lease));
+        let lease = lease.map_err(|error| {
+            Error::Unavailable(format!("cannot read the lease of the sequencer: {error}"))
+        })?;
+        let found = lease.and_then(|lease| self.adopt(&lease));
         found.ok_or_else(|| Error::Unavailable("the graph has no sequencer now".into()))
     }
 
-    /// Takes whoever has a lease for the sequencer; nobody when it was given back.
-    pub fn meet(&self, lease: &Lease) -> Option<Arc<RemoteCommits>> {
+    /// Uses the holder of a lease as the sequencer. Returns `None` if the lease is free.
+    pub fn adopt(&self, lease: &Lease) -> Option<Arc<RemoteCommits>> {
         if lease.is_free() {
             return None;
         }
@@ -68,27 +70,33 @@ impl RemoteSequencer {
         }
     }
 
-    /// Asks once: for what is asked again soon anyway.
-    pub fn ask_once<T>(&self, ask: impl FnOnce(&RemoteCommits) -> Result<T, Error>) -> Result<T, Error> {
+    /// Sends one attempt, for requests that are repeated soon anyway.
+    pub fn call_once<T>(&self, ask: impl FnOnce(&RemoteCommits) -> Result<T, Error>) -> Result<T, Error> {
         let sequencer = self.find()?;
         ask(&sequencer).inspect_err(|error| {
-            if another_may(error) {
+            if is_retryable(error) {
                 self.forget(&sequencer);
             }
         })
     }
 
-    /// Commits a transaction once, however often it has to be asked for. [`Error::Conflict`] says that it was not committed.
+    /// Commits a transaction once, with as many attempts as it takes (TXN-4).
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if it is not committed; [`Error::InDoubt`] if nobody knows whether it is; other kinds as
+    /// [`RemoteSequencer::call`].
     pub fn commit(&self, id: RequestId, request: &CommitRequest) -> Result<Committed, Error> {
         let asked_before = Cell::new(false);
-        let committed = self.ask(|sequencer| match sequencer.commit(id, request.clone()) {
-            // A sequencer that took over since may not know of the earlier attempt.
+        let committed = self.call(|sequencer| match sequencer.commit(id, request.clone()) {
+            // A sequencer that took over in between may not know the earlier attempt.
             Err(error @ Error::Conflict { .. }) if asked_before.get() => {
                 match sequencer.outcome(id, request.read_version)? {
-                    // What became of the schema meanwhile it does not say.
-                    Outcome::Committed(version) => Ok(Ok(Committed { version, schema: version })),
-                    Outcome::Refused => Err(error),
-                    Outcome::Unknown => Ok(Err(Error::InDoubt("it was asked for too long ago".into()))),
+                    // The outcome does not say when the schema changed, so the commit counts as a change.
+                    CommitOutcome::Committed(version) => Ok(Ok(Committed { version, schema: version })),
+                    CommitOutcome::Refused => Err(error),
+                    CommitOutcome::Unknown => {
+                        Ok(Err(Error::InDoubt("it was first sent too long ago".into())))
+                    }
                 }
             }
             Err(error) => {
@@ -100,15 +108,19 @@ impl RemoteSequencer {
         committed?
     }
 
-    /// Asks until there is an answer that another attempt would not change, or patience ends: then the last error, or
-    /// the first that left it open what happened.
-    pub fn ask<T>(&self, ask: impl Fn(&RemoteCommits) -> Result<T, Error>) -> Result<T, Error> {
+    /// Sends attempts until one gets an answer that another attempt would not change, or the time limit ends.
+    ///
+    /// # Errors
+    /// The error that ended the attempts; or the first [`Error::InDoubt`], if the last error says nothing of earlier attempts.
+    pub fn call<T>(&self, ask: impl Fn(&RemoteCommits) -> Result<T, Error>) -> Result<T, Error> {
         let end = self.clock.now() + self.patience;
         let mut doubt = None;
         loop {
-            let error = match self.ask_once(&ask) {
-                Err(error) if another_may(&error) => error,
-                Err(error) => return Err(doubt.filter(|_| leaves_open(&error)).unwrap_or(error)),
+            let error = match self.call_once(&ask) {
+                Err(error) if is_retryable(&error) => error,
+                Err(error) => {
+                    return Err(doubt.filter(|_| says_nothing_of_earlier_attempts(&error)).unwrap_or(error));
+                }
                 done => return done,
             };
             if matches!(error, Error::InDoubt(_)) {
@@ -122,14 +134,14 @@ impl RemoteSequencer {
     }
 }
 
-/// Whether the same may succeed elsewhere, or later.
-pub(super) fn another_may(error: &Error) -> bool {
+/// Whether the same request may succeed at another process, or later.
+pub(super) fn is_retryable(error: &Error) -> bool {
     error.is_of_node() || matches!(error, Error::NotSequencer(_) | Error::InDoubt(_) | Error::Overdue)
 }
 
-/// Whether an answer says nothing of an earlier attempt: a sequencer that knows the name of a commit answers what became
-/// of it, so an error of the commit itself is about this attempt and the earlier ones.
-fn leaves_open(error: &Error) -> bool {
+/// Whether an error says nothing of earlier attempts. A sequencer that knows the id of a commit answers with its outcome, so an
+/// error of the commit itself covers this attempt and the earlier ones.
+fn says_nothing_of_earlier_attempts(error: &Error) -> bool {
     matches!(error, Error::Cancelled)
 }
 

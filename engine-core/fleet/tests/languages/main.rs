@@ -13,7 +13,7 @@ mod tck;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::{Fleet, ask};
+use support::{TestFleet, ask};
 use tidegraph_engine::{Database, Language};
 use tidegraph_fleet::{NodeConfig, Worker};
 
@@ -23,22 +23,22 @@ pub const SCENARIOS: &str = "../engine/tests/scenarios";
 struct Graph {
     database: Arc<Database>,
     _worker: Arc<Worker>,
-    _fleet: Fleet,
+    _fleet: TestFleet,
 }
 
-/// Graphs that were made. One that nobody else holds can be had again.
+/// All graphs so far. A graph that no test holds is used again.
 static GRAPHS: Mutex<Vec<Graph>> = Mutex::new(Vec::new());
 
-/// A graph for a scenario: nobody else has it, and it is empty.
+/// Returns an empty graph that no other test holds.
 pub fn empty_graph() -> Arc<Database> {
-    // A scenario that fails while it asks for one leaves them as they are.
+    // A test that panicked while it held the lock left the graphs unchanged.
     let mut graphs = GRAPHS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(graph) = graphs.iter().find(|graph| Arc::strong_count(&graph.database) == 1) {
         ask(&graph.database, Language::OpenCypher, "MATCH (n) DETACH DELETE n").unwrap();
         return graph.database.clone();
     }
     let config = NodeConfig { beat: Duration::from_millis(500), ..NodeConfig::default() };
-    let fleet = Fleet::start(4, 2, 2, 64, config);
+    let fleet = TestFleet::start(4, 2, 2, 64, config);
     let (database, worker) = fleet.worker();
     graphs.push(Graph { database: database.clone(), _worker: worker, _fleet: fleet });
     database

@@ -4,15 +4,16 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegraph_cluster::{
     Candidate as Place, Change, Claim, Graph, MapStore, MemoryMap, NodeId, Registration, Role, place,
 };
 use tidegraph_engine::{Answer, Database, Language, Options, Parameters, Query};
-use tidegraph_fleet::role::{FromCheckpoints, SequencerDoor};
+use tidegraph_fleet::role::{CheckpointRecovery, SequencerService};
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
 use tidegraph_fleet::{
-    Door, LogAccess, NodeConfig, NodeParts, StorageNode, Worker, WorkerConfig, WorkerParts,
+    LogAccess, NodeConfig, NodeParts, NodeService, StorageNode, Worker, WorkerConfig, WorkerParts,
 };
 use tidegraph_log::{Follower, LogStore, Position, SharedLog, SharedShard, SharedShards};
 use tidegraph_platform::{Clock, Objects, RealClock, RealDisk, RealRandom};
@@ -20,6 +21,14 @@ use tidegraph_remote::{Security, Server, ServerConfig, Services};
 use tidegraph_types::{Epoch, PartitionCount, PartitionId, ShardId, Sharding, Version};
 
 pub const GRAPH: &str = "g";
+/// Longest wait for anything: generous, since other programs may keep the machine busy.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Settings of a worker that a stalled process does not drive to an error.
+pub fn patient() -> WorkerConfig {
+    let patience_ms = PATIENCE.as_millis() as u64;
+    WorkerConfig { answer_ms: patience_ms / 2, patience_ms, ..WorkerConfig::default() }
+}
 
 /// The log, which all of the fleet share.
 #[derive(Clone)]
@@ -36,7 +45,7 @@ impl Log {
         }
     }
 
-    /// Forgets what checkpoints hold.
+    /// Trims the log.
     pub fn trim(&self, below: Version) {
         match self {
             Self::One(log) => log.open(ShardId(0)).trim(below).unwrap(),
@@ -68,27 +77,56 @@ impl LogAccess for Log {
     }
 }
 
+/// The machine's clock, which a test can advance.
+#[derive(Debug)]
+pub struct AdvancingClock {
+    real: RealClock,
+    ahead_nanos: AtomicU64,
+}
+
+impl AdvancingClock {
+    pub fn advance(&self, duration: Duration) {
+        self.ahead_nanos.fetch_add(duration.as_nanos() as u64, Ordering::Relaxed);
+    }
+}
+
+impl Clock for AdvancingClock {
+    fn now(&self) -> Duration {
+        self.real.now() + Duration::from_nanos(self.ahead_nanos.load(Ordering::Relaxed))
+    }
+
+    fn wall(&self) -> jiff::Timestamp {
+        self.real.wall()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.real.sleep(duration);
+    }
+}
+
 pub struct Member {
     pub id: NodeId,
     pub server: Server,
     pub node: StorageNode,
 }
 
-pub struct Fleet {
+pub struct TestFleet {
     pub clock: Arc<dyn Clock>,
+    /// The same clock, for tests that advance it.
+    pub advancing: Arc<AdvancingClock>,
     pub map: Arc<MemoryMap>,
     pub log: Log,
     pub objects: Arc<Objects>,
     pub members: Vec<Member>,
     pub config: NodeConfig,
-    /// Of the sequencers that take over from now on.
+    /// Settings of sequencers that start from now on.
     pub candidate: CandidateConfig,
     sequencer: Option<(Server, Arc<Candidate>)>,
     graph: Graph,
 }
 
-impl Fleet {
-    /// A node joins, is given all partitions, and is the only one that has them when this returns.
+impl TestFleet {
+    /// Starts a node, assigns all partitions to it, and drops them from all others.
     pub fn hand_all_to(&mut self, name: &str) {
         self.join(name);
         let node = self.members.last().unwrap().id.clone();
@@ -108,7 +146,7 @@ impl Fleet {
         }
     }
 
-    /// A graph of some partitions on some nodes, that all serve when this returns.
+    /// Starts nodes with a graph of some partitions, and waits until all replicas serve.
     pub fn start(
         partitions: u16,
         nodes: usize,
@@ -119,7 +157,7 @@ impl Fleet {
         Self::start_sharded(1, partitions, nodes, replication, hash_bits, config)
     }
 
-    /// The same with a log of so many shards.
+    /// As [`TestFleet::start`], with a log of `shards` shards.
     pub fn start_sharded(
         shards: u16,
         partitions: u16,
@@ -128,7 +166,8 @@ impl Fleet {
         hash_bits: u32,
         config: NodeConfig,
     ) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let advancing = Arc::new(AdvancingClock { real: RealClock::new(), ahead_nanos: AtomicU64::new(0) });
+        let clock: Arc<dyn Clock> = advancing.clone();
         let map = Arc::new(MemoryMap::default());
         let graph = Graph {
             name: GRAPH.into(),
@@ -142,8 +181,10 @@ impl Fleet {
         let log = Log::new(graph.sharding().unwrap());
         let candidate = CandidateConfig { unsure: Unsure::GoOn, ..CandidateConfig::default() };
         let members = vec![];
-        let mut fleet = Self { clock, map, log, objects, members, config, candidate, sequencer: None, graph };
-        fleet.lead();
+        let sequencer = None;
+        let mut fleet =
+            Self { clock, advancing, map, log, objects, members, config, candidate, sequencer, graph };
+        fleet.start_sequencer();
         (0..nodes).for_each(|number| fleet.join(&format!("n{number}")));
         let candidates: Vec<Place> = fleet
             .members
@@ -167,26 +208,28 @@ impl Fleet {
     }
 
     pub fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let end = self.clock.now() + Duration::from_secs(30);
+        // By a clock that no test advances.
+        let clock = RealClock::new();
+        let end = clock.now() + PATIENCE;
         while !is_so(self) {
             let states: Vec<_> = self.members.iter().map(|member| member.node.status()).collect();
-            assert!(self.clock.now() < end, "waited too long until {what}: {states:#?}");
-            self.clock.sleep(Duration::from_millis(10));
+            assert!(clock.now() < end, "waited too long until {what}: {states:#?}");
+            clock.sleep(Duration::from_millis(10));
         }
     }
 
-    /// A sequencer takes over.
-    pub fn lead(&mut self) {
-        let door = SequencerDoor::default();
+    /// Starts a sequencer and waits until it has taken over.
+    pub fn start_sequencer(&mut self) {
+        let service = SequencerService::default();
         let server = self
-            .serve("sequencer", Services { commits: Some(Arc::new(door.clone())), ..Services::default() });
+            .serve("sequencer", Services { commits: Some(Arc::new(service.clone())), ..Services::default() });
         let claim = Claim {
             holder: format!("s{}", self.clock.now().as_nanos()),
             endpoint: server.address().to_string(),
             ttl: Duration::ZERO,
             above: Epoch(0),
         };
-        let takeover = FromCheckpoints {
+        let takeover = CheckpointRecovery {
             graph: GRAPH.into(),
             partitions: self.graph.partitions,
             map_store: self.map.clone(),
@@ -197,13 +240,13 @@ impl Fleet {
         let (map, clock) = (self.map.clone(), self.clock.clone());
         let candidate = Candidate::start(map, clock, GRAPH, claim, Arc::new(takeover), config).unwrap();
         let candidate = Arc::new(candidate);
-        door.open(&candidate);
-        self.wait_until("there is a sequencer", |_| candidate.leading().is_some());
+        service.attach(&candidate);
+        self.wait_until("there is a sequencer", |_| candidate.leadership().is_some());
         self.sequencer = Some((server, candidate));
     }
 
-    /// The sequencer is gone.
-    pub fn behead(&mut self) {
+    /// Stops the sequencer.
+    pub fn stop_sequencer(&mut self) {
         if let Some((mut server, candidate)) = self.sequencer.take() {
             server.stop();
             candidate.close();
@@ -215,10 +258,10 @@ impl Fleet {
         Server::start(config, Security::none(), services, self.clock.clone(), &RealRandom).unwrap()
     }
 
-    /// A node starts.
+    /// Starts a node.
     pub fn join(&mut self, name: &str) {
-        let door = Door::default();
-        let server = self.serve(name, door.services(None));
+        let service = NodeService::default();
+        let server = self.serve(name, service.services(None));
         let id = NodeId::new(name).unwrap();
         let registration = Registration {
             id: id.clone(),
@@ -237,11 +280,11 @@ impl Fleet {
             random: Arc::new(RealRandom),
             disk: Arc::new(RealDisk),
         };
-        let node = StorageNode::start(self.config.clone(), parts, &door).unwrap();
+        let node = StorageNode::start(self.config.clone(), parts, &service).unwrap();
         self.members.push(Member { id, server, node });
     }
 
-    /// A node is gone without a word: its connections break and nobody tells the map.
+    /// Kills a node: its connections break, and the map still lists it.
     pub fn kill(&mut self, name: &str) -> Member {
         let at = self.members.iter().position(|member| member.id.as_str() == name).unwrap();
         let mut member = self.members.remove(at);
@@ -249,12 +292,12 @@ impl Fleet {
         member
     }
 
-    /// A worker with a database over the fleet.
+    /// Starts a worker with a database over the fleet.
     pub fn worker(&self) -> (Arc<Database>, Arc<Worker>) {
-        self.worker_with(WorkerConfig::default(), self.clock.clone())
+        self.worker_with(patient(), self.clock.clone())
     }
 
-    /// A worker that goes by settings and a clock of its own.
+    /// Starts a worker with its own settings and clock.
     pub fn worker_with(&self, config: WorkerConfig, clock: Arc<dyn Clock>) -> (Arc<Database>, Arc<Worker>) {
         let parts = WorkerParts {
             graph: GRAPH.into(),

@@ -1,4 +1,4 @@
-//! Sequencers as processes, a real broker, a real table, real signals.
+//! Sequencers as processes, with a real broker, a real table and real signals (TXN-4, IDS-1, LOG-1).
 
 #![allow(clippy::unwrap_used, reason = "a test ends by panicking")]
 
@@ -19,6 +19,9 @@ use tidegraph_types::{PartitionCount, ShardId, Version};
 
 /// Longest wait for anything, on a machine with much to do.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Time of the lease: a process that only stalls does not lose it.
+const LEASE: Duration = Duration::from_secs(15);
 
 /// Versions and epochs.
 type Versions = Vec<(u64, u64)>;
@@ -60,7 +63,7 @@ impl World {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tidegraph-candidate"))
             .arg(format!("http://127.0.0.1:{}", self.dynamodb.port))
             .arg(format!("127.0.0.1:{}", self.kafka.port))
-            .args(["g", "g", name])
+            .args(["g", "g", name, &LEASE.as_millis().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -200,8 +203,8 @@ fn writes_go_on_while_the_table_is_away() {
     assert_eq!(a.leads(), 1);
     let first = a.commit(1);
     world.dynamodb.pause("-STOP");
-    // Longer than the lease.
-    RealClock::new().sleep(Duration::from_secs(6));
+    // Longer than the lease and what others wait beyond it.
+    RealClock::new().sleep(LEASE * 2);
     let second = a.commit(2);
     assert_eq!(second, first + 1);
     let newest: u64 = a.ask("newest", &["newest", "refused"]).split(' ').nth(1).unwrap().parse().unwrap();

@@ -2,7 +2,7 @@
 
 use super::RemoteNode;
 use crate::Error;
-use crate::services::{Commits, Committed, LoadRequest, LoadStep, Newest, Outcome, RequestId};
+use crate::services::{CommitOutcome, Commits, Committed, LoadRequest, LoadStep, Newest, RequestId};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,14 +78,14 @@ impl Commits for RemoteCommits {
         }
     }
 
-    fn outcome(&self, id: RequestId, since: Version) -> Result<Outcome, Error> {
+    fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error> {
         use proto::outcome_reply::State;
         let call = proto::OutcomeCall { request_id: id.0.to_vec(), since: since.0 };
         match self.ask(call::Kind::Outcome(call))? {
             reply::Kind::Outcome(reply) => Ok(match reply.state() {
-                State::Unknown => Outcome::Unknown,
-                State::Committed => Outcome::Committed(Version(reply.version)),
-                State::Refused => Outcome::Refused,
+                State::Unknown => CommitOutcome::Unknown,
+                State::Committed => CommitOutcome::Committed(Version(reply.version)),
+                State::Refused => CommitOutcome::Refused,
             }),
             _ => other_kind(),
         }
@@ -169,7 +169,7 @@ impl Commits for RemoteCommits {
         }
     }
 
-    fn settle_load(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
+    fn report_load_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
         let collision = collision.map_or(0, |version| version.0);
         self.note(call::Kind::SettleLoad(proto::SettleLoadCall { request_id: id.0.to_vec(), collision }))
     }

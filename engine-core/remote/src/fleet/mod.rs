@@ -1,6 +1,6 @@
 //! APL over many nodes.
 //!
-//! Roles: [`Fleet`] is what all queries of a process share: the nodes, the map, what is known of how long answers take.
+//! Roles: [`FleetClient`] is what all queries of a process share: the nodes, the map, what is known of how long answers take.
 //! [`FleetApl`] is one query's view of it, with a deadline and a way to be cancelled; it is cheap to make. `gather.rs` asks
 //! partitions and sees to it that each is answered; `rows.rs`, `expand.rs`, `scan.rs` split requests by partition and put
 //! answers together; `statistics.rs` merges counts.
@@ -84,7 +84,7 @@ pub struct FleetCounters {
 
 /// What the queries of a process share.
 #[derive(Clone)]
-pub struct Fleet(Arc<Shared>);
+pub struct FleetClient(Arc<Shared>);
 
 struct Shared {
     config: FleetConfig,
@@ -104,13 +104,13 @@ struct Shared {
     network: Option<Arc<dyn Network>>,
 }
 
-impl std::fmt::Debug for Fleet {
+impl std::fmt::Debug for FleetClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fleet").field("counters", &self.0.counters).finish_non_exhaustive()
+        f.debug_struct("FleetClient").field("counters", &self.0.counters).finish_non_exhaustive()
     }
 }
 
-impl Fleet {
+impl FleetClient {
     /// A fleet whose map others look after.
     #[must_use]
     pub fn new(

@@ -3,7 +3,7 @@
 //! A frontier is worked through in pieces, between which a request looks whether anybody still waits for it.
 
 use crate::Error;
-use crate::services::{Committed, LoadRequest, LoadStep, Node, Outcome, RequestId, Services};
+use crate::services::{CommitOutcome, Committed, LoadRequest, LoadStep, Node, RequestId, Services};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{
@@ -335,9 +335,9 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
         call::Kind::Outcome(m) => {
             use proto::outcome_reply::State;
             let (state, version) = match commits.outcome(request_id(&m.request_id)?, Version(m.since))? {
-                Outcome::Unknown => (State::Unknown, 0),
-                Outcome::Committed(version) => (State::Committed, version.0),
-                Outcome::Refused => (State::Refused, 0),
+                CommitOutcome::Unknown => (State::Unknown, 0),
+                CommitOutcome::Committed(version) => (State::Committed, version.0),
+                CommitOutcome::Refused => (State::Refused, 0),
             };
             reply::Kind::Outcome(proto::OutcomeReply { state: state.into(), version })
         }
@@ -388,7 +388,7 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
         }
         call::Kind::SettleLoad(m) => {
             let collision = (m.collision > 0).then_some(Version(m.collision));
-            commits.settle_load(request_id(&m.request_id)?, collision)?;
+            commits.report_load_collision(request_id(&m.request_id)?, collision)?;
             reply::Kind::Noted(proto::NotedReply {})
         }
         call::Kind::Apl(_) | call::Kind::Status(_) | call::Kind::Pin(_) => {

@@ -1,12 +1,12 @@
-//! A shortest cycle of a graph, if it has one.
+//! Finds a shortest cycle of a directed graph.
 //!
-//! First everything goes that can be in no cycle: what has no edge towards it from what is left. Then a search in breadth
-//! from each of the others finds the shortest way back.
+//! First it removes nodes that can be in no cycle: those without an incoming edge from a remaining node. Then a breadth-first
+//! search from each remaining node finds the shortest way back.
 
 use super::Reason;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Finds a shortest cycle: each node with the reason for the edge to the next one.
+/// Returns a shortest cycle, if there is one: each node with the reason of the edge to the next node.
 pub(super) fn find(nodes: usize, edges: &BTreeMap<(usize, usize), Reason>) -> Option<Vec<(usize, Reason)>> {
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); nodes];
     let mut arriving = vec![0_usize; nodes];
@@ -34,7 +34,7 @@ pub(super) fn find(nodes: usize, edges: &BTreeMap<(usize, usize), Reason>) -> Op
     Some(pairs.map(|(from, to)| (*from, edges[&(*from, *to)])).collect())
 }
 
-/// The shortest way from a node back to it, without the node at the end.
+/// Returns the shortest way from a node back to itself. The node is first, and not repeated at the end.
 fn back_to(start: usize, next: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut from: Vec<Option<usize>> = vec![None; next.len()];
     let mut queue = VecDeque::from([start]);

@@ -1,14 +1,15 @@
-//! Whether what clients saw can have happened in one order: a checker in the manner of Elle (Kingsbury, Alvaro, VLDB 2020) for
+//! Checks whether an order of all transactions explains what clients saw: in the manner of Elle (Kingsbury, Alvaro, VLDB 2020), for
 //! lists to which numbers are appended.
 //!
-//! Each number is appended once in a history, so a list that somebody read says in which order its writers were, and who
-//! reads a list depends on the one whose number is last in it. From that come edges between transactions: *ww* (appended
-//! before), *wr* (read what was appended), *rw* (read before it was appended). Two more are told from outside: *session*, since a
-//! client never goes back in time, and *real time*, since a transaction that began after the answer of another one comes
-//! after it (between those that write; a read may be of an older version). A cycle means that there is no order.
+//! Each number is appended once in a history, so a list that a client read shows the order of its writers, and a reader depends on
+//! the writer of the last number. This gives edges between transactions: *ww* (appended before), *wr* (read what was
+//! appended), *rw* (read before it was appended). Two more come from outside: *session*, since a client never goes back in time,
+//! and *real time*, since a transaction that began after the answer to another one comes after it (between transactions that
+//! write; a read may be of an older version). A cycle means that there is no order (TXN-2).
 //!
-//! Before that it looks for what needs no cycle: a number that was read and belongs to a transaction that failed, stands there
-//! twice, or is not there although it was acknowledged; transactions of which a part is there; lists that do not continue each other.
+//! Some anomalies need no cycle, and are searched first: a number that was read and belongs to a refused transaction, is in a list
+//! twice, or is missing although it was acknowledged (FLT-2); transactions of which only a part is there (FLT-2); lists that do not
+//! continue each other.
 
 mod cycle;
 #[cfg(test)]
@@ -17,76 +18,78 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// How a transaction ended, as its client knows.
+/// How a transaction ended, as far as its client knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// It is committed.
+    /// It was committed.
     Acknowledged,
-    /// It is not, and never will be.
+    /// It was not committed, and never will be.
     Refused,
-    /// Nobody told the client.
+    /// The client does not know.
     Unknown,
 }
 
-/// A transaction as a client saw it. It reads before it appends.
+/// A transaction as its client saw it. It reads before it appends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transaction {
-    /// Who asked for it.
+    /// Number of the client.
     pub client: usize,
-    /// When it began and ended, on one clock.
+    /// When it began, in microseconds of true time.
     pub began: u64,
-    /// When the client knew how it ended, or gave up.
+    /// When the client learned how it ended, or gave up.
     pub ended_at: u64,
     /// How it ended.
     pub ended: Ended,
-    /// Lists that were read, by key.
+    /// The lists that it read, by key.
     pub reads: Vec<(u64, Vec<i64>)>,
-    /// What was appended, one number to a key.
+    /// The numbers that it appended, by key.
     pub appends: Vec<(u64, i64)>,
 }
 
-/// Why a history is wrong.
+/// Why no order explains a history. Pairs are a key and a number.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Anomaly {
-    /// A number stands in a list twice.
+    /// A number is in a list twice.
     Twice(u64, i64),
-    /// A number of nobody, or of a transaction that was refused.
+    /// A list has a number that no transaction, or a refused one, appended.
     Aborted(u64, i64),
-    /// An acknowledged number is not there.
+    /// A list lacks the number of an acknowledged transaction.
     Lost(u64, i64),
-    /// Of the numbers of a transaction some are there and some are not.
+    /// Lists have some numbers of a transaction, and lack others.
     Half(usize),
-    /// A list was read that is no beginning of what it was at the end.
+    /// A client read a list that is not a prefix of the final one.
     Order(u64, Vec<i64>),
-    /// Transactions that would each have to come before the next one, with the reasons.
+    /// Each of these transactions comes before the next one, and the last before the first; with the reasons.
     Cycle(Vec<(usize, Reason)>),
 }
 
 /// Why a transaction comes before another one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Reason {
-    /// It appended before.
+    /// It appended to the key before the other one did.
     Ww(u64),
-    /// The other one read what it appended.
+    /// The other one read its number.
     Wr(u64),
-    /// It read before the other one appended.
+    /// It read the key before the other one appended.
     Rw(u64),
-    /// The client asked for it before.
+    /// The same client ran it before the other one.
     Session,
-    /// It had ended before the other one began.
+    /// It ended before the other one began.
     RealTime,
 }
 
 impl fmt::Display for Anomaly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Twice(key, number) => write!(f, "{number} stands in list {key} twice"),
+            Self::Twice(key, number) => write!(f, "{number} is in list {key} twice"),
             Self::Aborted(key, number) => {
-                write!(f, "{number} in list {key} is of a transaction that was refused, or of nobody")
+                write!(f, "{number} in list {key} was appended by a refused transaction, or by none")
             }
             Self::Lost(key, number) => write!(f, "{number} was acknowledged and is not in list {key}"),
-            Self::Half(transaction) => write!(f, "transaction {transaction} is there in part"),
-            Self::Order(key, read) => write!(f, "list {key} was read as {read:?}, and ended otherwise"),
+            Self::Half(transaction) => write!(f, "only a part of transaction {transaction} is in the lists"),
+            Self::Order(key, read) => {
+                write!(f, "list {key} was read as {read:?}, which is no prefix of the final list")
+            }
             Self::Cycle(cycle) => {
                 write!(f, "no order:")?;
                 for (transaction, reason) in cycle {
@@ -98,7 +101,7 @@ impl fmt::Display for Anomaly {
     }
 }
 
-/// Looks for what is wrong; `lists` is what all lists are at the end.
+/// Searches an anomaly in a history. `lists` are the final lists, by key.
 #[must_use]
 pub fn check(history: &[Transaction], lists: &BTreeMap<u64, Vec<i64>>) -> Option<Anomaly> {
     let mut writers: BTreeMap<(u64, i64), usize> = BTreeMap::new();
@@ -110,7 +113,7 @@ pub fn check(history: &[Transaction], lists: &BTreeMap<u64, Vec<i64>>) -> Option
         .or_else(|| find_cycle(history, lists, &writers))
 }
 
-/// What the lists say by themselves.
+/// Searches anomalies of the final lists.
 fn check_lists(
     history: &[Transaction],
     lists: &BTreeMap<u64, Vec<i64>>,
@@ -141,7 +144,7 @@ fn check_lists(
     None
 }
 
-/// What was read must be how the lists began.
+/// Checks that every list that was read is a prefix of the final one.
 fn check_reads(history: &[Transaction], lists: &BTreeMap<u64, Vec<i64>>) -> Option<Anomaly> {
     let reads = history.iter().flat_map(|transaction| &transaction.reads);
     let wrong = reads.into_iter().find(|(key, read)| {

@@ -92,7 +92,7 @@ impl Shell {
         if !new {
             let worker = connected.worker.clone();
             // Without a sequencer the function reads at the last known version, as every worker does.
-            let looked = tokio::task::spawn_blocking(move || worker.look()).await;
+            let looked = tokio::task::spawn_blocking(move || worker.refresh_version()).await;
             looked.map_err(|error| Failure::new(ErrorCode::Internal, error.to_string()))?;
         }
         if let Some(left) = request.extensions().get::<EndsAt>().map(|end| end.left(&connected.database)) {

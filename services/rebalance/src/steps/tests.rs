@@ -100,7 +100,7 @@ impl World {
 
     fn needed(&self) -> String {
         // Only the map counts here: nobody gives signs of life, and nobody is looked at long enough to be lost.
-        let fleet = Fleet::of(&self.store.load(GRAPH, None).unwrap(), &BTreeMap::new());
+        let fleet = FleetState::of(&self.store.load(GRAPH, None).unwrap(), &BTreeMap::new());
         let (needed, node) = self.steps.needed(&fleet);
         let node = node.map(|node| format!(" {node}")).unwrap_or_default();
         format!("{}{node}", serde_json::to_value(needed).unwrap().as_str().unwrap())

@@ -1,7 +1,7 @@
-//! What a node answers.
+//! Answers of a storage node to other processes.
 
 use super::Shared;
-use super::feed::{Feed, Stands};
+use super::feed::{Feed, FeedStatus};
 use super::replica::Replica;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
@@ -10,35 +10,36 @@ use tidegraph_apl::{Apl, Error};
 use tidegraph_remote::{Commits, Node, RequestId, Services, Status};
 use tidegraph_types::{Epoch, PartitionId, Version};
 
-/// What a node's server answers from. There before the node is: a node says where it listens when it registers.
+/// The services of a node's server. It exists before the node, because a node registers with the endpoint of its server.
 #[derive(Clone, Default)]
-pub struct Door(Arc<OnceLock<Arc<Shared>>>);
+pub struct NodeService(Arc<OnceLock<Arc<Shared>>>);
 
-impl std::fmt::Debug for Door {
+impl std::fmt::Debug for NodeService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Door").field("open", &self.0.get().is_some()).finish()
+        f.debug_struct("NodeService").field("attached", &self.0.get().is_some()).finish()
     }
 }
 
-impl Door {
-    /// What a server offers; `commits` where the node may be the sequencer.
+impl NodeService {
+    /// Returns the services for a server. `commits` is needed if the node can become the sequencer.
     #[must_use]
     pub fn services(&self, commits: Option<Arc<dyn Commits>>) -> Services {
         Services { node: Some(Arc::new(self.clone())), commits, status: Some(Arc::new(self.clone())) }
     }
 
-    /// From now on there is a node behind it.
-    pub(super) fn open(&self, shared: &Arc<Shared>) {
-        // A door has one node.
+    /// Answers for `shared` from now on.
+    pub(super) fn attach(&self, shared: &Arc<Shared>) {
+        // A service has one node for its whole life.
         let _ = self.0.set(shared.clone());
     }
 
     fn find(&self, partition: PartitionId) -> Option<Arc<Replica>> {
+        // FLT-1 and APL-2: only a ready replica of the asked partition answers.
         self.0.get()?.get(partition).filter(|replica| replica.is_ready())
     }
 }
 
-impl Node for Door {
+impl Node for NodeService {
     fn partition(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<dyn Apl>, Error> {
         match self.find(partition) {
             Some(replica) => Ok(replica.store.clone()),
@@ -69,7 +70,7 @@ impl Node for Door {
     }
 }
 
-impl Status for Door {
+impl Status for NodeService {
     fn status(&self) -> String {
         self.0
             .get()
@@ -78,12 +79,12 @@ impl Status for Door {
     }
 }
 
-/// How a node is.
+/// Returns the status of a node as JSON.
 pub(super) fn status(shared: &Shared) -> Value {
     let map = shared.watch.map();
-    let stands: Vec<Stands> = shared.feeds.iter().map(Feed::standing).collect();
-    // A shard of which there is no replica here is not read.
-    let fed = || stands.iter().filter(|stands| stands.feeds);
+    let feeds: Vec<FeedStatus> = shared.feeds.iter().map(Feed::status).collect();
+    // A shard without a replica on this node is not read.
+    let fed = || feeds.iter().filter(|feed| feed.feeds);
     let replicas = shared.all().into_iter().map(|replica| {
         let (vertices, edges) = replica.store.totals();
         let memory = replica.store.memory_use();
@@ -120,9 +121,9 @@ pub(super) fn status(shared: &Shared) -> Value {
         "node": shared.id.as_str(),
         "mapEpoch": map.epoch().0,
         "state": map.node(&shared.id).map(|node| node.state.to_string()),
-        "logVersion": fed().map(|stands| stands.version.0).min().unwrap_or_default(),
-        "nearEndOfLog": fed().count() > 0 && fed().all(|stands| stands.near_end),
-        "logError": stands.iter().find_map(|stands| stands.error.as_ref()),
+        "logVersion": fed().map(|feed| feed.version.0).min().unwrap_or_default(),
+        "nearEndOfLog": fed().count() > 0 && fed().all(|feed| feed.near_end),
+        "logError": feeds.iter().find_map(|feed| feed.error.as_ref()),
         "keptVersion": shared.pins.oldest().map(|version| version.0),
         "diskFull": shared.disk_full.load(std::sync::atomic::Ordering::Relaxed),
         "replicas": replicas.collect::<Vec<_>>(),

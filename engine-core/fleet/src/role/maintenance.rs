@@ -1,7 +1,8 @@
-//! What is to be done once for a graph, by whoever is its sequencer: trimming the log, removing the segments of loads that it does not name
-//! any more, and finding nodes that are lost.
+//! The periodic work that a graph needs once: trimming the log, removing segments of loads that the log no longer names, and
+//! marking nodes as lost. The process that holds the sequencer's lease does it.
 
-use super::silence::Silence;
+use super::failure_detector::FailureDetector;
+use crate::Error;
 use crate::sequencing::Candidate;
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
@@ -12,46 +13,49 @@ use tidegraph_cluster::{Change, MapStore, NodeState};
 use tidegraph_platform::{Clock, Objects};
 use tidegraph_types::{PartitionCount, Version};
 
-/// Settings of a caretaker.
+/// Settings of the leader's maintenance.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct CaretakerConfig {
-    /// A node without a sign of life for so long is lost.
+pub struct MaintenanceConfig {
+    /// Time without a heartbeat after which a node is lost.
     pub lost_after: Duration,
-    /// Time between two looks.
+    /// Time between two rounds.
     pub step: Duration,
 }
 
-impl Default for CaretakerConfig {
+impl Default for MaintenanceConfig {
     fn default() -> Self {
         Self { lost_after: Duration::from_secs(10), step: Duration::from_secs(2) }
     }
 }
 
-/// Works while its candidate has the lease.
+/// Runs the maintenance while its candidate holds the lease.
 #[derive(Debug)]
-pub struct Caretaker {
-    care: Arc<Mutex<Care>>,
+pub struct LeaderMaintenance {
+    state: Arc<Mutex<State>>,
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Care {
+struct State {
     graph: String,
     partitions: PartitionCount,
     map_store: Arc<dyn MapStore>,
     objects: Arc<Objects>,
     candidate: Arc<Candidate>,
     clock: Arc<dyn Clock>,
-    config: CaretakerConfig,
-    silence: Silence,
-    /// The lowest version of the newest checkpoints, as it was at the look before this one.
+    config: MaintenanceConfig,
+    failure_detector: FailureDetector,
+    /// The lowest version of the partitions' newest checkpoints, as of the round before.
     lowest: Version,
 }
 
-impl Caretaker {
-    /// Begins.
+impl LeaderMaintenance {
+    /// Starts a thread that runs a round every [`MaintenanceConfig::step`].
+    ///
+    /// # Errors
+    /// The error of the system, if it gives no thread.
     pub fn start(
         graph: &str,
         partitions: PartitionCount,
@@ -59,12 +63,12 @@ impl Caretaker {
         objects: Arc<Objects>,
         candidate: Arc<Candidate>,
         clock: Arc<dyn Clock>,
-        config: CaretakerConfig,
+        config: MaintenanceConfig,
     ) -> std::io::Result<Self> {
         let step = config.step;
-        let mut caretaker =
+        let mut maintenance =
             Self::without_thread(graph, partitions, map_store, objects, candidate, clock, config);
-        let (care, stopped) = (caretaker.care.clone(), caretaker.stop.clone());
+        let (state, stopped) = (maintenance.state.clone(), maintenance.stop.clone());
         let run = move || {
             let (stopped, woken) = &*stopped;
             let mut stopped = stopped.lock();
@@ -73,14 +77,14 @@ impl Caretaker {
                 if *stopped {
                     return;
                 }
-                parking_lot::MutexGuard::unlocked(&mut stopped, || care.lock().step());
+                parking_lot::MutexGuard::unlocked(&mut stopped, || state.lock().step());
             }
         };
-        caretaker.thread = Some(std::thread::Builder::new().name("caretaker".into()).spawn(run)?);
-        Ok(caretaker)
+        maintenance.thread = Some(std::thread::Builder::new().name("maintenance".into()).spawn(run)?);
+        Ok(maintenance)
     }
 
-    /// Is there, and does something only when [`Caretaker::step`] is called: for simulations.
+    /// Creates a maintenance that works only inside of [`LeaderMaintenance::step`]. For simulations.
     #[must_use]
     pub fn without_thread(
         graph: &str,
@@ -89,9 +93,9 @@ impl Caretaker {
         objects: Arc<Objects>,
         candidate: Arc<Candidate>,
         clock: Arc<dyn Clock>,
-        config: CaretakerConfig,
+        config: MaintenanceConfig,
     ) -> Self {
-        let care = Care {
+        let state = State {
             graph: graph.to_owned(),
             partitions,
             map_store,
@@ -99,68 +103,70 @@ impl Caretaker {
             candidate,
             clock,
             config,
-            silence: Silence::default(),
+            failure_detector: FailureDetector::default(),
             lowest: Version(0),
         };
-        Self { care: Arc::new(Mutex::new(care)), stop: Arc::default(), thread: None }
+        Self { state: Arc::new(Mutex::new(state)), stop: Arc::default(), thread: None }
     }
 
-    /// One look.
+    /// Runs one round.
     pub fn step(&self) {
-        self.care.lock().step();
+        self.state.lock().step();
     }
 
-    /// Ends.
+    /// Stops the thread.
     pub fn stop(&mut self) {
         *self.stop.0.lock() = true;
         self.stop.1.notify_all();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the caretaker ended by a defect");
+            tracing::error!("the maintenance thread panicked");
         }
     }
 }
 
-impl Drop for Caretaker {
+impl Drop for LeaderMaintenance {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-impl Care {
+impl State {
     fn step(&mut self) {
-        let Some(leading) = self.candidate.leading() else {
-            self.silence.clear();
+        let Some(leading) = self.candidate.leadership() else {
+            self.failure_detector.clear();
             return;
         };
         if let Err(error) = self.find_lost() {
-            tracing::warn!(%error, "whether nodes are lost cannot be told");
+            tracing::warn!(%error, "cannot find out which nodes are lost");
         }
         if let Err(error) = leading.sequencer().settle() {
-            tracing::warn!(%error, "the log's readers could not be told how far it is complete");
+            tracing::warn!(%error, "cannot announce to readers up to where the log is complete");
         }
         if let Err(error) = self.trim(leading.sequencer()) {
-            tracing::warn!(error, "the log could not be trimmed");
+            tracing::warn!(%error, "cannot trim the log");
         }
     }
 
-    /// Tells the map of nodes that are lost. They join again by themselves if they are there.
+    /// Marks lost nodes as gone in the map. A node that lives joins again by itself.
     fn find_lost(&mut self) -> Result<(), tidegraph_cluster::Error> {
         let now = self.clock.now();
-        let lost = self.silence.look(&*self.map_store, &self.graph, now, self.config.lost_after)?;
+        let lost =
+            self.failure_detector.find_silent(&*self.map_store, &self.graph, now, self.config.lost_after)?;
         for node in lost {
             let change = Change::SetNode { node, state: NodeState::Gone };
-            tracing::warn!(%change, "no sign of life");
+            tracing::warn!(%change, "a node sends no heartbeats");
             self.map_store.change(&self.graph, None, &[change])?;
         }
         Ok(())
     }
 
-    /// Lets the log forget what every partition has in a checkpoint, and had at the last look: so that whoever reads an older one
-    /// just now finds the rest. Some versions below are kept, for requests that are asked again.
-    fn trim(&mut self, sequencer: &tidegraph_txn::Sequencer) -> Result<(), String> {
-        let noted = self.map_store.checkpoints(&self.graph).map_err(|error| error.to_string())?;
+    /// Trims the log up to the version that every partition has in a checkpoint, and had in the round before: a reader that is
+    /// just restoring an older checkpoint finds the rest of the log. Some versions below stay in the log, for requests that
+    /// are sent again (TXN-4).
+    fn trim(&mut self, sequencer: &tidegraph_txn::Sequencer) -> Result<(), Error> {
+        let noted = self.map_store.checkpoints(&self.graph)?;
         if noted.len() < usize::from(self.partitions.get()) {
             return Ok(());
         }
@@ -168,10 +174,9 @@ impl Care {
         let before = std::mem::replace(&mut self.lowest, lowest);
         if before > Version(0) && before < lowest {
             let below = Version(before.next().0.saturating_sub(self.candidate.config().asked_again));
-            sequencer.trim(below).map_err(|error| error.to_string())?;
-            tracing::debug!(%below, "the log is trimmed");
-            let now = self.clock.wall();
-            tidegraph_engine::sweep_below(&self.objects, before, now).map_err(|error| error.to_string())?;
+            sequencer.trim(below)?;
+            tracing::debug!(%below, "trimmed the log");
+            tidegraph_engine::sweep_below(&self.objects, before, self.clock.wall())?;
         }
         Ok(())
     }

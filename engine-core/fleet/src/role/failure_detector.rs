@@ -1,25 +1,29 @@
-//! Which nodes give no sign of life: by the caretaker's own clock, since clocks of machines differ.
+//! Finds nodes that send no heartbeats. Silence is measured by the clock of this process, since clocks of machines differ.
 
 use rustc_hash::FxHashMap;
 use std::time::Duration;
 use tidegraph_cluster::{Error, MapStore, NodeId, NodeState};
 
-/// The last sign of life of each node, and when it was first seen.
+/// The last heartbeat of each node, and when it was first seen here.
 #[derive(Debug, Default)]
-pub(super) struct Silence(FxHashMap<NodeId, (Sign, Duration)>);
+pub(super) struct FailureDetector(FxHashMap<NodeId, (LifeSign, Duration)>);
 
-/// How often a node registered, and its last beat.
-type Sign = (u64, Option<(u64, u64)>);
+/// Generation of a node's registration, and generation and counter of its last heartbeat.
+type LifeSign = (u64, Option<(u64, u64)>);
 
-impl Silence {
-    /// Forgets all: time passed in which nobody looked.
+impl FailureDetector {
+    /// Forgets all heartbeats, because some time was not observed.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Looks at the signs of life; which nodes gave none for so long, those too that died while they started. If all are silent,
-    /// none is lost: rather the map does not take what they say, and with every node lost nobody would answer reads.
-    pub fn look(
+    /// Reads the heartbeats, and returns the nodes that sent none for `lost_after`, including nodes that died while they
+    /// started. Returns no node if all are silent: then the map probably takes no heartbeats, and with every node lost nobody
+    /// would answer reads.
+    ///
+    /// # Errors
+    /// The error of the map, if it cannot be read.
+    pub fn find_silent(
         &mut self,
         map_store: &dyn MapStore,
         graph: &str,
@@ -40,7 +44,7 @@ impl Silence {
             }
         }
         if watched > 1 && lost.len() == watched {
-            tracing::warn!(nodes = watched, "no node gives a sign of life: none is taken for lost");
+            tracing::warn!(nodes = watched, "no node sends heartbeats: none is taken for lost");
             lost.clear();
         }
         Ok(lost)
@@ -81,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_is_lost_unless_nobody_says_anything() {
+    fn silent_nodes_are_lost_unless_all_are_silent() {
         let map = MemoryMap::default();
         map.create_graph(&Graph {
             name: GRAPH.into(),
@@ -91,23 +95,23 @@ mod tests {
             hash_bits: 64,
         })
         .unwrap();
-        // The last one dies while it starts.
+        // The last node dies while it starts.
         (0..3).for_each(|n| join(&map, n, n < 2));
-        let mut silence = Silence::default();
-        let mut look = |seconds| {
-            silence.look(&map, GRAPH, Duration::from_secs(seconds), Duration::from_secs(10)).unwrap()
+        let mut detector = FailureDetector::default();
+        let mut silent_at = |seconds| {
+            detector.find_silent(&map, GRAPH, Duration::from_secs(seconds), Duration::from_secs(10)).unwrap()
         };
         beat(&map, 0, 1);
         beat(&map, 1, 1);
-        assert_eq!(look(0), []);
+        assert_eq!(silent_at(0), []);
         beat(&map, 0, 2);
-        assert_eq!(look(9), []);
-        assert_eq!(look(10), [id(1), id(2)]);
-        // Now nobody says anything.
-        assert_eq!(look(30), []);
-        // One that starts again is there.
+        assert_eq!(silent_at(9), []);
+        assert_eq!(silent_at(10), [id(1), id(2)]);
+        // Now all nodes are silent.
+        assert_eq!(silent_at(30), []);
+        // A node that starts again is not lost.
         join(&map, 1, true);
         beat(&map, 0, 3);
-        assert_eq!(look(31), [id(2)]);
+        assert_eq!(silent_at(31), [id(2)]);
     }
 }

@@ -1,0 +1,106 @@
+//! Heartbeats: a node says in the map that it lives, joins again if others took it for lost, and leaves if its disk is full.
+
+use super::Shared;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tidegraph_cluster::{Applied, Beat, NodeState};
+use tidegraph_platform::metric;
+
+/// Sends heartbeats until the node stops.
+pub(super) fn run(shared: &Arc<Shared>) {
+    while !shared.is_stopping() {
+        send(shared);
+        shared.clock.sleep(shared.config.beat);
+    }
+}
+
+/// Sends one heartbeat.
+pub(super) fn send(shared: &Shared) {
+    check_disk(shared);
+    let replicas = shared.all();
+    let applied = replicas.iter().map(|replica| (replica.partition, replica.applied())).collect();
+    let beat = Beat {
+        generation: shared.generation.load(Ordering::Relaxed),
+        counter: shared.beats.fetch_add(1, Ordering::Relaxed) + 1,
+        disk_full: shared.disk_full.load(Ordering::Relaxed),
+        used_bytes: replicas.iter().map(|replica| replica.store.memory_use().in_memory).sum(),
+        applied: Applied(applied),
+    };
+    let spilled = replicas.iter().map(|replica| replica.store.memory_use().spilled).sum();
+    metric::memory_use(beat.used_bytes, spilled);
+    for replica in &replicas {
+        metric::replica(replica.partition.0, replica.applied().0);
+    }
+    match shared.map_store.beat(&shared.graph.name, &shared.id, &beat) {
+        Ok(()) => rejoin_if_gone(shared),
+        Err(error) if error.will_pass() => tracing::warn!(%error, "cannot send a heartbeat"),
+        Err(error) => {
+            tracing::error!(%error, "another process speaks for this node, or this one under another generation");
+            rejoin_if_gone(shared);
+        }
+    }
+}
+
+/// Joins again if others took this node for lost, and finishes a join that was interrupted.
+fn rejoin_if_gone(shared: &Shared) {
+    let map = shared.watch.map();
+    let Some(node) = map.node(&shared.id) else { return };
+    if shared.is_stopping() || shared.disk_full.load(Ordering::Relaxed) {
+        return;
+    }
+    let ours = shared.generation.load(Ordering::Relaxed);
+    // A registration whose answer was lost is ours too: nobody else listens at this process's endpoint.
+    let in_doubt = shared.rejoining.load(Ordering::Relaxed)
+        && node.generation > ours
+        && node.endpoint == shared.registration.endpoint;
+    if node.generation != ours && !in_doubt {
+        return;
+    }
+    let is_gone = match node.state {
+        NodeState::Gone => true,
+        NodeState::Joining => false,
+        NodeState::Up | NodeState::Draining => return,
+    };
+    tracing::warn!("others took this node for lost; it joins again");
+    shared.rejoining.store(true, Ordering::Relaxed);
+    if let Err(error) = rejoin(shared, is_gone) {
+        tracing::warn!(%error, "cannot join again; trying again soon");
+    }
+}
+
+fn rejoin(shared: &Shared, is_gone: bool) -> Result<(), crate::Error> {
+    let graph = &shared.graph.name;
+    if is_gone {
+        let register = tidegraph_cluster::Change::Register(shared.registration.clone());
+        shared.map_store.change(graph, None, &[register])?;
+    }
+    let map = shared.map_store.load(graph, None)?;
+    shared.generation.store(map.node(&shared.id).map_or(0, |node| node.generation), Ordering::Relaxed);
+    shared.set_node(NodeState::Up)?;
+    shared.rejoining.store(false, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Leaves the map when the local disk is full: the replicas could soon apply no more records.
+fn check_disk(shared: &Shared) {
+    let Some(dir) = &shared.config.spill_dir else { return };
+    let free = match shared.disk.free_bytes(dir) {
+        Ok(free) => free,
+        Err(error) => {
+            tracing::warn!(%error, "cannot read the free bytes of the local disk");
+            return;
+        }
+    };
+    let is_full = free < shared.config.least_free_bytes;
+    if is_full != shared.disk_full.swap(is_full, Ordering::Relaxed) && is_full {
+        tracing::error!(
+            free,
+            least = shared.config.least_free_bytes,
+            "the local disk is full: the node leaves the map"
+        );
+        if let Err(error) = shared.set_node(NodeState::Gone) {
+            shared.disk_full.store(false, Ordering::Relaxed);
+            tracing::warn!(%error, "cannot tell the map that the disk is full; trying again soon");
+        }
+    }
+}

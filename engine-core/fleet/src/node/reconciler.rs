@@ -1,0 +1,198 @@
+//! Compares the replicas on this node with the partition map, and brings them in line.
+//!
+//! Roles: [`ReplicaReconciler`] restores replicas that the map adds, gives up those that it removes or that broke, and starts the
+//! upkeep of the others (indexes, checkpoints, old versions). [`Tasks`] runs what takes long.
+
+use super::Shared;
+use super::bring_up::{BringUp, Progress};
+use super::replica::Replica;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tidegraph_cluster::ReplicaState;
+use tidegraph_types::PartitionId;
+
+/// Pause between two comparisons with the map.
+const STEP: Duration = Duration::from_millis(100);
+/// Pause after a replica could not be brought up, before the next attempt.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Records examined per step when old versions are freed: a few milliseconds of work.
+const RECLAIMED_AT_ONCE: usize = 50_000;
+
+/// Brings the replicas of a node in line with the map.
+pub(super) struct ReplicaReconciler {
+    tasks: Tasks,
+}
+
+impl ReplicaReconciler {
+    /// A reconciler that starts a thread for each long task.
+    pub fn with_threads() -> Self {
+        Self { tasks: Tasks::Threads(Vec::new()) }
+    }
+
+    /// A reconciler that does all work in [`ReplicaReconciler::step`], on the caller's thread.
+    pub fn without_threads() -> Self {
+        Self { tasks: Tasks::Inline(Vec::new()) }
+    }
+
+    /// Runs until the node stops.
+    pub fn run(mut self, shared: &Arc<Shared>) {
+        while !shared.is_stopping() {
+            self.step(shared);
+            shared.clock.sleep(STEP);
+        }
+        let Tasks::Threads(threads) = self.tasks else { return };
+        threads.into_iter().for_each(|thread| {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the node panicked");
+            }
+        });
+    }
+
+    /// Does one comparison, and everything that is due.
+    pub fn step(&mut self, shared: &Arc<Shared>) {
+        let tasks = &mut self.tasks;
+        reconcile(shared, tasks);
+        shared.pins.expire(shared.clock.now());
+        for replica in shared.all() {
+            replica.store.reclaim(RECLAIMED_AT_ONCE);
+            fill_indexes(shared, &replica, tasks);
+            super::checkpoints::write_if_due(shared, &replica, tasks);
+        }
+        tasks.advance(shared);
+    }
+}
+
+/// Runs long tasks.
+pub(super) enum Tasks {
+    /// Each task has a thread.
+    Threads(Vec<std::thread::JoinHandle<()>>),
+    /// The caller's thread does each task at once, but brings replicas up one step at a time.
+    Inline(Vec<BringUp>),
+}
+
+impl Tasks {
+    /// Runs a task, or starts a thread for it. Returns false if the system gives no thread.
+    pub fn spawn(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> bool {
+        let Self::Threads(threads) = self else {
+            work();
+            return true;
+        };
+        match std::thread::Builder::new().name(name).spawn(work) {
+            Ok(thread) => {
+                threads.push(thread);
+                true
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot start a thread");
+                false
+            }
+        }
+    }
+
+    /// Begins to bring a replica up.
+    fn begin_bring_up(&mut self, shared: &Arc<Shared>, partition: PartitionId) {
+        if let Self::Inline(started) = self {
+            started.push(BringUp::new(partition, shared.clock.now()));
+            return;
+        }
+        let of = shared.clone();
+        let begun = self.spawn(format!("restore {partition}"), move || {
+            if let Err(error) = of.bring_up(partition) {
+                bring_up_failed(&of, partition, &error);
+                of.clock.sleep(RETRY_AFTER);
+            }
+            of.bringing_up.lock().remove(&partition);
+        });
+        if !begun {
+            shared.bringing_up.lock().remove(&partition);
+        }
+    }
+
+    /// Forgets threads that ended, or takes each replica one step further.
+    fn advance(&mut self, shared: &Arc<Shared>) {
+        match self {
+            Self::Threads(threads) => threads.retain(|thread| !thread.is_finished()),
+            Self::Inline(started) => started.retain_mut(|one| {
+                let partition = one.partition;
+                match shared.advance(one) {
+                    Ok(Progress::Pending) => return true,
+                    Ok(Progress::Finished) => {}
+                    Err(error) => bring_up_failed(shared, partition, &error),
+                }
+                shared.bringing_up.lock().remove(&partition);
+                false
+            }),
+        }
+    }
+}
+
+fn bring_up_failed(shared: &Shared, partition: PartitionId, error: &crate::Error) {
+    tracing::error!(%partition, %error, "cannot bring a replica up; trying again soon");
+    if let Some(replica) = shared.get(partition) {
+        shared.give_up(&replica);
+    }
+}
+
+/// Starts to bring up what the map adds, and gives up what it removes and what broke.
+fn reconcile(shared: &Arc<Shared>, tasks: &mut Tasks) {
+    // Taken before the map: a replica that has left this set has set its state in the map, and reloaded it.
+    let bringing_up = shared.bringing_up.lock().clone();
+    let map = shared.watch.map();
+    let wanted: Vec<PartitionId> = map.held_by(&shared.id).map(|(partition, _)| partition).collect();
+    for replica in shared.all() {
+        if !wanted.contains(&replica.partition) {
+            tracing::info!(partition = %replica.partition, "the map takes a replica from this node");
+            shared.give_up(&replica);
+        } else if let Some(reason) = replica.broken() {
+            tracing::error!(partition = %replica.partition, reason, "a replica broke and is restored again");
+            if let Err(error) = shared.set_state(replica.partition, ReplicaState::Restoring) {
+                tracing::warn!(%error, "cannot tell the map that a replica is restored again");
+            }
+            shared.give_up(&replica);
+        } else if replica.is_ready() && !bringing_up.contains(&replica.partition) {
+            let held = map.replicas(replica.partition).iter().find(|held| held.node == shared.id);
+            if held.is_some_and(|held| !held.state.answers())
+                && let Err(error) = serve_again(shared, replica.partition)
+            {
+                tracing::warn!(partition = %replica.partition, %error, "cannot tell the map that a replica serves");
+            }
+        }
+    }
+    for partition in wanted {
+        let mut bringing_up = shared.bringing_up.lock();
+        let is_new = shared.get(partition).is_none() && !bringing_up.contains(&partition);
+        if !is_new || bringing_up.len() >= shared.config.restores_at_once.max(1) {
+            continue;
+        }
+        bringing_up.insert(partition);
+        drop(bringing_up);
+        tasks.begin_bring_up(shared, partition);
+    }
+}
+
+/// Serves a replica that the map removed and added again between two comparisons. It was fed all the time, so it is complete.
+fn serve_again(shared: &Shared, partition: PartitionId) -> Result<(), crate::Error> {
+    tracing::info!(%partition, "the map removed a replica and added it again: it serves");
+    shared.set_state(partition, ReplicaState::CatchingUp)?;
+    shared.set_state(partition, ReplicaState::Serving)
+}
+
+/// Fills indexes that were defined after the replica came up.
+fn fill_indexes(shared: &Arc<Shared>, replica: &Arc<Replica>, tasks: &mut Tasks) {
+    let is_due = replica.store.indexes().iter().any(|index| !index.complete);
+    if !is_due || !replica.is_ready() || replica.busy.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let (of, replica) = (shared.clone(), replica.clone());
+    let busy = replica.clone();
+    let begun = tasks.spawn(format!("index {}", replica.partition), move || {
+        if let Err(error) = replica.store.fill_indexes(&|| of.is_stopping() || replica.is_dropped()) {
+            tracing::warn!(partition = %replica.partition, %error, "cannot fill an index; trying again soon");
+        }
+        replica.busy.store(false, Ordering::Release);
+    });
+    if !begun {
+        busy.busy.store(false, Ordering::Release);
+    }
+}
