@@ -156,7 +156,7 @@ async function fault(name, expected, strike) {
   const mended = performance.now();
   await sleep(calmMs);
   const last = load.acknowledged.size;
-  for (let waited = 0; load.acknowledged.size === last && waited < 30_000; waited += 100) await sleep(100);
+  for (let waited = 0; load.acknowledged.size === last && waited < 120_000; waited += 100) await sleep(100);
   if (load.acknowledged.size === last) fail(`${name}: no write is acknowledged after the fault`);
   await load.stop();
   const { lost, half } = await load.verify();
@@ -273,12 +273,12 @@ async function forget(load) {
  * @param {string} state
  */
 async function inState(name, state) {
-  const end = Date.now() + 30_000;
+  const end = Date.now() + 120_000;
   for (;;) {
     const { nodes } = await cluster.map();
     const found = nodes.find((/** @type {any} */ node) => node.id === name)?.state;
     if (found === state) return;
-    if (Date.now() > end) throw new Error(`${name} is ${found} and not ${state} after 30 s`);
+    if (Date.now() > end) throw new Error(`${name} is ${found} and not ${state} after 120 s`);
     await sleep(200);
   }
 }
