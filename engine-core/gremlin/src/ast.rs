@@ -1,27 +1,30 @@
-//! The syntax tree: steps with their arguments, each with its place in the text. It says what was written and nothing of
-//! what it means: modulators (`by`, `from`, `until` …) are steps like any other here.
+//! The syntax tree: steps with their arguments, each with its byte offset in the text.
+//!
+//! The tree has the form of the text and no meaning: modulators (`by`, `from`, `until` …) are steps like any other.
+
+pub use crate::names::{Constant, PredicateName, SourceCall, StepName, Terminal};
 
 use std::borrow::Cow;
-use tidegraph_types::{Str, Value};
+use tidegraph_types::{Cardinality, Str, Value};
 
-/// A whole request: `g` with its configuration, steps and terminal step.
+/// A request: `g` with its configuration, its steps and the call that ends it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Request<'t> {
     /// Calls that configure the source: `with`, `withSideEffect` …
-    pub configuration: Vec<Step<'t>>,
+    pub configuration: Vec<Step<'t, SourceCall>>,
     /// The traversal's steps.
     pub steps: Vec<Step<'t>>,
     /// `next`, `toList` …, if written.
-    pub terminal: Option<Step<'t>>,
+    pub terminal: Option<Step<'t, Terminal>>,
 }
 
-/// One step.
+/// A name with arguments: a step, or a call before the first or after the last step.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Step<'t> {
+pub struct Step<'t, N = StepName> {
     /// Byte offset of its name.
     pub at: usize,
     /// Its name.
-    pub name: &'t str,
+    pub name: N,
     /// Its arguments.
     pub args: Vec<Arg<'t>>,
 }
@@ -31,24 +34,24 @@ pub struct Step<'t> {
 pub struct Arg<'t> {
     /// Byte offset of its first character.
     pub at: usize,
-    /// What it is.
+    /// The argument itself.
     pub kind: ArgKind<'t>,
 }
 
-/// What an argument is.
+/// The kinds of arguments.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ArgKind<'t> {
     /// A string.
     Text(Str),
     /// A number, boolean, date or null.
     Value(Value),
-    /// `datetime()`: the present.
+    /// `datetime()`: the time of the request.
     Now,
-    /// A name that the request binds.
+    /// A parameter: a name that the request binds.
     Variable(&'t str),
-    /// An enum constant, without its enum: `T.id` and `id` are both `id`.
-    Constant(&'t str),
-    /// `[a, b]`, or a range that was written out.
+    /// An enum constant, without its enum: `T.id` and `id` are the same.
+    Constant(Constant),
+    /// `[a, b]`, or all items of a range such as `1..5`.
     List(Vec<Arg<'t>>),
     /// `{a, b}`
     Set(Vec<Arg<'t>>),
@@ -58,11 +61,11 @@ pub enum ArgKind<'t> {
     Predicate(Predicate<'t>),
     /// An anonymous traversal.
     Traversal(Vec<Step<'t>>),
-    /// `Vertex(id, label)`: the id.
+    /// The id of `Vertex(id, label)`.
     Vertex(Box<Arg<'t>>),
-    /// `single(value)` and the like inside a property map: cardinality and value.
-    Cardinality(&'t str, Box<Arg<'t>>),
-    /// Something that gremlin-lang has and the compiler does not: its name.
+    /// `single(value)`, `set(value)` or `list(value)` in a map of properties: cardinality and value.
+    Cardinality(Cardinality, Box<Arg<'t>>),
+    /// The name of a part of gremlin-lang that the compiler does not support.
     Other(Cow<'t, str>),
 }
 
@@ -70,7 +73,7 @@ pub enum ArgKind<'t> {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Predicate<'t> {
     /// A named test with its operands.
-    Test(&'t str, Vec<Arg<'t>>),
+    Test(PredicateName, Vec<Arg<'t>>),
     /// `a.and(b)`
     And(Box<Predicate<'t>>, Box<Predicate<'t>>),
     /// `a.or(b)`
@@ -80,7 +83,7 @@ pub enum Predicate<'t> {
 }
 
 impl<'t> Arg<'t> {
-    /// How an error message names the argument.
+    /// Names the argument for an error message.
     pub(crate) fn describe(&self) -> String {
         match &self.kind {
             ArgKind::Text(text) => format!("string '{}'", crate::lexer::shorten(text)),
@@ -90,7 +93,7 @@ impl<'t> Arg<'t> {
             },
             ArgKind::Now => "a datetime".into(),
             ArgKind::Variable(name) => format!("variable {name}"),
-            ArgKind::Constant(name) => format!("constant {name}"),
+            ArgKind::Constant(constant) => format!("constant {constant}"),
             ArgKind::List(_) => "a list".into(),
             ArgKind::Set(_) => "a set".into(),
             ArgKind::Map(_) => "a map".into(),
@@ -102,7 +105,7 @@ impl<'t> Arg<'t> {
         }
     }
 
-    /// The steps, if it is a traversal.
+    /// Returns the steps if the argument is a traversal.
     pub(crate) fn steps(&self) -> Option<&[Step<'t>]> {
         match &self.kind {
             ArgKind::Traversal(steps) => Some(steps),
@@ -110,15 +113,15 @@ impl<'t> Arg<'t> {
         }
     }
 
-    /// The constant's name, if it is one.
-    pub(crate) fn constant(&self) -> Option<&'t str> {
+    /// Returns the constant if the argument is one.
+    pub(crate) fn constant(&self) -> Option<Constant> {
         match self.kind {
-            ArgKind::Constant(name) => Some(name),
+            ArgKind::Constant(constant) => Some(constant),
             _ => None,
         }
     }
 
-    /// The text, if it is a string.
+    /// Returns the text if the argument is a string.
     pub(crate) fn text(&self) -> Option<&Str> {
         match &self.kind {
             ArgKind::Text(text) => Some(text),

@@ -1,9 +1,9 @@
 //! Text to tokens, by the lexical rules of TinkerPop's `Gremlin.g4`.
 //!
-//! Tokens borrow from the text and carry the byte offset of their first character; a place (line and column) is worked
-//! out only when an error needs one. White space and `//` comments are skipped. Nothing here may panic on any text.
+//! Tokens borrow from the text and hold the byte offset of their first character. Line and column are computed only for
+//! an error. White space and `//` comments are skipped. No text may cause a panic.
 
-use crate::error::Failure;
+use crate::fault::Fault;
 use std::borrow::Cow;
 use tidegraph_types::Value;
 
@@ -12,13 +12,13 @@ use tidegraph_types::Value;
 pub(crate) struct Token<'t> {
     /// Byte offset of its first character.
     pub(crate) at: usize,
-    /// What it is.
-    pub(crate) kind: Kind<'t>,
+    /// Its kind.
+    pub(crate) kind: TokenKind<'t>,
 }
 
-/// What a token is.
+/// Kinds of tokens.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Kind<'t> {
+pub(crate) enum TokenKind<'t> {
     /// A name; keywords are names too.
     Name(&'t str),
     /// A number, `NaN` and `Infinity` included.
@@ -27,12 +27,12 @@ pub(crate) enum Kind<'t> {
     Text(Cow<'t, str>),
     /// One of `( ) [ ] { } , . : ;`
     Sign(char),
-    /// Nothing follows.
+    /// The end of the text.
     End,
 }
 
-impl Kind<'_> {
-    /// How an error message names the token.
+impl TokenKind<'_> {
+    /// Names the token for an error message.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Name(name) => format!("\"{}\"", shorten(name)),
@@ -47,7 +47,7 @@ impl Kind<'_> {
     }
 }
 
-/// The beginning of a long piece of text, for messages.
+/// Returns the beginning of a long text, for error messages.
 pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
     const SHOWN: usize = 40;
     match text.char_indices().nth(SHOWN) {
@@ -56,7 +56,7 @@ pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Reads tokens one by one.
+/// Reads one token at a time.
 pub(crate) struct Lexer<'t> {
     text: &'t str,
     at: usize,
@@ -72,7 +72,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn byte(&self, ahead: usize) -> u8 {
-        // 0 stands for "nothing": no rule below accepts it.
+        // 0 is the end of the text: no rule below accepts it.
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
@@ -89,49 +89,49 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The next token.
-    pub(crate) fn next(&mut self) -> Result<Token<'t>, Failure> {
+    /// Reads the next token.
+    pub(crate) fn next(&mut self) -> Result<Token<'t>, Fault> {
         self.skip_blank();
         let at = self.at;
         let Some(first) = self.rest().chars().next() else {
-            return Ok(Token { at, kind: Kind::End });
+            return Ok(Token { at, kind: TokenKind::End });
         };
         let kind = match first {
             '(' | ')' | '[' | ']' | '{' | '}' | ',' | '.' | ':' | ';' => {
                 self.at += 1;
-                Kind::Sign(first)
+                TokenKind::Sign(first)
             }
-            '\'' | '"' => Kind::Text(self.string(first)?),
-            '0'..='9' => Kind::Number(self.number()?),
-            '+' | '-' if self.byte(1).is_ascii_digit() => Kind::Number(self.number()?),
+            '\'' | '"' => TokenKind::Text(self.string(first)?),
+            '0'..='9' => TokenKind::Number(self.number()?),
+            '+' | '-' if self.byte(1).is_ascii_digit() => TokenKind::Number(self.number()?),
             '+' | '-' if self.rest()[1..].starts_with("Infinity") => {
                 self.at += "+Infinity".len();
-                Kind::Number(Value::Double(if first == '-' { f64::NEG_INFINITY } else { f64::INFINITY }))
+                TokenKind::Number(Value::Double(if first == '-' { f64::NEG_INFINITY } else { f64::INFINITY }))
             }
             c if is_name_start(c) => {
                 let rest = self.rest();
                 let end = rest.find(|c| !is_name_part(c)).unwrap_or(rest.len());
                 self.at += end;
                 match &rest[..end] {
-                    "NaN" => Kind::Number(Value::Double(f64::NAN)),
-                    "Infinity" => Kind::Number(Value::Double(f64::INFINITY)),
-                    name => Kind::Name(name),
+                    "NaN" => TokenKind::Number(Value::Double(f64::NAN)),
+                    "Infinity" => TokenKind::Number(Value::Double(f64::INFINITY)),
+                    name => TokenKind::Name(name),
                 }
             }
-            other => return Err(Failure::syntax(at, format!("unexpected character {other:?}"))),
+            other => return Err(Fault::syntax(at, format!("unexpected character {other:?}"))),
         };
         Ok(Token { at, kind })
     }
 
-    /// A string; `self.at` stands on the opening quote.
-    fn string(&mut self, quote: char) -> Result<Cow<'t, str>, Failure> {
+    /// Reads a string; `self.at` is the offset of the opening quote.
+    fn string(&mut self, quote: char) -> Result<Cow<'t, str>, Fault> {
         let start = self.at;
         self.at += 1;
         let mut owned: Option<String> = None;
         loop {
             let rest = self.rest();
             let Some(end) = rest.find([quote, '\\']) else {
-                return Err(Failure::syntax(start, "string is not closed".into()));
+                return Err(Fault::syntax(start, "string is not closed".into()));
             };
             let piece = &rest[..end];
             self.at += end;
@@ -152,10 +152,10 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// One escape sequence; `self.at` stands on the backslash.
-    fn escape(&mut self, text: &mut String) -> Result<(), Failure> {
+    /// Reads an escape sequence; `self.at` is the offset of the backslash.
+    fn escape(&mut self, text: &mut String) -> Result<(), Fault> {
         let at = self.at;
-        let bad = |what: &str| Failure::syntax(at, format!("invalid escape sequence {what:?} in a string"));
+        let bad = |what: &str| Fault::syntax(at, format!("invalid escape sequence {what:?} in a string"));
         self.at += 1;
         let Some(first) = self.rest().chars().next() else {
             return Err(bad("\\"));
@@ -172,7 +172,7 @@ impl<'t> Lexer<'t> {
             '\r' if self.byte(0) == b'\n' => self.at += 1,
             'u' => {
                 let unit = self.hex_unit().ok_or_else(|| bad("\\u"))?;
-                // A pair of surrogates is written as two escapes.
+                // A surrogate pair is two escapes.
                 if (0xd800..0xdc00).contains(&unit) {
                     let low = (self.byte(0) == b'\\' && self.byte(1) == b'u')
                         .then(|| {
@@ -206,7 +206,7 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    /// Four hexadecimal digits after any further `u`s.
+    /// Reads four hexadecimal digits, after any further `u`s.
     fn hex_unit(&mut self) -> Option<u32> {
         while self.byte(0) == b'u' {
             self.at += 1;
@@ -220,7 +220,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn digits(&mut self, radix: u32) {
-        // An underscore may stand between digits, not at the end.
+        // An underscore may stand between digits but not at the end.
         loop {
             let mut ahead = 0;
             while self.byte(ahead) == b'_' {
@@ -233,8 +233,8 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A number; `self.at` stands on its sign or first digit.
-    fn number(&mut self) -> Result<Value, Failure> {
+    /// Reads a number; `self.at` is the offset of its sign or first digit.
+    fn number(&mut self) -> Result<Value, Fault> {
         let start = self.at;
         if matches!(self.byte(0), b'+' | b'-') {
             self.at += 1;
@@ -311,23 +311,23 @@ impl<'t> Lexer<'t> {
         match value {
             Some(value) => Ok(value),
             None if matches!(suffix, 0 | b'n') => Err(self.too_large(start)),
-            None => Err(Failure::syntax(
+            None => Err(Fault::syntax(
                 start,
                 format!("number {} does not fit the type of its suffix", &self.text[start..self.at]),
             )),
         }
     }
 
-    fn float(&self, start: usize, digits: &str, suffix: u8) -> Result<Value, Failure> {
+    fn float(&self, start: usize, digits: &str, suffix: u8) -> Result<Value, Fault> {
         let bad = || self.bad_number(start);
         match suffix {
             b'f' => digits.parse().map(Value::Float).map_err(|_| bad()),
             0 | b'd' => digits.parse().map(Value::Double).map_err(|_| bad()),
-            // A double holds 15 decimal digits exactly enough to give them back; more would be another number.
+            // A double gives 15 decimal digits back unchanged; a longer decimal would become another number.
             b'm' if digits.bytes().filter(u8::is_ascii_digit).count() <= 15 => {
                 digits.parse().map(Value::Double).map_err(|_| bad())
             }
-            b'm' => Err(Failure::unsupported(
+            b'm' => Err(Fault::unsupported(
                 start,
                 format!("decimal number of more than 15 digits ({})", shorten(&self.text[start..self.at])),
             )),
@@ -335,18 +335,18 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn bad_number(&self, start: usize) -> Failure {
+    fn bad_number(&self, start: usize) -> Fault {
         let rest = &self.text[start..];
         let end = rest
             .char_indices()
             .find(|(i, c)| *i > 0 && !is_name_part(*c) && *c != '.')
             .map_or(rest.len(), |(i, _)| i);
-        Failure::syntax(start, format!("invalid number \"{}\"", shorten(&rest[..end])))
+        Fault::syntax(start, format!("invalid number \"{}\"", shorten(&rest[..end])))
     }
 
-    fn too_large(&self, start: usize) -> Failure {
+    fn too_large(&self, start: usize) -> Fault {
         let text = shorten(&self.text[start..self.at]);
-        Failure::unsupported(start, format!("integer of more than 64 bits ({text})"))
+        Fault::unsupported(start, format!("integer of more than 64 bits ({text})"))
     }
 }
 

@@ -1,17 +1,19 @@
 //! The Gremlin front end: gremlin-lang text to a [`Plan`].
 //!
-//! **Flow.** text → `lexer` (tokens) → `parser` ([`ast`]) → `compile` (a file for each family of steps) → [`Plan`] with one
-//! column, `result`.
+//! **Flow.** text → `lexer` (tokens) → `parser` ([`ast`]) → `compile` (a file for each family of steps) → [`Plan`] with
+//! one column, `result`.
 //!
-//! **Rules.** What TinkerPop's grammar accepts is never a syntax error here; what is not there yet answers
-//! [`FrontEndError::Unsupported`] with its name and place, never a wrong result. No text makes it panic or exhausts the
+//! **Rules.** The parser accepts all of TinkerPop's grammar. A part that is not supported yet gives
+//! [`FrontEndError::Unsupported`] with its name and place, never a wrong result. No text causes a panic or exhausts the
 //! stack ([`MAX_DEPTH`], [`MAX_STEPS`]). Nothing is evaluated here, and no step is special-cased for one query.
 //!
-//! `docs/gremlin.md` lists the steps and where this dialect parts from TinkerPop's.
+//! **A new step** is a row of [`ast::StepName`] (`names/step.rs`), an arm of the compiler's match over all steps
+//! (`compile/step.rs`) and a function in the file of its family. `docs/gremlin.md` lists the steps and the differences
+//! from TinkerPop.
 
 pub mod ast;
 mod compile;
-mod error;
+mod fault;
 mod lexer;
 mod names;
 mod parser;
@@ -21,18 +23,33 @@ pub use tidegraph_plan::FrontEndError;
 
 use tidegraph_plan::Plan;
 
-/// Translates a request. A bare name that is no word of the language is a parameter of the plan.
+/// Translates a traversal to a plan. A name that is no word of the language is a parameter of the plan.
 ///
 /// # Errors
-/// Text that does not parse or names what cannot be, and parts of Gremlin that are not supported yet.
+/// [`FrontEndError::Syntax`] if the text does not parse or is invalid (a step with arguments that it does not take),
+/// [`FrontEndError::Unsupported`] if it uses a part of Gremlin that is not supported yet. Both have the place.
+///
+/// # Examples
+/// ```
+/// let plan = tidegraph_gremlin::compile("g.V('1').out('knows').limit(n)")?;
+/// assert_eq!(
+///     plan.to_string(),
+///     "look up vertices $0 of '1'\nexpand $0 -[knows]-> $1\nslice limit @n\nanswer result=$1\n"
+/// );
+///
+/// let refused = tidegraph_gremlin::compile("g.V().math('_ + 1')").unwrap_err();
+/// assert_eq!(refused.to_string(), "not supported yet: math() at 1:7");
+/// # Ok::<(), tidegraph_gremlin::FrontEndError>(())
+/// ```
 pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
-    parser::parse(text).and_then(|request| compile::compile(&request)).map_err(|e| e.in_text(text))
+    parser::parse(text).and_then(|request| compile::compile(&request)).map_err(|e| e.locate(text))
 }
 
-/// The syntax tree of a request.
+/// Parses a traversal.
 ///
 /// # Errors
-/// Text that does not parse.
+/// [`FrontEndError::Syntax`] if the text does not parse, [`FrontEndError::Unsupported`] for the few constructs of the
+/// grammar that have no syntax tree, such as `g.tx()`.
 pub fn parse(text: &str) -> Result<ast::Request<'_>, FrontEndError> {
-    parser::parse(text).map_err(|e| e.in_text(text))
+    parser::parse(text).map_err(|e| e.locate(text))
 }

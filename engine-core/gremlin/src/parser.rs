@@ -1,24 +1,26 @@
 //! Tokens to syntax tree: recursive descent over gremlin-lang of TinkerPop 3.7 and 3.8.
 //!
-//! What the grammar accepts is accepted here, also where the compiler will refuse it as not supported yet. Nesting is
-//! limited ([`MAX_DEPTH`]) and so is the number of steps ([`MAX_STEPS`]), because everything that walks a tree or a plan
-//! does so recursively: no text can exhaust the stack.
+//! The parser accepts the whole grammar, even where the compiler refuses a part as not supported yet. It limits nesting
+//! ([`MAX_DEPTH`]) and the number of steps ([`MAX_STEPS`]), because trees and plans are walked by recursion: no text
+//! may exhaust the stack.
 
-use crate::ast::{Arg, ArgKind, Predicate, Request, Step};
-use crate::error::Failure;
-use crate::lexer::{Kind, Lexer, Token, shorten};
-use crate::names;
+use crate::ast::{
+    Arg, ArgKind, Constant, Predicate, PredicateName, Request, SourceCall, Step, StepName, Terminal,
+};
+use crate::fault::Fault;
+use crate::lexer::{Lexer, Token, TokenKind, shorten};
+use crate::names::{Arguments, EnumName, Members};
 use jiff::Timestamp;
 use tidegraph_types::{Str, Value};
 
-/// How deep traversals, lists, maps and predicates may be nested.
+/// Largest depth to which traversals, lists, maps and predicates nest.
 pub const MAX_DEPTH: usize = 64;
-/// How many steps a request may have, nested ones included.
+/// Largest number of steps of a request, nested ones included.
 pub const MAX_STEPS: usize = 2_000;
-/// How many items `1..9` may stand for.
+/// Largest number of items of a range such as `1..9`.
 const MAX_RANGE: i64 = 10_000;
 
-type Result<T> = std::result::Result<T, Failure>;
+type Result<T> = std::result::Result<T, Fault>;
 
 /// Parses one request.
 pub(crate) fn parse(text: &str) -> Result<Request<'_>> {
@@ -49,15 +51,15 @@ impl<'t> Parser<'t> {
         Ok(std::mem::replace(&mut self.token, next))
     }
 
-    fn peek(&mut self) -> Result<&Kind<'t>> {
+    fn peek(&mut self) -> Result<&TokenKind<'t>> {
         if self.ahead.is_none() {
             self.ahead = Some(self.lexer.next()?);
         }
-        Ok(self.ahead.as_ref().map_or(&Kind::End, |t| &t.kind))
+        Ok(self.ahead.as_ref().map_or(&TokenKind::End, |t| &t.kind))
     }
 
     fn is_sign(&self, sign: char) -> bool {
-        self.token.kind == Kind::Sign(sign)
+        self.token.kind == TokenKind::Sign(sign)
     }
 
     fn accept(&mut self, sign: char) -> Result<bool> {
@@ -72,13 +74,13 @@ impl<'t> Parser<'t> {
         if self.accept(sign)? { Ok(()) } else { Err(self.expected(&format!("\"{sign}\""))) }
     }
 
-    fn expected(&self, what: &str) -> Failure {
-        Failure::syntax(self.token.at, format!("expected {what}, found {}", self.token.kind.describe()))
+    fn expected(&self, what: &str) -> Fault {
+        Fault::syntax(self.token.at, format!("expected {what}, found {}", self.token.kind.describe()))
     }
 
     fn name(&mut self, what: &str) -> Result<(usize, &'t str)> {
         match self.token.kind {
-            Kind::Name(name) => {
+            TokenKind::Name(name) => {
                 let at = self.advance()?.at;
                 Ok((at, name))
             }
@@ -88,7 +90,7 @@ impl<'t> Parser<'t> {
 
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == MAX_DEPTH {
-            return Err(Failure::syntax(self.token.at, format!("nested deeper than {MAX_DEPTH} levels")));
+            return Err(Fault::syntax(self.token.at, format!("nested deeper than {MAX_DEPTH} levels")));
         }
         self.depth += 1;
         let result = parse(self);
@@ -102,74 +104,79 @@ impl<'t> Parser<'t> {
         match self.name("\"g\"")? {
             (_, "g") => {}
             (at, other) => {
-                return Err(Failure::syntax(at, format!("expected \"g\", found \"{}\"", shorten(other))));
+                return Err(Fault::syntax(at, format!("expected \"g\", found \"{}\"", shorten(other))));
             }
         }
         self.after_g()
     }
 
-    /// What follows `g`.
+    /// Parses the calls after `g`.
     fn after_g(&mut self) -> Result<Request<'t>> {
         let (mut configuration, mut steps, mut terminal) = (vec![], vec![], None);
         if !self.is_sign('.') {
             return Err(match self.token.kind {
-                Kind::End | Kind::Sign(';') => Failure::unsupported(self.token.at, "g without a step"),
+                TokenKind::End | TokenKind::Sign(';') => {
+                    Fault::unsupported(self.token.at, "g without a step")
+                }
                 _ => self.expected("\".\""),
             });
         }
         while self.accept('.')? {
             let (at, name) = self.name("a step")?;
             if terminal.is_some() {
-                return Err(Failure::syntax(at, format!("{name}() follows the end of the traversal")));
+                return Err(Fault::syntax(at, format!("{name}() follows the end of the traversal")));
             }
-            if steps.is_empty() && names::is_configuring(name) {
-                let args = if name.ends_with("trategies") { self.strategies()? } else { self.args(name)? };
-                configuration.push(Step { at, name, args });
-            } else if steps.is_empty() && name == "tx" {
-                return Err(Failure::unsupported(at, "tx()"));
-            } else if !steps.is_empty() && names::is_terminal(name) {
-                let args = self.args(name)?;
-                terminal = Some(Step { at, name, args });
-            } else if steps.is_empty() && !names::is_spawning(name) {
-                return Err(if names::is_step(name) {
-                    Failure::syntax(at, format!("{name}() cannot follow g"))
-                } else {
-                    unknown_step(at, name)
-                });
-            } else {
-                steps.push(self.step(at, name)?);
+            if !steps.is_empty() {
+                match Terminal::of(name) {
+                    Some(name) => terminal = Some(Step { at, name, args: self.args(name.text())? }),
+                    None => steps.push(self.step(at, name)?),
+                }
+                continue;
+            }
+            match (SourceCall::of(name), StepName::of(name)) {
+                (Some(call), _) => {
+                    let args = match call.properties() {
+                        Arguments::OfStep => self.args(name)?,
+                        Arguments::Skipped => self.skip_strategies()?,
+                    };
+                    configuration.push(Step { at, name: call, args });
+                }
+                (None, Some(step)) if step.properties().after_g => steps.push(self.step(at, name)?),
+                (None, Some(_)) => return Err(Fault::syntax(at, format!("{name}() cannot follow g"))),
+                (None, None) if name == "tx" => return Err(Fault::unsupported(at, "tx()")),
+                (None, None) => return Err(unknown_step(at, name)),
             }
         }
         if steps.is_empty() {
-            return Err(Failure::unsupported(self.token.at, "g without a step"));
+            return Err(Fault::unsupported(self.token.at, "g without a step"));
         }
         Ok(Request { configuration, steps, terminal })
     }
 
-    /// What may follow a request.
+    /// Checks that the request ends here.
     fn end(&mut self) -> Result<()> {
-        if self.accept(';')? && self.token.kind != Kind::End {
-            return Err(Failure::unsupported(self.token.at, "several statements"));
+        if self.accept(';')? && self.token.kind != TokenKind::End {
+            return Err(Fault::unsupported(self.token.at, "several statements"));
         }
         match self.token.kind {
-            Kind::End => Ok(()),
-            Kind::Name("g") => Err(Failure::unsupported(self.token.at, "several statements")),
+            TokenKind::End => Ok(()),
+            TokenKind::Name("g") => Err(Fault::unsupported(self.token.at, "several statements")),
             _ => Err(self.expected("\".\" or the end of the text")),
         }
     }
 
-    /// Arguments of `withStrategies`, which the compiler refuses: read over with their parentheses balanced.
-    fn strategies(&mut self) -> Result<Vec<Arg<'t>>> {
+    /// Skips the arguments of `withStrategies`, up to the parenthesis that closes them.
+    fn skip_strategies(&mut self) -> Result<Vec<Arg<'t>>> {
         let mut open = 0_usize;
         loop {
             match self.token.kind {
-                Kind::Sign('(') => open += 1,
-                Kind::Sign(')') if open <= 1 => {
+                TokenKind::Sign('(') => open += 1,
+                TokenKind::Sign(')') if open <= 1 => {
                     self.advance()?;
                     return Ok(vec![]);
                 }
-                Kind::Sign(')') => open -= 1,
-                Kind::End => return Err(self.expected("\")\"")),
+                TokenKind::Sign(')') => open -= 1,
+                TokenKind::End => return Err(self.expected("\")\"")),
                 _ if open == 0 => return Err(self.expected("\"(\"")),
                 _ => {}
             }
@@ -180,18 +187,16 @@ impl<'t> Parser<'t> {
     // ---- steps
 
     fn step(&mut self, at: usize, name: &'t str) -> Result<Step<'t>> {
-        if !names::is_step(name) && name != "io" {
-            return Err(unknown_step(at, name));
-        }
+        let name = StepName::of(name).ok_or_else(|| unknown_step(at, name))?;
         self.steps += 1;
         if self.steps > MAX_STEPS {
-            return Err(Failure::syntax(at, format!("more than {MAX_STEPS} steps")));
+            return Err(Fault::syntax(at, format!("more than {MAX_STEPS} steps")));
         }
-        let args = self.args(name)?;
+        let args = self.args(name.text())?;
         Ok(Step { at, name, args })
     }
 
-    /// The rest of a chain of steps whose first is given.
+    /// Parses the steps that follow `first`.
     fn chain(&mut self, first: Step<'t>) -> Result<Vec<Step<'t>>> {
         let mut steps = vec![first];
         while self.accept('.')? {
@@ -210,7 +215,7 @@ impl<'t> Parser<'t> {
         self.list(')')
     }
 
-    /// Arguments up to and with `close`.
+    /// Arguments up to `close`, which is taken too.
     fn list(&mut self, close: char) -> Result<Vec<Arg<'t>>> {
         self.nested(|p| {
             let mut items = vec![];
@@ -234,45 +239,49 @@ impl<'t> Parser<'t> {
     fn arg(&mut self) -> Result<Arg<'t>> {
         let at = self.token.at;
         let kind = match &self.token.kind {
-            Kind::Text(_) => {
-                let Kind::Text(text) = self.advance()?.kind else { return Err(self.expected("a string")) };
-                if self.is_sign('.') && *self.peek()? == Kind::Sign('.') {
-                    return Err(Failure::unsupported(at, "a range of strings"));
+            TokenKind::Text(_) => {
+                let TokenKind::Text(text) = self.advance()?.kind else {
+                    return Err(self.expected("a string"));
+                };
+                if self.is_sign('.') && *self.peek()? == TokenKind::Sign('.') {
+                    return Err(Fault::unsupported(at, "a range of strings"));
                 }
                 ArgKind::Text(Str::from(text))
             }
-            Kind::Number(_) => {
-                let Kind::Number(value) = self.advance()?.kind else { return Err(self.expected("a number")) };
-                if self.is_sign('.') && *self.peek()? == Kind::Sign('.') {
+            TokenKind::Number(_) => {
+                let TokenKind::Number(value) = self.advance()?.kind else {
+                    return Err(self.expected("a number"));
+                };
+                if self.is_sign('.') && *self.peek()? == TokenKind::Sign('.') {
                     self.range(at, &value)?
                 } else {
                     ArgKind::Value(value)
                 }
             }
-            Kind::Sign('[') => {
+            TokenKind::Sign('[') => {
                 self.advance()?;
                 self.list_or_map()?
             }
-            Kind::Sign('{') => {
+            TokenKind::Sign('{') => {
                 self.advance()?;
                 ArgKind::Set(self.list('}')?)
             }
-            Kind::Name(name) => {
+            TokenKind::Name(name) => {
                 let name = *name;
                 self.advance()?;
                 return self.named(at, name);
             }
-            Kind::Sign(_) | Kind::End => return Err(self.expected("an argument")),
+            TokenKind::Sign(_) | TokenKind::End => return Err(self.expected("an argument")),
         };
         Ok(Arg { at, kind })
     }
 
-    /// `low..high`; the lower bound is read, the dots are not.
+    /// `low..high`; the lower bound has been taken, the dots have not.
     fn range(&mut self, at: usize, low: &Value) -> Result<ArgKind<'t>> {
         self.advance()?;
         self.advance()?;
         let high = match &self.token.kind {
-            Kind::Number(value) => value.as_i64(),
+            TokenKind::Number(value) => value.as_i64(),
             _ => None,
         };
         let (Some(low), Some(high)) = (low.as_i64(), high) else {
@@ -280,7 +289,7 @@ impl<'t> Parser<'t> {
         };
         self.advance()?;
         if low.abs_diff(high) >= MAX_RANGE.unsigned_abs() {
-            return Err(Failure::unsupported(at, format!("a range of more than {MAX_RANGE} items")));
+            return Err(Fault::unsupported(at, format!("a range of more than {MAX_RANGE} items")));
         }
         let item = |i: i64| {
             let value = i32::try_from(i).map_or(Value::Long(i), Value::Int);
@@ -323,27 +332,18 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// A key of a map, or the first item of a list: a bare name before a colon is a string, unless it is a token.
+    /// A key of a map, or the first item of a list. A name before a colon is a string, unless it is a token such as
+    /// `id`.
     fn map_key(&mut self) -> Result<Arg<'t>> {
         let at = self.token.at;
-        if let Kind::Name(name) = self.token.kind
-            && *self.peek()? == Kind::Sign(':')
+        if let TokenKind::Name(name) = self.token.kind
+            && *self.peek()? == TokenKind::Sign(':')
         {
             self.advance()?;
-            let token = matches!(
-                name,
-                "id" | "label"
-                    | "key"
-                    | "value"
-                    | "IN"
-                    | "OUT"
-                    | "BOTH"
-                    | "from"
-                    | "to"
-                    | "onCreate"
-                    | "onMatch"
-            );
-            let kind = if token { ArgKind::Constant(name) } else { ArgKind::Text(Str::from(name)) };
+            let kind = match Constant::of(name).filter(|constant| constant.properties().map_key) {
+                Some(constant) => ArgKind::Constant(constant),
+                None => ArgKind::Text(Str::from(name)),
+            };
             return Ok(Arg { at, kind });
         }
         if self.accept('(')? {
@@ -354,7 +354,7 @@ impl<'t> Parser<'t> {
         self.arg()
     }
 
-    /// An argument that begins with a name, which is read.
+    /// An argument whose first token, a name, has been taken.
     fn named(&mut self, at: usize, name: &'t str) -> Result<Arg<'t>> {
         let kind = match name {
             "true" => ArgKind::Value(Value::Bool(true)),
@@ -366,24 +366,21 @@ impl<'t> Parser<'t> {
                 ArgKind::Traversal(self.anonymous(at, name)?)
             }
             "g" if self.is_sign('.') => {
-                // A whole traversal as an argument: read, so that its own errors are found, then refused.
+                // A traversal of `g` as an argument is refused, but its own errors are reported first.
                 self.nested(Self::after_g)?;
                 ArgKind::Other("a traversal of g as an argument".into())
             }
             "new" => {
                 let (at, class) = self.name("Vertex")?;
                 if !matches!(class, "Vertex" | "ReferenceVertex") {
-                    return Err(Failure::syntax(
-                        at,
-                        format!("expected Vertex, found \"{}\"", shorten(class)),
-                    ));
+                    return Err(Fault::syntax(at, format!("expected Vertex, found \"{}\"", shorten(class))));
                 }
                 return self.named(at, class);
             }
             "Vertex" | "ReferenceVertex" if self.is_sign('(') => {
                 let mut args = self.args(name)?;
                 if !(1..=2).contains(&args.len()) {
-                    return Err(Failure::syntax(at, format!("{name}() takes an id and a label")));
+                    return Err(Fault::syntax(at, format!("{name}() takes an id and a label")));
                 }
                 ArgKind::Vertex(Box::new(args.swap_remove(0)))
             }
@@ -399,63 +396,62 @@ impl<'t> Parser<'t> {
                 let first = self.predicate(at, name)?;
                 ArgKind::Predicate(self.connected(first)?)
             }
-            _ if names::is_enum(name) && self.is_sign('.') => {
-                self.advance()?;
-                if name == "VertexProperty" {
-                    self.name("Cardinality")?;
-                    self.expect('.')?;
-                }
-                let (_, constant) = self.name("a constant")?;
-                if matches!(name, "Cardinality" | "VertexProperty") && self.is_sign('(') {
-                    self.cardinality(at, constant)?
-                } else if matches!(name, "GType" | "IO" | "PageRank" | "PeerPressure" | "ShortestPath")
-                    || name == "ConnectedComponent"
-                {
-                    ArgKind::Other(format!("{name}.{}", shorten(constant)).into())
-                } else {
-                    self.constant(at, name, constant)?
-                }
+            _ if self.is_sign('.')
+                && let Some(owner) = EnumName::of(name) =>
+            {
+                self.member(at, owner)?
             }
-            _ if names::predicate(name).is_some() && self.is_sign('(') => {
+            _ if self.is_sign('(') && PredicateName::of(name).is_some() => {
                 let first = self.predicate(at, name)?;
                 ArgKind::Predicate(self.connected(first)?)
             }
             _ if self.is_sign('(') => return self.call(at, name),
-            _ if names::is_constant(name) => ArgKind::Constant(name),
-            _ if names::is_step(name) || names::predicate(name).is_some() => {
-                return Err(self.expected(&format!("\"(\" after {name}")));
-            }
-            _ => ArgKind::Variable(name),
+            _ => match (bare(name), StepName::of(name), PredicateName::of(name)) {
+                (Some(constant), ..) => ArgKind::Constant(constant),
+                // `io` is not reserved.
+                (None, None | Some(StepName::Io), None) => ArgKind::Variable(name),
+                _ => return Err(self.expected(&format!("\"(\" after {name}"))),
+            },
         };
         Ok(Arg { at, kind })
     }
 
-    fn constant(&self, at: usize, owner: &str, constant: &'t str) -> Result<ArgKind<'t>> {
-        let of_options = matches!(constant, "tokens" | "none" | "ids" | "labels" | "keys" | "values" | "all")
-            || matches!(constant, "indexer" | "list" | "map");
-        if (owner == "WithOptions" && of_options) || (owner != "WithOptions" && names::is_constant(constant))
-        {
-            Ok(ArgKind::Constant(constant))
-        } else {
-            Err(Failure::syntax(at, format!("{owner} has no constant {}", shorten(constant))))
+    /// A constant of an enum; the enum's name has been read.
+    fn member(&mut self, at: usize, owner: EnumName) -> Result<ArgKind<'t>> {
+        self.advance()?;
+        let members = *owner.properties();
+        if members == Members::CardinalityEnum {
+            self.name("Cardinality")?;
+            self.expect('.')?;
         }
+        let (_, name) = self.name("a constant")?;
+        let constant = match members {
+            Members::Unsupported => return Ok(ArgKind::Other(format!("{owner}.{}", shorten(name)).into())),
+            Members::Cardinalities | Members::CardinalityEnum if self.is_sign('(') => {
+                return self.cardinality(at, name);
+            }
+            Members::Options => Constant::of(name).filter(|constant| constant.properties().with_option),
+            Members::Constants | Members::Cardinalities | Members::CardinalityEnum => bare(name),
+        };
+        constant
+            .map(ArgKind::Constant)
+            .ok_or_else(|| Fault::syntax(at, format!("{owner} has no constant {}", shorten(name))))
     }
 
-    /// `single(value)`; the name is read.
+    /// `single(value)`; the name has been read.
     fn cardinality(&mut self, at: usize, name: &'t str) -> Result<ArgKind<'t>> {
         let mut args = self.args(name)?;
-        match (args.pop(), args.is_empty()) {
-            (Some(value), true) if matches!(name, "single" | "set" | "list") => {
-                Ok(ArgKind::Cardinality(name, Box::new(value)))
-            }
-            _ => Err(Failure::syntax(at, format!("{}() takes one value", shorten(name)))),
+        let cardinality = Constant::of(name).and_then(|constant| constant.properties().cardinality);
+        match (cardinality, args.pop(), args.is_empty()) {
+            (Some(cardinality), Some(value), true) => Ok(ArgKind::Cardinality(cardinality, Box::new(value))),
+            _ => Err(Fault::syntax(at, format!("{}() takes one value", shorten(name)))),
         }
     }
 
     /// A traversal that begins with this step, or `not(predicate)`.
     fn call(&mut self, at: usize, name: &'t str) -> Result<Arg<'t>> {
         let mut first = self.step(at, name)?;
-        if name == "not"
+        if first.name == StepName::Not
             && first.args.len() == 1
             && matches!(first.args[0].kind, ArgKind::Predicate(_))
             && let Some(Arg { kind: ArgKind::Predicate(p), .. }) = first.args.pop()
@@ -474,31 +470,23 @@ impl<'t> Parser<'t> {
     // ---- predicates
 
     fn predicate(&mut self, at: usize, name: &'t str) -> Result<Predicate<'t>> {
-        let arity = names::predicate(name);
-        let args = if arity.is_some() || name == "not" {
-            self.args(name)?
-        } else {
-            return Err(Failure::syntax(at, format!("unknown predicate {}", shorten(name))));
-        };
         if name == "not" {
-            return match <[Arg<'t>; 1]>::try_from(args) {
+            return match <[Arg<'t>; 1]>::try_from(self.args(name)?) {
                 Ok([Arg { kind: ArgKind::Predicate(p), .. }]) => Ok(Predicate::Not(Box::new(p))),
-                _ => Err(Failure::syntax(at, "P.not() takes a predicate".into())),
+                _ => Err(Fault::syntax(at, "P.not() takes a predicate".into())),
             };
         }
-        if let Some(Some(wanted)) = arity
-            && args.len() != wanted
-        {
-            return Err(Failure::syntax(
-                at,
-                format!(
-                    "{name}() takes {wanted} argument{}, not {}",
-                    if wanted == 1 { "" } else { "s" },
-                    args.len()
-                ),
-            ));
+        let Some(predicate) = PredicateName::of(name) else {
+            return Err(Fault::syntax(at, format!("unknown predicate {}", shorten(name))));
+        };
+        let args = self.args(name)?;
+        match *predicate.properties() {
+            Some(wanted) if args.len() != wanted => {
+                let (s, given) = (if wanted == 1 { "" } else { "s" }, args.len());
+                Err(Fault::syntax(at, format!("{name}() takes {wanted} argument{s}, not {given}")))
+            }
+            _ => Ok(Predicate::Test(predicate, args)),
         }
-        Ok(Predicate::Test(name, args))
     }
 
     /// `.and(…)`, `.or(…)`, `.negate()` after a predicate.
@@ -506,10 +494,10 @@ impl<'t> Parser<'t> {
         let mut links = 0;
         while self.accept('.')? {
             let (at, name) = self.name("and, or or negate")?;
-            // Each link is a level of the tree.
+            // Each connective adds a level to the tree.
             links += 1;
             if links + self.depth > MAX_DEPTH {
-                return Err(Failure::syntax(at, format!("nested deeper than {MAX_DEPTH} levels")));
+                return Err(Fault::syntax(at, format!("nested deeper than {MAX_DEPTH} levels")));
             }
             let mut args = self.args(name)?;
             let right = args.pop();
@@ -521,11 +509,11 @@ impl<'t> Parser<'t> {
                     if name == "and" { Predicate::And(left, right) } else { Predicate::Or(left, right) }
                 }
                 ("and" | "or", _) => {
-                    return Err(Failure::syntax(at, format!("{name}() of a predicate takes a predicate")));
+                    return Err(Fault::syntax(at, format!("{name}() of a predicate takes a predicate")));
                 }
                 _ => {
                     let name = shorten(name);
-                    return Err(Failure::syntax(at, format!("expected and, or or negate, found \"{name}\"")));
+                    return Err(Fault::syntax(at, format!("expected and, or or negate, found \"{name}\"")));
                 }
             };
         }
@@ -540,19 +528,24 @@ impl<'t> Parser<'t> {
             [] => Ok(ArgKind::Now),
             [Arg { kind: ArgKind::Text(text), at }] => match timestamp(text) {
                 Some(time) => Ok(ArgKind::Value(Value::DateTime(time))),
-                None => Err(Failure::syntax(*at, format!("invalid date '{}'", shorten(text)))),
+                None => Err(Fault::syntax(*at, format!("invalid date '{}'", shorten(text)))),
             },
             [Arg { kind: ArgKind::Variable(name), .. }] => Ok(ArgKind::Variable(name)),
-            _ => Err(Failure::syntax(at, "datetime() takes an ISO 8601 string".into())),
+            _ => Err(Fault::syntax(at, "datetime() takes an ISO 8601 string".into())),
         }
     }
 }
 
-fn unknown_step(at: usize, name: &str) -> Failure {
-    Failure::syntax(at, format!("unknown step {}()", shorten(name)))
+/// Returns the constant that a name is without its enum.
+fn bare(name: &str) -> Option<Constant> {
+    Constant::of(name).filter(|constant| constant.properties().bare)
 }
 
-/// An ISO 8601 date, with or without time and offset; UTC where there is none.
+fn unknown_step(at: usize, name: &str) -> Fault {
+    Fault::syntax(at, format!("unknown step {}()", shorten(name)))
+}
+
+/// Parses an ISO 8601 date, with or without time and offset. Without an offset it is UTC.
 fn timestamp(text: &str) -> Option<Timestamp> {
     if let Ok(time) = text.parse() {
         return Some(time);
@@ -561,7 +554,7 @@ fn timestamp(text: &str) -> Option<Timestamp> {
         .parse::<jiff::civil::DateTime>()
         .or_else(|_| text.parse::<jiff::civil::Date>().map(|date| date.at(0, 0, 0, 0)))
         .ok()?;
-    // A text with an offset that the first attempt refused, or with a zone, must not lose it here.
+    // The formats above would ignore an offset or zone that the first attempt refused.
     let after_date = text.get(10..).unwrap_or("");
     if after_date.contains(['Z', 'z', '+', '-', '[']) {
         return None;

@@ -1,4 +1,4 @@
-//! Plans of traversals, as text: the query, then what it becomes. Run with `INSTA_UPDATE=always` to write them anew.
+//! Plans of traversals as text: each query and its plan. Run with `INSTA_UPDATE=always` to rewrite them.
 
 use std::fmt::Write;
 use tidegraph_gremlin::compile;

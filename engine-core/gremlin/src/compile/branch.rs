@@ -1,29 +1,32 @@
 //! Steps with children that make new objects: `union`, `choose`, `coalesce`, `optional`, `local`, `flatMap`, `map`,
 //! `sideEffect`.
 //!
-//! The branches of `union` and `choose` are part of the stream in TinkerPop: a `count()` in one of them counts what all
-//! traversers send there. A subplan works for each outer row, so rows are gathered into one before such a branch.
+//! In TinkerPop the branches of `union` and `choose` are part of the stream: a `count()` in a branch counts the
+//! traversers of all rows. A subplan works for each outer row, so that all rows are gathered into one before such a
+//! branch.
 
 use super::{Compiler, Cursor, Flow, Kind, Label, Result, Scope, not, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Step};
-use crate::compile::filter::At;
-use crate::compile::predicate::How;
+use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
+use crate::compile::filter::Subject;
+use crate::compile::predicate::Operands;
 use crate::compile::reduce::{is_reducing, is_stateful};
-use crate::error::Failure;
+use crate::compile::walk::End;
+use crate::fault::Fault;
+use crate::names::Children;
 use tidegraph_plan::{AggregateItem, AggregateKind, ApplyKind, BindKind, Branch, Comparison, Expr, Op, Slot};
 use tidegraph_types::Str;
 
-/// Rows collected in one list, and the slots that its items restore.
+/// The slot of a list of all rows, and the slots that its items restore.
 struct Gathered {
     list: Slot,
     slots: Vec<Slot>,
 }
 
-/// Whether a step of a traversal that is part of the stream looks at several traversers.
+/// Whether a traversal that is part of the stream has a stateful step.
 pub(super) fn stateful(steps: &[Step<'_>]) -> bool {
     steps.iter().any(|step| {
         is_stateful(step)
-            || (matches!(step.name, "union" | "choose" | "repeat" | "option" | "optional")
+            || (step.name.properties().children == Children::Streamed
                 && step.args.iter().filter_map(Arg::steps).any(stateful))
     })
 }
@@ -55,7 +58,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// The start of a branch that is part of the stream.
+    /// Starts a branch that is part of the stream.
     fn branch(&mut self, flow: &Flow, gathered: Option<&Gathered>) -> Flow {
         let mut child = flow.child();
         child.scope.alias = false;
@@ -71,7 +74,7 @@ impl Compiler {
         child
     }
 
-    /// Gathers the rows into one if a branch is stateful and there may be several.
+    /// Gathers the rows into one, if there may be several and a branch is stateful.
     fn gather_for(&mut self, flow: &mut Flow, branches: &[&[Step<'_>]]) -> Option<Gathered> {
         if flow.scope.single || !branches.iter().any(|b| stateful(b)) {
             return None;
@@ -79,12 +82,12 @@ impl Compiler {
         Some(self.gather(flow, &[]))
     }
 
-    /// The slots that a row must bring along so that the steps after can go on from it, and `more`.
+    /// Returns the slots that later steps may read, and `more`.
     pub(super) fn carried(&self, flow: &Flow, more: &[Slot]) -> Vec<Slot> {
         let mut slots: Vec<Slot> = flow.scope.cur.into_iter().collect();
         slots.extend(flow.scope.labels.iter().map(|(_, l)| l.slot));
         slots.extend(flow.scope.loops.iter().map(|(_, slot)| *slot));
-        slots.extend(flow.side_slots());
+        slots.extend(flow.side_effect_slots());
         slots.extend(self.path);
         slots.extend(flow.scope.near.iter().flat_map(|n| [Some(n.from), n.far]).flatten());
         slots.extend(more);
@@ -116,7 +119,7 @@ impl Compiler {
         dest: Option<Slot>,
     ) -> Result<()> {
         flow.cur(step)?;
-        let options = cursor.take_all("option");
+        let options = cursor.take_all(StepName::Option);
         let mut cases: Vec<(Expr, &[Step<'_>])> = vec![];
         let mut otherwise: Option<&[Step<'_>]> = None;
         match step.args.as_slice() {
@@ -124,8 +127,8 @@ impl Compiler {
                 let then = then.steps().ok_or_else(|| wrong_arguments(step))?;
                 let condition = match &condition.kind {
                     ArgKind::Predicate(predicate) => {
-                        let at = At::cur(flow, step)?;
-                        self.predicate_expr(predicate, &at.expr, &mut How::Value)?
+                        let at = Subject::current(flow, step)?;
+                        self.predicate_expr(predicate, &at.expr, &mut Operands::Value)?
                     }
                     ArgKind::Traversal(steps) => self.condition(flow, steps)?,
                     _ => return Err(wrong_arguments(step)),
@@ -137,7 +140,7 @@ impl Compiler {
                 });
             }
             [choice] if !options.is_empty() => {
-                let at = At::cur(flow, step)?;
+                let at = Subject::current(flow, step)?;
                 let value = match &choice.kind {
                     ArgKind::Traversal(steps) => self.child_value(flow, steps, at)?,
                     ArgKind::Constant(_) => {
@@ -152,20 +155,20 @@ impl Compiler {
                     let Some(plan) = plan.steps() else { return Err(wrong_arguments(option)) };
                     let value = Expr::Slot(value);
                     let condition = match &key.kind {
-                        ArgKind::Constant("none") => {
+                        ArgKind::Constant(Constant::None) => {
                             otherwise = Some(plan);
                             continue;
                         }
-                        ArgKind::Constant(pick @ ("any" | "unproductive")) => {
-                            return Err(Failure::unsupported(option.at, format!("option({pick})")));
+                        ArgKind::Constant(pick @ (Constant::Any | Constant::Unproductive)) => {
+                            return Err(Fault::unsupported(option.at, format!("option({pick})")));
                         }
-                        ArgKind::Predicate(p) => self.predicate_expr(p, &value, &mut How::Value)?,
+                        ArgKind::Predicate(p) => self.predicate_expr(p, &value, &mut Operands::Value)?,
                         _ => Expr::compare(Comparison::Equal, value, self.expr(key)?),
                     };
                     cases.push((condition, plan));
                 }
             }
-            [_] => return Err(Failure::unsupported(step.at, "choose() without option()")),
+            [_] => return Err(Fault::unsupported(step.at, "choose() without option()")),
             _ => return Err(wrong_arguments(step)),
         }
         let out = self.or_fresh(dest);
@@ -194,7 +197,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// `choose` with stateful branches: the choice is made for each row, then the rows of each branch are taken together.
+    /// `choose` with stateful branches: chooses for each row, and then runs each branch over all of its rows.
     fn choose_gathered(
         &mut self,
         flow: &mut Flow,
@@ -270,10 +273,10 @@ impl Compiler {
     pub(super) fn nested(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
         let cur = flow.cur(step)?;
         let [steps] = child_steps(step)?[..] else { return Err(wrong_arguments(step)) };
-        if step.name == "map" {
-            let at = At::cur(flow, step)?;
+        if step.name == StepName::Map {
+            let at = Subject::current(flow, step)?;
             let value = self.child_value(flow, steps, at)?;
-            // What a subplan bound is unbound without a result; a null is one.
+            // The slot of a subplan without a result is unbound. A null is a result.
             let bound = matches!(value.expr, Expr::Slot(_));
             let out = match (value.expr, dest) {
                 (Expr::Slot(slot), None) => slot,
@@ -290,7 +293,7 @@ impl Compiler {
             flow.goto(out, Kind::Unknown);
             return Ok(());
         }
-        let forgets = step.name == "flatMap";
+        let forgets = step.name == StepName::FlatMap;
         let saved = forgets.then(|| self.save(flow, &[steps]));
         if stateful(steps) {
             let out = self.or_fresh(dest);
@@ -332,8 +335,8 @@ impl Compiler {
         Ok(())
     }
 
-    /// Remembers the path and the labels before children whose own ones are forgotten after them: what they may
-    /// overwrite goes to slots of its own.
+    /// Saves the path and the labels before children whose own path and labels end with them. Slots that the children
+    /// may overwrite are copied.
     fn save(&mut self, flow: &mut Flow, children: &[&[Step<'_>]]) -> Saved {
         let mut given = vec![];
         children.iter().for_each(|steps| given_labels(steps, &mut given));
@@ -349,7 +352,8 @@ impl Compiler {
         Saved { slots, labels }
     }
 
-    /// A reducing child leaves nothing of the outer row; this makes a subplan of it that only adds its result.
+    /// Moves a reducing child into a subplan that adds its result to the outer row, because a reduction drops the outer
+    /// row.
     fn keep_outer(&mut self, flow: &Flow, child: &mut Flow, out: Slot) {
         let mut kept = flow.child();
         kept.scope.kind = child.scope.kind;
@@ -372,7 +376,7 @@ impl Compiler {
         let [steps] = child_steps(step)?[..] else { return Err(wrong_arguments(step)) };
         let mut child = flow.child();
         self.steps(&mut child, steps, None)?;
-        // Without side-effect keys, only a write or a failure can be seen from outside.
+        // Without side-effect keys, only a write or a failure has an effect.
         if child.op.writes() || self.fails {
             let plan = Box::new(child.op);
             flow.wrap(|input| Op::Apply { input, plan, kind: ApplyKind::Discard });
@@ -381,9 +385,9 @@ impl Compiler {
     }
 }
 
-/// What stood where before children that forget their labels and path.
+/// The path and the labels before children whose own ones end with them.
 struct Saved {
-    /// A slot and its copy.
+    /// Slots with their copies.
     slots: Vec<(Slot, Slot)>,
     labels: Vec<(Str, Label)>,
 }
@@ -395,10 +399,10 @@ fn restore(flow: &mut Flow, saved: Saved) {
     flow.scope.labels = saved.labels;
 }
 
-/// The labels that steps give, at any depth.
+/// Collects the labels that steps give, at any depth.
 fn given_labels<'a>(steps: &'a [Step<'_>], names: &mut Vec<&'a Str>) {
     for step in steps {
-        if step.name == "as" {
+        if step.name == StepName::As {
             names.extend(step.args.iter().filter_map(Arg::text));
         }
         step.args.iter().filter_map(Arg::steps).for_each(|steps| given_labels(steps, names));
@@ -411,16 +415,16 @@ fn gives_labels(steps: &[Step<'_>]) -> bool {
     !names.is_empty()
 }
 
-/// Whether steps make one object of all, which leaves nothing of the rows that came.
+/// Whether a step reduces all rows to one, which drops their slots.
 fn reduces(steps: &[Step<'_>]) -> bool {
     steps.iter().any(|step| {
         is_reducing(step)
-            || (matches!(step.name, "union" | "choose" | "option" | "optional" | "local" | "repeat")
+            || (step.name.properties().children != Children::Isolated
                 && step.args.iter().filter_map(Arg::steps).any(reduces))
     })
 }
 
-/// What holds after branches that end in these scopes with their objects in `out`.
+/// Sets the scope after branches, which ended in these scopes with their objects in `out`.
 fn meet(flow: &mut Flow, ends: &[Scope], out: Slot) {
     let kind = ends.iter().map(|s| s.kind).reduce(Kind::join).unwrap_or(Kind::Unknown);
     let near = ends.first().and_then(|s| s.near).filter(|near| {
@@ -445,8 +449,8 @@ fn meet(flow: &mut Flow, ends: &[Scope], out: Slot) {
     }
     flow.goto(out, kind);
     flow.moved = false;
-    flow.lose_sides_of(ends.iter().map(|end| end.sides.as_slice()));
+    flow.lose_side_effects_of(ends.iter().map(|end| end.side_effects.as_slice()));
     flow.scope.labels = labels;
-    flow.scope.near = near.map(|n| super::Near { from: n.from, far: None, across: "otherV" });
+    flow.scope.near = near.map(|n| super::EdgeOrigin { from: n.from, far: None, across: End::Other });
     flow.scope.single &= ends.iter().all(|s| s.single);
 }

@@ -1,18 +1,18 @@
 //! `by()` modulators: a value computed from an object.
 
 use super::{Compiler, Flow, Kind, Result, call, text, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Step};
-use crate::compile::filter::At;
-use crate::error::Failure;
+use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
+use crate::compile::filter::Subject;
+use crate::fault::Fault;
 use tidegraph_plan::{BindKind, Expr, Function, Op, Slot};
 use tidegraph_types::{Str, Value};
 
-/// What a `by()` asks for.
+/// The function of a `by()`.
 #[derive(Clone, Debug)]
 pub(super) enum By<'a, 't> {
     Identity,
     Key(Str),
-    /// A key that the request binds.
+    /// A key in a parameter.
     Variable(Str),
     Token(Function),
     /// `keys` or `values` of a map or entry.
@@ -20,7 +20,7 @@ pub(super) enum By<'a, 't> {
     Traversal(&'a [Step<'t>]),
 }
 
-/// How a sort goes.
+/// The direction of a sort.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
     Ascending,
@@ -28,25 +28,25 @@ pub(super) enum Order {
     Shuffle,
 }
 
-/// A value that a `by()` gave.
+/// The value of a `by()`.
 pub(super) struct ByValue {
     pub(super) expr: Expr,
-    /// There always is one; else it may be null or unbound, which means that there is none.
+    /// There always is a value. Otherwise null or unbound means that there is none.
     pub(super) productive: bool,
 }
 
-/// An order constant.
+/// Returns the direction that a constant stands for.
 pub(super) fn order(arg: &Arg<'_>) -> Option<Order> {
     match arg.constant()? {
-        "asc" | "incr" => Some(Order::Ascending),
-        "desc" | "decr" => Some(Order::Descending),
-        "shuffle" => Some(Order::Shuffle),
+        Constant::Asc | Constant::Incr => Some(Order::Ascending),
+        Constant::Desc | Constant::Decr => Some(Order::Descending),
+        Constant::Shuffle => Some(Order::Shuffle),
         _ => None,
     }
 }
 
 impl Compiler {
-    /// `by()` steps that ask for values, not for an order.
+    /// Reads `by()` steps without an order.
     pub(super) fn bys<'a, 't>(&mut self, steps: &'a [Step<'t>]) -> Result<Vec<By<'a, 't>>> {
         steps.iter().map(|s| self.by(s, &s.args)).collect()
     }
@@ -59,18 +59,18 @@ impl Compiler {
             ArgKind::Text(key) => By::Key(key.clone()),
             ArgKind::Variable(name) => By::Variable((*name).into()),
             ArgKind::Traversal(steps) => By::Traversal(steps),
-            ArgKind::Constant("id") => By::Token(Function::Id),
-            ArgKind::Constant("label") => By::Token(Function::Label),
-            ArgKind::Constant("key") => By::Token(Function::PropertyKey),
-            ArgKind::Constant("value") => By::Token(Function::PropertyValue),
-            ArgKind::Constant("keys") => By::Column(Function::MapKeys),
-            ArgKind::Constant("values") => By::Column(Function::MapValues),
-            ArgKind::Other(name) => return Err(Failure::unsupported(arg.at, name.to_string())),
+            ArgKind::Constant(Constant::Id) => By::Token(Function::Id),
+            ArgKind::Constant(Constant::Label) => By::Token(Function::Label),
+            ArgKind::Constant(Constant::Key) => By::Token(Function::PropertyKey),
+            ArgKind::Constant(Constant::Value) => By::Token(Function::PropertyValue),
+            ArgKind::Constant(Constant::Keys) => By::Column(Function::MapKeys),
+            ArgKind::Constant(Constant::Values) => By::Column(Function::MapValues),
+            ArgKind::Other(name) => return Err(Fault::unsupported(arg.at, name.to_string())),
             _ => return Err(wrong_arguments(step)),
         })
     }
 
-    /// The value of a `by()` for an object; what it takes is bound in the flow.
+    /// Computes the value of a `by()` for an object. Subplans that it needs are bound in the flow.
     pub(super) fn by_value(
         &mut self,
         flow: &mut Flow,
@@ -92,34 +92,41 @@ impl Compiler {
             By::Traversal(steps) => {
                 let near =
                     flow.scope.near.filter(|_| Some(&object) == flow.scope.cur.map(Expr::Slot).as_ref());
-                let at = At { expr: object, kind, near };
+                let at = Subject { expr: object, kind, near };
                 self.child_value(flow, steps, at)
             }
         }
     }
 
-    /// Whether the first result of a child is an expression of the object.
+    /// Whether the first result of a child needs no subplan.
     pub(super) fn is_pure(&mut self, flow: &Flow, steps: &[Step<'_>]) -> Result<bool> {
-        let at = At { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None };
+        let at = Subject { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None };
         let (_, _, count) = self.scalars(steps, &at, flow)?;
         Ok(match &steps[count..] {
             [] => true,
-            [Step { name: "values", args, .. }] => matches!(args.as_slice(), [arg] if arg.text().is_some()),
-            [Step { name: "unfold", args, .. }] => args.is_empty(),
+            [Step { name: StepName::Values, args, .. }] => {
+                matches!(args.as_slice(), [arg] if arg.text().is_some())
+            }
+            [Step { name: StepName::Unfold, args, .. }] => args.is_empty(),
             _ => false,
         })
     }
 
-    /// First result of a child traversal for an object.
-    pub(super) fn child_value(&mut self, flow: &mut Flow, steps: &[Step<'_>], at: At) -> Result<ByValue> {
+    /// Computes the first result of a child traversal for an object.
+    pub(super) fn child_value(
+        &mut self,
+        flow: &mut Flow,
+        steps: &[Step<'_>],
+        at: Subject,
+    ) -> Result<ByValue> {
         let (end, productive, count) = self.scalars(steps, &at, flow)?;
         match &steps[count..] {
             [] => return Ok(ByValue { expr: end.expr, productive }),
-            [Step { name: "unfold", args, .. }] if args.is_empty() => {
+            [Step { name: StepName::Unfold, args, .. }] if args.is_empty() => {
                 let items = call(Function::Unfold, vec![end.expr]);
                 return Ok(ByValue { expr: call(Function::Head, vec![items]), productive: false });
             }
-            [Step { name: "values", args, .. }] if args.len() == 1 => {
+            [Step { name: StepName::Values, args, .. }] if args.len() == 1 => {
                 if let Some(key) = args[0].text() {
                     let all = call(Function::PropertyValues, vec![end.expr, text(key)]);
                     return Ok(ByValue { expr: call(Function::Head, vec![all]), productive: false });
@@ -140,7 +147,9 @@ impl Compiler {
         child.scope.kind = at.kind;
         child.scope.near = at.near;
         let (steps, collected) = match steps.split_last() {
-            Some((Step { name: name @ ("count" | "fold"), args, .. }, rest)) if args.is_empty() => {
+            Some((Step { name: name @ (StepName::Count | StepName::Fold), args, .. }, rest))
+                if args.is_empty() =>
+            {
                 (rest, Some(*name))
             }
             _ => (steps, None),
@@ -149,7 +158,7 @@ impl Compiler {
         self.steps(&mut child, steps, None)?;
         let end = child.scope.cur.unwrap_or(cur);
         let kind = match collected {
-            Some("count") => BindKind::Count,
+            Some(StepName::Count) => BindKind::Count,
             Some(_) => BindKind::Collect(end),
             None => BindKind::First(end),
         };
@@ -158,7 +167,7 @@ impl Compiler {
         Ok(ByValue { expr: Expr::Slot(out), productive: collected.is_some() })
     }
 
-    /// Binds a value to a slot of its own, unless it is one.
+    /// Returns the slot of a value; binds a new slot unless the value is one.
     pub(super) fn slot_of(&mut self, flow: &mut Flow, expr: Expr) -> Slot {
         match expr {
             Expr::Slot(slot) => slot,
@@ -170,12 +179,12 @@ impl Compiler {
         }
     }
 
-    /// As an argument of `MakeMap`: unbound where there is no value.
+    /// Returns a value as an argument of `MakeMap`: unbound if there is none.
     pub(super) fn optional_value(&mut self, flow: &mut Flow, value: ByValue) -> Expr {
         if value.productive {
             return value.expr;
         }
-        // A slot that a subplan bound is unbound without a result already.
+        // The slot of a subplan without a result is unbound already.
         if matches!(value.expr, Expr::Slot(_)) {
             return value.expr;
         }

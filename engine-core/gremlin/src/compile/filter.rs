@@ -1,27 +1,28 @@
-//! Filters: as an expression where that is possible, else as a subplan.
+//! Filters: expressions where possible, otherwise subplans.
 
 use super::{
-    Compiler, Cursor, Flow, Kind, Near, Result, call, is_infix, is_null, not, text, wrong_arguments,
+    Compiler, Cursor, EdgeOrigin, Flow, Kind, Result, call, is_infix, is_null, not, text, wrong_arguments,
 };
-use crate::ast::{Arg, ArgKind, Predicate, Step};
+use crate::ast::{Arg, ArgKind, Constant, Predicate, PredicateName, Step, StepName};
 use crate::compile::by::By;
-use crate::compile::has::{has_tests, is_has};
-use crate::compile::predicate::{How, label_names, may_lack_answer, never};
-use crate::error::Failure;
+use crate::compile::has::has_tests;
+use crate::compile::predicate::{Operands, label_names, may_lack_answer, negated};
+use crate::compile::step::{applied, kind_of};
+use crate::fault::Fault;
 use tidegraph_plan::{ApplyKind, BindKind, Expr, Function, Op};
 use tidegraph_types::{Str, Value};
 
-/// The object that an expression is about.
+/// The object that an expression tests or computes from.
 #[derive(Clone, Debug)]
-pub(super) struct At {
+pub(super) struct Subject {
     pub(super) expr: Expr,
     pub(super) kind: Kind,
-    pub(super) near: Option<Near>,
+    pub(super) near: Option<EdgeOrigin>,
 }
 
-impl At {
-    /// The current object of a flow.
-    pub(super) fn cur(flow: &Flow, step: &Step<'_>) -> Result<Self> {
+impl Subject {
+    /// Returns the current object of a flow.
+    pub(super) fn current(flow: &Flow, step: &Step<'_>) -> Result<Self> {
         Ok(Self { expr: Expr::Slot(flow.cur(step)?), kind: flow.scope.kind, near: flow.scope.near })
     }
 }
@@ -34,8 +35,8 @@ impl Compiler {
         cursor: &mut Cursor<'_, '_>,
         step: &Step<'_>,
     ) -> Result<()> {
-        let at = At::cur(flow, step)?;
-        let modulated = step.name == "where" && cursor.peek().is_some_and(|s| s.name == "by");
+        let at = Subject::current(flow, step)?;
+        let modulated = step.name == StepName::Where && cursor.peek().is_some_and(|s| s.name == StepName::By);
         if !modulated
             && !flow.scope.wherein
             && let Some(test) = self.step_test(step, &at, flow)?
@@ -44,48 +45,57 @@ impl Compiler {
             return Ok(());
         }
         match (step.name, step.args.as_slice()) {
-            ("where", [Arg { kind: ArgKind::Predicate(predicate), .. }]) => {
+            (StepName::Where, [Arg { kind: ArgKind::Predicate(predicate), .. }]) => {
                 self.where_predicate(flow, cursor, step, None, predicate)
             }
             (
-                "where",
+                StepName::Where,
                 [start @ Arg { kind: ArgKind::Text(_), .. }, Arg { kind: ArgKind::Predicate(predicate), .. }],
             ) => self.where_predicate(flow, cursor, step, Some(start), predicate),
-            ("filter" | "where" | "not", [Arg { kind: ArgKind::Traversal(steps), .. }]) => {
+            (
+                StepName::Filter | StepName::Where | StepName::Not,
+                [Arg { kind: ArgKind::Traversal(steps), .. }],
+            ) => {
                 if steps.iter().any(is_infix) {
                     let condition = self.condition(flow, steps)?;
-                    flow.filter(if step.name == "not" { never(condition) } else { condition });
+                    flow.filter(if step.name == StepName::Not { negated(condition) } else { condition });
                     return Ok(());
                 }
-                let wherein = step.name == "where" || (step.name == "not" && flow.scope.wherein);
+                let wherein =
+                    step.name == StepName::Where || (step.name == StepName::Not && flow.scope.wherein);
                 if let Some(condition) = self.count_test(flow, steps, wherein)? {
-                    flow.filter(if step.name == "not" { never(condition) } else { condition });
+                    flow.filter(if step.name == StepName::Not { negated(condition) } else { condition });
                     return Ok(());
                 }
                 let plan = match step.name {
-                    "not" => self.rows_or_unknown(flow, steps, wherein)?,
+                    StepName::Not => self.rows_or_unknown(flow, steps, wherein)?,
                     _ => self.rows(flow, steps, wherein)?,
                 };
-                let kind = if step.name == "not" { ApplyKind::Anti } else { ApplyKind::Semi };
+                let kind = if step.name == StepName::Not { ApplyKind::Anti } else { ApplyKind::Semi };
                 flow.wrap(|input| Op::Apply { input, plan: Box::new(plan), kind });
                 Ok(())
             }
-            ("and" | "or", args) => {
+            (StepName::And | StepName::Or, args) => {
                 let mut conditions = vec![];
                 for arg in args {
                     let Some(steps) = arg.steps() else { return Err(wrong_arguments(step)) };
                     conditions.push(self.condition(flow, steps)?);
                 }
-                flow.filter(if step.name == "and" { Expr::And(conditions) } else { Expr::Or(conditions) });
+                flow.filter(if step.name == StepName::And {
+                    Expr::And(conditions)
+                } else {
+                    Expr::Or(conditions)
+                });
                 Ok(())
             }
             _ => Err(wrong_arguments(step)),
         }
     }
 
-    /// Whether a traversal yields anything for the current object, as an expression over what is bound for it first.
+    /// Returns an expression that is true if a traversal yields a result for the current object. Subplans that it needs
+    /// are bound in the flow.
     pub(super) fn condition(&mut self, flow: &mut Flow, steps: &[Step<'_>]) -> Result<Expr> {
-        for (infix, join) in [("or", Expr::Or as fn(Vec<Expr>) -> Expr), ("and", Expr::And)] {
+        for (infix, join) in [(StepName::Or, Expr::Or as fn(Vec<Expr>) -> Expr), (StepName::And, Expr::And)] {
             if steps.iter().any(|s| s.name == infix && is_infix(s)) {
                 let mut parts = vec![];
                 for part in steps.split(|s| s.name == infix && is_infix(s)) {
@@ -96,7 +106,7 @@ impl Compiler {
         }
         let Some(first) = steps.first() else { return Ok(Expr::literal(true)) };
         if flow.scope.cur.is_some() && !flow.scope.wherein {
-            let at = At::cur(flow, first)?;
+            let at = Subject::current(flow, first)?;
             if let Some(test) = self.test_expr(steps, &at, flow)? {
                 return Ok(test);
             }
@@ -111,13 +121,13 @@ impl Compiler {
         Ok(Expr::Slot(out))
     }
 
-    /// `….count().is(…)` at the end of a condition: the rows are counted, not listed.
+    /// `….count().is(…)` at the end of a condition: counts the rows without listing them.
     fn count_test(&mut self, flow: &mut Flow, steps: &[Step<'_>], wherein: bool) -> Result<Option<Expr>> {
-        let Some(index) = steps.iter().rposition(|s| s.name == "count" && s.args.is_empty()) else {
+        let Some(index) = steps.iter().rposition(|s| s.name == StepName::Count && s.args.is_empty()) else {
             return Ok(None);
         };
         let (counted, tests) = (&steps[..index], &steps[index + 1..]);
-        if tests.iter().any(|s| s.name != "is") || (tests.is_empty() && index == 0) {
+        if tests.iter().any(|s| s.name != StepName::Is) || (tests.is_empty() && index == 0) {
             return Ok(None);
         }
         let plan = self.rows(flow, counted, wherein)?;
@@ -125,13 +135,14 @@ impl Compiler {
         flow.wrap(|input| Op::Bind { input, plan: Box::new(plan), out, kind: BindKind::Count });
         let mut all = vec![];
         for step in tests {
-            let at = At { expr: Expr::Slot(out), kind: Kind::Scalar, near: None };
+            let at = Subject { expr: Expr::Slot(out), kind: Kind::Scalar, near: None };
             all.extend(self.step_test(step, &at, flow)?);
         }
         Ok(Some(conjunction(all)))
     }
 
-    /// The rows of a child, as a subplan. In `where()` a first `as(label)` selects it, and a last one compares with it.
+    /// Returns the rows of a child as a subplan. In `where()`, a first `as(label)` selects the label's object, and a
+    /// last `as(label)` compares with it.
     pub(super) fn rows(&mut self, flow: &Flow, steps: &[Step<'_>], wherein: bool) -> Result<Op> {
         Ok(self.rows_flow(flow, steps, wherein)?.op)
     }
@@ -142,7 +153,7 @@ impl Compiler {
         let mut end = None;
         if wherein {
             if let Some((first, rest)) = steps.split_first()
-                && first.name == "as"
+                && first.name == StepName::As
                 && let [Arg { kind: ArgKind::Text(label), .. }] = first.args.as_slice()
             {
                 let (object, certain, kind) = self.labelled(flow, label, first.at)?;
@@ -156,15 +167,15 @@ impl Compiler {
                 steps = rest;
             }
             if let Some((last, rest)) = steps.split_last()
-                && last.name == "as"
+                && last.name == StepName::As
                 && let [Arg { kind: ArgKind::Text(label), .. }] = last.args.as_slice()
             {
                 let (object, ..) = self.labelled(flow, label, last.at)?;
                 end = Some(object);
                 steps = rest;
             }
-            child.scope.wherein = steps.first().is_some_and(|s| matches!(s.name, "and" | "or" | "not"))
-                || steps.iter().any(is_infix);
+            child.scope.wherein =
+                steps.first().is_some_and(|s| s.name.properties().connective) || steps.iter().any(is_infix);
         }
         self.steps(&mut child, steps, None)?;
         if let (Some(end), Some(cur)) = (end, child.scope.cur) {
@@ -173,15 +184,17 @@ impl Compiler {
         Ok(child)
     }
 
-    /// The rows of a child of `not()`. The tests at its end also pass what they have no answer for: then `not()` has none.
+    /// Returns the rows of a child of `not()`. Tests at its end also pass objects for which they have no answer, so
+    /// that `not()` passes none of these.
     fn rows_or_unknown(&mut self, flow: &Flow, steps: &[Step<'_>], wherein: bool) -> Result<Op> {
-        let tests = steps.iter().rev().take_while(|s| is_has(s.name) || s.name == "is").count();
+        let tests =
+            steps.iter().rev().take_while(|s| s.name.properties().has || s.name == StepName::Is).count();
         let (head, tail) = steps.split_at(steps.len() - tests);
-        if tail.is_empty() || head.is_empty() || head.last().is_some_and(|s| s.name == "as") {
+        if tail.is_empty() || head.is_empty() || head.last().is_some_and(|s| s.name == StepName::As) {
             return self.rows(flow, steps, wherein);
         }
         let mut child = self.rows_flow(flow, head, wherein)?;
-        let at = At::cur(&child, &tail[0])?;
+        let at = Subject::current(&child, &tail[0])?;
         let mut tests = vec![];
         for step in tail {
             match self.step_test(step, &at, &child)? {
@@ -191,14 +204,15 @@ impl Compiler {
         }
         let test = conjunction(tests);
         child.filter(if may_lack_answer(&test) {
-            not(call(Function::Coalesce, vec![never(test), Expr::literal(false)]))
+            not(call(Function::Coalesce, vec![negated(test), Expr::literal(false)]))
         } else {
             test
         });
         Ok(child.op)
     }
 
-    /// `where(P)`, `where(label, P)` with their `by()`s: the first is for what is compared, the others for the labels.
+    /// `where(P)`, `where(label, P)`. The first `by()` applies to the object that is compared, the others to the labels
+    /// of `P`.
     fn where_predicate(
         &mut self,
         flow: &mut Flow,
@@ -207,7 +221,7 @@ impl Compiler {
         start: Option<&Arg<'_>>,
         predicate: &Predicate<'_>,
     ) -> Result<()> {
-        let bys = self.bys(cursor.take_all("by"))?;
+        let bys = self.bys(cursor.take_all(StepName::By))?;
         let mut names = vec![];
         label_names(predicate, &mut names);
         let mut objects = vec![];
@@ -221,10 +235,7 @@ impl Compiler {
                     (object, kind)
                 }
                 Some(arg) => {
-                    return Err(Failure::syntax(
-                        arg.at,
-                        format!("expected a label, found {}", arg.describe()),
-                    ));
+                    return Err(Fault::syntax(arg.at, format!("expected a label, found {}", arg.describe())));
                 }
             };
             objects.push(if bys.is_empty() {
@@ -236,13 +247,13 @@ impl Compiler {
         }
         let mut objects = std::collections::VecDeque::from(objects);
         let left = objects.pop_front().unwrap_or(Expr::Literal(Value::Null));
-        let test = self.predicate_expr(predicate, &left, &mut How::Labels(objects))?;
+        let test = self.predicate_expr(predicate, &left, &mut Operands::Labels(objects))?;
         flow.filter(test);
         Ok(())
     }
 
-    /// The object of a label: a map's entry first, then a side effect, then the object that `as()` named. Null or unbound where there is
-    /// none; the flag says that there always is one.
+    /// Returns the object of a label, whether there always is one, and its kind. A map's entry comes first, then a side
+    /// effect, then the object that `as()` named. Without any of them the value is null or unbound.
     pub(super) fn labelled(&self, flow: &Flow, name: &Str, at: usize) -> Result<(Expr, bool, Kind)> {
         let side = flow.side(name, at)?;
         let label = flow.label(name);
@@ -262,7 +273,7 @@ impl Compiler {
             (None, Some(label)) => (Expr::Slot(label.slot), label.certain, label.kind),
             (Some(entry), Some(label)) => {
                 let either = call(Function::Coalesce, vec![entry, Expr::Slot(label.slot)]);
-                // With a label that every row has, only a null entry can leave nothing.
+                // If every row has the label, the result is never missing.
                 (either, label.certain, Kind::Unknown)
             }
             (Some(entry), None) => (entry, false, Kind::Unknown),
@@ -272,8 +283,13 @@ impl Compiler {
 
     // ---- filters as expressions
 
-    /// A traversal as a test of an object; `None` if it takes a subplan.
-    pub(super) fn test_expr(&mut self, steps: &[Step<'_>], at: &At, flow: &Flow) -> Result<Option<Expr>> {
+    /// Returns a traversal as a test of an object. `None`: it needs a subplan.
+    pub(super) fn test_expr(
+        &mut self,
+        steps: &[Step<'_>],
+        at: &Subject,
+        flow: &Flow,
+    ) -> Result<Option<Expr>> {
         if steps.iter().any(is_infix) {
             return Ok(None);
         }
@@ -281,7 +297,7 @@ impl Compiler {
         let rest = &steps[count..];
         let mut all = vec![];
         if let Some((first, tests)) = rest.split_first()
-            && first.name == "values"
+            && first.name == StepName::Values
             && !first.args.is_empty()
         {
             let keys = match self.texts(&first.args) {
@@ -291,14 +307,14 @@ impl Compiler {
             if tests.is_empty() && keys.len() == 1 {
                 return Ok(Some(call(Function::HasProperty, vec![at.expr, text(&keys[0])])));
             }
-            if tests.is_empty() || tests.iter().any(|s| s.name != "is") {
+            if tests.is_empty() || tests.iter().any(|s| s.name != StepName::Is) {
                 return Ok(None);
             }
             let mut args = vec![at.expr];
             args.extend(keys.iter().map(text));
             let list = call(Function::PropertyValues, args);
             return Ok(Some(self.any(list, |c, item| {
-                let at = At { expr: item.clone(), kind: Kind::Scalar, near: None };
+                let at = Subject { expr: item.clone(), kind: Kind::Scalar, near: None };
                 let mut all = vec![];
                 for step in tests {
                     all.extend(c.step_test(step, &at, flow)?);
@@ -318,9 +334,9 @@ impl Compiler {
         Ok(Some(conjunction(all)))
     }
 
-    /// One filter step as a test of an object; `None` if it is none or takes a subplan.
-    fn step_test(&mut self, step: &Step<'_>, at: &At, flow: &Flow) -> Result<Option<Expr>> {
-        if is_has(step.name) {
+    /// Returns a step as a test of an object. `None`: it is no filter, or it needs a subplan.
+    fn step_test(&mut self, step: &Step<'_>, at: &Subject, flow: &Flow) -> Result<Option<Expr>> {
+        if step.name.properties().has {
             let mut all = vec![];
             for test in has_tests(step)? {
                 all.push(self.has_expr(&test, &at.expr, at.kind, flow)?);
@@ -328,24 +344,27 @@ impl Compiler {
             return Ok(Some(conjunction(all)));
         }
         Ok(match (step.name, step.args.as_slice()) {
-            ("identity" | "barrier", []) => Some(Expr::literal(true)),
-            ("coin", _) => Some(self.coin(step)?),
-            ("is", [Arg { kind: ArgKind::Predicate(predicate), .. }]) => {
-                Some(self.predicate_expr(predicate, &at.expr, &mut How::Value)?)
+            (StepName::Identity | StepName::Barrier, []) => Some(Expr::literal(true)),
+            (StepName::Coin, _) => Some(self.coin(step)?),
+            (StepName::Is, [Arg { kind: ArgKind::Predicate(predicate), .. }]) => {
+                Some(self.predicate_expr(predicate, &at.expr, &mut Operands::Value)?)
             }
-            ("is", [value]) => {
-                Some(self.test("eq", std::slice::from_ref(value), &at.expr, &mut How::Value)?)
+            (StepName::Is, [value]) => Some(self.test(
+                PredicateName::Eq,
+                std::slice::from_ref(value),
+                &at.expr,
+                &mut Operands::Value,
+            )?),
+            (StepName::Not, [Arg { kind: ArgKind::Traversal(steps), .. }]) => {
+                self.test_expr(steps, at, flow)?.map(negated)
             }
-            ("not", [Arg { kind: ArgKind::Traversal(steps), .. }]) => {
-                self.test_expr(steps, at, flow)?.map(never)
-            }
-            ("filter" | "where", [Arg { kind: ArgKind::Traversal(steps), .. }]) => {
+            (StepName::Filter | StepName::Where, [Arg { kind: ArgKind::Traversal(steps), .. }]) => {
                 self.test_expr(steps, at, flow)?
             }
-            ("filter", [Arg { kind: ArgKind::Predicate(predicate), .. }]) => {
-                Some(self.predicate_expr(predicate, &at.expr, &mut How::Value)?)
+            (StepName::Filter, [Arg { kind: ArgKind::Predicate(predicate), .. }]) => {
+                Some(self.predicate_expr(predicate, &at.expr, &mut Operands::Value)?)
             }
-            ("and" | "or", args) if !args.is_empty() => {
+            (StepName::And | StepName::Or, args) if !args.is_empty() => {
                 let mut all = vec![];
                 for arg in args {
                     let Some(steps) = arg.steps() else { return Err(wrong_arguments(step)) };
@@ -354,44 +373,48 @@ impl Compiler {
                         None => return Ok(None),
                     }
                 }
-                Some(if step.name == "and" { conjunction(all) } else { Expr::Or(all) })
+                Some(if step.name == StepName::And { conjunction(all) } else { Expr::Or(all) })
             }
             _ => None,
         })
     }
 
-    /// Steps at the beginning that are functions of the object: the object after them, whether there always is one, and
-    /// how many steps they are.
-    pub(super) fn scalars(&mut self, steps: &[Step<'_>], at: &At, flow: &Flow) -> Result<(At, bool, usize)> {
+    /// Applies the leading steps that are functions of the object. Returns the object after them, whether there always
+    /// is one, and the number of these steps.
+    pub(super) fn scalars(
+        &mut self,
+        steps: &[Step<'_>],
+        at: &Subject,
+        flow: &Flow,
+    ) -> Result<(Subject, bool, usize)> {
         let mut at = at.clone();
         let mut productive = true;
         for (index, step) in steps.iter().enumerate() {
-            // A step with modulators is another one.
-            if steps.get(index + 1).is_some_and(|s| matches!(s.name, "by" | "with")) {
+            // Modulators change the meaning of a step.
+            if steps.get(index + 1).is_some_and(|s| matches!(s.name, StepName::By | StepName::With)) {
                 return Ok((at, productive, index));
             }
             let expr = || at.expr.clone();
+            if let Some(function) = applied(step) {
+                at = Subject { expr: call(function, vec![expr()]), kind: kind_of(function), near: None };
+                continue;
+            }
             let (next, kind) = match (step.name, step.args.as_slice()) {
-                ("identity", []) => continue,
-                ("id", []) => (call(Function::Id, vec![expr()]), Kind::Scalar),
-                ("label", []) => (call(Function::Label, vec![expr()]), Kind::Scalar),
-                ("key", []) => (call(Function::PropertyKey, vec![expr()]), Kind::Scalar),
-                ("value", []) => (call(Function::PropertyValue, vec![expr()]), Kind::Scalar),
-                ("element", []) => (call(Function::PropertyOwner, vec![expr()]), Kind::Unknown),
-                ("inV", []) => (call(Function::EndNode, vec![expr()]), Kind::Vertex),
-                ("outV", []) => (call(Function::StartNode, vec![expr()]), Kind::Vertex),
-                ("otherV", []) if at.near.is_some() => {
+                (StepName::Identity, []) => continue,
+                (StepName::InV, []) => (call(Function::EndNode, vec![expr()]), Kind::Vertex),
+                (StepName::OutV, []) => (call(Function::StartNode, vec![expr()]), Kind::Vertex),
+                (StepName::OtherV, []) if at.near.is_some() => {
                     let from = at.near.map_or(Expr::Literal(Value::Null), |n| Expr::Slot(n.from));
                     (call(Function::OtherNode, vec![expr(), from]), Kind::Vertex)
                 }
-                ("constant", [value]) if super::literal(value).is_some_and(|v| !v.is_null()) => {
+                (StepName::Constant, [value]) if super::literal(value).is_some_and(|v| !v.is_null()) => {
                     (self.expr(value)?, Kind::Unknown)
                 }
-                ("loops", _) => (super::step::loops(flow, step)?, Kind::Scalar),
-                ("count", [Arg { kind: ArgKind::Constant("local"), .. }]) => {
+                (StepName::Loops, _) => (super::step::loops(flow, step)?, Kind::Scalar),
+                (StepName::Count, [Arg { kind: ArgKind::Constant(Constant::Local), .. }]) => {
                     (call(Function::CountLocal, vec![expr()]), Kind::Scalar)
                 }
-                ("select", [Arg { kind: ArgKind::Text(label), at: place }])
+                (StepName::Select, [Arg { kind: ArgKind::Text(label), at: place }])
                     if !at.kind.may_be_map() && flow.side(label, *place)?.is_none() =>
                 {
                     match flow.label(label) {
@@ -402,7 +425,7 @@ impl Compiler {
                         None => return Ok((at, productive, index)),
                     }
                 }
-                ("valueMap", args) => match self.keys_of(args) {
+                (StepName::ValueMap, args) => match self.keys_of(args) {
                     Some(keys) => {
                         let mut args = vec![expr(), Expr::literal(false)];
                         args.extend(keys);
@@ -410,7 +433,7 @@ impl Compiler {
                     }
                     None => return Ok((at, productive, index)),
                 },
-                ("elementMap", args) => match self.keys_of(args) {
+                (StepName::ElementMap, args) => match self.keys_of(args) {
                     Some(keys) => {
                         let mut args = vec![expr()];
                         args.extend(keys);
@@ -420,12 +443,12 @@ impl Compiler {
                 },
                 _ => return Ok((at, productive, index)),
             };
-            at = At { expr: next, kind, near: None };
+            at = Subject { expr: next, kind, near: None };
         }
         Ok((at, productive, steps.len()))
     }
 
-    /// Property keys as literals, if they are plain strings.
+    /// Returns property keys as literals. `None`: they are not all strings.
     fn keys_of(&mut self, args: &[Arg<'_>]) -> Option<Vec<Expr>> {
         args.iter().map(|a| a.text().map(text)).collect()
     }

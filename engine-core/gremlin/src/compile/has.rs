@@ -1,15 +1,15 @@
 //! The `has` family as tests.
 
 use super::{Compiler, Flow, Kind, Result, call, not, text, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Predicate, Step};
-use crate::compile::filter::At;
-use crate::compile::predicate::How;
+use crate::ast::{Arg, ArgKind, Constant, Predicate, PredicateName, Step, StepName};
+use crate::compile::filter::Subject;
+use crate::compile::predicate::Operands;
 use crate::compile::start::label_group;
-use crate::error::Failure;
+use crate::fault::Fault;
 use tidegraph_plan::{Expr, Function, Quantifier};
 use tidegraph_types::{Str, Value};
 
-/// What something is compared with.
+/// The right side of a test.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operand<'a, 't> {
     /// Equal to one of these.
@@ -29,16 +29,11 @@ pub(super) enum Has<'a, 't> {
     Id(Operand<'a, 't>),
     Key(Operand<'a, 't>),
     Value(Operand<'a, 't>),
-    /// `has(null)` and the like: passes nothing.
+    /// Nothing passes, as for `has(null)`.
     Never,
 }
 
-/// Whether a step of this name is one of the family.
-pub(super) fn is_has(name: &str) -> bool {
-    matches!(name, "has" | "hasId" | "hasLabel" | "hasNot" | "hasKey" | "hasValue")
-}
-
-/// The tests of a `has` step; all must hold.
+/// Returns the tests of a `has` step. All must hold.
 pub(super) fn has_tests<'a, 't>(step: &'a Step<'t>) -> Result<Vec<Has<'a, 't>>> {
     let args = step.args.as_slice();
     let operand = |args: &'a [Arg<'t>]| match args {
@@ -48,52 +43,52 @@ pub(super) fn has_tests<'a, 't>(step: &'a Step<'t>) -> Result<Vec<Has<'a, 't>>> 
     let key = |arg: &Arg<'t>| match &arg.kind {
         ArgKind::Text(text) => Ok(Some(text.clone())),
         ArgKind::Value(Value::Null) => Ok(None),
-        ArgKind::Variable(_) => Err(Failure::unsupported(arg.at, "a variable as a property key of has()")),
+        ArgKind::Variable(_) => Err(Fault::unsupported(arg.at, "a variable as a property key of has()")),
         _ => Err(wrong_arguments(step)),
     };
     if let Some((at, name)) = args.iter().find_map(|a| match &a.kind {
         ArgKind::Other(name) => Some((a.at, name)),
         _ => None,
     }) {
-        return Err(Failure::unsupported(at, name.to_string()));
+        return Err(Fault::unsupported(at, name.to_string()));
     }
     let predicates = args.iter().filter(|a| matches!(a.kind, ArgKind::Predicate(_))).count();
-    let wrong =
-        predicates > 1 || (step.name != "has" && (args.is_empty() || (predicates == 1 && args.len() > 1)));
+    let wrong = predicates > 1
+        || (step.name != StepName::Has && (args.is_empty() || (predicates == 1 && args.len() > 1)));
     if wrong {
         return Err(wrong_arguments(step));
     }
     let one = |test| Ok(vec![test]);
     let exists = |k: Option<Str>| k.map_or(Has::Never, Has::Exists);
     match (step.name, args) {
-        ("hasId", _) => one(Has::Id(operand(args))),
-        ("hasLabel", _) => one(Has::Label(operand(args))),
-        ("hasKey", _) => one(Has::Key(operand(args))),
-        ("hasValue", _) => one(Has::Value(operand(args))),
-        ("hasNot", [k]) => match key(k)? {
+        (StepName::HasId, _) => one(Has::Id(operand(args))),
+        (StepName::HasLabel, _) => one(Has::Label(operand(args))),
+        (StepName::HasKey, _) => one(Has::Key(operand(args))),
+        (StepName::HasValue, _) => one(Has::Value(operand(args))),
+        (StepName::HasNot, [k]) => match key(k)? {
             Some(k) => one(Has::Missing(k)),
             None => Ok(vec![]),
         },
-        ("has", [k]) => one(exists(key(k)?)),
-        ("has", [Arg { kind: ArgKind::Constant(token), .. }, value]) => {
+        (StepName::Has, [k]) => one(exists(key(k)?)),
+        (StepName::Has, [Arg { kind: ArgKind::Constant(token), .. }, value]) => {
             if value.steps().is_some() {
-                return Err(Failure::unsupported(value.at, format!("has({token}, traversal)")));
+                return Err(Fault::unsupported(value.at, format!("has({token}, traversal)")));
             }
             let operand = operand(&args[1..]);
             one(match *token {
-                "id" => Has::Id(operand),
-                "label" => Has::Label(operand),
-                "key" => Has::Key(operand),
-                "value" => Has::Value(operand),
+                Constant::Id => Has::Id(operand),
+                Constant::Label => Has::Label(operand),
+                Constant::Key => Has::Key(operand),
+                Constant::Value => Has::Value(operand),
                 _ => return Err(wrong_arguments(step)),
             })
         }
-        ("has", [k, value]) => match (key(k)?, value.steps()) {
+        (StepName::Has, [k, value]) => match (key(k)?, value.steps()) {
             (None, _) => one(Has::Never),
             (Some(k), Some(steps)) => one(Has::Child(k, step, steps)),
             (Some(k), None) => one(Has::Property(k, operand(&args[1..]))),
         },
-        ("has", [label, k, _]) => {
+        (StepName::Has, [label, k, _]) => {
             if !matches!(label.kind, ArgKind::Text(_) | ArgKind::Variable(_) | ArgKind::Value(Value::Null)) {
                 return Err(wrong_arguments(step));
             }
@@ -105,7 +100,7 @@ pub(super) fn has_tests<'a, 't>(step: &'a Step<'t>) -> Result<Vec<Has<'a, 't>>> 
 }
 
 impl Compiler {
-    /// A test of an object as an expression.
+    /// Returns a test of an object as an expression.
     pub(super) fn has_expr(
         &mut self,
         test: &Has<'_, '_>,
@@ -120,17 +115,17 @@ impl Compiler {
             Has::Property(key, operand) => {
                 if kind == Kind::Edge && is_plain(operand) {
                     let value = Expr::Property(Box::new(cur.clone()), key.clone());
-                    return self.operand_expr(operand, &value, &mut How::Value);
+                    return self.operand_expr(operand, &value, &mut Operands::Value);
                 }
                 let list = call(Function::PropertyValues, vec![cur.clone(), text(key)]);
-                self.any(list, |c, item| c.operand_expr(operand, item, &mut How::Value))?
+                self.any(list, |c, item| c.operand_expr(operand, item, &mut Operands::Value))?
             }
             Has::Child(key, step, steps) => {
                 let list = call(Function::PropertyValues, vec![cur.clone(), text(key)]);
                 self.any(list, |c, item| {
-                    let at = At { expr: item.clone(), kind: Kind::Scalar, near: None };
+                    let at = Subject { expr: item.clone(), kind: Kind::Scalar, near: None };
                     c.test_expr(steps, &at, flow)?
-                        .ok_or_else(|| Failure::unsupported(step.at, "has(key, traversal) of this form"))
+                        .ok_or_else(|| Fault::unsupported(step.at, "has(key, traversal) of this form"))
                 })?
             }
             Has::Label(operand) => self.label_expr(test, operand, cur, kind)?,
@@ -140,24 +135,24 @@ impl Compiler {
                     // A variable may hold an id or a list of them.
                     Operand::Values(args) if args.iter().any(|a| matches!(a.kind, ArgKind::Variable(_))) => {
                         let test = |arg: &Arg<'_>| match arg.kind {
-                            ArgKind::Variable(_) => "within",
-                            _ => "eq",
+                            ArgKind::Variable(_) => PredicateName::Within,
+                            _ => PredicateName::Eq,
                         };
                         let tests = args
                             .iter()
-                            .map(|a| self.test(test(a), std::slice::from_ref(a), &id, &mut How::Id));
+                            .map(|a| self.test(test(a), std::slice::from_ref(a), &id, &mut Operands::Id));
                         Expr::Or(tests.collect::<Result<_>>()?)
                     }
-                    operand => self.operand_expr(&operand, &id, &mut How::Id)?,
+                    operand => self.operand_expr(&operand, &id, &mut Operands::Id)?,
                 }
             }
             Has::Key(operand) => {
                 let key = call(Function::PropertyKey, vec![cur.clone()]);
-                self.operand_expr(operand, &key, &mut How::Value)?
+                self.operand_expr(operand, &key, &mut Operands::Value)?
             }
             Has::Value(operand) => {
                 let value = call(Function::PropertyValue, vec![cur.clone()]);
-                self.operand_expr(operand, &value, &mut How::Value)?
+                self.operand_expr(operand, &value, &mut Operands::Value)?
             }
         })
     }
@@ -171,13 +166,15 @@ impl Compiler {
     ) -> Result<Expr> {
         if kind == Kind::Property {
             let key = call(Function::PropertyKey, vec![cur.clone()]);
-            return self.operand_expr(operand, &key, &mut How::Value);
+            return self.operand_expr(operand, &key, &mut Operands::Value);
         }
         if let Some(labels) = label_group(test) {
             return Ok(Expr::HasAnyLabel(Box::new(cur.clone()), labels));
         }
-        if let Operand::Test(Predicate::Test(name @ ("neq" | "without"), args)) = operand {
-            let name = if *name == "neq" { "eq" } else { "within" };
+        if let Operand::Test(Predicate::Test(name @ (PredicateName::Neq | PredicateName::Without), args)) =
+            operand
+        {
+            let name = if *name == PredicateName::Neq { PredicateName::Eq } else { PredicateName::Within };
             let positive = Predicate::Test(name, args.clone());
             let positive = Has::Label(Operand::Test(&positive));
             if let Some(labels) = label_group(&positive) {
@@ -186,14 +183,14 @@ impl Compiler {
         }
         let label = call(Function::Label, vec![cur.clone()]);
         if kind == Kind::Edge {
-            return self.operand_expr(operand, &label, &mut How::Value);
+            return self.operand_expr(operand, &label, &mut Operands::Value);
         }
-        // A vertex has several labels; one that passes is enough.
+        // A vertex may have several labels. One must pass.
         let labels = call(Function::Split, vec![label, Expr::literal("::")]);
-        self.any(labels, |c, item| c.operand_expr(operand, item, &mut How::Value))
+        self.any(labels, |c, item| c.operand_expr(operand, item, &mut Operands::Value))
     }
 
-    /// Whether a test holds for any item of a list.
+    /// Returns the test whether any item of a list passes.
     pub(super) fn any(
         &mut self,
         list: Expr,
@@ -213,17 +210,19 @@ impl Compiler {
         &mut self,
         operand: &Operand<'_, '_>,
         left: &Expr,
-        how: &mut How,
+        operands: &mut Operands,
     ) -> Result<Expr> {
         match operand {
-            Operand::Test(predicate) => self.predicate_expr(predicate, left, how),
-            Operand::Values([value]) => self.test("eq", std::slice::from_ref(value), left, how),
-            Operand::Values(values) => self.test("within", values, left, how),
+            Operand::Test(predicate) => self.predicate_expr(predicate, left, operands),
+            Operand::Values([value]) => {
+                self.test(PredicateName::Eq, std::slice::from_ref(value), left, operands)
+            }
+            Operand::Values(values) => self.test(PredicateName::Within, values, left, operands),
         }
     }
 }
 
-/// A list of ids stands for its items.
+/// Replaces a list of ids by its items.
 fn spread<'a, 't>(operand: &Operand<'a, 't>) -> Operand<'a, 't> {
     match operand {
         Operand::Values([Arg { kind: ArgKind::List(items), .. }]) => Operand::Values(items),
@@ -231,12 +230,12 @@ fn spread<'a, 't>(operand: &Operand<'a, 't>) -> Operand<'a, 't> {
     }
 }
 
-/// Whether a missing value cannot pass, also without looking.
+/// Whether a missing value never passes.
 fn is_plain(operand: &Operand<'_, '_>) -> bool {
     match operand {
         Operand::Values(args) => args.iter().all(|a| a.kind != ArgKind::Value(Value::Null)),
         Operand::Test(Predicate::Test(name, args)) => {
-            !matches!(*name, "without" | "within")
+            !matches!(*name, PredicateName::Without | PredicateName::Within)
                 && args.iter().all(|a| a.kind != ArgKind::Value(Value::Null))
         }
         Operand::Test(_) => false,

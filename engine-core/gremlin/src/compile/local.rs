@@ -1,10 +1,11 @@
-//! Steps with local scope: on the items of a collection instead of the traversers.
+//! Steps with local scope, which act on the items of a collection instead of the traversers.
 
 use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Step};
+use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::by::{self, By, Order};
 use crate::compile::property::collect_map;
-use crate::error::Failure;
+use crate::fault::Fault;
+use crate::names::Local;
 use tidegraph_plan::{BindKind, Expr, Function, Op, Slot, SortKey, TotalOrder};
 use tidegraph_types::Value;
 
@@ -14,68 +15,74 @@ impl Compiler {
         flow: &mut Flow,
         cursor: &mut Cursor<'_, '_>,
         step: &Step<'_>,
+        local: Local,
         dest: Option<Slot>,
     ) -> Result<()> {
         let cur = flow.cur(step)?;
         let args = &step.args[1..];
         let kind = flow.scope.kind;
         let simple = |function| call(function, vec![Expr::Slot(cur)]);
-        match (step.name, args) {
-            ("count", []) => {
+        let one_argument = || match args {
+            [arg] => Ok(arg),
+            _ => Err(wrong_arguments(step)),
+        };
+        match local {
+            Local::Count | Local::Value(_) | Local::Dedup | Local::Order if !args.is_empty() => {
+                return Err(if local == Local::Dedup {
+                    Fault::unsupported(step.at, "dedup(local, labels)")
+                } else {
+                    wrong_arguments(step)
+                });
+            }
+            Local::Count => {
                 let out = self.or_fresh(dest);
                 flow.bind(out, simple(Function::CountLocal));
                 flow.goto(out, Kind::Scalar);
             }
-            ("sum" | "min" | "max" | "mean", []) => {
-                let function = match step.name {
-                    "sum" => Function::SumLocal,
-                    "min" => Function::MinLocal,
-                    "max" => Function::MaxLocal,
-                    _ => Function::MeanLocal,
-                };
+            Local::Value(function) => {
                 let out = self.or_fresh(dest);
                 flow.bind(out, simple(function));
                 flow.filter(not(is_null(Expr::Slot(out))));
                 flow.goto(out, Kind::Scalar);
             }
-            ("dedup", []) => {
-                if let Some(by) = cursor.take("by") {
-                    return Err(Failure::unsupported(by.at, "dedup(local).by()"));
+            Local::Dedup => {
+                if let Some(by) = cursor.take(StepName::By) {
+                    return Err(Fault::unsupported(by.at, "dedup(local).by()"));
                 }
                 let out = self.or_fresh(dest);
                 flow.bind(out, simple(Function::DedupLocal));
                 flow.goto(out, kind);
             }
-            ("dedup", _) => return Err(Failure::unsupported(step.at, "dedup(local, labels)")),
-            ("limit", [count]) => {
-                let (zero, count) = (Expr::literal(0_i64), self.integer(count)?);
-                self.range_local(flow, cur, zero, count, dest);
+            Local::Limit => {
+                let count = self.integer(one_argument()?)?;
+                self.range_local(flow, cur, Expr::literal(0_i64), count, dest);
             }
-            ("skip", [count]) => {
-                let low = self.integer(count)?;
+            Local::Skip => {
+                let low = self.integer(one_argument()?)?;
                 self.range_local(flow, cur, low, Expr::literal(-1_i64), dest);
             }
-            ("range", [low, high]) => {
+            Local::Range => {
+                let [low, high] = args else { return Err(wrong_arguments(step)) };
                 let (low, high) = (self.integer(low)?, self.integer(high)?);
                 self.range_local(flow, cur, low, high, dest);
             }
-            ("tail", _) if args.len() <= 1 => {
+            Local::Tail => {
                 let count = match args {
+                    [] => Expr::literal(1_i64),
                     [count] => self.integer(count)?,
-                    _ => Expr::literal(1_i64),
+                    _ => return Err(wrong_arguments(step)),
                 };
                 let one = number(&count) == Some(1);
                 let list = call(Function::TailLocal, vec![Expr::Slot(cur), count]);
                 self.part(flow, list, one, dest);
             }
-            ("sample", [count]) => {
-                let count = self.sample_size(count)?;
+            Local::Sample => {
+                let count = self.sample_size(one_argument()?)?;
                 let out = self.or_fresh(dest);
                 flow.bind(out, call(Function::SampleLocal, vec![Expr::Slot(cur), count]));
                 flow.goto(out, kind);
             }
-            ("order", []) => self.order_local(flow, cursor, cur, dest)?,
-            _ => return Err(wrong_arguments(step)),
+            Local::Order => self.order_local(flow, cursor, cur, dest)?,
         }
         Ok(())
     }
@@ -89,12 +96,13 @@ impl Compiler {
         self.part(flow, list, one, dest);
     }
 
-    /// A part of a collection. As in TinkerPop 3.7, a part of one item is the item itself (of a map: a map).
+    /// Makes a part of a collection the current object. As in TinkerPop 3.7, a part of one item is the item itself, but
+    /// a part of a map stays a map.
     fn part(&mut self, flow: &mut Flow, list: Expr, one: bool, dest: Option<Slot>) {
         let kind = flow.scope.kind;
         let out = self.or_fresh(dest);
         if one && kind != Kind::Map {
-            // Unwinding gives the only item of a list, nothing of an empty one, and a map as it is.
+            // Unwinding yields the only item of a list, no row for an empty list, and a map unchanged.
             flow.wrap(|input| Op::Unwind { input, list, out });
             flow.goto(out, Kind::Unknown);
         } else {
@@ -110,7 +118,7 @@ impl Compiler {
         cur: Slot,
         dest: Option<Slot>,
     ) -> Result<()> {
-        let steps = cursor.take_all("by");
+        let steps = cursor.take_all(StepName::By);
         let mut keys = vec![];
         for step in steps {
             keys.push(match step.args.as_slice() {
@@ -144,7 +152,7 @@ impl Compiler {
         for ((by, order), step) in keys.iter().zip(steps.iter().map(Some).chain(std::iter::repeat(None))) {
             let Some(order) = order else {
                 return Err(
-                    step.map_or_else(|| Failure::syntax(0, "expected an order".into()), wrong_arguments)
+                    step.map_or_else(|| Fault::syntax(0, "expected an order".into()), wrong_arguments)
                 );
             };
             let entry = |function| call(function, vec![Expr::Slot(item)]);
@@ -202,10 +210,10 @@ fn number(expr: &Expr) -> Option<i64> {
     }
 }
 
-/// The arguments without a leading `global`.
+/// Returns the arguments without a leading `global`.
 pub(super) fn global<'a, 't>(step: &'a Step<'t>) -> &'a [Arg<'t>] {
     match step.args.split_first() {
-        Some((Arg { kind: ArgKind::Constant("global"), .. }, rest)) => rest,
+        Some((Arg { kind: ArgKind::Constant(Constant::Global), .. }, rest)) => rest,
         _ => &step.args,
     }
 }

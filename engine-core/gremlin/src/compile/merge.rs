@@ -1,12 +1,12 @@
-//! `mergeV` and `mergeE`, with maps that are written out.
+//! `mergeV` and `mergeE`, with literal maps.
 //!
-//! What the map says is looked for; if nothing is found it is made, with what `option(onCreate)` adds. What is found gets
-//! the properties of `option(onMatch)`. The ends of an edge are looked up first, for both.
+//! The step searches for elements as its map describes. Elements that it finds get the properties of `option(onMatch)`.
+//! Without any, it creates one from the map and `option(onCreate)`. The ends of an edge are looked up before both.
 
-use super::write::{Written, vertex_labels};
+use super::write::{Writes, vertex_labels};
 use super::{Compiler, Cursor, Flow, Kind, Result, call, text, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Step};
-use crate::error::Failure;
+use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
+use crate::fault::Fault;
 use tidegraph_plan::{Comparison, Expr, Function, Op, PropertyAssignment, ScanFilter, ScanTest, Slot};
 use tidegraph_types::{Cardinality, Direction, Str, Value};
 
@@ -23,14 +23,14 @@ struct Maps<'a, 't> {
     into: Option<&'a Step<'t>>,
 }
 
-/// A map argument.
+/// Returns the entries of a map argument.
 fn entries<'a, 't>(step: &Step<'t>, arg: &'a Arg<'t>) -> Result<Entries<'a, 't>> {
     match &arg.kind {
         ArgKind::Map(entries) => Ok(entries),
         ArgKind::Value(Value::Null) => Ok(&[]),
         ArgKind::List(items) if items.is_empty() => Ok(&[]),
-        ArgKind::Variable(_) => Err(Failure::unsupported(arg.at, format!("{}(variable)", step.name))),
-        ArgKind::Traversal(_) => Err(Failure::unsupported(arg.at, format!("{}(traversal)", step.name))),
+        ArgKind::Variable(_) => Err(Fault::unsupported(arg.at, format!("{}(variable)", step.name))),
+        ArgKind::Traversal(_) => Err(Fault::unsupported(arg.at, format!("{}(traversal)", step.name))),
         _ => Err(wrong_arguments(step)),
     }
 }
@@ -38,7 +38,7 @@ fn entries<'a, 't>(step: &Step<'t>, arg: &'a Arg<'t>) -> Result<Entries<'a, 't>>
 fn maps<'a, 't>(step: &'a Step<'t>, cursor: &mut Cursor<'a, 't>) -> Result<Maps<'a, 't>> {
     let search = match step.args.as_slice() {
         [map] => entries(step, map)?,
-        [] => return Err(Failure::unsupported(step.at, format!("{}() of the current map", step.name))),
+        [] => return Err(Fault::unsupported(step.at, format!("{}() of the current map", step.name))),
         _ => return Err(wrong_arguments(step)),
     };
     let mut maps = Maps {
@@ -50,24 +50,25 @@ fn maps<'a, 't>(step: &'a Step<'t>, cursor: &mut Cursor<'a, 't>) -> Result<Maps<
         out: None,
         into: None,
     };
-    for option in cursor.take_all("option") {
-        let cardinality = match option.args.get(2).map(Arg::constant) {
-            None | Some(Some("set")) => Cardinality::Set,
-            Some(Some("single")) => Cardinality::Single,
-            Some(Some("list")) => Cardinality::List,
-            _ => return Err(wrong_arguments(option)),
+    for option in cursor.take_all(StepName::Option) {
+        let cardinality = match option.args.get(2) {
+            None => Cardinality::Set,
+            Some(arg) => arg
+                .constant()
+                .and_then(|constant| constant.properties().cardinality)
+                .ok_or_else(|| wrong_arguments(option))?,
         };
         match option.args.as_slice() {
-            [when, map, ..] if when.constant() == Some("onCreate") => {
+            [when, map, ..] if when.constant() == Some(Constant::OnCreate) => {
                 maps.create = entries(option, map)?;
                 maps.create_cardinality = cardinality;
             }
-            [when, map, ..] if when.constant() == Some("onMatch") => {
+            [when, map, ..] if when.constant() == Some(Constant::OnMatch) => {
                 maps.update = entries(option, map)?;
                 maps.update_cardinality = cardinality;
             }
-            [when, _] if when.constant() == Some("outV") => maps.out = Some(option),
-            [when, _] if when.constant() == Some("inV") => maps.into = Some(option),
+            [when, _] if when.constant() == Some(Constant::OutV) => maps.out = Some(option),
+            [when, _] if when.constant() == Some(Constant::InV) => maps.into = Some(option),
             _ => return Err(wrong_arguments(option)),
         }
     }
@@ -77,21 +78,21 @@ fn maps<'a, 't>(step: &'a Step<'t>, cursor: &mut Cursor<'a, 't>) -> Result<Maps<
     Ok(maps)
 }
 
-/// Keys and labels that begin with `~` belong to the engine.
+/// Refuses keys and labels that begin with `~`, which are reserved for the engine.
 fn refuse_hidden(step: &Step<'_>, map: Entries<'_, '_>) -> Result<()> {
     let hidden = |text: Option<&Str>| text.is_some_and(|text| text.starts_with('~'));
     for (key, value) in map {
-        if hidden(key.text()) || (key.constant() == Some("label") && hidden(value.text())) {
+        if hidden(key.text()) || (key.constant() == Some(Constant::Label) && hidden(value.text())) {
             let at = if hidden(key.text()) { key.at } else { value.at };
             let message = format!("a key or label of {}() cannot begin with '~'", step.name);
-            return Err(Failure::syntax(at, message));
+            return Err(Fault::syntax(at, message));
         }
     }
     Ok(())
 }
 
-/// The row from which the new element is made. What is looked for is also made, and `onCreate` can only add to it: if
-/// it says otherwise that is an error, but as in TinkerPop only when there is something to make.
+/// Returns the input of the creating operator. `onCreate` may add to the searched map but not contradict it. As in
+/// TinkerPop, a contradiction is an error only if an element is created.
 fn create_input(maps: &Maps<'_, '_>) -> Box<Op> {
     let input = Box::new(Op::Argument);
     if !overrides(maps) {
@@ -103,13 +104,8 @@ fn create_input(maps: &Maps<'_, '_>) -> Box<Op> {
 }
 
 fn overrides(maps: &Maps<'_, '_>) -> bool {
-    let names = |key: &Arg<'_>| match key.constant() {
-        Some("from") => Some("OUT"),
-        Some("to") => Some("IN"),
-        _ => None,
-    };
     let same_key = |a: &Arg<'_>, b: &Arg<'_>| match (a.constant(), b.constant()) {
-        (Some(x), Some(y)) => names(a).unwrap_or(x) == names(b).unwrap_or(y),
+        (Some(x), Some(y)) => x == y || end_key(a).is_some_and(|end| end_key(b) == Some(end)),
         _ => a.kind == b.kind,
     };
     maps.create.iter().any(|(key, value)| {
@@ -121,23 +117,24 @@ fn overrides(maps: &Maps<'_, '_>) -> bool {
     })
 }
 
-fn is_end(key: &Arg<'_>) -> bool {
-    matches!(key.constant(), Some("OUT" | "IN" | "from" | "to"))
+/// Returns the end of the edge that a key stands for: `OUT` and `from` are the source, `IN` and `to` the target.
+fn end_key(key: &Arg<'_>) -> Option<Direction> {
+    key.constant()?.properties().direction.filter(|direction| *direction != Direction::Both)
 }
 
 impl Compiler {
-    /// What a map asks for or writes; the ends of an edge are left out.
+    /// Returns the id, label and properties of a map, without the ends of an edge.
     fn merge_written(
         &mut self,
         flow: &mut Flow,
         step: &Step<'_>,
         entries: Entries<'_, '_>,
         cardinality: Cardinality,
-    ) -> Result<Written> {
-        let mut written = Written::default();
-        for (key, value) in entries.iter().filter(|(key, _)| !is_end(key)) {
+    ) -> Result<Writes> {
+        let mut written = Writes::default();
+        for (key, value) in entries.iter().filter(|(key, _)| end_key(key).is_none()) {
             if matches!(value.kind, ArgKind::Traversal(_)) {
-                return Err(Failure::unsupported(
+                return Err(Fault::unsupported(
                     value.at,
                     format!("a traversal in the map of {}()", step.name),
                 ));
@@ -165,7 +162,7 @@ impl Compiler {
         let input = Box::new(Op::Argument);
         let labels: Vec<Str> = match &search.label {
             Some(Expr::Literal(Value::String(label))) => label.split("::").map(Str::from).collect(),
-            Some(_) => return Err(Failure::unsupported(step.at, "mergeV() with a variable as the label")),
+            Some(_) => return Err(Fault::unsupported(step.at, "mergeV() with a variable as the label")),
             None => vec![],
         };
         let mut rest = vec![];
@@ -186,7 +183,7 @@ impl Compiler {
                         filter.predicates.push((key.clone(), ScanTest::Equals(property.value.clone())));
                     }
                     (Expr::Literal(Value::String(key)), Expr::Parameter(_)) => {
-                        // A variable may hold what a scan does not test, so that it is tested again.
+                        // A variable may hold a value that a scan cannot test, so that a filter tests it again.
                         filter.predicates.push((key.clone(), ScanTest::Equals(property.value.clone())));
                         rest.push(self.holds(out, property)?);
                     }
@@ -211,7 +208,7 @@ impl Compiler {
         };
         let (matching, create) = (Box::new(matching.op), Box::new(create));
         flow.wrap(|input| Op::Merge { input, matching, create });
-        flow.scope.single &= maps.search.iter().any(|(key, _)| key.constant() == Some("id"));
+        flow.scope.single &= maps.search.iter().any(|(key, _)| key.constant() == Some(Constant::Id));
         flow.goto(out, Kind::Vertex);
         Ok(())
     }
@@ -224,8 +221,8 @@ impl Compiler {
         dest: Option<Slot>,
     ) -> Result<()> {
         let maps = maps(step, cursor)?;
-        let from = self.merge_end(flow, step, &maps, ["OUT", "from"], maps.out)?;
-        let to = self.merge_end(flow, step, &maps, ["IN", "to"], maps.into)?;
+        let from = self.merge_end(flow, step, &maps, Direction::Out, maps.out)?;
+        let to = self.merge_end(flow, step, &maps, Direction::In, maps.into)?;
         let search = self.merge_written(flow, step, maps.search, maps.create_cardinality)?;
         let extra = self.merge_written(flow, step, maps.create, maps.create_cardinality)?;
         let update = self.merge_written(flow, step, maps.update, maps.update_cardinality)?;
@@ -242,10 +239,10 @@ impl Compiler {
         if let Some(ids) = search.id.clone() {
             matching.op = Op::LookupEdges { input, ids, out };
             tests.extend(search.label.as_ref().map(label_test));
-            let ends = [(Function::StartNode, from, ["OUT", "from"]), (Function::EndNode, to, ["IN", "to"])];
-            for (function, slot, names) in ends {
-                // An end that only the new edge needs is no condition.
-                if end_of(maps.search, names).is_some() {
+            let ends = [(Function::StartNode, from, Direction::Out), (Function::EndNode, to, Direction::In)];
+            for (function, slot, end) in ends {
+                // An end that only `onCreate` gives is no condition.
+                if end_of(maps.search, end).is_some() {
                     tests.push(Expr::compare(
                         Comparison::Equal,
                         call(function, vec![edge()]),
@@ -262,11 +259,11 @@ impl Compiler {
                 }
                 None => vec![],
             };
-            // An end that only the new edge needs is no condition.
+            // An end that only `onCreate` gives is no condition.
             let only_new =
-                |names, option: Option<&Step<'_>>| option.is_none() && end_of(maps.search, names).is_none();
-            let any_from = only_new(["OUT", "from"], maps.out);
-            let any_to = only_new(["IN", "to"], maps.into);
+                |end, option: Option<&Step<'_>>| option.is_none() && end_of(maps.search, end).is_none();
+            let any_from = only_new(Direction::Out, maps.out);
+            let any_to = only_new(Direction::In, maps.into);
             matching.op = if any_from && any_to {
                 Op::ScanEdges { input, out, labels }
             } else {
@@ -315,21 +312,21 @@ impl Compiler {
         Ok(())
     }
 
-    /// The vertex at an end of the edge, from the map or an `option(outV)`, `option(inV)`.
+    /// Returns the vertex at an end of the edge, from the map or from `option(outV)` or `option(inV)`.
     fn merge_end(
         &mut self,
         flow: &mut Flow,
         step: &Step<'_>,
         maps: &Maps<'_, '_>,
-        names: [&str; 2],
+        end: Direction,
         option: Option<&Step<'_>>,
     ) -> Result<Slot> {
-        let given = end_of(maps.search, names).or_else(|| end_of(maps.create, names));
+        let given = end_of(maps.search, end).or_else(|| end_of(maps.create, end));
         let end = match (given.map(|g| &g.kind), option) {
-            (None | Some(ArgKind::Constant("outV" | "inV")), Some(option)) => {
+            (None | Some(ArgKind::Constant(Constant::OutV | Constant::InV)), Some(option)) => {
                 let end = Step { at: option.at, name: option.name, args: option.args[1..].to_vec() };
                 if matches!(end.args.first().map(|a| &a.kind), Some(ArgKind::Map(_) | ArgKind::Text(_))) {
-                    return Err(Failure::unsupported(option.at, "option() of an end that is no traversal"));
+                    return Err(Fault::unsupported(option.at, "option() of an end that is no traversal"));
                 }
                 self.end(flow, &end)?
             }
@@ -345,14 +342,15 @@ impl Compiler {
                 self.looked_up(flow, id)
             }
             _ => {
-                let missing = format!("mergeE() without Direction.{}", names[0]);
-                return Err(Failure::unsupported(step.at, missing));
+                let name = if end == Direction::In { "IN" } else { "OUT" };
+                let missing = format!("mergeE() without Direction.{name}");
+                return Err(Fault::unsupported(step.at, missing));
             }
         };
         Ok(self.slot_of(flow, end))
     }
 
-    /// Whether a vertex has a value.
+    /// Returns the test whether a vertex has the value of a property.
     fn holds(&mut self, vertex: Slot, property: &PropertyAssignment) -> Result<Expr> {
         let key = match &property.key {
             Expr::Literal(Value::String(key)) => text(key),
@@ -363,19 +361,19 @@ impl Compiler {
     }
 }
 
-/// The entry of an end.
-fn end_of<'a, 't>(entries: Entries<'a, 't>, names: [&str; 2]) -> Option<&'a Arg<'t>> {
-    entries.iter().find(|(key, _)| key.constant().is_some_and(|c| names.contains(&c))).map(|(_, value)| value)
+/// Returns the entry for an end.
+fn end_of<'a, 't>(entries: Entries<'a, 't>, end: Direction) -> Option<&'a Arg<'t>> {
+    entries.iter().find(|(key, _)| end_key(key) == Some(end)).map(|(_, value)| value)
 }
 
-fn refuse_identity(step: &Step<'_>, update: &Written) -> Result<()> {
+fn refuse_identity(step: &Step<'_>, update: &Writes) -> Result<()> {
     if update.id.is_some() || update.label.is_some() {
-        return Err(Failure::syntax(step.at, "option(onMatch) cannot change id or label".into()));
+        return Err(Fault::syntax(step.at, "option(onMatch) cannot change id or label".into()));
     }
     Ok(())
 }
 
-/// Properties of a new element: those looked for, except what `onCreate` says otherwise.
+/// Joins the properties of a new element. Those of `onCreate` replace searched ones with the same key.
 fn united(search: Vec<PropertyAssignment>, extra: Vec<PropertyAssignment>) -> Vec<PropertyAssignment> {
     let mut all: Vec<PropertyAssignment> =
         search.into_iter().filter(|s| extra.iter().all(|e| e.key != s.key)).collect();

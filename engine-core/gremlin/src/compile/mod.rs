@@ -1,19 +1,22 @@
 //! Syntax tree to plan.
 //!
-//! **Roles.** [`Compiler`] hands out slots and knows what holds for the whole request (which labels there are, whether
-//! paths are needed). A [`Flow`] is a plan under construction: the operators so far, and the [`Scope`], which says where
-//! the traverser's current object, its labels and its edge's near end stand. Steps are translated one after the other,
-//! each by a function in the file of its family; a step takes its modulators from the [`Cursor`].
+//! **Roles.** [`Compiler`] allocates slots and holds facts about the whole request: its labels, and whether a step
+//! needs paths. A [`Flow`] is a plan under construction: the operators so far, and the [`Scope`], which gives the slots
+//! of the traverser's current object, of its labels, and of the vertex that the last edge step came from. `step`
+//! translates one step at a time, with a function in the file of the step's family. A step takes its modulators from
+//! the [`Cursor`].
 //!
-//! **Slots.** Each step writes a new slot; a slot is overwritten only at the end of a `repeat` body, by `as()` of a label
-//! that is used more than once, and when the path (one slot for the whole request) grows. Where branches meet they write
-//! the same slot: the caller names it (`dest`), and the last step of a branch that makes a new object writes there.
+//! **Slots.** Each step writes a new slot. Three things overwrite a slot: the end of a `repeat` body, `as()` with a
+//! label that is used more than once, and the growing path, which has one slot for the whole request. Branches that
+//! meet write the same slot: the caller passes it (`dest`), and the last step of a branch that makes a new object
+//! writes it.
 //!
-//! **Children.** TinkerPop runs some children for each traverser anew (`by`, `where`, `local`, `coalesce` …) and some as
-//! part of the stream (`union`, `choose`, `repeat`). A subplan is of the first kind: what is stateful in it works for each
-//! outer row. For the second kind `branch` gathers the rows first when a branch holds a stateful step.
+//! **Children.** TinkerPop runs some children for each traverser (`by`, `where`, `local`, `coalesce` …) and others as
+//! part of the stream (`union`, `choose`, `repeat`). A subplan is of the first kind: its stateful operators work for
+//! each outer row. For the second kind, `branch` first gathers all rows into one if a branch has a stateful step.
 //!
-//! Nothing here looks at data or evaluates anything; and no step may be skipped because it is not understood.
+//! **Invariants.** Nothing here reads data or evaluates anything. No step is skipped because the compiler does not know
+//! it.
 
 mod branch;
 mod by;
@@ -33,15 +36,17 @@ mod step;
 mod walk;
 mod write;
 
-use crate::ast::{Arg, ArgKind, Request, Step};
-use crate::error::Failure;
+use crate::ast::{Arg, ArgKind, Request, SourceCall, Step, StepName, Terminal};
+use crate::fault::Fault;
+use crate::names::Pop;
 use std::collections::HashMap;
+use std::fmt::Display;
 use tidegraph_plan::{Column, Expr, Function, Op, Plan, Slot};
-use tidegraph_types::{Str, Symbol, Value};
+use tidegraph_types::{Str, Value};
 
-type Result<T> = std::result::Result<T, Failure>;
+type Result<T> = std::result::Result<T, Fault>;
 
-/// What is known of the kind of the current object; decides which translations are open.
+/// What the compiler knows about the current object. The kind decides between translations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Unknown,
@@ -58,52 +63,52 @@ impl Kind {
         matches!(self, Self::Map | Self::Unknown)
     }
 
-    /// What both are.
+    /// Returns the kind if both agree.
     fn join(self, other: Self) -> Self {
         if self == other { self } else { Self::Unknown }
     }
 }
 
-/// Where an `as()` label's object stands.
+/// The object of an `as()` label.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Label {
     slot: Slot,
-    /// Every row here has it.
+    /// Every row has the label.
     certain: bool,
     kind: Kind,
 }
 
-/// What an edge step left for the steps that go on from its edges.
+/// The origin of the current edge, for steps to its ends.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Near {
+struct EdgeOrigin {
     /// The vertex that the edge step came from.
     from: Slot,
-    /// The other end, if the expand bound it.
+    /// The other end, if the expand binds it.
     far: Option<Slot>,
-    /// Name of the step that goes to the other end (besides `otherV`).
-    across: &'static str,
+    /// The end that is not `from`.
+    across: walk::End,
 }
 
-/// Where a traverser's parts stand in a row.
+/// The slots of a traverser's parts, and facts about the rows.
 #[derive(Clone, Debug)]
 struct Scope {
     cur: Option<Slot>,
     kind: Kind,
     labels: Vec<(Str, Label)>,
-    /// Side effects by key.
-    sides: Vec<(Str, side_effect::Side)>,
-    /// The request's own traversal, not one inside it.
+    /// SideEffect effects by key.
+    side_effects: Vec<(Str, side_effect::SideEffect)>,
+    /// The flow is the request's own traversal, not a child.
     root: bool,
-    near: Option<Near>,
-    /// Enclosing repeats, innermost last: name and slot of the round's number.
+    near: Option<EdgeOrigin>,
+    /// Enclosing `repeat`s, innermost last: name and slot of the loop counter.
     loops: Vec<(Option<Str>, Slot)>,
-    /// At most one row for each outer row.
+    /// There is at most one row for each outer row.
     single: bool,
     /// `as()` may name the current slot instead of copying it.
     alias: bool,
-    /// Directly inside `where()`: first and last `as()` of a child are tests.
+    /// The flow is directly inside `where()`: the first and last `as()` of a child are tests.
     wherein: bool,
-    /// A reducing step cut the path off.
+    /// A reducing step ended the path; the next object starts a new one.
     cut: bool,
 }
 
@@ -111,7 +116,7 @@ struct Scope {
 struct Flow {
     op: Op,
     scope: Scope,
-    /// The last step made a new object that the path does not hold yet.
+    /// The last step made an object that is not in the path yet.
     moved: bool,
 }
 
@@ -121,7 +126,7 @@ impl Flow {
             cur: None,
             kind: Kind::Unknown,
             labels: vec![],
-            sides: vec![],
+            side_effects: vec![],
             root: true,
             near: None,
             loops: vec![],
@@ -133,7 +138,7 @@ impl Flow {
         Self { op: Op::Argument, scope, moved: false }
     }
 
-    /// The start of a subplan for each row of this flow.
+    /// Starts a subplan that runs for each row of this flow.
     fn child(&self) -> Self {
         let scope = Scope { single: true, alias: true, wherein: false, root: false, ..self.scope.clone() };
         Self { op: Op::Argument, scope, moved: false }
@@ -144,7 +149,7 @@ impl Flow {
         self.op = make(input);
     }
 
-    /// Binds a slot; neighbouring bindings share an operator.
+    /// Binds a slot, in the last operator if that binds too.
     fn bind(&mut self, slot: Slot, expr: Expr) {
         if let Op::Let { bindings, .. } = &mut self.op {
             bindings.push((slot, expr));
@@ -170,14 +175,14 @@ impl Flow {
         self.moved = true;
     }
 
-    /// The current slot; a step that needs it cannot stand first.
+    /// Returns the slot of the current object. Without one, the step is refused as the first step.
     fn cur(&self, step: &Step<'_>) -> Result<Slot> {
         self.scope
             .cur
-            .ok_or_else(|| Failure::unsupported(step.at, format!("{}() as the first step", step.name)))
+            .ok_or_else(|| Fault::unsupported(step.at, format!("{}() as the first step", step.name)))
     }
 
-    /// No rows go on.
+    /// Drops all rows.
     fn stop(&mut self) {
         self.filter(Expr::literal(false));
     }
@@ -187,13 +192,13 @@ impl Flow {
     }
 }
 
-/// The steps of one traversal, and where its result is wanted.
+/// A position in the steps of one traversal, and the slot for its result.
 struct Cursor<'a, 't> {
     steps: &'a [Step<'t>],
     next: usize,
-    /// The slot that the last new object must be written to, and the step that makes it.
+    /// The step that makes the last new object, and the slot that it must write.
     dest: Option<(usize, Slot)>,
-    /// `as()` steps before this index stand in the path already.
+    /// The path already has the labels of the `as()` steps before this index.
     labelled: usize,
 }
 
@@ -203,36 +208,36 @@ impl<'a, 't> Cursor<'a, 't> {
     }
 
     /// Takes the next step if it has this name.
-    fn take(&mut self, name: &str) -> Option<&'a Step<'t>> {
+    fn take(&mut self, name: StepName) -> Option<&'a Step<'t>> {
         let step = self.peek().filter(|s| s.name == name)?;
         self.next += 1;
         Some(step)
     }
 
-    /// Takes all directly following steps of this name.
-    fn take_all(&mut self, name: &str) -> &'a [Step<'t>] {
+    /// Takes all steps of this name that follow directly.
+    fn take_all(&mut self, name: StepName) -> &'a [Step<'t>] {
         let start = self.next;
         while self.take(name).is_some() {}
         &self.steps[start..self.next]
     }
 
-    /// The slot for the result of the step at `index`, if one is asked for.
+    /// Returns the slot that the step at `index` must write, if the caller chose one.
     fn dest_of(&self, index: usize) -> Option<Slot> {
         self.dest.filter(|(i, _)| *i == index).map(|(_, slot)| slot)
     }
 }
 
-/// What holds for the whole request.
+/// Facts about the whole request.
 struct Compiler {
     slots: u32,
-    /// The path's slot, if any step needs paths.
+    /// The slot of the path, if any step needs paths.
     path: Option<Slot>,
-    /// How often each label is given, and its slot if it cannot be an alias.
+    /// For each label, how often `as()` gives it, and its slot unless it is an alias.
     labels: HashMap<Str, (u32, Option<Slot>)>,
-    /// Where the plan of the request's own traversal was cut last: the slot of the operator that unwinds.
+    /// The last place where `side_effect` cut the plan: the slot that its `Unwind` writes.
     last_cut: Option<Slot>,
     cuts: u32,
-    /// A step was met that refuses traversers.
+    /// The request has a `fail()` step.
     fails: bool,
 }
 
@@ -242,10 +247,7 @@ pub(crate) fn compile(request: &Request<'_>) -> Result<Plan> {
         Compiler { slots: 0, path: None, labels: HashMap::new(), last_cut: None, cuts: 0, fails: false };
     let mut flow = Flow::new();
     for call in &request.configuration {
-        match call.name {
-            "withSideEffect" => compiler.with_side_effect(&mut flow, call)?,
-            _ => configuration(call)?,
-        }
+        compiler.configure(&mut flow, call)?;
     }
     let mut needs_path = false;
     compiler.survey(&request.steps, &mut needs_path);
@@ -264,24 +266,8 @@ pub(crate) fn compile(request: &Request<'_>) -> Result<Plan> {
     Ok(Plan { root: flow.op, slots: compiler.slots, columns })
 }
 
-/// Options of `g.with()` that change nothing about the answer. A time limit is none of them: it would be ignored.
+/// Options of `g.with()` that do not change the answer. A time limit is not among them, because it would be ignored.
 const HARMLESS: &[&str] = &["batchSize", "requestId", "userAgent", "language"];
-
-fn configuration(call: &Step<'_>) -> Result<()> {
-    if call.name == "with" {
-        let option = call.args.first().and_then(Arg::text);
-        if option.is_some_and(|o| HARMLESS.contains(&o.as_str())) {
-            return Ok(());
-        }
-        let option = option.map_or_else(|| "…".into(), |o| format!("'{}'", crate::lexer::shorten(o)));
-        return Err(Failure::unsupported(call.at, format!("with({option})")));
-    }
-    // Paths are there whenever a step needs them.
-    if call.name == "withPath" && call.args.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::unsupported(call.at, format!("{}()", call.name)))
-}
 
 impl Compiler {
     fn fresh(&mut self) -> Slot {
@@ -289,38 +275,49 @@ impl Compiler {
         Slot(self.slots - 1)
     }
 
+    /// Applies a call on `g`.
+    fn configure(&mut self, flow: &mut Flow, call: &Step<'_, SourceCall>) -> Result<()> {
+        let option = call.args.first().and_then(Arg::text);
+        match call.name {
+            SourceCall::With if option.is_some_and(|o| HARMLESS.contains(&o.as_str())) => Ok(()),
+            SourceCall::With => {
+                let option = option.map_or_else(|| "…".into(), |o| format!("'{}'", crate::lexer::shorten(o)));
+                Err(Fault::unsupported(call.at, format!("with({option})")))
+            }
+            // Paths are there whenever a step needs them.
+            SourceCall::WithPath if call.args.is_empty() => Ok(()),
+            SourceCall::WithSideEffect => self.with_side_effect(flow, call),
+            SourceCall::WithBulk
+            | SourceCall::WithPath
+            | SourceCall::WithSack
+            | SourceCall::WithStrategies
+            | SourceCall::WithoutStrategies => Err(Fault::unsupported(call.at, format!("{}()", call.name))),
+        }
+    }
+
     fn or_fresh(&mut self, dest: Option<Slot>) -> Slot {
         dest.unwrap_or_else(|| self.fresh())
     }
 
-    /// Counts labels and finds out whether paths are needed.
+    /// Counts labels, and finds out whether a step needs paths.
     fn survey(&mut self, steps: &[Step<'_>], needs_path: &mut bool) {
         for step in steps {
-            match step.name {
-                "path" | "simplePath" | "cyclicPath" => *needs_path = true,
-                "select"
-                    if step
-                        .args
-                        .first()
-                        .and_then(Arg::constant)
-                        .is_some_and(|c| matches!(c, "first" | "all" | "mixed")) =>
-                {
-                    *needs_path = true;
+            let pop =
+                step.args.first().and_then(Arg::constant).and_then(|constant| constant.properties().pop);
+            *needs_path |= step.name.properties().needs_path;
+            *needs_path |= step.name == StepName::Select && pop.is_some_and(|pop| pop != Pop::Last);
+            if step.name == StepName::As {
+                for label in step.args.iter().filter_map(Arg::text) {
+                    self.labels.entry(label.clone()).or_default().0 += 1;
                 }
-                "as" => {
-                    for label in step.args.iter().filter_map(Arg::text) {
-                        self.labels.entry(label.clone()).or_default().0 += 1;
-                    }
-                }
-                _ => {}
             }
             for mut steps in step.args.iter().filter_map(Arg::steps) {
-                if matches!(step.name, "where" | "and" | "or" | "not") {
-                    // Here a first or last `as()` compares with a label instead of giving it.
-                    if let [Step { name: "as", .. }, rest @ ..] = steps {
+                if step.name == StepName::Where || step.name.properties().connective {
+                    // A first or last `as()` compares with a label here instead of giving it.
+                    if let [Step { name: StepName::As, .. }, rest @ ..] = steps {
                         steps = rest;
                     }
-                    if let [rest @ .., Step { name: "as", .. }] = steps {
+                    if let [rest @ .., Step { name: StepName::As, .. }] = steps {
                         steps = rest;
                     }
                 }
@@ -329,7 +326,7 @@ impl Compiler {
         }
     }
 
-    /// Translates the steps of one traversal; its result is left in `dest` if one is given.
+    /// Translates the steps of one traversal. With `dest`, its result goes there.
     fn steps(&mut self, flow: &mut Flow, steps: &[Step<'_>], dest: Option<Slot>) -> Result<()> {
         if let Some(index) = steps.iter().position(is_infix) {
             return self.infix(flow, steps, index, dest);
@@ -339,15 +336,15 @@ impl Compiler {
         while let Some(step) = cursor.peek() {
             let index = cursor.next;
             cursor.next += 1;
-            if side_effect::parts_from_sides(flow, step) {
-                self.reduced_beside(flow, &mut cursor, step, index)?;
+            if side_effect::drops_side_effects(flow, step) {
+                self.reduce_and_keep_side_effects(flow, &mut cursor, step, index)?;
             } else {
                 self.step(flow, &mut cursor, step, index)?;
             }
             if std::mem::take(&mut flow.moved) {
                 self.extend_path(flow, &mut cursor);
             }
-            if step.name != "and" && step.name != "or" && step.name != "not" {
+            if !step.name.properties().connective {
                 flow.scope.wherein = false;
             }
         }
@@ -362,10 +359,10 @@ impl Compiler {
 
     /// `a.and().b`, `a.or().b`: TinkerPop's infix notation, which means `and(a, b)` and `or(a, b)`.
     fn infix(&mut self, flow: &mut Flow, steps: &[Step<'_>], index: usize, dest: Option<Slot>) -> Result<()> {
-        // A start step before it is no part of the condition.
-        let start = usize::from(flow.scope.cur.is_none() || matches!(steps[0].name, "V" | "E" | "inject"));
+        // A start step before the condition is no part of it.
+        let start = usize::from(flow.scope.cur.is_none() || steps[0].name.properties().starts);
         if flow.scope.cur.is_none() && start > index {
-            return Err(Failure::syntax(steps[index].at, format!("{}() cannot follow g", steps[index].name)));
+            return Err(Fault::syntax(steps[index].at, format!("{}() cannot follow g", steps[index].name)));
         }
         self.steps(flow, &steps[..start], None)?;
         let predicate = self.condition(flow, &steps[start..])?;
@@ -377,33 +374,36 @@ impl Compiler {
         Ok(())
     }
 
-    /// Applies the terminal step; whether the request answers anything.
-    fn terminal(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<bool> {
+    /// Applies the call that ends the traversal. Returns whether the request has an answer.
+    fn terminal(&mut self, flow: &mut Flow, step: &Step<'_, Terminal>) -> Result<bool> {
         match (step.name, step.args.as_slice()) {
-            ("toList" | "toBulkSet", []) => {}
-            ("toSet", []) => {
+            (Terminal::ToList | Terminal::ToBulkSet, []) => {}
+            (Terminal::ToSet, []) => {
                 let by = flow.scope.cur.map(Expr::Slot).into_iter().collect();
                 flow.wrap(|input| Op::Distinct { input, by });
             }
-            ("next", []) => {
+            (Terminal::Next, []) => {
                 flow.wrap(|input| Op::Slice { input, skip: None, limit: Some(Expr::literal(1_i64)) });
             }
-            ("next", [count]) => {
+            (Terminal::Next, [count]) => {
                 let limit = self.integer(count)?;
                 flow.wrap(|input| Op::Slice { input, skip: None, limit: Some(limit) });
             }
-            ("iterate", []) => return Ok(false),
-            ("explain" | "hasNext" | "tryNext" | "toString", _) => {
-                return Err(Failure::unsupported(step.at, format!("{}()", step.name)));
+            (Terminal::Iterate, []) => return Ok(false),
+            (Terminal::Explain | Terminal::HasNext | Terminal::TryNext | Terminal::ToString, _) => {
+                return Err(Fault::unsupported(step.at, format!("{}()", step.name)));
             }
-            _ => return Err(wrong_arguments(step)),
+            (
+                Terminal::ToList | Terminal::ToBulkSet | Terminal::ToSet | Terminal::Next | Terminal::Iterate,
+                _,
+            ) => return Err(wrong_arguments(step)),
         }
         Ok(true)
     }
 
     // ---- arguments
 
-    /// An argument as an expression.
+    /// Returns an argument as an expression.
     fn expr(&mut self, arg: &Arg<'_>) -> Result<Expr> {
         if let Some(value) = literal(arg) {
             return Ok(Expr::Literal(value));
@@ -422,29 +422,29 @@ impl Compiler {
                 }
                 Ok(Expr::Call(Function::MakeMap, args))
             }
-            ArgKind::Set(_) => Err(Failure::unsupported(arg.at, "a set with variables")),
-            ArgKind::Traversal(_) => Err(Failure::unsupported(arg.at, "a traversal as a value")),
-            ArgKind::Vertex(_) => Err(Failure::unsupported(arg.at, "Vertex() as a value")),
-            ArgKind::Other(name) => Err(Failure::unsupported(arg.at, name.to_string())),
-            ArgKind::Constant(name) => Err(Failure::unsupported(arg.at, format!("{name} as a value"))),
+            ArgKind::Set(_) => Err(Fault::unsupported(arg.at, "a set with variables")),
+            ArgKind::Traversal(_) => Err(Fault::unsupported(arg.at, "a traversal as a value")),
+            ArgKind::Vertex(_) => Err(Fault::unsupported(arg.at, "Vertex() as a value")),
+            ArgKind::Other(name) => Err(Fault::unsupported(arg.at, name.to_string())),
+            ArgKind::Constant(name) => Err(Fault::unsupported(arg.at, format!("{name} as a value"))),
             ArgKind::Predicate(_) | ArgKind::Cardinality(..) => {
-                Err(Failure::syntax(arg.at, format!("expected a value, found {}", arg.describe())))
+                Err(Fault::syntax(arg.at, format!("expected a value, found {}", arg.describe())))
             }
             ArgKind::Text(_) | ArgKind::Value(_) => Ok(Expr::Literal(Value::Null)),
         }
     }
 
-    /// An integer argument: a literal or a variable.
+    /// Returns an integer argument: a literal or a variable.
     fn integer(&mut self, arg: &Arg<'_>) -> Result<Expr> {
         match &arg.kind {
             ArgKind::Value(value) if value.as_i64().is_some() => Ok(Expr::Literal(value.clone())),
             ArgKind::Variable(name) => Ok(Expr::Parameter((*name).into())),
-            ArgKind::Other(name) => Err(Failure::unsupported(arg.at, name.to_string())),
-            _ => Err(Failure::syntax(arg.at, format!("expected an integer, found {}", arg.describe()))),
+            ArgKind::Other(name) => Err(Fault::unsupported(arg.at, name.to_string())),
+            _ => Err(Fault::syntax(arg.at, format!("expected an integer, found {}", arg.describe()))),
         }
     }
 
-    /// Strings (property keys, labels); a null is no key and left out.
+    /// Returns strings (property keys, labels). Nulls are left out, because a null is no key.
     fn texts(&mut self, args: &[Arg<'_>]) -> Result<Vec<Str>> {
         let mut texts = Vec::with_capacity(args.len());
         for arg in args {
@@ -453,11 +453,11 @@ impl Compiler {
                 ArgKind::Value(Value::Null) => {}
                 ArgKind::List(items) if args.len() == 1 => return self.texts(items),
                 ArgKind::Variable(_) => {
-                    return Err(Failure::unsupported(arg.at, "a variable in place of a key or label here"));
+                    return Err(Fault::unsupported(arg.at, "a variable in place of a key or label here"));
                 }
-                ArgKind::Other(name) => return Err(Failure::unsupported(arg.at, name.to_string())),
+                ArgKind::Other(name) => return Err(Fault::unsupported(arg.at, name.to_string())),
                 _ => {
-                    return Err(Failure::syntax(
+                    return Err(Fault::syntax(
                         arg.at,
                         format!("expected a string, found {}", arg.describe()),
                     ));
@@ -470,15 +470,15 @@ impl Compiler {
 
 /// Whether a step is `and()` or `or()` without arguments.
 fn is_infix(step: &Step<'_>) -> bool {
-    matches!(step.name, "and" | "or") && step.args.is_empty()
+    matches!(step.name, StepName::And | StepName::Or) && step.args.is_empty()
 }
 
-/// The argument's value, if it is known already.
+/// Returns the value of an argument without variables.
 fn literal(arg: &Arg<'_>) -> Option<Value> {
     match &arg.kind {
         ArgKind::Text(text) => Some(Value::String(text.clone())),
         ArgKind::Value(value) => Some(value.clone()),
-        ArgKind::Constant(name) => symbol(name).map(Value::Symbol),
+        ArgKind::Constant(constant) => constant.properties().symbol.map(Value::Symbol),
         ArgKind::List(items) => items.iter().map(literal).collect::<Option<Vec<_>>>().map(Value::list),
         ArgKind::Set(items) => {
             let items = items.iter().map(literal).collect::<Option<Vec<_>>>()?;
@@ -496,30 +496,17 @@ fn literal(arg: &Arg<'_>) -> Option<Value> {
     }
 }
 
-/// The constants that can be values.
-fn symbol(constant: &str) -> Option<Symbol> {
-    Some(match constant {
-        "id" => Symbol::Id,
-        "label" => Symbol::Label,
-        "key" => Symbol::Key,
-        "value" => Symbol::Value,
-        "OUT" => Symbol::Out,
-        "IN" => Symbol::In,
-        _ => return None,
-    })
-}
-
-/// The error for arguments that no form of a step takes.
-fn wrong_arguments(step: &Step<'_>) -> Failure {
+/// Returns the error that no form of a step takes these arguments.
+fn wrong_arguments<N: Display>(step: &Step<'_, N>) -> Fault {
     if let Some((at, name)) = step.args.iter().find_map(|arg| match &arg.kind {
         ArgKind::Other(name) => Some((arg.at, name)),
         _ => None,
     }) {
-        return Failure::unsupported(at, name.to_string());
+        return Fault::unsupported(at, name.to_string());
     }
     let given: Vec<String> = step.args.iter().map(Arg::describe).collect();
     let given = if given.is_empty() { "no arguments".into() } else { given.join(", ") };
-    Failure::syntax(step.at, format!("{}() does not take {given}", step.name))
+    Fault::syntax(step.at, format!("{}() does not take {given}", step.name))
 }
 
 fn call(function: Function, args: Vec<Expr>) -> Expr {

@@ -1,9 +1,9 @@
 //! `path`, `simplePath`, `cyclicPath`.
 
 use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, wrong_arguments};
-use crate::ast::Step;
+use crate::ast::{Step, StepName};
 use crate::compile::by::By;
-use crate::error::Failure;
+use crate::fault::Fault;
 use tidegraph_plan::{
     AggregateItem, AggregateKind, Arithmetic, BindKind, Comparison, Expr, Function, Op, Quantifier, Slot,
 };
@@ -22,35 +22,35 @@ impl Compiler {
         }
         flow.cur(step)?;
         let Some(path) = self.path else { return Err(wrong_arguments(step)) };
-        let bys = cursor.take_all("by");
-        if let Some(next) = cursor.peek().filter(|s| matches!(s.name, "from" | "to")) {
-            return Err(Failure::unsupported(next.at, format!("{}().{}()", step.name, next.name)));
+        let bys = cursor.take_all(StepName::By);
+        if let Some(next) = cursor.peek().filter(|s| matches!(s.name, StepName::From | StepName::To)) {
+            return Err(Fault::unsupported(next.at, format!("{}().{}()", step.name, next.name)));
         }
         let mapped = if bys.is_empty() { Expr::Slot(path) } else { self.mapped_path(flow, path, bys)? };
-        if step.name == "path" {
+        if step.name == StepName::Path {
             let out = self.or_fresh(dest);
             flow.bind(out, mapped);
             flow.goto(out, Kind::Unknown);
         } else {
             let simple = call(Function::PathIsSimple, vec![mapped]);
-            flow.filter(if step.name == "simplePath" { simple } else { not(simple) });
+            flow.filter(if step.name == StepName::SimplePath { simple } else { not(simple) });
         }
         Ok(())
     }
 
-    /// The path with a `by()` applied to each of its objects, in turn; without a result for one of them there is no row.
+    /// Applies the `by()`s to the objects of the path in turn. If one of them has no result, the row is dropped.
     fn mapped_path(&mut self, flow: &mut Flow, path: Slot, steps: &[Step<'_>]) -> Result<Expr> {
         let bys = self.bys(steps)?;
         let objects = match (bys.as_slice(), self.pure_mapping(flow, &bys)?) {
             (_, Some(mapping)) => mapping(call(Function::Unfold, vec![Expr::Slot(path)])),
             ([by], None) => {
-                // Each object's value takes a subplan.
+                // Each object's value needs a subplan.
                 let item = self.fresh();
                 let mut child = flow.child();
                 let list = call(Function::Unfold, vec![Expr::Slot(path)]);
                 child.op = Op::Unwind { input: Box::new(Op::Argument), list, out: item };
                 let value = self.by_value(&mut child, by, Expr::Slot(item), Kind::Unknown)?;
-                // A null keeps its place, so that it is seen below.
+                // The list around it keeps a null, which is tested below.
                 let pair = Expr::List(vec![value.expr]);
                 let all = self.fresh();
                 child.wrap(|input| Op::Aggregate {
@@ -79,7 +79,7 @@ impl Compiler {
             }
             _ => {
                 let at = steps.first().map_or(0, |s| s.at);
-                return Err(Failure::unsupported(at, "path() with several by() of this form"));
+                return Err(Fault::unsupported(at, "path() with several by() of this form"));
             }
         };
         let out = self.slot_of(flow, objects);
@@ -95,7 +95,7 @@ impl Compiler {
         Ok(Expr::Slot(out))
     }
 
-    /// The mapping as one expression over the list of objects, if no `by()` takes a subplan.
+    /// Returns the mapping as an expression over the list of objects. `None`: a `by()` needs a subplan.
     fn pure_mapping(
         &mut self,
         flow: &Flow,
@@ -104,7 +104,7 @@ impl Compiler {
         let (accumulator, variable) = (self.fresh(), self.fresh());
         let mut values = vec![];
         for by in bys {
-            // Asked first, not tried out: compiling a child twice at each level would take time without end.
+            // Ask before compiling: compiling a child twice at each level would take exponential time.
             if let By::Traversal(steps) = by
                 && !self.is_pure(flow, steps)?
             {
@@ -117,7 +117,7 @@ impl Compiler {
         let value = if count == 1 {
             values.remove(0)
         } else {
-            // How many objects the path has so far says whose turn it is.
+            // The number of objects so far selects the `by()`.
             let done = call(
                 Function::Coalesce,
                 vec![call(Function::CountLocal, vec![Expr::Slot(accumulator)]), Expr::literal(0_i64)],

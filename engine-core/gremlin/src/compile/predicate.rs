@@ -1,23 +1,23 @@
 //! `P` and `TextP` as expressions.
 //!
-//! Expressions are three-valued and a filter passes what is true, so that a comparison of types that do not compare drops
-//! the traverser, negated or not, as TinkerPop's does.
+//! Expressions are three-valued, and a filter passes only rows for which its expression is true. So a comparison
+//! between types that do not compare drops the traverser, negated or not, as in TinkerPop.
 
 use super::{Compiler, Result, call, is_null, literal, not, text};
-use crate::ast::{Arg, ArgKind, Predicate};
+use crate::ast::{Arg, ArgKind, Predicate, PredicateName};
 use crate::compile::start::list;
-use crate::error::Failure;
+use crate::fault::Fault;
 use std::collections::VecDeque;
 use tidegraph_plan::{Comparison, Expr, Function, Quantifier};
 use tidegraph_types::{Str, Value};
 
-/// What the operands of a predicate stand for.
-pub(super) enum How {
+/// The meaning of a predicate's operands.
+pub(super) enum Operands {
     /// Values.
     Value,
-    /// Ids, which are strings: numbers count as their text.
+    /// Ids. They are strings, so that a number stands for its text.
     Id,
-    /// Labels of `where()`: their objects, in the order in which the predicate names them.
+    /// Labels in `where()`: their objects, in the order in which the predicate names them.
     Labels(VecDeque<Expr>),
 }
 
@@ -26,94 +26,108 @@ impl Compiler {
         &mut self,
         predicate: &Predicate<'_>,
         left: &Expr,
-        how: &mut How,
+        operands: &mut Operands,
     ) -> Result<Expr> {
         Ok(match predicate {
-            Predicate::Test(name, args) => self.test(name, args, left, how)?,
+            Predicate::Test(name, args) => self.test(*name, args, left, operands)?,
             Predicate::And(a, b) => {
-                let a = self.predicate_expr(a, left, how)?;
-                a.and(self.predicate_expr(b, left, how)?)
+                let a = self.predicate_expr(a, left, operands)?;
+                a.and(self.predicate_expr(b, left, operands)?)
             }
             Predicate::Or(a, b) => {
-                let a = self.predicate_expr(a, left, how)?;
-                Expr::Or(vec![a, self.predicate_expr(b, left, how)?])
+                let a = self.predicate_expr(a, left, operands)?;
+                Expr::Or(vec![a, self.predicate_expr(b, left, operands)?])
             }
-            Predicate::Not(a) => never(self.predicate_expr(a, left, how)?),
+            Predicate::Not(a) => negated(self.predicate_expr(a, left, operands)?),
         })
     }
 
-    /// One named test.
-    pub(super) fn test(&mut self, name: &str, args: &[Arg<'_>], left: &Expr, how: &mut How) -> Result<Expr> {
+    /// Translates a named test of `left`.
+    pub(super) fn test(
+        &mut self,
+        name: PredicateName,
+        args: &[Arg<'_>],
+        left: &Expr,
+        operands: &mut Operands,
+    ) -> Result<Expr> {
         use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual};
         let at = args.first().map_or(0, |a| a.at);
-        let two = |c: &mut Self, how: &mut How, low: Comparison, high: Comparison| {
-            let [a, b] = args else { return Err(Failure::syntax(at, format!("{name}() takes two values"))) };
-            let a = Expr::compare(low, left.clone(), c.operand(a, how)?);
-            Ok((a, Expr::compare(high, left.clone(), c.operand(b, how)?)))
+        let two = |c: &mut Self, operands: &mut Operands, low: Comparison, high: Comparison| {
+            let [a, b] = args else { return Err(Fault::syntax(at, format!("{name}() takes two values"))) };
+            let a = Expr::compare(low, left.clone(), c.operand(a, operands)?);
+            Ok((a, Expr::compare(high, left.clone(), c.operand(b, operands)?)))
         };
         Ok(match name {
-            "eq" | "neq" => {
+            PredicateName::Eq | PredicateName::Neq => {
                 let [arg] = args else {
-                    return Err(Failure::syntax(at, format!("{name}() takes one value")));
+                    return Err(Fault::syntax(at, format!("{name}() takes one value")));
                 };
-                let equal = name == "eq";
-                if arg.kind == ArgKind::Value(Value::Null) && !matches!(how, How::Labels(_)) {
+                let equal = name == PredicateName::Eq;
+                if arg.kind == ArgKind::Value(Value::Null) && !matches!(operands, Operands::Labels(_)) {
                     let null = is_null(left.clone());
                     return Ok(if equal { null } else { not(null) });
                 }
-                let operand = self.operand(arg, how)?;
+                let operand = self.operand(arg, operands)?;
                 if equal {
                     Expr::compare(Comparison::Equal, left.clone(), operand)
-                } else if matches!(how, How::Value) && !matches!(left, Expr::Property(..)) {
-                    // Another value is not equal to a null, nor a null to it.
-                    never(Expr::compare(Comparison::Equal, left.clone(), operand))
+                } else if matches!(operands, Operands::Value) && !matches!(left, Expr::Property(..)) {
+                    // A null and another value are not equal.
+                    negated(Expr::compare(Comparison::Equal, left.clone(), operand))
                 } else {
                     Expr::compare(Comparison::NotEqual, left.clone(), operand)
                 }
             }
-            "lt" => self.compare(Less, args, left, how)?,
-            "lte" => self.compare(LessOrEqual, args, left, how)?,
-            "gt" => self.compare(Greater, args, left, how)?,
-            "gte" => self.compare(GreaterOrEqual, args, left, how)?,
-            "between" => {
-                let (low, high) = two(self, how, GreaterOrEqual, Less)?;
+            PredicateName::Lt => self.compare(Less, args, left, operands)?,
+            PredicateName::Lte => self.compare(LessOrEqual, args, left, operands)?,
+            PredicateName::Gt => self.compare(Greater, args, left, operands)?,
+            PredicateName::Gte => self.compare(GreaterOrEqual, args, left, operands)?,
+            PredicateName::Between => {
+                let (low, high) = two(self, operands, GreaterOrEqual, Less)?;
                 low.and(high)
             }
-            "inside" => {
-                let (low, high) = two(self, how, Greater, Less)?;
+            PredicateName::Inside => {
+                let (low, high) = two(self, operands, Greater, Less)?;
                 low.and(high)
             }
-            "outside" => {
-                let (low, high) = two(self, how, Less, Greater)?;
+            PredicateName::Outside => {
+                let (low, high) = two(self, operands, Less, Greater)?;
                 Expr::Or(vec![low, high])
             }
-            "within" => self.within(args, left, how, false)?,
-            "without" => self.within(args, left, how, true)?,
-            "startingWith" => self.text_test(Function::StartsWith, args, left, how)?,
-            "endingWith" => self.text_test(Function::EndsWith, args, left, how)?,
-            "containing" => self.text_test(Function::Contains, args, left, how)?,
-            "regex" => self.text_test(Function::Regex, args, left, how)?,
-            "notStartingWith" => not(self.text_test(Function::StartsWith, args, left, how)?),
-            "notEndingWith" => not(self.text_test(Function::EndsWith, args, left, how)?),
-            "notContaining" => not(self.text_test(Function::Contains, args, left, how)?),
-            "notRegex" => not(self.text_test(Function::Regex, args, left, how)?),
-            other => return Err(Failure::unsupported(at, format!("P.{other}()"))),
+            PredicateName::Within => self.within(args, left, operands, false)?,
+            PredicateName::Without => self.within(args, left, operands, true)?,
+            PredicateName::StartingWith => self.text_test(Function::StartsWith, args, left, operands)?,
+            PredicateName::EndingWith => self.text_test(Function::EndsWith, args, left, operands)?,
+            PredicateName::Containing => self.text_test(Function::Contains, args, left, operands)?,
+            PredicateName::Regex => self.text_test(Function::Regex, args, left, operands)?,
+            PredicateName::NotStartingWith => {
+                not(self.text_test(Function::StartsWith, args, left, operands)?)
+            }
+            PredicateName::NotEndingWith => not(self.text_test(Function::EndsWith, args, left, operands)?),
+            PredicateName::NotContaining => not(self.text_test(Function::Contains, args, left, operands)?),
+            PredicateName::NotRegex => not(self.text_test(Function::Regex, args, left, operands)?),
+            PredicateName::TypeOf => return Err(Fault::unsupported(at, format!("P.{name}()"))),
         })
     }
 
-    fn compare(&mut self, with: Comparison, args: &[Arg<'_>], left: &Expr, how: &mut How) -> Result<Expr> {
+    fn compare(
+        &mut self,
+        with: Comparison,
+        args: &[Arg<'_>],
+        left: &Expr,
+        operands: &mut Operands,
+    ) -> Result<Expr> {
         let [arg] = args else {
-            return Err(Failure::syntax(args.first().map_or(0, |a| a.at), "expected one value".into()));
+            return Err(Fault::syntax(args.first().map_or(0, |a| a.at), "expected one value".into()));
         };
-        // A null is neither above nor below another one, and with anything else it does not compare.
+        // Null equals null in an order, and does not compare with other values.
         if arg.kind == ArgKind::Value(Value::Null)
             && matches!(with, Comparison::LessOrEqual | Comparison::GreaterOrEqual)
-            && !matches!(how, How::Labels(_))
+            && !matches!(operands, Operands::Labels(_))
         {
             let null = Expr::Literal(Value::Null);
             return Ok(Expr::Or(vec![is_null(left.clone()), Expr::compare(with, left.clone(), null)]));
         }
-        Ok(Expr::compare(with, left.clone(), self.operand(arg, how)?))
+        Ok(Expr::compare(with, left.clone(), self.operand(arg, operands)?))
     }
 
     fn text_test(
@@ -121,39 +135,45 @@ impl Compiler {
         function: Function,
         args: &[Arg<'_>],
         left: &Expr,
-        how: &mut How,
+        operands: &mut Operands,
     ) -> Result<Expr> {
         let [arg] = args else {
-            return Err(Failure::syntax(args.first().map_or(0, |a| a.at), "expected one string".into()));
+            return Err(Fault::syntax(args.first().map_or(0, |a| a.at), "expected one string".into()));
         };
         if !matches!(arg.kind, ArgKind::Text(_) | ArgKind::Variable(_) | ArgKind::Other(_)) {
-            return Err(Failure::syntax(arg.at, format!("expected a string, found {}", arg.describe())));
+            return Err(Fault::syntax(arg.at, format!("expected a string, found {}", arg.describe())));
         }
-        Ok(call(function, vec![left.clone(), self.operand(arg, how)?]))
+        Ok(call(function, vec![left.clone(), self.operand(arg, operands)?]))
     }
 
-    /// `within` and `without`; a null among the items is found by a null.
-    fn within(&mut self, args: &[Arg<'_>], left: &Expr, how: &mut How, negated: bool) -> Result<Expr> {
+    /// `within` and `without`. A null equals a null among the items.
+    fn within(
+        &mut self,
+        args: &[Arg<'_>],
+        left: &Expr,
+        operands: &mut Operands,
+        without: bool,
+    ) -> Result<Expr> {
         let left = || Box::new(left.clone());
-        let labels = matches!(how, How::Labels(_));
-        let sign = |found: Expr| match negated {
+        let labels = matches!(operands, Operands::Labels(_));
+        let sign = |found: Expr| match without {
             false => found,
             true if labels => not(found),
-            true => never(found),
+            true => negated(found),
         };
-        match (how, args) {
-            (How::Labels(labels), [_]) => {
+        match (operands, args) {
+            (Operands::Labels(labels), [_]) => {
                 let object = labels.pop_front().unwrap_or(Expr::Literal(Value::Null));
                 Ok(sign(Expr::In(left(), Box::new(call(Function::Unfold, vec![object])))))
             }
-            (How::Labels(labels), _) => {
+            (Operands::Labels(labels), _) => {
                 let objects = args.iter().filter_map(|_| labels.pop_front()).collect();
                 Ok(sign(Expr::In(left(), Box::new(Expr::List(objects)))))
             }
-            (how, [Arg { kind: ArgKind::Variable(name), .. }]) => {
+            (operands, [Arg { kind: ArgKind::Variable(name), .. }]) => {
                 let all = Expr::Parameter((*name).into());
-                let all = match how {
-                    How::Id => {
+                let all = match operands {
+                    Operands::Id => {
                         let variable = self.fresh();
                         Expr::Comprehension {
                             variable,
@@ -166,7 +186,7 @@ impl Compiler {
                 };
                 Ok(sign(Expr::In(left(), Box::new(all))))
             }
-            (how, args) => {
+            (operands, args) => {
                 let args = match args {
                     [Arg { kind: ArgKind::List(items) | ArgKind::Set(items), .. }] => items.as_slice(),
                     _ => args,
@@ -175,23 +195,23 @@ impl Compiler {
                 let null = args.iter().any(|a| is_null_arg(&a));
                 let mut items = vec![];
                 for arg in args.iter().filter(|a| !is_null_arg(a)) {
-                    items.push(self.operand(arg, how)?);
+                    items.push(self.operand(arg, operands)?);
                 }
                 let found = Expr::In(left(), Box::new(list(items)));
                 if !null {
                     return Ok(sign(found));
                 }
                 let null = is_null(*left());
-                Ok(if negated { not(found).and(not(null)) } else { Expr::Or(vec![null, found]) })
+                Ok(if without { not(found).and(not(null)) } else { Expr::Or(vec![null, found]) })
             }
         }
     }
 
-    fn operand(&mut self, arg: &Arg<'_>, how: &mut How) -> Result<Expr> {
-        match how {
-            How::Value => self.expr(arg),
-            How::Labels(labels) => Ok(labels.pop_front().unwrap_or(Expr::Literal(Value::Null))),
-            How::Id => {
+    fn operand(&mut self, arg: &Arg<'_>, operands: &mut Operands) -> Result<Expr> {
+        match operands {
+            Operands::Value => self.expr(arg),
+            Operands::Labels(labels) => Ok(labels.pop_front().unwrap_or(Expr::Literal(Value::Null))),
+            Operands::Id => {
                 let id = match &arg.kind {
                     ArgKind::Vertex(id) => id,
                     _ => arg,
@@ -208,13 +228,13 @@ impl Compiler {
     }
 }
 
-/// Not so: true where a test is false, and where it has no answer neither true nor false, as TinkerPop's ternary logic
-/// has it. So the negation goes inwards, down to the comparisons: what cannot be ordered (two types, NaN) is neither
-/// above nor below nor not above. Only orders have no answer; what does not compare is not equal.
-pub(super) fn never(test: Expr) -> Expr {
+/// Negates a test as TinkerPop's ternary logic does: true where the test is false, and no answer where the test has
+/// none. The negation moves inwards to the comparisons: two values without an order (of two types, NaN) are neither
+/// above, nor below, nor not above each other. Only orders have no answer; values that do not compare are not equal.
+pub(super) fn negated(test: Expr) -> Expr {
     match test {
-        Expr::And(all) => Expr::Or(all.into_iter().map(never).collect()),
-        Expr::Or(all) => all.into_iter().map(never).reduce(Expr::and).unwrap_or(Expr::literal(true)),
+        Expr::And(all) => Expr::Or(all.into_iter().map(negated).collect()),
+        Expr::Or(all) => all.into_iter().map(negated).reduce(Expr::and).unwrap_or(Expr::literal(true)),
         Expr::Compare(comparison, a, b) if opposite(comparison).is_some() => {
             let opposite = opposite(comparison).unwrap_or(comparison);
             let missing = [missing(&a), missing(&b)];
@@ -231,14 +251,14 @@ pub(super) fn never(test: Expr) -> Expr {
             quantifier: Quantifier::All,
             variable,
             list: Box::new(call(Function::Coalesce, vec![*list, Expr::List(vec![])])),
-            predicate: Box::new(never(*predicate)),
+            predicate: Box::new(negated(*predicate)),
         },
         test if is_known(&test) => not(test),
         test => not(call(Function::Coalesce, vec![test, Expr::literal(false)])),
     }
 }
 
-/// The order that holds when another one does not, between values that compare.
+/// Returns the order that holds between two comparable values if this one does not.
 fn opposite(comparison: Comparison) -> Option<Comparison> {
     match comparison {
         Comparison::Less => Some(Comparison::GreaterOrEqual),
@@ -249,13 +269,13 @@ fn opposite(comparison: Comparison) -> Option<Comparison> {
     }
 }
 
-/// Whether a test orders values, which has no answer for some.
+/// Whether a test orders values, so that it has no answer for some.
 pub(super) fn may_lack_answer(test: &Expr) -> bool {
     matches!(test, Expr::Compare(comparison, ..) if opposite(*comparison).is_some())
         || test.children().into_iter().any(may_lack_answer)
 }
 
-/// That there is no such property: there is nothing to compare then, and the test is false.
+/// Returns the test that a property is missing. Without the property, a comparison is false.
 fn missing(operand: &Expr) -> Option<Expr> {
     match operand {
         Expr::Property(base, key) => {
@@ -287,7 +307,7 @@ fn is_known(test: &Expr) -> bool {
     }
 }
 
-/// The label names of a `where()` predicate, in order.
+/// Collects the label names of a `where()` predicate, in order.
 pub(super) fn label_names<'a, 't>(predicate: &'a Predicate<'t>, names: &mut Vec<&'a Arg<'t>>) {
     match predicate {
         Predicate::Test(_, args) => match args.as_slice() {

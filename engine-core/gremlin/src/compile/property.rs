@@ -1,14 +1,35 @@
 //! Steps that read properties.
 
 use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, text};
-use crate::ast::{Arg, ArgKind, Step};
-use crate::error::Failure;
+use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
+use crate::fault::Fault;
 use tidegraph_plan::{AggregateItem, AggregateKind, BindKind, Expr, Function, Op, Slot};
-use tidegraph_types::Value;
+use tidegraph_types::{Str, Value};
 
 impl Compiler {
-    /// `values`, `properties`, `valueMap`, `elementMap`, `propertyMap`
-    pub(super) fn property_step(
+    /// `values`, `properties`
+    pub(super) fn property_values(
+        &mut self,
+        flow: &mut Flow,
+        step: &Step<'_>,
+        function: Function,
+        kind: Kind,
+        dest: Option<Slot>,
+    ) -> Result<()> {
+        let mut args = vec![Expr::Slot(flow.cur(step)?)];
+        let keys = self.texts(&step.args)?;
+        args.extend(keys.iter().map(text));
+        let out = self.or_fresh(dest);
+        // If all keys are null, no property passes; without keys, every property does.
+        let no_key = keys.is_empty() && !step.args.is_empty();
+        let list = if no_key { Expr::Literal(Value::list(vec![])) } else { call(function, args) };
+        flow.wrap(|input| Op::Unwind { input, list, out });
+        flow.scope.single = false;
+        flow.goto(out, kind);
+        Ok(())
+    }
+
+    pub(super) fn value_map(
         &mut self,
         flow: &mut Flow,
         cursor: &mut Cursor<'_, '_>,
@@ -17,68 +38,65 @@ impl Compiler {
     ) -> Result<()> {
         let cur = flow.cur(step)?;
         let (tokens, args) = match step.args.split_first() {
-            Some((Arg { kind: ArgKind::Value(Value::Bool(tokens)), .. }, rest))
-                if step.name == "valueMap" =>
-            {
-                (*tokens, rest)
-            }
+            Some((Arg { kind: ArgKind::Value(Value::Bool(tokens)), .. }, rest)) => (*tokens, rest),
             _ => (false, step.args.as_slice()),
         };
-        let keys = self.texts(args)?;
-        let no_key = keys.is_empty() && !args.is_empty();
-        let mut list = vec![Expr::Slot(cur)];
-        match step.name {
-            "values" | "properties" => {
-                let (function, kind) = if step.name == "values" {
-                    (Function::PropertyValues, Kind::Scalar)
-                } else {
-                    (Function::Properties, Kind::Property)
-                };
-                list.extend(keys.iter().map(text));
-                let out = self.or_fresh(dest);
-                let list = if no_key { Expr::Literal(Value::list(vec![])) } else { call(function, list) };
-                flow.wrap(|input| Op::Unwind { input, list, out });
-                flow.scope.single = false;
-                flow.goto(out, kind);
-                Ok(())
-            }
-            _ if no_key => Err(Failure::unsupported(step.at, format!("{}(null)", step.name))),
-            "valueMap" => {
-                let tokens = self.tokens(cursor.take_all("with"))? || tokens;
-                list.push(Expr::literal(tokens));
-                list.extend(keys.iter().map(text));
-                self.map_step(flow, cursor, call(Function::ValueMap, list), dest)
-            }
-            name => {
-                let function =
-                    if name == "elementMap" { Function::ElementMap } else { Function::GremlinPropertyMap };
-                if let Some(with) = cursor.peek().filter(|s| s.name == "with") {
-                    return Err(Failure::unsupported(with.at, format!("{name}().with()")));
-                }
-                list.extend(keys.iter().map(text));
-                self.map_step(flow, cursor, call(function, list), dest)
-            }
-        }
+        let keys = self.map_keys(step, args)?;
+        let tokens = self.tokens(cursor.take_all(StepName::With))? || tokens;
+        let mut args = vec![Expr::Slot(cur), Expr::literal(tokens)];
+        args.extend(keys.iter().map(text));
+        self.map_step(flow, cursor, call(Function::ValueMap, args), dest)
     }
 
-    /// `with(WithOptions.tokens)`: whether id and label are wanted too.
+    /// `elementMap`, `propertyMap`
+    pub(super) fn element_map(
+        &mut self,
+        flow: &mut Flow,
+        cursor: &mut Cursor<'_, '_>,
+        step: &Step<'_>,
+        function: Function,
+        dest: Option<Slot>,
+    ) -> Result<()> {
+        let mut args = vec![Expr::Slot(flow.cur(step)?)];
+        let keys = self.map_keys(step, &step.args)?;
+        if let Some(with) = cursor.peek().filter(|s| s.name == StepName::With) {
+            return Err(Fault::unsupported(with.at, format!("{}().with()", step.name)));
+        }
+        args.extend(keys.iter().map(text));
+        self.map_step(flow, cursor, call(function, args), dest)
+    }
+
+    /// Returns the keys of a step that makes a map. Empty: all keys.
+    fn map_keys(&mut self, step: &Step<'_>, args: &[Arg<'_>]) -> Result<Vec<Str>> {
+        let keys = self.texts(args)?;
+        if keys.is_empty() && !args.is_empty() {
+            return Err(Fault::unsupported(step.at, format!("{}(null)", step.name)));
+        }
+        Ok(keys)
+    }
+
+    /// `with(WithOptions.tokens)`: returns whether the map has id and label too.
     fn tokens(&mut self, withs: &[Step<'_>]) -> Result<bool> {
         let mut tokens = false;
         for with in withs {
-            let names: Vec<_> =
-                with.args.iter().map(|a| a.constant().or(a.text().map(AsRef::as_ref))).collect();
-            match names.as_slice() {
-                [Some("tokens" | "~tinkerpop.valueMap.tokens")] | [Some("tokens"), Some("all")] => {
-                    tokens = true
+            let is_tokens = |arg: &Arg<'_>| {
+                arg.constant() == Some(Constant::Tokens)
+                    || arg.text().is_some_and(|text| text == Constant::Tokens.text())
+            };
+            let option = |arg: &Arg<'_>| arg.constant().or_else(|| Constant::of(arg.text()?));
+            match with.args.as_slice() {
+                [arg] if is_tokens(arg) || arg.text().is_some_and(|t| t == "~tinkerpop.valueMap.tokens") => {
+                    tokens = true;
                 }
-                [Some("tokens"), Some("none")] => tokens = false,
-                _ => return Err(Failure::unsupported(with.at, "with() of these options")),
+                [arg, which] if is_tokens(arg) && option(which) == Some(Constant::All) => tokens = true,
+                [arg, which] if is_tokens(arg) && option(which) == Some(Constant::None) => tokens = false,
+                _ => return Err(Fault::unsupported(with.at, "with() of these options")),
             }
         }
         Ok(tokens)
     }
 
-    /// A step that makes a map, with a `by()` for its values.
+    /// Makes a map the current object, after a `by()` has transformed its values.
     fn map_step(
         &mut self,
         flow: &mut Flow,
@@ -86,7 +104,7 @@ impl Compiler {
         map: Expr,
         dest: Option<Slot>,
     ) -> Result<()> {
-        let bys = cursor.take_all("by");
+        let bys = cursor.take_all(StepName::By);
         let out = self.or_fresh(dest);
         match bys {
             [] => flow.bind(out, map),
@@ -113,7 +131,7 @@ impl Compiler {
                 flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(all) });
             }
             [_, second, ..] => {
-                return Err(Failure::unsupported(second.at, "several by() of a map of properties"));
+                return Err(Fault::unsupported(second.at, "several by() of a map of properties"));
             }
         }
         flow.goto(out, Kind::Map);
@@ -121,7 +139,7 @@ impl Compiler {
     }
 }
 
-/// One map of all rows.
+/// Aggregates all rows into one map.
 pub(super) fn collect_map(input: Box<Op>, key: Expr, value: Expr, out: Slot) -> Op {
     let item = AggregateItem {
         out,

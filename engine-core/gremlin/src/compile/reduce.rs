@@ -1,13 +1,14 @@
-//! Steps that look at many traversers: reductions, groups, order, distinct, slices.
+//! Steps over many traversers: reductions, groups, order, distinct, slices.
 
 use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Step};
+use crate::ast::{Arg, ArgKind, Step, StepName};
 use crate::compile::by::{self, By, Order};
-use crate::compile::filter::At;
+use crate::compile::filter::Subject;
 use crate::compile::local::global;
 use crate::compile::property::collect_map;
 use crate::compile::step::is_local;
-use crate::error::Failure;
+use crate::fault::Fault;
+use crate::names::Reduction;
 use tidegraph_plan::{
     AggregateItem, AggregateKind, ApplyKind, Arithmetic, BindKind, Comparison, Expr, Function, Op, Slot,
     SortKey, TotalOrder,
@@ -16,19 +17,16 @@ use tidegraph_types::Value;
 
 /// Whether a step keeps state over several traversers.
 pub(super) fn is_stateful(step: &Step<'_>) -> bool {
-    is_reducing(step)
-        || (!is_local(step)
-            && matches!(
-                step.name,
-                "dedup" | "order" | "limit" | "range" | "sample" | "skip" | "tail" | "inject"
-            ))
+    is_reducing(step) || (step.name.properties().stateful && !is_local(step))
 }
 
-/// Whether a step makes one object of all.
+/// Whether a step makes one object of all traversers.
 pub(super) fn is_reducing(step: &Step<'_>) -> bool {
-    !is_local(step)
-        && (matches!(step.name, "count" | "sum" | "min" | "max" | "mean" | "fold")
-            || (matches!(step.name, "group" | "groupCount") && step.args.is_empty()))
+    match step.name.properties().reduction {
+        None => false,
+        Some(Reduction::Group) => step.args.is_empty(),
+        Some(Reduction::Count | Reduction::Fold | Reduction::Value(_)) => !is_local(step),
+    }
 }
 
 fn item(out: Slot, kind: AggregateKind, args: Vec<Expr>) -> AggregateItem {
@@ -36,11 +34,11 @@ fn item(out: Slot, kind: AggregateKind, args: Vec<Expr>) -> AggregateItem {
 }
 
 impl Flow {
-    /// What an aggregate leaves of a scope.
+    /// Makes the result of an aggregate the current object. Labels, path and collected side effects are lost.
     pub(super) fn reduced(&mut self, out: Slot, kind: Kind) {
         self.goto(out, kind);
         self.scope.labels.clear();
-        self.lose_sides();
+        self.lose_side_effects();
         self.scope.single = true;
         self.scope.cut = true;
     }
@@ -48,22 +46,23 @@ impl Flow {
 
 impl Compiler {
     pub(super) fn reduce(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
-        if step.name == "fold" && !step.args.is_empty() {
-            return Err(Failure::unsupported(step.at, "fold(seed, operator)"));
+        if step.name == StepName::Fold && !step.args.is_empty() {
+            return Err(Fault::unsupported(step.at, "fold(seed, operator)"));
         }
         if !global(step).is_empty() {
             return Err(wrong_arguments(step));
         }
         let cur = flow.cur(step)?;
         let out = self.or_fresh(dest);
-        let (kind, result) = match step.name {
-            "count" => (AggregateKind::CountRows, Kind::Scalar),
-            "fold" => (AggregateKind::CollectAll, Kind::List),
-            name => (aggregate(name), Kind::Scalar),
+        let object = vec![Expr::Slot(cur)];
+        let (item, result) = match step.name.properties().reduction {
+            Some(Reduction::Count) => (item(out, AggregateKind::CountRows, vec![]), Kind::Scalar),
+            Some(Reduction::Fold) => (item(out, AggregateKind::CollectAll, object), Kind::List),
+            Some(Reduction::Value(kind)) => {
+                (AggregateItem { empty_is_unbound: true, ..item(out, kind, object) }, Kind::Scalar)
+            }
+            Some(Reduction::Group) | None => return Err(wrong_arguments(step)),
         };
-        let args = if step.name == "count" { vec![] } else { vec![Expr::Slot(cur)] };
-        let empty_is_unbound = !matches!(step.name, "count" | "fold");
-        let item = AggregateItem { empty_is_unbound, ..item(out, kind, args) };
         flow.wrap(|input| Op::Aggregate { input, keys: vec![], items: vec![item] });
         flow.reduced(out, result);
         Ok(())
@@ -77,11 +76,11 @@ impl Compiler {
     ) -> Result<()> {
         let names = self.texts(global(step))?;
         let cur = flow.cur(step)?;
-        let bys = self.bys(cursor.take_all("by"))?;
+        let bys = self.bys(cursor.take_all(StepName::By))?;
         let by = match bys.as_slice() {
             [] => By::Identity,
             [by] => by.clone(),
-            _ => return Err(Failure::syntax(step.at, "dedup() takes one by()".into())),
+            _ => return Err(Fault::syntax(step.at, "dedup() takes one by()".into())),
         };
         let mut objects = vec![];
         for name in &names {
@@ -120,7 +119,7 @@ impl Compiler {
         }
         let cur = flow.cur(step)?;
         let mut keys = vec![];
-        for by_step in cursor.take_all("by") {
+        for by_step in cursor.take_all(StepName::By) {
             let (by, order) = match by_step.args.as_slice() {
                 [arg] if by::order(arg).is_some() => (By::Identity, by::order(arg)),
                 [by, order] => (self.by(by_step, std::slice::from_ref(by))?, by::order(order)),
@@ -152,7 +151,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// `sample(n)`: those with the largest random keys, which a `by()` gives weights.
+    /// `sample(n)`: the `n` traversers with the largest random keys. A `by()` weights the keys.
     pub(super) fn sample(
         &mut self,
         flow: &mut Flow,
@@ -162,7 +161,7 @@ impl Compiler {
         let [count] = global(step) else { return Err(wrong_arguments(step)) };
         let count = self.sample_size(count)?;
         let cur = flow.cur(step)?;
-        let weight = match cursor.take_all("by") {
+        let weight = match cursor.take_all(StepName::By) {
             [] => Expr::literal(1.0),
             [by] => {
                 let by = self.by(by, &by.args)?;
@@ -173,7 +172,7 @@ impl Compiler {
                 }
                 Expr::Slot(slot)
             }
-            [_, second, ..] => return Err(Failure::syntax(second.at, "sample() takes one by()".into())),
+            [_, second, ..] => return Err(Fault::syntax(second.at, "sample() takes one by()".into())),
         };
         let expr = call(Function::SampleKey, vec![weight]);
         let keys = vec![SortKey { expr, order: TotalOrder::Gremlin, descending: true }];
@@ -182,11 +181,11 @@ impl Compiler {
         Ok(())
     }
 
-    /// How many a `sample()` takes.
+    /// Returns the number of objects that a `sample()` takes.
     pub(super) fn sample_size(&mut self, count: &Arg<'_>) -> Result<Expr> {
         match self.integer(count)? {
             Expr::Literal(n) if n.as_i64().is_some_and(|n| n < 0) => {
-                Err(Failure::syntax(count.at, "sample() takes a number that is not negative".into()))
+                Err(Fault::syntax(count.at, "sample() takes a number that is not negative".into()))
             }
             count => Ok(count),
         }
@@ -200,7 +199,7 @@ impl Compiler {
             _ => None,
         };
         let (skip, limit) = match (step.name, global(step)) {
-            ("tail", args) if args.len() <= 1 => {
+            (StepName::Tail, args) if args.len() <= 1 => {
                 let count = match args {
                     [count] => self.integer(count)?,
                     _ => Expr::literal(1_i64),
@@ -209,19 +208,19 @@ impl Compiler {
                 flow.wrap(|input| Op::Tail { input, count });
                 return Ok(());
             }
-            ("limit", [count]) if number(count) == Some(-1) => return Ok(()),
-            ("limit", [count]) => {
+            (StepName::Limit, [count]) if number(count) == Some(-1) => return Ok(()),
+            (StepName::Limit, [count]) => {
                 flow.scope.single |= number(count).is_some_and(|n| n <= 1);
                 (None, Some(self.integer(count)?))
             }
-            ("skip", [count]) => (Some(self.integer(count)?), None),
-            ("range", [low, high]) => {
+            (StepName::Skip, [count]) => (Some(self.integer(count)?), None),
+            (StepName::Range, [low, high]) => {
                 let skip = self.integer(low)?;
                 let limit = self.integer(high)?;
                 let limit = match (number(low), number(high)) {
                     (_, Some(-1)) => None,
                     (Some(l), Some(h)) if l < 0 || h < l => {
-                        return Err(Failure::syntax(step.at, format!("not a legal range: [{l}, {h}]")));
+                        return Err(Fault::syntax(step.at, format!("not a legal range: [{l}, {h}]")));
                     }
                     (Some(0), _) => Some(limit),
                     (Some(l), Some(h)) => Some(Expr::literal(h - l)),
@@ -250,19 +249,19 @@ impl Compiler {
     ) -> Result<()> {
         let cur = flow.cur(step)?;
         let kind = flow.scope.kind;
-        let bys = self.bys(cursor.take_all("by"))?;
-        let most = if step.name == "group" { 2 } else { 1 };
+        let bys = self.bys(cursor.take_all(StepName::By))?;
+        let most = if step.name == StepName::Group { 2 } else { 1 };
         if bys.len() > most {
-            return Err(Failure::syntax(step.at, format!("{}() takes {most} by() at most", step.name)));
+            return Err(Fault::syntax(step.at, format!("{}() takes {most} by() at most", step.name)));
         }
         let key = self.by_value(flow, bys.first().unwrap_or(&By::Identity), Expr::Slot(cur), kind)?;
-        // The key's own slot: values computed below must not move it.
+        // The key gets a slot of its own, because computing the values may overwrite others.
         let key_slot = self.fresh();
         flow.bind(key_slot, key.expr);
         if !key.productive {
             flow.filter(not(is_null(Expr::Slot(key_slot))));
         }
-        let value = if step.name == "groupCount" {
+        let value = if step.name == StepName::GroupCount {
             let count = self.fresh();
             self.aggregate_by(flow, key_slot, vec![item(count, AggregateKind::CountRows, vec![])]);
             Expr::Slot(count)
@@ -291,11 +290,11 @@ impl Compiler {
         flow.wrap(|input| Op::Aggregate { input, keys: vec![(key, Expr::Slot(key))], items });
         flow.scope.labels.clear();
         flow.scope.near = None;
-        flow.lose_sides();
+        flow.lose_side_effects();
     }
 
-    /// The value of each group. What stands before the first step that looks at several objects runs for each element,
-    /// that step for each group, the rest on its result. Without such a step the last element decides.
+    /// Computes the value of each group. The steps before the first stateful one run for each element, that step runs
+    /// for each group, and the rest runs on its result. Without a stateful step, the value of the last element counts.
     fn group_value(
         &mut self,
         flow: &mut Flow,
@@ -304,7 +303,7 @@ impl Compiler {
         cur: Slot,
         kind: Kind,
     ) -> Result<Expr> {
-        let at = At { expr: Expr::Slot(cur), kind, near: flow.scope.near };
+        let at = Subject { expr: Expr::Slot(cur), kind, near: flow.scope.near };
         let Some(index) = steps.iter().position(is_stateful) else {
             let value = self.child_value(flow, steps, at)?;
             let (all, last) = (self.fresh(), self.fresh());
@@ -314,7 +313,7 @@ impl Compiler {
             return Ok(Expr::Slot(last));
         };
         let (before, barrier, rest) = (&steps[..index], &steps[index], &steps[index + 1..]);
-        // One row for each object that reaches the barrier; an element without any keeps a row without the mark.
+        // One row for each object that reaches the barrier. An element without any keeps one row, without the mark.
         let (object, mark) = if before.is_empty() {
             (cur, None)
         } else {
@@ -327,7 +326,7 @@ impl Compiler {
             flow.wrap(|input| Op::Apply { input, plan, kind: ApplyKind::Optional(vec![object, mark]) });
             (object, Some(mark))
         };
-        // Unbound, which is left out, where there is no object; a null is one.
+        // Without an object the value is unbound, which aggregates skip. A null is an object.
         let present = |value: Expr| match mark {
             None => value,
             Some(mark) => Expr::Case {
@@ -335,81 +334,75 @@ impl Compiler {
                 otherwise: Box::new(value),
             },
         };
-        let simple = global(barrier).is_empty()
-            && matches!(barrier.name, "count" | "sum" | "min" | "max" | "mean" | "fold");
+        let reduction = barrier.name.properties().reduction.filter(|_| global(barrier).is_empty());
         let out = self.fresh();
-        let (result, kind) = if simple {
-            let value = vec![Expr::Slot(object)];
-            match barrier.name {
-                "count" => {
-                    let count = match mark {
-                        Some(mark) => item(out, AggregateKind::Count, vec![Expr::Slot(mark)]),
-                        None => item(out, AggregateKind::CountRows, vec![]),
-                    };
-                    self.aggregate_by(flow, key, vec![count]);
-                    (out, Kind::Scalar)
-                }
-                "fold" => {
-                    let all = item(out, AggregateKind::CollectAll, vec![present(Expr::Slot(object))]);
-                    self.aggregate_by(flow, key, vec![all]);
-                    (out, Kind::List)
-                }
-                name => {
-                    let count = self.fresh();
-                    let items = vec![
-                        item(out, aggregate(name), value.clone()),
-                        item(count, AggregateKind::Count, value),
-                    ];
-                    self.aggregate_by(flow, key, items);
-                    flow.filter(Expr::compare(Comparison::Greater, Expr::Slot(count), Expr::literal(0_i64)));
-                    (out, Kind::Scalar)
-                }
+        let (result, kind) = match reduction {
+            Some(Reduction::Count) => {
+                let count = match mark {
+                    Some(mark) => item(out, AggregateKind::Count, vec![Expr::Slot(mark)]),
+                    None => item(out, AggregateKind::CountRows, vec![]),
+                };
+                self.aggregate_by(flow, key, vec![count]);
+                (out, Kind::Scalar)
             }
-        } else {
-            // The labels' objects go with each object, for what stands after.
-            let labels = flow.scope.labels.clone();
-            let mut parts = vec![object];
-            parts.extend(labels.iter().map(|(_, label)| label.slot));
-            let row = present(if labels.is_empty() {
-                Expr::Slot(object)
-            } else {
-                Expr::List(parts.iter().map(|p| Expr::Slot(*p)).collect())
-            });
-            let all = self.fresh();
-            self.aggregate_by(flow, key, vec![item(all, AggregateKind::CollectAll, vec![row])]);
-            if !is_reducing(barrier) {
-                let size = call(Function::Size, vec![Expr::Slot(all)]);
-                flow.filter(Expr::compare(Comparison::Greater, size, Expr::literal(0_i64)));
+            Some(Reduction::Fold) => {
+                let all = item(out, AggregateKind::CollectAll, vec![present(Expr::Slot(object))]);
+                self.aggregate_by(flow, key, vec![all]);
+                (out, Kind::List)
             }
-            let mut child = flow.child();
-            let each = self.fresh();
-            child.op = Op::Unwind { input: Box::new(Op::Argument), list: Expr::Slot(all), out: each };
-            let each = if labels.is_empty() {
-                each
-            } else {
-                let row = each;
-                for (part, index) in parts.iter().zip(0_i64..) {
-                    let item = Expr::Index(Box::new(Expr::Slot(row)), Box::new(Expr::literal(index)));
-                    child.bind(*part, item);
+            Some(Reduction::Value(kind)) => {
+                let (count, value) = (self.fresh(), vec![Expr::Slot(object)]);
+                let items = vec![item(out, kind, value.clone()), item(count, AggregateKind::Count, value)];
+                self.aggregate_by(flow, key, items);
+                flow.filter(Expr::compare(Comparison::Greater, Expr::Slot(count), Expr::literal(0_i64)));
+                (out, Kind::Scalar)
+            }
+            Some(Reduction::Group) | None => {
+                // The objects of the labels stay with each object, because later steps may read them.
+                let labels = flow.scope.labels.clone();
+                let mut parts = vec![object];
+                parts.extend(labels.iter().map(|(_, label)| label.slot));
+                let row = present(if labels.is_empty() {
+                    Expr::Slot(object)
+                } else {
+                    Expr::List(parts.iter().map(|p| Expr::Slot(*p)).collect())
+                });
+                let all = self.fresh();
+                self.aggregate_by(flow, key, vec![item(all, AggregateKind::CollectAll, vec![row])]);
+                if !is_reducing(barrier) {
+                    let size = call(Function::Size, vec![Expr::Slot(all)]);
+                    flow.filter(Expr::compare(Comparison::Greater, size, Expr::literal(0_i64)));
                 }
-                child.scope.labels = labels;
-                object
-            };
-            child.scope.cur = Some(each);
-            child.scope.kind = Kind::Unknown;
-            child.scope.near = None;
-            child.scope.single = false;
-            self.steps(&mut child, &steps[index..], None)?;
-            let end = child.scope.cur.unwrap_or(each);
-            let plan = Box::new(child.op);
-            flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(end) });
-            flow.filter(Expr::IsBound(out));
-            return Ok(Expr::Slot(out));
+                let mut child = flow.child();
+                let each = self.fresh();
+                child.op = Op::Unwind { input: Box::new(Op::Argument), list: Expr::Slot(all), out: each };
+                let each = if labels.is_empty() {
+                    each
+                } else {
+                    let row = each;
+                    for (part, index) in parts.iter().zip(0_i64..) {
+                        let item = Expr::Index(Box::new(Expr::Slot(row)), Box::new(Expr::literal(index)));
+                        child.bind(*part, item);
+                    }
+                    child.scope.labels = labels;
+                    object
+                };
+                child.scope.cur = Some(each);
+                child.scope.kind = Kind::Unknown;
+                child.scope.near = None;
+                child.scope.single = false;
+                self.steps(&mut child, &steps[index..], None)?;
+                let end = child.scope.cur.unwrap_or(each);
+                let plan = Box::new(child.op);
+                flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(end) });
+                flow.filter(Expr::IsBound(out));
+                return Ok(Expr::Slot(out));
+            }
         };
         if rest.is_empty() {
             return Ok(Expr::Slot(result));
         }
-        let at = At { expr: Expr::Slot(result), kind, near: None };
+        let at = Subject { expr: Expr::Slot(result), kind, near: None };
         let value = self.child_value(flow, rest, at)?;
         if value.productive {
             return Ok(value.expr);
@@ -417,14 +410,5 @@ impl Compiler {
         let slot = self.slot_of(flow, value.expr);
         flow.filter(not(is_null(Expr::Slot(slot))));
         Ok(Expr::Slot(slot))
-    }
-}
-
-fn aggregate(name: &str) -> AggregateKind {
-    match name {
-        "sum" => AggregateKind::Sum,
-        "min" => AggregateKind::Min,
-        "max" => AggregateKind::Max,
-        _ => AggregateKind::Average,
     }
 }

@@ -1,13 +1,14 @@
 //! `repeat` with `until`, `emit` and `times`, before it or after it.
 //!
-//! The body reads and writes one slot. If the object before the loop has a slot that nothing else names, it is that slot.
+//! The body reads and writes one slot: that of the object before the loop, if nothing else uses it, otherwise a copy.
 
 use super::{Compiler, Cursor, Flow, Kind, Label, Result, step, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Step};
+use crate::ast::{Arg, ArgKind, Step, StepName};
 use crate::compile::branch::stateful;
-use crate::compile::predicate::How;
+use crate::compile::predicate::Operands;
 use crate::compile::reduce::is_reducing;
-use crate::error::Failure;
+use crate::fault::Fault;
+use crate::names::Children;
 use tidegraph_plan::{Expr, Op, RepeatTest, Slot};
 
 /// The steps of one loop.
@@ -21,22 +22,22 @@ struct Loop<'a, 't> {
 }
 
 impl<'a, 't> Loop<'a, 't> {
-    /// Takes what belongs to the loop from the cursor, which stands after its first step.
+    /// Takes the steps of a loop from the cursor; the loop starts at the step `first`.
     fn read(cursor: &mut Cursor<'a, 't>, first: usize) -> Result<Self> {
         let mut read = Self::default();
         cursor.next = first;
         while let Some(step) = cursor.peek() {
             let before = read.body.is_none();
             let part = match step.name {
-                "repeat" if before => {
+                StepName::Repeat if before => {
                     read.body = Some(step);
                     read.index = cursor.next;
                     cursor.next += 1;
                     continue;
                 }
-                "until" => &mut read.until,
-                "emit" => &mut read.emit,
-                "times" => &mut read.times,
+                StepName::Until => &mut read.until,
+                StepName::Emit => &mut read.emit,
+                StepName::Times => &mut read.times,
                 _ => break,
             };
             // A second one belongs to the next loop.
@@ -60,10 +61,10 @@ impl Compiler {
         let first = &cursor.steps[index];
         let parts = Loop::read(cursor, index)?;
         let Some(repeat) = parts.body else {
-            return Err(Failure::syntax(first.at, format!("{}() without repeat()", first.name)));
+            return Err(Fault::syntax(first.at, format!("{}() without repeat()", first.name)));
         };
         if let (Some((until, _)), Some(_)) = (parts.until, parts.times) {
-            return Err(Failure::syntax(until.at, "until() and times() modulate the same repeat()".into()));
+            return Err(Fault::syntax(until.at, "until() and times() modulate the same repeat()".into()));
         }
         let (name, steps) = match repeat.args.as_slice() {
             [Arg { kind: ArgKind::Traversal(steps), .. }] => (None, steps),
@@ -73,7 +74,7 @@ impl Compiler {
             _ => return Err(wrong_arguments(repeat)),
         };
         if let Some(reducing) = steps.iter().find(|s| is_reducing(s)) {
-            return Err(Failure::unsupported(reducing.at, format!("{}() inside repeat()", reducing.name)));
+            return Err(Fault::unsupported(reducing.at, format!("{}() inside repeat()", reducing.name)));
         }
         let dest = cursor.dest_of(parts.index);
         let cur = flow.cur(repeat)?;
@@ -98,7 +99,7 @@ impl Compiler {
         body.scope.alias = false;
         body.scope.single = false;
         self.steps(&mut body, steps, Some(current))?;
-        // What the tests see: labels of the body may be missing before its first round.
+        // The tests use the scope before the body, because labels of the body may be missing in its first round.
         let until = self.repeat_test(flow, parts.until)?;
         let emit = self.repeat_test(flow, parts.emit)?;
         let (times, times_before) = match parts.times {
@@ -114,7 +115,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// Whether more than the current object stands in a slot, so that a loop must not write to it.
+    /// Whether more than the current object uses a slot, so that a loop must not overwrite it.
     fn is_named(&self, flow: &Flow, slot: Slot) -> bool {
         !flow.scope.alias
             || flow.scope.labels.iter().any(|(_, l)| l.slot == slot)
@@ -122,14 +123,14 @@ impl Compiler {
             || flow.op == Op::Argument
     }
 
-    /// Labels that the body gives are there from the second round on.
+    /// Declares the labels that the body gives, because its second round can read them.
     fn foresee_labels(&mut self, flow: &mut Flow, steps: &[Step<'_>]) {
         for step in steps {
-            if step.name == "as" {
+            if step.name == StepName::As {
                 for name in step.args.iter().filter_map(Arg::text) {
                     let entry = self.labels.get(name).copied().unwrap_or((2, None));
                     let slot = entry.1.unwrap_or_else(|| self.fresh());
-                    // More than once: once for each round.
+                    // Each round gives the label, so that it counts as given more than once.
                     self.labels.insert(name.clone(), (entry.0.max(2), Some(slot)));
                     match flow.scope.labels.iter_mut().find(|(n, _)| n == name) {
                         Some((_, label)) => {
@@ -148,7 +149,7 @@ impl Compiler {
                     }
                 }
             }
-            if matches!(step.name, "local" | "union" | "choose" | "option" | "optional" | "repeat") {
+            if step.name.properties().children != Children::Isolated {
                 for steps in step.args.iter().filter_map(Arg::steps) {
                     self.foresee_labels(flow, steps);
                 }
@@ -160,10 +161,10 @@ impl Compiler {
         let Some((step, before)) = part else { return Ok(None) };
         let mut child = flow.child();
         match step.args.as_slice() {
-            [] if step.name == "emit" => {}
+            [] if step.name == StepName::Emit => {}
             [Arg { kind: ArgKind::Predicate(predicate), .. }] => {
                 let cur = Expr::Slot(child.cur(step)?);
-                let test = self.predicate_expr(predicate, &cur, &mut How::Value)?;
+                let test = self.predicate_expr(predicate, &cur, &mut Operands::Value)?;
                 child.filter(test);
             }
             [Arg { kind: ArgKind::Traversal(steps), .. }] => {
@@ -176,11 +177,9 @@ impl Compiler {
     }
 }
 
-/// What the object of a loop is: what goes in, if the body makes the same of it.
+/// Returns the kind of the current object in a loop: that of the input, if the body makes the same kind.
 fn loop_kind(kind: Kind, steps: &[Step<'_>]) -> Kind {
-    let vertex = |s: &Step<'_>| {
-        matches!(s.name, "out" | "in" | "both" | "inV" | "outV" | "bothV" | "otherV" | "toV" | "to" | "V")
-    };
+    let vertex = |s: &Step<'_>| s.name.properties().to_vertex;
     match steps.iter().rfind(|s| step::moves(s)) {
         None => kind,
         Some(last) if vertex(last) && kind == Kind::Vertex && !stateful_end(steps) => Kind::Vertex,

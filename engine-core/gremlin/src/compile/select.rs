@@ -1,10 +1,11 @@
 //! `select` and `project`.
 
 use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, text, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Step};
+use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::by::By;
-use crate::compile::filter::At;
-use crate::error::Failure;
+use crate::compile::filter::Subject;
+use crate::fault::Fault;
+use crate::names::Pop;
 use tidegraph_plan::{Comparison, Expr, Function, Slot};
 use tidegraph_types::{Str, Value};
 
@@ -17,18 +18,18 @@ impl Compiler {
         dest: Option<Slot>,
     ) -> Result<()> {
         let cur = flow.cur(step)?;
-        let (pop, args) = match step.args.split_first() {
-            Some((Arg { kind: ArgKind::Constant(pop), .. }, rest))
-                if matches!(*pop, "first" | "last" | "all" | "mixed") =>
-            {
-                (*pop, rest)
-            }
-            _ => ("last", step.args.as_slice()),
+        let given = step.args.first().and_then(Arg::constant).and_then(|constant| constant.properties().pop);
+        let (pop, args) = match given {
+            Some(pop) => (pop, &step.args[1..]),
+            None => (Pop::Last, step.args.as_slice()),
         };
         match args {
-            [Arg { kind: ArgKind::Constant(column @ ("keys" | "values")), .. }] if step.args.len() == 1 => {
-                let function = if *column == "keys" { Function::MapKeys } else { Function::MapValues };
-                // Of a map these are lists, of an entry they are what stands in it.
+            [Arg { kind: ArgKind::Constant(column @ (Constant::Keys | Constant::Values)), .. }]
+                if step.args.len() == 1 =>
+            {
+                let function =
+                    if *column == Constant::Keys { Function::MapKeys } else { Function::MapValues };
+                // A map gives a list, an entry gives its key or value.
                 let kind = if flow.scope.kind == Kind::Map { Kind::List } else { Kind::Unknown };
                 let out = self.or_fresh(dest);
                 flow.bind(out, call(function, vec![Expr::Slot(cur)]));
@@ -36,10 +37,10 @@ impl Compiler {
                 Ok(())
             }
             [Arg { kind: ArgKind::Traversal(steps), at }] => {
-                if pop != "last" {
-                    return Err(Failure::unsupported(*at, "select(pop, traversal)"));
+                if pop != Pop::Last {
+                    return Err(Fault::unsupported(*at, "select(pop, traversal)"));
                 }
-                let object = At::cur(flow, step)?;
+                let object = Subject::current(flow, step)?;
                 let key = self.child_value(flow, steps, object)?;
                 let out = self.or_fresh(dest);
                 flow.bind(out, call(Function::MapGet, vec![Expr::Slot(cur), key.expr]));
@@ -52,7 +53,7 @@ impl Compiler {
                 if names.len() != args.len() {
                     return Err(wrong_arguments(step));
                 }
-                let bys = self.bys(cursor.take_all("by"))?;
+                let bys = self.bys(cursor.take_all(StepName::By))?;
                 if let [name] = names.as_slice() {
                     self.select_one(flow, pop, (name, step.at), bys.first(), dest)
                 } else {
@@ -66,7 +67,7 @@ impl Compiler {
     fn select_one(
         &mut self,
         flow: &mut Flow,
-        pop: &str,
+        pop: Pop,
         (name, place): (&Str, usize),
         by: Option<&By<'_, '_>>,
         dest: Option<Slot>,
@@ -77,7 +78,7 @@ impl Compiler {
             && certain
             && let Expr::Slot(slot) = object
         {
-            // The label's object stands in a slot already.
+            // The label's object already has a slot.
             flow.goto(slot, kind);
             return Ok(());
         }
@@ -95,7 +96,7 @@ impl Compiler {
             (value.expr, value.productive, Kind::Unknown)
         };
         let out = self.or_fresh(dest);
-        // Entries of maps may be null and are selected; a `by()` that gives null gives nothing.
+        // A null entry of a map is selected. A `by()` that gives null has no result.
         let test = match &value {
             _ if productive => None,
             Expr::Call(Function::MapGet, _) => Some(Expr::IsBound(out)),
@@ -112,7 +113,7 @@ impl Compiler {
     fn select_many(
         &mut self,
         flow: &mut Flow,
-        pop: &str,
+        pop: Pop,
         (names, place): (&[Str], usize),
         bys: &[By<'_, '_>],
         dest: Option<Slot>,
@@ -120,7 +121,7 @@ impl Compiler {
         let mut entries = Vec::with_capacity(names.len() * 2);
         for (index, name) in names.iter().enumerate() {
             let (object, certain, kind) = self.popped(flow, pop, name, place)?;
-            // Entries of maps may be null and are selected.
+            // A null entry of a map is selected.
             let entry = matches!(object, Expr::Call(Function::MapGet, _));
             let slot = self.slot_of(flow, object);
             if !certain {
@@ -149,10 +150,10 @@ impl Compiler {
         Ok(())
     }
 
-    /// The object of a label for a `Pop`, whether there always is one, and its kind.
-    fn popped(&mut self, flow: &mut Flow, pop: &str, name: &Str, place: usize) -> Result<(Expr, bool, Kind)> {
-        // A side effect is one value, whatever is popped.
-        let from_path = pop != "last" && flow.side(name, place)?.is_none();
+    /// Returns the object or objects of a label that a `Pop` takes, whether there always is one, and the kind.
+    fn popped(&mut self, flow: &mut Flow, pop: Pop, name: &Str, place: usize) -> Result<(Expr, bool, Kind)> {
+        // A side effect is one value for every `Pop`.
+        let from_path = pop != Pop::Last && flow.side(name, place)?.is_none();
         let Some(path) = self.path.filter(|_| from_path) else {
             return self.labelled(flow, name, place);
         };
@@ -163,12 +164,13 @@ impl Compiler {
         let sized = |comparison, count: i64| Expr::compare(comparison, size(), Expr::literal(count));
         let null = || Box::new(Expr::Literal(Value::Unbound));
         let (value, kind) = match pop {
-            "first" => (head(), Kind::Unknown),
-            "all" => {
+            Pop::First => (head(), Kind::Unknown),
+            Pop::All => {
                 let some = (sized(Comparison::Greater, 0), Expr::Slot(all));
                 (Expr::Case { branches: vec![some], otherwise: null() }, Kind::List)
             }
-            _ => {
+            // `Last` was answered above.
+            Pop::Mixed | Pop::Last => {
                 let one = (sized(Comparison::Equal, 1), head());
                 let more = (sized(Comparison::Greater, 1), Expr::Slot(all));
                 (Expr::Case { branches: vec![one, more], otherwise: null() }, Kind::Unknown)
@@ -196,7 +198,7 @@ impl Compiler {
         }
         let cur = flow.cur(step)?;
         let kind = flow.scope.kind;
-        let bys = self.bys(cursor.take_all("by"))?;
+        let bys = self.bys(cursor.take_all(StepName::By))?;
         let mut entries = Vec::with_capacity(names.len() * 2);
         for (index, name) in names.iter().enumerate() {
             let by = bys.get(index % bys.len().max(1)).unwrap_or(&By::Identity);

@@ -1,72 +1,74 @@
-//! Side effects: `aggregate`, `store`, `cap`, `withSideEffect`, and `group` and `groupCount` with a key.
+//! SideEffect effects: `aggregate`, `store`, `cap`, `withSideEffect`, and `group` and `groupCount` with a key.
 //!
-//! What is collected must be there when no traverser is left, and every traverser that goes on must see all of it. So
-//! the plan is cut where something is collected: what came so far becomes a subplan of one row, which binds its rows as
-//! a list; the list of the side effect is made of that, and the rows are unwound again. `cap` takes the one row and
-//! leaves the rows.
+//! A side effect must exist even if no traverser is left, and every later traverser must see all of it. So the plan is
+//! *cut* at a step that collects: the operators so far become a subplan of a single row, which binds their rows as a
+//! list. The side effect is computed from that list, and then the rows are unwound again. `cap` keeps the single row
+//! and drops the list.
 //!
-//! What must never happen: a reader that sees less than TinkerPop's would. Only the request's own traversal collects;
-//! inside another one `aggregate` is refused, and so is reading where a reducing step has left nothing of the rows.
+//! **Invariant.** A reader never sees less than in TinkerPop. Only the request's own traversal collects: `aggregate`
+//! inside another traversal is refused, and so is a reader after a reduction that dropped the slot.
 
 use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, text, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Predicate, Step};
+use crate::ast::{Arg, ArgKind, Constant, Predicate, SourceCall, Step, StepName};
 use crate::compile::by::By;
 use crate::compile::reduce::is_reducing;
-use crate::error::Failure;
+use crate::fault::Fault;
 use tidegraph_plan::{ApplyKind, Arithmetic, BindKind, Expr, Function, Op, Slot};
 use tidegraph_types::Str;
 
-/// How often the plan of a request is cut: each time it becomes several operators deeper.
+/// Largest number of cuts of a plan. Each cut makes the plan several operators deeper.
 const MAX_CUTS: u32 = 64;
 
-/// A side effect as a row knows it.
+/// A side effect in the scope of a flow.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Side {
-    /// Its value; `None` where a reducing step has left nothing of the rows.
+pub(super) struct SideEffect {
+    /// Its value; `None` after a reducing step has dropped its slot.
     value: Option<Expr>,
     kind: Kind,
-    /// Given by the request, not collected.
+    /// The request gives it (`withSideEffect`); no step collects it.
     given: bool,
 }
 
 impl Flow {
-    /// A reducing step leaves no slots: what stood in one cannot be read any more.
-    pub(super) fn lose_sides(&mut self) {
-        for (_, side) in self.scope.sides.iter_mut().filter(|(_, side)| !side.given) {
+    /// Marks collected side effects as lost, because a reducing step drops all slots.
+    pub(super) fn lose_side_effects(&mut self) {
+        for (_, side) in self.scope.side_effects.iter_mut().filter(|(_, side)| !side.given) {
             side.value = None;
         }
     }
 
-    /// What was lost in one of these branches.
-    pub(super) fn lose_sides_of<'a>(&mut self, ends: impl Iterator<Item = &'a [(Str, Side)]>) {
+    /// Marks the side effects as lost that were lost in one of these branches.
+    pub(super) fn lose_side_effects_of<'a>(&mut self, ends: impl Iterator<Item = &'a [(Str, SideEffect)]>) {
         for end in ends {
             for (name, _) in end.iter().filter(|(_, side)| side.value.is_none()) {
-                for (_, side) in self.scope.sides.iter_mut().filter(|(n, _)| n == name) {
+                for (_, side) in self.scope.side_effects.iter_mut().filter(|(n, _)| n == name) {
                     side.value = None;
                 }
             }
         }
     }
 
-    /// The slots of what was collected.
-    pub(super) fn side_slots(&self) -> impl Iterator<Item = Slot> {
-        self.scope.sides.iter().filter_map(|(_, side)| match side.value {
+    /// Returns the slots of collected side effects.
+    pub(super) fn side_effect_slots(&self) -> impl Iterator<Item = Slot> {
+        self.scope.side_effects.iter().filter_map(|(_, side)| match side.value {
             Some(Expr::Slot(slot)) => Some(slot),
             _ => None,
         })
     }
 
-    /// The value and kind of a side effect, if there is one of this name.
+    /// Returns the value and kind of the side effect with this name, if there is one.
     pub(super) fn side(&self, name: &str, at: usize) -> Result<Option<(Expr, Kind)>> {
-        let Some((_, side)) = self.scope.sides.iter().find(|(n, _)| n == name) else { return Ok(None) };
+        let Some((_, side)) = self.scope.side_effects.iter().find(|(n, _)| n == name) else {
+            return Ok(None);
+        };
         match &side.value {
             Some(value) => Ok(Some((value.clone(), side.kind))),
-            None => Err(Failure::unsupported(at, format!("the side effect '{name}' after a reducing step"))),
+            None => Err(Fault::unsupported(at, format!("the side effect '{name}' after a reducing step"))),
         }
     }
 }
 
-/// Cuts a plan at the operator that unwinds to a slot: gives what comes before it, and leaves the rest.
+/// Cuts a plan at the `Unwind` that writes a slot. Returns the operators before it, and leaves the rest.
 fn cut(op: &mut Op, item: Slot) -> Option<Op> {
     if let Op::Unwind { input, out, .. } = op
         && *out == item
@@ -76,7 +78,7 @@ fn cut(op: &mut Op, item: Slot) -> Option<Op> {
     op.children_mut().into_iter().next().and_then(|input| cut(input, item))
 }
 
-/// Whether a text stands anywhere in these steps.
+/// Whether a string occurs anywhere in these steps.
 fn mentions(steps: &[Step<'_>], name: &str) -> bool {
     fn in_predicate(predicate: &Predicate<'_>, name: &str) -> bool {
         match predicate {
@@ -100,68 +102,65 @@ fn mentions(steps: &[Step<'_>], name: &str) -> bool {
 
 impl Compiler {
     /// `g.withSideEffect(key, value)`
-    pub(super) fn with_side_effect(&mut self, flow: &mut Flow, call: &Step<'_>) -> Result<()> {
+    pub(super) fn with_side_effect(&mut self, flow: &mut Flow, call: &Step<'_, SourceCall>) -> Result<()> {
         match call.args.as_slice() {
             [Arg { kind: ArgKind::Text(name), .. }, value] => {
                 let value = self.expr(value)?;
-                flow.scope.sides.retain(|(n, _)| n != name);
-                let side = Side { value: Some(value), kind: Kind::Unknown, given: true };
-                flow.scope.sides.push((name.clone(), side));
+                flow.scope.side_effects.retain(|(n, _)| n != name);
+                let side = SideEffect { value: Some(value), kind: Kind::Unknown, given: true };
+                flow.scope.side_effects.push((name.clone(), side));
                 Ok(())
             }
-            [_, _, _] => Err(Failure::unsupported(call.at, "withSideEffect() with an operator")),
+            [_, _, _] => Err(Fault::unsupported(call.at, "withSideEffect() with an operator")),
             _ => Err(wrong_arguments(call)),
         }
     }
 
-    /// The plan so far as what comes before the last cut, and what comes after it.
+    /// Splits the plan so far into the operators before the last cut and those after it.
     fn split(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<(Box<Op>, Box<Op>)> {
         self.cuts += 1;
         if self.cuts > MAX_CUTS {
             let message =
                 format!("more than {MAX_CUTS} steps that collect side effects or reduce beside them");
-            return Err(Failure::syntax(step.at, message));
+            return Err(Fault::syntax(step.at, message));
         }
         let mut whole = std::mem::replace(&mut flow.op, Op::Argument);
         let base = self.last_cut.and_then(|item| cut(&mut whole, item)).unwrap_or(Op::Argument);
         Ok((Box::new(base), Box::new(whole)))
     }
 
-    /// The key of a step that collects.
+    /// Returns the key of a step that collects.
     fn side_key(flow: &Flow, cursor: &Cursor<'_, '_>, step: &Step<'_>) -> Result<Str> {
         let (local, args) = match step.args.split_first() {
-            Some((Arg { kind: ArgKind::Constant(scope @ ("global" | "local")), .. }, rest))
-                if step.name == "aggregate" =>
-            {
-                (*scope == "local", rest)
-            }
-            _ => (step.name == "store", step.args.as_slice()),
+            Some((
+                Arg { kind: ArgKind::Constant(scope @ (Constant::Global | Constant::Local)), .. },
+                rest,
+            )) if step.name == StepName::Aggregate => (*scope == Constant::Local, rest),
+            _ => (step.name == StepName::Store, step.args.as_slice()),
         };
         let [Arg { kind: ArgKind::Text(key), .. }] = args else { return Err(wrong_arguments(step)) };
         if !flow.scope.root {
-            return Err(Failure::unsupported(step.at, format!("{}() inside another traversal", step.name)));
+            return Err(Fault::unsupported(step.at, format!("{}() inside another traversal", step.name)));
         }
-        if flow.scope.sides.iter().any(|(name, side)| name == key && side.given) {
-            return Err(Failure::unsupported(step.at, format!("{}() into withSideEffect()", step.name)));
+        if flow.scope.side_effects.iter().any(|(name, side)| name == key && side.given) {
+            return Err(Fault::unsupported(step.at, format!("{}() into withSideEffect()", step.name)));
         }
-        // What is collected one by one is complete only at the end: it must not be looked at before, and all
-        // traversers must be asked for.
-        let lazy = local || matches!(step.name, "group" | "groupCount");
+        // A side effect that is collected traverser by traverser is complete only at the end. It must not be read
+        // before, and no step may stop early.
+        let lazy = local || matches!(step.name, StepName::Group | StepName::GroupCount);
         let rest = &cursor.steps[cursor.next..];
-        let until = rest.iter().position(|s| s.name == "cap" && mentions(std::slice::from_ref(s), key));
+        let until =
+            rest.iter().position(|s| s.name == StepName::Cap && mentions(std::slice::from_ref(s), key));
         let before = &rest[..until.unwrap_or(rest.len())];
-        if lazy
-            && (mentions(before, key)
-                || before.iter().any(|s| matches!(s.name, "limit" | "range" | "sample")))
-        {
+        if lazy && (mentions(before, key) || before.iter().any(|s| s.name.properties().stops_early)) {
             let what = format!("{}() that is read before cap()", step.name);
-            return Err(Failure::unsupported(step.at, what));
+            return Err(Fault::unsupported(step.at, what));
         }
         Ok(key.clone())
     }
 
-    /// Makes a list of the rows so far in a single row, and unwinds it again. Between the two `collect` binds what is
-    /// made of the list; its items are lists of `more` after the slots that are restored.
+    /// Collects the rows so far into a list in a single row, lets `collect` compute from that list, and unwinds it
+    /// again. Each item of the list is a list: the slots that are restored, and then `more`.
     fn collected(
         &mut self,
         flow: &mut Flow,
@@ -193,11 +192,11 @@ impl Compiler {
     ) -> Result<()> {
         let key = Self::side_key(flow, cursor, step)?;
         let cur = flow.cur(step)?;
-        let bys = self.bys(cursor.take_all("by"))?;
+        let bys = self.bys(cursor.take_all(StepName::By))?;
         let by = match bys.as_slice() {
             [] => &By::Identity,
             [by] => by,
-            _ => return Err(Failure::syntax(step.at, format!("{}() takes one by()", step.name))),
+            _ => return Err(Fault::syntax(step.at, format!("{}() takes one by()", step.name))),
         };
         let value = self.by_value(flow, by, Expr::Slot(cur), flow.scope.kind)?;
         let (value, present) = if value.productive {
@@ -226,7 +225,7 @@ impl Compiler {
             flow.bind(out, list);
             Ok(())
         })?;
-        Self::put(flow, key, out, Kind::List);
+        Self::set_side_effect(flow, key, out, Kind::List);
         Ok(())
     }
 
@@ -240,7 +239,7 @@ impl Compiler {
         let key = Self::side_key(flow, cursor, step)?;
         flow.cur(step)?;
         if flow.side(&key, step.at)?.is_some() {
-            return Err(Failure::unsupported(step.at, format!("{}() twice into one key", step.name)));
+            return Err(Fault::unsupported(step.at, format!("{}() twice into one key", step.name)));
         }
         let out = self.fresh();
         let mut scope = flow.scope.clone();
@@ -258,13 +257,13 @@ impl Compiler {
             flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(out) });
             Ok(())
         })?;
-        Self::put(flow, key, out, Kind::Map);
+        Self::set_side_effect(flow, key, out, Kind::Map);
         Ok(())
     }
 
-    fn put(flow: &mut Flow, key: Str, slot: Slot, kind: Kind) {
-        flow.scope.sides.retain(|(name, _)| *name != key);
-        flow.scope.sides.push((key, Side { value: Some(Expr::Slot(slot)), kind, given: false }));
+    fn set_side_effect(flow: &mut Flow, key: Str, slot: Slot, kind: Kind) {
+        flow.scope.side_effects.retain(|(name, _)| *name != key);
+        flow.scope.side_effects.push((key, SideEffect { value: Some(Expr::Slot(slot)), kind, given: false }));
     }
 
     /// `cap(key…)`
@@ -274,71 +273,73 @@ impl Compiler {
             return Err(wrong_arguments(step));
         }
         if !flow.scope.root {
-            return Err(Failure::unsupported(step.at, "cap() inside another traversal"));
+            return Err(Fault::unsupported(step.at, "cap() inside another traversal"));
         }
         flow.cur(step)?;
-        let mut sides = vec![];
+        let mut side_effects = vec![];
         for name in &names {
             let side = flow.side(name, step.at)?;
-            sides.push(side.ok_or_else(|| {
-                Failure::syntax(step.at, format!("no step before cap() collects '{name}'"))
-            })?);
+            side_effects.push(
+                side.ok_or_else(|| {
+                    Fault::syntax(step.at, format!("no step before cap() collects '{name}'"))
+                })?,
+            );
         }
-        let (value, kind) = if sides.len() == 1 {
-            sides.remove(0)
+        let (value, kind) = if side_effects.len() == 1 {
+            side_effects.remove(0)
         } else {
-            let entries = names.iter().zip(sides).flat_map(|(name, (value, _))| [text(name), value]);
+            let entries = names.iter().zip(side_effects).flat_map(|(name, (value, _))| [text(name), value]);
             (call(Function::MakeMap, entries.collect()), Kind::Map)
         };
         let (input, plan) = self.split(flow, step)?;
-        // The traversers end here, but what they write or refuse does happen.
+        // The traversers end here, but their writes and failures must happen.
         flow.op = if plan.writes() || self.fails {
             Op::Apply { input, plan, kind: ApplyKind::Discard }
         } else {
             *input
         };
-        self.again(flow, Expr::List(vec![value]), kind);
+        self.continue_with(flow, Expr::List(vec![value]), kind);
         flow.scope.labels.clear();
         flow.scope.single = true;
         flow.scope.cut = true;
         Ok(())
     }
 
-    /// Goes on with the items of a list of the single row.
-    fn again(&mut self, flow: &mut Flow, list: Expr, kind: Kind) {
+    /// Continues with the items of a list in the single row.
+    fn continue_with(&mut self, flow: &mut Flow, list: Expr, kind: Kind) {
         let item = self.fresh();
         flow.wrap(|input| Op::Unwind { input, list, out: item });
         self.last_cut = Some(item);
         flow.goto(item, kind);
     }
 
-    /// Translates a step of the request's own traversal that reduces, and keeps what was collected before it.
-    pub(super) fn reduced_beside<'a, 't>(
+    /// Translates a reducing step of the request's own traversal, and keeps the side effects collected before it.
+    pub(super) fn reduce_and_keep_side_effects<'a, 't>(
         &mut self,
         flow: &mut Flow,
         cursor: &mut Cursor<'a, 't>,
         step: &'a Step<'t>,
         index: usize,
     ) -> Result<()> {
-        let sides = flow.scope.sides.clone();
+        let side_effects = flow.scope.side_effects.clone();
         self.step(flow, cursor, step, index)?;
         let Some(cur) = flow.scope.cur else { return Ok(()) };
         let (input, plan) = self.split(flow, step)?;
         let list = self.fresh();
         flow.op = Op::Bind { input, plan, out: list, kind: BindKind::Collect(cur) };
         let kind = flow.scope.kind;
-        self.again(flow, Expr::Slot(list), kind);
-        flow.scope.sides = sides;
+        self.continue_with(flow, Expr::Slot(list), kind);
+        flow.scope.side_effects = side_effects;
         Ok(())
     }
 }
 
-/// Whether a step takes from the rows what was collected.
-pub(super) fn parts_from_sides(flow: &Flow, step: &Step<'_>) -> bool {
-    flow.scope.root && is_reducing(step) && flow.side_slots().next().is_some()
+/// Whether a step reduces rows that hold collected side effects.
+pub(super) fn drops_side_effects(flow: &Flow, step: &Step<'_>) -> bool {
+    flow.scope.root && is_reducing(step) && flow.side_effect_slots().next().is_some()
 }
 
-/// Binds the slots of a row to the items of a list.
+/// Binds slots to the items of a list.
 fn restore(flow: &mut Flow, slots: &[Slot], item: Slot) {
     for (slot, index) in slots.iter().zip(0_i64..) {
         flow.bind(*slot, Expr::Index(Box::new(Expr::Slot(item)), Box::new(Expr::literal(index))));

@@ -1,9 +1,9 @@
-//! `V`, `E` and `inject`. The `has` steps that follow `V()` or `E()` directly choose between scan and look-up and go into
-//! the scan where it can test them exactly.
+//! `V`, `E` and `inject`. The `has` steps directly after `V()` or `E()` choose between a scan and a look-up. Tests that
+//! a scan makes exactly become part of it.
 
 use super::{Compiler, Cursor, Flow, Kind, Result, literal, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Predicate, Step};
-use crate::compile::has::{Has, Operand, has_tests, is_has};
+use crate::ast::{Arg, ArgKind, Predicate, PredicateName, Step, StepName};
+use crate::compile::has::{Has, Operand, has_tests};
 use tidegraph_plan::{Expr, Op, ScanFilter, ScanTest, Slot};
 use tidegraph_types::{Str, Value};
 
@@ -16,11 +16,11 @@ impl Compiler {
         step: &Step<'_>,
         dest: Option<Slot>,
     ) -> Result<()> {
-        let vertices = step.name == "V";
+        let vertices = step.name == StepName::V;
         let kind = if vertices { Kind::Vertex } else { Kind::Edge };
         let mut tests = vec![];
         let mut next = cursor.next;
-        while let Some(step) = cursor.steps.get(next).filter(|s| is_has(s.name)) {
+        while let Some(step) = cursor.steps.get(next).filter(|s| s.name.properties().has) {
             tests.extend(has_tests(step)?);
             next += 1;
         }
@@ -83,7 +83,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// Ids of `V`, `E`, `hasId`: one value or a flat list.
+    /// Returns the ids of `V`, `E` or `hasId`: one value or a flat list.
     fn ids(&mut self, args: &[Arg<'_>]) -> Result<Expr> {
         let mut flat = vec![];
         for arg in args {
@@ -108,7 +108,7 @@ impl Compiler {
         Ok(list(values))
     }
 
-    /// Puts a test into a scan; whether it is exact there, so that no filter need follow.
+    /// Adds a test to a scan. Returns whether the scan tests exactly, so that no filter need follow.
     fn scan_test(&mut self, test: &Has<'_, '_>, filter: &mut ScanFilter) -> Result<bool> {
         if let Some(group) = label_group(test) {
             filter.labels.push(group);
@@ -122,19 +122,19 @@ impl Compiler {
             Has::Property(key, operand) => (key, operand),
             _ => return Ok(false),
         };
-        let (name, args): (&str, &[Arg<'_>]) = match operand {
-            Operand::Values(args) => ("eq", args),
-            Operand::Test(Predicate::Test(name, args)) => (name, args),
+        let (name, args): (PredicateName, &[Arg<'_>]) = match operand {
+            Operand::Values(args) => (PredicateName::Eq, args),
+            Operand::Test(Predicate::Test(name, args)) => (*name, args),
             Operand::Test(_) => return Ok(false),
         };
         let args: Vec<&Arg<'_>> = match (name, args) {
-            ("within", [Arg { kind: ArgKind::List(items) | ArgKind::Set(items), .. }]) => {
+            (PredicateName::Within, [Arg { kind: ArgKind::List(items) | ArgKind::Set(items), .. }]) => {
                 items.iter().collect()
             }
-            ("within", [Arg { kind: ArgKind::Variable(_), .. }]) => return Ok(false),
+            (PredicateName::Within, [Arg { kind: ArgKind::Variable(_), .. }]) => return Ok(false),
             _ => args.iter().collect(),
         };
-        // A scan tests scalars. A variable may hold anything: it narrows the scan and is tested again.
+        // A scan compares with scalars. A variable may hold any value: the scan narrows, and a filter tests again.
         let scalar = |a: &&Arg<'_>| literal(a).is_some_and(|v| v.is_storable());
         let variable = |a: &&Arg<'_>| matches!(a.kind, ArgKind::Variable(_));
         if !args.iter().all(|a| scalar(a) || variable(a)) {
@@ -145,18 +145,18 @@ impl Compiler {
         let range = |low, high| ScanTest::Range { low, high };
         let last = operands.pop();
         let test = match (name, operands.pop(), last) {
-            ("within", before, last) => {
+            (PredicateName::Within, before, last) => {
                 operands.extend(before.into_iter().chain(last));
                 ScanTest::Within(list(operands))
             }
-            ("eq", None, Some(e)) => ScanTest::Equals(e),
-            ("gt", None, Some(e)) => range(Some((e, false)), None),
-            ("gte", None, Some(e)) => range(Some((e, true)), None),
-            ("lt", None, Some(e)) => range(None, Some((e, false))),
-            ("lte", None, Some(e)) => range(None, Some((e, true))),
-            ("between", Some(low), Some(high)) => range(Some((low, true)), Some((high, false))),
-            ("inside", Some(low), Some(high)) => range(Some((low, false)), Some((high, false))),
-            ("startingWith", None, Some(e))
+            (PredicateName::Eq, None, Some(e)) => ScanTest::Equals(e),
+            (PredicateName::Gt, None, Some(e)) => range(Some((e, false)), None),
+            (PredicateName::Gte, None, Some(e)) => range(Some((e, true)), None),
+            (PredicateName::Lt, None, Some(e)) => range(None, Some((e, false))),
+            (PredicateName::Lte, None, Some(e)) => range(None, Some((e, true))),
+            (PredicateName::Between, Some(low), Some(high)) => range(Some((low, true)), Some((high, false))),
+            (PredicateName::Inside, Some(low), Some(high)) => range(Some((low, false)), Some((high, false))),
+            (PredicateName::StartingWith, None, Some(e))
                 if matches!(args[0].kind, ArgKind::Text(_) | ArgKind::Variable(_)) =>
             {
                 ScanTest::StartsWith(e)
@@ -167,7 +167,7 @@ impl Compiler {
         Ok(exact)
     }
 
-    /// `inject(values…)`: in the middle of a traversal the values come before what flows already.
+    /// `inject(values…)`. In the middle of a traversal, the values come before the existing objects.
     pub(super) fn inject(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
         let values = step.args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>>>()?;
         let count = values.len();
@@ -181,7 +181,7 @@ impl Compiler {
         };
         let mut injected = Op::Unwind { input: Box::new(Op::Argument), list, out };
         if let Some(path) = self.path {
-            // The path begins anew with each injected value; what flows keeps its own.
+            // Each injected value starts a path of its own; existing objects keep theirs.
             let begun = super::call(
                 tidegraph_plan::Function::PathAppend,
                 vec![Expr::Literal(Value::Unbound), Expr::Slot(out)],
@@ -201,7 +201,7 @@ impl Compiler {
     }
 }
 
-/// A list, as a literal if all its items are.
+/// Makes a list, which is a literal if all its items are.
 pub(super) fn list(items: Vec<Expr>) -> Expr {
     if items.iter().all(|i| matches!(i, Expr::Literal(_))) {
         let values = items
@@ -217,21 +217,23 @@ pub(super) fn list(items: Vec<Expr>) -> Expr {
     }
 }
 
-/// Whether a test names the ids that it wants.
+/// Whether a test lists the ids that pass.
 fn names_ids(test: &Has<'_, '_>) -> bool {
     match test {
         Has::Id(Operand::Values(_)) => true,
-        Has::Id(Operand::Test(Predicate::Test(name, _))) => matches!(*name, "eq" | "within"),
+        Has::Id(Operand::Test(Predicate::Test(name, _))) => {
+            matches!(*name, PredicateName::Eq | PredicateName::Within)
+        }
         _ => false,
     }
 }
 
-/// The labels of which a test wants one, if it names them.
+/// Returns the labels of which a test requires one. `None`: the test does not list them.
 pub(super) fn label_group(test: &Has<'_, '_>) -> Option<Vec<Str>> {
     let Has::Label(operand) = test else { return None };
     let args = match operand {
         Operand::Values(args) => *args,
-        Operand::Test(Predicate::Test("eq" | "within", args)) => args.as_slice(),
+        Operand::Test(Predicate::Test(PredicateName::Eq | PredicateName::Within, args)) => args.as_slice(),
         Operand::Test(_) => return None,
     };
     let args = match args {

@@ -1,34 +1,33 @@
-//! Which function translates which step.
+//! Dispatch of steps to the functions that translate them, and steps without a family.
 
 use super::{Compiler, Cursor, Flow, Kind, Label, Result, call, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Step};
-use crate::error::Failure;
+use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
+use crate::fault::Fault;
+use crate::names::NewObject;
 use tidegraph_plan::{Comparison, Expr, Function, Op, Slot};
-use tidegraph_types::Value;
+use tidegraph_types::{Direction, Value};
 
-/// Whether the first argument says `local`.
+/// Whether the first argument is `local`.
 pub(super) fn is_local(step: &Step<'_>) -> bool {
-    step.args.first().and_then(Arg::constant) == Some("local")
+    step.args.first().and_then(Arg::constant) == Some(Constant::Local)
 }
 
-/// Whether a step makes a new object (the others test it, name it or act on it).
+/// Whether a step makes a new object. The other steps test the current one, name it or act on it.
 pub(super) fn moves(step: &Step<'_>) -> bool {
-    match step.name {
-        "dedup" | "order" | "limit" | "range" | "sample" | "skip" | "tail" => is_local(step),
-        "group" | "groupCount" => step.args.is_empty(),
-        "to" => matches!(step.args.first().and_then(Arg::constant), Some("IN" | "OUT" | "BOTH")),
-        "V" | "E" | "addE" | "addV" | "both" | "bothE" | "bothV" | "choose" | "coalesce" | "constant"
-        | "cap" | "count" | "element" | "elementMap" | "flatMap" | "fold" | "id" | "in" | "inE" | "inV"
-        | "inject" | "key" | "label" | "local" | "loops" | "map" | "max" | "mean" | "mergeE" | "mergeV"
-        | "min" | "optional" | "otherV" | "out" | "outE" | "outV" | "path" | "project" | "properties"
-        | "propertyMap" | "repeat" | "select" | "sum" | "toE" | "toV" | "unfold" | "union" | "value"
-        | "valueMap" | "values" => true,
-        _ => false,
+    match step.name.properties().object {
+        NewObject::Never => false,
+        NewObject::Always => true,
+        NewObject::WithLocalScope => is_local(step),
+        NewObject::WithoutKey => step.args.is_empty(),
+        NewObject::WithDirection => matches!(
+            step.args.first().and_then(Arg::constant),
+            Some(Constant::InDirection | Constant::OutDirection | Constant::BothDirections)
+        ),
     }
 }
 
 impl Compiler {
-    /// Translates one step; its modulators are taken from the cursor.
+    /// Translates one step. Takes its modulators from the cursor.
     pub(super) fn step<'a, 't>(
         &mut self,
         flow: &mut Flow,
@@ -37,80 +36,151 @@ impl Compiler {
         index: usize,
     ) -> Result<()> {
         let dest = cursor.dest_of(index);
+        if let Some(local) = step.name.properties().local.filter(|_| is_local(step)) {
+            return self.local_scope(flow, cursor, step, local, dest);
+        }
+        // No `_` arm, so that a new step does not compile without one.
         match step.name {
-            "V" | "E" => self.elements(flow, cursor, step, dest),
-            "inject" => self.inject(flow, step, dest),
-            "out" | "in" | "both" | "outE" | "inE" | "bothE" | "toE" => {
-                self.expand(flow, cursor, step, index)
+            StepName::V | StepName::E => self.elements(flow, cursor, step, dest),
+            StepName::Inject => self.inject(flow, step, dest),
+            StepName::Out => self.expand(flow, cursor, step, index, Some(Direction::Out), false),
+            StepName::In => self.expand(flow, cursor, step, index, Some(Direction::In), false),
+            StepName::Both => self.expand(flow, cursor, step, index, Some(Direction::Both), false),
+            StepName::OutE => self.expand(flow, cursor, step, index, Some(Direction::Out), true),
+            StepName::InE => self.expand(flow, cursor, step, index, Some(Direction::In), true),
+            StepName::BothE => self.expand(flow, cursor, step, index, Some(Direction::Both), true),
+            StepName::ToE => self.expand(flow, cursor, step, index, None, true),
+            StepName::To if moves(step) => self.expand(flow, cursor, step, index, None, false),
+            StepName::InV | StepName::OutV | StepName::BothV | StepName::OtherV | StepName::ToV => {
+                self.ends(flow, step, dest)
             }
-            "to" if moves(step) => self.expand(flow, cursor, step, index),
-            "inV" | "outV" | "bothV" | "otherV" | "toV" => self.ends(flow, step, dest),
-            "has" | "hasId" | "hasKey" | "hasLabel" | "hasNot" | "hasValue" | "is" | "and" | "or" | "not"
-            | "filter" | "where" => self.filter_step(flow, cursor, step),
-            "values" | "properties" | "valueMap" | "elementMap" | "propertyMap" => {
-                self.property_step(flow, cursor, step, dest)
+            StepName::Has
+            | StepName::HasId
+            | StepName::HasKey
+            | StepName::HasLabel
+            | StepName::HasNot
+            | StepName::HasValue
+            | StepName::Is
+            | StepName::And
+            | StepName::Or
+            | StepName::Not
+            | StepName::Filter
+            | StepName::Where => self.filter_step(flow, cursor, step),
+            StepName::Values => {
+                self.property_values(flow, step, Function::PropertyValues, Kind::Scalar, dest)
             }
-            "id" => self.simple(flow, step, dest, Function::Id),
-            "label" => self.simple(flow, step, dest, Function::Label),
-            "key" => self.simple(flow, step, dest, Function::PropertyKey),
-            "value" => self.simple(flow, step, dest, Function::PropertyValue),
-            "element" => {
-                self.simple(flow, step, dest, Function::PropertyOwner)?;
-                flow.scope.kind = Kind::Unknown;
-                Ok(())
+            StepName::Properties => {
+                self.property_values(flow, step, Function::Properties, Kind::Property, dest)
             }
-            "loops" => self.loops(flow, step, dest),
-            "constant" => self.constant(flow, step, dest),
-            "as" => self.name(flow, cursor, step, index),
-            "select" => self.select(flow, cursor, step, dest),
-            "project" => self.project(flow, cursor, step, dest),
-            "path" | "simplePath" | "cyclicPath" => self.path_step(flow, cursor, step, dest),
-            "dedup" | "order" | "limit" | "range" | "sample" | "skip" | "tail" if is_local(step) => {
-                self.local_scope(flow, cursor, step, dest)
+            StepName::ValueMap => self.value_map(flow, cursor, step, dest),
+            StepName::ElementMap => self.element_map(flow, cursor, step, Function::ElementMap, dest),
+            StepName::PropertyMap => self.element_map(flow, cursor, step, Function::GremlinPropertyMap, dest),
+            StepName::Id | StepName::Label | StepName::Key | StepName::Value | StepName::Element => {
+                self.function(flow, step, dest)
             }
-            "dedup" => self.dedup(flow, cursor, step),
-            "order" => self.order(flow, cursor, step),
-            "sample" => self.sample(flow, cursor, step),
-            "coin" => {
+            StepName::Loops => self.loops(flow, step, dest),
+            StepName::Constant => self.constant(flow, step, dest),
+            StepName::As => self.name(flow, cursor, step, index),
+            StepName::Select => self.select(flow, cursor, step, dest),
+            StepName::Project => self.project(flow, cursor, step, dest),
+            StepName::Path | StepName::SimplePath | StepName::CyclicPath => {
+                self.path_step(flow, cursor, step, dest)
+            }
+            StepName::Dedup => self.dedup(flow, cursor, step),
+            StepName::Order => self.order(flow, cursor, step),
+            StepName::Sample => self.sample(flow, cursor, step),
+            StepName::Coin => {
                 flow.cur(step)?;
                 let test = self.coin(step)?;
                 flow.filter(test);
                 Ok(())
             }
-            "limit" | "range" | "skip" | "tail" => self.slice(flow, step),
-            "count" | "sum" | "min" | "max" | "mean" if is_local(step) => {
-                self.local_scope(flow, cursor, step, dest)
+            StepName::Limit | StepName::Range | StepName::Skip | StepName::Tail => self.slice(flow, step),
+            StepName::Count
+            | StepName::Sum
+            | StepName::Min
+            | StepName::Max
+            | StepName::Mean
+            | StepName::Fold => self.reduce(flow, step, dest),
+            StepName::Group | StepName::GroupCount if !step.args.is_empty() => {
+                self.group_side(flow, cursor, step)
             }
-            "count" | "sum" | "min" | "max" | "mean" | "fold" => self.reduce(flow, step, dest),
-            "group" | "groupCount" if !step.args.is_empty() => self.group_side(flow, cursor, step),
-            "group" | "groupCount" => self.group(flow, cursor, step, dest),
-            "aggregate" | "store" => self.aggregate(flow, cursor, step),
-            "cap" => self.cap(flow, step),
-            "fail" => self.fail(flow, step),
-            "unfold" => self.unfold(flow, step, dest),
-            "union" => self.union(flow, step, dest),
-            "choose" => self.choose(flow, cursor, step, dest),
-            "coalesce" => self.coalesce(flow, step, dest),
-            "optional" => self.optional(flow, step, dest),
-            "local" | "flatMap" | "map" => self.nested(flow, step, dest),
-            "repeat" | "emit" | "until" | "times" => self.repeat(flow, cursor, index),
-            "addV" => self.add_vertex(flow, cursor, step, dest),
-            "addE" => self.add_edge(flow, cursor, step, dest),
-            "mergeV" => self.merge_vertex(flow, cursor, step, dest),
-            "mergeE" => self.merge_edge(flow, cursor, step, dest),
-            "property" => self.set_properties(flow, cursor, index),
-            "drop" => self.drop_elements(flow, step),
-            "sideEffect" => self.side_effect(flow, step),
-            "identity" | "barrier" => self.nothing(step),
-            "discard" | "none" if step.args.is_empty() => {
+            StepName::Group | StepName::GroupCount => self.group(flow, cursor, step, dest),
+            StepName::Aggregate | StepName::Store => self.aggregate(flow, cursor, step),
+            StepName::Cap => self.cap(flow, step),
+            StepName::Fail => self.fail(flow, step),
+            StepName::Unfold => self.unfold(flow, step, dest),
+            StepName::Union => self.union(flow, step, dest),
+            StepName::Choose => self.choose(flow, cursor, step, dest),
+            StepName::Coalesce => self.coalesce(flow, step, dest),
+            StepName::Optional => self.optional(flow, step, dest),
+            StepName::Local | StepName::FlatMap | StepName::Map => self.nested(flow, step, dest),
+            StepName::Repeat | StepName::Emit | StepName::Until | StepName::Times => {
+                self.repeat(flow, cursor, index)
+            }
+            StepName::AddV => self.add_vertex(flow, cursor, step, dest),
+            StepName::AddE => self.add_edge(flow, cursor, step, dest),
+            StepName::MergeV => self.merge_vertex(flow, cursor, step, dest),
+            StepName::MergeE => self.merge_edge(flow, cursor, step, dest),
+            StepName::Property => self.set_properties(flow, cursor, index),
+            StepName::Drop => self.drop_elements(flow, step),
+            StepName::SideEffect => self.side_effect(flow, step),
+            StepName::Identity | StepName::Barrier => self.nothing(step),
+            StepName::Discard | StepName::None if step.args.is_empty() => {
                 flow.stop();
                 Ok(())
             }
-            "with" => Err(Failure::unsupported(step.at, "with() after this step")),
-            "by" | "from" | "to" | "option" => {
-                Err(Failure::syntax(step.at, format!("{}() modulates no step here", step.name)))
+            StepName::With => Err(Fault::unsupported(step.at, "with() after this step")),
+            StepName::By | StepName::From | StepName::To | StepName::Option => {
+                Err(Fault::syntax(step.at, format!("{}() modulates no step here", step.name)))
             }
-            other => Err(Failure::unsupported(step.at, format!("{other}()"))),
+            // Not supported yet.
+            StepName::All
+            | StepName::Any
+            | StepName::AsBool
+            | StepName::AsDate
+            | StepName::AsNumber
+            | StepName::AsString
+            | StepName::Branch
+            | StepName::Call
+            | StepName::Combine
+            | StepName::Concat
+            | StepName::Conjoin
+            | StepName::ConnectedComponent
+            | StepName::DateAdd
+            | StepName::DateDiff
+            | StepName::Difference
+            | StepName::Discard
+            | StepName::Disjunct
+            | StepName::Format
+            | StepName::Index
+            | StepName::Intersect
+            | StepName::Io
+            | StepName::LTrim
+            | StepName::Length
+            | StepName::Match
+            | StepName::Math
+            | StepName::Merge
+            | StepName::None
+            | StepName::PageRank
+            | StepName::PeerPressure
+            | StepName::Product
+            | StepName::Profile
+            | StepName::RTrim
+            | StepName::Read
+            | StepName::Replace
+            | StepName::Reverse
+            | StepName::Sack
+            | StepName::ShortestPath
+            | StepName::Split
+            | StepName::Subgraph
+            | StepName::Substring
+            | StepName::TimeLimit
+            | StepName::ToLower
+            | StepName::ToUpper
+            | StepName::Tree
+            | StepName::Trim
+            | StepName::Write => Err(Fault::unsupported(step.at, format!("{}()", step.name))),
         }
     }
 
@@ -118,36 +188,28 @@ impl Compiler {
         match step.args.as_slice() {
             [] => Ok(()),
             [Arg { kind: ArgKind::Value(value), .. }]
-                if step.name == "barrier" && value.as_i64().is_some() =>
+                if step.name == StepName::Barrier && value.as_i64().is_some() =>
             {
                 Ok(())
             }
-            [Arg { kind: ArgKind::Constant("normSack"), .. }] if step.name == "barrier" => {
-                Err(Failure::unsupported(step.at, "barrier(normSack)"))
+            [Arg { kind: ArgKind::Constant(Constant::NormSack), .. }] if step.name == StepName::Barrier => {
+                Err(Fault::unsupported(step.at, "barrier(normSack)"))
             }
             _ => Err(wrong_arguments(step)),
         }
     }
 
-    /// A step that is a function of the current object.
-    fn simple(
-        &mut self,
-        flow: &mut Flow,
-        step: &Step<'_>,
-        dest: Option<Slot>,
-        function: Function,
-    ) -> Result<()> {
-        if !step.args.is_empty() {
-            return Err(wrong_arguments(step));
-        }
+    /// Translates a step that applies a function to the current object.
+    fn function(&mut self, flow: &mut Flow, step: &Step<'_>, dest: Option<Slot>) -> Result<()> {
+        let Some(function) = applied(step) else { return Err(wrong_arguments(step)) };
         let cur = flow.cur(step)?;
         let out = self.or_fresh(dest);
         flow.bind(out, call(function, vec![Expr::Slot(cur)]));
-        flow.goto(out, Kind::Scalar);
+        flow.goto(out, kind_of(function));
         Ok(())
     }
 
-    /// `coin(p)`: true in so many cases of 1.
+    /// `coin(p)`: true with probability `p`.
     pub(super) fn coin(&mut self, step: &Step<'_>) -> Result<Expr> {
         let chance = match step.args.as_slice() {
             [arg @ Arg { kind: ArgKind::Variable(_), .. }] => self.expr(arg)?,
@@ -167,7 +229,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// `fail(message)`: a traverser that comes here ends the request.
+    /// `fail(message)`: ends the request if a traverser arrives.
     fn fail(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<()> {
         let message = match step.args.as_slice() {
             [] => Expr::literal("fail() step triggered"),
@@ -247,7 +309,7 @@ impl Compiler {
             Expr::Slot(path)
         };
         let mut args = vec![before, Expr::Slot(cur)];
-        let named = cursor.steps[cursor.next..].iter().take_while(|s| s.name == "as");
+        let named = cursor.steps[cursor.next..].iter().take_while(|s| s.name == StepName::As);
         let mut count = 0;
         for step in named {
             count += 1;
@@ -258,7 +320,18 @@ impl Compiler {
     }
 }
 
-/// `loops()` or `loops(name)` as an expression.
+/// Returns the function that a step applies to the current object. `None`: it applies none, or has arguments.
+pub(super) fn applied(step: &Step<'_>) -> Option<Function> {
+    step.name.properties().function.filter(|_| step.args.is_empty())
+}
+
+/// Returns the kind of the objects that a function of [`applied`] makes.
+pub(super) fn kind_of(function: Function) -> Kind {
+    // The owner of a property is a vertex, an edge or a property.
+    if function == Function::PropertyOwner { Kind::Unknown } else { Kind::Scalar }
+}
+
+/// Returns `loops()` or `loops(name)` as an expression.
 pub(super) fn loops(flow: &Flow, step: &Step<'_>) -> Result<Expr> {
     let found = match step.args.as_slice() {
         [] => flow.scope.loops.last(),
@@ -269,6 +342,6 @@ pub(super) fn loops(flow: &Flow, step: &Step<'_>) -> Result<Expr> {
     };
     match found {
         Some((_, slot)) => Ok(Expr::Slot(*slot)),
-        None => Err(Failure::syntax(step.at, "loops() outside of a repeat() that it could count".into())),
+        None => Err(Fault::syntax(step.at, "loops() outside of a repeat() that it could count".into())),
     }
 }

@@ -1,57 +1,69 @@
 //! Steps along edges: from vertices to edges and vertices, from edges to their ends.
 //!
-//! `outE().inV()` and the like read the adjacency once: the expand binds the other end together with the edge, and the
-//! step to it costs nothing.
+//! `outE().inV()` reads the adjacency once: the expand binds the edge and its other end, and the step to that end is
+//! free.
 
-use super::{Compiler, Cursor, Flow, Kind, Near, Result, call, step, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Step};
-use crate::error::Failure;
+use super::{Compiler, Cursor, EdgeOrigin, Flow, Kind, Result, call, step, wrong_arguments};
+use crate::ast::{Arg, ArgKind, Step, StepName};
+use crate::fault::Fault;
 use tidegraph_plan::{Expr, Function, Op};
 use tidegraph_types::{Direction, Str, Value};
 
-/// Steps between an edge step and the step to its other end, over which the expand may reach.
-const TRANSPARENT: &[&str] = &[
-    "and", "as", "barrier", "coin", "dedup", "filter", "has", "hasId", "hasLabel", "hasNot", "identity",
-    "is", "limit", "not", "or", "order", "range", "sample", "skip", "tail", "where", "by",
-];
+/// An end of an edge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// The source for `Out`, the target for `In`, both for `Both`.
+    At(Direction),
+    /// The end that the edge step did not come from.
+    Other,
+}
+
+/// Returns the end that a step without arguments goes to.
+fn end(name: StepName) -> Option<End> {
+    match name {
+        StepName::InV => Some(End::At(Direction::In)),
+        StepName::OutV => Some(End::At(Direction::Out)),
+        StepName::BothV => Some(End::At(Direction::Both)),
+        StepName::OtherV => Some(End::Other),
+        _ => None,
+    }
+}
 
 impl Compiler {
-    /// `out`, `in`, `both`, `outE`, `inE`, `bothE`, `to(direction)`, `toE(direction)`
+    /// `out`, `in`, `both`, `outE`, `inE`, `bothE`, `to(direction)`, `toE(direction)`; without `direction`, it is the
+    /// first argument. `to_edge`: the current object becomes the edge instead of the vertex at its other end.
     pub(super) fn expand(
         &mut self,
         flow: &mut Flow,
         cursor: &mut Cursor<'_, '_>,
         step: &Step<'_>,
         index: usize,
+        direction: Option<Direction>,
+        to_edge: bool,
     ) -> Result<()> {
-        let (direction, args) = match step.name {
-            "out" | "outE" => (Direction::Out, &step.args[..]),
-            "in" | "inE" => (Direction::In, &step.args[..]),
-            "both" | "bothE" => (Direction::Both, &step.args[..]),
-            _ => {
-                let Some((first, rest)) = step.args.split_first() else { return Err(wrong_arguments(step)) };
-                (direction(first).ok_or_else(|| wrong_arguments(step))?, rest)
-            }
+        let (direction, args) = match (direction, step.args.split_first()) {
+            (Some(direction), _) => (direction, &step.args[..]),
+            (None, Some((first, rest))) => (direction_of(first).ok_or_else(|| wrong_arguments(step))?, rest),
+            (None, None) => return Err(wrong_arguments(step)),
         };
         let from = flow.cur(step)?;
         let (labels, variable) = self.edge_labels(args)?;
-        let to_edge = step.name.ends_with('E');
         let across = match direction {
-            Direction::Out => "inV",
-            Direction::In => "outV",
-            Direction::Both => "otherV",
+            Direction::Out => End::At(Direction::In),
+            Direction::In => End::At(Direction::Out),
+            Direction::Both => End::Other,
         };
         flow.scope.single = false;
 
-        // The step to the other end, if nothing but tests stands before it.
+        // The step to the other end, if only tests stand before it.
         let ahead = if to_edge {
             cursor.steps[cursor.next..]
                 .iter()
-                .position(|s| step::moves(s) || !TRANSPARENT.contains(&s.name))
+                .position(|s| step::moves(s) || !s.name.properties().between_ends)
                 .map(|i| cursor.next + i)
                 .filter(|i| {
                     let s = &cursor.steps[*i];
-                    (s.name == across || s.name == "otherV") && s.args.is_empty()
+                    end(s.name).is_some_and(|end| end == across || end == End::Other) && s.args.is_empty()
                 })
         } else {
             None
@@ -63,7 +75,7 @@ impl Compiler {
             (variable.is_some().then(|| self.fresh()), Some(to))
         } else {
             let edge = match cursor.dest_of(index) {
-                // The vertex must stay: the edge's other end is told from it.
+                // Keep the vertex: `otherV()` compares with it.
                 Some(slot) if slot != from => slot,
                 _ => self.fresh(),
             };
@@ -94,7 +106,7 @@ impl Compiler {
         match (edge, to) {
             (Some(edge), far) if to_edge && !jump => {
                 flow.goto(edge, Kind::Edge);
-                flow.scope.near = Some(Near { from, far, across });
+                flow.scope.near = Some(EdgeOrigin { from, far, across });
             }
             (_, Some(to)) => flow.goto(to, Kind::Vertex),
             _ => {}
@@ -102,7 +114,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// Edge labels; if one is a variable, none and the list to compare with.
+    /// Returns edge labels. If one is a variable, returns no labels, but a list that the label of each edge must be in.
     fn edge_labels(&mut self, args: &[Arg<'_>]) -> Result<(Vec<Str>, Option<Expr>)> {
         if args.iter().any(|a| matches!(a.kind, ArgKind::Variable(_))) {
             let list = args.iter().map(|a| self.expr(a)).collect::<Result<_>>()?;
@@ -110,7 +122,7 @@ impl Compiler {
         }
         let labels = self.texts(args)?;
         if labels.is_empty() && !args.is_empty() {
-            // Only nulls: no label at all, not any label.
+            // If all labels are null, no edge passes; without labels, every edge does.
             return Ok((vec![], Some(Expr::Literal(Value::list(vec![])))));
         }
         Ok((labels, None))
@@ -123,37 +135,31 @@ impl Compiler {
         step: &Step<'_>,
         dest: Option<tidegraph_plan::Slot>,
     ) -> Result<()> {
-        let name = match (step.name, step.args.as_slice()) {
-            ("toV", [arg]) => match direction(arg) {
-                Some(Direction::Out) => "outV",
-                Some(Direction::In) => "inV",
-                Some(Direction::Both) => "bothV",
-                None => return Err(wrong_arguments(step)),
-            },
-            ("toV", _) => return Err(wrong_arguments(step)),
-            (name, []) => name,
+        let end = match (end(step.name), step.args.as_slice()) {
+            (Some(end), []) => end,
+            (None, [arg]) => End::At(direction_of(arg).ok_or_else(|| wrong_arguments(step))?),
             _ => return Err(wrong_arguments(step)),
         };
         let cur = flow.cur(step)?;
         let near = flow.scope.near;
-        if let Some(Near { far: Some(far), across, .. }) = near
-            && (name == across || name == "otherV")
+        if let Some(EdgeOrigin { far: Some(far), across, .. }) = near
+            && (end == across || end == End::Other)
         {
             flow.goto(far, Kind::Vertex);
             return Ok(());
         }
         let edge = || vec![Expr::Slot(cur)];
         let out = self.or_fresh(dest);
-        match name {
-            "inV" => flow.bind(out, call(Function::EndNode, edge())),
-            "outV" => flow.bind(out, call(Function::StartNode, edge())),
-            "otherV" => {
+        match end {
+            End::At(Direction::In) => flow.bind(out, call(Function::EndNode, edge())),
+            End::At(Direction::Out) => flow.bind(out, call(Function::StartNode, edge())),
+            End::Other => {
                 let Some(near) = near else {
-                    return Err(Failure::unsupported(step.at, "otherV() without an edge step before it"));
+                    return Err(Fault::unsupported(step.at, "otherV() without an edge step before it"));
                 };
                 flow.bind(out, call(Function::OtherNode, vec![Expr::Slot(cur), Expr::Slot(near.from)]));
             }
-            _ => {
+            End::At(Direction::Both) => {
                 let list =
                     Expr::List(vec![call(Function::StartNode, edge()), call(Function::EndNode, edge())]);
                 flow.scope.single = false;
@@ -165,11 +171,6 @@ impl Compiler {
     }
 }
 
-fn direction(arg: &Arg<'_>) -> Option<Direction> {
-    match arg.constant()? {
-        "OUT" | "from" => Some(Direction::Out),
-        "IN" | "to" => Some(Direction::In),
-        "BOTH" => Some(Direction::Both),
-        _ => None,
-    }
+fn direction_of(arg: &Arg<'_>) -> Option<Direction> {
+    arg.constant()?.properties().direction
 }

@@ -1,33 +1,24 @@
 //! Steps that change the graph: `addV`, `addE`, `property`, `drop`.
 //!
-//! The default cardinality of vertex properties is set, as Neptune's is; edges have single values.
+//! The default cardinality of vertex properties is `set`, as in Neptune. Edges have single values.
 
 use super::{Compiler, Cursor, Flow, Kind, Result, call, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Step};
-use crate::compile::filter::At;
-use crate::error::Failure;
+use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
+use crate::compile::filter::Subject;
+use crate::fault::Fault;
 use tidegraph_plan::{BindKind, Expr, Function, Op, PropertyAssignment, Slot};
 use tidegraph_types::{Cardinality, Value};
 
-/// What `property()` steps write.
+/// The writes of `property()` steps.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct Writes {
     pub(super) id: Option<Expr>,
     pub(super) label: Option<Expr>,
     pub(super) properties: Vec<PropertyAssignment>,
-    /// Values that a child computes and that may be missing.
+    /// Properties whose value a child computes; it may have no result.
     maybe: Vec<PropertyAssignment>,
     /// Maps that the request binds.
     maps: Vec<Expr>,
-}
-
-fn cardinality(name: &str) -> Option<Cardinality> {
-    match name {
-        "single" => Some(Cardinality::Single),
-        "set" => Some(Cardinality::Set),
-        "list" => Some(Cardinality::List),
-        _ => None,
-    }
 }
 
 impl Compiler {
@@ -43,14 +34,14 @@ impl Compiler {
             [arg] => Some(self.label_value(flow, step, arg)?),
             _ => return Err(wrong_arguments(step)),
         };
-        let mut written = Written::default();
-        for property in cursor.take_all("property") {
+        let mut written = Writes::default();
+        for property in cursor.take_all(StepName::Property) {
             self.written(flow, property, &mut written)?;
         }
         let label = written.label.take().or(label);
         let labels = vertex_labels(label);
         let out = self.or_fresh(dest);
-        // From the first with meta-properties on they are written one after the other.
+        // Creation writes the properties before the first one with meta-properties; the rest are written one by one.
         let plain = written.properties.iter().take_while(|property| property.meta.is_empty()).count();
         let rest = written.properties.split_off(plain);
         let (id, properties) = (written.id.take(), std::mem::replace(&mut written.properties, rest));
@@ -61,14 +52,14 @@ impl Compiler {
         Ok(())
     }
 
-    /// A label given as a string, a variable or a traversal.
+    /// Returns a label given as a string, a variable or a traversal.
     fn label_value(&mut self, flow: &mut Flow, step: &Step<'_>, arg: &Arg<'_>) -> Result<Expr> {
         match &arg.kind {
             ArgKind::Text(_) | ArgKind::Variable(_) => self.expr(arg),
             ArgKind::Traversal(steps) => {
                 let at = match flow.scope.cur {
-                    Some(_) => At::cur(flow, step)?,
-                    None => At { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None },
+                    Some(_) => Subject::current(flow, step)?,
+                    None => Subject { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None },
                 };
                 Ok(self.child_value(flow, steps, at)?.expr)
             }
@@ -86,27 +77,26 @@ impl Compiler {
         let [label] = step.args.as_slice() else { return Err(wrong_arguments(step)) };
         let label = self.label_value(flow, step, label)?;
         let (mut from, mut to) = (None, None);
-        let mut written = Written::default();
-        while let Some(next) = cursor.peek().filter(|s| matches!(s.name, "from" | "to" | "property")) {
+        let mut written = Writes::default();
+        while let Some(next) =
+            cursor.peek().filter(|s| matches!(s.name, StepName::From | StepName::To | StepName::Property))
+        {
             cursor.next += 1;
             match next.name {
-                "property" => self.written(flow, next, &mut written)?,
-                "from" => from = Some(self.end(flow, next)?),
+                StepName::Property => self.written(flow, next, &mut written)?,
+                StepName::From => from = Some(self.end(flow, next)?),
                 _ => to = Some(self.end(flow, next)?),
             }
         }
         let here = flow.scope.cur.map(Expr::Slot);
-        let missing = |end: &str| Failure::syntax(step.at, format!("addE() without {end}()"));
+        let missing = |end: &str| Fault::syntax(step.at, format!("addE() without {end}()"));
         let from = from.or_else(|| here.clone()).ok_or_else(|| missing("from"))?;
         let to = to.or(here).ok_or_else(|| missing("to"))?;
         let label = written.label.take().unwrap_or(label);
         let out = self.or_fresh(dest);
         let all = written.properties.iter().chain(&written.maybe);
         if all.into_iter().any(|property| !property.meta.is_empty()) {
-            return Err(Failure::syntax(
-                step.at,
-                "properties of an edge have no properties themselves".into(),
-            ));
+            return Err(Fault::syntax(step.at, "properties of an edge have no properties themselves".into()));
         }
         let (id, properties) = (written.id.take(), std::mem::take(&mut written.properties));
         let properties_from = if written.maps.len() == 1 { written.maps.pop() } else { None };
@@ -116,20 +106,20 @@ impl Compiler {
         Ok(())
     }
 
-    /// An end of a new edge.
+    /// Returns an end of a new edge.
     pub(super) fn end(&mut self, flow: &mut Flow, step: &Step<'_>) -> Result<Expr> {
         let [arg] = step.args.as_slice() else { return Err(wrong_arguments(step)) };
         match &arg.kind {
             ArgKind::Text(label) => {
                 let (object, _, _) = self.labelled(flow, label, arg.at)?;
                 if object == Expr::Literal(Value::Unbound) {
-                    return Err(Failure::syntax(arg.at, format!("no step has the label '{label}'")));
+                    return Err(Fault::syntax(arg.at, format!("no step has the label '{label}'")));
                 }
                 Ok(object)
             }
             ArgKind::Traversal(steps) => {
                 if flow.scope.cur.is_some() {
-                    let at = At::cur(flow, step)?;
+                    let at = Subject::current(flow, step)?;
                     return Ok(self.child_value(flow, steps, at)?.expr);
                 }
                 let mut child = flow.child();
@@ -152,7 +142,7 @@ impl Compiler {
         }
     }
 
-    /// The vertex of an id, bound in the flow.
+    /// Looks up the vertex with an id, and returns its slot.
     pub(super) fn looked_up(&mut self, flow: &mut Flow, ids: Expr) -> Expr {
         let (vertex, out) = (self.fresh(), self.fresh());
         let plan = Box::new(Op::LookupVertices { input: Box::new(Op::Argument), ids, out: vertex });
@@ -162,7 +152,7 @@ impl Compiler {
 
     // ---- properties
 
-    /// `property` steps on what is there.
+    /// `property` steps on an existing element.
     pub(super) fn set_properties(
         &mut self,
         flow: &mut Flow,
@@ -172,20 +162,20 @@ impl Compiler {
         let first = &cursor.steps[index];
         let cur = flow.cur(first)?;
         cursor.next = index;
-        let mut written = Written::default();
-        for step in cursor.take_all("property") {
+        let mut written = Writes::default();
+        for step in cursor.take_all(StepName::Property) {
             self.written(flow, step, &mut written)?;
             if written.id.is_some() || written.label.is_some() {
                 let what = if written.id.is_some() { "id" } else { "label" };
-                return Err(Failure::syntax(step.at, format!("the {what} of an element cannot be changed")));
+                return Err(Fault::syntax(step.at, format!("the {what} of an element cannot be changed")));
             }
         }
         self.write_rest(flow, cur, written);
         Ok(())
     }
 
-    /// Writes to an element what did not go into its creation.
-    pub(super) fn write_rest(&mut self, flow: &mut Flow, element: Slot, written: Written) {
+    /// Writes the properties that the creation of the element did not write.
+    pub(super) fn write_rest(&mut self, flow: &mut Flow, element: Slot, written: Writes) {
         if !written.properties.is_empty() {
             let properties = written.properties;
             flow.wrap(|input| Op::SetProperties { input, element: Expr::Slot(element), properties });
@@ -199,7 +189,7 @@ impl Compiler {
             });
         }
         for assignment in written.maybe {
-            // A null value would remove the key; a child without a result changes nothing.
+            // A null value would remove the key, but a child without a result must change nothing.
             let element = Expr::Case {
                 branches: vec![(super::is_null(assignment.value.clone()), Expr::Literal(Value::Null))],
                 otherwise: Box::new(Expr::Slot(element)),
@@ -208,17 +198,14 @@ impl Compiler {
         }
     }
 
-    /// What one `property` step writes.
-    fn written(&mut self, flow: &mut Flow, step: &Step<'_>, written: &mut Written) -> Result<()> {
-        let (given, args) = match step.args.split_first() {
-            Some((Arg { kind: ArgKind::Constant(name), .. }, rest)) if cardinality(name).is_some() => {
-                (cardinality(name), rest)
-            }
-            _ => (None, step.args.as_slice()),
-        };
+    /// Adds the writes of one `property` step.
+    fn written(&mut self, flow: &mut Flow, step: &Step<'_>, written: &mut Writes) -> Result<()> {
+        let given =
+            step.args.first().and_then(Arg::constant).and_then(|constant| constant.properties().cardinality);
+        let args = &step.args[usize::from(given.is_some())..];
         let default = given.unwrap_or(Cardinality::Set);
         match args {
-            [key, value, meta @ ..] if args.len() % 2 == 0 => {
+            [key, value, meta @ ..] if args.len().is_multiple_of(2) => {
                 let meta = self.meta_properties(flow, step, meta)?;
                 self.assignment(flow, step, key, value, default, meta, written)
             }
@@ -231,7 +218,7 @@ impl Compiler {
             [Arg { kind: ArgKind::Value(Value::Null), .. }] => Ok(()),
             [Arg { kind: ArgKind::Variable(name), at }] => {
                 if given.is_some() {
-                    return Err(Failure::unsupported(*at, "property(cardinality, variable)"));
+                    return Err(Fault::unsupported(*at, "property(cardinality, variable)"));
                 }
                 written.maps.push(Expr::Parameter((*name).into()));
                 Ok(())
@@ -240,7 +227,7 @@ impl Compiler {
         }
     }
 
-    /// Keys and values in turn, as meta-properties.
+    /// Returns alternating keys and values as meta-properties.
     fn meta_properties(
         &mut self,
         flow: &mut Flow,
@@ -252,22 +239,22 @@ impl Compiler {
             let key = match &pair[0].kind {
                 ArgKind::Text(_) | ArgKind::Variable(_) => self.expr(&pair[0])?,
                 ArgKind::Constant(name) => {
-                    return Err(Failure::unsupported(pair[0].at, format!("{name} of a property")));
+                    return Err(Fault::unsupported(pair[0].at, format!("{name} of a property")));
                 }
                 _ => return Err(wrong_arguments(step)),
             };
-            // A child without a result writes none, as a null does.
+            // A child without a result writes nothing, like a null.
             meta.push((key, self.written_value(flow, step, &pair[1])?.0));
         }
         Ok(meta)
     }
 
-    /// A value to be written, and whether there always is one.
+    /// Returns a value to be written, and whether there always is one.
     fn written_value(&mut self, flow: &mut Flow, step: &Step<'_>, value: &Arg<'_>) -> Result<(Expr, bool)> {
         let ArgKind::Traversal(steps) = &value.kind else { return Ok((self.expr(value)?, true)) };
         let at = match flow.scope.cur {
-            Some(_) => At::cur(flow, step)?,
-            None => At { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None },
+            Some(_) => Subject::current(flow, step)?,
+            None => Subject { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None },
         };
         let result = self.child_value(flow, steps, at)?;
         if result.productive {
@@ -284,25 +271,25 @@ impl Compiler {
         value: &Arg<'_>,
         default: Cardinality,
         meta: Vec<(Expr, Expr)>,
-        written: &mut Written,
+        written: &mut Writes,
     ) -> Result<()> {
         let (cardinality, value) = match &value.kind {
-            ArgKind::Cardinality(name, inner) => (cardinality(name).unwrap_or(default), &**inner),
+            ArgKind::Cardinality(cardinality, inner) => (*cardinality, &**inner),
             _ => (default, value),
         };
         let (expr, always) = self.written_value(flow, step, value)?;
         match &key.kind {
-            ArgKind::Constant(name @ ("id" | "label")) if !meta.is_empty() => {
-                return Err(Failure::syntax(key.at, format!("the {name} of an element has no properties")));
+            ArgKind::Constant(name @ (Constant::Id | Constant::Label)) if !meta.is_empty() => {
+                return Err(Fault::syntax(key.at, format!("the {name} of an element has no properties")));
             }
-            ArgKind::Constant("id") => written.id = Some(expr),
-            ArgKind::Constant("label") => written.label = Some(expr),
+            ArgKind::Constant(Constant::Id) => written.id = Some(expr),
+            ArgKind::Constant(Constant::Label) => written.label = Some(expr),
             ArgKind::Text(_) | ArgKind::Variable(_) => {
                 let assignment = PropertyAssignment { key: self.expr(key)?, value: expr, cardinality, meta };
                 if always { written.properties.push(assignment) } else { written.maybe.push(assignment) }
             }
-            ArgKind::Traversal(_) => return Err(Failure::unsupported(key.at, "property(traversal, value)")),
-            ArgKind::Other(name) => return Err(Failure::unsupported(key.at, name.to_string())),
+            ArgKind::Traversal(_) => return Err(Fault::unsupported(key.at, "property(traversal, value)")),
+            ArgKind::Other(name) => return Err(Fault::unsupported(key.at, name.to_string())),
             _ => return Err(wrong_arguments(step)),
         }
         Ok(())
@@ -319,7 +306,7 @@ impl Compiler {
     }
 }
 
-/// The labels of a new vertex: `a::b` are two, as in Neptune.
+/// Returns the labels of a new vertex. `a::b` are two labels, as in Neptune.
 pub(super) fn vertex_labels(label: Option<Expr>) -> Vec<Expr> {
     match label {
         None => vec![Expr::literal("vertex")],

@@ -1,28 +1,28 @@
-//! Errors on their way out: a byte offset instead of a place, so that the common case computes no line numbers.
+//! Errors inside this crate. They hold a byte offset; line and column are computed when an error leaves the crate.
 
 use tidegraph_plan::FrontEndError;
 
-/// Why the text was refused, and where.
+/// An error with a byte offset into the text.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct Fault {
     at: usize,
     text: String,
     unsupported: bool,
 }
 
-impl Failure {
-    /// The text does not parse, or names what cannot be.
+impl Fault {
+    /// Text that does not parse or is invalid.
     pub(crate) fn syntax(at: usize, message: String) -> Self {
         Self { at, text: message, unsupported: false }
     }
 
-    /// A part of Gremlin that is not there yet.
+    /// A part of Gremlin that is not supported yet.
     pub(crate) fn unsupported(at: usize, name: impl Into<String>) -> Self {
         Self { at, text: name.into(), unsupported: true }
     }
 
-    /// The error with its line and column, both from 1, columns in characters.
-    pub(crate) fn in_text(self, source: &str) -> FrontEndError {
+    /// Converts to the public error. Line and column count from 1, columns in characters.
+    pub(crate) fn locate(self, source: &str) -> FrontEndError {
         let before = &source[..source.floor_char_boundary(self.at)];
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
