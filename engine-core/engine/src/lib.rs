@@ -16,6 +16,7 @@ mod checkpoints;
 mod database;
 mod direct;
 mod error;
+mod explain;
 #[cfg(test)]
 mod late_log_tests;
 pub mod loads;

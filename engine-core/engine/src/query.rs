@@ -198,7 +198,7 @@ const DEEP_STACK_BYTES: usize = 24 << 20;
 
 /// Plans are walked by recursion, by the languages, the passes and the executor: one of thousands of steps needs more
 /// stack than a thread has by default, and what overflows takes the whole process with it.
-fn with_room_for<T>(text: &str, work: impl FnOnce() -> T) -> T {
+pub(crate) fn with_room_for<T>(text: &str, work: impl FnOnce() -> T) -> T {
     if text.len() <= SHALLOW_TEXT_BYTES {
         return work();
     }
@@ -362,14 +362,6 @@ impl Database {
         Limits { memory_bytes: self.options.query_memory_bytes, result_rows: self.options.query_rows }
     }
 
-    /// The plan of a text, as text.
-    pub fn explain(&self, language: Language, text: &str) -> Result<String, Error> {
-        if let Some(command) = schema_command(language, text)? {
-            return Ok(command.to_string());
-        }
-        with_room_for(text, || Ok(self.plan(language, text)?.plan.to_string()))
-    }
-
     /// The plan of a text that was planned before, while the graph is much as it was then.
     fn cached(&self, language: Language, text: &str) -> Option<Arc<CachedPlan>> {
         let cached = self.plans.get(&PlanLookup(language, text))?;
@@ -380,6 +372,16 @@ impl Database {
         if let Some(cached) = self.cached(language, text) {
             return Ok(cached);
         }
+        self.plan_anew(language, text, optimize)
+    }
+
+    /// Plans a text and puts the plan into the cache, in place of an earlier one.
+    pub(crate) fn plan_anew(
+        &self,
+        language: Language,
+        text: &str,
+        optimize: impl FnOnce(Plan, &Knowledge<'_>) -> Plan,
+    ) -> Result<Arc<CachedPlan>, Error> {
         let plan = match language {
             Language::Gremlin => tidegraph_gremlin::compile(text)?,
             Language::OpenCypher => tidegraph_opencypher::compile(text)?,
@@ -512,7 +514,7 @@ impl Instances for AskStore<'_> {
 }
 
 /// The command about indexes or constraints that a text is.
-fn schema_command(language: Language, text: &str) -> Result<Option<SchemaCommand>, Error> {
+pub(crate) fn schema_command(language: Language, text: &str) -> Result<Option<SchemaCommand>, Error> {
     match language {
         Language::Gremlin => Ok(None),
         Language::OpenCypher => Ok(tidegraph_opencypher::schema_command(text)?),

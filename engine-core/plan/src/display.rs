@@ -1,4 +1,4 @@
-//! Plans as text: an operator a line in the order in which rows flow, subplans indented below their operator.
+//! Plans as text: one operator a line, in the order in which rows flow, with subplans indented below their operator.
 
 use crate::op::ScanTest;
 use crate::{

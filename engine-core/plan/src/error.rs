@@ -1,11 +1,11 @@
-//! Why a text was not turned into a plan.
+//! Errors of the front ends.
 
 use tidegraph_types::ErrorCode;
 
-/// An error of a front end, with its place in the text (both from 1, columns in characters).
+/// The reason why a front end refuses a text, with the place. Line and column count from 1, columns in characters.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum FrontEndError {
-    /// The text does not parse, or names what cannot be.
+    /// The text does not parse or is invalid.
     #[error("{message} at {line}:{column}")]
     Syntax {
         /// What was found and what was expected.
@@ -15,7 +15,7 @@ pub enum FrontEndError {
         /// Column.
         column: u32,
     },
-    /// A part of the language that is not there yet.
+    /// The text uses a part of the language that is not supported yet.
     #[error("not supported yet: {name} at {line}:{column}")]
     Unsupported {
         /// The construct, as the language's reference names it.
@@ -28,7 +28,7 @@ pub enum FrontEndError {
 }
 
 impl FrontEndError {
-    /// The code that a client sees.
+    /// Returns the code that a client sees.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {

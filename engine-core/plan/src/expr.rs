@@ -1,5 +1,5 @@
-//! Expressions: computed for each row from its slots. They never contain plans; a subquery is bound to a slot first
-//! ([`crate::Op::Bind`]).
+//! Expressions, which are computed for each row from its slots. They contain no plans: a subquery is bound to a slot
+//! before ([`crate::Op::Bind`]).
 
 use crate::Slot;
 use tidegraph_types::{Str, Value};
@@ -9,14 +9,15 @@ use tidegraph_types::{Str, Value};
 pub enum Expr {
     /// A constant.
     Literal(Value),
-    /// A parameter of the request; an error when the request lacks it.
+    /// A parameter of the request. A missing one is an error.
     Parameter(Str),
-    /// Value of a slot.
+    /// The value of a slot.
     Slot(Slot),
-    /// `base.key`. Of an element: its property (null if absent, the value, or a list if it has several; its id if the key
-    /// is `~id`). Of a map: the entry or null. Of null: null. Of anything else: a type error.
+    /// `base.key`. For an element, its property (null if absent, the value, or a list of several values), or its id if
+    /// the key is `~id`. For a map, the entry or null. For null, null. For any other value, a type error.
     Property(Box<Expr>, Str),
-    /// `base[index]`: list by position (negative from the end, null outside), map by key, element by property key.
+    /// `base[index]`: an item of a list by position (negative from the end, null outside), a map's entry by key, or an
+    /// element's property by key.
     Index(Box<Expr>, Box<Expr>),
     /// `base[from..to]`.
     Slice(Box<Expr>, Option<Box<Expr>>, Option<Box<Expr>>),
@@ -36,43 +37,43 @@ pub enum Expr {
     Compare(Comparison, Box<Expr>, Box<Expr>),
     /// `item IN list`, three-valued.
     In(Box<Expr>, Box<Expr>),
-    /// Arithmetic; `+` also joins strings and lists as openCypher says. Integer overflow and division by zero are
+    /// Arithmetic. `+` also joins strings and lists, as in openCypher. Integer overflow and division by zero are
     /// errors.
     Arithmetic(Arithmetic, Box<Expr>, Box<Expr>),
     /// `-x`.
     Negate(Box<Expr>),
-    /// Whether a vertex has all (or an edge one) of the labels. Null for null.
+    /// Whether a vertex has all of the labels, or an edge has one of them. Null for null.
     HasLabels(Box<Expr>, Vec<Str>),
-    /// Whether an element has at least one of the labels (Gremlin `hasLabel`). False for what is no element.
+    /// Whether an element has at least one of the labels (Gremlin `hasLabel`). False for other values.
     HasAnyLabel(Box<Expr>, Vec<Str>),
     /// A list.
     List(Vec<Expr>),
     /// A map with string keys.
     Map(Vec<(Str, Expr)>),
-    /// `CASE`: the first branch whose condition is true, else `otherwise`. The simple form compares with `=` in the
-    /// conditions.
+    /// `CASE`: the result of the first branch whose condition is true, or else `otherwise`. The simple form has
+    /// conditions that compare with `=`.
     Case {
         /// Condition and result.
         branches: Vec<(Expr, Expr)>,
-        /// `ELSE`; null when the text has none.
+        /// `ELSE`; null if the text has none.
         otherwise: Box<Expr>,
     },
     /// `[variable IN list WHERE filter | map]`.
     Comprehension {
-        /// Local slot of the item.
+        /// The local slot of an item.
         variable: Slot,
         /// The list; null gives null.
         list: Box<Expr>,
-        /// Kept when true.
+        /// The condition under which an item is kept.
         filter: Option<Box<Expr>>,
-        /// Result; the item itself when absent.
+        /// The result for an item; absent: the item itself.
         map: Option<Box<Expr>>,
     },
     /// `all|any|none|single(variable IN list WHERE predicate)`, three-valued.
     Quantified {
-        /// Which.
+        /// The quantifier.
         quantifier: Quantifier,
-        /// Local slot of the item.
+        /// The local slot of an item.
         variable: Slot,
         /// The list; null gives null.
         list: Box<Expr>,
@@ -81,15 +82,15 @@ pub enum Expr {
     },
     /// `reduce(accumulator = start, variable IN list | step)`.
     Reduce {
-        /// Local slot of the accumulator.
+        /// The local slot of the accumulator.
         accumulator: Slot,
-        /// Its first value.
+        /// The accumulator's first value.
         start: Box<Expr>,
-        /// Local slot of the item.
+        /// The local slot of an item.
         variable: Slot,
         /// The list.
         list: Box<Expr>,
-        /// Next value of the accumulator.
+        /// The accumulator's next value.
         step: Box<Expr>,
     },
     /// A function of its arguments.
@@ -113,7 +114,7 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-/// Arithmetic operators. Two integers give a 64-bit integer (32-bit when both have at most 32 bits and it fits).
+/// Arithmetic operators. Two integers give a 64-bit integer, or a 32-bit one if both have at most 32 bits and it fits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arithmetic {
     /// `+`
@@ -122,7 +123,7 @@ pub enum Arithmetic {
     Subtract,
     /// `*`
     Multiply,
-    /// `/`; of integers truncates.
+    /// `/`; truncates for integers.
     Divide,
     /// `%`
     Modulo,
@@ -143,13 +144,13 @@ pub enum Quantifier {
     Single,
 }
 
-/// Functions. Arguments are in the order of the language's text. Unless said otherwise null gives null, and a wrong
-/// type is an error that names function, value and type.
+/// Functions. Arguments are in the order of the language's text. Unless a function says otherwise, null gives null, and
+/// a wrong type is an error that names function, value and type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "named as in the languages; the comments say what is not obvious")]
 pub enum Function {
     // ---- elements; null for null
-    /// The user's id of an element, a string. Gremlin: also of a property (owner id, key, value joined).
+    /// The user's id of an element, a string. In Gremlin also of a property: owner id, key and value, joined.
     Id,
     /// openCypher `labels(vertex)`: list of strings.
     Labels,
@@ -161,13 +162,16 @@ pub enum Function {
     Keys,
     /// openCypher `properties(element or map)`: a map.
     PropertyMap,
-    /// Gremlin `values(keys…)`: args element, then literal key strings; list of all values, in key order; no key: all.
+    /// Gremlin `values(keys…)`: args element, then literal key strings. A list of all values, in the order of the keys.
+    /// Without keys, the values of all keys.
     PropertyValues,
     /// Gremlin `properties(keys…)`: the same as `PropertyValues` with `Value::Property` items.
     Properties,
-    /// Gremlin `valueMap`: args element, bool include id and label, then keys. Vertex values are lists, edge values single.
+    /// Gremlin `valueMap`: args element, bool whether to include id and label, then keys. Values of vertices are lists,
+    /// values of edges single.
     ValueMap,
-    /// Gremlin `elementMap`: args element, then keys. Values single (the last of several), with id, label, and for edges IN and OUT maps.
+    /// Gremlin `elementMap`: args element, then keys. Values are single (the last of several). The map also has id and
+    /// label, and for edges the maps IN and OUT.
     ElementMap,
     /// Gremlin `propertyMap`: args element, then keys: key → list of properties.
     GremlinPropertyMap,
@@ -175,18 +179,18 @@ pub enum Function {
     PropertyKey,
     /// Gremlin `value()` of a property (or entry).
     PropertyValue,
-    /// Gremlin `element()` of a property: what it is a property of.
+    /// Gremlin `element()` of a property: its owner.
     PropertyOwner,
     /// Source vertex of an edge.
     StartNode,
     /// Target vertex of an edge.
     EndNode,
-    /// Args edge, vertex: the end that is not the vertex (the vertex itself for a loop).
+    /// Args edge, vertex: the end of the edge that is not the vertex; for a loop, the vertex itself.
     OtherNode,
-    /// Whether the element has the property: args element, key. False for null.
+    /// Args element, key: whether the element has the property. False for null.
     HasProperty,
-    /// Args value, literal string: the value. A null value is an error that says the string (openCypher: MERGE with a null
-    /// property).
+    /// Args value, literal string: the value. A null value is an error with the string as its message (openCypher MERGE
+    /// with a null property).
     RequireNotNull,
 
     // ---- paths
@@ -194,46 +198,48 @@ pub enum Function {
     Nodes,
     /// openCypher `relationships(path)`.
     Relationships,
-    /// openCypher `length(path)`: its edges. Gremlin `count(local)` is `CountLocal`.
+    /// openCypher `length(path)`: the number of its edges. Gremlin `count(local)` is `CountLocal`.
     Length,
-    /// Args path (or Unbound for an empty one), object, then literal strings, its labels: the longer path.
+    /// Args path (Unbound: an empty path), object, then its labels, literal strings: the path with the object added.
     PathAppend,
-    /// Args path, then literal label strings: the path with these labels added to its last object.
+    /// Args path, then labels, literal strings: the path with these labels added to its last object.
     PathLabel,
-    /// Whether no object of the path stands in it twice.
+    /// Whether no object occurs in the path twice.
     PathIsSimple,
-    /// Makes an openCypher path: args alternate vertex, edge or list of edges (from a variable length pattern), vertex…; the
-    /// vertices inside a list of edges are derived.
+    /// Makes an openCypher path. Args alternate between a vertex and an edge, or a list of edges of a variable length
+    /// pattern, whose inner vertices are derived.
     MakePath,
-    /// Args path, label: list of all objects with the label (Gremlin `select(Pop.all, …)`).
+    /// Args path, label: the list of all objects with the label (Gremlin `select(Pop.all, …)`).
     PathSelectAll,
     // ---- Gremlin maps and tests
-    /// Args current value, key: the map's entry if the value is a map that has it, else Unbound.
+    /// Args value, key: the entry if the value is a map that has the key, otherwise Unbound.
     MapGet,
-    /// Gremlin `select(keys)`: list of a map's keys (an entry's key).
+    /// Gremlin `select(keys)`: the list of a map's keys, or an entry's key.
     MapKeys,
-    /// Gremlin `select(values)`: list of a map's values (an entry's value).
+    /// Gremlin `select(values)`: the list of a map's values, or an entry's value.
     MapValues,
-    /// Makes a map of any keys: args key, value, key, value…; pairs whose value is Unbound are left out.
+    /// Makes a map with any keys: args key, value, key, value … Pairs whose value is Unbound are left out.
     MakeMap,
-    /// The items that Gremlin `unfold()` gives: list and set items, map entries, path objects, else the value itself; a list.
+    /// Gremlin `unfold()` as a list: the items of a list or set, the entries of a map, the objects of a path, or the
+    /// value itself.
     Unfold,
-    /// Gremlin TextP (also openCypher STARTS WITH, ENDS WITH, CONTAINS): null if one is no string.
+    /// Gremlin `TextP` and openCypher STARTS WITH, ENDS WITH, CONTAINS. Null if an argument is no string.
     StartsWith,
     EndsWith,
     Contains,
-    /// Gremlin TextP.regex: a match anywhere. openCypher's `=~` is `MatchesWhole`.
+    /// Gremlin `TextP.regex`, which matches anywhere. openCypher `=~` is `MatchesWhole`.
     Regex,
     MatchesWhole,
-    /// Gremlin local scope, over lists, sets and map values or entries.
+    /// Gremlin steps with local scope, over lists, sets, and values or entries of maps.
     CountLocal,
     SumLocal,
     MinLocal,
     MaxLocal,
     MeanLocal,
-    /// Distinct items, order kept.
+    /// Distinct items in their order.
     DedupLocal,
-    /// The ids that a value names for a look-up: a string itself, the distinct strings of a list or set; null for anything else.
+    /// The ids in a value, for a look-up: a string itself, or the distinct strings of a list or set. Null for other
+    /// values.
     IdTexts,
     /// Args list or map, low, high (-1: no end).
     RangeLocal,
@@ -276,12 +282,12 @@ pub enum Function {
     Radians,
     Pi,
     Euler,
-    /// Uniform in [0, 1); anew for each row.
+    /// A random number, uniform in [0, 1), for each row.
     Rand,
-    /// Gremlin `sample()`: args weight, a number that is not negative. A random key; the `n` largest keys of a stream are a
-    /// sample in which each has a chance by its weight.
+    /// Gremlin `sample()`: args weight, a number that is not negative. A random key. The rows with the `n` largest keys
+    /// are a weighted sample.
     SampleKey,
-    /// Gremlin `sample(local, n)`: args list, set or map, n: so many of its items, or all, in their order.
+    /// Gremlin `sample(local, n)`: args list, set or map, n. At most `n` random items, in their order.
     SampleLocal,
     Substring,
     Left,
@@ -299,49 +305,48 @@ pub enum Function {
     DateTime,
 }
 
-/// Aggregates. Null and Unbound inputs are skipped, except where it says otherwise.
+/// Aggregates. They skip null and Unbound inputs, unless an aggregate says otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AggregateKind {
-    /// `count(*)`: rows.
+    /// `count(*)`: the number of rows.
     CountRows,
-    /// Values that are not null.
+    /// The number of values that are not null.
     Count,
-    /// Sum; integers stay integers (0 of nothing for openCypher; see `AggregateItem::empty_is_unbound`).
+    /// The sum; integers stay integers. Without input 0 in openCypher; see `AggregateItem::empty_is_unbound`.
     Sum,
-    /// Mean as a double.
+    /// The mean, a double.
     Average,
-    /// Smallest by the total order.
+    /// The smallest value of the total order.
     Min,
-    /// Largest by the total order.
+    /// The largest value of the total order.
     Max,
     /// A list.
     Collect,
-    /// A list with the nulls in it; only Unbound is skipped (Gremlin `fold`).
+    /// A list that includes nulls and skips only Unbound (Gremlin `fold`).
     CollectAll,
-    /// One map of all pairs; args are a key and a value expression (the end of Gremlin `group`: first grouping by keys,
-    /// then this).
+    /// One map of all pairs: args key, value. It ends a Gremlin `group`, which first groups by keys.
     CollectMap,
     /// A set of the distinct values.
     CollectSet,
-    /// Sample standard deviation.
+    /// The sample standard deviation.
     StdDev,
-    /// Population standard deviation.
+    /// The population standard deviation.
     StdDevP,
 }
 
 impl Expr {
-    /// A literal.
+    /// Makes a literal.
     pub fn literal(value: impl Into<Value>) -> Self {
         Self::Literal(value.into())
     }
 
-    /// A comparison.
+    /// Makes a comparison.
     #[must_use]
     pub fn compare(comparison: Comparison, left: Expr, right: Expr) -> Self {
         Self::Compare(comparison, Box::new(left), Box::new(right))
     }
 
-    /// Conjunction of two, flattened.
+    /// Joins two conditions into one flat conjunction.
     #[must_use]
     pub fn and(self, other: Expr) -> Self {
         match (self, other) {

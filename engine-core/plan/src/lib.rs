@@ -1,18 +1,20 @@
-//! The language-neutral plan: what Gremlin and openCypher are translated to, and what `exec` runs.
+//! The language-neutral plan. The front ends translate Gremlin and openCypher to it, and `exec` runs it. There is only
+//! this form: the optimiser rewrites a plan into a plan of the same operators, and no separate physical plan follows.
 //!
-//! **Rows and slots.** A plan turns rows into rows. A row is a set of slots ([`Slot`]), each holding a value or
-//! nothing (`Value::Unbound`). An openCypher variable is a slot; so is a Gremlin traverser's current object, each
-//! `as()` label, its path, and the vertex that the last edge step came from.
+//! **Rows and slots.** A plan turns rows into rows. A row is a set of slots ([`Slot`]), each with a value or without
+//! one (`Value::Unbound`). Each openCypher variable has a slot. So have the current object of a Gremlin traverser, each
+//! of its `as()` labels, its path, and the vertex that the last edge step came from.
 //!
-//! **Subplans.** An operator may hold subplans, whose leaf is [`Op::Argument`]: it yields the outer rows, with all
-//! their slots. The executor runs a subplan over a whole batch of outer rows at once and keeps track of which outer
-//! row each inner row comes from (its *origin*). Everything stateful in a subplan (aggregate, sort, distinct, slice,
-//! tail) works per origin: `by(out().count())` is an aggregate in a subplan and yields one row for each outer row.
+//! **Subplans.** An operator may hold subplans. The leaf of a subplan is [`Op::Argument`], which yields the outer rows
+//! with all their slots. The executor runs a subplan over a whole batch of outer rows and records the outer row of each
+//! inner row (its *origin*). Stateful operators in a subplan (aggregate, sort, distinct, slice, tail) work for each
+//! origin separately: `by(out().count())` is an aggregate in a subplan and yields one row for each outer row.
 //!
-//! **Flow.** text → front end (`gremlin`, `opencypher`) → [`Plan`] → [`passes::optimize`] (a file each in `passes/`) →
-//! `exec`. `Plan` prints as indented text (`display`), the form of the golden tests.
+//! **Flow.** text → front end (`gremlin`, `opencypher`) → [`Plan`] → [`passes::optimize`] → `exec`. Each pass is a file
+//! in `passes/`; [`passes::Trace`] shows the plan after each. A `Plan` prints as indented text (`display`), which the
+//! golden tests compare.
 //!
-//! What must never happen: a front end that evaluates anything itself, or an operator that only one language can use.
+//! **Invariants.** Front ends evaluate nothing. Every operator is open to both languages.
 
 pub mod display;
 pub mod error;

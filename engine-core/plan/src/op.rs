@@ -5,7 +5,7 @@ use crate::{AggregateKind, Expr, Length, MatchPattern};
 use std::fmt;
 use tidegraph_types::{Cardinality, Direction, Str};
 
-/// Number of a slot in a row. Slots are numbered from 0 within one plan, subplans included.
+/// The number of a slot in a row. The slots of a plan, subplans included, are numbered from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Slot(pub u32);
 
@@ -15,14 +15,14 @@ impl fmt::Display for Slot {
     }
 }
 
-/// A whole request.
+/// The plan of a request.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
-    /// The operators.
+    /// The last operator; the others are its inputs.
     pub root: Op,
-    /// How many slots there are; all numbers are below.
+    /// Number of slots; all slots have smaller numbers.
     pub slots: u32,
-    /// What is answered, in order; no columns: the request answers nothing.
+    /// Columns of the answer, in order. None: the request has no answer.
     pub columns: Vec<Column>,
 }
 
@@ -31,37 +31,38 @@ pub struct Plan {
 pub struct Column {
     /// Its name.
     pub name: Str,
-    /// Where its value stands.
+    /// The slot of its value.
     pub slot: Slot,
 }
 
-/// Pushed-down conditions of a vertex scan. All must hold; each is exact for scalar operands.
+/// Conditions that a vertex scan checks. All must hold. Each is exact for scalar operands.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ScanFilter {
-    /// For each group, at least one of its labels.
+    /// Groups of labels; a vertex must have at least one label of each group.
     pub labels: Vec<Vec<Str>>,
-    /// Any value of the key passes. The expressions must not use slots of the row being made.
+    /// Keys with tests; one value of the key must pass. The operands must not use slots that the scan binds.
     pub predicates: Vec<(Str, ScanTest)>,
     /// Conditions that only the scan checks.
     pub conditions: Vec<ScanCondition>,
 }
 
-/// A condition that a scan checks so that no filter need follow. Where its operands are no scalars, or cannot be
-/// computed, the scan checks `condition` for each vertex instead of the test.
+/// A condition that a scan checks, so that no filter need follow. If its operands are no scalars or cannot be computed,
+/// the scan evaluates `condition` for each vertex instead of the test.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScanCondition {
     /// Property key.
     pub key: Str,
-    /// What storage tests. The expressions must not use slots of the row being made.
+    /// The test that storage makes. The operands must not use slots that the scan binds.
     pub test: ScanTest,
-    /// The value that passes must be the only one of the key (openCypher, to which several are a list).
+    /// The value that passes must be the only one of the key, because several values are a list in openCypher.
     pub sole: bool,
-    /// The condition itself, over the slot of the vertex.
+    /// The condition over the slot of the vertex.
     pub condition: Expr,
 }
 
-/// A pushed-down test. Its operands are evaluated for each outer row; a null operand passes nothing. An operand that is
-/// no scalar (a list, say) passes everything: whoever pushes down an operand of unknown type keeps the filter as well.
+/// A test that a scan makes. Its operands are evaluated for each input row. A null operand passes nothing. An operand
+/// that is no scalar (such as a list) passes everything, so that an operand of unknown type needs a filter after the
+/// scan too.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ScanTest {
     /// The key has a value.
@@ -70,7 +71,7 @@ pub enum ScanTest {
     Equals(Expr),
     /// Equal to an item of a list.
     Within(Expr),
-    /// Within bounds (operand, whether the bound itself passes).
+    /// Between two bounds; `true`: a value equal to the bound passes.
     Range {
         /// Lower bound.
         low: Option<(Expr, bool)>,
@@ -81,30 +82,30 @@ pub enum ScanTest {
     StartsWith(Expr),
 }
 
-/// One subplan of several, with the condition under which a row takes it.
+/// A subplan of `Choose`, with the condition under which a row takes it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Branch {
-    /// The first branch whose condition is true is taken.
+    /// A row takes the first branch whose condition is true.
     pub condition: Expr,
-    /// What it does.
+    /// The subplan.
     pub plan: Op,
 }
 
-/// A condition inside `repeat`: true for a row when the subplan yields a row for it.
+/// A condition of `Repeat`. It is true for a row if the subplan yields a row for it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RepeatTest {
-    /// Tested before the body (while-do) instead of after it (do-while).
+    /// The test runs before the body (while-do) instead of after it (do-while).
     pub before: bool,
     /// The condition; `Op::Argument` alone is always true.
     pub plan: Box<Op>,
 }
 
-/// What `Apply` does with the rows of its subplan.
+/// The use that `Apply` makes of the rows of its subplan.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ApplyKind {
     /// Yields the subplan's rows (which carry the outer slots).
     Cross,
-    /// As `Cross`; an outer row without inner rows is yielded with these slots null (OPTIONAL MATCH).
+    /// As `Cross`, but also yields outer rows without inner rows, with these slots null (OPTIONAL MATCH).
     Optional(Vec<Slot>),
     /// Yields outer rows that have an inner row.
     Semi,
@@ -114,16 +115,16 @@ pub enum ApplyKind {
     Discard,
 }
 
-/// What `Bind` binds for each outer row.
+/// The value that `Bind` binds for each outer row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BindKind {
     /// Whether there is a row.
     Exists,
-    /// The slot's value in the first row; Unbound if there is none.
+    /// The slot's value in the first row; unbound if there is no row.
     First(Slot),
-    /// List of the slot's values in all rows.
+    /// The list of the slot's values in all rows.
     Collect(Slot),
-    /// Number of rows.
+    /// The number of rows.
     Count,
 }
 
@@ -139,228 +140,232 @@ pub enum TotalOrder {
 /// Key of a sort.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SortKey {
-    /// What to sort by.
+    /// The expression to sort by.
     pub expr: Expr,
-    /// How values of several types are ordered.
+    /// The order of values, also of different types.
     pub order: TotalOrder,
-    /// Largest first.
+    /// The largest value comes first.
     pub descending: bool,
 }
 
 /// One aggregate.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AggregateItem {
-    /// Where the result goes.
+    /// The slot of the result.
     pub out: Slot,
-    /// Which.
+    /// The function.
     pub kind: AggregateKind,
     /// Arguments: none for `CountRows`, two for `CollectMap`, else one.
     pub args: Vec<Expr>,
-    /// Only distinct values.
+    /// Equal values count once.
     pub distinct: bool,
-    /// With no input: no row at all (Gremlin sum, min, max, mean) instead of 0 or null (openCypher). Only looked at when
-    /// there are no keys.
+    /// Without input, the aggregate yields no row (Gremlin `sum`, `min`, `max`, `mean`) instead of 0 or null
+    /// (openCypher). It matters only without keys.
     pub empty_is_unbound: bool,
 }
 
-/// A property written with a new element.
+/// A write of a property.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PropertyAssignment {
-    /// Property key: an expression that must give a string.
+    /// The property key, an expression that must give a string.
     pub key: Expr,
     /// The value. Null writes nothing when creating, and removes the key when setting.
     pub value: Expr,
-    /// Single replaces the values that are there; ignored for edges and for properties of vertices.
+    /// `Single` replaces existing values. It is ignored for edges and for properties of vertices.
     pub cardinality: Cardinality,
-    /// Meta-properties of the value: keys and values; a null value removes. Only of `SetProperties`, and of vertices.
+    /// Keys and values of meta-properties; a null value removes the key. Only for `SetProperties` on vertices.
     pub meta: Vec<(Expr, Expr)>,
 }
 
 impl PropertyAssignment {
-    /// Key and value, and then those of each meta-property.
+    /// Returns the key and the value, and then those of each meta-property.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         [&self.key, &self.value].into_iter().chain(self.meta.iter().flat_map(|(key, value)| [key, value]))
     }
 }
 
-/// An operator. `input` is where its rows come from.
+/// An operator. Its rows come from `input`.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "fields of one-line operators are explained by the operator's comment")]
 pub enum Op {
     /// At the root: one row with nothing bound. In a subplan: the outer rows.
     Argument,
-    /// For each input row, a row for each vertex that passes. `columns`: binds these properties of the vertex too (null,
-    /// the value, or a list if it has several), as a pass found that they are used.
+    /// For each input row, a row for each vertex that passes. `columns`, which a pass sets: properties of the vertex to
+    /// bind too (null, the value, or a list of several values).
     ScanVertices { input: Box<Op>, out: Slot, filter: ScanFilter, columns: Vec<(Str, Slot)> },
-    /// For each input row, a row for each edge of one of the labels (none given: any).
+    /// For each input row, a row for each edge with one of the labels. No labels: any edge.
     ScanEdges { input: Box<Op>, out: Slot, labels: Vec<Str> },
-    /// For each input row, a row for each vertex named by `ids`: an id, a vertex, or a list of them; numbers count as
-    /// their decimal text. Unknown ids give no row, null neither.
+    /// For each input row, a row for each vertex of `ids`: an id, a vertex, or a list of them. A number stands for its
+    /// decimal text. Unknown ids and null give no row.
     LookupVertices { input: Box<Op>, ids: Expr, out: Slot },
-    /// The same for edges.
+    /// As `LookupVertices`, for edges.
     LookupEdges { input: Box<Op>, ids: Expr, out: Slot },
-    /// A row for each edge at `from` with its other end. `from` null: no row; no vertex: a type error.
+    /// A row for each edge at `from`, with its other end. A null `from` gives no row; a `from` that is no vertex is a
+    /// type error.
     Expand {
-        /// Rows in.
+        /// The input.
         input: Box<Op>,
-        /// Vertex to start from.
+        /// The vertex to start from.
         from: Slot,
-        /// Which way.
+        /// The direction of the edges.
         direction: Direction,
-        /// One of these labels; empty: any.
+        /// Labels of edges; empty: any label.
         labels: Vec<Str>,
-        /// Where the edge goes.
+        /// The slot of the edge.
         edge: Option<Slot>,
-        /// Where the other end goes.
+        /// The slot of the other end.
         to: Option<Slot>,
-        /// `to` is bound already: only edges that end there are kept.
+        /// `to` is already bound: only edges that end there pass.
         into: bool,
-        /// With `Both`: a self-loop once (openCypher) instead of twice (Gremlin).
+        /// With `Both`, a self-loop gives one row (openCypher) instead of two (Gremlin).
         loops_once: bool,
-        /// Input slots that later operators use; `None`: all. Set by a pass.
+        /// Input slots that later operators use, as a pass finds; `None`: all slots.
         keep: Option<Vec<Slot>>,
     },
-    /// A row for each walk of `length` edges from `from` in which no edge stands twice.
+    /// A row for each walk of `length` edges from `from` that repeats no edge.
     VarExpand {
-        /// Rows in.
+        /// The input.
         input: Box<Op>,
-        /// Vertex to start from.
+        /// The vertex to start from.
         from: Slot,
-        /// Which way.
+        /// The direction of the edges.
         direction: Direction,
-        /// One of these labels; empty: any.
+        /// Labels of edges; empty: any label.
         labels: Vec<Str>,
-        /// How many edges.
+        /// Bounds of the number of edges.
         length: Length,
-        /// Where the list of edges goes.
+        /// The slot of the list of edges.
         edges: Option<Slot>,
-        /// Where the last vertex goes.
+        /// The slot of the last vertex.
         to: Slot,
-        /// `to` is bound already.
+        /// `to` is already bound.
         into: bool,
-        /// Each edge must satisfy this: local slot of the edge, predicate.
+        /// A local slot for an edge, and a predicate that each edge must satisfy.
         edge_filter: Option<(Slot, Box<Expr>)>,
-        /// Edges of these slots (an edge or a list) must not be used.
+        /// Slots of edges, or of lists of edges, that the walk must not use.
         exclude: Vec<Slot>,
     },
-    /// Shortest walk (or all shortest) between two bound vertices; no row where there is none.
+    /// The shortest walk, or all shortest walks, between two bound vertices. Without one, no row.
     ShortestPath {
-        /// Rows in.
+        /// The input.
         input: Box<Op>,
-        /// First vertex.
+        /// The first vertex.
         from: Slot,
-        /// Last vertex.
+        /// The last vertex.
         to: Slot,
-        /// Which way.
+        /// The direction of the edges.
         direction: Direction,
-        /// One of these labels; empty: any.
+        /// Labels of edges; empty: any label.
         labels: Vec<Str>,
-        /// How many edges.
+        /// Bounds of the number of edges.
         length: Length,
         /// One or all.
         which: Shortest,
-        /// Where the list of edges goes.
+        /// The slot of the list of edges.
         edges: Slot,
-        /// Each edge must satisfy this: local slot of the edge, predicate.
+        /// A local slot for an edge, and a predicate that each edge must satisfy.
         edge_filter: Option<(Slot, Box<Expr>)>,
     },
-    /// A pattern whose order is not chosen yet. `passes::match_order` replaces it; the executor refuses it.
+    /// A pattern without an order of evaluation. `passes::match_order` replaces it; the executor refuses it.
     Match { input: Box<Op>, pattern: MatchPattern },
-    /// Rows for which the predicate is true.
+    /// The rows for which the predicate is true.
     Filter { input: Box<Op>, predicate: Expr },
-    /// Binds slots, one after the other (later ones see earlier ones).
+    /// Binds slots in order; later expressions see earlier slots.
     Let { input: Box<Op>, bindings: Vec<(Slot, Expr)> },
-    /// Keeps these slots only; the rest becomes unbound.
+    /// Keeps only these slots; the others become unbound.
     Keep { input: Box<Op>, slots: Vec<Slot> },
-    /// A row for each item of a list (set). Null: no row. Any other value: one row with it.
+    /// A row for each item of a list or set. Null gives no row, any other value one row with the value.
     Unwind { input: Box<Op>, list: Expr, out: Slot },
-    /// Groups by keys; only keys and aggregates are bound afterwards. Without keys there is exactly one row (for each
-    /// origin) even if there is no input, unless `empty_is_unbound` holds.
+    /// Groups rows by keys; only keys and aggregates are bound afterwards. Without keys there is exactly one row for
+    /// each origin, even without input, unless `empty_is_unbound` is set.
     Aggregate { input: Box<Op>, keys: Vec<(Slot, Expr)>, items: Vec<AggregateItem> },
-    /// First row of each group of rows with equivalent values.
+    /// The first row of each group of rows with equivalent values.
     Distinct { input: Box<Op>, by: Vec<Expr> },
-    /// Sorted rows; stable.
+    /// The rows, sorted; the sort is stable.
     Sort { input: Box<Op>, keys: Vec<SortKey> },
-    /// Without the first `skip`, at most `limit`. Expressions must not use slots; negative or no integer: an error.
+    /// At most `limit` rows after the first `skip`. Both must not use slots. A value that is negative or no integer is
+    /// an error.
     Slice { input: Box<Op>, skip: Option<Expr>, limit: Option<Expr> },
-    /// The first `count` of the sorted rows. Unlike a slice of a sort it begins anew in each round of a repeat.
+    /// The first `count` of the sorted rows. Unlike a slice of a sort, it starts again in each round of a repeat.
     Top { input: Box<Op>, keys: Vec<SortKey>, count: Expr },
     /// The last `count` rows.
     Tail { input: Box<Op>, count: Expr },
-    /// All rows are read before the first is yielded.
+    /// The rows, after all of them have been read.
     Eager { input: Box<Op> },
-    /// Runs a subplan for each row and yields by kind.
+    /// Runs a subplan for each row, and yields rows as `kind` says.
     Apply { input: Box<Op>, plan: Box<Op>, kind: ApplyKind },
-    /// Runs a subplan for each row and binds its result.
+    /// Runs a subplan for each row, and binds its result as `kind` says.
     Bind { input: Box<Op>, plan: Box<Op>, out: Slot, kind: BindKind },
-    /// Rows of all subplans, for each row in their order.
+    /// For each row, the rows of all subplans in their order.
     Union { input: Box<Op>, branches: Vec<Op> },
-    /// Rows of the first subplan that yields any, for each row.
+    /// For each row, the rows of the first subplan that yields any.
     Coalesce { input: Box<Op>, branches: Vec<Op> },
-    /// Each row takes the first branch whose condition is true, else `otherwise`; without it the row is dropped.
+    /// For each row, the rows of the first branch whose condition is true, or else of `otherwise`, if there is one.
     Choose { input: Box<Op>, branches: Vec<Branch>, otherwise: Option<Box<Op>> },
-    /// Runs the body over and over. The body reads and leaves the same slots. State of stateful operators in the body
-    /// (distinct, slice) lasts over all rounds.
+    /// Runs the body in rounds. The body reads and writes the same slots. Stateful operators in the body (distinct,
+    /// slice) keep their state over all rounds.
     Repeat {
-        /// Rows in.
+        /// The input.
         input: Box<Op>,
         /// One round.
         body: Box<Op>,
-        /// Leaves the loop when true.
+        /// A row leaves the loop if this is true.
         until: Option<RepeatTest>,
-        /// Also yields the row when true, while it goes on.
+        /// A row that stays in the loop is also yielded if this is true.
         emit: Option<RepeatTest>,
-        /// Leaves after this many rounds; evaluated once. Negative or 0: as 0 rounds when `times_before`, else 1.
+        /// Number of rounds, evaluated once. 0 or less means 0 rounds if `times_before` is set, otherwise 1 round.
         times: Option<Expr>,
-        /// `times` was written before `repeat` (while-do).
+        /// `times` stands before `repeat` in the text (while-do).
         times_before: bool,
-        /// Slot of the round's number (Gremlin `loops()`): 0 in the first body, after a body the number of rounds done.
+        /// The slot of the loop counter (Gremlin `loops()`): 0 in the first round, and after a round the number of
+        /// rounds done.
         loops: Slot,
     },
-    /// Makes a vertex for each row.
+    /// Creates a vertex for each row.
     CreateVertex {
-        /// Rows in.
+        /// The input.
         input: Box<Op>,
-        /// Where it goes.
+        /// The slot of the new element.
         out: Slot,
-        /// Its id: a string (numbers count as their decimal text); absent or null: a UUID. An existing id is an error.
+        /// Its id, a string; a number stands for its decimal text. Absent or null: a UUID. An existing id is an error.
         id: Option<Expr>,
-        /// Its labels, strings; a list expression adds all its items. None: `vertex` is for the front end to say.
+        /// Its labels, strings; a list adds all its items. The front end adds a default label such as `vertex`.
         labels: Vec<Expr>,
         /// Its properties.
         properties: Vec<PropertyAssignment>,
         /// More properties, from a map.
         properties_from: Option<Expr>,
     },
-    /// Makes an edge for each row.
+    /// Creates an edge for each row.
     CreateEdge {
-        /// Rows in.
+        /// The input.
         input: Box<Op>,
-        /// Where it goes.
+        /// The slot of the new element.
         out: Slot,
-        /// Its id, as for a vertex; absent: a generated one.
+        /// Its id, as for a vertex; absent or null: a generated one.
         id: Option<Expr>,
         /// Its label, a string.
         label: Expr,
-        /// Source vertex.
+        /// The source vertex.
         from: Expr,
-        /// Target vertex.
+        /// The target vertex.
         to: Expr,
         /// Its properties.
         properties: Vec<PropertyAssignment>,
         /// More properties, from a map.
         properties_from: Option<Expr>,
     },
-    /// Writes properties of an element, or meta-properties of a property of a vertex. Null element: nothing happens. With a null value the key is removed.
+    /// Writes properties of an element, or meta-properties of a property of a vertex. A null element is skipped. A null
+    /// value removes the key.
     SetProperties { input: Box<Op>, element: Expr, properties: Vec<PropertyAssignment> },
-    /// Writes all entries of a map (or of another element's properties). `replace`: other keys are removed.
+    /// Writes all entries of a map, or all properties of another element. `replace`: removes all other keys.
     SetPropertyMap { input: Box<Op>, element: Expr, map: Expr, replace: bool },
     /// Adds or removes labels of a vertex.
     SetLabels { input: Box<Op>, element: Expr, add: Vec<Str>, remove: Vec<Str> },
-    /// Deletes vertices, edges, paths, properties, or lists of them. `detach`: edges of a vertex too; else a vertex that
-    /// still has edges at the end of the request is an error. Null: nothing happens.
+    /// Deletes vertices, edges, paths, properties, or lists of them. `detach`: also deletes the edges of a vertex;
+    /// otherwise a vertex that still has edges at the end of the request is an error. Null is skipped.
     Delete { input: Box<Op>, targets: Vec<Expr>, detach: bool },
-    /// For each row, one after the other: the rows of `matching` or, if there are none, of `create`. Each sees what the
-    /// rows before it wrote.
+    /// For each row, the rows of `matching` or, if there are none, of `create`. Each row sees the writes of earlier
+    /// rows.
     Merge { input: Box<Op>, matching: Box<Op>, create: Box<Op> },
 }

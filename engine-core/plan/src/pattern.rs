@@ -1,59 +1,59 @@
-//! A graph pattern before an order of evaluation is chosen (openCypher MATCH). `passes::match_order` lowers it to
-//! scans, look-ups and expands.
+//! A graph pattern (openCypher MATCH) without an order of evaluation. `passes::match_order` chooses one and lowers the
+//! pattern to scans, look-ups and expands.
 
 use crate::{Expr, Slot};
 use tidegraph_types::{Direction, Str};
 
-/// Everything that one MATCH clause asks for. Nodes are shared between its paths by index.
+/// The pattern of one MATCH clause. Its paths refer to nodes by index and may share them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct MatchPattern {
-    /// Vertices, each variable once.
+    /// Vertices; each variable occurs once.
     pub nodes: Vec<PatternNode>,
-    /// Edges. Any two of one MATCH are different edges.
+    /// Edges. Two of them never match the same edge.
     pub edges: Vec<PatternEdge>,
     /// `p = (…)-[…]-(…)`.
     pub paths: Vec<NamedPath>,
-    /// WHERE, over the pattern's slots and outer ones.
+    /// WHERE, over slots of the pattern and outer ones.
     pub predicate: Option<Expr>,
 }
 
 /// A vertex of a pattern.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PatternNode {
-    /// Where it is bound; anonymous ones have a slot too.
+    /// The slot of the vertex; anonymous vertices have one too.
     pub slot: Slot,
-    /// Bound by an earlier clause: only checked here. Null there: no match.
+    /// An earlier clause bound the vertex, which is only checked here. A null has no match.
     pub bound: bool,
-    /// All of these labels.
+    /// Labels; the vertex must have all.
     pub labels: Vec<Str>,
-    /// All of these properties are equal.
+    /// Properties; all must be equal.
     pub properties: Vec<(Str, Expr)>,
 }
 
 /// An edge of a pattern.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PatternEdge {
-    /// Where it is bound: an edge, or a list of edges if `length` is given.
+    /// The slot of the edge, or of a list of edges if `length` is given.
     pub slot: Slot,
-    /// Bound by an earlier clause.
+    /// An earlier clause bound the edge.
     pub bound: bool,
     /// Index of the vertex written on the left.
     pub left: usize,
     /// Index of the vertex written on the right.
     pub right: usize,
-    /// From left to right.
+    /// Direction, read from left to right.
     pub direction: Direction,
-    /// One of these labels; empty: any.
+    /// Labels; the edge must have one. Empty: any label.
     pub labels: Vec<Str>,
-    /// All of these properties are equal (each edge of a variable length pattern).
+    /// Properties; all must be equal, for each edge of a variable length pattern.
     pub properties: Vec<(Str, Expr)>,
-    /// Variable length.
+    /// Bounds, if the length is variable.
     pub length: Option<Length>,
-    /// `shortestPath((…)-[…]-(…))` around this edge; `length` is given then.
+    /// The edge is the body of `shortestPath(…)`; `length` is given too.
     pub shortest: Option<Shortest>,
 }
 
-/// Which shortest paths.
+/// The number of shortest paths between two vertices to find.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shortest {
     /// `shortestPath`
@@ -65,16 +65,16 @@ pub enum Shortest {
 /// `*min..max`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Length {
-    /// Fewest edges.
+    /// Smallest number of edges.
     pub min: u32,
-    /// Most edges; `None`: no bound.
+    /// Largest number of edges; `None`: no bound.
     pub max: Option<u32>,
 }
 
 /// A path variable.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NamedPath {
-    /// Where it is bound.
+    /// The slot of the path.
     pub slot: Slot,
     /// Index of its first vertex.
     pub start: usize,

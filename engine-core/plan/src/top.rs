@@ -1,26 +1,26 @@
-//! The first few edges by a property: what a sorted slice above an expand lets storage leave out.
+//! Work that storage saves below a sorted slice or a sample: edges after the first few, vertices outside the sample.
 
 use crate::{Expr, Function, Op, Slot, SortKey, TotalOrder};
 use tidegraph_types::{Direction, Str};
 
-/// Edges of an expand of which only the first few are used.
+/// An expand of which only the first edges by a property are used.
 #[derive(Clone, Copy, Debug)]
 pub struct TopEdges<'p> {
-    /// Where the expand binds the edge.
+    /// The slot of the edge.
     pub edge: Slot,
-    /// The property that they are sorted by, in openCypher's order.
+    /// The property by which edges are sorted, in openCypher's order.
     pub key: &'p Str,
-    /// Largest first.
+    /// The largest value comes first.
     pub descending: bool,
-    /// So many of the first are dropped.
+    /// Number of leading edges to drop.
     pub skip: Option<&'p Expr>,
-    /// So many are used after that.
+    /// Number of edges to use after those.
     pub limit: &'p Expr,
 }
 
 impl Op {
-    /// For a slice: what it wants of the expand below its sort, if every row of that is a row of the sort, sorted by one
-    /// property of the edge.
+    /// For a slice above a sort: returns the edges that it needs of the expand below. `None`: the sort key is no
+    /// property of the expand's edge, or operators between them may drop rows or fail.
     #[must_use]
     pub fn top_edges(&self) -> Option<TopEdges<'_>> {
         let Op::Slice { input, skip, limit: Some(limit) } = self else { return None };
@@ -65,7 +65,7 @@ impl Op {
 }
 
 impl Op {
-    /// For the first rows by some keys: the scan of which that is a uniform sample.
+    /// For a `Top`: returns the scan of which it takes a uniform sample. `None`: it is no such sample.
     #[must_use]
     pub fn sampled_scan(&self) -> Option<&Op> {
         let Op::Top { input, keys, .. } = self else { return None };
@@ -79,7 +79,7 @@ impl Op {
     }
 }
 
-/// Whether an expression can be left out for a row without anybody noticing.
+/// Whether skipping the expression for a row has no visible effect.
 fn cannot_fail(expr: &Expr) -> bool {
     match expr {
         Expr::Slot(_) | Expr::Literal(_) => true,

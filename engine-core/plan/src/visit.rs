@@ -1,11 +1,11 @@
-//! Walking plans: inputs, subplans and expressions of an operator, each in one place, so that passes stay short.
+//! Traversal of plans: the inputs, subplans and expressions of each operator, so that passes stay short.
 
 use crate::op::ScanTest;
 use crate::{Expr, Op, PropertyAssignment, ScanFilter};
 use tidegraph_types::Str;
 
-/// Input (if any) and subplans of an operator, in this order. One list for both walks: the shared one names `iter` and
-/// `as_deref`, the mutable one their mutable forms and `mut`.
+/// Lists the input (if any) and the subplans of an operator, in this order, for shared and mutable traversals. The
+/// shared one passes `iter` and `as_deref`, the mutable one their mutable forms and `mut`.
 macro_rules! children {
     ($op:expr, $iter:ident, $as_deref:ident $(, $mut:ident)?) => {
         match $op {
@@ -57,30 +57,30 @@ macro_rules! children {
 }
 
 impl Op {
-    /// The operator that feeds this one; `None` for `Argument`.
+    /// Returns the operator that feeds this one; `None` for `Argument`.
     #[must_use]
     pub fn input(&self) -> Option<&Op> {
         self.children().into_iter().next()
     }
 
-    /// The subplans of this operator.
+    /// Returns the subplans of this operator.
     #[must_use]
     pub fn subplans(&self) -> Vec<&Op> {
         self.children().into_iter().skip(1).collect()
     }
 
-    /// Input (if any) and subplans.
+    /// Returns the input (if any) and the subplans.
     #[must_use]
     pub fn children(&self) -> Vec<&Op> {
         children!(self, iter, as_deref)
     }
 
-    /// Input (if any) and subplans, for rewriting in place.
+    /// Returns the input (if any) and the subplans, to be rewritten in place.
     pub fn children_mut(&mut self) -> Vec<&mut Op> {
         children!(self, iter_mut, as_deref_mut, mut)
     }
 
-    /// The expressions of this operator itself, not of its children.
+    /// Returns the expressions of this operator, without those of its children.
     #[must_use]
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
@@ -141,13 +141,13 @@ impl Op {
         }
     }
 
-    /// Whether this operator or one below it (subplans included) changes the graph.
+    /// Whether this operator or one below it, subplans included, writes to the graph.
     #[must_use]
     pub fn writes(&self) -> bool {
         self.writes_itself() || self.children().into_iter().any(Op::writes)
     }
 
-    /// Whether this operator itself changes the graph.
+    /// Whether this operator itself writes to the graph.
     #[must_use]
     pub fn writes_itself(&self) -> bool {
         matches!(
@@ -163,13 +163,13 @@ impl Op {
 }
 
 impl ScanFilter {
-    /// Operands of the tests.
+    /// Returns the operands of all tests.
     #[must_use]
     pub fn exprs(&self) -> Vec<&Expr> {
         self.tests().flat_map(|(_, test)| test.exprs()).collect()
     }
 
-    /// All tests with their keys.
+    /// Returns all tests with their keys.
     pub fn tests(&self) -> impl Iterator<Item = (&Str, &ScanTest)> {
         let conditions = self.conditions.iter().map(|condition| (&condition.key, &condition.test));
         self.predicates.iter().map(|(key, test)| (key, test)).chain(conditions)
@@ -177,7 +177,7 @@ impl ScanFilter {
 }
 
 impl ScanTest {
-    /// Its operands.
+    /// Returns the operands.
     #[must_use]
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
@@ -189,8 +189,8 @@ impl ScanTest {
 }
 
 impl Op {
-    /// Whether `count(*)` above this operator needs none of its rows: storage counts them. `slot`: so does counting
-    /// the values of a slot, which is never null here.
+    /// Whether storage can count the rows of this operator without returning them. `slot`: the count is of the values
+    /// of this slot, which the operator must bind, so that none is null.
     #[must_use]
     pub fn is_counted(&self, slot: Option<crate::Slot>) -> bool {
         let (edge, vertex) = match self {
@@ -201,7 +201,7 @@ impl Op {
         slot.is_none_or(|slot| Some(slot) == edge || Some(slot) == vertex)
     }
 
-    /// Whether this aggregation only counts the rows of its input, and storage does.
+    /// Whether this aggregation only counts rows that storage can count.
     #[must_use]
     pub fn counts_in_storage(&self) -> bool {
         let Op::Aggregate { input, keys, items } = self else { return false };
@@ -217,7 +217,7 @@ impl Op {
     }
 }
 
-/// The expressions directly inside one, as for operators.
+/// Lists the expressions directly inside one, as `children` does for operators.
 macro_rules! inner {
     ($expr:expr, $iter:ident, $as_deref:ident $(, $mut:ident)?) => {
         match $expr {
@@ -256,18 +256,18 @@ macro_rules! inner {
 }
 
 impl Expr {
-    /// The expressions directly inside this one.
+    /// Returns the expressions directly inside this one.
     #[must_use]
     pub fn children(&self) -> Vec<&Expr> {
         inner!(self, iter, as_deref)
     }
 
-    /// The expressions directly inside this one, for rewriting in place.
+    /// Returns the expressions directly inside this one, to be rewritten in place.
     pub fn children_mut(&mut self) -> Vec<&mut Expr> {
         inner!(self, iter_mut, as_deref_mut, mut)
     }
 
-    /// Calls `visit` for every slot that the value depends on, local ones of comprehensions included.
+    /// Calls `visit` for each slot that the value depends on, including local slots of comprehensions.
     pub fn for_each_slot(&self, visit: &mut dyn FnMut(crate::Slot)) {
         if let Expr::Slot(slot) | Expr::IsBound(slot) = self {
             visit(*slot);

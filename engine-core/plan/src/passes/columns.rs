@@ -1,16 +1,16 @@
-//! Lets a scan read the properties that are used of its vertices: they stand beside what it looks at anyway, and need no
-//! look-up of each vertex later.
+//! Lets a scan read the properties that later operators use of its vertices. Storage has them at hand during the scan,
+//! so that no look-up of each vertex follows.
 //!
-//! Only for the scan that a plan begins with, and only in plans that change nothing: properties are then the same
-//! whenever they are read. From the scan upwards, `vertex.key` becomes the slot of a column, as far as every operator
-//! passes on the rows of the scan and their slots.
+//! The pass handles the scan at the start of a plan, and only in plans that write nothing, because properties then have
+//! the same value whenever they are read. From the scan upwards, `vertex.key` becomes the slot of a column, as long as
+//! each operator passes on the rows of the scan with their slots.
 //!
-//! What must never happen: a slot read where the vertex could be another one, or its columns gone.
+//! **Invariant.** A column is read only where its slot is bound and belongs to the same vertex.
 
 use crate::{Expr, Function, Op, Plan, Slot};
 use tidegraph_types::{Str, Value};
 
-/// Moves properties into the scan.
+/// Moves reads of properties into the scan.
 pub fn run(plan: &mut Plan) {
     if plan.root.writes() {
         return;
@@ -24,12 +24,12 @@ pub fn run(plan: &mut Plan) {
 }
 
 struct Scan {
-    /// The vertex.
+    /// The slot of the vertex.
     out: Slot,
     columns: Vec<(Str, Slot)>,
-    /// Slots in use.
+    /// Number of slots in use.
     slots: u32,
-    /// The operator that was looked at last hands on the vertex and its columns.
+    /// The operator that was rewritten last passes on the vertex and its columns.
     in_scope: bool,
 }
 
@@ -62,7 +62,7 @@ impl Scan {
             }
             Op::Unwind { list, out, .. } => {
                 if let Some((slot, key)) = self.values(list) {
-                    // Null unwinds to nothing, several values to each, as the list of them does.
+                    // A column unwinds as the list of values does: null to no row, several values to a row each.
                     debug_assert_eq!(slot, self.out);
                     *list = Expr::Slot(self.column(&key));
                 } else {
@@ -85,7 +85,7 @@ impl Scan {
         }
     }
 
-    /// Whether an expression is the list of all values of one key of the vertex.
+    /// Returns vertex and key if an expression is the list of all values of one key of the vertex.
     fn values(&self, expr: &Expr) -> Option<(Slot, Str)> {
         let Expr::Call(Function::PropertyValues, args) = expr else { return None };
         let [Expr::Slot(slot), Expr::Literal(Value::String(key))] = &args[..] else { return None };
@@ -113,7 +113,7 @@ impl Scan {
         slot
     }
 
-    /// Gives the columns to the scan, and lets them through on the way.
+    /// Adds the columns to the scan, and to each `Keep` above it.
     fn bind(&self, op: &mut Op) {
         match op {
             Op::ScanVertices { input, columns, .. } if matches!(**input, Op::Argument) => {
@@ -131,7 +131,7 @@ impl Scan {
     }
 }
 
-/// Keys with a tilde are no properties: `~id` is the id.
+/// Whether a key is a property; keys with a tilde are not: `~id` is the id.
 fn is_stored(key: &Str) -> bool {
     !key.starts_with('~')
 }

@@ -1,8 +1,8 @@
-//! Keeps what a request reads apart from what it writes.
+//! Separates the reads of a request from its writes.
 //!
-//! Rows flow in batches, so without a barrier the writes of one batch would be seen by the reads of the next. Each
-//! clause must see the graph as the clause before it left it: an `Eager` goes between a read and a later write, and
-//! between a write and a later read, unless a barrier (aggregate, sort, eager) stands there already.
+//! Rows flow in batches. Without a barrier, the reads of one batch would see the writes of the batch before. Each
+//! clause must see the graph as the previous clause left it. So an `Eager` goes between a read and a later write, and
+//! between a write and a later read, unless a barrier (aggregate, sort, top, tail, eager) is there already.
 
 use crate::{Expr, Op, Plan};
 
@@ -18,7 +18,7 @@ pub fn run(plan: &mut Plan) {
         return;
     }
     let since = insert(&mut plan.root);
-    // Answers hold elements, which are read when the rows leave.
+    // Answers may hold elements, which are read when the rows leave.
     if since.writes && !plan.columns.is_empty() {
         wrap(&mut plan.root);
     }
@@ -29,7 +29,7 @@ fn wrap(op: &mut Op) {
     *op = Op::Eager { input: Box::new(inner) };
 }
 
-/// What the operators below and including this one have done since the last barrier.
+/// Returns what this operator and those below it have done since the last barrier.
 fn insert(op: &mut Op) -> Since {
     if matches!(op, Op::Argument) {
         return Since::default();
@@ -76,7 +76,7 @@ fn reads(op: &Op) -> bool {
     ) || (!op.writes_itself() && op.exprs().into_iter().any(reads_elements))
 }
 
-/// Whether computing the expression may look an element up.
+/// Whether the expression may read an element.
 fn reads_elements(expr: &Expr) -> bool {
     matches!(
         expr,

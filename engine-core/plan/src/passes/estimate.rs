@@ -1,4 +1,4 @@
-//! How many rows there will be, as far as the graph's statistics tell.
+//! Estimates of row counts from the graph's statistics.
 
 use super::Knowledge;
 use crate::op::ScanTest;
@@ -6,25 +6,25 @@ use crate::{Expr, Length, PatternEdge, PatternNode};
 use tidegraph_apl::{DegreeStatistics, KeyStatistics, SetStatistics};
 use tidegraph_types::{Direction, Str, Token};
 
-/// Without statistics an equality is taken to pass one vertex in this many.
+/// Share of vertices that an equality is assumed to pass, without statistics.
 const EQUALITY: f64 = 0.05;
-/// Without statistics a range or prefix is taken to pass this share.
+/// Share of vertices that a range or prefix is assumed to pass, without statistics.
 const RANGE: f64 = 0.3;
 
-/// Of a list of ids so many are asked for; they stand for the others.
+/// Number of ids sampled from a list to estimate the rest.
 const NAMED: usize = 8;
 
-/// What is known of a property key.
+/// Statistics of a property key.
 struct Key {
-    /// Vertices that have it.
+    /// Number of vertices that have it.
     vertices: f64,
-    /// Different values among them.
+    /// Number of distinct values.
     distinct: f64,
-    /// Bounds of its values, if all of them are numbers.
+    /// Smallest and largest value, if all values are numbers.
     bounds: Option<(f64, f64)>,
 }
 
-/// The number that an operand is known to be.
+/// Returns the operand if it is a constant number.
 fn number_of(operand: &Expr) -> Option<f64> {
     match operand {
         Expr::Literal(value) => value.as_f64().or(value.as_i64().map(|whole| whole as f64)),
@@ -33,7 +33,7 @@ fn number_of(operand: &Expr) -> Option<f64> {
     }
 }
 
-/// Answers from what is known of the graph.
+/// Computes estimates from the knowledge of the graph.
 pub(super) struct Estimate<'k> {
     knowledge: &'k Knowledge<'k>,
 }
@@ -43,7 +43,7 @@ impl<'k> Estimate<'k> {
         Self { knowledge }
     }
 
-    /// Vertices that have all of some labels, at most.
+    /// Returns an upper bound of the number of vertices with all of these labels.
     pub fn vertices(&self, labels: &[Str]) -> f64 {
         let statistics = self.knowledge.statistics;
         let count =
@@ -56,7 +56,7 @@ impl<'k> Estimate<'k> {
         counts.iter().find(|(token, _)| *token == label).map_or(0.0, |(_, count)| *count as f64)
     }
 
-    /// Which share of the vertices with some labels pass a test, and whether an index finds them.
+    /// Estimates the share of the vertices with these labels that pass a test, and returns whether an index finds them.
     pub fn share(&self, labels: &[Str], key: &Str, test: &ScanTest) -> (f64, bool) {
         let all = self.vertices(labels).max(1.0);
         let known = self.key(labels, key);
@@ -65,7 +65,7 @@ impl<'k> Estimate<'k> {
             (None, Some(key)) => ((key.vertices / key.distinct.max(1.0) / all).min(1.0), false),
             (None, None) => (EQUALITY, false),
         };
-        // The share that has the key at all.
+        // The share that has the key.
         let present = known.as_ref().map_or(1.0, |key| (key.vertices / all).min(1.0));
         let between = |low: Option<f64>, high: Option<f64>| {
             let (least, greatest) = known.as_ref().and_then(|key| key.bounds)?;
@@ -107,7 +107,7 @@ impl<'k> Estimate<'k> {
         }
     }
 
-    /// What the characteristic sets say of a key of the vertices that have some labels; `None` if there are none.
+    /// Estimates a key of the vertices with these labels from the characteristic sets. `None`: there are no sets.
     fn key(&self, labels: &[Str], key: &Str) -> Option<Key> {
         let Knowledge { statistics, catalog, .. } = self.knowledge;
         if statistics.sets.is_empty() {
@@ -132,14 +132,15 @@ impl<'k> Estimate<'k> {
         found.bounds = bounds.filter(|(least, greatest)| least <= greatest);
         let distinct =
             statistics.distinct.iter().find(|(token, _)| *token == key).map(|(_, count)| *count as f64);
-        // Values are counted for all labels: those that are rare among a key's vertices see fewer of them.
+        // Distinct values are counted over all labels. A label with a small share of the key's vertices has fewer of
+        // them.
         found.distinct = distinct.map_or(1.0 / EQUALITY, |all| {
             (all * (found.vertices / f64::max(everywhere, 1.0)).sqrt()).clamp(1.0, found.vertices.max(1.0))
         });
         Some(found)
     }
 
-    /// How many vertices one value of a key has, where that is known: there is an index then.
+    /// Returns the mean number of vertices for one value of a key. `None`: no index counts them.
     fn rows_of_value(&self, labels: &[Str], key: &Str) -> Option<f64> {
         let Knowledge { statistics, catalog, .. } = self.knowledge;
         if statistics.keys.is_empty() {
@@ -150,14 +151,14 @@ impl<'k> Estimate<'k> {
         let of_one = |k: &KeyStatistics| k.values as f64 / k.distinct.max(1) as f64;
         let of_key = statistics.keys.iter().filter(|k| k.key == key);
         if labels.is_empty() {
-            // Vertices of every label may have the value.
+            // Vertices of each label may have the value.
             return of_key.map(of_one).reduce(|a, b| a + b);
         }
         of_key.filter(|k| labels.contains(&k.label)).map(of_one).min_by(f64::total_cmp)
     }
 
-    /// Rows out for each row in when an edge is followed, from its left end or its right one. `named`: the ids of the
-    /// vertices that it is followed from, if the query says them.
+    /// Estimates the rows for each input row when an edge is followed from its left or right end. `named`: ids of the
+    /// vertices at that end, if the query gives them.
     pub fn fan_out(
         &self,
         edge: &PatternEdge,
@@ -182,7 +183,7 @@ impl<'k> Estimate<'k> {
         }
     }
 
-    /// Edges of some labels at the vertices with some ids, in the mean.
+    /// Returns the mean number of edges with one of these labels at the vertices with these ids.
     fn degree_of(&self, ids: &[Str], direction: Direction, labels: &[Str]) -> Option<f64> {
         let Knowledge { catalog, instances, .. } = self.knowledge;
         let tokens: Vec<Token> = labels.iter().filter_map(|label| catalog.token(label)).collect();
@@ -193,7 +194,8 @@ impl<'k> Estimate<'k> {
         Some(sum as f64 / asked.len() as f64)
     }
 
-    /// Edges of some labels, one way, at a vertex that has some labels.
+    /// Estimates the number of edges, with one of `edge_labels` and in one direction, at a vertex with all
+    /// `vertex_labels`.
     fn mean_degree(&self, vertex_labels: &[Str], edge_labels: &[Str], outgoing: bool) -> f64 {
         let Knowledge { statistics, catalog, .. } = self.knowledge;
         let vertices = statistics.vertices.max(1) as f64;
@@ -210,7 +212,7 @@ impl<'k> Estimate<'k> {
             let any = of_label(token) / vertices;
             let labels = vertex_labels.iter().filter_map(|label| catalog.token(label));
             let ratios = labels.filter_map(|label| self.ratio(label, token, outgoing));
-            // Several labels: the one that the fewest edges go with decides.
+            // Of several labels, the one with the fewest edges counts.
             any * ratios.min_by(f64::total_cmp).unwrap_or(1.0)
         };
         if statistics.edges_by_label.is_empty() && edge_labels.is_empty() {
@@ -219,8 +221,8 @@ impl<'k> Estimate<'k> {
         tokens.into_iter().map(mean).sum()
     }
 
-    /// How many times as many edges of a label vertices of a label have, compared with all vertices, as far as a sample
-    /// shows.
+    /// Estimates how much the mean degree of `vertex_label` differs from that of all vertices, from a sample. `None`:
+    /// the sample does not tell.
     fn ratio(&self, vertex_label: Token, edge_label: Token, outgoing: bool) -> Option<f64> {
         let degrees = &self.knowledge.statistics.degrees;
         let of = |label: Option<Token>| {
@@ -232,7 +234,7 @@ impl<'k> Estimate<'k> {
         let mean = |of: &DegreeStatistics| of.edges as f64 / of.vertices.max(1) as f64;
         let own = match of(Some(vertex_label)) {
             Some(own) => mean(own),
-            // The sample has vertices of the label, but none with such an edge.
+            // The sample has vertices with the label, but none of them has such an edge.
             None => {
                 let seen = degrees.iter().find(|of| of.vertex_label == Some(vertex_label))?;
                 0.5 / seen.vertices.max(1) as f64

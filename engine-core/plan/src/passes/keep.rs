@@ -1,14 +1,15 @@
-//! Tells each `Expand` which slots are used after it, so that no dead column is multiplied along.
+//! Tells each `Expand` which slots are used after it, so that it does not copy dead columns.
 //!
-//! Walks against the flow of rows with the set of live slots. What it must never do: drop a slot that a later operator,
-//! an answer column or a later round of a repeat still reads.
+//! The pass walks against the flow of rows with the set of live slots.
+//!
+//! **Invariant.** A slot is kept if a later operator, an answer column or a later round of a repeat reads it.
 
 use crate::{ApplyKind, BindKind, Op, Plan, Slot};
 use std::collections::BTreeSet;
 
 type Live = BTreeSet<Slot>;
 
-/// Sets `keep` everywhere.
+/// Sets `keep` of each `Expand`.
 pub fn run(plan: &mut Plan) {
     let live = plan.columns.iter().map(|c| c.slot).collect();
     walk(&mut plan.root, &live);
@@ -22,8 +23,8 @@ fn add_exprs(op: &Op, live: &mut Live) {
     }
 }
 
-/// Given the slots that are used after `op`, marks it and what is below, and returns the slots that its `Argument` must
-/// bring.
+/// Sets `keep` in `op` and the operators below it, given the slots that are used after `op`. Returns the slots that its
+/// `Argument` must bind.
 fn walk(op: &mut Op, after: &Live) -> Live {
     let mut before = after.clone();
     match op {
@@ -107,7 +108,7 @@ fn walk(op: &mut Op, after: &Live) -> Live {
             for test in until.iter_mut().chain(emit) {
                 before.extend(walk(&mut test.plan, &Live::new()));
             }
-            // What a round needs, every round before it must hand on.
+            // Each round must pass on the slots that a later round reads.
             loop {
                 let needed = walk(body, &before);
                 let size = before.len();

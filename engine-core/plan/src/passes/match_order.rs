@@ -1,9 +1,9 @@
-//! Lowers `Match`: chooses where a pattern starts and in which order its edges are followed.
+//! Lowers `Match`: chooses the vertex where a pattern starts, and the order in which its edges are followed.
 //!
-//! Greedy by estimated rows: of the vertices to start from the one with the fewest candidates (bound, by id, by label
-//! and property, by label, any), then always the edge that multiplies rows least; an edge between two bound vertices is
-//! followed first. Every condition is checked as soon as its slots are bound: those that storage can test by the scan
-//! itself ([`conditions`]), with operands that earlier rows may give. Estimates are those of [`super::estimate`].
+//! The choice is greedy by estimated rows ([`super::estimate`]). A pattern starts at the vertex with the fewest
+//! candidates: bound, by id, by label and property, by label, any. It then follows the edge that multiplies rows least;
+//! edges between two bound vertices come first. Each condition is checked as soon as its slots are bound. The scan
+//! itself checks those that storage can test ([`conditions`]); their operands may come from earlier rows.
 
 mod conditions;
 
@@ -42,31 +42,31 @@ struct Lowering<'a> {
     edges: Vec<PatternEdge>,
     pattern_paths: Vec<crate::NamedPath>,
     conjuncts: Vec<Expr>,
-    /// Slots that this pattern binds and has not bound yet.
+    /// Slots of this pattern that are not bound yet.
     unbound: BTreeSet<Slot>,
     node_done: Vec<bool>,
-    /// The ids by which a vertex was looked up, where the query says them.
+    /// For each vertex, the ids by which it was looked up, if the query gives them.
     named: Vec<Option<Vec<Str>>>,
     edge_done: Vec<bool>,
-    /// Slots of edges matched so far, with their labels; whether it is a list.
+    /// Slots of the edges matched so far, with their labels; `true`: the slot holds a list of edges.
     used: Vec<(Slot, Vec<Str>, bool)>,
     knowledge: &'a Knowledge<'a>,
     slots: &'a mut u32,
 }
 
-/// How a pattern's first vertex is found.
+/// The cost of a vertex to start from.
 struct Start {
     rows: f64,
     work: f64,
     ids: Option<usize>,
 }
 
-/// By what vertices are looked up.
+/// The ids for a look-up of vertices.
 struct Ids {
     looked_up: Expr,
-    /// Those that the query says.
+    /// The ids, if the query gives them as constants.
     known: Option<Vec<Str>>,
-    /// Whether the look-up finds what the condition says, and nothing else.
+    /// The look-up finds exactly the vertices that pass the condition.
     exact: bool,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Lowering<'a> {
             }
         }
         self.check();
-        // One vertex each: with both ends bound an edge can be followed from the one that has fewer.
+        // Look up single vertices first: an edge with both ends bound can be followed from the end with fewer edges.
         while let Some(index) = self.next_single() {
             self.start(index);
         }
@@ -152,7 +152,7 @@ impl<'a> Lowering<'a> {
         ready
     }
 
-    /// Checks the conditions whose slots are all bound by now.
+    /// Checks the conditions whose slots are all bound now.
     fn check(&mut self) {
         let (now, later): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.conjuncts).into_iter().partition(|c| self.ready(c));
@@ -162,7 +162,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Marks a vertex as bound and checks its labels and properties (labels only if they were not part of a scan).
+    /// Marks a vertex as bound, and checks its labels (unless a scan did) and properties.
     fn finish_node(&mut self, index: usize, check_labels: bool) {
         self.node_done[index] = true;
         let node = self.nodes[index].clone();
@@ -170,7 +170,7 @@ impl<'a> Lowering<'a> {
         if check_labels && !node.labels.is_empty() {
             self.filter(Expr::HasLabels(Box::new(Expr::Slot(node.slot)), node.labels));
         }
-        // Values of properties may use other slots of the pattern, so they join the other conditions.
+        // The value of a property may use other slots of the pattern, so that the test becomes a condition.
         for (key, value) in node.properties {
             self.conjuncts.push(equals(Expr::Property(Box::new(Expr::Slot(node.slot)), key), value));
         }
@@ -222,7 +222,7 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    /// A vertex, not bound yet, of which a condition says the one id, while there is an edge to follow from it.
+    /// Returns an unbound vertex with an edge to follow, whose id a condition gives.
     fn next_single(&self) -> Option<usize> {
         let is_single = |index: &usize| {
             let slot = self.nodes[*index].slot;
@@ -255,7 +255,7 @@ impl<'a> Lowering<'a> {
         self.check();
     }
 
-    /// The ids in `id(slot) = e` or `id(slot) IN e`, if `e` can be computed by now.
+    /// Returns the ids in `id(slot) = e` or `id(slot) IN e`, if `e` can be computed now.
     fn id_operand(&self, conjunct: &Expr, slot: Slot) -> Option<Ids> {
         let is_id = |e: &Expr| matches!(e, Expr::Call(Function::Id, args) if args[..] == [Expr::Slot(slot)]);
         let (operand, of_list) = match conjunct {
@@ -268,17 +268,18 @@ impl<'a> Lowering<'a> {
         let texts = Expr::Call(Function::IdTexts, vec![(**operand).clone()]);
         let found = |looked_up, exact| Some(Ids { looked_up, known, exact });
         match &**operand {
-            // `id(n) = 1` is never true, while a look-up would take the number for text: only text is looked up.
+            // `id(n) = 1` is never true, but a look-up would treat the number as text, so that only text is looked up.
             Expr::Literal(value) if !of_list => value.as_str().and_then(|_| found((**operand).clone(), true)),
-            // A client may send a number for an id.
+            // A client may send an id as a number.
             Expr::Parameter(_) if !of_list => found((**operand).clone(), true),
-            // Equal ids of a list are one vertex. What else a row may say is compared afterwards, as without a look-up.
+            // Equal ids in a list are one vertex. An operand from a row may be of any type, so that a filter compares
+            // it again.
             other if is_operand(other) && self.ready(other) => found(texts, of_list),
             _ => None,
         }
     }
 
-    /// What a scan for a vertex checks. Conditions that it checks exactly are left to it.
+    /// Returns the filter of a scan for a vertex. Conditions that the scan checks exactly need no further check.
     fn filter_of(&mut self, index: usize) -> ScanFilter {
         let slot = self.nodes[index].slot;
         for (key, value) in std::mem::take(&mut self.nodes[index].properties) {
@@ -313,7 +314,7 @@ impl<'a> Lowering<'a> {
         let cost = |&index: &usize| {
             let edge = &self.edges[index];
             let both = self.node_done[edge.left] && self.node_done[edge.right];
-            // A shortest path needs both ends; anything that can bind its ends comes first.
+            // A shortest path needs both ends, so that every edge that may bind them comes first.
             if edge.shortest.is_some() {
                 f64::MAX
             } else {
@@ -329,7 +330,8 @@ impl<'a> Lowering<'a> {
             .min_by(|a, b| cost(a).total_cmp(&cost(b)))
     }
 
-    /// Whether an edge of which an end is bound is followed from its left end, and the rows for each row then.
+    /// Returns whether an edge with a bound end is better followed from its left end, and the rows for each input row
+    /// then.
     fn cheaper_side(&self, edge: &PatternEdge) -> (bool, f64) {
         let estimate = Estimate::new(self.knowledge);
         let rows = |from_left: bool| {
@@ -346,7 +348,7 @@ impl<'a> Lowering<'a> {
 
     fn follow(&mut self, index: usize) {
         let edge = self.edges[index].clone();
-        // A path between two ends is found from the left one.
+        // A shortest path is searched from its left end.
         let from_left = match edge.shortest {
             Some(_) => self.node_done[edge.left],
             None => self.cheaper_side(&edge).0,
@@ -355,7 +357,7 @@ impl<'a> Lowering<'a> {
         let into = self.node_done[to];
         let direction = if from_left { edge.direction } else { edge.direction.reversed() };
         let (from, to_slot) = (self.nodes[from].slot, self.nodes[to].slot);
-        // A list that an earlier clause bound is compared with what is found.
+        // An edge list that an earlier clause bound is compared with the edges found.
         let slot = if edge.bound { self.fresh() } else { edge.slot };
         let labels = edge.labels.clone();
         match (edge.length, edge.shortest) {
@@ -430,7 +432,7 @@ impl<'a> Lowering<'a> {
         self.check();
     }
 
-    /// Edges matched so far that could be the same edge as one with these labels.
+    /// Returns the edges matched so far that may be the same as an edge with these labels.
     fn may_coincide(&self, labels: &[Str]) -> Vec<(Slot, bool)> {
         self.used
             .iter()
@@ -452,7 +454,7 @@ impl<'a> Lowering<'a> {
         Some((local, Box::new(tests.reduce(Expr::and).unwrap_or(Expr::And(vec![])))))
     }
 
-    /// An edge that an earlier clause bound gives its ends without a search.
+    /// Takes the ends of an edge that an earlier clause bound, without a search.
     fn take_bound_edge(&mut self, index: usize) {
         let edge = self.edges[index].clone();
         self.edge_done[index] = true;
@@ -467,7 +469,7 @@ impl<'a> Lowering<'a> {
             Direction::Out => (source, target),
             Direction::In => (target, source),
             Direction::Both => {
-                // Both ways round, once for a loop.
+                // Both orders of the ends, but only one for a loop.
                 let pair = self.fresh();
                 let forward = Expr::List(vec![source.clone(), target.clone()]);
                 let backward = Expr::List(vec![target.clone(), source.clone()]);
@@ -516,7 +518,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// The texts that an operand is known to be.
+/// Returns the strings of a constant operand.
 fn texts(operand: &Expr) -> Option<Vec<Str>> {
     let text = |expr: &Expr| match expr {
         Expr::Literal(value) => value.as_str().map(Str::from),

@@ -1,38 +1,91 @@
-//! Rewrites of plans, a file each, and their order.
+//! The optimiser: passes that rewrite a plan, a file each, in a fixed order.
 
 pub mod columns;
 pub mod eager;
 mod estimate;
 pub mod keep;
 pub mod match_order;
+mod trace;
+
+pub use trace::Trace;
 
 use crate::Plan;
 use tidegraph_apl::{Catalog, Statistics};
 use tidegraph_types::{Direction, Str, Token};
 
-/// What the passes may know of the graph.
+/// The knowledge of the graph that the passes use.
 pub struct Knowledge<'a> {
-    /// Counts.
+    /// Counts of vertices, edges and values.
     pub statistics: &'a Statistics,
-    /// Names to tokens.
+    /// Tokens of names.
     pub catalog: &'a dyn Catalog,
-    /// Asks for single vertices; `None`: nobody can be asked.
+    /// Answers questions about single vertices; `None`: only the statistics are known.
     pub instances: Option<&'a dyn Instances>,
 }
 
-/// What is known of single vertices. Asked while a query is planned, of the few that its text names: the mean degree says
-/// nothing of a hub.
+/// Tells the planner about single vertices: the few whose ids a query names. The mean degree says nothing about a hub.
 pub trait Instances {
-    /// Edges of the vertex with an id, of some labels (`None`: of all), about. `None`: unknown.
+    /// Returns about how many edges with one of `labels` (`None`: any label) the vertex with this id has. `None`:
+    /// unknown.
     fn degree(&self, id: &Str, direction: Direction, labels: Option<&[Token]>) -> Option<u64>;
 }
 
-/// Runs every pass: patterns get an order first, since the others look at what they became.
+/// A rewrite of plans.
+struct Pass {
+    name: &'static str,
+    run: fn(&mut Plan, &Knowledge<'_>),
+}
+
+/// All passes in their order. Patterns become operators first, because the other passes look at operators.
+const PASSES: [Pass; 4] = [
+    Pass { name: "match_order", run: match_order::run },
+    Pass { name: "eager", run: |plan, _| eager::run(plan) },
+    Pass { name: "columns", run: |plan, _| columns::run(plan) },
+    Pass { name: "keep", run: |plan, _| keep::run(plan) },
+];
+
+/// Optimises the plan of a front end: chooses an order for its patterns and moves work into storage.
+///
+/// The result has no [`Op::Match`](crate::Op::Match), so that the executor can run it. It gives the same rows.
+///
+/// ```
+/// # use std::ops::Range;
+/// # use tidegraph_apl::{Catalog, Error, Statistics};
+/// # use tidegraph_types::{Str, Token};
+/// # struct Empty;
+/// # impl Catalog for Empty {
+/// #     fn token(&self, _: &str) -> Option<Token> { None }
+/// #     fn name(&self, _: Token) -> Str { "".into() }
+/// #     fn intern(&self, _: &[Str]) -> Result<Vec<Token>, Error> { Ok(vec![]) }
+/// #     fn allocate_sids(&self, _: u64) -> Result<Range<u64>, Error> { Ok(0..0) }
+/// # }
+/// use tidegraph_plan::passes::{Knowledge, optimize};
+/// use tidegraph_plan::{Column, Expr, Op, Plan, ScanFilter, Slot};
+///
+/// // MATCH (n) RETURN n.name
+/// let scan = Op::ScanVertices {
+///     input: Box::new(Op::Argument),
+///     out: Slot(0),
+///     filter: ScanFilter::default(),
+///     columns: vec![],
+/// };
+/// let name = Expr::Property(Box::new(Expr::Slot(Slot(0))), "name".into());
+/// let plan = Plan {
+///     root: Op::Let { input: Box::new(scan), bindings: vec![(Slot(1), name)] },
+///     slots: 2,
+///     columns: vec![Column { name: "n.name".into(), slot: Slot(1) }],
+/// };
+/// let knowledge = Knowledge { statistics: &Statistics::default(), catalog: &Empty, instances: None };
+/// // The scan reads the property beside the vertex.
+/// assert_eq!(
+///     optimize(plan, &knowledge).to_string(),
+///     "scan vertices $0 with $2 = $0.name\nlet $1 = $2\nanswer n.name=$1\n"
+/// );
+/// ```
 #[must_use]
 pub fn optimize(mut plan: Plan, knowledge: &Knowledge<'_>) -> Plan {
-    match_order::run(&mut plan, knowledge);
-    eager::run(&mut plan);
-    columns::run(&mut plan);
-    keep::run(&mut plan);
+    for pass in &PASSES {
+        (pass.run)(&mut plan, knowledge);
+    }
     plan
 }

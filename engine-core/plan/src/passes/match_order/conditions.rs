@@ -4,16 +4,16 @@ use crate::op::ScanTest;
 use crate::{Comparison, Expr, Function, ScanCondition, Slot};
 use tidegraph_types::{Str, Value};
 
-/// A condition as a test.
+/// A condition as a test of storage.
 pub(super) struct Tested {
     pub key: Str,
     pub test: ScanTest,
-    /// The scan needs no filter after it; whether the value must be the only one of its key. Several values are a list
-    /// to openCypher, which passes no comparison with a scalar.
+    /// `Some`: the test is exact, so that no filter need follow. `true`: the value must be the only one of its key,
+    /// because several values are a list in openCypher, which passes no comparison with a scalar.
     pub exact: Option<bool>,
 }
 
-/// The condition as a test of a vertex that is about to be bound.
+/// Returns a condition as a test of the vertex that a scan binds to `slot`.
 pub(super) fn test_of(conjunct: &Expr, slot: Slot) -> Option<Tested> {
     let tested = |key, test| Some(Tested { key, test, exact: Some(true) });
     match conjunct {
@@ -60,13 +60,13 @@ pub(super) fn test_of(conjunct: &Expr, slot: Slot) -> Option<Tested> {
 
 fn key_of(expr: &Expr, slot: Slot) -> Option<Str> {
     match expr {
-        // The id is no property.
+        // An id is no property.
         Expr::Property(base, key) if **base == Expr::Slot(slot) && key != "~id" => Some(key.clone()),
         _ => None,
     }
 }
 
-/// The key of an equality or a list of them, whose operands are appended.
+/// Returns the key of an equality or of an `IN`, and appends the operands.
 fn one_of(part: &Expr, slot: Slot, values: &mut Vec<Expr>) -> Option<Str> {
     match part {
         Expr::Compare(Comparison::Equal, a, b) => {
@@ -99,8 +99,8 @@ fn operand(expr: &Expr) -> Option<Expr> {
     is_operand(expr).then(|| expr.clone())
 }
 
-/// Whether a scan can take the expression as its operand: one that is computed once for each row that comes in, from
-/// constants and what is bound.
+/// Whether a scan can take the expression as an operand. It computes the operand once for each input row, from
+/// constants and bound slots.
 pub(super) fn is_operand(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(value) => {
@@ -127,7 +127,7 @@ fn mirrored(comparison: Comparison) -> Comparison {
     }
 }
 
-/// Makes one range of a lower and an upper bound of the same value: an index then reads what is between them.
+/// Joins a lower and an upper bound of the same value into one range, which an index can read. Returns whether it did.
 pub(super) fn join(there: &mut ScanCondition, new: &ScanCondition) -> bool {
     if there.key != new.key || !(there.sole && new.sole) {
         return false;

@@ -1,0 +1,31 @@
+//! What a text becomes before it runs.
+
+use crate::query::{schema_command, with_room_for};
+use crate::{Database, Error, Language};
+use tidegraph_plan::passes::Trace;
+
+impl Database {
+    /// Returns what the planner makes of a text, without running it: the plan of the front end, the plan after each
+    /// optimiser pass that changed it, and the plan that runs. A command about indexes or constraints has no plan and
+    /// is returned as it was understood.
+    ///
+    /// The text is planned anew, with what is known of the graph now. Later requests with this text run that plan.
+    ///
+    /// # Errors
+    /// `MalformedQueryException` and `UnsupportedOperationException` as for [`Database::query`], and errors of reading
+    /// the graph's newest version.
+    pub fn explain(&self, language: Language, text: &str) -> Result<String, Error> {
+        if let Some(command) = schema_command(language, text)? {
+            return Ok(command.to_string());
+        }
+        with_room_for(text, || {
+            let mut printed = String::new();
+            self.plan_anew(language, text, |plan, knowledge| {
+                let trace = Trace::of(plan, knowledge);
+                printed = trace.to_string();
+                trace.optimized().clone()
+            })?;
+            Ok(printed)
+        })
+    }
+}
