@@ -1,14 +1,13 @@
-//! The syntax tree: what the text says, before names are resolved.
+//! The syntax tree of a query, before names are resolved.
 //!
-//! Equality of trees ignores places: two spellings of one expression are the same grouping key. Names keep their case;
-//! keywords and operators are gone. The height of an expression is bounded by the parser, so that walking one by
-//! recursion cannot exhaust the stack.
+//! Equality of trees ignores places, so that two occurrences of an expression are the same grouping key. Names keep
+//! their case. The parser bounds the height of expressions, so that a recursive walk cannot exhaust the stack.
 
 use std::fmt;
 use tidegraph_plan::{Arithmetic, Comparison, Length, Quantifier, Shortest};
 use tidegraph_types::{Direction, Str};
 
-/// A byte offset into the text. All places are equal, see the module.
+/// A byte offset into the text. All places are equal, as the module explains.
 #[derive(Clone, Copy, Default)]
 pub struct Place(pub u32);
 
@@ -24,10 +23,10 @@ impl fmt::Debug for Place {
     }
 }
 
-/// A whole request.
+/// A query.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Query {
-    /// One, or several joined by UNION.
+    /// The only part, or several that UNION joins.
     pub parts: Vec<SingleQuery>,
     /// `UNION ALL`; plain `UNION` drops duplicates. Meaningless for one part.
     pub union_all: bool,
@@ -36,7 +35,7 @@ pub struct Query {
 /// Clauses up to a UNION.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SingleQuery {
-    /// In the order of the text.
+    /// Clauses in the order of the text.
     pub clauses: Vec<Clause>,
     /// Where it starts.
     pub place: Place,
@@ -45,13 +44,13 @@ pub struct SingleQuery {
 /// A clause with its place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Clause {
-    /// What it is.
+    /// The clause itself.
     pub kind: ClauseKind,
     /// Where it starts.
     pub place: Place,
 }
 
-/// A clause.
+/// Kinds of clauses.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "named as in the language")]
 pub enum ClauseKind {
@@ -67,12 +66,12 @@ pub enum ClauseKind {
     Foreach { variable: Name, list: Expr, body: Vec<Clause> },
 }
 
-/// A variable where it is named.
+/// An occurrence of a variable's name.
 #[derive(Clone, PartialEq)]
 pub struct Name {
-    /// Without backticks.
+    /// The name without backticks.
     pub text: Str,
-    /// Where it stands.
+    /// Its place.
     pub place: Place,
 }
 
@@ -82,7 +81,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// What WITH and RETURN say.
+/// The body of WITH or RETURN.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Projection {
     /// `DISTINCT`.
@@ -104,11 +103,11 @@ pub struct Projection {
 /// An item of a projection.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Item {
-    /// What is computed.
+    /// The expression to compute.
     pub expr: Expr,
     /// `AS`.
     pub alias: Option<Name>,
-    /// The expression as it was written: its column's name.
+    /// The text of the expression, which names the column.
     pub text: Str,
 }
 
@@ -163,7 +162,7 @@ pub struct PathPattern {
 pub struct NodePattern {
     /// Its name.
     pub variable: Option<Name>,
-    /// All of these.
+    /// Labels; a vertex must have all.
     pub labels: Vec<Str>,
     /// Its properties.
     pub properties: Properties,
@@ -176,13 +175,13 @@ pub struct NodePattern {
 pub struct EdgePattern {
     /// Its name.
     pub variable: Option<Name>,
-    /// One of these; empty: any.
+    /// Types; an edge must have one. Empty: any type.
     pub types: Vec<Str>,
     /// Its properties.
     pub properties: Properties,
-    /// From left to right.
+    /// Direction, read from left to right.
     pub direction: Direction,
-    /// Variable length.
+    /// Bounds, if the length is variable.
     pub length: Option<Length>,
     /// Where it starts.
     pub place: Place,
@@ -191,7 +190,7 @@ pub struct EdgePattern {
 /// Properties in a pattern.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Properties {
-    /// Nothing.
+    /// No properties.
     None,
     /// `{key: value}`.
     Map(Vec<(Str, Expr)>),
@@ -202,15 +201,15 @@ pub enum Properties {
 /// An expression with its place.
 #[derive(Clone, PartialEq)]
 pub struct Expr {
-    /// What it is.
+    /// The expression itself.
     pub kind: ExprKind,
-    /// Where it starts; of an operator, where the operator stands.
+    /// Where it starts; for an operator, the place of the operator.
     pub place: Place,
-    /// Longest way down to a leaf.
+    /// Length of the longest path down to a leaf.
     pub(crate) height: Height,
 }
 
-/// Height of an expression; does not take part in equality.
+/// Height of an expression; equality ignores it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Height(pub u16);
 
@@ -226,7 +225,7 @@ impl fmt::Debug for Expr {
     }
 }
 
-/// An expression.
+/// Kinds of expressions.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "named as in the language")]
 pub enum ExprKind {
@@ -241,11 +240,11 @@ pub enum ExprKind {
     Or(Vec<Expr>),
     Xor(Box<Expr>, Box<Expr>),
     Not(Box<Expr>),
-    /// The operand, and whether NOT stands between.
+    /// `operand IS NULL`; `true`: `IS NOT NULL`.
     IsNull(Box<Expr>, bool),
     Negate(Box<Expr>),
     Arithmetic(Arithmetic, Box<Expr>, Box<Expr>),
-    /// `a < b <= c`: holds when each pair does.
+    /// `a < b <= c`: true if each pair compares so.
     Comparison(Box<Expr>, Vec<(Comparison, Expr)>),
     In(Box<Expr>, Box<Expr>),
     StartsWith(Box<Expr>, Box<Expr>),
@@ -286,7 +285,7 @@ pub enum ExprKind {
     },
     /// `count(*)`
     CountRows,
-    /// A pattern as a predicate, or in `exists(…)`; with `shortest` a path.
+    /// A pattern as a predicate or in `exists(…)`; with `shortest`, a path.
     Pattern(Box<PathPattern>),
     PatternComprehension {
         pattern: Box<PathPattern>,
@@ -299,7 +298,7 @@ pub enum ExprKind {
     Count(Vec<Clause>),
 }
 
-/// A constant of the text. Numbers of different types differ, unlike values.
+/// A constant of the text. Numbers of different types are different literals.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "named as in the language")]
 pub enum Literal {
@@ -311,7 +310,7 @@ pub enum Literal {
 }
 
 impl Expr {
-    /// Calls `visit` for each expression directly inside this one; not for those in patterns and subqueries.
+    /// Calls `visit` for each expression directly inside this one, except those in patterns and subqueries.
     pub fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match &self.kind {
             ExprKind::Literal(_)
@@ -376,7 +375,7 @@ impl Expr {
         }
     }
 
-    /// Whether this expression or one below it satisfies the test; patterns and subqueries are not entered.
+    /// Whether this expression or one inside it satisfies the test. Patterns and subqueries are not searched.
     pub(crate) fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
         let mut found = test(self);
         self.for_each_child(&mut |child| found = found || child.any(test));

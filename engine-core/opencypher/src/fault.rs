@@ -1,11 +1,11 @@
-//! Errors inside this crate: a place as a byte offset, turned into line and column only when the error leaves.
+//! Errors inside this crate. They hold a byte offset; line and column are computed when an error leaves the crate.
 
 use tidegraph_plan::FrontEndError;
 
-/// Result of this crate's inner functions.
+/// Result of this crate's internal functions.
 pub(crate) type Result<T> = std::result::Result<T, Fault>;
 
-/// An error that still points into the text by offset.
+/// An error with a byte offset into the text.
 #[derive(Debug)]
 pub(crate) struct Fault {
     offset: u32,
@@ -14,17 +14,17 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// The text does not parse or names what cannot be.
+    /// Text that does not parse or is invalid.
     pub(crate) fn syntax(offset: u32, message: impl Into<String>) -> Self {
         Self { offset, unsupported: false, message: message.into() }
     }
 
-    /// A construct that is not there yet.
+    /// A construct that is not supported yet.
     pub(crate) fn unsupported(offset: u32, name: impl Into<String>) -> Self {
         Self { offset, unsupported: true, message: name.into() }
     }
 
-    /// The error as callers see it. Lines end at `\n`; columns count characters.
+    /// Converts to the public error. Lines end at `\n`; columns count characters.
     pub(crate) fn locate(self, text: &str) -> FrontEndError {
         let before = text.get(..self.offset as usize).unwrap_or(text);
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

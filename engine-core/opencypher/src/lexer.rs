@@ -1,7 +1,7 @@
-//! Text to tokens, in one pass, without copying: names and literals are read from the text when the parser needs them.
+//! Text to tokens, in one pass, without copying: the parser reads names and literals from the text when it needs them.
 //!
-//! Never fails as a whole: what cannot be read becomes a last token of kind `Bad` with its fault beside it, so that an
-//! error of the grammar before that place is reported first.
+//! The lexer always returns tokens. Where it cannot read the text, it stops with a token of kind `Bad` and keeps the
+//! fault beside it, so that a grammar error earlier in the text is reported first.
 
 use crate::fault::Fault;
 use crate::token::{Keyword, Kind, Token};
@@ -14,7 +14,7 @@ pub(crate) struct Tokens {
     pub fault: Option<Fault>,
 }
 
-/// Splits the text. Texts of 4 GB and more are the caller's to refuse.
+/// Splits the text. The caller must refuse texts of 4 GB and more.
 pub(crate) fn tokenize(text: &str) -> Tokens {
     let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0 };
     let mut tokens = Vec::with_capacity(text.len() / 3 + 2);
@@ -52,7 +52,7 @@ impl Lexer<'_> {
         Err(Fault::syntax(start as u32, message))
     }
 
-    /// Steps over white space and comments.
+    /// Skips white space and comments.
     fn skip_blanks(&mut self) -> Result<(), Fault> {
         loop {
             match self.byte(0) {

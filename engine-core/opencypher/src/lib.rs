@@ -1,15 +1,16 @@
-//! openCypher: text to the language-neutral plan.
+//! The openCypher front end: text to the language-neutral [`Plan`].
 //!
-//! **Flow.** text → `lexer` (tokens) → `parser` (syntax tree, [`ast`]) → `lower` (names to slots, the checks that
-//! need no data, [`Plan`]). Parameters stay in the plan, so that it can be cached and run with others.
+//! **Flow.** text → `lexer` (tokens) → `parser` (syntax tree, [`ast`]) → `lower` (variables to slots, clauses to
+//! operators, the checks that need no data) → [`Plan`]. Parameters stay in the plan, so that one cached plan serves all
+//! their values.
 //!
-//! Commands about indexes and constraints have no plan; [`schema_command`] knows them.
+//! Commands about indexes and constraints have no plan; [`schema_command`] parses them.
 //!
-//! **Errors.** Whatever does not parse or names what cannot be is `FrontEndError::Syntax` with line, column and what was
-//! expected. A part of the language that is not there yet is `FrontEndError::Unsupported`.
+//! **Errors.** Text that does not parse or is invalid gives `FrontEndError::Syntax` with line, column and what was
+//! expected. A part of the language that is not supported yet gives `FrontEndError::Unsupported`.
 //!
-//! What must never happen: a panic for any text; a plan that computes something other than what the text says (rather
-//! say "not supported yet"); looking at data.
+//! **Invariants.** No text causes a panic. A plan computes what the text says, or the text is refused. Nothing here
+//! reads data.
 
 pub mod ast;
 mod fault;
@@ -23,32 +24,46 @@ mod token;
 pub use schema::SchemaCommand;
 use tidegraph_plan::{FrontEndError, Plan};
 
-/// Translates a request to a plan.
+/// Translates a query to a plan.
 ///
 /// # Errors
-/// The text is no openCypher, names what cannot be, or uses a part of the language that is not there yet.
+/// [`FrontEndError::Syntax`] if the text is not openCypher or is invalid (an unknown variable, an aggregation in the
+/// wrong place), [`FrontEndError::Unsupported`] if it uses a part of the language that is not supported yet. Both have
+/// the place.
+///
+/// # Examples
+/// ```
+/// let plan = tidegraph_opencypher::compile("UNWIND [1, 2] AS n RETURN n")?;
+/// assert_eq!(plan.to_string(), "unwind $0 of [1, 2]\nanswer n=$0\n");
+///
+/// let refused = tidegraph_opencypher::compile("MATCH (n) RETURN m").unwrap_err();
+/// assert_eq!(refused.to_string(), "variable `m` is not defined at 1:18");
+/// # Ok::<(), tidegraph_plan::FrontEndError>(())
+/// ```
 pub fn compile(text: &str) -> Result<Plan, FrontEndError> {
     parser::parse(text).and_then(|query| lower::lower(&query)).map_err(|fault| fault.locate(text))
 }
 
-/// Parses a request without looking at what its names mean.
+/// Parses a query without resolving its names.
 ///
 /// # Errors
-/// The text is no openCypher, or uses a part of its grammar that is not there yet.
+/// [`FrontEndError::Syntax`] if the text does not parse, [`FrontEndError::Unsupported`] if it uses a part of the
+/// grammar that is not supported yet.
 pub fn parse(text: &str) -> Result<ast::Query, FrontEndError> {
     parser::parse(text).map_err(|fault| fault.locate(text))
 }
 
-/// The command about indexes or constraints that the text is; `None` when it is something else.
+/// Parses a command about indexes or constraints. `None`: the text is something else.
 ///
 /// # Errors
-/// The text begins like such a command and goes on otherwise, or asks for a kind that is not there yet.
+/// [`FrontEndError::Syntax`] if the text begins like such a command but does not parse, [`FrontEndError::Unsupported`]
+/// if it asks for a kind of index or constraint that is not supported yet.
 pub fn schema_command(text: &str) -> Result<Option<SchemaCommand>, FrontEndError> {
-    // Most texts are something else, and are not to be read twice.
+    // Most texts are queries, which should not be parsed twice.
     let start = text.trim_start();
     let word = start.get(..start.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(start.len()));
     let may_be = |word: &str| {
-        // After comments, perhaps.
+        // No word: comments may stand before the command.
         word.is_empty() || ["CREATE", "DROP", "SHOW"].iter().any(|first| word.eq_ignore_ascii_case(first))
     };
     let after = word.and_then(|word| start.get(word.len()..)).unwrap_or_default().trim_start();

@@ -1,9 +1,9 @@
-//! Values of literals: the text of a number or string token to what it stands for.
+//! Values of literals: the text of a number or string token to its value.
 
 use crate::fault::{Fault, Result};
 use tidegraph_types::Str;
 
-/// At most 40 characters of a text, for messages.
+/// Returns at most 40 characters of a text, for error messages.
 pub(crate) fn excerpt(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -11,7 +11,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     }
 }
 
-/// An integer token; `negative` when a minus stands before it.
+/// Reads an integer token. `negative`: a minus stands before it.
 pub(crate) fn integer(text: &str, negative: bool, offset: u32) -> Result<i64> {
     let sign = if negative { "-" } else { "" };
     let (digits, radix) = match text.as_bytes() {
@@ -24,14 +24,14 @@ pub(crate) fn integer(text: &str, negative: bool, offset: u32) -> Result<i64> {
         }
         _ => (text, 10),
     };
-    // One more magnitude on the negative side, so the sign must be known before the range is checked.
+    // The negative range has one value more, so that the range is checked with the sign.
     let magnitude = i128::from_str_radix(digits, radix).ok();
     magnitude
         .and_then(|m| i64::try_from(if negative { -m } else { m }).ok())
         .ok_or_else(|| Fault::syntax(offset, format!("integer {sign}{} is too large", excerpt(text))))
 }
 
-/// A float token.
+/// Reads a float token.
 pub(crate) fn float(text: &str, negative: bool, offset: u32) -> Result<f64> {
     let value = text.parse::<f64>().ok().filter(|v| v.is_finite());
     let value =
@@ -39,7 +39,7 @@ pub(crate) fn float(text: &str, negative: bool, offset: u32) -> Result<f64> {
     Ok(if negative { -value } else { value })
 }
 
-/// A string token, quotes included.
+/// Reads a string token, which includes its quotes.
 pub(crate) fn string(token: &str, offset: u32) -> Result<Str> {
     let inner = token.get(1..token.len().saturating_sub(1)).unwrap_or_default();
     if !inner.contains('\\') {
@@ -75,7 +75,7 @@ pub(crate) fn string(token: &str, offset: u32) -> Result<Str> {
 fn unicode(rest: &mut &str, digits: usize, place: u32) -> Result<char> {
     let code = hex(rest, digits, place)?;
     let code = match code {
-        // A pair of surrogates is one character.
+        // A surrogate pair is one character.
         0xd800..=0xdbff if digits == 4 && rest.starts_with("\\u") => {
             *rest = &rest[2..];
             let low = hex(rest, 4, place)?;
@@ -101,7 +101,7 @@ fn hex(rest: &mut &str, digits: usize, place: u32) -> Result<u32> {
     Ok(code)
 }
 
-/// The text of a name: backticks taken off.
+/// Returns the text of a name without its backticks.
 pub(crate) fn name(token: &str) -> Str {
     match token.strip_prefix('`').and_then(|t| t.strip_suffix('`')) {
         Some(inner) if inner.contains('`') => Str::from(inner.replace("``", "`")),

@@ -1,31 +1,31 @@
-//! Commands about indexes and constraints. They are no queries: they have no plan, and the engine carries them out itself.
+//! Commands about indexes and constraints. They have no plan; the engine executes them itself.
 
 use std::fmt;
 use tidegraph_types::Str;
 
-/// One command.
+/// A command about indexes or constraints.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SchemaCommand {
     /// `CREATE INDEX` and `CREATE CONSTRAINT`.
     Create {
-        /// The name that was given.
+        /// Name of the index or constraint, if the text gives one.
         name: Option<Str>,
         /// Label of the vertices.
         label: Str,
         /// Property key.
         key: Str,
-        /// A constraint: no two vertices of the label have one value.
+        /// A constraint instead of an index: no two vertices of the label have the same value.
         unique: bool,
-        /// `IF NOT EXISTS`: no error when it is there.
+        /// `IF NOT EXISTS`: no error if it exists.
         if_not_exists: bool,
     },
     /// `DROP INDEX` and `DROP CONSTRAINT`.
     Drop {
-        /// Its name.
+        /// Name of the index or constraint.
         name: Str,
-        /// A constraint.
+        /// A constraint instead of an index.
         unique: bool,
-        /// `IF EXISTS`: no error when it is not there.
+        /// `IF EXISTS`: no error if it does not exist.
         if_exists: bool,
     },
     /// `SHOW INDEXES`

@@ -1,6 +1,6 @@
-//! Tokens: what the lexer makes of the text. A token holds its kind and its place, never its text.
+//! Tokens, the lexer's result. A token holds its kind and its place, never its text.
 
-/// A piece of the text.
+/// The kind and place of a piece of text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub kind: Kind,
@@ -10,8 +10,8 @@ pub(crate) struct Token {
     pub end: u32,
 }
 
-/// What a token is. Operators of several characters that could also stand for several operators (`<-`, `-->`) are
-/// left apart for the parser.
+/// Kinds of tokens. Character sequences that may be one or several operators (`<-`, `-->`) are separate tokens, which
+/// the parser joins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Word,
@@ -51,19 +51,19 @@ pub(crate) enum Kind {
     GreaterOrEqual,
     /// `=~`
     Matches,
-    /// What the lexer could not read; it stops there, and the parser reports it when it gets there.
+    /// Text that the lexer cannot read. It stops here; the parser reports the fault when it arrives.
     Bad,
     End,
 }
 
 macro_rules! keywords {
     ($($name:ident $text:literal,)*) => {
-        /// Words with a meaning of their own. Those that only stand where a clause starts (CALL, FOREACH …) are plain words.
+        /// Reserved words. Words that matter only at the start of a clause (CALL, FOREACH …) are plain words.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Keyword { $($name,)* }
 
         impl Keyword {
-            /// The keyword that a word is, in any case.
+            /// Returns the keyword with this spelling, in upper or lower case.
             pub(crate) fn of(word: &[u8]) -> Option<Self> {
                 let mut upper = [0u8; 10];
                 let upper = upper.get_mut(..word.len())?;
@@ -75,7 +75,7 @@ macro_rules! keywords {
                 })
             }
 
-            /// Its name, in capitals.
+            /// Returns the name in capitals.
             pub(crate) fn text(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
@@ -130,7 +130,7 @@ keywords! {
 }
 
 impl Keyword {
-    /// Keywords that may also name a variable: where a variable may stand they have no other meaning.
+    /// Whether the keyword may name a variable: it has no other meaning where a variable may stand.
     pub(crate) fn may_be_variable(self) -> bool {
         matches!(self, Self::End | Self::On)
     }

@@ -1,11 +1,11 @@
-//! Aggregating functions: which they are, and where in an expression they stand.
+//! Aggregating functions: their names, and where in an expression they stand.
 
 use super::Lowering;
 use crate::ast::{Expr as Tree, ExprKind};
 use crate::fault::{Fault, Result};
 use tidegraph_plan::{AggregateItem, AggregateKind, Slot};
 
-/// The aggregate that a function's name stands for, in any case.
+/// Returns the aggregate with this name, in upper or lower case.
 pub(super) fn kind(name: &str) -> Option<AggregateKind> {
     const NAMES: [(&str, AggregateKind); 8] = [
         ("count", AggregateKind::Count),
@@ -29,8 +29,8 @@ pub(super) fn is_aggregate(tree: &Tree) -> bool {
     }
 }
 
-/// Calls `visit` for the outermost aggregates of an expression that its projection computes. One inside a
-/// comprehension's body would be computed for each item; it is not visited and refused later.
+/// Calls `visit` for the outermost aggregates of an expression, which its projection computes. An aggregate in the body
+/// of a comprehension would be computed for each item; it is not visited, and refused later.
 pub(super) fn for_each<'a>(tree: &'a Tree, visit: &mut dyn FnMut(&'a Tree)) {
     match &tree.kind {
         _ if is_aggregate(tree) => visit(tree),

@@ -1,4 +1,4 @@
-//! Functions: names and numbers of arguments of openCypher to those of the plan.
+//! Functions: openCypher's names and argument counts to the plan's functions.
 
 use super::expression::{expect, not};
 use super::types::Types;
@@ -8,19 +8,19 @@ use crate::fault::{Fault, Result};
 use tidegraph_plan::{Arithmetic, Expr, Function};
 use tidegraph_types::{Str, Value};
 
-/// How a function is called.
+/// The signature of a function.
 struct Signature {
     function: Function,
     /// Fewest and most arguments.
     arguments: (usize, usize),
-    /// What its first argument may be.
+    /// Types that its first argument may have.
     accepts: Types,
     gives: Types,
 }
 
 const MANY: usize = usize::MAX;
 
-/// Functions of openCypher and its dialects that are known but not there yet.
+/// Functions of openCypher and its dialects that are not supported yet.
 const UNSUPPORTED: &[&str] = &[
     "apoc",
     "char_length",
@@ -104,7 +104,7 @@ fn signature(name: &str) -> Option<Signature> {
         "acos" => (F::Acos, (1, 1), T::NUMBER, T::FLOAT),
         "atan" => (F::Atan, (1, 1), T::NUMBER, T::FLOAT),
         "atan2" => (F::Atan2, (2, 2), T::NUMBER, T::FLOAT),
-        // Composed below from these.
+        // Made of several functions below.
         "cot" => (F::Tan, (1, 1), T::NUMBER, T::FLOAT),
         "haversin" => (F::Cos, (1, 1), T::NUMBER, T::FLOAT),
         "degrees" => (F::Degrees, (1, 1), T::NUMBER, T::FLOAT),
@@ -130,7 +130,7 @@ fn signature(name: &str) -> Option<Signature> {
 }
 
 impl<'a> Lowering<'a> {
-    /// A call of a function that does not aggregate.
+    /// Lowers a call of a function that does not aggregate.
     pub(super) fn call(
         &mut self,
         tree: &'a Tree,
@@ -223,7 +223,7 @@ pub(super) fn wrong_arguments(tree: &Tree, name: &str, found: usize, expected: &
     Fault::syntax(tree.place.0, message)
 }
 
-/// The value null.
+/// Returns the literal null.
 pub(super) fn null() -> Expr {
     Expr::Literal(Value::Null)
 }

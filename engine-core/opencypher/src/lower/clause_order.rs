@@ -1,9 +1,9 @@
-//! Which clause may follow which: reading, then updating, then RETURN; WITH starts anew.
+//! The order of clauses: reading, then updating, then RETURN. WITH starts a new order.
 
 use crate::ast::{Clause, ClauseKind, ExprKind};
 use crate::fault::{Fault, Result};
 
-/// What the clauses are.
+/// The construct that a list of clauses belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// A whole query.
@@ -16,7 +16,7 @@ pub(super) enum Role {
     Foreach,
 }
 
-/// Checks the order of clauses; there is at least one.
+/// Checks the order of at least one clause.
 pub(super) fn check(clauses: &[Clause], role: Role) -> Result<()> {
     let mut updated: Option<&str> = None;
     for (i, clause) in clauses.iter().enumerate() {

@@ -11,12 +11,12 @@ use tidegraph_types::{Map, Str, Value};
 pub(super) const ID_KEY: &str = "~id";
 
 impl<'a> Lowering<'a> {
-    /// An expression without what is known of its type.
+    /// Lowers an expression whose type does not matter.
     pub(super) fn value(&mut self, tree: &'a Tree) -> Result<Expr> {
         Ok(self.expr(tree)?.expr)
     }
 
-    /// An expression.
+    /// Lowers an expression.
     pub(super) fn expr(&mut self, tree: &'a Tree) -> Result<Typed> {
         if let Some(found) = self.replaced(tree) {
             return Ok(found);
@@ -161,7 +161,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// An expression where a truth value is expected; a pattern may stand there.
+    /// Lowers an expression where a truth value is expected, which may be a pattern.
     pub(super) fn boolean(&mut self, tree: &'a Tree) -> Result<Expr> {
         if let ExprKind::Pattern(path) = &tree.kind
             && path.shortest.is_none()
@@ -180,10 +180,10 @@ impl<'a> Lowering<'a> {
         all.iter().map(|tree| self.boolean(tree)).collect()
     }
 
-    /// The slot of an expression that was computed before.
+    /// Returns the slot of an expression that was computed before.
     fn replaced(&self, tree: &Tree) -> Option<Typed> {
         let found = self.replacements.iter().find(|r| r.tree == tree)?;
-        // A name in it may mean something else here: a comprehension's variable, an alias.
+        // A name in it may have another meaning here: that of a comprehension's variable or an alias.
         let other_meaning = |tree: &Tree| match &tree.kind {
             ExprKind::Variable(name) => self.find(name).is_some_and(|v| v.origin != Origin::Clause),
             _ => false,
@@ -210,7 +210,7 @@ impl<'a> Lowering<'a> {
         Ok(Typed::new(Expr::Call(function, args), Types::BOOL))
     }
 
-    /// `a < b <= c` as a conjunction; what stands in the middle is computed once.
+    /// `a < b <= c` as a conjunction; `b` is computed once.
     fn comparison(&mut self, first: &'a Tree, rest: &'a [(Comparison, Tree)]) -> Result<Expr> {
         let mut left = self.value(first)?;
         if let [(operator, right)] = rest {
@@ -235,7 +235,7 @@ impl<'a> Lowering<'a> {
         Ok(result)
     }
 
-    /// `body` with a local slot bound to `value` in it: a reduction over one item.
+    /// Binds a local slot to `value` inside `body`, as a reduction over one item.
     fn with_local(&mut self, slot: Slot, value: Expr, body: Expr) -> Expr {
         Expr::Reduce {
             accumulator: slot,
@@ -289,7 +289,7 @@ impl<'a> Lowering<'a> {
         Ok(Typed::new(case, Types::ANY))
     }
 
-    /// A list that is iterated over, and the types of its items.
+    /// Lowers a list to iterate over, and returns the types of its items.
     fn iterated(&mut self, tree: &'a Tree, by: &str) -> Result<(Expr, Types)> {
         let value = self.expr(tree)?;
         expect(&value, Types::LIST, tree, by)?;
@@ -297,7 +297,7 @@ impl<'a> Lowering<'a> {
         Ok((value.expr, item))
     }
 
-    /// A variable of a comprehension; returns its slot and the length to which the scope is cut when it ends.
+    /// Declares the variable of a comprehension. Returns its slot and the scope's length to restore at the end.
     pub(super) fn local(&mut self, name: &'a str, types: Types) -> (Slot, usize) {
         let mark = self.scope.len();
         let slot = self.slot();
@@ -306,7 +306,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Refuses a value that is of none of the types for sure.
+/// Refuses a value that certainly has none of the types.
 pub(super) fn expect(value: &Typed, types: Types, tree: &Tree, by: &str) -> Result<()> {
     if value.types.meets(types) {
         return Ok(());
@@ -315,7 +315,7 @@ pub(super) fn expect(value: &Typed, types: Types, tree: &Tree, by: &str) -> Resu
     Err(Fault::syntax(tree.place.0, message))
 }
 
-/// What the items of a list may be. What is in a parameter or a constant is no element.
+/// Returns the types that items of a list may have. Items of a parameter or a constant are no elements.
 pub(super) fn item_types(list: &Typed) -> Types {
     match &list.expr {
         Expr::Literal(Value::List(items)) if !items.is_empty() => {
@@ -343,12 +343,12 @@ pub(super) fn not(operand: Expr) -> Expr {
     Expr::Not(Box::new(operand))
 }
 
-/// The id of an element.
+/// Returns the id of an element.
 pub(super) fn id_of(element: Expr) -> Expr {
     Expr::Call(Function::Id, vec![element])
 }
 
-/// Whether computing it twice costs nearly nothing and gives the same.
+/// Whether the expression is cheap and gives the same value twice.
 fn is_cheap(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(_) | Expr::Parameter(_) | Expr::Slot(_) => true,
@@ -357,7 +357,7 @@ fn is_cheap(expr: &Expr) -> bool {
     }
 }
 
-/// A list; of constants, a constant, so that it is not made anew for each row.
+/// Makes a list. A list of constants becomes a constant, so that it is not built for each row.
 fn list(items: Vec<Expr>) -> Expr {
     if !items.iter().all(|e| matches!(e, Expr::Literal(_))) {
         return Expr::List(items);
@@ -366,7 +366,7 @@ fn list(items: Vec<Expr>) -> Expr {
     Expr::Literal(Value::list(items.into_iter().filter_map(constant).collect()))
 }
 
-/// A map; of constants, a constant. Of two entries with one key the later counts.
+/// Makes a map. A map of constants becomes a constant. The later of two entries with the same key wins.
 fn map(entries: Vec<(Str, Expr)>) -> Expr {
     if !entries.iter().all(|(_, e)| matches!(e, Expr::Literal(_))) {
         return Expr::Map(entries);

@@ -6,15 +6,15 @@ use crate::ast::{Expr as Tree, ExprKind, PathPattern};
 use crate::fault::{Fault, Result};
 use tidegraph_plan::{ApplyKind, Expr, Op, Slot};
 
-/// A part of a WHERE that runs a subquery.
+/// A conjunct of a WHERE that runs a subquery.
 enum Test {
-    /// A row passes when the plan yields a row for it, or (true) when it does not.
+    /// A row passes if the plan yields a row for it; negated (`true`), if it yields none.
     Rows(Op, bool),
-    /// A row passes when the expression is true with these bound.
+    /// A row passes if the expression is true after these subqueries are bound.
     True(Vec<Pending>, Expr),
 }
 
-/// A WHERE, taken apart at its ANDs.
+/// A WHERE, split at its ANDs.
 #[derive(Default)]
 pub(super) struct Conditions {
     plain: Vec<Expr>,
@@ -37,7 +37,7 @@ impl<'a> Lowering<'a> {
         self.op(Op::Apply { input: Box::new(input), plan: Box::new(plan), kind: ApplyKind::Optional(new) })
     }
 
-    /// A row for each match that satisfies the predicate, and the slots of the new variables.
+    /// Returns a plan with a row for each match that satisfies the predicate, and the slots of the new variables.
     pub(super) fn match_rows(
         &mut self,
         input: Op,
@@ -57,7 +57,7 @@ impl<'a> Lowering<'a> {
         Ok((self.filter(op, conditions)?, matched.new))
     }
 
-    /// A WHERE.
+    /// Lowers a WHERE.
     pub(super) fn conditions(&mut self, predicate: &'a Tree) -> Result<Conditions> {
         let mut conditions = Conditions::default();
         self.add_conditions(predicate, &mut conditions)?;
@@ -92,7 +92,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// The plan of an expression that asks whether there are rows.
+    /// Returns the plan of an expression that asks whether there are rows.
     fn existence(&mut self, tree: &'a Tree) -> Result<Option<Op>> {
         let path = match &tree.kind {
             ExprKind::Exists(clauses) => return self.subquery_plan(clauses).map(Some),
@@ -134,7 +134,7 @@ impl<'a> Lowering<'a> {
 }
 
 impl Tree {
-    /// Place of an aggregate anywhere in the expression.
+    /// Returns the place of the first aggregate anywhere in the expression.
     fn any_aggregate(&self, found: &mut Option<u32>) {
         if found.is_none() && aggregate::is_aggregate(self) {
             *found = Some(self.place.0);
@@ -143,15 +143,15 @@ impl Tree {
     }
 }
 
-/// A shortest path is searched before WHERE is looked at. A condition on the path would have to take part in the search
-/// (the shortest path that satisfies it is another one), so it is refused.
+/// Refuses a WHERE over a shortest path. The search runs before the WHERE, and the shortest path that satisfies a
+/// condition may be a longer one than the search finds.
 fn refuse_on_shortest(patterns: &[PathPattern], predicate: &Tree) -> Result<()> {
     for path in patterns.iter().filter(|p| p.shortest.is_some()) {
         let edges = path.edges.iter().filter_map(|e| e.variable.as_ref());
         for name in path.variable.iter().chain(edges) {
             let uses = |tree: &Tree| match &tree.kind {
                 ExprKind::Variable(text) => *text == name.text,
-                // Not looked into.
+                // `any` does not search subqueries, so that each of them is refused.
                 ExprKind::Exists(_) | ExprKind::Count(_) => true,
                 ExprKind::Pattern(path) => path.edges.iter().any(|e| e.variable.is_some()),
                 _ => false,

@@ -1,17 +1,17 @@
 //! Syntax tree to plan: names become slots, clauses become operators.
 //!
-//! **Scope.** [`Lowering::scope`] lists the variables that can be seen, the innermost last. A clause of the text takes
-//! the operators so far as its input and returns its own on top. WITH replaces the scope by what it projects.
-//! `WITH a AS b` does not move a value: the new name gets the old slot, which is sound since no slot is written twice.
+//! **Scope.** [`Lowering::scope`] lists the visible variables, the innermost last. Each clause takes the operators so
+//! far as its input and returns its own on top. WITH replaces the scope by the items that it projects. `WITH a AS b`
+//! moves no value: the new name gets the old slot, which is sound because no slot is written twice.
 //!
-//! **Subqueries.** Expressions hold no plans. A pattern or subquery inside an expression is lowered to a plan that binds
-//! a slot, and waits in [`Lowering::pending`] until the operator that uses the expression is made; the `Bind` goes below
-//! it ([`Lowering::bind_pending`]).
+//! **Subqueries.** Expressions hold no plans. A pattern or subquery inside an expression becomes a plan that binds a
+//! slot. It waits in [`Lowering::pending`] until the operator that uses the expression is made;
+//! [`Lowering::bind_pending`] then puts a `Bind` below that operator.
 //!
-//! **Replacements.** After a projection some expressions have a slot already: grouping keys, aggregates, items that
+//! **Replacements.** After a projection some expressions already have a slot: grouping keys, aggregates, items that
 //! ORDER BY repeats. [`Lowering::replacements`] holds their trees; `expression` looks there first.
 //!
-//! Never: an operator beyond [`MAX_OPERATORS`] (later passes walk plans by recursion).
+//! **Invariant.** A plan has at most [`MAX_OPERATORS`] nested operators, because later passes walk plans by recursion.
 
 mod aggregate;
 mod call;
@@ -30,7 +30,7 @@ use tidegraph_plan::{BindKind, Column, Expr, Op, Plan, Slot};
 use tidegraph_types::Str;
 use types::Types;
 
-/// How deep operators may nest in one plan.
+/// Largest depth to which operators nest in one plan.
 pub(crate) const MAX_OPERATORS: u32 = 1000;
 
 /// Lowers a whole request.
@@ -57,18 +57,18 @@ struct Variable<'a> {
     origin: Origin,
 }
 
-/// Where a variable comes from.
+/// The origin of a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Origin {
-    /// A clause before.
+    /// An earlier clause.
     Clause,
-    /// An item of the projection at hand that hides what its name meant before.
+    /// An item of the current projection that hides the earlier meaning of its name.
     Alias,
-    /// A comprehension, at this level of subqueries.
+    /// A comprehension inside this number of subqueries.
     Local(u32),
 }
 
-/// An expression that has a slot already.
+/// An expression that already has a slot.
 #[derive(Clone, Debug)]
 struct Replacement<'a> {
     tree: &'a Tree,
@@ -76,7 +76,7 @@ struct Replacement<'a> {
     types: Types,
 }
 
-/// A subquery that waits to be bound.
+/// A subquery to be bound.
 struct Pending {
     out: Slot,
     plan: Op,
@@ -90,7 +90,7 @@ struct Projected<'a> {
     types: Types,
 }
 
-/// An expression with what is known of its value.
+/// An expression with the types that its value may have.
 struct Typed {
     expr: Expr,
     types: Types,
@@ -104,18 +104,18 @@ impl Typed {
 
 #[derive(Default)]
 struct Lowering<'a> {
-    /// Slots given out.
+    /// Number of slots in use.
     slots: u32,
-    /// How deep operators nest, at most; what runs as a subplan beside others counts once.
+    /// Upper bound of the depth of nested operators; of subplans side by side only the deepest counts.
     operators: u32,
-    /// Offset of the clause at hand.
+    /// Offset of the current clause.
     place: u32,
     scope: Vec<Variable<'a>>,
     pending: Vec<Pending>,
     replacements: Vec<Replacement<'a>>,
-    /// Why a variable may be missing from the scope, said in the error.
+    /// A reason for the error message why a variable is missing from the scope.
     hint: Option<&'static str>,
-    /// How many subqueries are open.
+    /// Number of open subqueries.
     level: u32,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Lowering<'a> {
         self.scope.push(Variable { name, slot, types, origin });
     }
 
-    /// A new variable of a clause, which no variable in scope may have the name of.
+    /// Declares a variable of a clause. No variable in scope may have its name.
     fn declare_new(&mut self, name: &'a Name, types: Types) -> Result<Slot> {
         if self.find(&name.text).is_some() {
             return Err(already_declared(name));
@@ -153,7 +153,7 @@ impl<'a> Lowering<'a> {
         Ok(slot)
     }
 
-    /// A variable that must be there.
+    /// Returns a variable that must be in scope.
     fn resolve(&self, name: &str, offset: u32) -> Result<(Slot, Types)> {
         let Some(variable) = self.find(name) else {
             let hint = self.hint.map(|h| format!(" ({h})")).unwrap_or_default();
@@ -168,7 +168,8 @@ impl<'a> Lowering<'a> {
         Ok((variable.slot, variable.types))
     }
 
-    /// The operators with the subqueries bound that expressions lowered since the last call need.
+    /// Returns the operators with all pending subqueries bound on top: those of the expressions lowered since the last
+    /// call.
     fn bind_pending(&mut self, mut input: Op) -> Result<Op> {
         for Pending { out, plan, kind } in std::mem::take(&mut self.pending) {
             input = self.op(Op::Bind { input: Box::new(input), plan: Box::new(plan), out, kind })?;
@@ -180,7 +181,7 @@ impl<'a> Lowering<'a> {
         self.clauses(Op::Argument, &query.clauses)
     }
 
-    /// Clauses one after the other; the columns when the last is RETURN.
+    /// Lowers clauses in their order. Returns the columns if the last clause is RETURN.
     fn clauses(&mut self, input: Op, clauses: &'a [Clause]) -> Result<(Op, Option<Vec<Projected<'a>>>)> {
         let mut op = input;
         let mut rest = clauses;
@@ -211,7 +212,7 @@ impl<'a> Lowering<'a> {
                     return Ok((op, Some(columns)));
                 }
                 ClauseKind::Create(_) => {
-                    // Several in a row are one, see `create`.
+                    // Several CREATE clauses in a row are lowered as one, see `create`.
                     let patterns = |c: &'a Clause| match &c.kind {
                         ClauseKind::Create(patterns) => Some(&patterns[..]),
                         _ => None,
@@ -236,7 +237,7 @@ impl<'a> Lowering<'a> {
     fn unwind(&mut self, input: Op, list: &'a Tree, variable: &'a Name) -> Result<Op> {
         let list = self.expr(list)?;
         let input = Box::new(self.bind_pending(input)?);
-        // What is in a parameter or a constant is no element.
+        // Items of a parameter or a constant are no elements.
         let item = expression::item_types(&list);
         let out = self.declare_new(variable, item)?;
         self.op(Op::Unwind { input, list: list.expr, out })
@@ -284,7 +285,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// A clause and so many in all.
+/// Returns a clause and the clauses after it, `count` in all.
 fn clauses_from<'a>(
     first: &'a Clause,
     after: &'a [Clause],

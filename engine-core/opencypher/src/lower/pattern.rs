@@ -10,7 +10,7 @@ use tidegraph_plan::{
 };
 use tidegraph_types::Str;
 
-/// What a name means that is not in scope.
+/// The meaning of a name that is not in scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {
     /// A new variable.
@@ -22,14 +22,14 @@ pub(super) enum Names {
 /// A pattern with its variables in scope.
 pub(super) struct Matched {
     pub pattern: MatchPattern,
-    /// Index in the pattern of each node of the text, in its order. Edges stand in the order of the text anyway.
+    /// For each node of the text, in its order, the index in the pattern. Edges keep the order of the text.
     pub nodes: Vec<usize>,
     /// Slots of its new variables.
     pub new: Vec<Slot>,
 }
 
 impl<'a> Lowering<'a> {
-    /// A pattern with its labels and properties.
+    /// Lowers a pattern with its labels and properties.
     pub(super) fn match_pattern(&mut self, paths: &'a [PathPattern], names: Names) -> Result<Matched> {
         let first_slot = self.slots;
         let mut matched = self.shape(paths, names)?;
@@ -83,7 +83,7 @@ impl<'a> Lowering<'a> {
         Ok(matched)
     }
 
-    /// A pattern without its properties.
+    /// Lowers a pattern without its properties.
     pub(super) fn shape(&mut self, paths: &'a [PathPattern], names: Names) -> Result<Matched> {
         let mut shape = Shape {
             first_slot: Slot(self.slots),
@@ -95,7 +95,7 @@ impl<'a> Lowering<'a> {
             let start = left;
             let first_edge = shape.matched.pattern.edges.len();
             for (edge, node) in path.edges.iter().zip(path.nodes.iter().skip(1)) {
-                // The edge first: an error is reported where the text has it.
+                // The edge first, so that the first error of the text is reported.
                 let at = shape.matched.pattern.edges.len();
                 let bound = self.shape_edge(&mut shape, edge, path)?;
                 shape.matched.pattern.edges.push(bound);
@@ -118,7 +118,7 @@ impl<'a> Lowering<'a> {
         Ok(shape.matched)
     }
 
-    /// Index of a node in the pattern.
+    /// Returns the index of a node in the pattern.
     fn shape_node(&mut self, shape: &mut Shape, tree: Option<&'a NodePattern>) -> Result<usize> {
         let (variable, labels) = tree.map_or((None, &[][..]), |t| (t.variable.as_ref(), &t.labels[..]));
         let (slot, bound) = match variable {
@@ -147,7 +147,7 @@ impl<'a> Lowering<'a> {
         Ok(index)
     }
 
-    /// An edge whose ends are still to be said.
+    /// Lowers an edge whose ends the caller sets.
     fn shape_edge(
         &mut self,
         shape: &mut Shape,
@@ -194,7 +194,7 @@ impl<'a> Lowering<'a> {
         Ok(PatternEdge { slot, bound, left: 0, right: 0, direction, labels, properties, length, shortest })
     }
 
-    /// Slot of a name that is in scope and may be what the pattern takes it for.
+    /// Returns the slot of a name in scope, if its value may be of the type that the pattern needs.
     fn known(&self, name: &Name, types: Types, names: Names) -> Result<Option<Slot>> {
         if self.find(&name.text).is_none() && names == Names::New {
             return Ok(None);
@@ -207,21 +207,21 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// A pattern that grows.
+/// A pattern under construction.
 struct Shape {
-    /// Slots from here on belong to the pattern.
+    /// The pattern's slots have this number or a higher one.
     first_slot: Slot,
     names: Names,
     matched: Matched,
 }
 
-/// The error that a variable cannot be what its place wants.
+/// Returns the error that a variable is not of the type that its place needs.
 pub(super) fn conflict(name: &Name, known: Types, wanted: Types) -> Fault {
     let message = format!("variable `{}` is {}, expected {}", name.text, known.describe(), wanted.describe());
     Fault::syntax(name.place.0, message)
 }
 
-/// The properties of a pattern that is looked for.
+/// Returns the properties of a pattern to be matched.
 fn entries(properties: &Properties) -> Result<&[(Str, Tree)]> {
     match properties {
         Properties::None => Ok(&[]),
@@ -235,8 +235,8 @@ fn entries(properties: &Properties) -> Result<&[(Str, Tree)]> {
     }
 }
 
-/// The condition that an entry of a pattern stands for, if the pattern itself cannot hold it: an id is no property, and
-/// a value that uses variables of the pattern (`own`) is there only once these are matched.
+/// Returns the condition that an entry of a pattern stands for, if the pattern itself cannot hold it: an id is no
+/// property, and a value over variables of the pattern (`own`) is known only after they are matched.
 fn as_condition(key: &Str, value: &Expr, own: &std::ops::Range<u32>, element: &Expr) -> Option<Expr> {
     if key == ID_KEY {
         return Some(Expr::compare(Comparison::Equal, id_of(element.clone()), value.clone()));

@@ -7,7 +7,7 @@ use crate::fault::{Fault, Result};
 use tidegraph_plan::{AggregateItem, AggregateKind, Expr, Op, Slot, SortKey, TotalOrder};
 use tidegraph_types::Value;
 
-/// An item with its name; without a tree it is a variable that `*` stands for.
+/// An item with its name. Without a tree it is a variable that `*` brought in.
 struct Named<'a> {
     name: &'a str,
     tree: Option<&'a Tree>,
@@ -19,7 +19,7 @@ const GROUPED_HINT: &str =
 const LATER_HINT: &str = "after DISTINCT or an aggregation only what is projected can be used";
 
 impl<'a> Lowering<'a> {
-    /// A projection; `with`: other slots are unbound afterwards. The scope is the caller's to change.
+    /// Lowers a projection. `with`: other slots are unbound afterwards. The caller changes the scope.
     pub(super) fn projection(
         &mut self,
         input: Op,
@@ -38,11 +38,11 @@ impl<'a> Lowering<'a> {
             op = self.op(Op::Distinct { input: Box::new(op), by })?;
         }
 
-        // What ORDER BY and WHERE see: aliases, and what was there before unless rows were merged.
+        // ORDER BY and WHERE see the aliases and, unless rows were merged, the variables from before.
         let merged = aggregated || projection.distinct;
         self.scope = if merged { vec![] } else { before.clone() };
         for (item, column) in items.iter().zip(&columns) {
-            // `WITH a` and `WITH a AS b` do not give `a` another meaning.
+            // `WITH a` and `WITH a AS b` keep the meaning of `a`.
             let same =
                 before.iter().rev().find(|v| v.name == item.name).is_none_or(|v| v.slot == column.slot);
             let origin = if same { Origin::Clause } else { Origin::Alias };
@@ -91,7 +91,7 @@ impl<'a> Lowering<'a> {
         Ok((op, columns))
     }
 
-    /// The items with their names, `*` written out.
+    /// Returns the items with their names, with `*` expanded.
     fn items(&mut self, projection: &'a Projection, offset: u32, with: bool) -> Result<Vec<Named<'a>>> {
         let mut items: Vec<Named<'a>> = vec![];
         if projection.star {
@@ -129,7 +129,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Items without aggregation: computed row by row.
+    /// Lowers items without aggregation, which are computed row by row.
     fn compute(&mut self, input: Op, items: &[Named<'a>]) -> Result<(Op, Vec<Projected<'a>>, bool)> {
         let mut bindings = vec![];
         let mut columns = Vec::with_capacity(items.len());
@@ -152,7 +152,8 @@ impl<'a> Lowering<'a> {
         Ok((op, columns, false))
     }
 
-    /// Items with aggregation: the others are the grouping keys. Also says whether exactly the columns are bound.
+    /// Lowers items of which some aggregate; the others are the grouping keys. Also returns whether exactly the columns
+    /// are bound.
     fn group(&mut self, input: Op, items: &[Named<'a>]) -> Result<(Op, Vec<Projected<'a>>, bool)> {
         let mut keys: Vec<(Slot, Expr)> = vec![];
         let mut aggregates: Vec<AggregateItem> = vec![];
@@ -167,7 +168,7 @@ impl<'a> Lowering<'a> {
             }
             let value = self.item(item)?;
             let slot = match (&value.expr, keys.iter().find(|(_, e)| *e == value.expr)) {
-                // A slot that the expression was bound to, or its own.
+                // The slot that already holds the expression, or a new one.
                 (_, Some((slot, _))) if !matches!(value.expr, Expr::Literal(_)) => *slot,
                 (Expr::Slot(slot), _) => *slot,
                 _ => self.slot(),
@@ -211,7 +212,7 @@ impl<'a> Lowering<'a> {
         let bound = keys.len() + aggregates.len();
         op = self.op(Op::Aggregate { input: Box::new(op), keys, items: aggregates })?;
 
-        // What is computed from keys and aggregates.
+        // Items that are computed from keys and aggregates.
         self.scope = scope;
         self.replacements = replacements;
         self.hint = Some(GROUPED_HINT);
@@ -244,12 +245,12 @@ impl<'a> Lowering<'a> {
         Ok((op, columns, keeps_all))
     }
 
-    /// An item of ORDER BY. An aggregation in it must be one that the projection computes.
+    /// Lowers an item of ORDER BY. The projection must compute every aggregation in it.
     fn sort_key(&mut self, tree: &'a Tree) -> Result<Expr> {
         if !aggregate::contains(tree) || self.replacements.iter().any(|r| r.tree == tree) {
             return self.value(tree);
         }
-        // Beside an aggregation the same rule holds as in an item: whole grouping expressions do not count.
+        // Beside an aggregation the rule for items holds: only variables and their properties may be grouping keys.
         let all = self.replacements.clone();
         let simple = |r: &Replacement<'_>| aggregate::contains(r.tree) || is_simple_key(r.tree);
         self.replacements.retain(simple);
@@ -258,7 +259,7 @@ impl<'a> Lowering<'a> {
         value
     }
 
-    /// The number after SKIP or LIMIT; the scope is empty.
+    /// Lowers the number after SKIP or LIMIT, which sees no variables.
     fn row_count(&mut self, tree: Option<&'a Tree>, clause: &'static str) -> Result<Option<Expr>> {
         let Some(tree) = tree else { return Ok(None) };
         let fault = |found: String| {

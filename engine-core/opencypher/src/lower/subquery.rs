@@ -1,4 +1,4 @@
-//! Patterns and subqueries inside expressions: each becomes a plan that waits to be bound to a slot.
+//! Patterns and subqueries inside expressions: each becomes a plan whose result is bound to a slot.
 
 use super::clause_order::{self, Role};
 use super::pattern::Names;
@@ -10,7 +10,7 @@ use std::slice::from_ref;
 use tidegraph_plan::{BindKind, Expr, Function, NamedPath, Op, Shortest};
 
 impl<'a> Lowering<'a> {
-    /// Runs `lower` in a scope of its own on top of this one.
+    /// Runs `lower` in a scope of its own inside the current one.
     pub(super) fn inside<T>(&mut self, lower: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let scope = self.scope.clone();
         let pending = std::mem::take(&mut self.pending);
@@ -24,20 +24,20 @@ impl<'a> Lowering<'a> {
         Ok(result)
     }
 
-    /// Has a plan bound to a slot before the operator at hand.
+    /// Adds a plan to those that are bound before the current operator, and returns the slot of its result.
     fn bind(&mut self, plan: Op, kind: BindKind) -> Expr {
         let out = self.slot();
         self.pending.push(Pending { out, plan, kind });
         Expr::Slot(out)
     }
 
-    /// Whether there is a match of a pattern whose variables are all known.
+    /// Lowers the test whether a pattern, whose variables are all bound, has a match.
     pub(super) fn pattern_predicate(&mut self, path: &'a PathPattern) -> Result<Expr> {
         let plan = self.pattern_plan(path)?;
         Ok(self.bind(plan, BindKind::Exists))
     }
 
-    /// A row for each match of a pattern whose variables are all known.
+    /// Returns a plan with a row for each match of a pattern whose variables are all bound.
     pub(super) fn pattern_plan(&mut self, path: &'a PathPattern) -> Result<Op> {
         self.inside(|this| {
             let matched = this.match_pattern(from_ref(path), Names::Known)?;
@@ -57,7 +57,7 @@ impl<'a> Lowering<'a> {
         Ok(Typed::new(self.bind(plan, BindKind::Count), Types::INTEGER))
     }
 
-    /// The rows of the clauses inside braces.
+    /// Returns the plan of the clauses in braces.
     pub(super) fn subquery_plan(&mut self, clauses: &'a [Clause]) -> Result<Op> {
         clause_order::check(clauses, Role::Subquery)?;
         self.inside(|this| Ok(this.clauses(Op::Argument, clauses)?.0))

@@ -1,9 +1,9 @@
-//! What is known of a value before there is one: a set of types. Only what is certainly wrong is refused; the rest is
-//! for the executor to see.
+//! Types of values as far as the text shows them. Lowering refuses only what is certainly wrong; the executor checks
+//! the rest.
 
 use std::ops::BitOr;
 
-/// A set of types that a value may have. Null is always possible and not told.
+/// The set of types that a value may have. Null is always possible and has no bit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Types(u16);
 
@@ -22,22 +22,22 @@ impl Types {
     pub const ELEMENT: Self = Self(3);
     /// An integer or a float.
     pub const NUMBER: Self = Self(64 | 128);
-    /// What comes from outside the graph (parameters) or is stored in it: no node, relationship or path.
+    /// A parameter or a stored value: no node, relationship or path.
     pub const DATA: Self = Self(1023 & !7);
     /// Anything.
     pub const ANY: Self = Self(1023);
 
-    /// Whether a value could be of both.
+    /// Whether some value has a type of both sets.
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether a value is of the other's types for sure.
+    /// Whether every value of these types is of the other set's types.
     pub fn within(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// The types in words.
+    /// Names the types for an error message.
     pub fn describe(self) -> String {
         const NAMES: [&str; 10] = [
             "a node",

@@ -14,10 +14,10 @@ use std::slice::from_ref;
 use tidegraph_plan::{ApplyKind, Comparison, Expr, Function, Op, PropertyAssignment, Slot};
 use tidegraph_types::{Cardinality, Direction, Str, Value};
 
-/// How many operators of CREATE may nest.
+/// Largest number of nested operators of a CREATE.
 const CHUNK: u32 = 64;
 
-/// Properties of an element to be made, its id apart.
+/// The id and the other properties of an element to be created.
 #[derive(Clone, Default)]
 struct NewProperties {
     id: Option<Expr>,
@@ -25,12 +25,12 @@ struct NewProperties {
     from: Option<Expr>,
 }
 
-/// The slots of a path's vertices and edges, in turns.
+/// The slots of a path: vertex, edge, vertex …
 type Steps = Vec<Expr>;
 
 impl<'a> Lowering<'a> {
-    /// `CREATE pattern, pattern …`. Operators nest below each other, so a long list is cut into subplans of
-    /// [`CHUNK`] or a little more.
+    /// `CREATE pattern, pattern …`. Operators nest below each other, so that a long list is split into subplans of
+    /// about [`CHUNK`] operators.
     pub(super) fn create(&mut self, mut op: Op, paths: impl Iterator<Item = &'a PathPattern>) -> Result<Op> {
         let mut outer: Option<Op> = None;
         let mut start = self.operators;
@@ -45,7 +45,7 @@ impl<'a> Lowering<'a> {
         self.close_chunk(outer, op, start)
     }
 
-    /// Has the operators made since `start` run as a subplan of those before, if there are any.
+    /// Moves the operators made since `start` into a subplan of the earlier ones, if there are earlier ones.
     fn close_chunk(&mut self, outer: Option<Op>, plan: Op, start: u32) -> Result<Op> {
         let Some(input) = outer else { return Ok(plan) };
         self.operators = start;
@@ -84,7 +84,7 @@ impl<'a> Lowering<'a> {
         self.make_path(op, path, steps)
     }
 
-    /// Slot of a node of CREATE or MERGE that is there already. It must be said by its name alone.
+    /// Returns the slot of a node of CREATE or MERGE that is already bound. The pattern must give its name only.
     fn existing_node(&self, node: &'a NodePattern, path: &'a PathPattern) -> Result<Option<Slot>> {
         let Some(name) = &node.variable else { return Ok(None) };
         if self.find(&name.text).is_none() {
@@ -143,7 +143,7 @@ impl<'a> Lowering<'a> {
                 return Err(already_declared(name));
             }
         }
-        // Values are computed once, before either side, and none may be null.
+        // Values are computed once, before matching and creating, and none may be null.
         let mut bindings = vec![];
         let mut node_properties = Vec::with_capacity(path.nodes.len());
         for node in &path.nodes {
@@ -289,8 +289,8 @@ impl<'a> Lowering<'a> {
         Ok(op)
     }
 
-    /// Writes one property; together with the write before, if that is of the same element and the value cannot have
-    /// been changed by it.
+    /// Writes one property, in the same operator as the previous write if that has the same element and cannot change
+    /// the value.
     fn set_property(&mut self, mut op: Op, element: Expr, key: &Str, value: Expr) -> Result<Op> {
         let assignment = assignment(key, value);
         if let Op::SetProperties { element: before, properties, .. } = &mut op
@@ -304,7 +304,7 @@ impl<'a> Lowering<'a> {
         self.op(Op::SetProperties { input: Box::new(op), element, properties: vec![assignment] })
     }
 
-    /// Whether the value cannot depend on what is stored.
+    /// Whether the value is independent of the stored graph.
     fn reads_no_element(&self, value: &Expr) -> bool {
         match value {
             Expr::Literal(_) | Expr::Parameter(_) | Expr::Slot(_) => true,
@@ -320,7 +320,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The element whose property is written.
+    /// Lowers the element whose property is written.
     fn target(&mut self, base: &'a Tree, key: &Str) -> Result<Expr> {
         let element = self.expr(base)?;
         expect(&element, Types::ELEMENT, base, &format!("the property `{key}` to be written"))?;
@@ -371,7 +371,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Refuses what can be looked for but not made.
+/// Refuses parts of a pattern that can be matched but not created.
 fn check_creatable(path: &PathPattern, clause: &str) -> Result<()> {
     let fault = |place: Place, message: String| Err(Fault::syntax(place.0, message));
     if path.shortest.is_some() {
@@ -415,7 +415,8 @@ fn create_vertex(input: Op, out: Slot, labels: &[Str], properties: NewProperties
     }
 }
 
-/// An edge between the ends as they stand in the text; without a direction (MERGE) from left to right.
+/// Returns the operator that creates an edge between the ends of its pattern. Without a direction (MERGE), the edge
+/// goes from left to right.
 fn create_edge(
     input: Op,
     out: Slot,

@@ -55,7 +55,7 @@ impl Parser<'_> {
         self.node(ExprKind::Literal(literal), place)
     }
 
-    /// A variable, a call, or what starts like a call.
+    /// A variable, a call, or a construct that starts like a call.
     fn word_atom(&mut self) -> Result<Expr> {
         let place = self.place();
         match self.peek_at(1) {

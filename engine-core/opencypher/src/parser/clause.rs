@@ -8,7 +8,7 @@ use crate::ast::{
 use crate::fault::{Fault, Result};
 use crate::token::{Keyword, Kind};
 
-/// Words that start a clause of openCypher or a command of a dialect that is not there.
+/// Words that start a clause of openCypher or a command of a dialect, none of them supported.
 const UNSUPPORTED: &[&str] = &[
     "CALL",
     "LOAD",
@@ -59,7 +59,7 @@ impl Parser<'_> {
         Ok(SingleQuery { clauses, place })
     }
 
-    /// Clauses up to something that starts none.
+    /// Parses clauses until something else follows.
     pub(super) fn clauses(&mut self) -> Result<Vec<Clause>> {
         let mut clauses = vec![];
         while let Some(clause) = self.clause()? {
@@ -124,7 +124,7 @@ impl Parser<'_> {
         Ok(Some(Clause { kind, place }))
     }
 
-    /// A clause that starts with a word that is no keyword.
+    /// Parses a clause whose first word is no keyword.
     fn clause_of_word(&mut self) -> Result<Option<Clause>> {
         let place = self.place();
         if self.at_word("FOREACH") {
@@ -184,7 +184,7 @@ impl Parser<'_> {
         let expr = self.expression()?;
         let end = self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(start, |t| t.end as usize);
         let alias = if self.accept_keyword(Keyword::As) { Some(self.variable()?) } else { None };
-        // A plain variable's column has its name, without backticks.
+        // A column of a lone variable has the variable's name, without backticks.
         let text = match &expr.kind {
             ExprKind::Variable(name) => name.clone(),
             _ if alias.is_some() => Default::default(),
@@ -258,7 +258,7 @@ impl Parser<'_> {
     }
 }
 
-/// The variable before labels that are set or removed.
+/// Returns the variable whose labels are set or removed.
 fn labelled(base: Expr) -> Result<Name> {
     match base.kind {
         ExprKind::Variable(text) => Ok(Name { text, place: base.place }),

@@ -25,7 +25,7 @@ impl Parser<'_> {
         self.binary(OR)
     }
 
-    /// An expression whose operators bind at least as strongly as `weakest`.
+    /// An expression of operators that bind at least as strongly as `weakest`.
     fn binary(&mut self, weakest: u8) -> Result<Expr> {
         self.enter()?;
         let mut left = self.prefix(weakest)?;
@@ -62,7 +62,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// How strongly the next token binds as an operator between expressions; 0: it is none.
+    /// Returns how strongly the next token binds as an operator between expressions. 0: it is no such operator.
     fn strength(&self) -> u8 {
         match self.peek() {
             Kind::Keyword(keyword) => match keyword {
@@ -81,7 +81,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `a OR b OR c` and `a AND b AND c`, flat, so that long ones do not nest.
+    /// `a OR b OR c` and `a AND b AND c`, as one flat list, so that long ones do not nest.
     fn junction(&mut self, left: Expr, strength: u8, place: Place) -> Result<Expr> {
         let keyword = Kind::Keyword(if strength == OR { Keyword::Or } else { Keyword::And });
         let mut all = vec![left];
@@ -139,8 +139,8 @@ impl Parser<'_> {
                 self.at += 1;
                 let token = self.token();
                 let after = self.peek_at(1);
-                // The sign belongs to a number, since the smallest integer has no positive one. (What follows may
-                // bind stronger than the sign only where a number makes no sense: `-1.key`, `-1[0]`.)
+                // The sign belongs to the number, because the smallest integer has no positive counterpart. (What
+                // follows may bind stronger than the sign only where a number makes no sense: `-1.key`, `-1[0]`.)
                 if !matches!(after, Kind::Dot | Kind::LeftBracket | Kind::Colon) {
                     if self.accept(Kind::Integer) {
                         let value = literal::integer(self.slice(token), true, token.start)?;
@@ -162,7 +162,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An atom with what hangs on it: `.key`, `[index]`, `[from..to]`, `:Label`.
+    /// An atom with its postfix operators: `.key`, `[index]`, `[from..to]`, `:Label`.
     pub(super) fn postfix_expression(&mut self) -> Result<Expr> {
         let mut base = self.atom()?;
         loop {
@@ -192,7 +192,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands in brackets after `base`; the opening one is taken.
+    /// An index or a slice of `base`; the opening bracket is taken.
     fn subscript(&mut self, base: Expr) -> Result<ExprKind> {
         let base = Box::new(base);
         let first = if self.peek() == Kind::DotDot { None } else { Some(Box::new(self.expression()?)) };

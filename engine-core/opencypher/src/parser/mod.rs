@@ -1,10 +1,10 @@
 //! Tokens to syntax tree: recursive descent for clauses and patterns, precedence climbing for expressions.
 //!
 //! The grammar is that of openCypher 9 (in its last published form, where predicates such as IN bind weaker than
-//! arithmetic). One token decides nearly everywhere; where it cannot (is `(` a pattern or a parenthesis?) the parser
-//! looks ahead to the matching bracket, and it never backtracks, so the time stays linear in all but nested brackets.
+//! arithmetic). One token nearly always decides. Where it does not (is `(` a pattern or a parenthesis?), the parser
+//! looks ahead to the matching bracket. It never backtracks, so that the time is linear except in nested brackets.
 //!
-//! Never: recursion without [`Parser::enter`]; deep input is an error, not a stack overflow.
+//! **Invariant.** Nothing recurses without [`Parser::enter`]: deep input is an error, not a stack overflow.
 
 mod atom;
 mod clause;
@@ -20,9 +20,9 @@ use crate::schema::SchemaCommand;
 use crate::token::{Keyword, Kind, Token};
 use tidegraph_types::Str;
 
-/// How deep brackets, prefix operators and subqueries may nest.
+/// Largest depth to which brackets, prefix operators and subqueries nest.
 pub(crate) const MAX_DEPTH: u16 = 200;
-/// How high an expression may be; more than `MAX_DEPTH` because `a + b + c` grows to the left.
+/// Largest height of an expression; larger than `MAX_DEPTH` because `a + b + c` grows to the left.
 pub(crate) const MAX_HEIGHT: u16 = 300;
 
 /// Parses a whole request.
@@ -35,7 +35,7 @@ pub(crate) fn parse(text: &str) -> Result<Query> {
     parser.query()
 }
 
-/// Parses a command about indexes or constraints; `None` when the text begins like none.
+/// Parses a command about indexes or constraints. `None`: the text does not begin like one.
 pub(crate) fn parse_schema(text: &str) -> Result<Option<SchemaCommand>> {
     if u32::try_from(text.len()).is_err() {
         return Ok(None);
@@ -54,7 +54,7 @@ pub(crate) struct Parser<'a> {
     at: usize,
     /// Open brackets, prefix operators and subqueries.
     depth: u16,
-    /// Greatest height of an expression made since this was last set to 0.
+    /// Largest height of the expressions made since this was set to 0.
     tallest: u16,
 }
 
@@ -63,7 +63,7 @@ impl Parser<'_> {
         self.peek_at(0)
     }
 
-    /// Kind of a token further on; that of the last one beyond it.
+    /// Returns the kind of the token at this distance, or of the last token beyond the end.
     fn peek_at(&self, ahead: usize) -> Kind {
         self.tokens.get(self.at + ahead).map_or(Kind::End, |t| t.kind)
     }
@@ -84,7 +84,7 @@ impl Parser<'_> {
         self.text.get(token.start as usize..token.end as usize).unwrap_or_default()
     }
 
-    /// Takes the next token, whatever it is; the last one stays.
+    /// Takes the next token; the last token stays.
     fn advance(&mut self) -> Token {
         let token = self.token();
         if !matches!(token.kind, Kind::End | Kind::Bad) {
@@ -114,12 +114,12 @@ impl Parser<'_> {
         if self.accept_keyword(keyword) { Ok(()) } else { Err(self.unexpected(keyword.text())) }
     }
 
-    /// Whether the next token is this word, which is no keyword.
+    /// Whether the next token is this word; it must be no keyword.
     fn at_word(&self, word: &str) -> bool {
         self.peek() == Kind::Word && self.slice(self.token()).eq_ignore_ascii_case(word)
     }
 
-    /// The error that the next token is not what the grammar wants.
+    /// Returns the error that the next token does not fit the grammar.
     fn unexpected(&mut self, expected: &str) -> Fault {
         let token = self.token();
         let found = match token.kind {
@@ -135,7 +135,7 @@ impl Parser<'_> {
         Fault::syntax(token.start, format!("unexpected {found}, expected {expected}"))
     }
 
-    /// Counts one level of nesting; [`Self::leave`] ends it (an error need not, it ends the parse).
+    /// Counts one level of nesting. [`Self::leave`] ends the level; after an error it need not, because parsing ends.
     fn enter(&mut self) -> Result<()> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -149,7 +149,7 @@ impl Parser<'_> {
         self.depth -= 1;
     }
 
-    /// Makes an expression, refusing one that is too high. `below`: height of what `for_each_child` does not show.
+    /// Makes an expression, or refuses it if it is too high. `below`: height of the parts that `for_each_child` skips.
     fn node_over(&mut self, kind: ExprKind, place: Place, below: u16) -> Result<Expr> {
         let mut expr = Expr { kind, place, height: Height(0) };
         let mut height = below;
@@ -167,7 +167,7 @@ impl Parser<'_> {
         self.node_over(kind, place, 0)
     }
 
-    /// Parses something with expressions inside, and returns the greatest height among them.
+    /// Runs a parser, and returns the largest height of the expressions that it made.
     fn measured<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, u16)> {
         let before = std::mem::take(&mut self.tallest);
         let parsed = parse(self)?;
@@ -176,7 +176,7 @@ impl Parser<'_> {
         Ok((parsed, height))
     }
 
-    /// Whether a name may start here as a variable.
+    /// Whether the next token may be a variable.
     fn at_variable(&self) -> bool {
         match self.peek() {
             Kind::Word | Kind::Quoted => true,
@@ -199,7 +199,7 @@ impl Parser<'_> {
         Ok(crate::ast::Name { text: literal::name(self.slice(token)), place: Place(token.start) })
     }
 
-    /// A label, relationship type or property key: any word, keywords too.
+    /// A label, relationship type or property key: any word, even a keyword.
     fn schema_name(&mut self, expected: &str) -> Result<Str> {
         let token = self.token();
         match token.kind {
@@ -211,7 +211,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows `$`.
+    /// The name of a parameter, after its `$`.
     fn parameter(&mut self) -> Result<Str> {
         let dollar = self.expect(Kind::Dollar, "a parameter")?;
         let token = self.token();
@@ -232,8 +232,8 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// Index of the token after the bracket that closes the one at `from` (an index from here); brackets of all kinds
-    /// count. `None` when it is not closed.
+    /// Returns the distance of the token after the bracket that closes the one at distance `from`; brackets of all
+    /// kinds nest. `None`: the bracket is not closed.
     fn after_bracket(&self, from: usize) -> Option<usize> {
         let mut open = 0usize;
         for (i, token) in self.tokens.get(self.at + from..)?.iter().enumerate() {

@@ -52,7 +52,7 @@ impl Parser<'_> {
         Ok(path)
     }
 
-    /// `(a)-[r]->(b)`; parentheses may stand around it.
+    /// `(a)-[r]->(b)`, perhaps in parentheses.
     pub(super) fn path_chain(&mut self) -> Result<PathPattern> {
         let place = self.place();
         if self.peek() == Kind::LeftParen && self.peek_at(1) == Kind::LeftParen {
@@ -78,7 +78,7 @@ impl Parser<'_> {
     fn node_pattern(&mut self) -> Result<NodePattern> {
         let place = self.place();
         self.expect(Kind::LeftParen, "'(' of a node")?;
-        // A keyword is tried as well, for the sake of the message that it is reserved.
+        // A keyword is tried too: the error then says that it is reserved.
         let named = match self.peek() {
             Kind::Keyword(keyword) => !matches!(keyword, Keyword::Where | Keyword::Is),
             _ => self.at_variable(),
@@ -111,9 +111,9 @@ impl Parser<'_> {
         Ok(labels)
     }
 
-    /// At a bar after a label: whether it joins labels in a node pattern. In `[x IN list WHERE x:Label | x]` it does not.
+    /// Whether the bar after a label joins labels of a node pattern. In `[x IN list WHERE x:Label | x]` it does not.
     fn in_node_pattern(&self) -> bool {
-        // `(n:A|B)`, `(:A|B {…})`: back over names and colons there is the parenthesis.
+        // In `(n:A|B)` and `(:A|B {…})`, only names and colons stand between the parenthesis and the bar.
         let before = self.tokens.get(..self.at).unwrap_or_default();
         let mut back = before.iter().rev().map(|t| t.kind);
         back.find(|k| !matches!(k, Kind::Word | Kind::Quoted | Kind::Keyword(_) | Kind::Colon))
@@ -212,8 +212,8 @@ impl Parser<'_> {
             .map_err(|_| Fault::syntax(token.start, format!("path length {value} is too large")))
     }
 
-    /// At a `(` so many tokens from here: whether a pattern with at least one edge starts there, rather than an
-    /// expression in parentheses.
+    /// Whether the `(` at this distance in tokens starts a pattern with at least one edge instead of an expression in
+    /// parentheses.
     pub(super) fn edge_chain_ahead(&self, from: usize) -> bool {
         let node = match self.peek_at(from + 1) {
             Kind::RightParen | Kind::Colon | Kind::LeftBrace => true,

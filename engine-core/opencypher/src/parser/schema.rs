@@ -1,4 +1,4 @@
-//! Commands about indexes and constraints: `CREATE INDEX …`, `DROP CONSTRAINT …`, `SHOW INDEXES` and their kin.
+//! Commands about indexes and constraints: `CREATE INDEX …`, `DROP CONSTRAINT …`, `SHOW INDEXES` …
 
 use super::Parser;
 use crate::fault::{Fault, Result};
@@ -10,7 +10,7 @@ use tidegraph_types::Str;
 const OTHER_INDEXES: &[&str] = &["TEXT", "POINT", "FULLTEXT", "LOOKUP", "VECTOR", "BTREE"];
 
 impl Parser<'_> {
-    /// A command; `None` when the text begins like none.
+    /// Parses a command. `None`: the text does not begin like one.
     pub(super) fn schema_command(&mut self) -> Result<Option<SchemaCommand>> {
         let command = if self.accept_keyword(Keyword::Create) {
             self.schema_create()?
@@ -46,7 +46,7 @@ impl Parser<'_> {
 
     fn schema_create(&mut self) -> Result<Option<SchemaCommand>> {
         if self.peek_at(1) == Kind::Equal {
-            // A path is called that.
+            // The word is the variable of a path.
             return Ok(None);
         }
         if let Some(kind) = OTHER_INDEXES.iter().find(|kind| self.at_word(kind)) {
