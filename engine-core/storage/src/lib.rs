@@ -28,6 +28,7 @@ mod error;
 mod hints;
 mod index;
 mod memory;
+mod parallel;
 mod partition;
 mod pin_sync;
 mod properties;

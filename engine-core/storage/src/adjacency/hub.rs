@@ -240,6 +240,7 @@ impl Hub {
             .or_else(|| directory.labels.iter().copied().find_map(look))
     }
 
+    /// Finds the entry of a SID, ended or not.
     pub fn find(&self, arena: &Arena, sid: Sid, label: Option<Token>, guard: &Guard) -> Option<FoundEntry> {
         self.locate(arena, sid, label, guard).map(|(_, found)| found)
     }
@@ -256,6 +257,7 @@ impl Hub {
         links.arena.retire(before, old.shape.granules(), guard);
     }
 
+    /// Adds an entry at a version.
     pub fn push(&self, links: &Links, link: Link, version: Version, oldest: Version, guard: &Guard) {
         let directory = self.directory(guard);
         let key = link.key();
@@ -397,6 +399,7 @@ impl Hub {
         }
     }
 
+    /// Ends an entry at a version; returns `None` if there is no live one.
     pub fn end(
         &self,
         links: &Links,
@@ -505,6 +508,7 @@ impl Hub {
         }
     }
 
+    /// Returns the bytes of the hub without its chunks.
     pub fn bytes(&self, guard: &Guard) -> usize {
         let directory = self.directory(guard);
         size_of::<Self>()

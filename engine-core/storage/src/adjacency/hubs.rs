@@ -51,6 +51,7 @@ impl Hubs {
         }
     }
 
+    /// Adds a hub and returns its number.
     pub fn insert(&self, hub: Hub) -> u32 {
         if let Err(error) = self.table.reserve() {
             panic!("{error}");
@@ -64,20 +65,24 @@ impl Hubs {
         number
     }
 
+    /// Returns a hub that a list names.
     pub fn get<'g>(&'g self, number: u32, _: &'g Guard) -> &'g Hub {
         // SAFETY: a hub is stored before a list names its number, and freed only after every guard from the time when
         // a list did has gone.
         unsafe { &*self.table.get(number as usize).load(Ordering::Acquire) }
     }
 
+    /// Schedules a hub, which no list names any more, to be freed.
     pub fn retire(&self, number: u32, guard: &Guard) {
         self.state.lock().limbo.push(number, guard);
     }
 
+    /// Returns whether hubs wait for their last readers.
     pub fn waits(&self) -> bool {
         !self.state.lock().limbo.is_empty()
     }
 
+    /// Frees the hubs that no reader looks at any more.
     pub fn collect(&self, guard: &Guard) {
         let mut state = self.state.lock();
         if !state.limbo.is_empty() {
@@ -91,6 +96,7 @@ impl Hubs {
         }
     }
 
+    /// Returns the bytes of all hubs, without their chunks.
     pub fn bytes(&self, guard: &Guard) -> usize {
         let next = self.state.lock().next;
         (0..next)

@@ -65,6 +65,7 @@ pub struct ManifestObject {
 /// Version and attempt in the name of a manifest or data directory.
 pub(super) type Number = (Version, u32);
 
+/// Returns the path of a manifest or data directory.
 pub(super) fn numbered(prefix: &str, kind: &str, (version, attempt): Number) -> String {
     format!("{prefix}/{kind}-{:020}-{attempt:06}", version.0)
 }
@@ -76,11 +77,13 @@ fn number_in(prefix: &str, kind: &str, path: &str) -> Option<Number> {
     Some((Version(version.parse().ok()?), attempt.parse().ok()?))
 }
 
+/// Wraps errors of the object store with the name of the object.
 pub(super) fn object_error(object: &str) -> impl FnOnce(ObjectError) -> Error {
     let object = object.to_owned();
     move |source| Error::Object { object, source: source.into() }
 }
 
+/// Makes the error of a damaged object.
 pub(super) fn damaged(object: &str, offset: u64, reason: impl Into<Cause>) -> Error {
     Error::Damaged { object: object.to_owned(), offset, reason: reason.into() }
 }

@@ -48,6 +48,7 @@ pub(crate) struct BaseCheckpoint {
 }
 
 impl BaseCheckpoint {
+    /// Returns the bytes of chunks that it wrote although the one before it had them in an older state.
     pub fn rewritten_bytes(&self) -> u64 {
         self.rewritten_bytes
     }

@@ -3,8 +3,8 @@
 use super::directory::{ChunkEntry, ChunkKind, Directory};
 use super::format::{Format, ObjectKind};
 use super::manifest::{damaged, numbered, numbers, object_error};
-use super::write::in_parallel;
 use super::{BaseCheckpoint, Manifest, ManifestPartition};
+use crate::parallel::try_parallel;
 use crate::partition::{Misread, Rebuild, Rebuilt};
 use crate::{Error, Scope, Store, StoreConfig};
 use bytes::Bytes;
@@ -86,7 +86,7 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
             Some(Scope { partitions, partition }) => format!("partition {partition} of {}", partitions.get()),
             None => "all of a graph".to_owned(),
         };
-        let reason = format!("it holds {}, wanted is {}", what(manifest.scope), what(config.scope));
+        let reason = format!("it holds {}, the store needs {}", what(manifest.scope), what(config.scope));
         return Err(damaged(&manifest.object, 0, reason));
     }
     let config =
@@ -101,13 +101,13 @@ fn restore(config: &StoreConfig, objects: &Objects, manifest: &Manifest) -> Resu
         store.check_lost()?;
         let rebuilt = rebuilt?;
         store.count(rebuilt.tally);
-        Ok((directory, rebuilt.left, rebuilt.arrived))
+        Ok::<_, Error>((directory, rebuilt.left, rebuilt.arrived))
     };
-    let partitions = in_parallel(manifest.partitions.len(), partition)?;
+    let partitions = try_parallel(manifest.partitions.len(), partition)?;
     let sum =
         |part: fn(&(Directory, u64, u64)) -> u64| partitions.iter().map(part).fold(0, u64::wrapping_add);
     if sum(|partition| partition.1) != sum(|partition| partition.2) {
-        return Err(damaged(&manifest.object, 0, "edges that leave vertices are not those that arrive"));
+        return Err(damaged(&manifest.object, 0, "out-edges and in-edges differ"));
     }
     store.add_exceptions(&manifest.exceptions);
     manifest.indexes.iter().for_each(|index| store.define_index(index, manifest.version));
@@ -138,7 +138,7 @@ impl PartitionSource<'_> {
         let bytes = self.objects.get_range(object, range.clone()).map_err(object_error(object))?;
         match range.end - range.start == bytes.len() as u64 {
             true => Ok(bytes),
-            false => Err(damaged(object, range.start + bytes.len() as u64, "it ends here")),
+            false => Err(damaged(object, range.start + bytes.len() as u64, "the object ends here")),
         }
     }
 
@@ -148,7 +148,7 @@ impl PartitionSource<'_> {
             let path = &object.path;
             let found = self.objects.head(path).map_err(object_error(path))?.bytes;
             if found != object.bytes {
-                let reason = format!("it has {found} bytes, the manifest says {}", object.bytes);
+                let reason = format!("it has {found} bytes, the manifest states {}", object.bytes);
                 return Err(damaged(path, found.min(object.bytes), reason));
             }
             let magic = self.read(path, 0..found.min(Format::MAGIC_BYTES as u64))?;
@@ -194,7 +194,7 @@ impl PartitionSource<'_> {
         let (vertices, edges) = (rebuilt.tally.vertices.unsigned_abs(), rebuilt.tally.edges.unsigned_abs());
         if (vertices, edges) != (self.entry.vertices, self.entry.edges) {
             let reason = format!(
-                "it has {vertices} vertices and {edges} edges, the manifest says {} and {}",
+                "it has {vertices} vertices and {edges} edges, the manifest states {} and {}",
                 self.entry.vertices, self.entry.edges
             );
             return Err(damaged(own, start, reason));

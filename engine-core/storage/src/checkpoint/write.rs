@@ -4,11 +4,11 @@ use super::directory::{ChunkEntry, ChunkKind, Directory};
 use super::format::{Format, ObjectKind, v2};
 use super::manifest::{numbered, numbers_in, object_error};
 use super::{BaseCheckpoint, CheckpointMeta, MOST_OLDER, Manifest, ManifestObject, ManifestPartition};
+use crate::parallel::try_parallel;
 use crate::partition::{Image, NodeCounts, Partition};
 use crate::{Error, Store};
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegraph_platform::{ObjectInfo, ObjectWriter, Objects};
 use tidegraph_types::Version;
 
@@ -42,7 +42,7 @@ pub(crate) fn write(
         write_partition(store, index, version, before, objects, object)
     };
     let (partitions, directories): (_, Vec<_>) =
-        in_parallel(store.partitions().len(), write)?.into_iter().unzip();
+        try_parallel(store.partitions().len(), write)?.into_iter().unzip();
     let before = base.iter().flat_map(|base| &base.directories);
     let rewritten_bytes = before.zip(&directories).map(|(before, now)| now.rewritten_bytes(before)).sum();
     let manifest = Manifest {
@@ -72,49 +72,6 @@ pub(crate) fn write(
 fn encode_error(object: &str) -> impl FnOnce(tidegraph_wire::Error) -> Error {
     let object = object.to_owned();
     move |source| Error::Encode { object, source: source.into() }
-}
-
-/// Runs `work` for each number below `count`, several in parallel, and returns the results in order.
-///
-/// # Errors
-///
-/// The error of the first `work` that fails; no further one starts then.
-pub(super) fn in_parallel<T: Send>(
-    count: usize,
-    work: impl Fn(usize) -> Result<T, Error> + Sync,
-) -> Result<Vec<T>, Error> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
-    let next = AtomicUsize::new(0);
-    let some = || -> Result<Vec<(usize, T)>, Error> {
-        let mut done = Vec::new();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= count {
-                return Ok(done);
-            }
-            match work(number) {
-                Ok(result) => done.push((number, result)),
-                Err(error) => {
-                    // No further work starts.
-                    next.store(count, Ordering::Relaxed);
-                    return Err(error);
-                }
-            }
-        }
-    };
-    let mut all = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(some)).collect();
-        let mut all = Vec::with_capacity(count);
-        for worker in workers {
-            match worker.join() {
-                Ok(done) => all.extend(done?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        Ok::<_, Error>(all)
-    })?;
-    all.sort_unstable_by_key(|(number, _)| *number);
-    Ok(all.into_iter().map(|(_, result)| result).collect())
 }
 
 /// Returns whether the next checkpoint can build on `base`: it has the written format, and it is under this prefix of

@@ -112,7 +112,7 @@ impl<'p> Rebuild<'p> {
             return Err(format!("the row of {gui} is not at its place"));
         }
         if self.partition.partition.slot(gui, guard).is_some() {
-            return Err(format!("vertex {gui} stands there twice"));
+            return Err(format!("vertex {gui} occurs twice"));
         }
         let Open { partition, state } = &mut self.partition;
         if !partition.nodes.claim(slot, &mut state.free_nodes) {
@@ -165,7 +165,9 @@ impl<'p> Rebuild<'p> {
     pub fn edge_id(&mut self, slot: u32, entry: EdgeIdEntry) -> Result<(), String> {
         let EdgeIdEntry { hash, sid, .. } = entry;
         if !self.belongs_here(Gui(hash)) || sid == Sid(0) || sid > LARGEST_SID {
-            return Err(format!("the edge id of {sid} is not of this partition"));
+            return Err(format!(
+                "the edge id of {sid} belongs to another partition, or its SID is out of range"
+            ));
         }
         let Open { partition, state } = &mut self.partition;
         if !partition.edge_ids.claim(slot, &mut state.free_edge_ids) {
@@ -184,7 +186,7 @@ impl<'p> Rebuild<'p> {
     pub fn finish(self) -> Result<Rebuilt, String> {
         let vertices = self.rebuilt.tally.vertices;
         if self.vertex_rows as i64 != vertices {
-            return Err(format!("there are {} rows of {vertices} vertices", self.vertex_rows));
+            return Err(format!("there are {} rows for {vertices} vertices", self.vertex_rows));
         }
         let guard = pin();
         let Open { partition, mut state } = self.partition;

@@ -47,6 +47,7 @@ pub(crate) struct Writer<'t> {
 }
 
 impl Writer<'_> {
+    /// Counts vertices of these labels that were added (or removed, below zero).
     pub(super) fn vertex_labels(&mut self, labels: &[Token], by: i64) {
         for &label in labels {
             *self.tally.vertices_by_label.entry(label).or_default() += by;
@@ -61,6 +62,7 @@ impl Writer<'_> {
 }
 
 impl Open<'_> {
+    /// Leaves a note for `reclaim`. For a load of many notes, one sweep replaces them.
     pub(super) fn touch(&mut self, w: &Writer<'_>, touch: Touch) {
         if let Touch::Node(slot) = touch {
             self.partition.nodes.modify(slot, w.version);
@@ -142,6 +144,7 @@ impl Open<'_> {
         true
     }
 
+    /// Adds the node of a new vertex to the index.
     pub(super) fn insert_node(&mut self, gui: Gui, place: RowPlace, version: Version) {
         let slot = self.partition.nodes.take(&mut self.state.free_nodes);
         self.partition.nodes.modify(slot, version);
@@ -201,6 +204,7 @@ impl Open<'_> {
         edges
     }
 
+    /// Deletes a vertex; its edges must be deleted already.
     pub fn delete_vertex(&mut self, w: &mut Writer<'_>, gui: Gui) {
         let guard = pin();
         let Some((slot, place)) = self.present_slot(gui, &guard) else { return };
@@ -216,6 +220,7 @@ impl Open<'_> {
         self.touch(w, Touch::Node(slot));
     }
 
+    /// Adds labels to a vertex.
     pub fn add_labels(&mut self, w: &mut Writer<'_>, gui: Gui, labels: &[Token]) {
         let guard = pin();
         let Some((slot, place)) = self.present_slot(gui, &guard) else { return };
@@ -235,6 +240,7 @@ impl Open<'_> {
         self.moved_vertex(w, slot, place, changed);
     }
 
+    /// Removes labels from a vertex.
     pub fn remove_labels(&mut self, w: &mut Writer<'_>, gui: Gui, labels: &[Token]) {
         let guard = pin();
         let Some((slot, place)) = self.present_slot(gui, &guard) else { return };
@@ -272,6 +278,7 @@ impl Open<'_> {
         });
     }
 
+    /// Removes one value of a vertex's property, or all of them.
     pub fn remove_property(&mut self, w: &mut Writer<'_>, gui: Gui, key: Token, value: Option<&Value>) {
         self.change_vertex(w, gui, |pages, view, version, place| {
             pages.erase(view, version, place, key, value)
@@ -350,6 +357,7 @@ impl Open<'_> {
         w.edges(edge.label, 1);
     }
 
+    /// Adds the row of an edge; without a version it has always been there.
     pub(super) fn insert_edge(
         &mut self,
         guard: &Guard,
@@ -408,6 +416,7 @@ impl Open<'_> {
         Some(id)
     }
 
+    /// Sets a property of an edge, which gets a row if it has none.
     pub fn set_edge_property(&mut self, w: &mut Writer<'_>, edge: &Edge, key: Token, value: &Value) {
         let guard = pin();
         if self.edge_place(edge.sid, &guard).is_some() {
@@ -423,6 +432,7 @@ impl Open<'_> {
         }
     }
 
+    /// Removes a property of an edge.
     pub fn remove_edge_property(&mut self, w: &mut Writer<'_>, edge: &Edge, key: Token) {
         self.change_edge(w, edge.sid, |pages, view, version, place| {
             pages.erase(view, version, place, key, None)
@@ -475,6 +485,7 @@ impl Open<'_> {
         Some(Edge { sid, source, target: link.neighbour, label: link.label })
     }
 
+    /// Adds the entry of a user-chosen edge id.
     pub fn add_edge_id(&mut self, w: &Writer<'_>, hash: u64, source: Gui, sid: Sid) {
         let slot = self.partition.edge_ids.take(&mut self.state.free_edge_ids);
         self.partition.edge_ids.modify(slot, w.version);
@@ -504,6 +515,7 @@ impl Open<'_> {
         ended.store(count(ended.load(Ordering::Relaxed)), Ordering::Release);
     }
 
+    /// Frees the node of a vertex that no version sees.
     pub(super) fn free_node(&mut self, slot: u32) {
         let node = self.partition.nodes.get(slot);
         let gui = node.gui();
@@ -512,6 +524,7 @@ impl Open<'_> {
         self.partition.nodes.give_back(&mut self.state.free_nodes, slot, &pin());
     }
 
+    /// Frees the entry of an edge id whose edge no version sees.
     pub(super) fn free_edge_id(&mut self, slot: u32) {
         let hash = self.partition.edge_ids.get(slot).get().hash;
         self.partition.by_edge_id.remove(&mut self.state.permit, hash, slot);

@@ -105,6 +105,7 @@ impl PageTable {
         }
     }
 
+    /// Returns the memory accounting of the store's pages.
     pub fn memory(&self) -> &PageMemory {
         &self.memory
     }

@@ -42,6 +42,7 @@ pub(super) struct PageState {
     pub(super) noted: Version,
 }
 
+/// The pages of a set.
 #[derive(Default)]
 pub(super) struct SetPages {
     /// Pages that may have room; the last one is filled first.
@@ -101,6 +102,7 @@ pub(crate) struct TableView<'g> {
 }
 
 impl<'g> TableView<'g> {
+    /// Returns a page that the writer has brought into memory.
     pub(super) fn page(self, number: u32) -> Page<'g> {
         self.table
             .resident(number, self.guard)
@@ -148,6 +150,7 @@ impl PageWriter {
         self.insert_words(view, version, owner.word(), id, &set, content, previous)
     }
 
+    /// Adds a row whose owner and id are encoded already.
     pub(super) fn insert_words(
         &mut self,
         view: TableView<'_>,
@@ -302,6 +305,7 @@ impl PageWriter {
         head.store(record, Ordering::Release);
     }
 
+    /// Links an undo record to a row.
     pub(super) fn link(&mut self, page: Page<'_>, place: RowPlace, version: Version, undo: Undo) {
         let head = &Self::heads(page)[place.row()];
         let next = head.load(Ordering::Relaxed);

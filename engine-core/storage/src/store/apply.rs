@@ -62,10 +62,12 @@ impl Store {
         }
     }
 
+    /// Returns the number of a GUI's partition.
     pub(super) fn number(&self, gui: Gui) -> usize {
         usize::from(self.config.partitions.of(gui).0)
     }
 
+    /// Applies one mutation and updates the indexes that it concerns.
     pub(super) fn apply_one(&self, w: &mut Writer<'_>, mutation: &Mutation) {
         let Some(mut update) = self.index_update(mutation).filter(|update| self.holds(update.gui())) else {
             return self.change(w, mutation);
@@ -151,6 +153,7 @@ impl Store {
         }
     }
 
+    /// STO-2: creates both copies of an edge, or none. Returns false if a vertex is missing.
     pub(super) fn create_edge(
         &self,
         w: &mut Writer<'_>,
@@ -176,6 +179,7 @@ impl Store {
         true
     }
 
+    /// STO-2: deletes both copies of an edge, and the entry of its id.
     fn delete_edge(&self, w: &mut Writer<'_>, edge: &Edge, id: Option<&Str>) {
         if self.config.scope.is_some() {
             return self.delete_parts(w, edge, id);
@@ -189,6 +193,7 @@ impl Store {
         }
     }
 
+    /// Finds the edge that has a user-chosen id now.
     pub(super) fn live_edge_with_id(&self, id: &Str) -> Option<Edge> {
         let hash = self.config.hasher.edge_id(id);
         let mut candidates = Vec::new();

@@ -16,6 +16,7 @@ const MOST: usize = 1 << 20;
 const PLACE_BITS: u32 = 33;
 
 impl Store {
+    /// Implements [`tidegraph_apl::Apl::bottom_up`].
     pub(super) fn step_up(
         &self,
         at: At,

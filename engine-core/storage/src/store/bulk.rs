@@ -13,8 +13,8 @@
 //! [`BulkLoad::finish`].
 
 use super::Store;
-use super::parallel::run_parallel;
 use super::reading::GROUP;
+use crate::parallel::run_parallel;
 use crate::partition::{Open, Partition, PendingLink, PendingLinks, Tally, Writer};
 use crossbeam_epoch::{Guard, pin};
 use parking_lot::MutexGuard;

@@ -15,10 +15,12 @@
 use super::Store;
 use super::pipeline::walk;
 use crate::index::{self, Held, Index, Span, ValueKey};
+use crate::parallel::try_parallel;
 use crate::partition::{Partition, Writer};
 use crate::properties::{Listed, Row, RowRequest, VertexSink};
 use crossbeam_epoch::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tidegraph_apl::{
     Apl, At, Error, Projection, PropertyPredicate, ScanCursor, Test, VertexRead, VertexRows, VertexScan,
 };
@@ -109,6 +111,7 @@ impl Store {
         self.indexes.list().iter().map(state).collect()
     }
 
+    /// Creates an index, to be filled. Its first version is `since`.
     pub(crate) fn define_index(&self, definition: &IndexDefinition, since: Version) {
         self.indexes.define(definition, self.partitions.len(), since);
     }
@@ -194,29 +197,17 @@ impl Store {
         }
         let pin = self.pin_published();
         let at = At { version: pin.version(), epoch: Epoch::default() };
-        let next = std::sync::atomic::AtomicUsize::new(0);
-        let work = || -> Result<bool, Error> {
-            loop {
-                let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                if number >= self.partitions.len() {
-                    return Ok(true);
-                }
-                for index in &open {
-                    if !self.fill(index, at, number, stop)? {
-                        return Ok(false);
-                    }
+        let stopped = AtomicBool::new(false);
+        try_parallel(self.partitions.len(), |number| {
+            for index in &open {
+                if stopped.load(Ordering::Relaxed) || !self.fill(index, at, number, stop)? {
+                    stopped.store(true, Ordering::Relaxed);
+                    break;
                 }
             }
-        };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(self.partitions.len());
-        let filled = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().try_fold(true, |all, worker| match worker.join() {
-                Ok(result) => result.map(|filled| all && filled),
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
+            Ok::<_, Error>(())
         })?;
-        if filled {
+        if !stopped.into_inner() {
             open.iter().for_each(|index| index.complete());
         }
         Ok(())

@@ -80,8 +80,8 @@ impl Store {
         let fixed = self.fixed.load(Ordering::Relaxed);
         if fixed > budget {
             return Err(Error::Unavailable(format!(
-                "vertices, edges and indexes take {fixed} bytes of memory, the memory budget is {budget}; properties \
-                 can be moved to disk, these cannot"
+                "vertices, edges and indexes take {fixed} bytes of memory, the memory budget is {budget}; they cannot \
+                 move to disk, so raise the budget"
             )));
         }
         match self.page_memory.stuck() {

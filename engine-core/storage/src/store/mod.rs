@@ -8,7 +8,6 @@ mod bulk;
 mod by_page;
 mod index;
 mod memory;
-mod parallel;
 mod partial_expand;
 mod pipeline;
 mod read;
@@ -261,6 +260,7 @@ impl Store {
         done
     }
 
+    /// Adds the counts of a batch.
     pub(crate) fn count(&self, tally: Tally) {
         let mut counts = self.counts.lock();
         counts.vertices += tally.vertices;
@@ -321,6 +321,7 @@ impl Store {
         self.exceptions.load().iter().map(|(id, gui)| (id.clone(), *gui)).collect()
     }
 
+    /// Adds ids to the exception list.
     pub(crate) fn add_exceptions(&self, exceptions: &[(Str, Gui)]) {
         // Copies the whole list: it is short, and readers keep the one that they have.
         self.exceptions.rcu(|old| {
@@ -335,10 +336,12 @@ impl Store {
         Version(self.forgotten.load(Ordering::Acquire))
     }
 
+    /// Returns the newest checkpoint, if there is one.
     pub(crate) fn base(&self) -> Option<Arc<checkpoint::BaseCheckpoint>> {
         self.base.lock().clone()
     }
 
+    /// Sets the checkpoint on which the next one builds.
     pub(crate) fn set_base(&self, base: Arc<checkpoint::BaseCheckpoint>) {
         *self.base.lock() = Some(base);
     }

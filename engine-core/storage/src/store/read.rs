@@ -42,6 +42,7 @@ pub(super) fn prefetch_lists(partition: &Partition, slot: u32, request: &Expand)
     }
 }
 
+/// Makes the request of an expansion for partitions.
 pub(super) fn want<'r>(at: At, request: &'r Expand, limit: usize) -> ExpandRequest<'r> {
     ExpandRequest {
         direction: request.direction,

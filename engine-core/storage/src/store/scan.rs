@@ -179,6 +179,7 @@ impl Store {
         None
     }
 
+    /// Finds the edges that pass a scan.
     pub(super) fn scan_all_edges(
         &self,
         at: At,

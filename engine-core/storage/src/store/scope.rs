@@ -45,6 +45,7 @@ impl Store {
         self.config.scope.is_none_or(|scope| scope.holds(gui))
     }
 
+    /// Returns the parts of an edge that are here.
     pub(super) fn parts(&self, edge: &Edge, id: Option<&Str>, hasher: GuiHasher) -> Parts {
         let id = id.map(|id| hasher.edge_id(id)).filter(|hash| self.holds(*hash));
         Parts { source: self.holds(edge.source), target: self.holds(edge.target), id }

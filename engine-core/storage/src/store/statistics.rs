@@ -30,6 +30,7 @@ fn far(then: u64, now: u64) -> bool {
 }
 
 impl Store {
+    /// Returns the statistics for the planner.
     pub(super) fn all_statistics(&self) -> Statistics {
         let counts = self.counts();
         let gathered = self.gathered((counts.vertices, counts.edges));

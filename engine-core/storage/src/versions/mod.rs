@@ -23,6 +23,7 @@ use tidegraph_types::Version;
 /// Number of marks that divide a window.
 const MARKS: u32 = 64;
 
+/// The readable versions, with their pins.
 pub(crate) struct Versions {
     published: AtomicU64,
     oldest: AtomicU64,
@@ -66,6 +67,7 @@ fn meet_others() {
 }
 
 impl Versions {
+    /// Starts with one version, published at time `now`.
     pub fn new(start: Version, window: Duration, now: Duration) -> Self {
         let state = PinState { newest: (start, now), ..PinState::default() };
         let mut slots = Vec::new();
@@ -80,14 +82,21 @@ impl Versions {
         }
     }
 
+    /// Returns the newest version that can be read.
     pub fn published(&self) -> Version {
         Version(self.published.load(Ordering::Acquire))
     }
 
+    /// Returns the oldest version that can be read.
     pub fn oldest(&self) -> Version {
         Version(self.oldest.load(Ordering::Acquire))
     }
 
+    /// STO-1: checks that a version can be read now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Behind`] if it is not published, [`Error::TooOld`] if it may have been reclaimed.
     pub fn check(&self, asked: Version) -> Result<(), Error> {
         let (applied, oldest) = (self.published(), self.oldest());
         if asked > applied {
@@ -99,6 +108,11 @@ impl Versions {
         Ok(())
     }
 
+    /// Pins a version.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::check`].
     pub fn pin(self: &Arc<Self>, version: Version) -> Result<Pin, Error> {
         self.check(version)?;
         if let Some(pin) = self.pin_in_slot(version) {
@@ -109,6 +123,7 @@ impl Versions {
         Ok(self.pin_under_lock(&mut state, version))
     }
 
+    /// Pins the newest version.
     pub fn pin_published(self: &Arc<Self>) -> Pin {
         if let Some(pin) = self.pin_in_slot(self.published()) {
             return pin;
@@ -141,6 +156,7 @@ impl Versions {
         Pin { version, slot: None, versions: self.clone() }
     }
 
+    /// Makes a version readable, and moves the oldest one up. Ignores versions below the newest one.
     pub fn publish(&self, version: Version, now: Duration) {
         let mut state = self.state.lock();
         if version < self.published() {

@@ -114,8 +114,8 @@ impl Format {
                 object,
                 0,
                 match kind {
-                    ObjectKind::Manifest => "it does not begin like a manifest",
-                    ObjectKind::Partition => "it does not begin like a checkpoint",
+                    ObjectKind::Manifest => "it does not begin with the letters of a manifest",
+                    ObjectKind::Partition => "it does not begin with the letters of a partition",
                 },
             )),
         }

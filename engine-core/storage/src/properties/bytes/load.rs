@@ -173,9 +173,9 @@ fn get_shape(reader: &mut Reader<'_>) -> Result<(Shape, usize), Error> {
             n if n == Cardinality::List as u64 => Cardinality::List,
             other => return reader.wrong(1, other, "cardinality"),
         };
-        match reader.number(end - reader.at, "zeros")? {
+        match reader.number(end - reader.at, "padding")? {
             0 => shapes.push(ColumnShape { key, column, cardinality }),
-            other => return reader.wrong(2, other, "zero"),
+            other => return reader.wrong(2, other, "padding"),
         }
     }
     Ok((Shape { kind, labels, columns: shapes, irregular }, rows as usize))
@@ -189,7 +189,7 @@ fn fill(reader: &mut Reader<'_>, page: Page<'_>, rows: usize, wanted: Texts<'_>)
         && !rows.is_multiple_of(64)
         && last >> (rows % 64) > 0
     {
-        return Err(Error::Wrong { at: start, found: *last, what: "bits of so many rows" });
+        return Err(Error::Wrong { at: start, found: *last, what: "word of row bits" });
     }
     let present = |row: usize| bits[row / 64] >> (row % 64) & 1 == 1;
     store(reader, Cells::Longs(page.owners()), rows)?;

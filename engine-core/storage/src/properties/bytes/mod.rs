@@ -51,9 +51,9 @@ pub(crate) enum Error {
     Missing { number: u32 },
     #[error("a value cannot be written or read: {0}")]
     Value(#[from] tidegraph_wire::Error),
-    #[error("the bytes of a page end at {at}, where {what} should stand")]
+    #[error("the bytes of a page end at {at}, where {what} is expected")]
     Short { at: usize, what: &'static str },
-    #[error("byte {at} of a page is {found}, which is no {what}")]
+    #[error("byte {at} of a page is {found}, not a valid {what}")]
     Wrong { at: usize, found: u64, what: &'static str },
     #[error("a text of a page is not UTF-8 at {at}")]
     Text { at: usize },

@@ -284,7 +284,7 @@ impl PageMemory {
     /// differs.
     pub fn read(&self, owner: u64, extent: Extent) -> Result<Vec<u8>, Error> {
         let Some(spill) = self.spill.get() else {
-            return Err(self.damaged(extent, "there is no such file"));
+            return Err(self.damaged(extent, "there is no spill file"));
         };
         let mut frame = vec![0; extent.bytes() as usize];
         spill
@@ -295,7 +295,7 @@ impl PageMemory {
             |at: usize| frame[at..at + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
         let (found, length, sum) = (word(0), word(8), word(16) as u32);
         if found != owner {
-            return Err(self.damaged(extent, format!("it has {found:#x} where {owner:#x} should stand")));
+            return Err(self.damaged(extent, format!("it holds page {found:#x} instead of {owner:#x}")));
         }
         if length > (frame.len() - HEADER) as u64 {
             return Err(self.damaged(extent, format!("an image of {length} bytes does not fit")));

@@ -69,7 +69,7 @@ pub(super) fn decode(bytes: &[u8], partition: &ManifestPartition) -> Result<Dire
         header.as_chunks::<4>().0.iter().map(|count| u32::from_le_bytes(*count) as usize).collect();
     let (entries, rest) = entries.as_chunks::<ENTRY_BYTES>();
     if counts.iter().sum::<usize>() != entries.len() || counts[3] != 0 || !rest.is_empty() {
-        return Err(wrong(0, "its directory is not as long as it says"));
+        return Err(wrong(0, "the length of its directory does not match its counts"));
     }
     let mut directory = Directory::default();
     let mut next = entries.iter().zip((HEADER_BYTES..).step_by(ENTRY_BYTES));
@@ -85,7 +85,7 @@ pub(super) fn decode(bytes: &[u8], partition: &ManifestPartition) -> Result<Dire
                 object.is_some() && range.end <= end
             });
             if !inside || directory.of(kind).last().is_some_and(|last| last.number >= entry.number) {
-                return Err(wrong(at, "its directory names a chunk that cannot be"));
+                return Err(wrong(at, "its directory names a chunk out of order or outside of its object"));
             }
             directory.push(kind, entry);
         }

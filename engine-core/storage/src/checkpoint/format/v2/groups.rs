@@ -92,7 +92,7 @@ impl<'b> Reader<'b> {
         let head = self.varint()?;
         let count = (head >> 2) as usize;
         if count == 0 {
-            return if head == 0 { Ok(()) } else { self.wrong("an empty list has marks") };
+            return if head == 0 { Ok(()) } else { self.wrong("an empty list has flags") };
         }
         // An entry takes at least 12 bytes, so nothing is allocated for a larger count.
         if count > self.bytes.len() / 12 {
@@ -118,8 +118,8 @@ impl<'b> Reader<'b> {
         }
         let least = if head & WHOLE == 0 { self.varint()? } else { 0 };
         let neighbours = self.column::<8>(count, "neighbours")?;
-        let whole = if head & WHOLE > 0 { self.column::<8>(count, "sids")? } else { &[] };
-        let above = if head & WHOLE == 0 { self.column::<4>(count, "sids")? } else { &[] };
+        let whole = if head & WHOLE > 0 { self.column::<8>(count, "SIDs")? } else { &[] };
+        let above = if head & WHOLE == 0 { self.column::<4>(count, "SIDs")? } else { &[] };
         let sid = |index: usize| match whole.get(index) {
             Some(whole) => u64::from_le_bytes(*whole),
             None => least.saturating_add(u64::from(u32::from_le_bytes(above[index]))),
@@ -138,7 +138,7 @@ impl<'b> Reader<'b> {
         }
         let in_order = links.is_sorted_by(|a, b| (a.label, a.sid) < (b.label, b.sid));
         if !in_order || links.iter().any(|link| link.sid > LARGEST_SID) {
-            return self.wrong("a list is not in order, or a sid is too large");
+            return self.wrong("a list is out of order, or a SID is too large");
         }
         Ok(())
     }
@@ -188,7 +188,7 @@ pub(super) fn edge_ids(group: u32, bytes: &[u8], rebuild: &mut Rebuild<'_>) -> R
     let count = bits.count_ones() as usize;
     let hashes = reader.column::<8>(count, "hashes")?;
     let sources = reader.column::<8>(count, "sources")?;
-    let sids = reader.column::<8>(count, "sids")?;
+    let sids = reader.column::<8>(count, "SIDs")?;
     for (index, slot) in slots_of(group, bits).enumerate() {
         let word = |column: &[[u8; 8]]| u64::from_le_bytes(column[index]);
         let entry = EdgeIdEntry { hash: word(hashes), source: Gui(word(sources)), sid: Sid(word(sids)) };

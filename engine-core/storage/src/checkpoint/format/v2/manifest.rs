@@ -21,12 +21,12 @@ pub(super) fn decode(object: &str, bytes: &[u8]) -> Result<Manifest, Error> {
     let mut frames = FrameReader::at(bytes, MAGIC_BYTES);
     let message = match frames.next_frame() {
         Ok(Some(payload)) => proto::CheckpointManifest::decode(payload).map_err(Cause::from),
-        Ok(None) => Err("it ends after its magic".into()),
+        Ok(None) => Err("it ends after its first 8 bytes".into()),
         Err(error) => Err(error.into()),
     };
     let message = message.map_err(|cause| damaged(object, MAGIC_BYTES, cause))?;
     if !matches!(frames.next_frame(), Ok(None)) {
-        return Err(damaged(object, frames.offset(), "something follows the manifest"));
+        return Err(damaged(object, frames.offset(), "bytes follow the manifest"));
     }
     let stated = Format::of_number(object, message.format)?;
     if stated != Format::V2 {
@@ -51,7 +51,7 @@ fn manifest(object: &str, message: proto::CheckpointManifest) -> Result<Manifest
         hasher: match message.gui_bits {
             0 => GuiHasher::default(),
             bits @ 1..=64 => GuiHasher::with_bits(bits),
-            bits => return Err(format!("hashes of {bits} bits").into()),
+            bits => return Err(format!("hashes have {bits} bits, more than 64").into()),
         },
         version: Version(message.version),
         epoch: Epoch(message.epoch),
@@ -66,7 +66,7 @@ fn manifest(object: &str, message: proto::CheckpointManifest) -> Result<Manifest
 
 fn partition(expected: u32, partition: proto::CheckpointPartition) -> Result<ManifestPartition, Cause> {
     if partition.partition != expected {
-        return Err(format!("partition {} stands in place {expected}", partition.partition).into());
+        return Err(format!("partition {} is listed as number {expected}", partition.partition).into());
     }
     let own = partition.objects.first().map_or(0, |own| own.bytes);
     if own < partition.directory_offset || partition.objects.len() > 1 + MOST_OLDER {
