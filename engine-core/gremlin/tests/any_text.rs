@@ -1,9 +1,9 @@
-//! No text makes the front end panic.
+//! No text causes a panic in the front end.
 
 use proptest::prelude::*;
 use tidegraph_gremlin::{compile, parse};
 
-/// Pieces that texts are put together from, so that much of what comes out is nearly right.
+/// Pieces of random texts, chosen so that many texts are nearly valid.
 const PIECES: &[&str] = &[
     "g",
     ".",

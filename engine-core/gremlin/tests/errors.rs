@@ -1,4 +1,4 @@
-//! Error messages, word for word: what was found, what was expected, and where.
+//! Exact error messages: what was found, what was expected, and where.
 
 use tidegraph_gremlin::{FrontEndError, MAX_DEPTH, MAX_STEPS, compile};
 use tidegraph_types::ErrorCode;

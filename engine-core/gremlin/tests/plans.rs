@@ -26,7 +26,7 @@ macro_rules! golden {
     };
 }
 
-// The queries of the identity benchmark: each adjacency is read once, and no operator is there for nothing.
+// The queries of the identity benchmark: they read each adjacency once, and have no unnecessary operator.
 golden!(
     identity_reads,
     [

@@ -1,4 +1,4 @@
-//! Traversals that must compile, whatever they compile to (`plans.rs` looks at that).
+//! Traversals that must compile; `plans.rs` checks some of their plans.
 
 use tidegraph_gremlin::compile;
 
@@ -8,7 +8,7 @@ fn all_compile() {
     for text in include_str!("traversals.txt").lines() {
         let plan = compile(text).unwrap_or_else(|e| panic!("{text}\n{e}"));
         count += 1;
-        // Every slot that the plan reads or writes is one of its own, and it prints.
+        // The columns are slots of the plan, and the plan prints.
         assert!(plan.slots > 0 && plan.columns.iter().all(|c| c.slot.0 < plan.slots), "{text}");
         assert!(!plan.to_string().is_empty(), "{text}");
     }

@@ -4,7 +4,7 @@
 //! fault beside it, so that a grammar error earlier in the text is reported first.
 
 use crate::fault::Fault;
-use crate::token::{Keyword, Kind, Token};
+use crate::token::{Keyword, Token, TokenKind};
 
 /// The tokens of a text.
 pub(crate) struct Tokens {
@@ -24,10 +24,10 @@ pub(crate) fn tokenize(text: &str) -> Tokens {
             lexer.next_kind().map(|kind| (kind, start))
         }) {
             Ok((kind, start)) => (kind, start, None),
-            Err(fault) => (Kind::Bad, lexer.at, Some(fault)),
+            Err(fault) => (TokenKind::Bad, lexer.at, Some(fault)),
         };
         tokens.push(Token { kind, start: start as u32, end: lexer.at as u32 });
-        if matches!(kind, Kind::End | Kind::Bad) {
+        if matches!(kind, TokenKind::End | TokenKind::Bad) {
             return Tokens { tokens, fault };
         }
     }
@@ -76,10 +76,10 @@ impl Lexer<'_> {
         }
     }
 
-    fn next_kind(&mut self) -> Result<Kind, Fault> {
+    fn next_kind(&mut self) -> Result<TokenKind, Fault> {
         let start = self.at;
         if start >= self.bytes.len() {
-            return Ok(Kind::End);
+            return Ok(TokenKind::End);
         }
         let (kind, length) = match (self.byte(0), self.byte(1)) {
             (b'a'..=b'z' | b'A'..=b'Z' | b'_', _) => return Ok(self.word()),
@@ -87,35 +87,35 @@ impl Lexer<'_> {
             (b'.', b'0'..=b'9') => return self.number(),
             (b'\'' | b'"', _) => return self.string(),
             (b'`', _) => return self.quoted(),
-            (b'.', b'.') => (Kind::DotDot, 2),
-            (b'+', b'=') => (Kind::PlusEqual, 2),
-            (b'=', b'~') => (Kind::Matches, 2),
-            (b'<', b'>') => (Kind::NotEqual, 2),
-            (b'<', b'=') => (Kind::LessOrEqual, 2),
-            (b'>', b'=') => (Kind::GreaterOrEqual, 2),
-            (b'(', _) => (Kind::LeftParen, 1),
-            (b')', _) => (Kind::RightParen, 1),
-            (b'[', _) => (Kind::LeftBracket, 1),
-            (b']', _) => (Kind::RightBracket, 1),
-            (b'{', _) => (Kind::LeftBrace, 1),
-            (b'}', _) => (Kind::RightBrace, 1),
-            (b',', _) => (Kind::Comma, 1),
-            (b':', _) => (Kind::Colon, 1),
-            (b';', _) => (Kind::Semicolon, 1),
-            (b'$', _) => (Kind::Dollar, 1),
-            (b'.', _) => (Kind::Dot, 1),
-            (b'|', _) => (Kind::Bar, 1),
-            (b'&', _) => (Kind::Ampersand, 1),
-            (b'!', _) => (Kind::Exclamation, 1),
-            (b'+', _) => (Kind::Plus, 1),
-            (b'-', _) => (Kind::Minus, 1),
-            (b'*', _) => (Kind::Star, 1),
-            (b'/', _) => (Kind::Slash, 1),
-            (b'%', _) => (Kind::Percent, 1),
-            (b'^', _) => (Kind::Caret, 1),
-            (b'=', _) => (Kind::Equal, 1),
-            (b'<', _) => (Kind::Less, 1),
-            (b'>', _) => (Kind::Greater, 1),
+            (b'.', b'.') => (TokenKind::DotDot, 2),
+            (b'+', b'=') => (TokenKind::PlusEqual, 2),
+            (b'=', b'~') => (TokenKind::Matches, 2),
+            (b'<', b'>') => (TokenKind::NotEqual, 2),
+            (b'<', b'=') => (TokenKind::LessOrEqual, 2),
+            (b'>', b'=') => (TokenKind::GreaterOrEqual, 2),
+            (b'(', _) => (TokenKind::LeftParen, 1),
+            (b')', _) => (TokenKind::RightParen, 1),
+            (b'[', _) => (TokenKind::LeftBracket, 1),
+            (b']', _) => (TokenKind::RightBracket, 1),
+            (b'{', _) => (TokenKind::LeftBrace, 1),
+            (b'}', _) => (TokenKind::RightBrace, 1),
+            (b',', _) => (TokenKind::Comma, 1),
+            (b':', _) => (TokenKind::Colon, 1),
+            (b';', _) => (TokenKind::Semicolon, 1),
+            (b'$', _) => (TokenKind::Dollar, 1),
+            (b'.', _) => (TokenKind::Dot, 1),
+            (b'|', _) => (TokenKind::Bar, 1),
+            (b'&', _) => (TokenKind::Ampersand, 1),
+            (b'!', _) => (TokenKind::Exclamation, 1),
+            (b'+', _) => (TokenKind::Plus, 1),
+            (b'-', _) => (TokenKind::Minus, 1),
+            (b'*', _) => (TokenKind::Star, 1),
+            (b'/', _) => (TokenKind::Slash, 1),
+            (b'%', _) => (TokenKind::Percent, 1),
+            (b'^', _) => (TokenKind::Caret, 1),
+            (b'=', _) => (TokenKind::Equal, 1),
+            (b'<', _) => (TokenKind::Less, 1),
+            (b'>', _) => (TokenKind::Greater, 1),
             _ => match self.char() {
                 Some(c) if c.is_alphabetic() => return Ok(self.word()),
                 Some(c) => return self.fault(start, format!("unexpected character {c:?}")),
@@ -126,7 +126,7 @@ impl Lexer<'_> {
         Ok(kind)
     }
 
-    fn word(&mut self) -> Kind {
+    fn word(&mut self) -> TokenKind {
         let start = self.at;
         loop {
             match self.byte(0) {
@@ -138,12 +138,12 @@ impl Lexer<'_> {
                 _ => break,
             }
         }
-        Keyword::of(&self.bytes[start..self.at]).map_or(Kind::Word, Kind::Keyword)
+        Keyword::of(&self.bytes[start..self.at]).map_or(TokenKind::Word, TokenKind::Keyword)
     }
 
-    fn number(&mut self) -> Result<Kind, Fault> {
+    fn number(&mut self) -> Result<TokenKind, Fault> {
         let start = self.at;
-        let mut kind = Kind::Integer;
+        let mut kind = TokenKind::Integer;
         if self.byte(0) == b'0' && matches!(self.byte(1), b'x' | b'X' | b'o' | b'O') {
             let hex = matches!(self.byte(1), b'x' | b'X');
             self.at += 2;
@@ -157,7 +157,7 @@ impl Lexer<'_> {
         } else {
             self.digits();
             if self.byte(0) == b'.' && self.byte(1).is_ascii_digit() {
-                kind = Kind::Float;
+                kind = TokenKind::Float;
                 self.at += 1;
                 self.digits();
             }
@@ -167,7 +167,7 @@ impl Lexer<'_> {
                 _ => 0,
             };
             if exponent > 0 {
-                kind = Kind::Float;
+                kind = TokenKind::Float;
                 self.at += exponent;
                 self.digits();
             }
@@ -189,7 +189,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn string(&mut self) -> Result<Kind, Fault> {
+    fn string(&mut self) -> Result<TokenKind, Fault> {
         let (start, quote) = (self.at, self.byte(0));
         self.at += 1;
         loop {
@@ -202,14 +202,14 @@ impl Lexer<'_> {
                 Some(b) => {
                     self.at += 1;
                     if *b == quote {
-                        return Ok(Kind::String);
+                        return Ok(TokenKind::String);
                     }
                 }
             }
         }
     }
 
-    fn quoted(&mut self) -> Result<Kind, Fault> {
+    fn quoted(&mut self) -> Result<TokenKind, Fault> {
         let start = self.at;
         self.at += 1;
         loop {
@@ -225,7 +225,7 @@ impl Lexer<'_> {
                 }
                 (Some(b'`'), _) => {
                     self.at += 1;
-                    return Ok(Kind::Quoted);
+                    return Ok(TokenKind::Quoted);
                 }
                 _ => self.at += 1,
             }

@@ -3,7 +3,7 @@
 /// The kind and place of a piece of text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// Byte offset of its first character.
     pub start: u32,
     /// Byte offset after its last character.
@@ -13,7 +13,7 @@ pub(crate) struct Token {
 /// Kinds of tokens. Character sequences that may be one or several operators (`<-`, `-->`) are separate tokens, which
 /// the parser joins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Word,
     /// A name in backticks.
     Quoted,

@@ -1,4 +1,4 @@
-//! Exact messages of errors: what was found, what was expected, where.
+//! Exact error messages: what was found, what was expected, and where.
 
 fn error(query: &str) -> String {
     match tidegraph_opencypher::compile(query) {
@@ -79,7 +79,7 @@ fn long_flat_input_is_fine() {
     }
 }
 
-/// What is just not too deep must not exhaust the stack later, when it is lowered, printed or dropped.
+/// A text of just the allowed depth must not exhaust the stack later, when it is lowered, printed or dropped.
 #[test]
 fn nearly_too_deep_is_fine() {
     let nested = |open: &str, inner: &str, close: &str, depth: usize| {
@@ -104,7 +104,7 @@ fn nearly_too_deep_is_fine() {
     }
 }
 
-/// Nested operators whose operands are shared must not grow exponentially.
+/// Nested operators with shared operands must not grow exponentially.
 #[test]
 fn nesting_does_not_multiply() {
     let mut case = String::from("x");
@@ -120,7 +120,7 @@ fn nesting_does_not_multiply() {
 }
 
 const QUERIES: &[&str] = &[
-    // What does not parse.
+    // Syntax.
     "",
     "   // nothing\n",
     "RETURN",
@@ -278,7 +278,7 @@ const QUERIES: &[&str] = &[
     "MATCH p = shortestPath((a)) RETURN p",
     "MATCH p = shortestPath((a)-->(b)-->(c)) RETURN p",
     "MATCH p = shortestPath((a)-[*2..]->(b)) RETURN p",
-    // What is not there yet.
+    // Not supported yet.
     "CALL db.labels() YIELD label RETURN label",
     "CALL { RETURN 1 AS x } RETURN x",
     "LOAD CSV FROM 'x' AS row RETURN row",

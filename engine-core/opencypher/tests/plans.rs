@@ -1,4 +1,4 @@
-//! Goldens: query and plan, a snapshot for each part of the language. `INSTA_UPDATE=always cargo test` rewrites them.
+//! Golden plans of queries, a snapshot for each part of the language. Run with `INSTA_UPDATE=always` to rewrite them.
 
 fn plans(queries: &[&str]) -> String {
     let mut text = String::new();

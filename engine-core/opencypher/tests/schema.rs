@@ -1,4 +1,4 @@
-//! Commands about indexes and constraints: what is understood, and what is refused by name and place.
+//! Commands about indexes and constraints: those that parse, and those that are refused with name and place.
 
 use tidegraph_opencypher::{SchemaCommand, schema_command};
 
@@ -31,7 +31,7 @@ fn commands() {
         ("show constraints", SchemaCommand::ShowConstraints),
     ] {
         assert_eq!(schema_command(text), Ok(Some(expected.clone())), "{text}");
-        // What it prints is the command again.
+        // A command prints as a text that parses to it.
         assert_eq!(schema_command(&expected.to_string()), Ok(Some(expected)));
     }
 }

@@ -1,8 +1,8 @@
-//! Goldens of syntax trees: precedence and the forms of the grammar.
+//! Golden syntax trees: precedence and the forms of the grammar.
 
 use tidegraph_opencypher::ast::ClauseKind;
 
-/// The tree of one expression.
+/// Returns the tree of an expression.
 fn tree(expression: &str) -> String {
     let query = tidegraph_opencypher::parse(&format!("RETURN {expression}")).expect(expression);
     match &query.parts[0].clauses[0].kind {

@@ -5,7 +5,7 @@
 //! traversers of all rows. A subplan works for each outer row, so that all rows are gathered into one before such a
 //! branch.
 
-use super::{Compiler, Cursor, Flow, Kind, Label, Result, Scope, not, wrong_arguments};
+use super::{Compiler, Cursor, Flow, Label, ObjectKind, Result, Scope, not, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::filter::Subject;
 use crate::compile::predicate::Operands;
@@ -48,12 +48,12 @@ impl Compiler {
             plans.push(child.op);
         }
         if plans.is_empty() {
-            flow.stop();
+            flow.drop_rows();
             flow.scope.cur = Some(out);
             return Ok(());
         }
         flow.wrap(|input| Op::Union { input, branches: plans });
-        meet(flow, &ends, out);
+        join_branches(flow, &ends, out);
         flow.scope.single = false;
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Compiler {
     }
 
     /// Returns the slots that later steps may read, and `more`.
-    pub(super) fn carried(&self, flow: &Flow, more: &[Slot]) -> Vec<Slot> {
+    pub(super) fn live_slots(&self, flow: &Flow, more: &[Slot]) -> Vec<Slot> {
         let mut slots: Vec<Slot> = flow.scope.cur.into_iter().collect();
         slots.extend(flow.scope.labels.iter().map(|(_, l)| l.slot));
         slots.extend(flow.scope.loops.iter().map(|(_, slot)| *slot));
@@ -97,7 +97,7 @@ impl Compiler {
     }
 
     fn gather(&mut self, flow: &mut Flow, more: &[Slot]) -> Gathered {
-        let slots = self.carried(flow, more);
+        let slots = self.live_slots(flow, more);
         let list = self.fresh();
         let row = Expr::List(slots.iter().map(|s| Expr::Slot(*s)).collect());
         let item = AggregateItem {
@@ -193,7 +193,7 @@ impl Compiler {
             None => None,
         };
         flow.wrap(|input| Op::Choose { input, branches, otherwise });
-        meet(flow, &ends, out);
+        join_branches(flow, &ends, out);
         Ok(())
     }
 
@@ -221,7 +221,7 @@ impl Compiler {
             branches.push(child.op);
         }
         flow.wrap(|input| Op::Union { input, branches });
-        meet(flow, &ends, out);
+        join_branches(flow, &ends, out);
         flow.scope.single = false;
         Ok(())
     }
@@ -243,11 +243,11 @@ impl Compiler {
             branches.push(child.op);
         }
         if branches.is_empty() {
-            flow.stop();
+            flow.drop_rows();
             return Ok(());
         }
         flow.wrap(|input| Op::Coalesce { input, branches });
-        meet(flow, &ends, out);
+        join_branches(flow, &ends, out);
         restore(flow, saved);
         flow.moved = true;
         Ok(())
@@ -265,7 +265,7 @@ impl Compiler {
         same.scope.cur = Some(out);
         let ends = [child.scope, same.scope];
         flow.wrap(|input| Op::Coalesce { input, branches: vec![child.op, same.op] });
-        meet(flow, &ends, out);
+        join_branches(flow, &ends, out);
         Ok(())
     }
 
@@ -290,7 +290,7 @@ impl Compiler {
                 let null = || not(super::is_null(Expr::Slot(out)));
                 flow.filter(if bound { Expr::IsBound(out) } else { null() });
             }
-            flow.goto(out, Kind::Unknown);
+            flow.set_current(out, ObjectKind::Unknown);
             return Ok(());
         }
         let forgets = step.name == StepName::FlatMap;
@@ -305,21 +305,21 @@ impl Compiler {
                 let kind = child.scope.kind;
                 flow.wrap(|input| Op::Apply { input, plan: Box::new(child.op), kind: ApplyKind::Cross });
                 flow.scope.single &= child.scope.single;
-                flow.goto(out, kind);
+                flow.set_current(out, kind);
             } else if child.scope.single && (self.path.is_none() || reduces(steps)) && !gives_labels(steps) {
                 let plan = Box::new(child.op);
                 let kind = child.scope.kind;
                 flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(out) });
                 flow.filter(Expr::IsBound(out));
-                flow.goto(out, kind);
+                flow.set_current(out, kind);
                 if !forgets && reduces(steps) {
                     flow.scope.labels.clear();
-                    flow.scope.cut = true;
+                    flow.scope.path_ended = true;
                 }
             } else {
                 let plan = Box::new(child.op);
                 flow.wrap(|input| Op::Apply { input, plan, kind: ApplyKind::Cross });
-                meet(flow, &[child.scope], out);
+                join_branches(flow, &[child.scope], out);
             }
         } else {
             let alias = std::mem::replace(&mut flow.scope.alias, false);
@@ -425,10 +425,10 @@ fn reduces(steps: &[Step<'_>]) -> bool {
 }
 
 /// Sets the scope after branches, which ended in these scopes with their objects in `out`.
-fn meet(flow: &mut Flow, ends: &[Scope], out: Slot) {
-    let kind = ends.iter().map(|s| s.kind).reduce(Kind::join).unwrap_or(Kind::Unknown);
+fn join_branches(flow: &mut Flow, ends: &[Scope], out: Slot) {
+    let kind = ends.iter().map(|s| s.kind).reduce(ObjectKind::join).unwrap_or(ObjectKind::Unknown);
     let near = ends.first().and_then(|s| s.near).filter(|near| {
-        ends.iter().all(|s| s.near.is_some_and(|n| n.from == near.from)) && kind == Kind::Edge
+        ends.iter().all(|s| s.near.is_some_and(|n| n.from == near.from)) && kind == ObjectKind::Edge
     });
     let mut labels: Vec<(Str, Label)> = vec![];
     for (name, label) in ends.iter().flat_map(|s| &s.labels) {
@@ -447,7 +447,7 @@ fn meet(flow: &mut Flow, ends: &[Scope], out: Slot) {
         }
         labels.push((name.clone(), label));
     }
-    flow.goto(out, kind);
+    flow.set_current(out, kind);
     flow.moved = false;
     flow.lose_side_effects_of(ends.iter().map(|end| end.side_effects.as_slice()));
     flow.scope.labels = labels;

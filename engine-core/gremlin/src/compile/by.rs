@@ -1,6 +1,6 @@
 //! `by()` modulators: a value computed from an object.
 
-use super::{Compiler, Flow, Kind, Result, call, text, wrong_arguments};
+use super::{Compiler, Flow, ObjectKind, Result, call, text, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::filter::Subject;
 use crate::fault::Fault;
@@ -76,7 +76,7 @@ impl Compiler {
         flow: &mut Flow,
         by: &By<'_, '_>,
         object: Expr,
-        kind: Kind,
+        kind: ObjectKind,
     ) -> Result<ByValue> {
         let some = |expr| Ok(ByValue { expr, productive: true });
         match by {
@@ -100,7 +100,7 @@ impl Compiler {
 
     /// Whether the first result of a child needs no subplan.
     pub(super) fn is_pure(&mut self, flow: &Flow, steps: &[Step<'_>]) -> Result<bool> {
-        let at = Subject { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None };
+        let at = Subject { expr: Expr::Literal(Value::Null), kind: ObjectKind::Unknown, near: None };
         let (_, _, count) = self.scalars(steps, &at, flow)?;
         Ok(match &steps[count..] {
             [] => true,

@@ -1,7 +1,8 @@
 //! Filters: expressions where possible, otherwise subplans.
 
 use super::{
-    Compiler, Cursor, EdgeOrigin, Flow, Kind, Result, call, is_infix, is_null, not, text, wrong_arguments,
+    Compiler, Cursor, EdgeOrigin, Flow, ObjectKind, Result, call, is_infix, is_null, not, text,
+    wrong_arguments,
 };
 use crate::ast::{Arg, ArgKind, Constant, Predicate, PredicateName, Step, StepName};
 use crate::compile::by::By;
@@ -16,7 +17,7 @@ use tidegraph_types::{Str, Value};
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
     pub(super) expr: Expr,
-    pub(super) kind: Kind,
+    pub(super) kind: ObjectKind,
     pub(super) near: Option<EdgeOrigin>,
 }
 
@@ -38,7 +39,7 @@ impl Compiler {
         let at = Subject::current(flow, step)?;
         let modulated = step.name == StepName::Where && cursor.peek().is_some_and(|s| s.name == StepName::By);
         if !modulated
-            && !flow.scope.wherein
+            && !flow.scope.inside_where
             && let Some(test) = self.step_test(step, &at, flow)?
         {
             flow.filter(test);
@@ -61,15 +62,15 @@ impl Compiler {
                     flow.filter(if step.name == StepName::Not { negated(condition) } else { condition });
                     return Ok(());
                 }
-                let wherein =
-                    step.name == StepName::Where || (step.name == StepName::Not && flow.scope.wherein);
-                if let Some(condition) = self.count_test(flow, steps, wherein)? {
+                let inside_where =
+                    step.name == StepName::Where || (step.name == StepName::Not && flow.scope.inside_where);
+                if let Some(condition) = self.count_test(flow, steps, inside_where)? {
                     flow.filter(if step.name == StepName::Not { negated(condition) } else { condition });
                     return Ok(());
                 }
                 let plan = match step.name {
-                    StepName::Not => self.rows_or_unknown(flow, steps, wherein)?,
-                    _ => self.rows(flow, steps, wherein)?,
+                    StepName::Not => self.rows_or_unknown(flow, steps, inside_where)?,
+                    _ => self.rows(flow, steps, inside_where)?,
                 };
                 let kind = if step.name == StepName::Not { ApplyKind::Anti } else { ApplyKind::Semi };
                 flow.wrap(|input| Op::Apply { input, plan: Box::new(plan), kind });
@@ -105,24 +106,29 @@ impl Compiler {
             }
         }
         let Some(first) = steps.first() else { return Ok(Expr::literal(true)) };
-        if flow.scope.cur.is_some() && !flow.scope.wherein {
+        if flow.scope.cur.is_some() && !flow.scope.inside_where {
             let at = Subject::current(flow, first)?;
             if let Some(test) = self.test_expr(steps, &at, flow)? {
                 return Ok(test);
             }
         }
-        let wherein = flow.scope.wherein;
-        if let Some(condition) = self.count_test(flow, steps, wherein)? {
+        let inside_where = flow.scope.inside_where;
+        if let Some(condition) = self.count_test(flow, steps, inside_where)? {
             return Ok(condition);
         }
-        let plan = self.rows(flow, steps, wherein)?;
+        let plan = self.rows(flow, steps, inside_where)?;
         let out = self.fresh();
         flow.wrap(|input| Op::Bind { input, plan: Box::new(plan), out, kind: BindKind::Exists });
         Ok(Expr::Slot(out))
     }
 
     /// `….count().is(…)` at the end of a condition: counts the rows without listing them.
-    fn count_test(&mut self, flow: &mut Flow, steps: &[Step<'_>], wherein: bool) -> Result<Option<Expr>> {
+    fn count_test(
+        &mut self,
+        flow: &mut Flow,
+        steps: &[Step<'_>],
+        inside_where: bool,
+    ) -> Result<Option<Expr>> {
         let Some(index) = steps.iter().rposition(|s| s.name == StepName::Count && s.args.is_empty()) else {
             return Ok(None);
         };
@@ -130,12 +136,12 @@ impl Compiler {
         if tests.iter().any(|s| s.name != StepName::Is) || (tests.is_empty() && index == 0) {
             return Ok(None);
         }
-        let plan = self.rows(flow, counted, wherein)?;
+        let plan = self.rows(flow, counted, inside_where)?;
         let out = self.fresh();
         flow.wrap(|input| Op::Bind { input, plan: Box::new(plan), out, kind: BindKind::Count });
         let mut all = vec![];
         for step in tests {
-            let at = Subject { expr: Expr::Slot(out), kind: Kind::Scalar, near: None };
+            let at = Subject { expr: Expr::Slot(out), kind: ObjectKind::Scalar, near: None };
             all.extend(self.step_test(step, &at, flow)?);
         }
         Ok(Some(conjunction(all)))
@@ -143,15 +149,15 @@ impl Compiler {
 
     /// Returns the rows of a child as a subplan. In `where()`, a first `as(label)` selects the label's object, and a
     /// last `as(label)` compares with it.
-    pub(super) fn rows(&mut self, flow: &Flow, steps: &[Step<'_>], wherein: bool) -> Result<Op> {
-        Ok(self.rows_flow(flow, steps, wherein)?.op)
+    pub(super) fn rows(&mut self, flow: &Flow, steps: &[Step<'_>], inside_where: bool) -> Result<Op> {
+        Ok(self.rows_flow(flow, steps, inside_where)?.op)
     }
 
-    fn rows_flow(&mut self, flow: &Flow, steps: &[Step<'_>], wherein: bool) -> Result<Flow> {
+    fn rows_flow(&mut self, flow: &Flow, steps: &[Step<'_>], inside_where: bool) -> Result<Flow> {
         let mut child = flow.child();
         let mut steps = steps;
         let mut end = None;
-        if wherein {
+        if inside_where {
             if let Some((first, rest)) = steps.split_first()
                 && first.name == StepName::As
                 && let [Arg { kind: ArgKind::Text(label), .. }] = first.args.as_slice()
@@ -174,7 +180,7 @@ impl Compiler {
                 end = Some(object);
                 steps = rest;
             }
-            child.scope.wherein =
+            child.scope.inside_where =
                 steps.first().is_some_and(|s| s.name.properties().connective) || steps.iter().any(is_infix);
         }
         self.steps(&mut child, steps, None)?;
@@ -186,20 +192,20 @@ impl Compiler {
 
     /// Returns the rows of a child of `not()`. Tests at its end also pass objects for which they have no answer, so
     /// that `not()` passes none of these.
-    fn rows_or_unknown(&mut self, flow: &Flow, steps: &[Step<'_>], wherein: bool) -> Result<Op> {
+    fn rows_or_unknown(&mut self, flow: &Flow, steps: &[Step<'_>], inside_where: bool) -> Result<Op> {
         let tests =
             steps.iter().rev().take_while(|s| s.name.properties().has || s.name == StepName::Is).count();
         let (head, tail) = steps.split_at(steps.len() - tests);
         if tail.is_empty() || head.is_empty() || head.last().is_some_and(|s| s.name == StepName::As) {
-            return self.rows(flow, steps, wherein);
+            return self.rows(flow, steps, inside_where);
         }
-        let mut child = self.rows_flow(flow, head, wherein)?;
+        let mut child = self.rows_flow(flow, head, inside_where)?;
         let at = Subject::current(&child, &tail[0])?;
         let mut tests = vec![];
         for step in tail {
             match self.step_test(step, &at, &child)? {
                 Some(test) => tests.push(test),
-                None => return self.rows(flow, steps, wherein),
+                None => return self.rows(flow, steps, inside_where),
             }
         }
         let test = conjunction(tests);
@@ -254,7 +260,7 @@ impl Compiler {
 
     /// Returns the object of a label, whether there always is one, and its kind. A map's entry comes first, then a side
     /// effect, then the object that `as()` named. Without any of them the value is null or unbound.
-    pub(super) fn labelled(&self, flow: &Flow, name: &Str, at: usize) -> Result<(Expr, bool, Kind)> {
+    pub(super) fn labelled(&self, flow: &Flow, name: &Str, at: usize) -> Result<(Expr, bool, ObjectKind)> {
         let side = flow.side(name, at)?;
         let label = flow.label(name);
         let entry = match flow.scope.cur {
@@ -265,7 +271,7 @@ impl Compiler {
         };
         if let Some((value, kind)) = side {
             return Ok(match entry {
-                Some(entry) => (call(Function::Coalesce, vec![entry, value]), true, Kind::Unknown),
+                Some(entry) => (call(Function::Coalesce, vec![entry, value]), true, ObjectKind::Unknown),
                 None => (value, true, kind),
             });
         }
@@ -274,10 +280,10 @@ impl Compiler {
             (Some(entry), Some(label)) => {
                 let either = call(Function::Coalesce, vec![entry, Expr::Slot(label.slot)]);
                 // If every row has the label, the result is never missing.
-                (either, label.certain, Kind::Unknown)
+                (either, label.certain, ObjectKind::Unknown)
             }
-            (Some(entry), None) => (entry, false, Kind::Unknown),
-            (None, None) => (Expr::Literal(Value::Unbound), false, Kind::Unknown),
+            (Some(entry), None) => (entry, false, ObjectKind::Unknown),
+            (None, None) => (Expr::Literal(Value::Unbound), false, ObjectKind::Unknown),
         })
     }
 
@@ -314,7 +320,7 @@ impl Compiler {
             args.extend(keys.iter().map(text));
             let list = call(Function::PropertyValues, args);
             return Ok(Some(self.any(list, |c, item| {
-                let at = Subject { expr: item.clone(), kind: Kind::Scalar, near: None };
+                let at = Subject { expr: item.clone(), kind: ObjectKind::Scalar, near: None };
                 let mut all = vec![];
                 for step in tests {
                     all.extend(c.step_test(step, &at, flow)?);
@@ -401,18 +407,18 @@ impl Compiler {
             }
             let (next, kind) = match (step.name, step.args.as_slice()) {
                 (StepName::Identity, []) => continue,
-                (StepName::InV, []) => (call(Function::EndNode, vec![expr()]), Kind::Vertex),
-                (StepName::OutV, []) => (call(Function::StartNode, vec![expr()]), Kind::Vertex),
+                (StepName::InV, []) => (call(Function::EndNode, vec![expr()]), ObjectKind::Vertex),
+                (StepName::OutV, []) => (call(Function::StartNode, vec![expr()]), ObjectKind::Vertex),
                 (StepName::OtherV, []) if at.near.is_some() => {
                     let from = at.near.map_or(Expr::Literal(Value::Null), |n| Expr::Slot(n.from));
-                    (call(Function::OtherNode, vec![expr(), from]), Kind::Vertex)
+                    (call(Function::OtherNode, vec![expr(), from]), ObjectKind::Vertex)
                 }
                 (StepName::Constant, [value]) if super::literal(value).is_some_and(|v| !v.is_null()) => {
-                    (self.expr(value)?, Kind::Unknown)
+                    (self.expr(value)?, ObjectKind::Unknown)
                 }
-                (StepName::Loops, _) => (super::step::loops(flow, step)?, Kind::Scalar),
+                (StepName::Loops, _) => (super::step::loops(flow, step)?, ObjectKind::Scalar),
                 (StepName::Count, [Arg { kind: ArgKind::Constant(Constant::Local), .. }]) => {
-                    (call(Function::CountLocal, vec![expr()]), Kind::Scalar)
+                    (call(Function::CountLocal, vec![expr()]), ObjectKind::Scalar)
                 }
                 (StepName::Select, [Arg { kind: ArgKind::Text(label), at: place }])
                     if !at.kind.may_be_map() && flow.side(label, *place)?.is_none() =>
@@ -429,7 +435,7 @@ impl Compiler {
                     Some(keys) => {
                         let mut args = vec![expr(), Expr::literal(false)];
                         args.extend(keys);
-                        (call(Function::ValueMap, args), Kind::Map)
+                        (call(Function::ValueMap, args), ObjectKind::Map)
                     }
                     None => return Ok((at, productive, index)),
                 },
@@ -437,7 +443,7 @@ impl Compiler {
                     Some(keys) => {
                         let mut args = vec![expr()];
                         args.extend(keys);
-                        (call(Function::ElementMap, args), Kind::Map)
+                        (call(Function::ElementMap, args), ObjectKind::Map)
                     }
                     None => return Ok((at, productive, index)),
                 },

@@ -1,6 +1,6 @@
 //! The `has` family as tests.
 
-use super::{Compiler, Flow, Kind, Result, call, not, text, wrong_arguments};
+use super::{Compiler, Flow, ObjectKind, Result, call, not, text, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Predicate, PredicateName, Step, StepName};
 use crate::compile::filter::Subject;
 use crate::compile::predicate::Operands;
@@ -105,7 +105,7 @@ impl Compiler {
         &mut self,
         test: &Has<'_, '_>,
         cur: &Expr,
-        kind: Kind,
+        kind: ObjectKind,
         flow: &Flow,
     ) -> Result<Expr> {
         Ok(match test {
@@ -113,7 +113,7 @@ impl Compiler {
             Has::Exists(key) => call(Function::HasProperty, vec![cur.clone(), text(key)]),
             Has::Missing(key) => not(call(Function::HasProperty, vec![cur.clone(), text(key)])),
             Has::Property(key, operand) => {
-                if kind == Kind::Edge && is_plain(operand) {
+                if kind == ObjectKind::Edge && is_plain(operand) {
                     let value = Expr::Property(Box::new(cur.clone()), key.clone());
                     return self.operand_expr(operand, &value, &mut Operands::Value);
                 }
@@ -123,7 +123,7 @@ impl Compiler {
             Has::Child(key, step, steps) => {
                 let list = call(Function::PropertyValues, vec![cur.clone(), text(key)]);
                 self.any(list, |c, item| {
-                    let at = Subject { expr: item.clone(), kind: Kind::Scalar, near: None };
+                    let at = Subject { expr: item.clone(), kind: ObjectKind::Scalar, near: None };
                     c.test_expr(steps, &at, flow)?
                         .ok_or_else(|| Fault::unsupported(step.at, "has(key, traversal) of this form"))
                 })?
@@ -162,9 +162,9 @@ impl Compiler {
         test: &Has<'_, '_>,
         operand: &Operand<'_, '_>,
         cur: &Expr,
-        kind: Kind,
+        kind: ObjectKind,
     ) -> Result<Expr> {
-        if kind == Kind::Property {
+        if kind == ObjectKind::Property {
             let key = call(Function::PropertyKey, vec![cur.clone()]);
             return self.operand_expr(operand, &key, &mut Operands::Value);
         }
@@ -182,7 +182,7 @@ impl Compiler {
             }
         }
         let label = call(Function::Label, vec![cur.clone()]);
-        if kind == Kind::Edge {
+        if kind == ObjectKind::Edge {
             return self.operand_expr(operand, &label, &mut Operands::Value);
         }
         // A vertex may have several labels. One must pass.

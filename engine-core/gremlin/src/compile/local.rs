@@ -1,6 +1,6 @@
 //! Steps with local scope, which act on the items of a collection instead of the traversers.
 
-use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, wrong_arguments};
+use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::by::{self, By, Order};
 use crate::compile::property::collect_map;
@@ -37,13 +37,13 @@ impl Compiler {
             Local::Count => {
                 let out = self.or_fresh(dest);
                 flow.bind(out, simple(Function::CountLocal));
-                flow.goto(out, Kind::Scalar);
+                flow.set_current(out, ObjectKind::Scalar);
             }
             Local::Value(function) => {
                 let out = self.or_fresh(dest);
                 flow.bind(out, simple(function));
                 flow.filter(not(is_null(Expr::Slot(out))));
-                flow.goto(out, Kind::Scalar);
+                flow.set_current(out, ObjectKind::Scalar);
             }
             Local::Dedup => {
                 if let Some(by) = cursor.take(StepName::By) {
@@ -51,7 +51,7 @@ impl Compiler {
                 }
                 let out = self.or_fresh(dest);
                 flow.bind(out, simple(Function::DedupLocal));
-                flow.goto(out, kind);
+                flow.set_current(out, kind);
             }
             Local::Limit => {
                 let count = self.integer(one_argument()?)?;
@@ -80,7 +80,7 @@ impl Compiler {
                 let count = self.sample_size(one_argument()?)?;
                 let out = self.or_fresh(dest);
                 flow.bind(out, call(Function::SampleLocal, vec![Expr::Slot(cur), count]));
-                flow.goto(out, kind);
+                flow.set_current(out, kind);
             }
             Local::Order => self.order_local(flow, cursor, cur, dest)?,
         }
@@ -101,13 +101,13 @@ impl Compiler {
     fn part(&mut self, flow: &mut Flow, list: Expr, one: bool, dest: Option<Slot>) {
         let kind = flow.scope.kind;
         let out = self.or_fresh(dest);
-        if one && kind != Kind::Map {
+        if one && kind != ObjectKind::Map {
             // Unwinding yields the only item of a list, no row for an empty list, and a map unchanged.
             flow.wrap(|input| Op::Unwind { input, list, out });
-            flow.goto(out, Kind::Unknown);
+            flow.set_current(out, ObjectKind::Unknown);
         } else {
             flow.bind(out, list);
-            flow.goto(out, kind);
+            flow.set_current(out, kind);
         }
     }
 
@@ -129,7 +129,7 @@ impl Compiler {
         }
         let kind = flow.scope.kind;
         let out = self.or_fresh(dest);
-        let of_map = kind == Kind::Map || keys.iter().any(|(by, _)| matches!(by, By::Column(_)));
+        let of_map = kind == ObjectKind::Map || keys.iter().any(|(by, _)| matches!(by, By::Column(_)));
         if !of_map
             && keys.len() <= 1
             && keys
@@ -138,7 +138,7 @@ impl Compiler {
         {
             let descending = keys.first().is_some_and(|(_, order)| *order == Some(Order::Descending));
             flow.bind(out, call(Function::OrderLocal, vec![Expr::Slot(cur), Expr::literal(descending)]));
-            flow.goto(out, kind);
+            flow.set_current(out, kind);
             return Ok(());
         }
         if keys.is_empty() {
@@ -178,7 +178,7 @@ impl Compiler {
                     });
                 }
                 by => {
-                    let value = self.by_value(&mut child, by, Expr::Slot(item), Kind::Unknown)?;
+                    let value = self.by_value(&mut child, by, Expr::Slot(item), ObjectKind::Unknown)?;
                     let slot = self.slot_of(&mut child, value.expr);
                     if !value.productive {
                         child.filter(not(is_null(Expr::Slot(slot))));
@@ -198,7 +198,7 @@ impl Compiler {
         };
         let plan = Box::new(child.op);
         flow.wrap(|input| Op::Bind { input, plan, out, kind: bind });
-        flow.goto(out, if of_map { Kind::Map } else { Kind::List });
+        flow.set_current(out, if of_map { ObjectKind::Map } else { ObjectKind::List });
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 //! Without any, it creates one from the map and `option(onCreate)`. The ends of an edge are looked up before both.
 
 use super::write::{Writes, vertex_labels};
-use super::{Compiler, Cursor, Flow, Kind, Result, call, text, wrong_arguments};
+use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, text, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::fault::Fault;
 use tidegraph_plan::{Comparison, Expr, Function, Op, PropertyAssignment, ScanFilter, ScanTest, Slot};
@@ -209,7 +209,7 @@ impl Compiler {
         let (matching, create) = (Box::new(matching.op), Box::new(create));
         flow.wrap(|input| Op::Merge { input, matching, create });
         flow.scope.single &= maps.search.iter().any(|(key, _)| key.constant() == Some(Constant::Id));
-        flow.goto(out, Kind::Vertex);
+        flow.set_current(out, ObjectKind::Vertex);
         Ok(())
     }
 
@@ -308,7 +308,7 @@ impl Compiler {
         let (matching, create) = (Box::new(matching.op), Box::new(create));
         flow.wrap(|input| Op::Merge { input, matching, create });
         flow.scope.single = false;
-        flow.goto(out, Kind::Edge);
+        flow.set_current(out, ObjectKind::Edge);
         Ok(())
     }
 

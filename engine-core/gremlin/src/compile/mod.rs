@@ -48,7 +48,7 @@ type Result<T> = std::result::Result<T, Fault>;
 
 /// What the compiler knows about the current object. The kind decides between translations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum ObjectKind {
     Unknown,
     Vertex,
     Edge,
@@ -58,7 +58,7 @@ enum Kind {
     Scalar,
 }
 
-impl Kind {
+impl ObjectKind {
     fn may_be_map(self) -> bool {
         matches!(self, Self::Map | Self::Unknown)
     }
@@ -75,7 +75,7 @@ struct Label {
     slot: Slot,
     /// Every row has the label.
     certain: bool,
-    kind: Kind,
+    kind: ObjectKind,
 }
 
 /// The origin of the current edge, for steps to its ends.
@@ -93,7 +93,7 @@ struct EdgeOrigin {
 #[derive(Clone, Debug)]
 struct Scope {
     cur: Option<Slot>,
-    kind: Kind,
+    kind: ObjectKind,
     labels: Vec<(Str, Label)>,
     /// SideEffect effects by key.
     side_effects: Vec<(Str, side_effect::SideEffect)>,
@@ -107,9 +107,9 @@ struct Scope {
     /// `as()` may name the current slot instead of copying it.
     alias: bool,
     /// The flow is directly inside `where()`: the first and last `as()` of a child are tests.
-    wherein: bool,
+    inside_where: bool,
     /// A reducing step ended the path; the next object starts a new one.
-    cut: bool,
+    path_ended: bool,
 }
 
 /// A plan under construction.
@@ -124,7 +124,7 @@ impl Flow {
     fn new() -> Self {
         let scope = Scope {
             cur: None,
-            kind: Kind::Unknown,
+            kind: ObjectKind::Unknown,
             labels: vec![],
             side_effects: vec![],
             root: true,
@@ -132,15 +132,16 @@ impl Flow {
             loops: vec![],
             single: true,
             alias: true,
-            wherein: false,
-            cut: false,
+            inside_where: false,
+            path_ended: false,
         };
         Self { op: Op::Argument, scope, moved: false }
     }
 
     /// Starts a subplan that runs for each row of this flow.
     fn child(&self) -> Self {
-        let scope = Scope { single: true, alias: true, wherein: false, root: false, ..self.scope.clone() };
+        let scope =
+            Scope { single: true, alias: true, inside_where: false, root: false, ..self.scope.clone() };
         Self { op: Op::Argument, scope, moved: false }
     }
 
@@ -168,7 +169,7 @@ impl Flow {
     }
 
     /// Makes a slot the current object.
-    fn goto(&mut self, slot: Slot, kind: Kind) {
+    fn set_current(&mut self, slot: Slot, kind: ObjectKind) {
         self.scope.cur = Some(slot);
         self.scope.kind = kind;
         self.scope.near = None;
@@ -183,7 +184,7 @@ impl Flow {
     }
 
     /// Drops all rows.
-    fn stop(&mut self) {
+    fn drop_rows(&mut self) {
         self.filter(Expr::literal(false));
     }
 
@@ -345,7 +346,7 @@ impl Compiler {
                 self.extend_path(flow, &mut cursor);
             }
             if !step.name.properties().connective {
-                flow.scope.wherein = false;
+                flow.scope.inside_where = false;
             }
         }
         if let (Some(dest), Some(cur)) = (dest, flow.scope.cur)

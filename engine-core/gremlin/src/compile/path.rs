@@ -1,6 +1,6 @@
 //! `path`, `simplePath`, `cyclicPath`.
 
-use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, wrong_arguments};
+use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, wrong_arguments};
 use crate::ast::{Step, StepName};
 use crate::compile::by::By;
 use crate::fault::Fault;
@@ -30,7 +30,7 @@ impl Compiler {
         if step.name == StepName::Path {
             let out = self.or_fresh(dest);
             flow.bind(out, mapped);
-            flow.goto(out, Kind::Unknown);
+            flow.set_current(out, ObjectKind::Unknown);
         } else {
             let simple = call(Function::PathIsSimple, vec![mapped]);
             flow.filter(if step.name == StepName::SimplePath { simple } else { not(simple) });
@@ -49,7 +49,7 @@ impl Compiler {
                 let mut child = flow.child();
                 let list = call(Function::Unfold, vec![Expr::Slot(path)]);
                 child.op = Op::Unwind { input: Box::new(Op::Argument), list, out: item };
-                let value = self.by_value(&mut child, by, Expr::Slot(item), Kind::Unknown)?;
+                let value = self.by_value(&mut child, by, Expr::Slot(item), ObjectKind::Unknown)?;
                 // The list around it keeps a null, which is tested below.
                 let pair = Expr::List(vec![value.expr]);
                 let all = self.fresh();
@@ -110,7 +110,7 @@ impl Compiler {
             {
                 return Ok(None);
             }
-            let value = self.by_value(&mut flow.child(), by, Expr::Slot(variable), Kind::Unknown)?;
+            let value = self.by_value(&mut flow.child(), by, Expr::Slot(variable), ObjectKind::Unknown)?;
             values.push(value.expr);
         }
         let count = values.len();

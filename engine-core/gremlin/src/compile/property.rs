@@ -1,6 +1,6 @@
 //! Steps that read properties.
 
-use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, text};
+use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, text};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::fault::Fault;
 use tidegraph_plan::{AggregateItem, AggregateKind, BindKind, Expr, Function, Op, Slot};
@@ -13,7 +13,7 @@ impl Compiler {
         flow: &mut Flow,
         step: &Step<'_>,
         function: Function,
-        kind: Kind,
+        kind: ObjectKind,
         dest: Option<Slot>,
     ) -> Result<()> {
         let mut args = vec![Expr::Slot(flow.cur(step)?)];
@@ -25,7 +25,7 @@ impl Compiler {
         let list = if no_key { Expr::Literal(Value::list(vec![])) } else { call(function, args) };
         flow.wrap(|input| Op::Unwind { input, list, out });
         flow.scope.single = false;
-        flow.goto(out, kind);
+        flow.set_current(out, kind);
         Ok(())
     }
 
@@ -119,7 +119,7 @@ impl Compiler {
                 };
                 let value = self.fresh();
                 child.bind(value, call(Function::MapValues, vec![Expr::Slot(entry)]));
-                let result = self.by_value(&mut child, &by, Expr::Slot(value), Kind::List)?;
+                let result = self.by_value(&mut child, &by, Expr::Slot(value), ObjectKind::List)?;
                 let slot = self.slot_of(&mut child, result.expr);
                 if !result.productive {
                     child.filter(not(is_null(Expr::Slot(slot))));
@@ -134,7 +134,7 @@ impl Compiler {
                 return Err(Fault::unsupported(second.at, "several by() of a map of properties"));
             }
         }
-        flow.goto(out, Kind::Map);
+        flow.set_current(out, ObjectKind::Map);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Steps over many traversers: reductions, groups, order, distinct, slices.
 
-use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, wrong_arguments};
+use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Step, StepName};
 use crate::compile::by::{self, By, Order};
 use crate::compile::filter::Subject;
@@ -35,12 +35,12 @@ fn item(out: Slot, kind: AggregateKind, args: Vec<Expr>) -> AggregateItem {
 
 impl Flow {
     /// Makes the result of an aggregate the current object. Labels, path and collected side effects are lost.
-    pub(super) fn reduced(&mut self, out: Slot, kind: Kind) {
-        self.goto(out, kind);
+    pub(super) fn reduced(&mut self, out: Slot, kind: ObjectKind) {
+        self.set_current(out, kind);
         self.scope.labels.clear();
         self.lose_side_effects();
         self.scope.single = true;
-        self.scope.cut = true;
+        self.scope.path_ended = true;
     }
 }
 
@@ -56,10 +56,10 @@ impl Compiler {
         let out = self.or_fresh(dest);
         let object = vec![Expr::Slot(cur)];
         let (item, result) = match step.name.properties().reduction {
-            Some(Reduction::Count) => (item(out, AggregateKind::CountRows, vec![]), Kind::Scalar),
-            Some(Reduction::Fold) => (item(out, AggregateKind::CollectAll, object), Kind::List),
+            Some(Reduction::Count) => (item(out, AggregateKind::CountRows, vec![]), ObjectKind::Scalar),
+            Some(Reduction::Fold) => (item(out, AggregateKind::CollectAll, object), ObjectKind::List),
             Some(Reduction::Value(kind)) => {
-                (AggregateItem { empty_is_unbound: true, ..item(out, kind, object) }, Kind::Scalar)
+                (AggregateItem { empty_is_unbound: true, ..item(out, kind, object) }, ObjectKind::Scalar)
             }
             Some(Reduction::Group) | None => return Err(wrong_arguments(step)),
         };
@@ -282,7 +282,7 @@ impl Compiler {
         };
         let out = self.or_fresh(dest);
         flow.wrap(|input| collect_map(input, Expr::Slot(key_slot), value, out));
-        flow.reduced(out, Kind::Map);
+        flow.reduced(out, ObjectKind::Map);
         Ok(())
     }
 
@@ -301,7 +301,7 @@ impl Compiler {
         steps: &[Step<'_>],
         key: Slot,
         cur: Slot,
-        kind: Kind,
+        kind: ObjectKind,
     ) -> Result<Expr> {
         let at = Subject { expr: Expr::Slot(cur), kind, near: flow.scope.near };
         let Some(index) = steps.iter().position(is_stateful) else {
@@ -343,19 +343,19 @@ impl Compiler {
                     None => item(out, AggregateKind::CountRows, vec![]),
                 };
                 self.aggregate_by(flow, key, vec![count]);
-                (out, Kind::Scalar)
+                (out, ObjectKind::Scalar)
             }
             Some(Reduction::Fold) => {
                 let all = item(out, AggregateKind::CollectAll, vec![present(Expr::Slot(object))]);
                 self.aggregate_by(flow, key, vec![all]);
-                (out, Kind::List)
+                (out, ObjectKind::List)
             }
             Some(Reduction::Value(kind)) => {
                 let (count, value) = (self.fresh(), vec![Expr::Slot(object)]);
                 let items = vec![item(out, kind, value.clone()), item(count, AggregateKind::Count, value)];
                 self.aggregate_by(flow, key, items);
                 flow.filter(Expr::compare(Comparison::Greater, Expr::Slot(count), Expr::literal(0_i64)));
-                (out, Kind::Scalar)
+                (out, ObjectKind::Scalar)
             }
             Some(Reduction::Group) | None => {
                 // The objects of the labels stay with each object, because later steps may read them.
@@ -388,7 +388,7 @@ impl Compiler {
                     object
                 };
                 child.scope.cur = Some(each);
-                child.scope.kind = Kind::Unknown;
+                child.scope.kind = ObjectKind::Unknown;
                 child.scope.near = None;
                 child.scope.single = false;
                 self.steps(&mut child, &steps[index..], None)?;

@@ -2,7 +2,7 @@
 //!
 //! The body reads and writes one slot: that of the object before the loop, if nothing else uses it, otherwise a copy.
 
-use super::{Compiler, Cursor, Flow, Kind, Label, Result, step, wrong_arguments};
+use super::{Compiler, Cursor, Flow, Label, ObjectKind, Result, step, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Step, StepName};
 use crate::compile::branch::stateful;
 use crate::compile::predicate::Operands;
@@ -91,7 +91,7 @@ impl Compiler {
         flow.scope.kind = kind;
         flow.scope.near = None;
         flow.scope.single = false;
-        self.foresee_labels(flow, steps);
+        self.declare_labels(flow, steps);
 
         let loops = self.fresh();
         flow.scope.loops.push((name, loops));
@@ -124,7 +124,7 @@ impl Compiler {
     }
 
     /// Declares the labels that the body gives, because its second round can read them.
-    fn foresee_labels(&mut self, flow: &mut Flow, steps: &[Step<'_>]) {
+    fn declare_labels(&mut self, flow: &mut Flow, steps: &[Step<'_>]) {
         for step in steps {
             if step.name == StepName::As {
                 for name in step.args.iter().filter_map(Arg::text) {
@@ -140,18 +140,18 @@ impl Compiler {
                                     bindings: vec![(slot, Expr::Slot(label.slot))],
                                 };
                             }
-                            *label = Label { slot, kind: Kind::Unknown, ..*label };
+                            *label = Label { slot, kind: ObjectKind::Unknown, ..*label };
                         }
                         None => flow
                             .scope
                             .labels
-                            .push((name.clone(), Label { slot, certain: false, kind: Kind::Unknown })),
+                            .push((name.clone(), Label { slot, certain: false, kind: ObjectKind::Unknown })),
                     }
                 }
             }
             if step.name.properties().children != Children::Isolated {
                 for steps in step.args.iter().filter_map(Arg::steps) {
-                    self.foresee_labels(flow, steps);
+                    self.declare_labels(flow, steps);
                 }
             }
         }
@@ -178,12 +178,14 @@ impl Compiler {
 }
 
 /// Returns the kind of the current object in a loop: that of the input, if the body makes the same kind.
-fn loop_kind(kind: Kind, steps: &[Step<'_>]) -> Kind {
+fn loop_kind(kind: ObjectKind, steps: &[Step<'_>]) -> ObjectKind {
     let vertex = |s: &Step<'_>| s.name.properties().to_vertex;
     match steps.iter().rfind(|s| step::moves(s)) {
         None => kind,
-        Some(last) if vertex(last) && kind == Kind::Vertex && !stateful_end(steps) => Kind::Vertex,
-        Some(_) => Kind::Unknown,
+        Some(last) if vertex(last) && kind == ObjectKind::Vertex && !stateful_end(steps) => {
+            ObjectKind::Vertex
+        }
+        Some(_) => ObjectKind::Unknown,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `select` and `project`.
 
-use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, text, wrong_arguments};
+use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, text, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::by::By;
 use crate::compile::filter::Subject;
@@ -30,10 +30,11 @@ impl Compiler {
                 let function =
                     if *column == Constant::Keys { Function::MapKeys } else { Function::MapValues };
                 // A map gives a list, an entry gives its key or value.
-                let kind = if flow.scope.kind == Kind::Map { Kind::List } else { Kind::Unknown };
+                let kind =
+                    if flow.scope.kind == ObjectKind::Map { ObjectKind::List } else { ObjectKind::Unknown };
                 let out = self.or_fresh(dest);
                 flow.bind(out, call(function, vec![Expr::Slot(cur)]));
-                flow.goto(out, kind);
+                flow.set_current(out, kind);
                 Ok(())
             }
             [Arg { kind: ArgKind::Traversal(steps), at }] => {
@@ -45,7 +46,7 @@ impl Compiler {
                 let out = self.or_fresh(dest);
                 flow.bind(out, call(Function::MapGet, vec![Expr::Slot(cur), key.expr]));
                 flow.filter(Expr::IsBound(out));
-                flow.goto(out, Kind::Unknown);
+                flow.set_current(out, ObjectKind::Unknown);
                 Ok(())
             }
             [_, ..] => {
@@ -79,7 +80,7 @@ impl Compiler {
             && let Expr::Slot(slot) = object
         {
             // The label's object already has a slot.
-            flow.goto(slot, kind);
+            flow.set_current(slot, kind);
             return Ok(());
         }
         let (value, productive, kind) = if plain {
@@ -93,7 +94,7 @@ impl Compiler {
                 Some(by) => self.by_value(flow, by, Expr::Slot(slot), kind)?,
                 None => return Ok(()),
             };
-            (value.expr, value.productive, Kind::Unknown)
+            (value.expr, value.productive, ObjectKind::Unknown)
         };
         let out = self.or_fresh(dest);
         // A null entry of a map is selected. A `by()` that gives null has no result.
@@ -106,7 +107,7 @@ impl Compiler {
         if let Some(test) = test {
             flow.filter(test);
         }
-        flow.goto(out, kind);
+        flow.set_current(out, kind);
         Ok(())
     }
 
@@ -146,12 +147,18 @@ impl Compiler {
         }
         let out = self.or_fresh(dest);
         flow.bind(out, call(Function::MakeMap, entries));
-        flow.goto(out, Kind::Map);
+        flow.set_current(out, ObjectKind::Map);
         Ok(())
     }
 
     /// Returns the object or objects of a label that a `Pop` takes, whether there always is one, and the kind.
-    fn popped(&mut self, flow: &mut Flow, pop: Pop, name: &Str, place: usize) -> Result<(Expr, bool, Kind)> {
+    fn popped(
+        &mut self,
+        flow: &mut Flow,
+        pop: Pop,
+        name: &Str,
+        place: usize,
+    ) -> Result<(Expr, bool, ObjectKind)> {
         // A side effect is one value for every `Pop`.
         let from_path = pop != Pop::Last && flow.side(name, place)?.is_none();
         let Some(path) = self.path.filter(|_| from_path) else {
@@ -164,22 +171,22 @@ impl Compiler {
         let sized = |comparison, count: i64| Expr::compare(comparison, size(), Expr::literal(count));
         let null = || Box::new(Expr::Literal(Value::Unbound));
         let (value, kind) = match pop {
-            Pop::First => (head(), Kind::Unknown),
+            Pop::First => (head(), ObjectKind::Unknown),
             Pop::All => {
                 let some = (sized(Comparison::Greater, 0), Expr::Slot(all));
-                (Expr::Case { branches: vec![some], otherwise: null() }, Kind::List)
+                (Expr::Case { branches: vec![some], otherwise: null() }, ObjectKind::List)
             }
             // `Last` was answered above.
             Pop::Mixed | Pop::Last => {
                 let one = (sized(Comparison::Equal, 1), head());
                 let more = (sized(Comparison::Greater, 1), Expr::Slot(all));
-                (Expr::Case { branches: vec![one, more], otherwise: null() }, Kind::Unknown)
+                (Expr::Case { branches: vec![one, more], otherwise: null() }, ObjectKind::Unknown)
             }
         };
         Ok(match flow.scope.cur {
             Some(cur) if flow.scope.kind.may_be_map() => {
                 let entry = call(Function::MapGet, vec![Expr::Slot(cur), text(name)]);
-                (call(Function::Coalesce, vec![entry, value]), false, Kind::Unknown)
+                (call(Function::Coalesce, vec![entry, value]), false, ObjectKind::Unknown)
             }
             _ => (value, false, kind),
         })
@@ -208,7 +215,7 @@ impl Compiler {
         }
         let out = self.or_fresh(dest);
         flow.bind(out, call(Function::MakeMap, entries));
-        flow.goto(out, Kind::Map);
+        flow.set_current(out, ObjectKind::Map);
         Ok(())
     }
 }

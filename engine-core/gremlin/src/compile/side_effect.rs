@@ -8,7 +8,7 @@
 //! **Invariant.** A reader never sees less than in TinkerPop. Only the request's own traversal collects: `aggregate`
 //! inside another traversal is refused, and so is a reader after a reduction that dropped the slot.
 
-use super::{Compiler, Cursor, Flow, Kind, Result, call, is_null, not, text, wrong_arguments};
+use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, is_null, not, text, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Predicate, SourceCall, Step, StepName};
 use crate::compile::by::By;
 use crate::compile::reduce::is_reducing;
@@ -24,7 +24,7 @@ const MAX_CUTS: u32 = 64;
 pub(super) struct SideEffect {
     /// Its value; `None` after a reducing step has dropped its slot.
     value: Option<Expr>,
-    kind: Kind,
+    kind: ObjectKind,
     /// The request gives it (`withSideEffect`); no step collects it.
     given: bool,
 }
@@ -57,7 +57,7 @@ impl Flow {
     }
 
     /// Returns the value and kind of the side effect with this name, if there is one.
-    pub(super) fn side(&self, name: &str, at: usize) -> Result<Option<(Expr, Kind)>> {
+    pub(super) fn side(&self, name: &str, at: usize) -> Result<Option<(Expr, ObjectKind)>> {
         let Some((_, side)) = self.scope.side_effects.iter().find(|(n, _)| n == name) else {
             return Ok(None);
         };
@@ -107,7 +107,7 @@ impl Compiler {
             [Arg { kind: ArgKind::Text(name), .. }, value] => {
                 let value = self.expr(value)?;
                 flow.scope.side_effects.retain(|(n, _)| n != name);
-                let side = SideEffect { value: Some(value), kind: Kind::Unknown, given: true };
+                let side = SideEffect { value: Some(value), kind: ObjectKind::Unknown, given: true };
                 flow.scope.side_effects.push((name.clone(), side));
                 Ok(())
             }
@@ -168,7 +168,7 @@ impl Compiler {
         more: Vec<Expr>,
         collect: impl FnOnce(&mut Self, &mut Flow, Slot, &[Slot]) -> Result<()>,
     ) -> Result<()> {
-        let slots = self.carried(flow, &[]);
+        let slots = self.live_slots(flow, &[]);
         let row = self.fresh();
         let parts = slots.iter().map(|slot| Expr::Slot(*slot)).chain(more).collect();
         flow.bind(row, Expr::List(parts));
@@ -225,7 +225,7 @@ impl Compiler {
             flow.bind(out, list);
             Ok(())
         })?;
-        Self::set_side_effect(flow, key, out, Kind::List);
+        Self::set_side_effect(flow, key, out, ObjectKind::List);
         Ok(())
     }
 
@@ -257,11 +257,11 @@ impl Compiler {
             flow.wrap(|input| Op::Bind { input, plan, out, kind: BindKind::First(out) });
             Ok(())
         })?;
-        Self::set_side_effect(flow, key, out, Kind::Map);
+        Self::set_side_effect(flow, key, out, ObjectKind::Map);
         Ok(())
     }
 
-    fn set_side_effect(flow: &mut Flow, key: Str, slot: Slot, kind: Kind) {
+    fn set_side_effect(flow: &mut Flow, key: Str, slot: Slot, kind: ObjectKind) {
         flow.scope.side_effects.retain(|(name, _)| *name != key);
         flow.scope.side_effects.push((key, SideEffect { value: Some(Expr::Slot(slot)), kind, given: false }));
     }
@@ -289,7 +289,7 @@ impl Compiler {
             side_effects.remove(0)
         } else {
             let entries = names.iter().zip(side_effects).flat_map(|(name, (value, _))| [text(name), value]);
-            (call(Function::MakeMap, entries.collect()), Kind::Map)
+            (call(Function::MakeMap, entries.collect()), ObjectKind::Map)
         };
         let (input, plan) = self.split(flow, step)?;
         // The traversers end here, but their writes and failures must happen.
@@ -301,16 +301,16 @@ impl Compiler {
         self.continue_with(flow, Expr::List(vec![value]), kind);
         flow.scope.labels.clear();
         flow.scope.single = true;
-        flow.scope.cut = true;
+        flow.scope.path_ended = true;
         Ok(())
     }
 
     /// Continues with the items of a list in the single row.
-    fn continue_with(&mut self, flow: &mut Flow, list: Expr, kind: Kind) {
+    fn continue_with(&mut self, flow: &mut Flow, list: Expr, kind: ObjectKind) {
         let item = self.fresh();
         flow.wrap(|input| Op::Unwind { input, list, out: item });
         self.last_cut = Some(item);
-        flow.goto(item, kind);
+        flow.set_current(item, kind);
     }
 
     /// Translates a reducing step of the request's own traversal, and keeps the side effects collected before it.

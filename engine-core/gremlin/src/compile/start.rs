@@ -1,7 +1,7 @@
 //! `V`, `E` and `inject`. The `has` steps directly after `V()` or `E()` choose between a scan and a look-up. Tests that
 //! a scan makes exactly become part of it.
 
-use super::{Compiler, Cursor, Flow, Kind, Result, literal, wrong_arguments};
+use super::{Compiler, Cursor, Flow, ObjectKind, Result, literal, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Predicate, PredicateName, Step, StepName};
 use crate::compile::has::{Has, Operand, has_tests};
 use tidegraph_plan::{Expr, Op, ScanFilter, ScanTest, Slot};
@@ -17,7 +17,7 @@ impl Compiler {
         dest: Option<Slot>,
     ) -> Result<()> {
         let vertices = step.name == StepName::V;
-        let kind = if vertices { Kind::Vertex } else { Kind::Edge };
+        let kind = if vertices { ObjectKind::Vertex } else { ObjectKind::Edge };
         let mut tests = vec![];
         let mut next = cursor.next;
         while let Some(step) = cursor.steps.get(next).filter(|s| s.name.properties().has) {
@@ -79,7 +79,7 @@ impl Compiler {
             flow.filter(predicate);
         }
         flow.scope.single = single;
-        flow.goto(out, kind);
+        flow.set_current(out, kind);
         Ok(())
     }
 
@@ -176,7 +176,7 @@ impl Compiler {
         let Some(cur) = flow.scope.cur else {
             flow.wrap(|input| Op::Unwind { input, list, out });
             flow.scope.single &= count <= 1;
-            flow.goto(out, Kind::Unknown);
+            flow.set_current(out, ObjectKind::Unknown);
             return Ok(());
         };
         let mut injected = Op::Unwind { input: Box::new(Op::Argument), list, out };
@@ -195,7 +195,7 @@ impl Compiler {
             label.certain = false;
         }
         flow.scope.single = false;
-        flow.goto(out, Kind::Unknown);
+        flow.set_current(out, ObjectKind::Unknown);
         flow.moved = false;
         Ok(())
     }

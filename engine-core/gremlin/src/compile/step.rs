@@ -1,6 +1,6 @@
 //! Dispatch of steps to the functions that translate them, and steps without a family.
 
-use super::{Compiler, Cursor, Flow, Kind, Label, Result, call, wrong_arguments};
+use super::{Compiler, Cursor, Flow, Label, ObjectKind, Result, call, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::fault::Fault;
 use crate::names::NewObject;
@@ -67,10 +67,10 @@ impl Compiler {
             | StepName::Filter
             | StepName::Where => self.filter_step(flow, cursor, step),
             StepName::Values => {
-                self.property_values(flow, step, Function::PropertyValues, Kind::Scalar, dest)
+                self.property_values(flow, step, Function::PropertyValues, ObjectKind::Scalar, dest)
             }
             StepName::Properties => {
-                self.property_values(flow, step, Function::Properties, Kind::Property, dest)
+                self.property_values(flow, step, Function::Properties, ObjectKind::Property, dest)
             }
             StepName::ValueMap => self.value_map(flow, cursor, step, dest),
             StepName::ElementMap => self.element_map(flow, cursor, step, Function::ElementMap, dest),
@@ -127,7 +127,7 @@ impl Compiler {
             StepName::SideEffect => self.side_effect(flow, step),
             StepName::Identity | StepName::Barrier => self.nothing(step),
             StepName::Discard | StepName::None if step.args.is_empty() => {
-                flow.stop();
+                flow.drop_rows();
                 Ok(())
             }
             StepName::With => Err(Fault::unsupported(step.at, "with() after this step")),
@@ -205,7 +205,7 @@ impl Compiler {
         let cur = flow.cur(step)?;
         let out = self.or_fresh(dest);
         flow.bind(out, call(function, vec![Expr::Slot(cur)]));
-        flow.goto(out, kind_of(function));
+        flow.set_current(out, kind_of(function));
         Ok(())
     }
 
@@ -225,7 +225,7 @@ impl Compiler {
         flow.cur(step)?;
         let out = self.or_fresh(dest);
         flow.bind(out, value);
-        flow.goto(out, Kind::Unknown);
+        flow.set_current(out, ObjectKind::Unknown);
         Ok(())
     }
 
@@ -246,7 +246,7 @@ impl Compiler {
         let value = loops(flow, step)?;
         let out = self.or_fresh(dest);
         flow.bind(out, value);
-        flow.goto(out, Kind::Scalar);
+        flow.set_current(out, ObjectKind::Scalar);
         Ok(())
     }
 
@@ -255,11 +255,11 @@ impl Compiler {
             return Err(wrong_arguments(step));
         }
         let cur = Expr::Slot(flow.cur(step)?);
-        let list = if flow.scope.kind == Kind::List { cur } else { call(Function::Unfold, vec![cur]) };
+        let list = if flow.scope.kind == ObjectKind::List { cur } else { call(Function::Unfold, vec![cur]) };
         let out = self.or_fresh(dest);
         flow.wrap(|input| Op::Unwind { input, list, out });
         flow.scope.single = false;
-        flow.goto(out, Kind::Unknown);
+        flow.set_current(out, ObjectKind::Unknown);
         Ok(())
     }
 
@@ -303,7 +303,7 @@ impl Compiler {
     /// Adds the current object to the path, with the labels of the `as()` steps that follow directly.
     pub(super) fn extend_path(&mut self, flow: &mut Flow, cursor: &mut Cursor<'_, '_>) {
         let (Some(path), Some(cur)) = (self.path, flow.scope.cur) else { return };
-        let before = if std::mem::take(&mut flow.scope.cut) {
+        let before = if std::mem::take(&mut flow.scope.path_ended) {
             Expr::Literal(tidegraph_types::Value::Unbound)
         } else {
             Expr::Slot(path)
@@ -326,9 +326,9 @@ pub(super) fn applied(step: &Step<'_>) -> Option<Function> {
 }
 
 /// Returns the kind of the objects that a function of [`applied`] makes.
-pub(super) fn kind_of(function: Function) -> Kind {
+pub(super) fn kind_of(function: Function) -> ObjectKind {
     // The owner of a property is a vertex, an edge or a property.
-    if function == Function::PropertyOwner { Kind::Unknown } else { Kind::Scalar }
+    if function == Function::PropertyOwner { ObjectKind::Unknown } else { ObjectKind::Scalar }
 }
 
 /// Returns `loops()` or `loops(name)` as an expression.

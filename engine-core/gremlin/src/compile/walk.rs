@@ -3,7 +3,7 @@
 //! `outE().inV()` reads the adjacency once: the expand binds the edge and its other end, and the step to that end is
 //! free.
 
-use super::{Compiler, Cursor, EdgeOrigin, Flow, Kind, Result, call, step, wrong_arguments};
+use super::{Compiler, Cursor, EdgeOrigin, Flow, ObjectKind, Result, call, step, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Step, StepName};
 use crate::fault::Fault;
 use tidegraph_plan::{Expr, Function, Op};
@@ -105,10 +105,10 @@ impl Compiler {
         }
         match (edge, to) {
             (Some(edge), far) if to_edge && !jump => {
-                flow.goto(edge, Kind::Edge);
+                flow.set_current(edge, ObjectKind::Edge);
                 flow.scope.near = Some(EdgeOrigin { from, far, across });
             }
-            (_, Some(to)) => flow.goto(to, Kind::Vertex),
+            (_, Some(to)) => flow.set_current(to, ObjectKind::Vertex),
             _ => {}
         }
         Ok(())
@@ -145,7 +145,7 @@ impl Compiler {
         if let Some(EdgeOrigin { far: Some(far), across, .. }) = near
             && (end == across || end == End::Other)
         {
-            flow.goto(far, Kind::Vertex);
+            flow.set_current(far, ObjectKind::Vertex);
             return Ok(());
         }
         let edge = || vec![Expr::Slot(cur)];
@@ -166,7 +166,7 @@ impl Compiler {
                 flow.wrap(|input| Op::Unwind { input, list, out });
             }
         }
-        flow.goto(out, Kind::Vertex);
+        flow.set_current(out, ObjectKind::Vertex);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The default cardinality of vertex properties is `set`, as in Neptune. Edges have single values.
 
-use super::{Compiler, Cursor, Flow, Kind, Result, call, wrong_arguments};
+use super::{Compiler, Cursor, Flow, ObjectKind, Result, call, wrong_arguments};
 use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::filter::Subject;
 use crate::fault::Fault;
@@ -47,7 +47,7 @@ impl Compiler {
         let (id, properties) = (written.id.take(), std::mem::replace(&mut written.properties, rest));
         let properties_from = if written.maps.len() == 1 { written.maps.pop() } else { None };
         flow.wrap(|input| Op::CreateVertex { input, out, id, labels, properties, properties_from });
-        flow.goto(out, Kind::Vertex);
+        flow.set_current(out, ObjectKind::Vertex);
         self.write_rest(flow, out, written);
         Ok(())
     }
@@ -59,7 +59,9 @@ impl Compiler {
             ArgKind::Traversal(steps) => {
                 let at = match flow.scope.cur {
                     Some(_) => Subject::current(flow, step)?,
-                    None => Subject { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None },
+                    None => {
+                        Subject { expr: Expr::Literal(Value::Null), kind: ObjectKind::Unknown, near: None }
+                    }
                 };
                 Ok(self.child_value(flow, steps, at)?.expr)
             }
@@ -101,7 +103,7 @@ impl Compiler {
         let (id, properties) = (written.id.take(), std::mem::take(&mut written.properties));
         let properties_from = if written.maps.len() == 1 { written.maps.pop() } else { None };
         flow.wrap(|input| Op::CreateEdge { input, out, id, label, from, to, properties, properties_from });
-        flow.goto(out, Kind::Edge);
+        flow.set_current(out, ObjectKind::Edge);
         self.write_rest(flow, out, written);
         Ok(())
     }
@@ -254,7 +256,7 @@ impl Compiler {
         let ArgKind::Traversal(steps) = &value.kind else { return Ok((self.expr(value)?, true)) };
         let at = match flow.scope.cur {
             Some(_) => Subject::current(flow, step)?,
-            None => Subject { expr: Expr::Literal(Value::Null), kind: Kind::Unknown, near: None },
+            None => Subject { expr: Expr::Literal(Value::Null), kind: ObjectKind::Unknown, near: None },
         };
         let result = self.child_value(flow, steps, at)?;
         if result.productive {
@@ -301,7 +303,7 @@ impl Compiler {
         }
         let cur = flow.cur(step)?;
         flow.wrap(|input| Op::Delete { input, targets: vec![Expr::Slot(cur)], detach: true });
-        flow.stop();
+        flow.drop_rows();
         Ok(())
     }
 }

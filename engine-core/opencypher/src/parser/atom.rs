@@ -4,7 +4,7 @@ use super::Parser;
 use crate::ast::{Clause, ClauseKind, Expr, ExprKind, Literal, Place};
 use crate::fault::{Fault, Result};
 use crate::literal;
-use crate::token::{Keyword, Kind};
+use crate::token::{Keyword, TokenKind};
 use tidegraph_plan::Quantifier;
 use tidegraph_types::Str;
 
@@ -15,24 +15,24 @@ impl Parser<'_> {
         let token = self.token();
         let place = Place(token.start);
         let kind = match token.kind {
-            Kind::Integer => {
+            TokenKind::Integer => {
                 self.at += 1;
                 ExprKind::Literal(Literal::Integer(literal::integer(self.slice(token), false, token.start)?))
             }
-            Kind::Float => {
+            TokenKind::Float => {
                 self.at += 1;
                 ExprKind::Literal(Literal::Float(literal::float(self.slice(token), false, token.start)?))
             }
-            Kind::String => {
+            TokenKind::String => {
                 self.at += 1;
                 ExprKind::Literal(Literal::String(literal::string(self.slice(token), token.start)?))
             }
-            Kind::Dollar => ExprKind::Parameter(self.parameter()?),
-            Kind::LeftParen => return self.parenthesis(),
-            Kind::LeftBracket => return self.bracket(),
-            Kind::LeftBrace => ExprKind::Map(self.map_entries()?),
-            Kind::Word | Kind::Quoted => return self.word_atom(),
-            Kind::Keyword(keyword) => return self.keyword_atom(keyword),
+            TokenKind::Dollar => ExprKind::Parameter(self.parameter()?),
+            TokenKind::LeftParen => return self.parenthesis(),
+            TokenKind::LeftBracket => return self.bracket(),
+            TokenKind::LeftBrace => ExprKind::Map(self.map_entries()?),
+            TokenKind::Word | TokenKind::Quoted => return self.word_atom(),
+            TokenKind::Keyword(keyword) => return self.keyword_atom(keyword),
             _ => return Err(self.unexpected(EXPRESSION)),
         };
         self.node(kind, place)
@@ -45,9 +45,13 @@ impl Parser<'_> {
             Keyword::False => Literal::Bool(false),
             Keyword::Null => Literal::Null,
             Keyword::Case => return self.case(),
-            Keyword::All if self.peek_at(1) == Kind::LeftParen => return self.quantified(Quantifier::All),
-            Keyword::Exists if self.peek_at(1) == Kind::LeftBrace => return self.subquery(ExprKind::Exists),
-            Keyword::Exists if self.peek_at(1) == Kind::LeftParen => return self.call(),
+            Keyword::All if self.peek_at(1) == TokenKind::LeftParen => {
+                return self.quantified(Quantifier::All);
+            }
+            Keyword::Exists if self.peek_at(1) == TokenKind::LeftBrace => {
+                return self.subquery(ExprKind::Exists);
+            }
+            Keyword::Exists if self.peek_at(1) == TokenKind::LeftParen => return self.call(),
             _ if keyword.may_be_variable() => return self.word_atom(),
             _ => return Err(self.unexpected(EXPRESSION)),
         };
@@ -59,14 +63,14 @@ impl Parser<'_> {
     fn word_atom(&mut self) -> Result<Expr> {
         let place = self.place();
         match self.peek_at(1) {
-            Kind::LeftParen => {
+            TokenKind::LeftParen => {
                 if let Some(shortest) = self.shortest_ahead() {
                     let (path, below) = self.measured(|p| p.shortest_path(shortest))?;
                     return self.node_over(ExprKind::Pattern(Box::new(path)), place, below);
                 }
-                if self.at_word("count") && self.peek_at(2) == Kind::Star {
+                if self.at_word("count") && self.peek_at(2) == TokenKind::Star {
                     self.at += 3;
-                    self.expect(Kind::RightParen, "')'")?;
+                    self.expect(TokenKind::RightParen, "')'")?;
                     return self.node(ExprKind::CountRows, place);
                 }
                 for (word, quantifier) in
@@ -81,11 +85,11 @@ impl Parser<'_> {
                 }
                 self.call()
             }
-            Kind::LeftBrace if self.at_word("count") => self.subquery(ExprKind::Count),
-            Kind::LeftBrace if self.at_word("collect") => {
+            TokenKind::LeftBrace if self.at_word("count") => self.subquery(ExprKind::Count),
+            TokenKind::LeftBrace if self.at_word("collect") => {
                 Err(Fault::unsupported(place.0, "COLLECT subquery"))
             }
-            Kind::Dot if self.qualified_call_ahead() => self.call(),
+            TokenKind::Dot if self.qualified_call_ahead() => self.call(),
             _ => {
                 let name = self.variable()?;
                 self.node(ExprKind::Variable(name.text), place)
@@ -96,10 +100,10 @@ impl Parser<'_> {
     /// Whether `name.name.name(` comes next.
     fn qualified_call_ahead(&self) -> bool {
         let mut at = 0;
-        while matches!(self.peek_at(at), Kind::Word | Kind::Quoted | Kind::Keyword(_)) {
+        while matches!(self.peek_at(at), TokenKind::Word | TokenKind::Quoted | TokenKind::Keyword(_)) {
             match self.peek_at(at + 1) {
-                Kind::Dot => at += 2,
-                Kind::LeftParen => return true,
+                TokenKind::Dot => at += 2,
+                TokenKind::LeftParen => return true,
                 _ => return false,
             }
         }
@@ -109,13 +113,14 @@ impl Parser<'_> {
     fn call(&mut self) -> Result<Expr> {
         let place = self.place();
         let mut name = self.schema_name("a function")?;
-        while self.accept(Kind::Dot) {
+        while self.accept(TokenKind::Dot) {
             name = Str::from(format!("{name}.{}", self.schema_name("a function")?));
         }
-        self.expect(Kind::LeftParen, "'('")?;
+        self.expect(TokenKind::LeftParen, "'('")?;
         let distinct = self.accept_keyword(Keyword::Distinct);
-        let args = if self.peek() == Kind::RightParen { vec![] } else { self.list_of(Self::expression)? };
-        self.expect(Kind::RightParen, "',' or ')'")?;
+        let args =
+            if self.peek() == TokenKind::RightParen { vec![] } else { self.list_of(Self::expression)? };
+        self.expect(TokenKind::RightParen, "',' or ')'")?;
         self.node(ExprKind::Call { name, distinct, args }, place)
     }
 
@@ -127,15 +132,15 @@ impl Parser<'_> {
         }
         self.at += 1;
         let inner = self.expression()?;
-        self.expect(Kind::RightParen, "an operator or ')'")?;
+        self.expect(TokenKind::RightParen, "an operator or ')'")?;
         Ok(inner)
     }
 
     /// A list, a list comprehension or a pattern comprehension.
     fn bracket(&mut self) -> Result<Expr> {
         let place = self.place();
-        let named = matches!(self.peek_at(1), Kind::Word | Kind::Quoted | Kind::Keyword(_));
-        if named && self.peek_at(2) == Kind::Equal && self.peek_at(3) == Kind::LeftParen {
+        let named = matches!(self.peek_at(1), TokenKind::Word | TokenKind::Quoted | TokenKind::Keyword(_));
+        if named && self.peek_at(2) == TokenKind::Equal && self.peek_at(3) == TokenKind::LeftParen {
             // `[p = (a)-->(b) | p]`; `[p = (1)]` is a list with a comparison.
             if self.edge_chain_ahead(3) {
                 self.at += 1;
@@ -143,17 +148,17 @@ impl Parser<'_> {
             }
         }
         self.at += 1;
-        if named && self.peek_at(1) == Kind::Keyword(Keyword::In) && self.at_variable() {
+        if named && self.peek_at(1) == TokenKind::Keyword(Keyword::In) && self.at_variable() {
             return self.comprehension(place);
         }
-        if self.accept(Kind::RightBracket) {
+        if self.accept(TokenKind::RightBracket) {
             return self.node(ExprKind::List(vec![]), place);
         }
-        if self.peek() == Kind::LeftParen && self.edge_chain_ahead(0) {
+        if self.peek() == TokenKind::LeftParen && self.edge_chain_ahead(0) {
             return self.pattern_comprehension(place);
         }
         let items = self.list_of(Self::expression)?;
-        self.expect(Kind::RightBracket, "',' or ']'")?;
+        self.expect(TokenKind::RightBracket, "',' or ']'")?;
         self.node(ExprKind::List(items), place)
     }
 
@@ -163,8 +168,8 @@ impl Parser<'_> {
         self.expect_keyword(Keyword::In)?;
         let list = Box::new(self.expression()?);
         let filter = self.where_clause()?.map(Box::new);
-        let map = if self.accept(Kind::Bar) { Some(Box::new(self.expression()?)) } else { None };
-        self.expect(Kind::RightBracket, "WHERE, '|' or ']'")?;
+        let map = if self.accept(TokenKind::Bar) { Some(Box::new(self.expression()?)) } else { None };
+        self.expect(TokenKind::RightBracket, "WHERE, '|' or ']'")?;
         self.node(ExprKind::Comprehension { variable, list, filter, map }, place)
     }
 
@@ -172,9 +177,9 @@ impl Parser<'_> {
     fn pattern_comprehension(&mut self, place: Place) -> Result<Expr> {
         let (pattern, below) = self.measured(Self::path_pattern)?;
         let filter = self.where_clause()?.map(Box::new);
-        self.expect(Kind::Bar, if filter.is_some() { "'|'" } else { "WHERE or '|'" })?;
+        self.expect(TokenKind::Bar, if filter.is_some() { "'|'" } else { "WHERE or '|'" })?;
         let map = Box::new(self.expression()?);
-        self.expect(Kind::RightBracket, "']'")?;
+        self.expect(TokenKind::RightBracket, "']'")?;
         self.node_over(
             ExprKind::PatternComprehension { pattern: Box::new(pattern), filter, map },
             place,
@@ -184,17 +189,17 @@ impl Parser<'_> {
 
     /// `{key: value, …}`
     pub(super) fn map_entries(&mut self) -> Result<Vec<(Str, Expr)>> {
-        self.expect(Kind::LeftBrace, "'{'")?;
+        self.expect(TokenKind::LeftBrace, "'{'")?;
         let mut entries = vec![];
-        if self.accept(Kind::RightBrace) {
+        if self.accept(TokenKind::RightBrace) {
             return Ok(entries);
         }
         loop {
             let key = self.schema_name("a key or '}'")?;
-            self.expect(Kind::Colon, "':'")?;
+            self.expect(TokenKind::Colon, "':'")?;
             entries.push((key, self.expression()?));
-            if !self.accept(Kind::Comma) {
-                self.expect(Kind::RightBrace, "',' or '}'")?;
+            if !self.accept(TokenKind::Comma) {
+                self.expect(TokenKind::RightBrace, "',' or '}'")?;
                 return Ok(entries);
             }
         }
@@ -203,7 +208,7 @@ impl Parser<'_> {
     fn case(&mut self) -> Result<Expr> {
         let place = self.place();
         self.at += 1;
-        let subject = if self.peek() == Kind::Keyword(Keyword::When) {
+        let subject = if self.peek() == TokenKind::Keyword(Keyword::When) {
             None
         } else {
             Some(Box::new(self.expression()?))
@@ -229,13 +234,13 @@ impl Parser<'_> {
     fn quantified(&mut self, quantifier: Quantifier) -> Result<Expr> {
         let place = self.place();
         self.at += 1;
-        self.expect(Kind::LeftParen, "'('")?;
+        self.expect(TokenKind::LeftParen, "'('")?;
         let variable = self.variable()?;
         self.expect_keyword(Keyword::In)?;
         let list = Box::new(self.expression()?);
         self.expect_keyword(Keyword::Where)?;
         let predicate = Box::new(self.expression()?);
-        self.expect(Kind::RightParen, "an operator or ')'")?;
+        self.expect(TokenKind::RightParen, "an operator or ')'")?;
         self.node(ExprKind::Quantified { quantifier, variable, list, predicate }, place)
     }
 
@@ -243,17 +248,17 @@ impl Parser<'_> {
     fn reduce(&mut self) -> Result<Expr> {
         let place = self.place();
         self.at += 1;
-        self.expect(Kind::LeftParen, "'('")?;
+        self.expect(TokenKind::LeftParen, "'('")?;
         let accumulator = self.variable()?;
-        self.expect(Kind::Equal, "'='")?;
+        self.expect(TokenKind::Equal, "'='")?;
         let start = Box::new(self.expression()?);
-        self.expect(Kind::Comma, "','")?;
+        self.expect(TokenKind::Comma, "','")?;
         let variable = self.variable()?;
         self.expect_keyword(Keyword::In)?;
         let list = Box::new(self.expression()?);
-        self.expect(Kind::Bar, "'|'")?;
+        self.expect(TokenKind::Bar, "'|'")?;
         let step = Box::new(self.expression()?);
-        self.expect(Kind::RightParen, "an operator or ')'")?;
+        self.expect(TokenKind::RightParen, "an operator or ')'")?;
         self.node(ExprKind::Reduce { accumulator, start, variable, list, step }, place)
     }
 
@@ -262,13 +267,13 @@ impl Parser<'_> {
         let place = self.place();
         self.enter()?;
         self.at += 1;
-        self.expect(Kind::LeftBrace, "'{'")?;
+        self.expect(TokenKind::LeftBrace, "'{'")?;
         let (clauses, below) = self.measured(|parser| {
             let clauses = parser.clauses()?;
             if !clauses.is_empty() {
                 return Ok(clauses);
             }
-            if parser.peek() == Kind::RightBrace {
+            if parser.peek() == TokenKind::RightBrace {
                 return Err(parser.unexpected("a pattern or MATCH"));
             }
             let place = parser.place();
@@ -276,10 +281,10 @@ impl Parser<'_> {
             let predicate = parser.where_clause()?;
             Ok(vec![Clause { kind: ClauseKind::Match { optional: false, patterns, predicate }, place }])
         })?;
-        if self.peek() == Kind::Keyword(Keyword::Union) {
+        if self.peek() == TokenKind::Keyword(Keyword::Union) {
             return Err(Fault::unsupported(self.place().0, "UNION inside a subquery"));
         }
-        self.expect(Kind::RightBrace, "a clause or '}'")?;
+        self.expect(TokenKind::RightBrace, "a clause or '}'")?;
         self.leave();
         self.node_over(make(clauses), place, below)
     }

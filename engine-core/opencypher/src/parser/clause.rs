@@ -6,7 +6,7 @@ use crate::ast::{
     SortItem,
 };
 use crate::fault::{Fault, Result};
-use crate::token::{Keyword, Kind};
+use crate::token::{Keyword, TokenKind};
 
 /// Words that start a clause of openCypher or a command of a dialect, none of them supported.
 const UNSUPPORTED: &[&str] = &[
@@ -34,7 +34,7 @@ impl Parser<'_> {
     pub(super) fn query(&mut self) -> Result<Query> {
         let mut parts = vec![self.single_query()?];
         let mut union_all = None;
-        while self.peek() == Kind::Keyword(Keyword::Union) {
+        while self.peek() == TokenKind::Keyword(Keyword::Union) {
             let place = self.place();
             self.at += 1;
             let all = self.accept_keyword(Keyword::All);
@@ -43,8 +43,8 @@ impl Parser<'_> {
             }
             parts.push(self.single_query()?);
         }
-        self.accept(Kind::Semicolon);
-        if self.peek() != Kind::End {
+        self.accept(TokenKind::Semicolon);
+        if self.peek() != TokenKind::End {
             return Err(self.unexpected("a clause or the end of the query"));
         }
         Ok(Query { parts, union_all: union_all.unwrap_or(false) })
@@ -70,7 +70,7 @@ impl Parser<'_> {
 
     fn clause(&mut self) -> Result<Option<Clause>> {
         let place = self.place();
-        let Kind::Keyword(keyword) = self.peek() else { return self.clause_of_word() };
+        let TokenKind::Keyword(keyword) = self.peek() else { return self.clause_of_word() };
         let kind = match keyword {
             Keyword::Match => self.match_clause(false)?,
             Keyword::Optional => {
@@ -130,16 +130,16 @@ impl Parser<'_> {
         if self.at_word("FOREACH") {
             self.at += 1;
             self.enter()?;
-            self.expect(Kind::LeftParen, "'('")?;
+            self.expect(TokenKind::LeftParen, "'('")?;
             let variable = self.variable()?;
             self.expect_keyword(Keyword::In)?;
             let list = self.expression()?;
-            self.expect(Kind::Bar, "'|'")?;
+            self.expect(TokenKind::Bar, "'|'")?;
             let body = self.clauses()?;
             if body.is_empty() {
                 return Err(self.unexpected("an updating clause such as SET"));
             }
-            self.expect(Kind::RightParen, "an updating clause or ')'")?;
+            self.expect(TokenKind::RightParen, "an updating clause or ')'")?;
             self.leave();
             return Ok(Some(Clause { kind: ClauseKind::Foreach { variable, list, body }, place }));
         }
@@ -167,8 +167,8 @@ impl Parser<'_> {
 
     fn projection(&mut self) -> Result<Projection> {
         let distinct = self.accept_keyword(Keyword::Distinct);
-        let star = self.accept(Kind::Star);
-        let items = if star && !self.accept(Kind::Comma) { vec![] } else { self.list_of(Self::item)? };
+        let star = self.accept(TokenKind::Star);
+        let items = if star && !self.accept(TokenKind::Comma) { vec![] } else { self.list_of(Self::item)? };
         let mut order = vec![];
         if self.accept_keyword(Keyword::Order) {
             self.expect_keyword(Keyword::By)?;
@@ -225,14 +225,14 @@ impl Parser<'_> {
         let target = self.postfix_expression()?;
         match target.kind {
             ExprKind::Property(base, key) => {
-                self.expect(Kind::Equal, "'='")?;
+                self.expect(TokenKind::Equal, "'='")?;
                 Ok(SetItem::Property { base: *base, key, value: self.expression()? })
             }
             ExprKind::HasLabels(base, labels) => Ok(SetItem::Labels { variable: labelled(*base)?, labels }),
             ExprKind::Variable(text) => {
                 let replace = match self.peek() {
-                    Kind::Equal => true,
-                    Kind::PlusEqual => false,
+                    TokenKind::Equal => true,
+                    TokenKind::PlusEqual => false,
                     _ => return Err(self.unexpected("'=', '+=', '.' or ':'")),
                 };
                 self.at += 1;

@@ -5,7 +5,7 @@ use super::Parser;
 use crate::ast::{Expr, ExprKind, Literal, Place};
 use crate::fault::Result;
 use crate::literal;
-use crate::token::{Keyword, Kind};
+use crate::token::{Keyword, TokenKind};
 use tidegraph_plan::{Arithmetic, Comparison};
 
 const OR: u8 = 1;
@@ -46,11 +46,11 @@ impl Parser<'_> {
                 PREDICATE => self.predicate(left, place)?,
                 _ => {
                     let operator = match self.advance().kind {
-                        Kind::Plus => Arithmetic::Add,
-                        Kind::Minus => Arithmetic::Subtract,
-                        Kind::Star => Arithmetic::Multiply,
-                        Kind::Slash => Arithmetic::Divide,
-                        Kind::Percent => Arithmetic::Modulo,
+                        TokenKind::Plus => Arithmetic::Add,
+                        TokenKind::Minus => Arithmetic::Subtract,
+                        TokenKind::Star => Arithmetic::Multiply,
+                        TokenKind::Slash => Arithmetic::Divide,
+                        TokenKind::Percent => Arithmetic::Modulo,
                         _ => Arithmetic::Power,
                     };
                     let right = self.binary(strength + 1)?;
@@ -65,17 +65,17 @@ impl Parser<'_> {
     /// Returns how strongly the next token binds as an operator between expressions. 0: it is no such operator.
     fn strength(&self) -> u8 {
         match self.peek() {
-            Kind::Keyword(keyword) => match keyword {
+            TokenKind::Keyword(keyword) => match keyword {
                 Keyword::Or => OR,
                 Keyword::Xor => XOR,
                 Keyword::And => AND,
                 Keyword::In | Keyword::Starts | Keyword::Ends | Keyword::Contains | Keyword::Is => PREDICATE,
                 _ => 0,
             },
-            Kind::Matches => PREDICATE,
-            Kind::Plus | Kind::Minus => SUM,
-            Kind::Star | Kind::Slash | Kind::Percent => PRODUCT,
-            Kind::Caret => POWER,
+            TokenKind::Matches => PREDICATE,
+            TokenKind::Plus | TokenKind::Minus => SUM,
+            TokenKind::Star | TokenKind::Slash | TokenKind::Percent => PRODUCT,
+            TokenKind::Caret => POWER,
             kind if comparison(kind).is_some() => COMPARISON,
             _ => 0,
         }
@@ -83,7 +83,7 @@ impl Parser<'_> {
 
     /// `a OR b OR c` and `a AND b AND c`, as one flat list, so that long ones do not nest.
     fn junction(&mut self, left: Expr, strength: u8, place: Place) -> Result<Expr> {
-        let keyword = Kind::Keyword(if strength == OR { Keyword::Or } else { Keyword::And });
+        let keyword = TokenKind::Keyword(if strength == OR { Keyword::Or } else { Keyword::And });
         let mut all = vec![left];
         while self.accept(keyword) {
             all.push(self.binary(strength + 1)?);
@@ -104,23 +104,23 @@ impl Parser<'_> {
         let left = Box::new(left);
         let token = self.advance().kind;
         let make = match token {
-            Kind::Keyword(Keyword::Is) => {
+            TokenKind::Keyword(Keyword::Is) => {
                 let not = self.accept_keyword(Keyword::Not);
                 if !self.accept_keyword(Keyword::Null) {
                     return Err(self.unexpected(if not { "NULL" } else { "NULL or NOT NULL" }));
                 }
                 return self.node(ExprKind::IsNull(left, not), place);
             }
-            Kind::Keyword(Keyword::Starts) => {
+            TokenKind::Keyword(Keyword::Starts) => {
                 self.expect_keyword(Keyword::With)?;
                 ExprKind::StartsWith
             }
-            Kind::Keyword(Keyword::Ends) => {
+            TokenKind::Keyword(Keyword::Ends) => {
                 self.expect_keyword(Keyword::With)?;
                 ExprKind::EndsWith
             }
-            Kind::Keyword(Keyword::Contains) => ExprKind::Contains,
-            Kind::Keyword(Keyword::In) => ExprKind::In,
+            TokenKind::Keyword(Keyword::Contains) => ExprKind::Contains,
+            TokenKind::Keyword(Keyword::In) => ExprKind::In,
             _ => ExprKind::Matches,
         };
         let right = Box::new(self.binary(PREDICATE + 1)?);
@@ -130,23 +130,23 @@ impl Parser<'_> {
     fn prefix(&mut self, weakest: u8) -> Result<Expr> {
         let place = self.place();
         match self.peek() {
-            Kind::Keyword(Keyword::Not) if weakest <= NOT => {
+            TokenKind::Keyword(Keyword::Not) if weakest <= NOT => {
                 self.at += 1;
                 let operand = self.binary(NOT)?;
                 self.node(ExprKind::Not(Box::new(operand)), place)
             }
-            Kind::Minus => {
+            TokenKind::Minus => {
                 self.at += 1;
                 let token = self.token();
                 let after = self.peek_at(1);
                 // The sign belongs to the number, because the smallest integer has no positive counterpart. (What
                 // follows may bind stronger than the sign only where a number makes no sense: `-1.key`, `-1[0]`.)
-                if !matches!(after, Kind::Dot | Kind::LeftBracket | Kind::Colon) {
-                    if self.accept(Kind::Integer) {
+                if !matches!(after, TokenKind::Dot | TokenKind::LeftBracket | TokenKind::Colon) {
+                    if self.accept(TokenKind::Integer) {
                         let value = literal::integer(self.slice(token), true, token.start)?;
                         return self.node(ExprKind::Literal(Literal::Integer(value)), place);
                     }
-                    if self.accept(Kind::Float) {
+                    if self.accept(TokenKind::Float) {
                         let value = literal::float(self.slice(token), true, token.start)?;
                         return self.node(ExprKind::Literal(Literal::Float(value)), place);
                     }
@@ -154,7 +154,7 @@ impl Parser<'_> {
                 let operand = self.binary(SIGN)?;
                 self.node(ExprKind::Negate(Box::new(operand)), place)
             }
-            Kind::Plus => {
+            TokenKind::Plus => {
                 self.at += 1;
                 self.binary(SIGN)
             }
@@ -168,23 +168,23 @@ impl Parser<'_> {
         loop {
             let place = self.place();
             base = match self.peek() {
-                Kind::Dot => {
+                TokenKind::Dot => {
                     self.at += 1;
                     let key = self.schema_name("a property key")?;
                     let place = base.place;
                     self.node(ExprKind::Property(Box::new(base), key), place)?
                 }
-                Kind::LeftBracket => {
+                TokenKind::LeftBracket => {
                     self.at += 1;
                     let kind = self.subscript(base)?;
                     self.node(kind, place)?
                 }
-                Kind::Colon => {
+                TokenKind::Colon => {
                     let labels = self.labels()?;
                     let place = base.place;
                     self.node(ExprKind::HasLabels(Box::new(base), labels), place)?
                 }
-                Kind::LeftBrace if matches!(base.kind, ExprKind::Variable(_)) => {
+                TokenKind::LeftBrace if matches!(base.kind, ExprKind::Variable(_)) => {
                     return Err(crate::fault::Fault::unsupported(place.0, "map projection"));
                 }
                 _ => return Ok(base),
@@ -195,26 +195,27 @@ impl Parser<'_> {
     /// An index or a slice of `base`; the opening bracket is taken.
     fn subscript(&mut self, base: Expr) -> Result<ExprKind> {
         let base = Box::new(base);
-        let first = if self.peek() == Kind::DotDot { None } else { Some(Box::new(self.expression()?)) };
-        if !self.accept(Kind::DotDot) {
-            self.expect(Kind::RightBracket, "']' or '..'")?;
+        let first = if self.peek() == TokenKind::DotDot { None } else { Some(Box::new(self.expression()?)) };
+        if !self.accept(TokenKind::DotDot) {
+            self.expect(TokenKind::RightBracket, "']' or '..'")?;
             let index = first.map_or_else(|| Err(self.unexpected("an index")), Ok)?;
             return Ok(ExprKind::Index(base, index));
         }
-        let last = if self.peek() == Kind::RightBracket { None } else { Some(Box::new(self.expression()?)) };
-        self.expect(Kind::RightBracket, "']'")?;
+        let last =
+            if self.peek() == TokenKind::RightBracket { None } else { Some(Box::new(self.expression()?)) };
+        self.expect(TokenKind::RightBracket, "']'")?;
         Ok(ExprKind::Slice(base, first, last))
     }
 }
 
-fn comparison(kind: Kind) -> Option<Comparison> {
+fn comparison(kind: TokenKind) -> Option<Comparison> {
     Some(match kind {
-        Kind::Equal => Comparison::Equal,
-        Kind::NotEqual => Comparison::NotEqual,
-        Kind::Less => Comparison::Less,
-        Kind::LessOrEqual => Comparison::LessOrEqual,
-        Kind::Greater => Comparison::Greater,
-        Kind::GreaterOrEqual => Comparison::GreaterOrEqual,
+        TokenKind::Equal => Comparison::Equal,
+        TokenKind::NotEqual => Comparison::NotEqual,
+        TokenKind::Less => Comparison::Less,
+        TokenKind::LessOrEqual => Comparison::LessOrEqual,
+        TokenKind::Greater => Comparison::Greater,
+        TokenKind::GreaterOrEqual => Comparison::GreaterOrEqual,
         _ => return None,
     })
 }

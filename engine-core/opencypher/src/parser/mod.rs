@@ -17,7 +17,7 @@ use crate::fault::{Fault, Result};
 use crate::lexer::{Tokens, tokenize};
 use crate::literal;
 use crate::schema::SchemaCommand;
-use crate::token::{Keyword, Kind, Token};
+use crate::token::{Keyword, Token, TokenKind};
 use tidegraph_types::Str;
 
 /// Largest depth to which brackets, prefix operators and subqueries nest.
@@ -59,18 +59,18 @@ pub(crate) struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn peek(&self) -> Kind {
+    fn peek(&self) -> TokenKind {
         self.peek_at(0)
     }
 
     /// Returns the kind of the token at this distance, or of the last token beyond the end.
-    fn peek_at(&self, ahead: usize) -> Kind {
-        self.tokens.get(self.at + ahead).map_or(Kind::End, |t| t.kind)
+    fn peek_at(&self, ahead: usize) -> TokenKind {
+        self.tokens.get(self.at + ahead).map_or(TokenKind::End, |t| t.kind)
     }
 
     fn token(&self) -> Token {
         self.tokens.get(self.at).or(self.tokens.last()).copied().unwrap_or(Token {
-            kind: Kind::End,
+            kind: TokenKind::End,
             start: 0,
             end: 0,
         })
@@ -87,13 +87,13 @@ impl Parser<'_> {
     /// Takes the next token; the last token stays.
     fn advance(&mut self) -> Token {
         let token = self.token();
-        if !matches!(token.kind, Kind::End | Kind::Bad) {
+        if !matches!(token.kind, TokenKind::End | TokenKind::Bad) {
             self.at += 1;
         }
         token
     }
 
-    fn accept(&mut self, kind: Kind) -> bool {
+    fn accept(&mut self, kind: TokenKind) -> bool {
         let found = self.peek() == kind;
         if found {
             self.at += 1;
@@ -102,10 +102,10 @@ impl Parser<'_> {
     }
 
     fn accept_keyword(&mut self, keyword: Keyword) -> bool {
-        self.accept(Kind::Keyword(keyword))
+        self.accept(TokenKind::Keyword(keyword))
     }
 
-    fn expect(&mut self, kind: Kind, expected: &str) -> Result<Token> {
+    fn expect(&mut self, kind: TokenKind, expected: &str) -> Result<Token> {
         let token = self.token();
         if self.accept(kind) { Ok(token) } else { Err(self.unexpected(expected)) }
     }
@@ -116,20 +116,20 @@ impl Parser<'_> {
 
     /// Whether the next token is this word; it must be no keyword.
     fn at_word(&self, word: &str) -> bool {
-        self.peek() == Kind::Word && self.slice(self.token()).eq_ignore_ascii_case(word)
+        self.peek() == TokenKind::Word && self.slice(self.token()).eq_ignore_ascii_case(word)
     }
 
     /// Returns the error that the next token does not fit the grammar.
     fn unexpected(&mut self, expected: &str) -> Fault {
         let token = self.token();
         let found = match token.kind {
-            Kind::Bad => {
+            TokenKind::Bad => {
                 if let Some(fault) = self.fault.take() {
                     return fault;
                 }
                 "character".into()
             }
-            Kind::End => "end of the query".into(),
+            TokenKind::End => "end of the query".into(),
             _ => format!("'{}'", literal::excerpt(self.slice(token))),
         };
         Fault::syntax(token.start, format!("unexpected {found}, expected {expected}"))
@@ -179,8 +179,8 @@ impl Parser<'_> {
     /// Whether the next token may be a variable.
     fn at_variable(&self) -> bool {
         match self.peek() {
-            Kind::Word | Kind::Quoted => true,
-            Kind::Keyword(keyword) => keyword.may_be_variable(),
+            TokenKind::Word | TokenKind::Quoted => true,
+            TokenKind::Keyword(keyword) => keyword.may_be_variable(),
             _ => false,
         }
     }
@@ -189,7 +189,7 @@ impl Parser<'_> {
     fn variable(&mut self) -> Result<crate::ast::Name> {
         let token = self.token();
         if !self.at_variable() {
-            if let Kind::Keyword(keyword) = token.kind {
+            if let TokenKind::Keyword(keyword) = token.kind {
                 let expected = format!("a variable ({} is a reserved word, use backticks)", keyword.text());
                 return Err(self.unexpected(&expected));
             }
@@ -203,7 +203,7 @@ impl Parser<'_> {
     fn schema_name(&mut self, expected: &str) -> Result<Str> {
         let token = self.token();
         match token.kind {
-            Kind::Word | Kind::Quoted | Kind::Keyword(_) => {
+            TokenKind::Word | TokenKind::Quoted | TokenKind::Keyword(_) => {
                 self.at += 1;
                 Ok(literal::name(self.slice(token)))
             }
@@ -213,9 +213,12 @@ impl Parser<'_> {
 
     /// The name of a parameter, after its `$`.
     fn parameter(&mut self) -> Result<Str> {
-        let dollar = self.expect(Kind::Dollar, "a parameter")?;
+        let dollar = self.expect(TokenKind::Dollar, "a parameter")?;
         let token = self.token();
-        let named = matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Keyword(_) | Kind::Integer);
+        let named = matches!(
+            token.kind,
+            TokenKind::Word | TokenKind::Quoted | TokenKind::Keyword(_) | TokenKind::Integer
+        );
         if !named || token.start != dollar.end {
             return Err(self.unexpected("the name of a parameter after '$'"));
         }
@@ -226,7 +229,7 @@ impl Parser<'_> {
     /// `item, item, …`
     fn list_of<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let mut items = vec![item(self)?];
-        while self.accept(Kind::Comma) {
+        while self.accept(TokenKind::Comma) {
             items.push(item(self)?);
         }
         Ok(items)
@@ -238,8 +241,8 @@ impl Parser<'_> {
         let mut open = 0usize;
         for (i, token) in self.tokens.get(self.at + from..)?.iter().enumerate() {
             match token.kind {
-                Kind::LeftParen | Kind::LeftBracket | Kind::LeftBrace => open += 1,
-                Kind::RightParen | Kind::RightBracket | Kind::RightBrace => {
+                TokenKind::LeftParen | TokenKind::LeftBracket | TokenKind::LeftBrace => open += 1,
+                TokenKind::RightParen | TokenKind::RightBracket | TokenKind::RightBrace => {
                     open = open.checked_sub(1)?;
                     if open == 0 {
                         return Some(from + i + 1);

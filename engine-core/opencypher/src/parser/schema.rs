@@ -3,7 +3,7 @@
 use super::Parser;
 use crate::fault::{Fault, Result};
 use crate::schema::SchemaCommand;
-use crate::token::{Keyword, Kind};
+use crate::token::{Keyword, TokenKind};
 use tidegraph_types::Str;
 
 /// Kinds of indexes that other databases have.
@@ -22,8 +22,8 @@ impl Parser<'_> {
             None
         };
         if command.is_some() {
-            self.accept(Kind::Semicolon);
-            if self.peek() != Kind::End {
+            self.accept(TokenKind::Semicolon);
+            if self.peek() != TokenKind::End {
                 return Err(self.unexpected("the end of the command"));
             }
         }
@@ -45,17 +45,17 @@ impl Parser<'_> {
     }
 
     fn schema_create(&mut self) -> Result<Option<SchemaCommand>> {
-        if self.peek_at(1) == Kind::Equal {
+        if self.peek_at(1) == TokenKind::Equal {
             // The word is the variable of a path.
             return Ok(None);
         }
         if let Some(kind) = OTHER_INDEXES.iter().find(|kind| self.at_word(kind)) {
             return match self.peek_at(1) {
-                Kind::Word => Err(self.unsupported(format!("{kind} INDEX"))),
+                TokenKind::Word => Err(self.unsupported(format!("{kind} INDEX"))),
                 _ => Ok(None),
             };
         }
-        if self.at_word("RANGE") && self.peek_at(1) == Kind::Word {
+        if self.at_word("RANGE") && self.peek_at(1) == TokenKind::Word {
             self.at += 1;
             self.expect_word("INDEX")?;
         } else if self.accept_word("INDEX") {
@@ -64,7 +64,7 @@ impl Parser<'_> {
         } else {
             return Ok(None);
         }
-        if self.peek() == Kind::Keyword(Keyword::On) {
+        if self.peek() == TokenKind::Keyword(Keyword::On) {
             return Err(self.unsupported("CREATE INDEX ON (write CREATE INDEX FOR (n:Label) ON (n.key))"));
         }
         let (name, if_not_exists) = self.name_and_condition()?;
@@ -73,36 +73,36 @@ impl Parser<'_> {
         if self.at_word("EACH") {
             return Err(self.unsupported("FULLTEXT INDEX"));
         }
-        self.expect(Kind::LeftParen, "'('")?;
+        self.expect(TokenKind::LeftParen, "'('")?;
         let key = self.schema_property(&variable)?;
-        if self.peek() == Kind::Comma {
+        if self.peek() == TokenKind::Comma {
             return Err(self.unsupported("composite index"));
         }
-        self.expect(Kind::RightParen, "')'")?;
+        self.expect(TokenKind::RightParen, "')'")?;
         self.refuse_options()?;
         Ok(Some(SchemaCommand::Create { name, label, key, unique: false, if_not_exists }))
     }
 
     fn create_constraint(&mut self) -> Result<SchemaCommand> {
-        if self.peek() == Kind::Keyword(Keyword::On) {
+        if self.peek() == TokenKind::Keyword(Keyword::On) {
             let name = "CREATE CONSTRAINT ON (write CREATE CONSTRAINT FOR (n:Label) REQUIRE n.key IS UNIQUE)";
             return Err(self.unsupported(name));
         }
         let (name, if_not_exists) = self.name_and_condition()?;
         let (variable, label) = self.schema_vertex()?;
         self.expect_word("REQUIRE")?;
-        let bracket = self.accept(Kind::LeftParen);
+        let bracket = self.accept(TokenKind::LeftParen);
         let key = self.schema_property(&variable)?;
         if bracket {
-            if self.peek() == Kind::Comma {
+            if self.peek() == TokenKind::Comma {
                 return Err(self.unsupported("composite constraint"));
             }
-            self.expect(Kind::RightParen, "')'")?;
+            self.expect(TokenKind::RightParen, "')'")?;
         }
         self.expect_keyword(Keyword::Is)?;
         match self.peek() {
-            Kind::Keyword(Keyword::Not) => return Err(self.unsupported("property existence constraint")),
-            Kind::Colon => return Err(self.unsupported("property type constraint")),
+            TokenKind::Keyword(Keyword::Not) => return Err(self.unsupported("property existence constraint")),
+            TokenKind::Colon => return Err(self.unsupported("property type constraint")),
             _ => {}
         }
         self.accept_word("NODE");
@@ -127,7 +127,7 @@ impl Parser<'_> {
 
     /// The name of an index or constraint.
     fn schema_entry(&mut self) -> Result<Str> {
-        if self.peek() == Kind::Dollar {
+        if self.peek() == TokenKind::Dollar {
             return Err(self.unsupported("parameter as a name"));
         }
         self.schema_name("a name")
@@ -136,17 +136,17 @@ impl Parser<'_> {
     /// `FOR (n:Label)`: the variable and the label.
     fn schema_vertex(&mut self) -> Result<(Str, Str)> {
         self.expect_word("FOR")?;
-        self.expect(Kind::LeftParen, "'('")?;
-        if self.peek() == Kind::RightParen {
+        self.expect(TokenKind::LeftParen, "'('")?;
+        if self.peek() == TokenKind::RightParen {
             return Err(self.unsupported("index or constraint over relationships"));
         }
         let variable = self.variable()?.text;
-        self.expect(Kind::Colon, "':' and a label")?;
+        self.expect(TokenKind::Colon, "':' and a label")?;
         let label = self.schema_name("a label")?;
-        if matches!(self.peek(), Kind::Colon | Kind::Bar | Kind::Ampersand) {
+        if matches!(self.peek(), TokenKind::Colon | TokenKind::Bar | TokenKind::Ampersand) {
             return Err(self.unsupported("index or constraint over several labels"));
         }
-        self.expect(Kind::RightParen, "')'")?;
+        self.expect(TokenKind::RightParen, "')'")?;
         Ok((variable, label))
     }
 
@@ -157,7 +157,7 @@ impl Parser<'_> {
         if name != *variable {
             return Err(Fault::syntax(place.0, format!("variable `{name}` is not defined")));
         }
-        self.expect(Kind::Dot, "'.' and a property key")?;
+        self.expect(TokenKind::Dot, "'.' and a property key")?;
         self.schema_name("a property key")
     }
 
@@ -173,7 +173,7 @@ impl Parser<'_> {
         } else {
             return Ok(None);
         };
-        if self.peek() == Kind::Keyword(Keyword::On) {
+        if self.peek() == TokenKind::Keyword(Keyword::On) {
             return Err(self.unsupported("DROP … ON (write the name)"));
         }
         let name = self.schema_entry()?;
@@ -193,7 +193,7 @@ impl Parser<'_> {
         } else {
             return Ok(None);
         };
-        if self.at_word("YIELD") || self.peek() == Kind::Keyword(Keyword::Where) {
+        if self.at_word("YIELD") || self.peek() == TokenKind::Keyword(Keyword::Where) {
             return Err(self.unsupported("SHOW with YIELD or WHERE"));
         }
         Ok(Some(command))
