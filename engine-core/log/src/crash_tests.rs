@@ -129,13 +129,13 @@ fn some_records(disk: &FaultyDisk, random: &SeededRandom, next: u64, life: u64) 
 /// Tries a millisecond apart until there is something.
 fn eventually<T>(mut tried: impl FnMut() -> Option<T>) -> T {
     let clock = RealClock::new();
-    let found = (0..20_000).find_map(|_| {
+    let found = (0..120_000).find_map(|_| {
         tried().or_else(|| {
             clock.sleep(Duration::from_millis(1));
             None
         })
     });
-    found.expect("it did not happen within 20 s")
+    found.expect("it did not happen within 120 s")
 }
 
 /// Appends until the machine goes down or the log is poisoned; answers the records whose fate is not known.

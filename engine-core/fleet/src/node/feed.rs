@@ -3,11 +3,14 @@
 //! Replicas at the version of the reader are *fed*: each record goes to all of them. A replica that was just restored reads the
 //! log by itself (`bring_up.rs`) up to the version of the reader, and joins then.
 //!
+//! All replicas get the same records in the same order, so they are equal once the log is still (FLT-3).
+//!
 //! What must never happen: a replica that misses a record, or gets one twice (FLT-1). Both joining and feeding take the lock of
 //! the state.
 
 use super::Shared;
 use super::replica::Replica;
+use crate::Error;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -183,18 +186,13 @@ impl Feed {
     fn apply_to_all(&self, shared: &Shared, record: &Record) {
         let mut state = self.state.lock();
         shared.note(record);
-        let failed: Vec<String> = if matches!(record.body, Body::Load { .. }) && state.fed.len() > 1 {
+        let failed: Vec<Error> = if matches!(record.body, Body::Load { .. }) && state.fed.len() > 1 {
             apply_in_parallel(&state.fed, record)
         } else {
-            state
-                .fed
-                .iter()
-                .filter_map(|replica| replica.apply(record).err())
-                .map(|e| e.to_string())
-                .collect()
+            state.fed.iter().filter_map(|replica| replica.apply(record).err()).collect()
         };
         for error in failed {
-            tracing::error!(error, "a replica cannot apply a record");
+            tracing::error!(%error, "a replica cannot apply a record");
         }
         // A broken replica is restored again; the others go on without it.
         state.fed.retain(|replica| replica.broken().is_none() && !replica.is_dropped());
@@ -219,13 +217,13 @@ pub(super) enum JoinResult {
 }
 
 /// Applies a record to several replicas in parallel.
-fn apply_in_parallel(fed: &[Arc<Replica>], record: &Record) -> Vec<String> {
+fn apply_in_parallel(fed: &[Arc<Replica>], record: &Record) -> Vec<Error> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(fed.len());
     let next = std::sync::atomic::AtomicUsize::new(0);
     let work = || {
         let mut failed = Vec::new();
         while let Some(replica) = fed.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
-            failed.extend(replica.apply(record).err().map(|error| error.to_string()));
+            failed.extend(replica.apply(record).err());
         }
         failed
     };

@@ -1,4 +1,5 @@
-//! Heartbeats: a node says in the map that it lives, joins again if others took it for lost, and leaves if its disk is full.
+//! Heartbeats: a node says in the map that it lives, joins again if others took it for lost (FLT-4), and leaves if its disk is
+//! full.
 
 use super::Shared;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Compares the replicas on this node with the partition map, and brings them in line.
 //!
 //! Roles: [`ReplicaReconciler`] restores replicas that the map adds, gives up those that it removes or that broke, and starts the
-//! upkeep of the others (indexes, checkpoints, old versions). [`Tasks`] runs what takes long.
+//! upkeep of the others (indexes, checkpoints, old versions). [`Tasks`] runs what takes long. What fails is tried again, so that
+//! every replica serves in the end (FLT-4).
 
 use super::Shared;
 use super::bring_up::{BringUp, Progress};

@@ -328,7 +328,7 @@ impl Shared {
             }
             Ok(Ok(_)) => {}
             Ok(Err(TakeoverError::Failed(error))) => {
-                // Perhaps only this process cannot reach the log or a checkpoint: another candidate gets a turn.
+                // FLT-4: perhaps only this process cannot reach the log or a checkpoint, so another candidate gets a turn.
                 tracing::warn!(%epoch, %error, "a take-over failed; the next candidate tries");
                 work.election.give_back();
             }

@@ -1,4 +1,4 @@
-//! A log that accepts records only while the lease is held.
+//! A log that accepts records only while the lease is held, and acknowledges only what it has (FLT-2).
 
 use super::Unsure;
 use std::sync::Arc;

@@ -21,7 +21,7 @@ const MOST_ROWS: usize = 40;
 
 /// Plans moves of replicas and carries them out.
 #[derive(Args, Debug)]
-pub struct Fleet {
+pub struct FleetCommand {
     #[command(subcommand)]
     command: Command,
 }
@@ -112,7 +112,7 @@ struct Drain {
     args: MoveArgs,
 }
 
-impl Fleet {
+impl FleetCommand {
     /// Runs the command.
     ///
     /// # Errors

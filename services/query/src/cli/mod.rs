@@ -34,7 +34,7 @@ enum Command {
     Worker(worker::Worker),
     /// Plan and carry out moves of replicas: heal, add and drain nodes of a fleet.
     #[cfg(feature = "fleet")]
-    Fleet(fleet::Fleet),
+    Fleet(fleet::FleetCommand),
     /// Load files into a running service and show the progress.
     Load(load::Load),
     /// Run a query, or an interactive session on a terminal.
