@@ -79,7 +79,7 @@ fn connect(cluster: &Cluster) -> anyhow::Result<Arc<Database>> {
     // This process has no credentials, and DynamoDB Local needs none.
     configuration.access.table.local = true;
     // Unlike a function, this worker keeps asking for the newest version, as a long-lived worker does.
-    configuration.access.worker.version_ms = tidegraph_fleet::WorkerConfig::default().version_ms;
+    configuration.access.worker.version_every = tidegraph_fleet::WorkerConfig::default().version_every;
     let worker = configuration.access.connect()?;
     Ok(Database::connect(configuration.options, worker, Arc::new(Objects::memory()?))?)
 }

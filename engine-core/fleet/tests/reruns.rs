@@ -131,7 +131,8 @@ fn what_a_long_query_reads_is_kept_and_no_longer_than_that() {
     };
     let fleet = TestFleet::start(2, 2, 2, 64, config);
     let (writes, _writer) = fleet.worker();
-    let config = WorkerConfig { pin_after_ms: 1, pin_every_ms: 10, ..support::patient() };
+    let (pin_after, pin_every) = (Duration::from_millis(1), Duration::from_millis(10));
+    let config = WorkerConfig { pin_after, pin_every, ..support::patient() };
     let (reads, worker) = fleet.worker_with(config, fleet.clock.clone());
     let kept = |fleet: &TestFleet, version: Option<Version>| {
         let version = version.map(|version| version.0);

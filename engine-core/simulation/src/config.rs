@@ -1,5 +1,6 @@
 //! Settings of a world: some from the caller, the rest drawn from the seed.
 
+use std::time::Duration;
 use tidegraph_fleet::sequencing::Unsure;
 use tidegraph_platform::{Random, SeededRandom};
 
@@ -42,15 +43,15 @@ pub struct Config {
     pub bug: Option<Bug>,
     /// Whether the lines of the trace are kept. Its hash always is.
     pub keep_lines: bool,
-    /// Duration of the faults, in simulated milliseconds. After that, everything is healed and has to come to rest.
-    pub faults_ms: u64,
+    /// Duration of the faults, in simulated time. After that, everything is healed and has to come to rest.
+    pub faults: Duration,
 }
 
 impl Config {
     /// Settings with 20 seconds of faults and no defect.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, bug: None, keep_lines: false, faults_ms: 20_000 }
+        Self { seed, bug: None, keep_lines: false, faults: Duration::from_secs(20) }
     }
 }
 

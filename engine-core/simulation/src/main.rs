@@ -3,6 +3,7 @@
 use clap::Parser;
 use std::ops::Range;
 use std::process::ExitCode;
+use std::time::Duration;
 use tidegraph_simulation::{Bug, Config, Counts, Invariant, Report, run};
 
 /// Runs fleets in simulated worlds, each drawn from a seed.
@@ -44,9 +45,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let seeds = arguments.seed.map_or(arguments.seeds.clone(), |seed| seed..seed.saturating_add(1));
     let of = |seed: u64| -> Report {
-        let faults_ms = arguments.seconds.saturating_mul(1000);
+        let faults = Duration::from_secs(arguments.seconds);
         let report =
-            run(&Config { bug: arguments.bug, keep_lines: arguments.trace, faults_ms, ..Config::new(seed) });
+            run(&Config { bug: arguments.bug, keep_lines: arguments.trace, faults, ..Config::new(seed) });
         let text: String = report.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
         let ended = match &report.violation {
             Some(violation) => format!("VIOLATION {violation}"),

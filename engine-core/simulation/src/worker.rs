@@ -387,8 +387,8 @@ impl InFlight<'_> {
 /// Returns the settings of workers in a world.
 pub(crate) fn config() -> WorkerConfig {
     WorkerConfig {
-        answer_ms: 1_200,
-        patience_ms: 8_000,
+        answer_within: Duration::from_millis(1_200),
+        patience: Duration::from_secs(8),
         fleet: FleetConfig { longest_ms: 5_000, ..FleetConfig::default() },
         ..WorkerConfig::default()
     }

@@ -350,6 +350,8 @@ pub fn run(config: &Config) -> Report {
         Ok(world) => world,
         Err(error) => return Report::without_world(config, &error),
     };
-    let ended = world.run_until(config.faults_ms * 1000).and_then(|()| world.come_to_rest());
+    let ended = world
+        .run_until(u64::try_from(config.faults.as_micros()).unwrap_or(u64::MAX))
+        .and_then(|()| world.come_to_rest());
     Report::new(world, ended.err())
 }

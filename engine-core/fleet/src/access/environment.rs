@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegraph_remote::{SecurityConfig, TlsFiles};
 
 /// Prefix of Tidegraph's variables.
@@ -97,11 +98,12 @@ impl Variables {
         let mut worker = WorkerConfig {
             zone: self.text("ZONE").unwrap_or_default(),
             // Each request asks for the version instead: between two requests the process is stopped.
-            version_ms: 0,
+            version_every: Duration::ZERO,
             ..WorkerConfig::default()
         };
         worker.watch.poll_ms = self.number("MAP_POLL_MS", 5_000)?;
-        worker.patience_ms = self.number("WRITE_PATIENCE_MS", worker.patience_ms)?;
+        let patience_ms = self.number("WRITE_PATIENCE_MS", worker.patience.as_millis() as u64)?;
+        worker.patience = Duration::from_millis(patience_ms);
         let graph = self.text("GRAPH").unwrap_or_else(|| "default".into());
         Ok(Access { graph, table: table(self)?, security: security(self)?, worker })
     }

@@ -44,17 +44,17 @@ use tidegraph_types::{CommitRequest, Epoch, ErrorCode, GuiHasher, PartitionCount
 pub struct WorkerConfig {
     /// Availability zone of the worker; replicas in this zone are asked first.
     pub zone: String,
-    /// Milliseconds between two requests for the newest version. 0: only [`Worker::refresh_version`] asks, for a process that
-    /// is stopped between requests.
-    pub version_ms: u64,
-    /// Longest wait for one answer of the sequencer, in milliseconds.
-    pub answer_ms: u64,
-    /// Longest time that a write waits for a sequencer, in milliseconds.
-    pub patience_ms: u64,
-    /// Milliseconds that a query reads a version before nodes are asked to keep it.
-    pub pin_after_ms: u64,
-    /// Milliseconds between two such requests.
-    pub pin_every_ms: u64,
+    /// Pause between two requests for the newest version. Zero: only [`Worker::refresh_version`] asks, for a process that is
+    /// stopped between requests.
+    pub version_every: Duration,
+    /// Longest wait for one answer of the sequencer.
+    pub answer_within: Duration,
+    /// Longest time that a write waits for a sequencer.
+    pub patience: Duration,
+    /// How long a query reads a version before nodes are asked to keep it.
+    pub pin_after: Duration,
+    /// Time between two such requests.
+    pub pin_every: Duration,
     /// How often the map is reloaded.
     pub watch: WatchConfig,
     /// Connections to nodes.
@@ -65,11 +65,11 @@ impl Default for WorkerConfig {
     fn default() -> Self {
         Self {
             zone: String::new(),
-            version_ms: 10,
-            answer_ms: 5_000,
-            patience_ms: 10_000,
-            pin_after_ms: 15_000,
-            pin_every_ms: 5_000,
+            version_every: Duration::from_millis(10),
+            answer_within: Duration::from_secs(5),
+            patience: Duration::from_secs(10),
+            pin_after: Duration::from_secs(15),
+            pin_every: Duration::from_secs(5),
             watch: WatchConfig { poll_ms: 1_000 },
             fleet: FleetConfig::default(),
         }
@@ -107,6 +107,9 @@ pub struct Worker {
 const FIRST_VERSION_WITHIN: Duration = Duration::from_secs(5);
 /// Pause between two requests for the first version.
 const FIRST_VERSION_POLL: Duration = Duration::from_millis(50);
+
+/// Shortest pause of a thread, whatever the configuration says.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Largest distance between the newest version and the one that a transaction reads.
 const MOST_BEHIND: u64 = 1_000;
@@ -167,14 +170,14 @@ impl Worker {
         });
         // An error does not matter here: the lease is read again when the sequencer is needed.
         let lease = lease.ok().and_then(Result::ok).and_then(Result::ok).flatten();
-        let version_ms = config.version_ms;
+        let has_threads = !config.version_every.is_zero();
         let shared = Shared::new(config, parts, watch?, None);
         if let Some(lease) = &lease {
             shared.sequencer.adopt(lease);
         }
         shared.refresh_version();
         let this = Self { shared: shared.clone(), threads: Mutex::default() };
-        if version_ms == 0 {
+        if !has_threads {
             return Ok(this);
         }
         let of = shared.clone();
@@ -200,7 +203,7 @@ impl Worker {
         network: Arc<dyn Network>,
     ) -> Result<Self, Error> {
         let watch = MapWatch::without_thread(parts.map_store.clone(), &parts.graph)?;
-        let config = WorkerConfig { version_ms: 0, ..config };
+        let config = WorkerConfig { version_every: Duration::ZERO, ..config };
         let shared = Shared::new(config, parts, watch, Some(network));
         shared.refresh_version();
         Ok(Self { shared, threads: Mutex::default() })
@@ -265,8 +268,7 @@ impl Shared {
         access.client.graph.clone_from(&graph);
         let fleet =
             FleetClient::over(network, access, security, routes, hasher, clock.clone(), random.clone());
-        let (answer, patience) =
-            (Duration::from_millis(config.answer_ms), Duration::from_millis(config.patience_ms));
+        let (answer, patience) = (config.answer_within, config.patience);
         let sequencer =
             RemoteSequencer::new(map_store, graph, fleet.clone(), clock.clone(), answer, patience);
         let sequencer = Arc::new(sequencer);
@@ -280,18 +282,18 @@ impl Shared {
             random,
             holder,
             readers: Readers::default(),
-            pin_after: Duration::from_millis(config.pin_after_ms),
-            pin_every: Duration::from_millis(config.pin_every_ms.max(1)),
+            pin_after: config.pin_after,
+            pin_every: config.pin_every.max(SHORTEST),
             newest: AtomicU64::new(0),
             own: AtomicU64::new(0),
             gate: LoadGate::default(),
-            gated: config.version_ms > 0,
+            gated: !config.version_every.is_zero(),
             known: AtomicBool::new(false),
             epoch: AtomicU64::new(0),
             writable: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             first_patience: patience.min(FIRST_VERSION_WITHIN),
-            pause: Duration::from_millis(config.version_ms.max(1)),
+            pause: config.version_every.max(SHORTEST),
         })
     }
 

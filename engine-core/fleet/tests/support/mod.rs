@@ -26,8 +26,7 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Settings of a worker that a stalled process does not drive to an error.
 pub fn patient() -> WorkerConfig {
-    let patience_ms = PATIENCE.as_millis() as u64;
-    WorkerConfig { answer_ms: patience_ms / 2, patience_ms, ..WorkerConfig::default() }
+    WorkerConfig { answer_within: PATIENCE / 2, patience: PATIENCE, ..WorkerConfig::default() }
 }
 
 /// The log, which all of the fleet share.

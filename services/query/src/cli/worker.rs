@@ -7,6 +7,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use tidegraph_engine::{Database, Options};
 use tidegraph_fleet::WorkerConfig;
 use tidegraph_fleet::access::Access;
@@ -35,7 +36,7 @@ pub struct Worker {
     #[arg(long, default_value_t = 1_000)]
     map_poll_ms: u64,
     /// Time limit for a write to find a sequencer, in milliseconds.
-    #[arg(long, default_value_t = WorkerConfig::default().patience_ms)]
+    #[arg(long, default_value_t = WorkerConfig::default().patience.as_millis() as u64)]
     write_patience_ms: u64,
 }
 
@@ -49,7 +50,7 @@ impl Worker {
         let token = self.listen.token()?;
         let mut config = WorkerConfig { zone: self.zone.clone(), ..WorkerConfig::default() };
         config.watch.poll_ms = self.map_poll_ms;
-        config.patience_ms = self.write_patience_ms;
+        config.patience = Duration::from_millis(self.write_patience_ms);
         let (graph, table) = (self.map.graph.clone(), self.map.table());
         let access = Access { graph, table, security: self.security()?, worker: config };
         let backend = access.connect()?;

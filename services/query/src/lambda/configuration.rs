@@ -89,7 +89,7 @@ mod tests {
             (found.access.graph.as_str(), found.access.table.prefix.as_str()),
             ("default", "tidegraph-")
         );
-        assert_eq!((found.responses, found.access.worker.version_ms), (Responses::Stream, 0));
+        assert_eq!((found.responses, found.access.worker.version_every), (Responses::Stream, Duration::ZERO));
         let found = read(&[
             ("GRAPH", "g"),
             ("QUERY_TIMEOUT_MS", "1500"),
