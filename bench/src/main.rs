@@ -8,6 +8,12 @@
 //! A workload that needs a service starts the shipped `tidegraph` binary ([`Flags::service`]). All times are read from
 //! the real clock, because benchmarks measure the real machine.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "benchmarks measure the real machine"
+)]
+
 mod clients;
 mod cluster;
 mod commit;

@@ -1,5 +1,7 @@
 //! Generates the message types from `contracts/proto`. protox compiles them, so no `protoc` has to be installed.
 
+#![allow(clippy::disallowed_methods, reason = "a build script reads the schemas")]
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 

@@ -74,9 +74,7 @@ impl MapWatch {
                 shared.look();
             }
         };
-        let thread = std::thread::Builder::new()
-            .name("map".into())
-            .spawn(run)
+        let thread = tidegraph_platform::spawn("map", run)
             .map_err(|error| Error::Unavailable { operation: "watch the map", reason: error.to_string() })?;
         *watch.thread.lock() = Some(thread);
         Ok(watch)

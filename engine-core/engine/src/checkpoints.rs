@@ -60,8 +60,7 @@ impl Checkpoints {
         let durable = options.data_dir.is_some();
         let (stop, stopped) = bounded(1);
         let (every, of) = (if durable { options.checkpoint_log_bytes } else { u64::MAX }, writer.clone());
-        let spawned =
-            std::thread::Builder::new().name("upkeep".into()).spawn(move || of.watch(every, &stopped));
+        let spawned = tidegraph_platform::spawn("upkeep", move || of.watch(every, &stopped));
         let thread = match spawned {
             Ok(handle) => Some((stop, handle)),
             Err(error) => {

@@ -54,9 +54,7 @@ impl Filling {
             // The caller may have left.
             let _ = done.send(result);
         };
-        let thread = std::thread::Builder::new()
-            .name("index".into())
-            .spawn(work)
+        let thread = tidegraph_platform::spawn("index", work)
             .map_err(|e| Error::new(ErrorCode::Unavailable, format!("no thread fills the index: {e}")))?;
         let mut threads = self.threads.lock();
         threads.retain(|thread| !thread.is_finished());

@@ -1,10 +1,12 @@
 //! Unique constraints: they hold against every way to write, also at the same time, and over restarts.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
+
 mod support;
 
 use support::{ask, empty, open, refused, run};
 use tidegraph_engine::Parameters;
-use tidegraph_engine::loads::{Format, LoadSpec, LoadState};
+use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState};
 
 const CONSTRAINT: &str = "CREATE CONSTRAINT one_email FOR (n:User) REQUIRE n.email IS UNIQUE";
 const CODE: &str = "UniqueConstraintViolationException";
@@ -162,7 +164,7 @@ fn rows_of_a_load_that_break_it_are_refused() {
         n6,User,last\n";
     std::fs::write(home.path().join("users.csv"), csv).expect("written");
     let source = format!("file://{}", home.path().display());
-    let mut spec = LoadSpec::new(vec![source], Format::GremlinCsv);
+    let mut spec = LoadSpec::new(vec![source], Some(Dialect::GREMLIN));
     spec.fail_on_error = false;
     let id = database.loads().submit(spec).expect("taken");
     let status = database.loads().wait(&id).expect("known");

@@ -1,5 +1,7 @@
 //! Graphs that are larger than their memory budget.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
+
 mod support;
 
 use support::{ask, run};

@@ -1,6 +1,7 @@
 //! Bulk loads into a fleet: visible as a whole or not at all, whichever process dies meanwhile, and with the same result as in
 //! one process (LOAD-1, IDS-1).
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +15,7 @@ use std::time::Duration;
 use support::{GRAPH, TestFleet, ask, rows};
 use tidegraph_cluster::{MapStore, SEQUENCER};
 use tidegraph_engine::Language::OpenCypher;
-use tidegraph_engine::loads::{Format, LoadSpec, LoadState, Mode};
+use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState, Mode};
 use tidegraph_engine::{Database, Options, Parameters, Query};
 use tidegraph_fleet::NodeConfig;
 use tidegraph_platform::RealRandom;
@@ -44,7 +45,7 @@ fn write_files(dir: &Path, people: usize) {
 }
 
 fn spec(dir: &Path) -> LoadSpec {
-    let mut spec = LoadSpec::new(vec![format!("file://{}", dir.display())], Format::GremlinCsv);
+    let mut spec = LoadSpec::new(vec![format!("file://{}", dir.display())], Some(Dialect::GREMLIN));
     spec.mode = Mode::New;
     spec.queue_request = true;
     spec

@@ -1,6 +1,7 @@
 //! Bulk loads whose steps several processes carry out, with the same result as in one process, even if a process forgets its
 //! work (LOAD-1).
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::{TestFleet, ask, rows};
 use tidegraph_engine::Language::OpenCypher;
-use tidegraph_engine::loads::{Ahead, Format, Ingest, LoadSpec, LoadState, Stage};
+use tidegraph_engine::loads::{Ahead, Ingest, LoadSpec, LoadState, Stage};
 use tidegraph_engine::{Database, Options};
 use tidegraph_fleet::NodeConfig;
 use tidegraph_platform::RealRandom;
@@ -43,7 +44,7 @@ fn write_files(dir: &Path, people: usize) {
 }
 
 fn spec(dir: &Path) -> LoadSpec {
-    LoadSpec::new(vec![format!("file://{}", dir.display())], Format::Detect)
+    LoadSpec::new(vec![format!("file://{}", dir.display())], None)
 }
 
 const READS: &[&str] = &[

@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = CandidateConfig { election, unsure: Unsure::GoOn, ..CandidateConfig::default() };
     let candidate = Arc::new(Candidate::start(Arc::new(map), clock.clone(), graph, claim, kafka, config)?);
     let watched = Arc::downgrade(&candidate);
-    std::thread::spawn(move || {
+    tidegraph_platform::spawn("watch", move || {
         let mut said = None;
         while let Some(candidate) = watched.upgrade() {
             let epoch = candidate.leadership().map(|leading| leading.epoch());
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             drop(candidate);
             clock.sleep(Duration::from_millis(5));
         }
-    });
+    })?;
     // The sequencer at the time of the command; it may be deposed before the command is executed.
     for line in std::io::stdin().lock().lines() {
         let line = line?;

@@ -3,6 +3,8 @@
 //! `TIDEGRAPH_BLESS=1 cargo test -p tidegraph-log golden` writes them anew. Only a new format may do so: files of an
 //! old one stay, and stay readable.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
+
 use crate::record::{self, PREFIX_BYTES, Prefix, Signal};
 use crate::suite::read_all;
 use crate::{Body, FileLog, FileLogOptions, LogStore, Record};

@@ -58,7 +58,7 @@ impl LateSync {
     pub fn start(interval: Duration) -> Option<Self> {
         let shared = Arc::new(Shared { interval, state: Mutex::default(), changed: Condvar::new() });
         let of = shared.clone();
-        let spawned = std::thread::Builder::new().name("log-sync".into()).spawn(move || of.run());
+        let spawned = tidegraph_platform::spawn("log-sync", move || of.run());
         let thread = spawned
             .inspect_err(|error| tracing::warn!(%error, "no thread syncs the log: each write is synced"))
             .ok()?;

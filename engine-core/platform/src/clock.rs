@@ -1,19 +1,18 @@
-//! Time: a monotonic clock for durations and deadlines, a wall clock for what people read.
+//! Time: a monotonic clock for durations and deadlines, a wall clock for people.
 //!
-//! The wall clock may jump; nothing that must be ordered may rest on it.
+//! The wall clock may jump. Never order anything by it.
 
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// Where time comes from.
+/// A source of time.
 pub trait Clock: Send + Sync + Debug {
-    /// Time since this clock was made; never goes back.
+    /// Returns the time since the clock was created. It never decreases.
     fn now(&self) -> Duration;
-    /// The time of day, UTC.
+    /// Returns the time of day in UTC.
     fn wall(&self) -> Timestamp;
-    /// Waits on the calling thread.
+    /// Blocks the calling thread.
     fn sleep(&self, duration: Duration);
 }
 
@@ -24,9 +23,9 @@ pub struct RealClock {
 }
 
 impl RealClock {
-    /// A clock whose `now` begins at zero.
+    /// Makes a clock whose `now` starts at zero.
     #[must_use]
-    #[allow(clippy::disallowed_methods)] // This is the one place that may.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
     pub fn new() -> Self {
         Self { start: std::time::Instant::now() }
     }
@@ -43,72 +42,20 @@ impl Clock for RealClock {
         self.start.elapsed()
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the time of day")]
     fn wall(&self) -> Timestamp {
         Timestamp::now()
     }
 
-    #[allow(clippy::disallowed_methods)] // This is the one place that may.
+    #[expect(clippy::disallowed_methods, reason = "the one place that sleeps")]
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
-    }
-}
-
-/// A clock that stands still until it is told to go on. Sleeping moves it forward at once, so that a test of a
-/// time-out takes no time.
-#[derive(Debug)]
-pub struct ManualClock {
-    start: Timestamp,
-    passed: Mutex<Duration>,
-}
-
-impl ManualClock {
-    /// A clock that shows `start`.
-    #[must_use]
-    pub fn new(start: Timestamp) -> Self {
-        Self { start, passed: Mutex::new(Duration::ZERO) }
-    }
-
-    /// Lets time pass.
-    pub fn advance(&self, duration: Duration) {
-        let mut passed = self.passed.lock();
-        *passed = passed.saturating_add(duration);
-    }
-}
-
-impl Default for ManualClock {
-    fn default() -> Self {
-        Self::new(Timestamp::UNIX_EPOCH)
-    }
-}
-
-impl Clock for ManualClock {
-    fn now(&self) -> Duration {
-        *self.passed.lock()
-    }
-
-    fn wall(&self) -> Timestamp {
-        let passed = jiff::SignedDuration::try_from(self.now()).unwrap_or(jiff::SignedDuration::MAX);
-        self.start.saturating_add(passed).unwrap_or(Timestamp::MAX)
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.advance(duration);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn manual_clock_moves_only_when_told() {
-        let clock = ManualClock::default();
-        assert_eq!(clock.now(), Duration::ZERO);
-        clock.advance(Duration::from_secs(3));
-        clock.sleep(Duration::from_millis(500));
-        assert_eq!(clock.now(), Duration::from_millis(3500));
-        assert_eq!(clock.wall().as_millisecond(), 3500);
-    }
 
     #[test]
     fn real_clock_goes_on() {

@@ -1,65 +1,73 @@
-//! The few file operations that a log and a cache need, as a trait.
+//! The file operations that a log and a cache need, as a trait.
 //!
-//! What is durable: bytes appended, after [`DiskFile::sync_data`]; names made, renamed or removed in a directory, after
-//! [`Disk::sync_dir`]. Whatever was not synced may be there after a crash, or not, or in part.
+//! Appended bytes are durable after [`DiskFile::sync_data`]; names that were created, renamed or removed in a directory are
+//! durable after [`Disk::sync_dir`]. After a crash, changes that were not synced may be there, be missing, or be there in
+//! part.
 
 use std::fmt::{self, Debug};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use tidegraph_types::ErrorCode;
 
-/// Files and directories.
+/// Files and directories. Every method returns the [`Error`] of the operation, with its path.
 pub trait Disk: Send + Sync + Debug {
-    /// Makes a directory and those above it; nothing happens if it is there.
+    /// Creates a directory and its parents; does nothing if it exists.
     fn create_dir_all(&self, dir: &Path) -> Result<(), Error>;
-    /// The files (not directories) of a directory, sorted by name.
+    /// Lists the files (not the directories) of a directory, sorted by name.
     fn list(&self, dir: &Path) -> Result<Vec<FileInfo>, Error>;
-    /// Opens a file to append to; makes it if it is not there.
+    /// Opens a file to append to; creates it if it does not exist.
     fn open_append(&self, path: &Path) -> Result<Box<dyn DiskFile>, Error>;
-    /// Reads a file from byte `offset` on.
+    /// Opens a file to read from byte `offset` on.
     fn open_read(&self, path: &Path, offset: u64) -> Result<Box<dyn Read + Send>, Error>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> Result<(), Error>;
-    /// Gives a file another name, in place of the file that has it.
+    /// Renames a file; replaces a file that has the new name.
     fn rename(&self, from: &Path, to: &Path) -> Result<(), Error>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<(), Error>;
-    /// Takes a lock that no other process can hold at the same time; freed when dropped or when the process ends.
-    /// `io::ErrorKind::WouldBlock` when another one holds it. Makes the file.
+    /// Takes a lock that only one process can hold. It is released when it is dropped or the process ends. Creates the file.
+    ///
+    /// # Errors
+    ///
+    /// Kind `io::ErrorKind::WouldBlock` if another process holds the lock.
     fn lock(&self, path: &Path) -> Result<DiskLock, Error>;
-    /// Makes an empty file for what may be forgotten when the process ends. Its name goes as soon as the system can do
-    /// without it, so that nothing is left behind.
+    /// Creates an empty file for data that the process needs only while it runs. Its name is removed as soon as the system
+    /// allows, so that nothing is left behind.
     fn open_scratch(&self, path: &Path) -> Result<Box<dyn ScratchFile>, Error>;
-    /// Bytes that this process can still write where a directory is.
+    /// Returns how many bytes this process can still write to the file system of a directory.
     fn free_bytes(&self, dir: &Path) -> Result<u64, Error>;
 }
 
-/// A file that is written and read anywhere, by several threads at once, and is gone with the process.
+/// A file that several threads read and write at any offset, and that is removed with the process.
 pub trait ScratchFile: Send + Sync + Debug {
     /// Writes all of `bytes` from byte `offset` on.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error>;
-    /// Fills `bytes` from byte `offset` on; an error if the file ends before that.
+    /// Fills `bytes` from byte `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// Kind `io::ErrorKind::UnexpectedEof` if the file ends before that.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<(), Error>;
-    /// Says that these bytes will be read soon.
+    /// Hints that these bytes will be read soon.
     fn read_ahead(&self, offset: u64, bytes: u64) {
         let _ = (offset, bytes);
     }
     /// Cuts the file to `bytes`.
     fn truncate(&self, bytes: u64) -> Result<(), Error>;
-    /// What it was made as, for messages.
+    /// Returns the path under which it was created, for messages.
     fn path(&self) -> &Path;
 }
 
 /// A file open for appending.
 pub trait DiskFile: Send + Debug {
-    /// Writes all of `bytes` at the end. After an error some of them may be there.
+    /// Writes all of `bytes` at the end. After an error a part of them may be written.
     fn append(&mut self, bytes: &[u8]) -> Result<(), Error>;
-    /// Makes what was written durable. After an error nothing is known of what was written since the last success,
-    /// and a later success does not change that.
+    /// Makes the written bytes durable. After an error, bytes written since the last success may be lost, and a later success
+    /// does not change that.
     fn sync_data(&mut self) -> Result<(), Error>;
     /// Cuts the file to `bytes`.
     fn truncate(&mut self, bytes: u64) -> Result<(), Error>;
-    /// Length in bytes.
+    /// Returns the length in bytes.
     fn len(&self) -> Result<u64, Error>;
     /// Whether the file has no bytes.
     fn is_empty(&self) -> Result<bool, Error> {
@@ -67,7 +75,7 @@ pub trait DiskFile: Send + Debug {
     }
 }
 
-/// Holds a lock until it is dropped.
+/// A held lock; dropping it releases the lock.
 pub struct DiskLock {
     pub(crate) _held: Box<dyn Send + Sync>,
 }
@@ -87,7 +95,7 @@ pub struct FileInfo {
     pub bytes: u64,
 }
 
-/// What was tried.
+/// The operation that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)] // The names say it.
 pub enum Operation {
@@ -123,31 +131,31 @@ impl fmt::Display for Operation {
     }
 }
 
-/// An operation that the disk did not carry out.
+/// A failed operation of a disk.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} {}: {source}", path.display())]
 pub struct Error {
-    /// What was tried.
+    /// The operation.
     pub operation: Operation,
-    /// On which file or directory.
+    /// The file or directory.
     pub path: PathBuf,
     /// Why it failed.
     pub source: io::Error,
 }
 
 impl Error {
-    /// An error of an operation on a path.
+    /// Makes the error of an operation on a path.
     pub fn new(operation: Operation, path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self { operation, path: path.into(), source }
     }
 
-    /// Why it failed, coarsely.
+    /// Returns the kind of the system's error.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         self.source.kind()
     }
 
-    /// Whether there was no room: disk full, quota reached, file too large.
+    /// Whether there was no space: the disk is full, a quota is reached, or the file is too large.
     #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(
@@ -156,7 +164,7 @@ impl Error {
         )
     }
 
-    /// The stable code that a client sees.
+    /// Returns the stable code that a client sees.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         ErrorCode::Unavailable

@@ -1,26 +1,30 @@
-//! The outside world behind traits: time, randomness, disk, object stores.
+//! Access to the machine behind traits: time, randomness, disk, object stores, threads.
 //!
-//! Roles: [`Clock`], [`Random`] and [`Disk`] are what the rest of the engine sees; `Real…` reaches the machine,
-//! [`ManualClock`], [`SeededRandom`] and [`FaultyDisk`] let a test or a simulation decide what happens. [`Objects`] is
-//! a blocking face of the `object_store` crate, which already has its own backends for that. [`metric`] has the names of all
-//! metrics.
+//! Roles: the engine uses [`Clock`], [`Random`] and [`Disk`]; [`RealClock`], [`RealRandom`] and [`RealDisk`] implement them
+//! with the machine. [`Objects`] is a blocking interface of the `object_store` crate, which has its own backends. [`spawn`]
+//! starts threads. [`metric`] has the names of all metrics.
 //!
-//! Must never: be gone around. No other crate reads a clock, sleeps, draws random numbers or opens files of the
-//! database directly; `clippy.toml` enforces what it can.
+//! With the feature `testing` there are doubles for tests and simulations: `ManualClock`, `SeededRandom`, `FaultyDisk`.
+//!
+//! Must never: be bypassed. No other crate reads a clock, sleeps, draws unseeded random numbers, starts threads or opens
+//! files of the database directly. `clippy.toml` enforces it.
 
 pub mod clock;
 pub mod disk;
-mod faulty_disk;
-mod faulty_scratch;
 pub mod memory;
 pub mod metric;
 pub mod objects;
 pub mod random;
 mod real_disk;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
+mod thread;
 
-pub use clock::{Clock, ManualClock, RealClock};
+pub use clock::{Clock, RealClock};
 pub use disk::{Disk, DiskFile, DiskLock, Error as DiskError, FileInfo, Operation, ScratchFile};
-pub use faulty_disk::FaultyDisk;
 pub use objects::{Error as ObjectError, ObjectInfo, ObjectWriter, Objects};
-pub use random::{Random, RealRandom, SeededRandom};
+pub use random::{Random, RealRandom};
 pub use real_disk::RealDisk;
+#[cfg(any(test, feature = "testing"))]
+pub use testing::{FaultyDisk, ManualClock, SeededRandom};
+pub use thread::spawn;

@@ -2,23 +2,26 @@
 
 use std::fs;
 
-/// Bytes of memory that the process has now (its resident set); `None` where the system does not say.
+/// Returns the resident memory of the process in bytes; `None` if the system does not report it.
 #[must_use]
+#[expect(clippy::disallowed_methods, reason = "the system answers in files")]
 pub fn resident_bytes() -> Option<u64> {
     field(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-/// Bytes that the process may have: those of the machine, or of the control group that it runs in, if that allows less.
+/// Returns the memory that the process may use, in bytes: that of the machine, or the limit of its control group if that is
+/// lower.
 #[must_use]
+#[expect(clippy::disallowed_methods, reason = "the system answers in files")]
 pub fn machine_bytes() -> Option<u64> {
     let machine = field(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")?;
-    // Version 2 of control groups, and version 1. Seen from inside a container these are its own.
+    // Versions 2 and 1 of control groups. Inside a container these files are those of the container.
     let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let limit = limits.iter().find_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
     Some(machine.min(limit.unwrap_or(u64::MAX)))
 }
 
-/// A line such as `VmRSS:  1234 kB`, in bytes.
+/// Returns the value of a line such as `VmRSS:  1234 kB`, in bytes.
 fn field(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = rest.trim().strip_suffix("kB")?.trim().parse().ok()?;

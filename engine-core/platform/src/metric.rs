@@ -1,12 +1,10 @@
-//! Metrics: all names, with what they count, and the calls that count.
+//! Metrics: the names of all metrics, and the functions that record them.
 //!
-//! Roles: crates count here, through the `metrics` facade; a service installs a recorder, calls [`describe`] and gives out what
-//! was counted (`GET /metrics`, `--metrics-listen`). Without a recorder counting costs a look at one word.
+//! Roles: crates record here, through the `metrics` facade. A service installs a recorder, calls [`describe`] and serves the
+//! metrics (`GET /metrics`, `--metrics-listen`). Without a recorder, recording costs one load of an atomic.
 //!
-//! Labels have few values, none of which a client can choose: a metric for each of a client's strings would be a way to take
-//! all memory.
-//!
-//! Must never: a value of a user in a label.
+//! Must never: put a string of a client into a label. Each value of a label is a metric of its own, so a client could fill the
+//! memory.
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use std::time::Duration;
@@ -15,38 +13,38 @@ use std::time::Duration;
 pub const REFUSED: &str = "tidegraph_refused_total";
 /// Requests over HTTP. Labels `path` (the route), `status`.
 pub const HTTP_REQUESTS: &str = "tidegraph_http_requests_total";
-/// How long they took until the answer began. Label `path`.
+/// Time until the answer to a request over HTTP began. Label `path`.
 pub const HTTP_SECONDS: &str = "tidegraph_http_request_duration_seconds";
-/// Requests of other processes of the fleet that were answered, failures among them.
+/// Answered requests of other processes of the fleet, failed ones included.
 pub const CALLS: &str = "tidegraph_remote_calls_total";
 /// Transactions that a sequencer was asked to commit. Label `outcome`: `committed`, `conflict`, `unavailable`, `refused`.
 pub const COMMITS: &str = "tidegraph_commits_total";
-/// How long these took.
+/// Time that a commit took.
 pub const COMMIT_SECONDS: &str = "tidegraph_commit_duration_seconds";
-/// Newest version that can be read. Label `partition` on a storage node.
+/// Newest readable version. Label `partition` on a storage node.
 pub const VERSION: &str = "tidegraph_version";
-/// Memory that graph data takes, older versions apart.
+/// Memory of graph data, without older versions.
 pub const MEMORY: &str = "tidegraph_memory_bytes";
-/// Bytes of properties in the local file, because they did not fit into memory.
+/// Bytes of properties in the local file because they do not fit into memory.
 pub const SPILLED: &str = "tidegraph_spilled_bytes";
-/// 1 while commits are taken.
+/// 1 while the process accepts commits, otherwise 0.
 pub const WRITABLE: &str = "tidegraph_writable";
 
-/// Kinds of input that another process or a person got wrong.
+/// Kinds of refused input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// Bytes on a port of the fleet that are not what its clients send, or of a stranger.
+    /// A connection to a port of the fleet that does not speak its protocol or has no valid certificate.
     Connection,
-    /// A record of the log: a checksum, a newer format.
+    /// A record of the log: its checksum is wrong or its format is newer.
     LogRecord,
-    /// A checkpoint, or one of another partition.
+    /// A checkpoint: it is damaged or of another partition.
     Checkpoint,
     /// An item of the partition map.
     MapItem,
 }
 
 impl Refused {
-    /// The value of the label.
+    /// Returns the value of the label.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -58,7 +56,7 @@ impl Refused {
     }
 }
 
-/// Counts one.
+/// Counts one refused input.
 pub fn refused(what: Refused) {
     counter!(REFUSED, "what" => what.label()).increment(1);
 }
@@ -74,31 +72,31 @@ pub fn call() {
     counter!(CALLS).increment(1);
 }
 
-/// Counts a transaction that was to be committed.
+/// Counts a transaction that a sequencer was asked to commit.
 pub fn commit(outcome: &'static str, took: Duration) {
     counter!(COMMITS, "outcome" => outcome).increment(1);
     histogram!(COMMIT_SECONDS).record(took.as_secs_f64());
 }
 
-/// Says how a process that holds all of a graph, or reads it, is.
+/// Sets the gauges of a process that holds or reads a whole graph.
 pub fn standing(version: u64, memory: u64, spilled: u64, writable: bool) {
     gauge!(VERSION).set(version as f64);
     gauge!(WRITABLE).set(f64::from(u8::from(writable)));
     memory_use(memory, spilled);
 }
 
-/// Says what a process takes.
+/// Sets the gauges of memory.
 pub fn memory_use(memory: u64, spilled: u64) {
     gauge!(MEMORY).set(memory as f64);
     gauge!(SPILLED).set(spilled as f64);
 }
 
-/// Says how far a replica is.
+/// Sets the version of a replica.
 pub fn replica(partition: u16, version: u64) {
     gauge!(VERSION, "partition" => partition.to_string()).set(version as f64);
 }
 
-/// Tells the recorder what the names mean. Once, after it was installed.
+/// Describes all metrics to the recorder. Call it once, after the recorder was installed.
 pub fn describe() {
     describe_counter!(REFUSED, "input of other processes that was refused");
     describe_counter!(HTTP_REQUESTS, "requests over HTTP");
@@ -116,7 +114,7 @@ pub fn describe() {
     describe_gauge!(WRITABLE, "1 while commits are taken");
 }
 
-/// Bounds of the histograms, in seconds: from a point read to a query that meets its time limit.
+/// Bounds of the histograms in seconds: from a point read to a query that reaches its time limit.
 pub const BUCKETS: [f64; 16] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0,
     120.0,

@@ -1,13 +1,13 @@
-//! Object storage for threads: a blocking face of the `object_store` crate.
+//! Object storage for threads: a blocking interface of the `object_store` crate.
 //!
-//! Roles: [`Objects`] starts each request on a small tokio runtime of its own and waits for the answer on a plain
-//! channel, so that it may be called from any thread, inside another runtime too (there it holds up that thread, as
-//! every blocking call does). [`ObjectReader`] streams an object with a bounded number of chunks in flight;
-//! [`ObjectWriter`] uploads in parts.
+//! Roles: [`Objects`] starts each request on its own small tokio runtime and waits for the answer on a channel. So it may be
+//! called from any thread, also inside another runtime, whose thread it then blocks. [`ObjectReader`] streams an object with
+//! a bounded number of chunks in flight. [`ObjectWriter`] uploads in parts.
 //!
-//! Flow of a write: bytes gather up to [`PART_BYTES`]; a smaller object is one atomic put, a larger one a multipart
-//! upload. Nobody sees an object before [`ObjectWriter::finish`] has answered; a writer that is dropped leaves nothing.
+//! Flow of a write: the writer buffers up to [`PART_BYTES`]. A smaller object is one atomic put, a larger one a multipart
+//! upload. An object is not visible before [`ObjectWriter::finish`] returns; a dropped writer leaves nothing behind.
 
+use crate::{Disk, RealDisk};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::path::Path;
@@ -26,10 +26,10 @@ use tokio::sync::Semaphore;
 /// Size of one part of an upload, and the most that a writer buffers before it uploads, in bytes.
 pub const PART_BYTES: usize = 8 << 20;
 
-/// How many parts of one upload are under way at the same time.
+/// Number of parts of one upload in flight.
 const PARTS_IN_FLIGHT: usize = 4;
 
-/// How many chunks of one download wait for the reader.
+/// Number of chunks of one download that wait for the reader.
 const CHUNKS_IN_FLIGHT: usize = 32;
 
 /// An object store, or one part of it. Clones share it.
@@ -47,13 +47,13 @@ pub struct ObjectInfo {
     pub path: String,
     /// Size in bytes.
     pub bytes: u64,
-    /// When it was written, milliseconds since 1970.
+    /// Time of its last write, in milliseconds since 1970.
     pub modified_ms: i64,
-    /// Changes when the object is written anew, if the store says so.
+    /// ETag, which changes with every write, if the store has one.
     pub etag: Option<String>,
 }
 
-/// A request that the object store did not carry out.
+/// A failed request to an object store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -63,7 +63,7 @@ pub enum Error {
         /// The object, with its store.
         object: String,
     },
-    /// The object was written anew since its tag was read.
+    /// The object was written since its ETag was read.
     #[error("the object {object} has changed")]
     Changed {
         /// The object, with its store.
@@ -77,28 +77,38 @@ pub enum Error {
         /// Why not.
         source: object_store::path::Error,
     },
-    /// The store could not be reached, or refused.
+    /// The store could not be reached, or failed.
     #[error("cannot {operation} object {object}: {source}")]
     Store {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The object, with its store.
         object: String,
         /// Why it failed.
         source: object_store::Error,
     },
-    /// The store could not be set up.
-    #[error("cannot open object store {store}: {reason}")]
+    /// The store refused the credentials, or they lack the permission.
+    #[error("cannot {operation} object {object}: {source}")]
+    Denied {
+        /// The operation.
+        operation: &'static str,
+        /// The object, with its store.
+        object: String,
+        /// What the store said.
+        source: Box<object_store::Error>,
+    },
+    /// The store could not be opened.
+    #[error("cannot open object store {store}: {source}")]
     Open {
         /// The store.
         store: String,
         /// Why not.
-        reason: String,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The request ended without an answer: its task panicked or the process is going down.
     #[error("the request to {operation} object {object} was dropped")]
     Dropped {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// The object, with its store.
         object: String,
@@ -106,7 +116,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The stable code that a client sees.
+    /// Returns the stable code that a client sees.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -114,7 +124,7 @@ impl Error {
             Self::InvalidPath { .. } | Self::Open { .. } | Self::Changed { .. } => {
                 ErrorCode::InvalidParameter
             }
-            Self::Store { .. } => ErrorCode::Unavailable,
+            Self::Store { .. } | Self::Denied { .. } => ErrorCode::Unavailable,
             Self::Dropped { .. } => ErrorCode::Internal,
         }
     }
@@ -128,7 +138,7 @@ impl Error {
     }
 }
 
-/// Never blocks when it is dropped, so that it may be dropped inside another runtime.
+/// A runtime that does not block when it is dropped, so that it may be dropped inside another runtime.
 struct OwnRuntime(Option<Runtime>);
 
 impl Drop for OwnRuntime {
@@ -146,34 +156,49 @@ impl Debug for Objects {
 }
 
 impl Objects {
-    /// A store of which `name` stands before the path in errors (`s3://bucket`).
+    /// Wraps a store. In errors, `name` (`s3://bucket`) is before the path.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Open`] if the runtime cannot be started.
     pub fn new(store: Arc<dyn ObjectStore>, name: &str) -> Result<Self, Error> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("objects")
             .enable_all()
             .build()
-            .map_err(|e| Error::Open { store: name.into(), reason: e.to_string() })?;
+            .map_err(|e| Error::Open { store: name.into(), source: e.into() })?;
         Ok(Self { store, runtime: Arc::new(OwnRuntime(Some(runtime))), name: name.into() })
     }
 
-    /// The files under a local directory, which is made if it is not there. What is put there is synced to disk.
+    /// Opens a local directory as a store; creates it if it does not exist. Written objects are synced to disk.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Open`] if the directory cannot be created or opened.
     pub fn local(dir: &std::path::Path) -> Result<Self, Error> {
         let name = format!("file://{}", dir.display());
-        let open = |reason: String| Error::Open { store: name.clone(), reason };
-        std::fs::create_dir_all(dir).map_err(|e| open(e.to_string()))?;
-        let store =
-            object_store::local::LocalFileSystem::new_with_prefix(dir).map_err(|e| open(e.to_string()))?;
+        let open = |source| Error::Open { store: name.clone(), source };
+        RealDisk.create_dir_all(dir).map_err(|e| open(e.source.into()))?;
+        let store = object_store::local::LocalFileSystem::new_with_prefix(dir).map_err(|e| open(e.into()))?;
         Self::new(Arc::new(store.with_fsync(true)), &name)
     }
 
-    /// An empty store in memory.
+    /// Makes an empty store in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Open`] if the runtime cannot be started.
     pub fn memory() -> Result<Self, Error> {
         Self::new(Arc::new(object_store::memory::InMemory::new()), "memory:/")
     }
 
-    /// A bucket of Amazon S3. Credentials come from the environment (variables, container or instance role);
-    /// `options` are those of `object_store::aws::AmazonS3ConfigKey` and go before it (`endpoint`, `allow_http`, …).
+    /// Opens a bucket of Amazon S3. Credentials come from the environment: variables, container or instance role. `options`
+    /// are those of `object_store::aws::AmazonS3ConfigKey` (`endpoint`, `allow_http`, …) and override the environment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Open`] if an option is not known or wrong.
     #[cfg(feature = "aws")]
     pub fn s3<'a>(
         bucket: &str,
@@ -182,7 +207,7 @@ impl Objects {
     ) -> Result<Self, Error> {
         use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
         let name = format!("s3://{bucket}");
-        let open = |e: object_store::Error| Error::Open { store: name.clone(), reason: e.to_string() };
+        let open = |e: object_store::Error| Error::Open { store: name.clone(), source: e.into() };
         let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
         if let Some(region) = region {
             builder = builder.with_region(region);
@@ -194,19 +219,24 @@ impl Objects {
         Self::new(Arc::new(builder.build().map_err(open)?), &name)
     }
 
-    /// How the store is called in errors.
+    /// Returns the name of the store in errors.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Writes an object, all of it or nothing, in place of the one that is there.
+    /// Writes an object atomically; replaces an object of the same path.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPath`], or [`Error::Denied`], [`Error::Store`] and [`Error::Dropped`] if the request failed. So for
+    /// every method here.
     pub fn put(&self, path: &str, bytes: impl Into<Bytes>) -> Result<(), Error> {
         let (store, location, bytes) = (self.store.clone(), parse(path)?, bytes.into());
         self.wait("write", path, async move { store.put(&location, bytes.into()).await.map(|_| ()) })
     }
 
-    /// Writes an object unless there is one of that name; whether it was written.
+    /// Writes an object unless one exists under the path. Returns whether it was written.
     pub fn put_new(&self, path: &str, bytes: impl Into<Bytes>) -> Result<bool, Error> {
         let (store, location, bytes) = (self.store.clone(), parse(path)?, bytes.into());
         self.wait("write", path, async move {
@@ -219,7 +249,7 @@ impl Objects {
         })
     }
 
-    /// Begins an object of unknown size.
+    /// Starts to write an object of unknown size.
     pub fn writer(&self, path: &str) -> Result<ObjectWriter, Error> {
         Ok(ObjectWriter {
             objects: self.clone(),
@@ -232,30 +262,42 @@ impl Objects {
         })
     }
 
-    /// The whole object.
+    /// Reads a whole object.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] if there is no such object.
     pub fn get(&self, path: &str) -> Result<Bytes, Error> {
         let (store, location) = (self.store.clone(), parse(path)?);
         self.wait("read", path, async move { store.get(&location).await?.bytes().await })
     }
 
-    /// Some bytes of an object; fewer when it ends before.
+    /// Reads some bytes of an object; fewer if it ends before.
     pub fn get_range(&self, path: &str, range: Range<u64>) -> Result<Bytes, Error> {
         let (store, location) = (self.store.clone(), parse(path)?);
         self.wait("read", path, async move { store.get_range(&location, range).await })
     }
 
-    /// Size and age of an object.
+    /// Returns size and time of an object.
     pub fn head(&self, path: &str) -> Result<ObjectInfo, Error> {
         let (store, location) = (self.store.clone(), parse(path)?);
         self.wait("look up", path, async move { Ok(info(store.head(&location).await?)) })
     }
 
-    /// Streams an object. The first request is made here, so that an object that is not there is found at once.
+    /// Streams an object.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] if there is no such object; this call sends the first request.
     pub fn reader(&self, path: &str) -> Result<ObjectReader, Error> {
         self.reader_of(path, None, None)
     }
 
-    /// Streams an object, or some bytes of it, if it has this tag ([`ObjectInfo::etag`]) still.
+    /// Streams an object, or some bytes of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Changed`] if its ETag ([`ObjectInfo::etag`]) is not `etag`.
     pub fn reader_of(
         &self,
         path: &str,
@@ -271,7 +313,7 @@ impl Objects {
         let got = self.wait("read", path, async move { store.get_opts(&location, options).await })?;
         let bytes = got.range.end - got.range.start;
         let source = match got.payload {
-            // A local file is read as a file: no detour through another thread for each chunk.
+            // A local file is read directly, without another thread for each chunk.
             GetResultPayload::File(mut file, _) => {
                 let from = io::SeekFrom::Start(got.range.start);
                 file.seek(from).map_err(|e| {
@@ -298,7 +340,7 @@ impl Objects {
                             return;
                         }
                     }
-                    // Told apart from a task that went away in the middle.
+                    // Marks the end: a closed channel means that the task died.
                     let _ = sender.send(None);
                 };
                 self.spawn(task);
@@ -308,9 +350,9 @@ impl Objects {
         Ok(ObjectReader { source, bytes, objects: self.clone(), path: path.into() })
     }
 
-    /// The objects whose path begins with `prefix`, sorted by path. The prefix may end within a name.
+    /// Lists the objects whose path begins with `prefix`, sorted by path. The prefix may end within a name.
     pub fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, Error> {
-        // The crate lists whole directories only; the rest of the prefix is compared here.
+        // The crate lists only whole directories; the rest of the prefix is compared here.
         let dir = prefix.rsplit_once('/').map_or("", |(dir, _)| dir);
         let (store, dir) = (self.store.clone(), parse(dir)?);
         let mut found: Vec<ObjectInfo> = self.wait("list", prefix, async move {
@@ -326,7 +368,7 @@ impl Objects {
         Ok(found)
     }
 
-    /// Removes an object; nothing happens if it is not there.
+    /// Removes an object; does nothing if it does not exist.
     pub fn delete(&self, path: &str) -> Result<(), Error> {
         let (store, location) = (self.store.clone(), parse(path)?);
         match self.wait("delete", path, async move { store.delete(&location).await }) {
@@ -345,7 +387,7 @@ impl Objects {
         }
     }
 
-    /// Runs a request on the own runtime and waits on a plain channel, which works on threads of other runtimes too.
+    /// Runs a request on the own runtime and waits on a channel, which works on threads of other runtimes too.
     fn wait<T: Send + 'static>(
         &self,
         operation: &'static str,
@@ -366,8 +408,24 @@ impl Objects {
         match source {
             object_store::Error::NotFound { .. } => Error::NotFound { object: self.object(path) },
             object_store::Error::Precondition { .. } => Error::Changed { object: self.object(path) },
+            source if is_denied(&source) => {
+                Error::Denied { operation, object: self.object(path), source: Box::new(source) }
+            }
             source => Error::Store { operation, object: self.object(path), source },
         }
+    }
+}
+
+/// Whether a store refused the credentials. `object_store` has no kind for a refused listing and does not export the error
+/// that holds the status, so a generic error is told by the text of the answer.
+fn is_denied(error: &object_store::Error) -> bool {
+    match error {
+        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => true,
+        object_store::Error::Generic { source, .. } => {
+            let text = source.to_string();
+            ["403 Forbidden", "401 Unauthorized", "AccessDenied"].iter().any(|word| text.contains(word))
+        }
+        _ => false,
     }
 }
 
@@ -384,7 +442,7 @@ fn info(meta: object_store::ObjectMeta) -> ObjectInfo {
     }
 }
 
-/// Streams one object.
+/// Stream of one object.
 pub struct ObjectReader {
     source: Source,
     bytes: u64,
@@ -403,7 +461,7 @@ enum Source {
 }
 
 impl ObjectReader {
-    /// Size of the object in bytes.
+    /// Returns the number of bytes that it reads.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.bytes
@@ -455,7 +513,7 @@ impl Drop for ObjectReader {
     }
 }
 
-/// Writes one object of unknown size. Nothing can be seen of it before [`ObjectWriter::finish`].
+/// Writer of one object of unknown size. The object is not visible before [`ObjectWriter::finish`].
 pub struct ObjectWriter {
     objects: Objects,
     path: String,
@@ -473,7 +531,11 @@ impl Debug for ObjectWriter {
 }
 
 impl ObjectWriter {
-    /// Makes the object visible; answers its size in bytes.
+    /// Makes the object visible and returns its size in bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Dropped`] if an earlier part could not be written.
     pub fn finish(mut self) -> Result<u64, Error> {
         if self.failed {
             return Err(Error::Dropped { operation: "write", object: self.objects.object(&self.path) });
@@ -489,12 +551,12 @@ impl ObjectWriter {
         Ok(self.written)
     }
 
-    /// Sends the buffered part; waits while too many are under way.
+    /// Sends the buffered part; waits while too many parts are in flight.
     fn send_part(&mut self) -> Result<(), Error> {
         let part = std::mem::replace(&mut self.buffer, Vec::with_capacity(PART_BYTES));
         let (store, location, upload) =
             (self.objects.store.clone(), self.location.clone(), self.upload.take());
-        // A request that fails leaves no upload behind: `WriteMultipart` would go on without the part.
+        // After a failed request there is no upload: `WriteMultipart` would continue without the part.
         self.failed = true;
         let upload = self.objects.wait("write", &self.path, async move {
             let mut upload = match upload {
@@ -530,7 +592,7 @@ impl Write for ObjectWriter {
         Ok(n)
     }
 
-    /// Does nothing: only `finish` makes anything visible.
+    /// Does nothing: only `finish` makes the object visible.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

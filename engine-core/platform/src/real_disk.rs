@@ -1,5 +1,7 @@
 //! The disk of the machine.
 
+#![expect(clippy::disallowed_methods, reason = "the one place that reaches the disk")]
+
 use crate::disk::{Disk, DiskFile, DiskLock, Error, FileInfo, Operation, ScratchFile};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -24,7 +26,7 @@ impl Disk for RealDisk {
         for entry in fs::read_dir(dir).map_err(at(Operation::List, dir))? {
             let entry = entry.map_err(at(Operation::List, dir))?;
             let info = entry.metadata().map_err(at(Operation::List, dir))?;
-            // A name that is not UTF-8 is none of ours.
+            // Tidegraph creates no names that are not UTF-8.
             if let (true, Ok(name)) = (info.is_file(), entry.file_name().into_string()) {
                 files.push(FileInfo { name, bytes: info.len() });
             }
@@ -81,7 +83,7 @@ impl Disk for RealDisk {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true);
         let file = options.open(path).map_err(at(Operation::Open, path))?;
-        // An open file needs no name: however the process ends, its room is free again.
+        // An open file needs no name. However the process ends, its space is freed.
         fs::remove_file(path).map_err(at(Operation::Remove, path))?;
         Ok(Box::new(RealScratch { file, path: path.to_path_buf() }))
     }
@@ -112,7 +114,7 @@ impl ScratchFile for RealScratch {
         {
             use std::os::fd::AsRawFd;
             let (offset, bytes) = (offset as libc::off_t, bytes as libc::off_t);
-            // SAFETY: the descriptor is open as long as `self`; the call only gives a hint, whose failure is none.
+            // SAFETY: the descriptor is open as long as `self`; the call only gives a hint, whose failure has no effect.
             unsafe { libc::posix_fadvise(self.file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_WILLNEED) };
         }
         #[cfg(not(target_os = "linux"))]
@@ -159,13 +161,13 @@ mod tests {
     #[test]
     fn files_behave() {
         let dir = tempfile::tempdir().unwrap();
-        crate::faulty_disk::tests::disk_suite(&RealDisk, dir.path());
+        crate::testing::disk::tests::disk_suite(&RealDisk, dir.path());
     }
 
     #[test]
     fn scratch_files_behave_and_leave_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        crate::faulty_scratch::tests::scratch_suite(&RealDisk, dir.path());
+        crate::testing::scratch::tests::scratch_suite(&RealDisk, dir.path());
         assert_eq!(RealDisk.list(dir.path()).unwrap(), []);
     }
 

@@ -157,7 +157,7 @@ impl SimWorker {
             });
             its_token.yield_turn(Yield::Exit(panic));
         };
-        let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(run);
+        let thread = tidegraph_platform::spawn(format!("worker-{index}"), run);
         let thread = Some(thread?);
         Ok(Self { life, process, turn: 0, rests: false, hears: false, token, mailbox, thread })
     }

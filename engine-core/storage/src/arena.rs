@@ -457,7 +457,7 @@ mod tests {
         assert!(arena.bytes() < full / 4, "{} of {full}", arena.bytes());
         assert!(!arena.is_sparse());
         // Space that was given back is reused, without the free blocks that it held before.
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = std::collections::BTreeSet::new();
         for _ in 0..90_000 {
             assert!(seen.insert(arena.allocate(8, false)));
         }

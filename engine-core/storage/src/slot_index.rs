@@ -274,14 +274,14 @@ impl SlotIndex {
 mod tests {
     use super::*;
     use crossbeam_epoch::pin;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
 
     const STEPS: u32 = if cfg!(miri) { 600 } else { 20_000 };
 
     #[test]
     fn behaves_like_a_map_under_inserts_and_removals() {
         let (index, mut permit) = (SlotIndex::default(), WritePermit::new());
-        let mut model: HashMap<u32, u64> = HashMap::new();
+        let mut model: BTreeMap<u32, u64> = BTreeMap::new();
         let mut state = 1_u64;
         for step in 0..STEPS {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,5 +1,6 @@
 //! Checkpoints: the golden file of format 2, damage of every kind, aborted attempts, hubs.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
 

@@ -2,6 +2,7 @@
 //! changed, and all answers are right. Runs in a process of its own, with the allocator of the service and its
 //! setting.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 #![cfg(target_os = "linux")]
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]

@@ -232,7 +232,7 @@ impl Sequencer {
                     sequencer.lead_for_those_without();
                 }
             };
-            let thread = std::thread::Builder::new().name("sequencer".into()).spawn(run);
+            let thread = tidegraph_platform::spawn("sequencer", run);
             thread.inspect_err(|error| tracing::warn!(%error, "callers lead: no thread can be made")).ok()?;
             Some(sender)
         });

@@ -253,6 +253,7 @@ fn wrong(found: String) -> Error {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 mod tests {
     use super::*;
     use crate::mutation::tests::any_mutation;

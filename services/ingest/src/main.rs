@@ -11,6 +11,7 @@ use tidegraph_platform::{Objects, RealClock, RealRandom};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+#[expect(clippy::disallowed_methods, reason = "configuration is read here")]
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_env("TIDEGRAPH_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));

@@ -7,6 +7,7 @@ use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_rebalance::{Answer, Error, Event, Settings, Steps};
 
+#[expect(clippy::disallowed_methods, reason = "configuration is read here")]
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_env("TIDEGRAPH_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));

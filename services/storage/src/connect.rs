@@ -93,6 +93,7 @@ impl LogArgs {
     }
 
     /// TLS, where anything asks for it. Files are looked for now: the client says less about them.
+    #[expect(clippy::disallowed_methods, reason = "flags name the files")]
     fn tls(&self) -> anyhow::Result<Option<KafkaTls>> {
         let certificate = self.kafka_tls_certificate.clone().zip(self.kafka_tls_key.clone());
         let authorities = self.kafka_tls_authorities.clone();
@@ -129,6 +130,7 @@ impl LogAccess for Kafka {
 }
 
 /// Opens the object store of a URL: `s3://bucket`, or a local directory for one machine.
+#[expect(clippy::disallowed_methods, reason = "a flag names the directory")]
 pub fn objects(url: &str) -> anyhow::Result<Arc<Objects>> {
     let objects = match url.strip_prefix("s3://") {
         Some(bucket) if bucket.trim_end_matches('/').contains('/') => {

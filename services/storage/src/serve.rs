@@ -82,6 +82,7 @@ pub struct Serve {
 }
 
 /// Begins to count, and gives what was counted out on a port.
+#[expect(clippy::disallowed_methods, reason = "the edge of the metrics")]
 fn count_for(listen: SocketAddr) -> anyhow::Result<()> {
     // Bound here first, so that a port that is taken ends the node with its reason instead of a thread of the exporter.
     drop(
@@ -95,6 +96,7 @@ fn count_for(listen: SocketAddr) -> anyhow::Result<()> {
 }
 
 impl Serve {
+    #[expect(clippy::disallowed_methods, reason = "a flag names the file")]
     fn security(&self) -> anyhow::Result<Security> {
         let token = match &self.token_file {
             None => String::new(),

@@ -1,5 +1,7 @@
 //! Items and their keys. The layout is told in `docs/partition-map.md`.
 
+#![expect(clippy::disallowed_types, reason = "the maps are of the SDK's type")]
+
 use crate::map::Mark;
 use crate::model::{Node, NodeId, Replica, ReplicaState};
 use crate::{Checkpoint, Error, PartitionMap};

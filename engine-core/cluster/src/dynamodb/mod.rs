@@ -31,7 +31,7 @@ use client::{Requests, failed};
 use items::{Attributes, CheckpointItem, PartitionItem, Read, number};
 pub use options::DynamoOptions;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_platform::{Clock, Random};
@@ -57,7 +57,7 @@ pub struct DynamoMap {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     /// Graphs that were met; what is fixed about them.
-    graphs: Mutex<HashMap<String, Arc<Graph>>>,
+    graphs: Mutex<BTreeMap<String, Arc<Graph>>>,
 }
 
 impl std::fmt::Debug for DynamoMap {

@@ -130,7 +130,7 @@ impl Loads {
     }
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+        let thread = tidegraph_platform::spawn(name, work);
         let thread =
             thread.map_err(|e| Error::new(ErrorCode::Internal, format!("no thread for {name}: {e}")))?;
         self.threads.lock().push(thread);

@@ -1,5 +1,6 @@
 //! What the tests share: a database in memory, queries, answers as short text.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -201,6 +201,7 @@ fn table(found: &mut Variables) -> Result<Table, Invalid> {
     Ok(table)
 }
 
+#[expect(clippy::disallowed_methods, reason = "configuration names the file of the token")]
 fn security(found: &mut Variables) -> Result<SecurityConfig, Invalid> {
     let (name, least) = ("FLEET_TOKEN", 16);
     let token = match (found.text(name), found.text("FLEET_TOKEN_FILE")) {

@@ -391,7 +391,7 @@ impl StorageNode {
     }
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+        let thread = tidegraph_platform::spawn(name, work);
         let thread = thread.map_err(|source| Error::Thread { name: name.to_owned(), source })?;
         self.threads.lock().push(thread);
         Ok(())

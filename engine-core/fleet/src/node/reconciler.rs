@@ -79,7 +79,7 @@ impl Tasks {
             work();
             return true;
         };
-        match std::thread::Builder::new().name(name).spawn(work) {
+        match tidegraph_platform::spawn(name, work) {
             Ok(thread) => {
                 threads.push(thread);
                 true

@@ -172,7 +172,7 @@ impl ActiveLoads {
             // The caller may have left.
             let _ = words.send(CommitProgress::Done(done));
         };
-        let thread = std::thread::Builder::new().name("commit-load".into()).spawn(run);
+        let thread = tidegraph_platform::spawn("commit-load", run);
         thread.map_err(|error| {
             committing.fetch_sub(1, Ordering::AcqRel);
             Error::Unavailable(format!("cannot start a thread for the load: {error}"))

@@ -80,7 +80,7 @@ impl LeaderMaintenance {
                 parking_lot::MutexGuard::unlocked(&mut stopped, || state.lock().step());
             }
         };
-        maintenance.thread = Some(std::thread::Builder::new().name("maintenance".into()).spawn(run)?);
+        maintenance.thread = Some(tidegraph_platform::spawn("maintenance", run)?);
         Ok(maintenance)
     }
 

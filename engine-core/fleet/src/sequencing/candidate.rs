@@ -158,7 +158,7 @@ impl Candidate {
                 shared.step();
             }
         };
-        *candidate.thread.lock() = Some(std::thread::Builder::new().name("candidate".into()).spawn(run)?);
+        *candidate.thread.lock() = Some(tidegraph_platform::spawn("candidate", run)?);
         Ok(candidate)
     }
 
@@ -306,7 +306,7 @@ impl Shared {
             None => {
                 let (takeover, config, mine) = (self.takeover.clone(), self.config.clone(), tenure.clone());
                 let run = move || take_over(&*takeover, config, mine);
-                match std::thread::Builder::new().name("take-over".into()).spawn(run) {
+                match tidegraph_platform::spawn("take-over", run) {
                     Ok(thread) => work.taking = Some((tenure, TakeoverRun::Runs(thread))),
                     Err(error) => tracing::error!(%error, "cannot start a thread for the take-over"),
                 }

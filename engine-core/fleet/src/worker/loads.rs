@@ -73,7 +73,7 @@ impl FleetLoad {
         });
         shared.sequencer.call(|sequencer| tracker.begin_at(sequencer)).map_err(to_engine_error)?;
         let of = tracker.clone();
-        let thread = std::thread::Builder::new().name("load".into()).spawn(move || of.run());
+        let thread = tidegraph_platform::spawn("load", move || of.run());
         let thread = thread.map_err(|error| {
             tidegraph_engine::Error::new(
                 ErrorCode::Internal,
@@ -316,7 +316,7 @@ pub(super) fn watch_gate(shared: &Arc<Shared>) {
         return;
     }
     let of = shared.clone();
-    let spawned = std::thread::Builder::new().name("load-gate".into()).spawn(move || {
+    let spawned = tidegraph_platform::spawn("load-gate", move || {
         let end = of.clock.now() + LONGEST_GATE;
         while let Err(error) = of.applied_everywhere(load) {
             if of.clock.now() >= end {

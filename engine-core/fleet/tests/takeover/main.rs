@@ -1,5 +1,6 @@
 //! Sequencers as processes, with a real broker, a real table and real signals (TXN-4, IDS-1, LOG-1).
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 #![allow(clippy::unwrap_used, reason = "a test ends by panicking")]
 
 mod servers;

@@ -39,7 +39,7 @@ mod write;
 use crate::ast::{Arg, ArgKind, Request, SourceCall, Step, StepName, Terminal};
 use crate::fault::Fault;
 use crate::names::Pop;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use tidegraph_plan::{Column, Expr, Function, Op, Plan, Slot};
 use tidegraph_types::{Str, Value};
@@ -234,7 +234,7 @@ struct Compiler {
     /// The slot of the path, if any step needs paths.
     path: Option<Slot>,
     /// For each label, how often `as()` gives it, and its slot unless it is an alias.
-    labels: HashMap<Str, (u32, Option<Slot>)>,
+    labels: BTreeMap<Str, (u32, Option<Slot>)>,
     /// The last place where `side_effect` cut the plan: the slot that its `Unwind` writes.
     last_cut: Option<Slot>,
     cuts: u32,
@@ -245,7 +245,7 @@ struct Compiler {
 /// Translates a request.
 pub(crate) fn compile(request: &Request<'_>) -> Result<Plan> {
     let mut compiler =
-        Compiler { slots: 0, path: None, labels: HashMap::new(), last_cut: None, cuts: 0, fails: false };
+        Compiler { slots: 0, path: None, labels: BTreeMap::new(), last_cut: None, cuts: 0, fails: false };
     let mut flow = Flow::new();
     for call in &request.configuration {
         compiler.configure(&mut flow, call)?;

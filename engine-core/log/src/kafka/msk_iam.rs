@@ -40,7 +40,7 @@ impl MskIam {
     fn sign(&self) -> Result<Token, String> {
         let (region, role) = (Region::new(self.region.clone()), self.role.clone());
         // On a thread of its own: whoever asks may stand inside of a runtime, where another one must not be waited for.
-        let thread = std::thread::Builder::new().name("msk-iam".into()).spawn(move || {
+        let thread = tidegraph_platform::spawn("msk-iam", move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| error.to_string())?;
             // The providers of credentials bound their own time.

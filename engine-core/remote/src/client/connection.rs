@@ -118,9 +118,7 @@ impl Connection {
         });
         let (reading, clock) = (connection.clone(), clock.clone());
         let dead = Duration::from_millis(config.dead_ms);
-        std::thread::Builder::new()
-            .name("remote-read".into())
-            .spawn(move || reading.read(reader, clock.as_ref(), dead))
+        tidegraph_platform::spawn("remote-read", move || reading.read(reader, clock.as_ref(), dead))
             .map_err(unreachable)?;
         Ok(connection)
     }
@@ -239,6 +237,7 @@ impl Connection {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the network itself, behind Network")]
 fn connect(address: &str, config: &ClientConfig) -> std::io::Result<TcpStream> {
     let patience = Duration::from_millis(config.connect_ms.max(1));
     let mut last = std::io::Error::other("the name stands for no address");

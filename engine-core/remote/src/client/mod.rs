@@ -200,8 +200,7 @@ impl RemoteNode {
         }
         let (me, clock) = (self.me.clone(), self.clock.clone());
         let pause = Duration::from_millis(self.config.longest_pause_ms.max(1));
-        let thread = std::thread::Builder::new().name("remote-probe".into());
-        let spawned = thread.spawn(move || {
+        let spawned = tidegraph_platform::spawn("remote-probe", move || {
             loop {
                 clock.sleep(pause);
                 let Some(node) = me.upgrade() else { return };

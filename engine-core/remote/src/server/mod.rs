@@ -131,6 +131,7 @@ impl std::fmt::Debug for Server {
 
 impl Server {
     /// Listens, and answers from then on.
+    #[expect(clippy::disallowed_methods, reason = "the network itself")]
     pub fn start(
         config: ServerConfig,
         security: Security,
@@ -159,9 +160,7 @@ impl Server {
             threads: AtomicUsize::new(0),
         });
         let of_door = shared.clone();
-        let door = std::thread::Builder::new()
-            .name("remote-door".into())
-            .spawn(move || accept(&of_door, &listener))
+        let door = tidegraph_platform::spawn("remote-door", move || accept(&of_door, &listener))
             .map_err(unavailable)?;
         Ok(Self { shared, address, door: Some(door) })
     }
@@ -180,6 +179,7 @@ impl Server {
 
     /// Takes no connections any more and ends those that are open. Requests that are being answered are finished, but
     /// nobody hears of it.
+    #[expect(clippy::disallowed_methods, reason = "the network itself")]
     pub fn stop(&mut self) {
         self.shared.stopping.store(true, Ordering::Release);
         // Wakes the door.
@@ -237,8 +237,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
         number += 1;
         shared.threads.fetch_add(1, Ordering::Relaxed);
         let of_connection = shared.clone();
-        let thread = std::thread::Builder::new().name("remote-conn".into());
-        let spawned = thread.spawn(move || {
+        let spawned = tidegraph_platform::spawn("remote-conn", move || {
             connection::serve(&of_connection, number, socket, peer);
             of_connection.threads.fetch_sub(1, Ordering::Relaxed);
         });

@@ -57,8 +57,9 @@ impl Pool {
         state.made += 1;
         drop(state);
         let shared = self.shared.clone();
-        let thread = std::thread::Builder::new().name(format!("{}-{number}", self.name));
-        if let Err(error) = thread.spawn(move || shared.serve()) {
+        if let Err(error) =
+            tidegraph_platform::spawn(format!("{}-{number}", self.name), move || shared.serve())
+        {
             tracing::warn!(%error, pool = self.name, "no thread can be made");
             self.shared.state.lock().made -= 1;
             self.shared.work.notify_one();

@@ -5,6 +5,7 @@
 //! A failure prints its seed; `TIDEGRAPH_SEED=… cargo test -p tidegraph-storage --test model` replays it, and
 //! `TIDEGRAPH_MODEL_RUNS=…` runs that many seeds.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
 

@@ -3,7 +3,7 @@
 use super::plain::Plain;
 use super::{LABELS, at, gui, requests, store};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use tidegraph_apl::{
     Apl, BottomUp, Cursor, Error, Expand, Expansion, Explored, Parents, ScanCursor, VertexSet, breadth_first,
 };
@@ -233,8 +233,8 @@ fn a_step_sees_its_version_while_others_are_written() {
 }
 
 /// Returns the distance of each vertex, and whether some were reached by a bottom-up step.
-fn search(apl: &dyn Apl, version: u64, request: &Expand, start: Gui) -> (HashMap<Gui, u32>, bool) {
-    let (mut depths, mut up) = (HashMap::from([(start, 0)]), false);
+fn search(apl: &dyn Apl, version: u64, request: &Expand, start: Gui) -> (BTreeMap<Gui, u32>, bool) {
+    let (mut depths, mut up) = (BTreeMap::from([(start, 0)]), false);
     let searched: Result<(), Error> =
         breadth_first(apl, at(version), request, &[start, start], &mut |found| {
             assert_eq!(found.vertices.len(), found.parents.len());
@@ -258,7 +258,7 @@ fn a_search_reaches_what_a_plain_one_does_in_as_many_steps() {
         for request in requests() {
             let lists = adjacency(&graph.store, version, &request, graph.vertices);
             for start in [gui(0), gui(17), gui(3_999)] {
-                let mut expected = HashMap::from([(start, 0)]);
+                let mut expected = BTreeMap::from([(start, 0)]);
                 let mut level = vec![start];
                 while !level.is_empty() {
                     let near =
@@ -266,7 +266,7 @@ fn a_search_reaches_what_a_plain_one_does_in_as_many_steps() {
                     let mut next = vec![];
                     for (from, near) in near {
                         let depth = expected[&from] + 1;
-                        if let std::collections::hash_map::Entry::Vacant(new) = expected.entry(near) {
+                        if let std::collections::btree_map::Entry::Vacant(new) = expected.entry(near) {
                             new.insert(depth);
                             next.push(near);
                         }

@@ -1,8 +1,8 @@
 //! The list of waiting and running queries.
 
 use super::Error;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry as Place;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Place;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidegraph_engine::{Language, Principal};
@@ -50,7 +50,7 @@ impl Entry {
 
 /// All waiting and running queries by id.
 #[derive(Debug, Default)]
-pub(super) struct RunningQueries(Mutex<HashMap<String, Entry>>);
+pub(super) struct RunningQueries(Mutex<BTreeMap<String, Entry>>);
 
 impl RunningQueries {
     /// Adds a query until the returned guard is dropped.
@@ -89,7 +89,7 @@ impl RunningQueries {
         entry.is_some()
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,6 +9,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Returns the environment variables. Bytes that are not UTF-8 are replaced; a variable of Tidegraph with such a value
 /// is refused by its reader.
+#[expect(clippy::disallowed_methods, reason = "configuration is read here")]
 fn variables() -> impl Iterator<Item = (String, String)> {
     let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
     std::env::vars_os().map(move |(name, value)| (text(name), text(value)))

@@ -29,6 +29,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// If the token file cannot be read.
+    #[expect(clippy::disallowed_methods, reason = "a flag names the file")]
     pub fn connect(&self) -> anyhow::Result<Client> {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)

@@ -118,6 +118,7 @@ impl Query {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the home directory holds the history of the prompt")]
     fn session(&mut self, client: &Client) -> anyhow::Result<()> {
         let mut editor = rustyline::DefaultEditor::new()?;
         let history =

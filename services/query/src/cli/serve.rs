@@ -82,6 +82,7 @@ pub struct Serve {
 /// # Errors
 ///
 /// If the file cannot be read, or the token has fewer than 16 characters.
+#[expect(clippy::disallowed_methods, reason = "a flag names the file")]
 pub fn read_token(path: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let token = text.lines().next().unwrap_or_default().trim().to_owned();
@@ -177,6 +178,7 @@ impl Listen {
         Ok(ExitCode::SUCCESS)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the HTTP edge")]
     async fn listen(
         &self,
         database: Arc<Database>,

@@ -4,6 +4,7 @@ use crate::admission;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use tidegraph_platform::{Random, RealRandom};
 use tidegraph_types::{ErrorCode, Kind};
 
 /// The answer to a request that failed or was refused.
@@ -75,9 +76,16 @@ pub(super) fn too_large(limit_bytes: usize) -> Failure {
     )
 }
 
+/// Returns an id for a request that failed before it got one.
+fn random_id() -> String {
+    let mut bytes = [0; 16];
+    RealRandom.fill(&mut bytes);
+    uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+}
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let id = self.request_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        let id = self.request_id.unwrap_or_else(random_id);
         if matches!(self.code.kind(), Kind::Internal | Kind::Corrupt) {
             tracing::error!(request = %id, code = %self.code, message = %self.message, "request failed");
         }

@@ -1,5 +1,7 @@
 //! The suite against a DynamoDB Local, and what only a real table can show.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
+
 mod server;
 
 use super::*;

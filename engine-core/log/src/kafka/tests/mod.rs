@@ -1,5 +1,7 @@
 //! Against a real broker.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
+
 mod security;
 mod server;
 mod shards;

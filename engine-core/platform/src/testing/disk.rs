@@ -1,19 +1,19 @@
-//! A disk in memory that fails on demand, for tests of everything that must survive a crash.
+//! A disk in memory that fails on demand, for tests of code that must survive a crash.
 //!
-//! Model. Each file has the bytes that readers see and the bytes that are durable; each directory has the names that
-//! are seen and the changes of names that were not synced. [`FaultyDisk::crash`] throws away what was not synced, with
-//! choices drawn from the seed:
-//! * the length of a file ends anywhere between the shortest and the longest that the unsynced writes allow;
+//! Each file has visible bytes and durable bytes; each directory has visible names and changes of names that were not
+//! synced. [`FaultyDisk::crash`] discards changes that were not synced, with choices drawn from the seed:
+//! * the length of a file is anywhere between the shortest and the longest that the unsynced writes allow;
 //! * each 512-byte sector that was not synced holds the new bytes, the old bytes, or zeros;
-//! * bytes that were cut off come back, unless the cut was synced;
-//! * of the unsynced changes of names in a directory, a first part happened and the rest did not.
+//! * truncated bytes come back unless the truncation was synced;
+//! * of the unsynced changes of names in a directory, a prefix happened and the rest did not.
 //!
 //! A failed sync behaves as on Linux: the bytes stay visible, later syncs succeed, and the bytes never become durable.
-//! Making directories is taken to be durable at once. Must never be used outside tests: it keeps everything in memory.
+//! Created directories are durable at once.
 
+use super::SeededRandom;
+use super::scratch::FaultyScratch;
+use crate::Random;
 use crate::disk::{Disk, DiskFile, DiskLock, Error, FileInfo, Operation, ScratchFile};
-use crate::faulty_scratch::FaultyScratch;
-use crate::{Random, SeededRandom};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -36,7 +36,7 @@ struct State {
     durable_names: BTreeMap<PathBuf, u64>,
     pending: Vec<NameChange>,
     locks: BTreeSet<PathBuf>,
-    /// Grows at a crash; handles of an older one are dead.
+    /// Number of crashes; handles of an older generation fail.
     generation: u64,
     space_left: Option<u64>,
     operations_left: Option<u64>,
@@ -49,9 +49,9 @@ struct State {
 struct FileState {
     seen: Vec<u8>,
     durable: Vec<u8>,
-    /// Bytes below this are the same in both and cannot be lost.
+    /// Bytes below this offset are equal in `seen` and `durable` and cannot be lost.
     safe: usize,
-    /// A sync failed: what is seen beyond `safe` never becomes durable.
+    /// A sync failed: visible bytes from `safe` on never become durable.
     lost: bool,
 }
 
@@ -87,7 +87,7 @@ impl NameChange {
 }
 
 impl FaultyDisk {
-    /// An empty disk whose choices come from `seed`.
+    /// Makes an empty disk that draws its choices from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(State {
@@ -108,8 +108,8 @@ impl FaultyDisk {
         })))
     }
 
-    /// The machine goes down and comes up again: what was not synced is lost or torn, open files are dead, locks are
-    /// free, injected faults are gone.
+    /// Crashes and restarts the machine: unsynced changes are lost or torn, open files fail, locks are released, injected
+    /// faults end.
     pub fn crash(&self) {
         let mut guard = self.0.lock();
         let state = &mut *guard;
@@ -134,39 +134,39 @@ impl FaultyDisk {
         }
     }
 
-    /// The process that has locks dies; the machine goes on.
+    /// Releases all locks, as if the process had died and the machine had not.
     pub fn free_locks(&self) {
         self.0.lock().locks.clear();
     }
 
-    /// From now on `bytes` more can be written; then the disk is full. `None`: no limit.
+    /// Limits the disk to `bytes` more bytes; `None` for no limit.
     pub fn set_space(&self, bytes: Option<u64>) {
         self.0.lock().space_left = bytes;
     }
 
-    /// After `operations` more changes (writes, syncs, truncations, changes of names) the machine is down: the next one
-    /// happens in part and everything fails until [`FaultyDisk::crash`].
+    /// Brings the machine down at the `operations`-th change from now (a write, sync, truncation or change of names): that change
+    /// happens in part, and every later operation fails until [`FaultyDisk::crash`].
     pub fn crash_after(&self, operations: u64) {
         self.0.lock().operations_left = Some(operations);
     }
 
-    /// The next `count` syncs of files fail, and what they should have made durable never will be.
+    /// Makes the next `count` syncs of files fail. The bytes that they should have made durable never become durable.
     pub fn fail_syncs(&self, count: u32) {
         self.0.lock().fail_syncs = count;
     }
 
-    /// Whether reads fail.
+    /// Makes reads fail, or succeed again.
     pub fn fail_reads(&self, fail: bool) {
         self.0.lock().fail_reads = fail;
     }
 
-    /// How many syncs of files were asked for.
+    /// Returns the number of syncs of files so far.
     #[must_use]
     pub fn syncs(&self) -> u64 {
         self.0.lock().syncs
     }
 
-    /// Flips bits of one durable byte: the medium rots. Nothing happens when the byte is not there.
+    /// Flips bits of one durable byte, as a failing medium does; does nothing if the byte does not exist.
     pub fn flip(&self, path: &Path, byte: usize, mask: u8) {
         let mut state = self.0.lock();
         let Some(id) = state.names.get(path).copied() else { return };
@@ -179,14 +179,14 @@ impl FaultyDisk {
         }
     }
 
-    /// What a reader of the file would see; `None` when it is not there.
+    /// Returns the visible bytes of a file; `None` if it does not exist.
     #[must_use]
     pub fn contents(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.0.lock();
         state.names.get(path).and_then(|id| state.files.get(id)).map(|f| f.seen.clone())
     }
 
-    /// Puts a file there, durably.
+    /// Creates a durable file.
     pub fn put(&self, path: &Path, bytes: &[u8]) {
         let mut state = self.0.lock();
         let id = state.new_file();
@@ -227,19 +227,19 @@ impl FileState {
     }
 
     fn truncate(&mut self, length: usize, random: &SeededRandom) {
-        // The kernel may have written the bytes back before they were cut off; then they can come back.
+        // The kernel may have written the bytes back before the truncation; then they can come back.
         if !self.lost && random.one_in(2) {
             self.durable.clone_from(&self.seen);
         }
         self.seen.resize(length, 0);
         self.safe = self.safe.min(length);
-        // Cutting off everything in doubt ends the doubt.
+        // Without the bytes in doubt, the file is safe again.
         self.lost = self.lost && self.safe < length;
     }
 
     fn sync(&mut self) {
-        // After a failure, bytes written later could become durable while those before them are not; that the file
-        // as a whole stays in doubt is the strictest reading.
+        // After a failure, later bytes could become durable while earlier ones are not. The strictest model keeps the whole
+        // file in doubt.
         if !self.lost {
             self.durable.clone_from(&self.seen);
             self.safe = self.seen.len();
@@ -253,7 +253,7 @@ impl State {
         self.next_file
     }
 
-    /// Whether one more change happens: `Ok(true)` as a whole, `Ok(false)` in part, as the machine goes down.
+    /// Counts a change. Returns true if all of it happens, false if the machine goes down during it.
     fn count(&mut self) -> io::Result<bool> {
         match &mut self.operations_left {
             None => Ok(true),
@@ -500,7 +500,7 @@ impl DiskFile for FaultyFile {
         self.run(Operation::SyncData, |state, file| {
             state.syncs += 1;
             if !state.count()? {
-                // The data may have arrived although nobody heard of it.
+                // The data may be durable although the call fails.
                 if state.random.one_in(2) {
                     file.sync();
                 }
@@ -555,7 +555,7 @@ impl Read for FaultyReader {
             return Err(io::Error::other("input/output error"));
         }
         let rest = state.files.get(&self.id).and_then(|f| f.seen.get(self.offset..)).unwrap_or_default();
-        // Short reads, as a real file may give them.
+        // Returns short reads, as a real file may.
         let n = rest.len().min(out.len());
         let n = if n > 1 { 1 + state.random.below(n as u64) as usize } else { n };
         out[..n].copy_from_slice(&rest[..n]);

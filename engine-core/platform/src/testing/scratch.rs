@@ -1,11 +1,11 @@
 //! Scratch files on the disk that fails on demand: they keep their name, so that a test can damage what is in them.
 
-use crate::FaultyDisk;
+use super::FaultyDisk;
 use crate::disk::{Error, Operation, ScratchFile};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// See the module.
+/// A scratch file of a [`FaultyDisk`].
 #[derive(Debug)]
 pub(crate) struct FaultyScratch {
     disk: FaultyDisk,

@@ -1,4 +1,4 @@
-//! The disk that fails, by itself.
+//! Tests of the faulty disk itself, and the suite that every disk must pass.
 
 use super::*;
 

@@ -1,0 +1,13 @@
+//! Doubles for tests and simulations, behind the feature `testing`.
+//!
+//! [`FaultyDisk`] fails and crashes on demand, [`ManualClock`] moves only when told, [`SeededRandom`] repeats its
+//! numbers. The feature is for `[dev-dependencies]` and for `engine-core/simulation`: no product contains these types.
+
+mod clock;
+pub(crate) mod disk;
+mod random;
+pub(crate) mod scratch;
+
+pub use clock::ManualClock;
+pub use disk::FaultyDisk;
+pub use random::SeededRandom;
