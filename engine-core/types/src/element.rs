@@ -1,9 +1,9 @@
-//! Vertices, edges and their properties, as handles (inside a query) and as data (in an answer).
+//! Vertices, edges and their properties: as handles inside a query, as data in an answer.
 
 use crate::{Gui, Sid, Str, Token, Value};
 use serde::{Deserialize, Serialize};
 
-/// Which way an edge is followed from the vertex at hand.
+/// Direction in which a traversal follows an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -16,7 +16,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The same edge seen from its other end.
+    /// Returns the direction of the same edge seen from its other end.
     #[must_use]
     pub fn reversed(self) -> Self {
         match self {
@@ -31,7 +31,7 @@ impl Direction {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cardinality {
-    /// One value; a new one replaces it.
+    /// One value, which a new one replaces.
     #[default]
     Single,
     /// Distinct values.
@@ -40,7 +40,7 @@ pub enum Cardinality {
     List,
 }
 
-/// Handle of an edge: all that a traversal needs without a look-up.
+/// Handle of an edge: what a traversal needs without a look-up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Edge {
     /// Identifies the edge.
@@ -53,7 +53,7 @@ pub struct Edge {
     pub label: Token,
 }
 
-/// A vertex as it leaves the database.
+/// A vertex in an answer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct VertexData {
     /// Engine identifier.
@@ -62,7 +62,7 @@ pub struct VertexData {
     pub id: Str,
     /// Labels in the order in which they were given.
     pub labels: Vec<Str>,
-    /// Properties, one entry a key.
+    /// Properties, one entry for each key.
     pub properties: Vec<PropertyData>,
 }
 
@@ -75,23 +75,23 @@ pub struct PropertyData {
     pub cardinality: Cardinality,
     /// At least one value; exactly one for `Single`.
     pub values: smallvec::SmallVec<[Value; 1]>,
-    /// Meta-properties of the values: which value, key, value; in order of values. Most have none.
+    /// Meta-properties of the values, in order of values: index of the value, key, value.
     pub meta: Vec<(u32, Str, Value)>,
 }
 
 impl PropertyData {
-    /// Meta-properties of one of the values.
+    /// Returns the meta-properties of the value with index `value`.
     pub fn meta_of(&self, value: usize) -> impl Iterator<Item = (&Str, &Value)> + Clone {
         self.meta.iter().filter(move |(of, ..)| *of as usize == value).map(|(_, key, value)| (key, value))
     }
 }
 
-/// An edge as it leaves the database.
+/// An edge in an answer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EdgeData {
     /// The handle.
     pub edge: Edge,
-    /// The user's id, or the one made from source and SID.
+    /// The user's id, or the one generated from source and SID.
     pub id: Str,
     /// Edge label.
     pub label: Str,
@@ -103,38 +103,47 @@ pub struct EdgeData {
     pub source_labels: Vec<Str>,
     /// Labels of the target vertex.
     pub target_labels: Vec<Str>,
-    /// Properties; edges have one value a key.
+    /// Properties; an edge has one value for each key.
     pub properties: Vec<(Str, Value)>,
 }
 
 /// One property statement as a value in a traversal (Gremlin `properties()`).
 #[derive(Clone, PartialEq, Debug)]
 pub struct PropertyRef {
-    /// `Value::Vertex` or `Value::Edge`; of a meta-property the `Value::Property` of a vertex.
+    /// `Value::Vertex` or `Value::Edge`; for a meta-property the `Value::Property` of a vertex.
     pub owner: Value,
     /// Property key.
     pub key: Str,
     /// The value.
     pub value: Value,
-    /// Which of the equivalent values that the owner has under the key; almost always 0.
+    /// Index among the equivalent values of the owner for the key; almost always 0.
     pub nth: u32,
 }
 
 impl PropertyRef {
-    /// Whether it is a property of a vertex, which has an identity, and may have properties itself.
+    /// Whether it is a property of a vertex. Such a property has an identity and may have properties itself.
     #[must_use]
     pub fn is_of_vertex(&self) -> bool {
         self.owner.as_vertex().is_some()
     }
 }
 
-/// The id of an edge to which the user gave none: source GUI and SID, so that it can be found without an index.
+/// Generates the id of an edge without an id of the user: source GUI and SID, so that the edge is found without an index.
+///
+/// ```
+/// use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
+/// use tidegraph_types::{Gui, Sid};
+///
+/// let id = generated_edge_id(Gui(7), Sid(1));
+/// assert_eq!(parse_generated_edge_id(&id), Some((Gui(7), Sid(1))));
+/// assert_eq!(parse_generated_edge_id("knows-1"), None);
+/// ```
 #[must_use]
 pub fn generated_edge_id(source: Gui, sid: Sid) -> Str {
     Str::from(format!("{:016x}-{:x}", source.0, sid.0))
 }
 
-/// Takes a generated edge id apart; `None` when the text is not of that form.
+/// Parses a generated edge id; `None` if the text is not one.
 #[must_use]
 pub fn parse_generated_edge_id(id: &str) -> Option<(Gui, Sid)> {
     let (source, sid) = id.split_once('-')?;

@@ -1,6 +1,6 @@
 //! Coarse error kinds and the stable codes that clients see.
 //!
-//! The table of codes is `contracts/errors.json`; a test here fails when the two part.
+//! `contracts/errors.json` holds the same table; `tests/error_table.rs` compares the two.
 
 use std::fmt;
 
@@ -9,19 +9,19 @@ use std::fmt;
 pub enum Kind {
     /// The request is wrong; sending it again will not help.
     Invalid,
-    /// What it names does not exist.
+    /// Something that the request names does not exist.
     NotFound,
-    /// Another transaction was in the way; try again.
+    /// Another transaction conflicts; try again.
     Conflict,
-    /// A limit was reached; slow down or ask for less.
+    /// A limit was reached; send fewer or smaller requests.
     Throttled,
-    /// Not now; the service is stopping, behind, or cannot write.
+    /// The service is stopping, is behind, or cannot write; try again later.
     Unavailable,
-    /// It took longer than allowed.
+    /// The request took longer than allowed.
     Timeout,
     /// Stored bytes are damaged.
     Corrupt,
-    /// A defect of ours.
+    /// A defect of Tidegraph.
     Internal,
 }
 
@@ -34,13 +34,13 @@ macro_rules! codes {
         impl ErrorCode {
             /// Every code.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-            /// The text in the error body's `code`.
+            /// Returns the text of `code` in an error body.
             #[must_use]
             pub fn as_str(self) -> &'static str { match self { $(Self::$name => $text,)* } }
-            /// What a caller can do about it.
+            /// Returns what a caller can do about the error.
             #[must_use]
             pub fn kind(self) -> Kind { match self { $(Self::$name => Kind::$kind,)* } }
-            /// HTTP status of the answer.
+            /// Returns the HTTP status of the answer.
             #[must_use]
             pub fn http_status(self) -> u16 { match self { $(Self::$name => $status,)* } }
         }
@@ -48,9 +48,9 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Text that does not parse, or names what cannot be.
+    /// The query does not parse, or names something that cannot exist.
     MalformedQuery => "MalformedQueryException", Invalid, 400;
-    /// A part of a language that is not there yet.
+    /// The query uses a part of the language that is not implemented (LANG-1).
     UnsupportedOperation => "UnsupportedOperationException", Invalid, 400;
     /// A parameter of the request is missing or wrong.
     InvalidParameter => "InvalidParameterException", Invalid, 400;
@@ -58,19 +58,19 @@ codes! {
     BadRequest => "BadRequestException", Invalid, 400;
     /// The request lacks a required parameter.
     MissingParameter => "MissingParameterException", Invalid, 400;
-    /// A value is of a type that the operation does not take.
+    /// A value is not of a type that the operation accepts.
     InvalidArgument => "InvalidArgumentException", Invalid, 400;
     /// The write would break a rule of the graph (a second vertex of one id, a vertex deleted with edges).
     ConstraintViolation => "ConstraintViolationException", Invalid, 400;
-    /// Two vertices would have one value where a constraint says that it is unique.
+    /// Two vertices would have one value under a uniqueness constraint.
     UniqueViolation => "UniqueConstraintViolationException", Invalid, 400;
     /// The request lacks the service's token.
     AccessDenied => "AccessDeniedException", Invalid, 403;
-    /// No such path or load.
+    /// The path or the load does not exist.
     NotFound => "NotFoundException", NotFound, 404;
-    /// The HTTP method is not one that the path takes.
+    /// The path does not accept the HTTP method.
     MethodNotAllowed => "MethodNotAllowedException", Invalid, 405;
-    /// The load id is not known.
+    /// No load has the id.
     BulkLoadIdNotFound => "BulkLoadIdNotFoundException", NotFound, 404;
     /// The request body is larger than the limit.
     RequestTooLarge => "RequestTooLargeException", Invalid, 413;
@@ -86,11 +86,11 @@ codes! {
     TooManyRequests => "TooManyRequestsException", Throttled, 429;
     /// The queue of loads is full.
     LoadQueueFull => "MaxConcurrentLoadLimitBreachedException", Throttled, 400;
-    /// Writes are stopped (full or failing disk) or the service is going down.
+    /// Writes are stopped (the disk is full or failing), or the service is stopping.
     Unavailable => "ServiceUnavailableException", Unavailable, 503;
     /// Stored bytes are damaged.
     Corrupt => "CorruptDataException", Corrupt, 500;
-    /// A defect of ours.
+    /// A defect of Tidegraph.
     Internal => "InternalFailureException", Internal, 500;
 }
 

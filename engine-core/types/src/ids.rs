@@ -19,28 +19,36 @@ macro_rules! id {
 }
 
 id!(
-    /// Global unique identifier of a vertex: a 64-bit hash of its id, salted when two ids collide.
+    /// Globally unique identifier of a vertex: a 64-bit hash of its id, salted if two ids collide (IDS-1).
+    ///
+    /// ```
+    /// use tidegraph_types::GuiHasher;
+    ///
+    /// let hasher = GuiHasher::default();
+    /// assert_eq!(hasher.gui("ann"), hasher.gui("ann"));
+    /// assert_ne!(hasher.gui("ann"), hasher.salted("ann", 1));
+    /// ```
     Gui,
     u64
 );
 id!(
-    /// Statement identifier: names one edge for as long as the graph exists.
+    /// Statement identifier: names one edge. It is never given to another edge (IDS-1).
     Sid,
     u64
 );
 id!(
-    /// Small integer that stands for a label, edge label or property key; one dictionary per graph.
+    /// Integer for a label, edge label or property key; a graph has one dictionary of them.
     Token,
     u32
 );
 id!(
-    /// Chosen by whoever asks for a commit, at random, and the same when he asks again: so it is committed once.
+    /// Random id of a commit request. A client that sends a request again keeps its id, so the request is committed once.
     RequestId,
     u128
 );
 
 impl RequestId {
-    /// The id of a request that is known by a text which nobody else uses, such as that of a bulk load.
+    /// Returns the id of a request that a unique text names, such as the id of a bulk load.
     #[must_use]
     pub fn of_text(text: &str) -> Self {
         Self(xxhash_rust::xxh3::xxh3_128(text.as_bytes()))
@@ -48,12 +56,12 @@ impl RequestId {
 }
 
 id!(
-    /// A point in the log. Version 0 is the empty graph; each committed record has the next one.
+    /// A point in the log. Version 0 is the empty graph; each committed record has the next version.
     Version,
     u64
 );
 id!(
-    /// Term of one sequencer; grows at every take-over.
+    /// Term of one sequencer; grows with every take-over.
     Epoch,
     u64
 );
@@ -69,19 +77,19 @@ id!(
 );
 
 impl Version {
-    /// The version after this one.
+    /// Returns the version after this one.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
 }
 
-/// Bits of a GUI below those that say its partition.
+/// Number of low bits of a GUI, below those that select its partition.
 const PARTITION_SHIFT: u32 = 48;
-/// Bits of a GUI that say its partition, however many there are.
+/// Mask of the bits of a GUI that select its partition, whatever the number of partitions.
 const PARTITION_BITS: u64 = u64::MAX << PARTITION_SHIFT;
 
-/// How many partitions a graph has: a power of two, fixed when the graph is made.
+/// Number of partitions of a graph: a power of two, fixed when the graph is created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
 pub struct PartitionCount(u16);
@@ -90,7 +98,11 @@ impl PartitionCount {
     /// One partition.
     pub const ONE: Self = Self(1);
 
-    /// Refuses what is not a power of two between 1 and 32,768.
+    /// Makes a partition count.
+    ///
+    /// # Errors
+    ///
+    /// A message if `count` is not a power of two between 1 and 32,768.
     pub fn new(count: u16) -> Result<Self, String> {
         if count.is_power_of_two() {
             Ok(Self(count))
@@ -99,20 +111,20 @@ impl PartitionCount {
         }
     }
 
-    /// The number itself.
+    /// Returns the number.
     #[must_use]
     pub fn get(self) -> u16 {
         self.0
     }
 
-    /// The partition that holds a vertex, its properties and its out-edges.
+    /// Returns the partition that holds a vertex, its properties and its out-edges.
     #[must_use]
     pub fn of(self, gui: Gui) -> PartitionId {
-        // The high bits, so that hash tables inside a partition can go on using the low ones.
+        // The high bits: hash tables inside a partition use the low ones.
         PartitionId(((gui.0 >> PARTITION_SHIFT) as u16) & (self.0 - 1))
     }
 
-    /// All partitions in order.
+    /// Returns all partitions in order.
     pub fn all(self) -> impl Iterator<Item = PartitionId> {
         (0..self.0).map(PartitionId)
     }
@@ -131,7 +143,8 @@ impl From<PartitionCount> for u16 {
     }
 }
 
-/// How the partitions of a graph are divided among the shards of its log: in groups of neighbours, fixed when the graph is made.
+/// Division of the partitions of a graph among the shards of its log: each shard has consecutive partitions. It is fixed
+/// when the graph is created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sharding {
     partitions: PartitionCount,
@@ -142,7 +155,11 @@ impl Sharding {
     /// One shard for one partition.
     pub const ONE: Self = Self { partitions: PartitionCount::ONE, shards: 1 };
 
-    /// Refuses no shards, and more of them than partitions.
+    /// Divides `partitions` among `shards`.
+    ///
+    /// # Errors
+    ///
+    /// A message if `shards` is 0 or greater than the number of partitions.
     pub fn new(partitions: PartitionCount, shards: u16) -> Result<Self, String> {
         if (1..=partitions.get()).contains(&shards) {
             return Ok(Self { partitions, shards });
@@ -153,26 +170,26 @@ impl Sharding {
         ))
     }
 
-    /// How many shards there are.
+    /// Returns the number of shards.
     #[must_use]
     pub fn shards(self) -> u16 {
         self.shards
     }
 
-    /// The shard that says what changes in a partition.
+    /// Returns the shard with the changes of a partition.
     #[must_use]
     pub fn of(self, partition: PartitionId) -> ShardId {
         let scaled = u32::from(partition.0) * u32::from(self.shards);
         ShardId((scaled / u32::from(self.partitions.0)) as u16)
     }
 
-    /// The shard that says what changes in the partition of a GUI.
+    /// Returns the shard with the changes of the partition of a GUI.
     #[must_use]
     pub fn home(self, gui: Gui) -> ShardId {
         self.of(self.partitions.of(gui))
     }
 
-    /// All shards in order.
+    /// Returns all shards in order.
     pub fn all(self) -> impl Iterator<Item = ShardId> {
         (0..self.shards).map(ShardId)
     }
@@ -180,7 +197,7 @@ impl Sharding {
 
 /// Computes GUIs from ids, the same on every machine.
 ///
-/// `bits` is 64 in use. Tests cut it down, so that collisions and the salted exception path are exercised.
+/// A graph uses 64 bits. Tests use fewer, so that ids collide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GuiHasher {
     bits: u32,
@@ -193,40 +210,40 @@ impl Default for GuiHasher {
 }
 
 impl GuiHasher {
-    /// A hasher of which only `bits` (1 to 64) bits differ.
+    /// Makes a hasher with 2^`bits` different hashes, `bits` from 1 to 64.
     #[must_use]
     pub fn with_bits(bits: u32) -> Self {
         Self { bits: bits.clamp(1, 64) }
     }
 
-    /// How many bits differ.
+    /// Returns the number of bits.
     #[must_use]
     pub fn bits(self) -> u32 {
         self.bits
     }
 
-    /// GUI of an id that collided with nothing.
+    /// Returns the GUI of an id that collides with no other.
     #[must_use]
     pub fn gui(self, id: &str) -> Gui {
         self.salted(id, 0)
     }
 
-    /// GUI of an id after `salt` collisions; salt 0 is the plain one.
+    /// Returns the GUI of an id after `salt` collisions; with salt 0 that of [`GuiHasher::gui`].
     #[must_use]
     pub fn salted(self, id: &str, salt: u64) -> Gui {
         let hash = xxhash_rust::xxh3::xxh3_64_with_seed(id.as_bytes(), salt);
         if salt > 0 {
-            // In the partition of the plain hash: so where an id lives does not depend on what it collided with.
+            // The partition is that of the unsalted hash, so it does not depend on collisions.
             return Gui(self.gui(id).0 & PARTITION_BITS | hash & !PARTITION_BITS);
         }
         if self.bits == 64 {
             return Gui(hash);
         }
-        // Spread the few bits over the whole range, so that several partitions are still used.
+        // Spread the few bits over the whole range, so that several partitions are used.
         Gui(xxhash_rust::xxh3::xxh3_64(&(hash & ((1 << self.bits) - 1)).to_le_bytes()))
     }
 
-    /// The key under which an edge id that the user chose is indexed.
+    /// Returns the key under which an edge id of the user is indexed.
     #[must_use]
     pub fn edge_id(self, id: &str) -> Gui {
         Gui(xxhash_rust::xxh3::xxh3_64_with_seed(id.as_bytes(), 0x0065_6467_655f_6964))
@@ -273,7 +290,7 @@ mod tests {
     #[test]
     fn cut_hash_collides_and_salt_separates() {
         let hasher = GuiHasher::with_bits(1);
-        let guis: std::collections::HashSet<_> = (0..100).map(|i| hasher.gui(&format!("v{i}"))).collect();
+        let guis: std::collections::BTreeSet<_> = (0..100).map(|i| hasher.gui(&format!("v{i}"))).collect();
         assert_eq!(guis.len(), 2);
         assert_ne!(hasher.gui("v1"), hasher.salted("v1", 1));
         assert_ne!(hasher.salted("v1", 1), hasher.salted("v1", 2));

@@ -1,6 +1,19 @@
-//! Pure data that every other crate speaks: identifiers, values, elements, mutations and error kinds.
+//! Pure data that every other crate uses: identifiers, values, elements, mutations and error codes.
 //!
-//! Nothing here does I/O, reads a clock or draws a random number. The words are those of `docs/glossary.md`.
+//! Nothing here does I/O, reads a clock or draws a random number. `docs/glossary.md` defines the terms.
+//!
+//! ```
+//! use tidegraph_types::{GuiHasher, PartitionCount, Value};
+//!
+//! // The id of a vertex decides its GUI, and the GUI its partition, on every machine.
+//! let gui = GuiHasher::default().gui("person-1");
+//! let partition = PartitionCount::new(8)?.of(gui);
+//! assert!(partition.0 < 8);
+//!
+//! // Values are equivalent if they are the same number, whatever their types.
+//! assert_eq!(Value::Int(2), Value::Double(2.0));
+//! # Ok::<(), String>(())
+//! ```
 
 pub mod element;
 pub mod error;

@@ -1,4 +1,4 @@
-//! What a transaction asks the sequencer to commit: logical changes, and the keys it read and wrote.
+//! Commit requests: the logical changes of a transaction, and the keys that it read and wrote.
 
 use crate::{Cardinality, Edge, Gui, GuiHasher, RequestId, Sid, Str, Token, Value, Version};
 use std::hash::{Hash, Hasher};
@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 pub struct PropertyWrite {
     /// Property key.
     pub key: Token,
-    /// Replace, add to the set, or append.
+    /// Whether to replace the value, add it to the set, or append it to the list.
     pub cardinality: Cardinality,
     /// A storable value, never `Null`.
     pub value: Value,
@@ -16,11 +16,11 @@ pub struct PropertyWrite {
 
 /// One logical change of the graph. The log holds these; storage applies them in log order.
 ///
-/// Applying never fails for a reason of the data: what could be refused was refused before the commit. A change of
-/// an element that is gone has no effect.
+/// Applying a mutation never fails because of the data: whatever could be refused was refused before the commit. A change
+/// of an element that no longer exists has no effect.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Mutation {
-    /// Makes a vertex. If it exists already (a bulk load merges), labels are added and properties written.
+    /// Creates a vertex. If it exists already (a bulk load merges), labels are added and properties written.
     CreateVertex {
         /// Identifier computed from `id`.
         gui: Gui,
@@ -31,21 +31,21 @@ pub enum Mutation {
         /// Properties.
         properties: Vec<PropertyWrite>,
     },
-    /// Removes a vertex. Edges that were not removed by mutations of their own before it go with it.
+    /// Removes a vertex, and all its edges that no earlier mutation removed.
     DeleteVertex {
         /// The vertex.
         gui: Gui,
-        /// Edges may be left that go with it: partitions that hold only their other ends have to look for them.
+        /// Whether edges may be left. Partitions that hold only the other ends of such edges have to search for them.
         edges_left: bool,
     },
-    /// Adds labels that are not there.
+    /// Adds the labels that the vertex does not have.
     AddLabels {
         /// The vertex.
         gui: Gui,
         /// Labels.
         labels: Vec<Token>,
     },
-    /// Removes labels that are there.
+    /// Removes the labels that the vertex has.
     RemoveLabels {
         /// The vertex.
         gui: Gui,
@@ -65,7 +65,7 @@ pub enum Mutation {
         gui: Gui,
         /// Property key.
         key: Token,
-        /// Only this value; `None`: all.
+        /// The value; `None` for all values.
         value: Option<Value>,
     },
     /// Writes a meta-property: a property of one value of a vertex property.
@@ -74,25 +74,25 @@ pub enum Mutation {
         gui: Gui,
         /// Property key.
         key: Token,
-        /// The value of the key that gets it.
+        /// The value of the key that gets the meta-property.
         of: Value,
-        /// Which of the values that are equivalent to `of`, in order of writing: a list may hold several.
+        /// Index among the values that are equivalent to `of`, in order of writing; a list may hold several.
         nth: u32,
         /// Key of the meta-property.
         meta_key: Token,
-        /// Its value; `None` removes it.
+        /// Value of the meta-property; `None` to remove it.
         value: Option<Value>,
     },
-    /// Makes an edge. Goes to the partitions of source, target and, if the user chose an id, of that id's hash.
+    /// Creates an edge. It is applied in the partitions of source, target and, if the user chose an id, of the id's hash.
     CreateEdge {
         /// The edge.
         edge: Edge,
         /// The id that the user chose.
         id: Option<Str>,
-        /// Properties, one a key.
+        /// Properties, one for each key.
         properties: Vec<(Token, Value)>,
     },
-    /// Removes an edge, both copies and its id entry.
+    /// Removes an edge: both copies and the entry of its id.
     DeleteEdge {
         /// The edge.
         edge: Edge,
@@ -115,16 +115,16 @@ pub enum Mutation {
         /// Property key.
         key: Token,
     },
-    /// Adds an id whose plain hash collided to the graph's exception list.
+    /// Adds an id whose unsalted hash collided to the exception list of the graph (IDS-1).
     AddException {
         /// The colliding id.
         id: Str,
         /// Its salted GUI.
         gui: Gui,
     },
-    /// Makes an index over vertices. If one of that name is there, it takes its place.
+    /// Creates an index over vertices. It replaces an index of the same name.
     DefineIndex {
-        /// What it is over.
+        /// Definition of the index.
         index: IndexDefinition,
     },
     /// Removes an index.
@@ -135,16 +135,16 @@ pub enum Mutation {
 }
 
 impl Mutation {
-    /// Whether it makes or drops an index or a constraint.
+    /// Whether the mutation creates or drops an index or a constraint.
     #[must_use]
     pub fn is_of_schema(&self) -> bool {
         matches!(self, Self::DefineIndex { .. } | Self::DropIndex { .. })
     }
 
-    /// Whether it changes something where the GUIs for which `holds` answers true are at home. `holds` is asked for one after the
-    /// other until it does; a change of everything asks for none.
+    /// Whether the mutation is applied in the partition of any GUI for which `holds` returns true. Mutations that every
+    /// partition applies, those of the schema among them, return true without a call of `holds`.
     ///
-    /// Storage takes its part of a transaction by this, and the log's shards are filled by it.
+    /// A partition selects its part of a transaction by this, and so does a shard of the log.
     pub fn concerns(&self, mut holds: impl FnMut(Gui) -> bool) -> bool {
         match self {
             Self::CreateVertex { gui, .. }
@@ -168,27 +168,27 @@ impl Mutation {
     }
 }
 
-/// What an index is over: the values of one property key of the vertices that have one label.
+/// Definition of an index: over the values of one property key of the vertices with one label.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IndexDefinition {
-    /// Its name; no other index of the graph has it.
+    /// Name of the index, unique in the graph.
     pub name: Str,
     /// Label of the vertices.
     pub label: Token,
     /// Property key.
     pub key: Token,
-    /// Whether no two vertices of the label may have one value.
+    /// Whether the index is a uniqueness constraint: no two vertices of the label may have one value.
     pub unique: bool,
 }
 
-/// A 64-bit hash that stands for something a transaction read or wrote. Two meanings may share a key: that costs
-/// a needless retry, never a wrong result.
+/// A 64-bit hash of something that a transaction read or wrote. Two things may have one key; that costs a needless retry,
+/// never a wrong result.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key(pub u64);
 
 impl Key {
-    /// Everything. A transaction that reads this conflicts with every later write, and one that writes it with every
-    /// read before.
+    /// The whole graph. A transaction that reads this key conflicts with every later write; one that writes it, with every
+    /// earlier read.
     pub const GRAPH: Key = Key(0);
 
     fn of(kind: u64, a: u64, b: u64) -> Key {
@@ -200,56 +200,56 @@ impl Key {
         Key(xxhash_rust::xxh3::xxh3_64(&bytes).max(1))
     }
 
-    /// That a vertex exists (or not) under a GUI.
+    /// Key of the existence of a vertex with a GUI.
     #[must_use]
     pub fn existence(gui: Gui) -> Key {
         Self::of(1, gui.0, 0)
     }
 
-    /// Labels and properties of a vertex.
+    /// Key of the labels and properties of a vertex.
     #[must_use]
     pub fn content(gui: Gui) -> Key {
         Self::of(2, gui.0, 0)
     }
 
-    /// Adjacency of a vertex in one direction under one label, or under any (`None`). A writer writes both.
+    /// Key of the adjacency of a vertex in one direction, for one label or for any (`None`). A writer writes both.
     #[must_use]
     pub fn adjacency(gui: Gui, out: bool, label: Option<Token>) -> Key {
         Self::of(if out { 3 } else { 4 }, gui.0, label.map_or(0, |t| u64::from(t.0) + 1))
     }
 
-    /// An edge: that it exists, and its properties.
+    /// Key of the existence and the properties of an edge.
     #[must_use]
     pub fn edge(sid: Sid) -> Key {
         Self::of(5, sid.0, 0)
     }
 
-    /// An edge id that the user chose.
+    /// Key of an edge id of the user.
     #[must_use]
     pub fn edge_id(hash: Gui) -> Key {
         Self::of(6, hash.0, 0)
     }
 
-    /// The set of vertices with a label, or of all vertices (`None`), and what a scan of it may filter on.
-    /// Written when a vertex enters or leaves the set or one in it changes.
+    /// Key of the set of vertices with a label, or of all vertices (`None`), with the properties that a scan may filter on.
+    /// Written when a vertex enters or leaves the set, or a vertex in it changes.
     #[must_use]
     pub fn vertex_scan(label: Option<Token>) -> Key {
         Self::of(7, label.map_or(0, |t| u64::from(t.0) + 1), 0)
     }
 
-    /// The set of edges with a label, or of all edges (`None`).
+    /// Key of the set of edges with a label, or of all edges (`None`).
     #[must_use]
     pub fn edge_scan(label: Option<Token>) -> Key {
         Self::of(8, label.map_or(0, |t| u64::from(t.0) + 1), 0)
     }
 
-    /// Which indexes there are. Written and read by whoever makes or drops one.
+    /// Key of the set of indexes. A transaction that creates or drops an index reads and writes it.
     #[must_use]
     pub fn schema() -> Key {
         Self::of(9, 0, 0)
     }
 
-    /// That a vertex of a label has a value under a key that must be unique. Equal values have equal keys.
+    /// Key of a value of a uniqueness constraint. Equal values have equal keys.
     #[must_use]
     pub fn unique(label: Token, key: Token, value: &Value) -> Key {
         let mut hasher = xxhash_rust::xxh3::Xxh3Default::new();
@@ -257,38 +257,38 @@ impl Key {
         Self::of(10, u64::from(label.0) << 32 | u64::from(key.0), hasher.finish())
     }
 
-    /// Which constraints there are. Read by whoever writes vertices.
+    /// Key of the set of constraints. A transaction that writes vertices reads it.
     #[must_use]
     pub fn constraints() -> Key {
         Self::of(12, 0, 0)
     }
 
-    /// That any vertex of a label got a value under a key that must be unique. Transactions write it and do not read it.
+    /// Key of all values of a uniqueness constraint. Transactions write it; only bulk loads read it.
     #[must_use]
     pub fn any_unique(label: Token, key: Token) -> Key {
         Self::of(11, u64::from(label.0) << 32 | u64::from(key.0), 0)
     }
 }
 
-/// A transaction, ready for the sequencer.
+/// A transaction that the sequencer is asked to commit.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct CommitRequest {
-    /// The version at which everything was read.
+    /// Version at which the transaction read.
     pub read_version: Version,
-    /// What the writes rest on. Refused when one was written after `read_version`.
+    /// Keys that it read. It is refused if one of them was written after `read_version` (TXN-2).
     pub read_keys: Vec<Key>,
-    /// What is written.
+    /// Keys that it writes.
     pub write_keys: Vec<Key>,
     /// The changes in order.
     pub mutations: Vec<Mutation>,
-    /// What it is known by when it is sent again. `None` if it never will be.
+    /// Id by which the sequencer recognises the request if it is sent again (TXN-4); `None` if it never is.
     pub request: Option<RequestId>,
 }
 
-/// A vertex that a transaction made, or made more of, while a bulk load ran.
+/// A vertex that a transaction created or extended while a bulk load ran.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MadeVertex {
-    /// The version of the transaction.
+    /// Version of the transaction.
     pub version: Version,
     /// Its GUI.
     pub gui: Gui,
@@ -296,10 +296,10 @@ pub struct MadeVertex {
     pub id: Str,
 }
 
-/// Vertices that were made after some version, in order of version.
+/// Vertices that were created or extended after a version, in order of version.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MadeSince {
-    /// Up to here these are all. If it is below the newest version, there are more.
+    /// The list is complete up to this version. If it is below the newest version, there are more vertices.
     pub upto: Version,
     /// The vertices.
     pub vertices: Vec<MadeVertex>,

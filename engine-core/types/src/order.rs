@@ -1,16 +1,16 @@
 //! Equality, comparison and ordering of values, as the languages define them.
 //!
-//! Three relations, never to be mixed up (the third in two versions):
-//! * [`equals`]: the languages' `=`; null makes the answer unknown.
-//! * [`compare`]: the languages' `<`; unknown between types that cannot be compared.
-//! * [`order`]: a total order for ORDER BY, in which every pair has an answer; `Eq` and `Hash` agree with it.
-//!   [`gremlin_order`] is the one of Gremlin's `order()`, which ranks types otherwise.
+//! There are three relations, the third in two versions:
+//! * [`equals`]: the languages' `=`; unknown if a value is null.
+//! * [`compare`]: the languages' `<`; unknown if the types cannot be compared.
+//! * [`order`]: the total order of ORDER BY; `Eq` and `Hash` agree with it. [`gremlin_order`] is the total order of
+//!   Gremlin's `order()`, which ranks types differently.
 
 use crate::{Path, Value};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-/// `a = b` in three-valued logic; `None` is unknown.
+/// Evaluates `a = b` in three-valued logic; `None` is unknown.
 #[must_use]
 pub fn equals(a: &Value, b: &Value) -> Option<bool> {
     if a.is_null() || b.is_null() {
@@ -48,7 +48,7 @@ fn all_equal<'a>(pairs: impl Iterator<Item = (&'a Value, &'a Value)>) -> Option<
     known
 }
 
-/// `a < b` and its kin; `None` where the two cannot be compared (another type, null, NaN).
+/// Compares two values, as `<` and `>=` do; `None` if they cannot be compared (different types, null, NaN).
 #[must_use]
 pub fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     if is_number(a) && is_number(b) {
@@ -113,7 +113,7 @@ fn int_float_order(int: i64, float: f64) -> Option<Ordering> {
     )
 }
 
-/// Rank of a type in the total order: openCypher's (maps first, numbers last, then null).
+/// Returns the rank of a type in openCypher's total order: maps first, numbers last, then null.
 fn rank(v: &Value) -> u8 {
     match v {
         Value::Map(_) => 0,
@@ -139,7 +139,7 @@ fn rank(v: &Value) -> u8 {
     }
 }
 
-/// Rank of a type in Gremlin's total order: null first, then scalars, elements, collections.
+/// Returns the rank of a type in Gremlin's total order: null first, then scalars, elements, collections.
 fn gremlin_rank(v: &Value) -> u8 {
     match v {
         Value::Unbound => 0,
@@ -160,13 +160,13 @@ fn gremlin_rank(v: &Value) -> u8 {
     }
 }
 
-/// A total order over all values: ascending, null last.
+/// Compares two values in openCypher's total order: ascending, null last.
 #[must_use]
 pub fn order(a: &Value, b: &Value) -> Ordering {
     total::<false>(a, b)
 }
 
-/// Gremlin's total order: ascending, null first.
+/// Compares two values in Gremlin's total order: ascending, null first.
 #[must_use]
 pub fn gremlin_order(a: &Value, b: &Value) -> Ordering {
     total::<true>(a, b)
@@ -302,7 +302,7 @@ impl Hash for Value {
     }
 }
 
-/// Numbers that compare equal hash alike: whole ones as integers, the rest by the bits of the double.
+/// Hashes a number so that equal numbers have equal hashes: whole numbers as integers, others by the bits of the double.
 fn hash_number<H: Hasher>(v: &Value, state: &mut H) {
     if let Some(int) = v.as_i64() {
         int.hash(state);

@@ -1,25 +1,38 @@
-//! Values: what properties hold and what queries compute with.
+//! Values of properties and of queries.
 //!
-//! `Eq` and `Hash` are *equivalence* (grouping, distinct, map keys): null is equivalent to null, NaN to NaN, and
-//! integers of any width to each other and to floats of the same number. The languages' `=` is `order::equals`.
+//! `Eq` and `Hash` are *equivalence*, the relation of grouping, distinct and map keys: null is equivalent to null, NaN to
+//! NaN, and numbers of any type to each other if they are the same number. The languages' `=` is
+//! [`order::equals`](crate::order::equals).
 
 use crate::{Edge, EdgeData, Gui, PropertyRef, Str, VertexData};
 use indexmap::IndexMap;
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// A map with any keys, in order of insertion.
+/// A map with keys of any type, in order of insertion.
 pub type Map = IndexMap<Value, Value>;
 
-/// A value. Clones are cheap: what is large is shared.
+/// A value. Clones are cheap, because large values are shared.
+///
+/// ```
+/// use tidegraph_types::{Value, order};
+///
+/// let text = Value::string("tide");
+/// assert_eq!(text.as_str(), Some("tide"));
+/// assert_eq!(Value::from(7).as_i64(), Some(7));
+///
+/// // Null is equivalent to null, but whether they are equal is unknown.
+/// assert_eq!(Value::Null, Value::Null);
+/// assert_eq!(order::equals(&Value::Null, &Value::Null), None);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub enum Value {
     /// openCypher's null; never stored.
     #[default]
     Null,
-    /// Nothing is bound here: a Gremlin `by()` without a result. Never stored, never leaves the executor.
+    /// No value: a Gremlin `by()` without a result. Never stored, never in an answer.
     Unbound,
-    /// Truth value.
+    /// Boolean.
     Bool(bool),
     /// 8-bit integer.
     Byte(i8),
@@ -35,7 +48,7 @@ pub enum Value {
     Double(f64),
     /// UTF-8 text.
     String(Str),
-    /// A point in time, to the nanosecond, UTC.
+    /// A point in time in UTC, with nanoseconds.
     DateTime(Timestamp),
     /// Ordered values.
     List(Arc<Vec<Value>>),
@@ -79,7 +92,7 @@ pub enum Symbol {
 }
 
 impl Symbol {
-    /// Its name in a map printed as plain JSON.
+    /// Returns its name as a key of a JSON map.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -93,34 +106,34 @@ impl Symbol {
     }
 }
 
-/// The way a traversal went. In openCypher vertices and edges alternate and there are no labels.
+/// The path of a traversal. In openCypher vertices and edges alternate, and there are no labels.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Path {
-    /// What was visited, in order.
+    /// The visited objects, in order.
     pub objects: Vec<Value>,
     /// The `as()` labels of each object; empty, or as long as `objects`.
     pub labels: Vec<Vec<Str>>,
 }
 
 impl Value {
-    /// A string value.
+    /// Makes a string value.
     pub fn string(text: impl Into<Str>) -> Self {
         Self::String(text.into())
     }
 
-    /// A list value.
+    /// Makes a list value.
     #[must_use]
     pub fn list(values: Vec<Value>) -> Self {
         Self::List(Arc::new(values))
     }
 
-    /// A map value.
+    /// Makes a map value.
     #[must_use]
     pub fn map(map: Map) -> Self {
         Self::Map(Arc::new(map))
     }
 
-    /// The value as a message shows it: a long text is cut, what holds other values is named by its type.
+    /// Formats the value for a message. Cuts text after 100 characters; shows only the type of a value that holds others.
     #[must_use]
     pub fn for_message(&self) -> String {
         const SHOWN_CHARS: usize = 100;
@@ -139,7 +152,7 @@ impl Value {
         }
     }
 
-    /// Name of the type, for error messages.
+    /// Returns the name of the type, for messages.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -172,7 +185,7 @@ impl Value {
         matches!(self, Self::Null | Self::Unbound)
     }
 
-    /// Whether a property can hold it: scalars only.
+    /// Whether a property can hold the value: only scalars.
     #[must_use]
     pub fn is_storable(&self) -> bool {
         matches!(
@@ -189,7 +202,7 @@ impl Value {
         )
     }
 
-    /// The integer, of whatever width.
+    /// Returns an integer of any width.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         match self {
@@ -201,7 +214,7 @@ impl Value {
         }
     }
 
-    /// The number as a double, integers too.
+    /// Returns a number of any type as a double.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
@@ -211,7 +224,7 @@ impl Value {
         }
     }
 
-    /// The text of a string.
+    /// Returns the text of a string.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -220,7 +233,7 @@ impl Value {
         }
     }
 
-    /// The items of a list or set.
+    /// Returns the items of a list or set.
     #[must_use]
     pub fn as_slice(&self) -> Option<&[Value]> {
         match self {
@@ -229,7 +242,7 @@ impl Value {
         }
     }
 
-    /// GUI of a vertex, handle or data.
+    /// Returns the GUI of a vertex, handle or data.
     #[must_use]
     pub fn as_vertex(&self) -> Option<Gui> {
         match self {
@@ -239,7 +252,7 @@ impl Value {
         }
     }
 
-    /// Handle of an edge, handle or data.
+    /// Returns the handle of an edge, handle or data.
     #[must_use]
     pub fn as_edge(&self) -> Option<Edge> {
         match self {
@@ -249,7 +262,7 @@ impl Value {
         }
     }
 
-    /// Bytes that this value holds outside itself, roughly; for memory limits.
+    /// Estimates the heap memory of the value in bytes, for memory limits.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         match self {
