@@ -15,6 +15,6 @@ pub fn social(scale: u64, seed: u64, folder: &Path) -> anyhow::Result<()> {
 }
 
 fn write(spec: &Spec, folder: &Path) -> anyhow::Result<()> {
-    files::write(spec, Dialect::Gremlin, false, folder, |_, _| ())?;
+    files::write(spec, Dialect::GREMLIN, false, folder, |_, _| ())?;
     Ok(())
 }

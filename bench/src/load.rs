@@ -8,7 +8,7 @@ use super::peers::{Kind, missing, wanted};
 use super::report::{Figure, Report};
 use std::path::Path;
 use std::time::Instant;
-use tidegraph_engine::loads::{Format, LoadSpec};
+use tidegraph_engine::loads::{Dialect, LoadSpec};
 use tidegraph_engine::{Database, Options};
 
 /// Loads a folder into a database in this process and waits for the end of the load.
@@ -16,7 +16,7 @@ pub fn load_embedded(
     database: &Database,
     folder: &Path,
 ) -> anyhow::Result<tidegraph_engine::loads::LoadStatus> {
-    let id = database.loads().submit(LoadSpec::new(vec![source_of(folder)], Format::GremlinCsv))?;
+    let id = database.loads().submit(LoadSpec::new(vec![source_of(folder)], Some(Dialect::GREMLIN)))?;
     let status = database.loads().wait(&id)?;
     anyhow::ensure!(
         status.overall.state.as_str() == "LOAD_COMPLETED",

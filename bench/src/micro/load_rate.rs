@@ -14,12 +14,12 @@ pub fn run(source: Option<String>) -> anyhow::Result<()> {
         None => {
             let dir = std::env::temp_dir().join("tidegraph-load-rate");
             let spec = Spec { graph: Graph::Identity, scale: 5_000, seed: 1 };
-            files::write(&spec, Dialect::Gremlin, false, &dir, |_, _| {})?;
+            files::write(&spec, Dialect::GREMLIN, false, &dir, |_, _| {})?;
             dir.to_string_lossy().into_owned()
         }
     };
     let source = Source::open(&uri, None, &[])?;
-    let config = Config { fail_on_error: false, ..Config::new("rate", Dialect::Gremlin) };
+    let config = Config { fail_on_error: false, ..Config::new("rate", Dialect::GREMLIN) };
     let start = clock.now();
     let outcome = load(&config, &source, &EmptyGraph::new(8), &Objects::memory()?, &())?;
     let seconds = (clock.now() - start).as_secs_f64();

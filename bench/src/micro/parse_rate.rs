@@ -12,7 +12,7 @@ pub fn run(mut paths: Vec<PathBuf>) -> anyhow::Result<()> {
         let dir = std::env::temp_dir().join("tidegraph-parse-rate");
         let spec = Spec { graph: Graph::Identity, scale: 5_000, seed: 1 };
         let start = clock.now();
-        let written = files::write(&spec, Dialect::Gremlin, false, &dir, |_, _| {})?;
+        let written = files::write(&spec, Dialect::GREMLIN, false, &dir, |_, _| {})?;
         println!("generated in {:.2} s", (clock.now() - start).as_secs_f64());
         paths = written.into_iter().map(|w| w.path).collect();
     }

@@ -29,7 +29,7 @@ pub fn run(source: Option<String>) -> anyhow::Result<()> {
         None => {
             let dir = work.join("files");
             let spec = Spec { graph: Graph::Identity, scale: 20_000, seed: 1 };
-            files::write(&spec, Dialect::Gremlin, false, &dir, |_, _| {})?;
+            files::write(&spec, Dialect::GREMLIN, false, &dir, |_, _| {})?;
             dir.to_string_lossy().into_owned()
         }
     };

@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tidegraph_engine::loads::{Format, LoadSpec};
+use tidegraph_engine::loads::{Dialect, LoadSpec};
 use tidegraph_engine::{Database, Options};
 use tidegraph_types::{Gui, Str};
 
@@ -41,7 +41,7 @@ impl Graph {
         let database = Database::open(Options::default())?;
         let spec = LoadSpec {
             user_provided_edge_ids: false,
-            ..LoadSpec::new(vec![source_of(files.path())], Format::OpenCypherCsv)
+            ..LoadSpec::new(vec![source_of(files.path())], Some(Dialect::OPENCYPHER))
         };
         let id = database.loads().submit(spec)?;
         let status = database.loads().wait(&id)?;

@@ -1,7 +1,7 @@
-//! Text of a field → value of the column's type.
+//! Parses the text of a field as a value of the column's type.
 //!
-//! The accepted forms are the loader's, narrower than those of Rust's parsers (no `inf`, no hexadecimal), so that a
-//! file that loads here loads there.
+//! The accepted forms are those of Neptune's loader, fewer than those of Rust's parsers (no `inf`, no hexadecimal), so that
+//! a file that loads here loads there.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -11,7 +11,7 @@ use tidegraph_types::Value;
 /// Type of a property column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Type {
-    /// `true`; anything else is false.
+    /// True if the text is `true` in any case; everything else is false.
     Bool,
     /// 8-bit integer.
     Byte,
@@ -32,7 +32,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Name in messages.
+    /// Returns its name in messages.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,9 +47,17 @@ impl Type {
             Self::DateTime => "datetime",
         }
     }
+
+    /// Returns its name in the headers of generated files.
+    pub(crate) fn column_name(self) -> &'static str {
+        match self {
+            Self::DateTime => "DateTime",
+            other => other.as_str(),
+        }
+    }
 }
 
-/// Reads one value; otherwise says what is wrong with it.
+/// Parses one value. The error says what is wrong with the text.
 pub(crate) fn parse(kind: Type, text: &str) -> Result<Value, String> {
     Ok(match kind {
         Type::String => Value::string(text),

@@ -12,6 +12,7 @@
 //! Must never: make anything visible, know the engine or HTTP, or use memory that grows with a file.
 
 mod convert;
+mod dialect;
 mod error;
 pub mod generate;
 pub mod header;
@@ -25,9 +26,10 @@ pub mod source;
 pub mod split;
 
 pub use convert::Type;
-pub use error::{Cause, Error};
-pub use header::{Header, detect};
-pub use options::{DEFAULT_MAX_RECORD_BYTES, Dialect, Options};
+pub use dialect::Dialect;
+pub use error::{Cause, Error, ReadError, TargetError};
+pub use header::Header;
+pub use options::{DEFAULT_MAX_RECORD_BYTES, Options};
 pub use reject::{Code, MAX_VALUE_BYTES, Rejected};
 pub use rows::{DEFAULT_LABEL, EdgeRow, Name, Problem, Property, Row, RowReader, VertexRow, open};
 pub use source::Source;

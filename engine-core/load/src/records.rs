@@ -1,20 +1,20 @@
 //! CSV records: cuts a byte stream into fields with `csv-core`, in bounded memory.
 //!
-//! What it adds to `csv-core`: the physical line of each record, whether a field was quoted (an empty quoted field is
-//! an empty string, an empty bare one is absent), spaces around fields are dropped as the formats ask, and a record
-//! that is longer than the limit is skipped and reported instead of being held in memory.
+//! It adds to `csv-core`: the physical line of each record; whether a field was quoted, since an empty quoted field is an
+//! empty string and an empty bare one is absent; spaces around fields are dropped, as the formats require; a record longer
+//! than the limit is skipped and reported, not held in memory.
 //!
 //! Must never: hold more than one record, or more of a record than the limit.
 
 use std::io::{self, BufRead};
 
-/// More fields than this are counted, not kept.
+/// Limit of fields that are kept; further ones are only counted.
 const MAX_FIELDS: usize = 65_536;
 
-/// What reading one record led to.
+/// Result of reading one record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    /// A record is there.
+    /// A record was read.
     Record,
     /// The record has more bytes than the limit; it was skipped.
     TooLong,
@@ -31,11 +31,11 @@ struct Field {
     quoted: bool,
 }
 
-/// Reads records one after the other into a buffer of its own.
+/// Reads records one after the other into its own buffer.
 pub(crate) struct Records<R> {
     input: R,
     core: csv_core::Reader,
-    /// Text of the record; only what lies inside `fields` counts.
+    /// Text of the record. Bytes outside of `fields` are undefined.
     data: Vec<u8>,
     fields: Vec<Field>,
     count: usize,
@@ -56,33 +56,33 @@ impl<R: BufRead> Records<R> {
         }
     }
 
-    /// Physical line on which the record begins, from 1.
+    /// Returns the physical line on which the record begins, from 1.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// What comes next stands on this line: the input is the rest of a file.
+    /// Sets the number of the next line: the input is the rest of a file.
     pub fn at_line(mut self, line: u64) -> Self {
         self.core.set_line(line);
         self
     }
 
-    /// The line that is read next.
+    /// Returns the number of the next line.
     pub fn next_line(&self) -> u64 {
         self.core.line()
     }
 
-    /// What the records are read from.
+    /// Returns the input.
     pub fn input(&self) -> &R {
         &self.input
     }
 
-    /// How many fields the record has.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Bytes of one field.
+    /// Returns the bytes of one field.
     pub fn bytes(&self, index: usize) -> &[u8] {
         self.fields.get(index).map_or(&[], |f| &self.data[f.start..f.end])
     }
@@ -92,7 +92,7 @@ impl<R: BufRead> Records<R> {
         self.fields.get(index).is_some_and(|f| f.quoted)
     }
 
-    /// Checks the record as UTF-8; otherwise tells the field that is not.
+    /// Checks that the record is UTF-8. Returns the index of the first field that is not.
     pub fn check_utf8(&self) -> Result<(), usize> {
         let used = self.fields.last().map_or(0, |f| f.end);
         // One check for the whole record is several times faster than one for each field. It is enough where no
@@ -108,7 +108,7 @@ impl<R: BufRead> Records<R> {
         }
     }
 
-    /// Text of one field. Call [`Records::check_utf8`] first: what is not UTF-8 reads as empty here.
+    /// Returns the text of one field. Call [`Records::check_utf8`] first: a field that is not UTF-8 reads as empty.
     pub fn text(&self, index: usize) -> &str {
         std::str::from_utf8(self.bytes(index)).unwrap_or_default()
     }
@@ -140,7 +140,7 @@ impl<R: BufRead> Records<R> {
                             let larger = (self.data.len() * 2).min(self.limit);
                             self.data.resize(larger, 0);
                         } else {
-                            // From here on the buffer is only a place to throw the rest of the record.
+                            // The rest of the record is read into the buffer and discarded.
                             too_long = true;
                             (len, start) = (0, 0);
                         }
@@ -171,7 +171,7 @@ impl<R: BufRead> Records<R> {
         }
     }
 
-    /// Goes over whole lines without quotes that begin here, about `most` bytes of them; false if there are none.
+    /// Skips whole lines without quotes, about `most` bytes of them. Returns false if there are none.
     pub fn skip_unquoted(&mut self, most: usize) -> io::Result<bool> {
         let buffer = self.input.fill_buf()?;
         let buffer = &buffer[..buffer.len().min(most.saturating_add(1 << 12))];
@@ -183,7 +183,7 @@ impl<R: BufRead> Records<R> {
         Ok(true)
     }
 
-    /// Goes to the first byte of the next record; false at the end.
+    /// Skips to the first byte of the next record. Returns false at the end of the input.
     fn skip_blank_lines(&mut self) -> io::Result<bool> {
         loop {
             match self.input.fill_buf()?.first() {
@@ -204,7 +204,7 @@ impl<R: BufRead> Records<R> {
     }
 }
 
-/// What of a field's raw bytes is worth knowing and `csv-core` does not tell.
+/// Properties of a field's raw bytes that `csv-core` does not report.
 #[derive(Default)]
 struct Scan {
     quoted: bool,
@@ -228,7 +228,7 @@ impl Scan {
         }
     }
 
-    /// Whether spaces stand between the closing quote and the delimiter, as in `"a" ,`.
+    /// Whether spaces are between the closing quote and the delimiter, as in `"a" ,`.
     fn spaces_follow_quote(&self) -> bool {
         let content = if self.ended_at_eof { self.last } else { self.before_last };
         self.quoted && content == b' '

@@ -1,19 +1,19 @@
-//! Rows that a load refuses: where, what, why.
+//! Rows that a load refuses: the place, the value and the reason.
 
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 use std::fmt;
 use std::sync::Arc;
 use tidegraph_types::Str;
 
-/// How much of an offending value is kept, in bytes.
+/// Limit of an offending value in a refusal, in bytes; the rest is cut.
 pub const MAX_VALUE_BYTES: usize = 200;
 
-/// Why a row was refused, in the loader API's words.
+/// Kind of a refusal; [`Code::as_str`] is the loader API's name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Code {
     /// The row or the header is not what the format asks for.
     Parsing,
-    /// A value is not of its column's type. The API reports it as a parsing error and counts it apart.
+    /// A value is not of its column's type. The API reports it as a parsing error but counts it separately.
     Datatype,
     /// An edge names a vertex that is neither in the graph nor in the load.
     MissingVertex,
@@ -21,7 +21,7 @@ pub enum Code {
     EdgeIdReused,
     /// A single-cardinality property has another value already.
     SingleCardinality,
-    /// Two vertices would have one value where a constraint says that it is unique.
+    /// Two vertices would have one value under a uniqueness constraint.
     NotUnique,
     /// A file could not be read to its end, or is gone.
     File,
@@ -32,7 +32,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The `errorCode` of an entry in `errorLogs`.
+    /// Returns the `errorCode` of an entry in `errorLogs`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,12 +48,12 @@ impl Code {
     }
 }
 
-/// One refused row, or a file that was refused as a whole.
+/// A refused row, or a file that is refused as a whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rejected {
     /// Name of the file, as the source lists it.
     pub file: Arc<str>,
-    /// Physical line on which the row begins, from 1, the header; 0 when it is not about a line.
+    /// Physical line on which the row begins; the header is line 1. 0 if the refusal is not about a line.
     pub line: u64,
     /// Header of the offending column.
     pub column: Option<Str>,
@@ -61,12 +61,12 @@ pub struct Rejected {
     pub value: Option<Str>,
     /// What is wrong.
     pub reason: String,
-    /// Which kind of wrong.
+    /// Kind of the refusal.
     pub code: Code,
 }
 
 impl Rejected {
-    /// A refusal of the row at `line`.
+    /// Makes a refusal of the row at `line`.
     pub fn new(file: &Arc<str>, line: u64, code: Code, reason: impl Into<String>) -> Self {
         Self { file: file.clone(), line, column: None, value: None, reason: reason.into(), code }
     }
@@ -78,7 +78,7 @@ impl Rejected {
         let cut = &value[..value.len().min(MAX_VALUE_BYTES)];
         let mut text = String::from_utf8_lossy(cut);
         if value.len() > cut.len() {
-            // The cut may have gone through a character.
+            // The cut may be inside a character.
             let whole = text.trim_end_matches('\u{fffd}').to_owned() + "…";
             text = whole.into();
         }
@@ -103,7 +103,7 @@ impl fmt::Display for Rejected {
     }
 }
 
-/// As an entry of the loader API's `errorLogs`, with `column` and `value` beside Neptune's fields.
+/// Serialises as an entry of the loader API's `errorLogs`, with `column` and `value` beside Neptune's fields.
 impl Serialize for Rejected {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;

@@ -1,17 +1,18 @@
-//! Files → rows: [`open`] reads the header, [`RowReader`] gives the rows one after the other.
+//! Turns files into rows: [`open`] reads the header, [`RowReader`] iterates over the rows.
 //!
-//! Flow: bytes → decompression by extension → [`crate::records`] → this module, which gives each field the meaning
-//! that its column has. Names of labels and keys are kept once for each file; rows hold indexes ([`Name`]), so that
-//! the caller turns a name into a token once for each file.
+//! Flow: bytes are decompressed by the extension of the file, cut into fields by [`crate::records`], and each field gets
+//! the meaning of its column here. A file keeps each label and key once; rows hold indexes ([`Name`]), so that the caller
+//! looks up a token once for each name of a file.
 //!
-//! A bad row is one [`Problem::Row`] and reading goes on; [`Problem::File`] is the last item.
+//! A bad row is one [`Problem::Row`], and reading continues. [`Problem::File`] is the last item.
 //!
 //! Must never: hold more than one record.
 
 use crate::convert::{self, Type};
-use crate::error::{Cause, Error};
-use crate::header::{self, Header, Kind, Role};
-use crate::options::{Dialect, Options};
+use crate::dialect::Dialect;
+use crate::error::{Cause, Error, ReadError};
+use crate::header::{self, FileKind, Header, Role};
+use crate::options::Options;
 use crate::records::{Outcome, Records};
 use crate::reject::{Code, Rejected};
 use rustc_hash::FxHashMap;
@@ -21,7 +22,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
 use tidegraph_types::{Cardinality, Str, Value};
 
-/// Label of a vertex of the Gremlin dialect to which no row gives one.
+/// Label that a vertex of the Gremlin dialect gets if no row gives it one.
 pub const DEFAULT_LABEL: &str = "vertex";
 
 const BUFFER_BYTES: usize = 128 << 10;
@@ -35,30 +36,30 @@ pub struct Name(pub u32);
 pub struct Property {
     /// The key.
     pub name: Name,
-    /// Cardinality of its column.
+    /// Cardinality of the column.
     pub cardinality: Cardinality,
     /// The value.
     pub value: Value,
 }
 
-/// A vertex as one row tells it.
+/// A row of a vertex file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct VertexRow {
-    /// Line on which the row begins.
+    /// Line on which the row begins, from 1.
     pub line: u64,
     /// Its id.
     pub id: Str,
-    /// Its labels, distinct, in order. None when the row has none: whether the vertex gets [`DEFAULT_LABEL`] depends on
-    /// what else is known of it.
+    /// Its labels, distinct, in order; empty if the row has none. The reader adds no [`DEFAULT_LABEL`]: the vertex may have a
+    /// label from another row.
     pub labels: SmallVec<[Name; 2]>,
     /// Its properties, in the order of the columns.
     pub properties: Vec<Property>,
 }
 
-/// An edge as one row tells it.
+/// A row of an edge file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EdgeRow {
-    /// Line on which the row begins.
+    /// Line on which the row begins, from 1.
     pub line: u64,
     /// Its id, if the file has ids.
     pub id: Option<Str>,
@@ -68,30 +69,59 @@ pub struct EdgeRow {
     pub to: Str,
     /// Its label.
     pub label: Name,
-    /// Its properties, one a key.
+    /// Its properties, one for each key.
     pub properties: Vec<Property>,
 }
 
 /// A row.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Row {
-    /// Of a vertex file.
+    /// A row of a vertex file.
     Vertex(VertexRow),
-    /// Of an edge file.
+    /// A row of an edge file.
     Edge(EdgeRow),
 }
 
-/// Why there is no row.
+/// Why an item of a [`RowReader`] is not a row.
 #[derive(Debug)]
 pub enum Problem {
-    /// This row is refused; the next may be good.
+    /// This row is refused. Reading continues with the next one.
     Row(Rejected),
-    /// The file cannot be read further.
+    /// The file cannot be read further. No item follows.
     File(Error),
 }
 
-/// Opens a file: decompresses by the extension of its name (`.gz`, `.bz2`), skips a byte order mark, reads the
-/// header. Without a dialect the header decides.
+/// Opens a file and reads its header.
+///
+/// Decompresses by the extension of `name` (`.gz`, `.bz2`) and skips a byte order mark. If `dialect` is `None`, the
+/// header tells it.
+///
+/// # Errors
+///
+/// * [`Error::Header`] if the header is not one of the dialect.
+/// * [`Error::File`] if `reader` fails.
+///
+/// # Examples
+///
+/// ```
+/// use tidegraph_load::{Options, Problem, Row};
+/// use tidegraph_types::Value;
+///
+/// let text = "~id,~label,age:Int(single)\nann,Person,42\nbob,Person,old\n";
+/// let mut rows = tidegraph_load::open(text.as_bytes(), "people.csv", None, &Options::default())?;
+///
+/// let Some(Ok(Row::Vertex(ann))) = rows.next() else { panic!("ann is a vertex") };
+/// assert_eq!(ann.id, "ann");
+/// assert_eq!(ann.properties[0].value, Value::Int(42));
+///
+/// let Some(Err(Problem::Row(refused))) = rows.next() else { panic!("bob's age is not a number") };
+/// assert_eq!(
+///     refused.to_string(),
+///     "people.csv, line 3, column age:Int(single), value \"old\": not a whole number, as int asks for",
+/// );
+/// assert!(rows.next().is_none());
+/// # Ok::<(), tidegraph_load::Error>(())
+/// ```
 pub fn open(
     reader: impl Read + Send + 'static,
     name: &str,
@@ -109,8 +139,8 @@ pub fn open(
     RowReader::new(reader, Arc::from(name), dialect, options)
 }
 
-/// Opens a part of a file that is not compressed: whole records of which the first begins on `line`, and the header of the
-/// file.
+/// Opens a part of a file that is not compressed. The part is whole records; the first begins on `line`. `header` is that
+/// of the file.
 #[must_use]
 pub fn open_part(
     reader: impl Read + Send + 'static,
@@ -127,7 +157,7 @@ pub fn open_part(
 
 type Input = BufReader<io::Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>>;
 
-/// Reads the rows of one file.
+/// Iterator over the rows of one file.
 pub struct RowReader {
     records: Records<Input>,
     header: Header,
@@ -147,15 +177,15 @@ impl RowReader {
         dialect: Option<Dialect>,
         options: &Options,
     ) -> Result<Self, Error> {
-        let failed = |e: &io::Error| file_error(&file, 0, e);
+        let failed = |e| file_error(&file, 0, e);
         let mut start = Vec::with_capacity(3);
-        reader.by_ref().take(3).read_to_end(&mut start).map_err(|e| failed(&e))?;
+        reader.by_ref().take(3).read_to_end(&mut start).map_err(failed)?;
         if start == b"\xef\xbb\xbf" {
             start.clear();
         }
         let input = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(start).chain(reader));
         let mut records = Records::new(input, options.max_record_bytes);
-        let outcome = records.next().map_err(|e| failed(&e))?;
+        let outcome = records.next().map_err(failed)?;
         let header = read_header(&records, outcome, &file, dialect, options)?;
         Ok(Self::of(records, header, file, options))
     }
@@ -174,25 +204,26 @@ impl RowReader {
         }
     }
 
-    /// The header.
+    /// Returns the header.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Name of the file.
+    /// Returns the name of the file.
     #[must_use]
     pub fn file(&self) -> &Arc<str> {
         &self.file
     }
 
-    /// Labels and keys met so far: the keys of the header first, then labels as they come. Only ever grows.
+    /// Returns the labels and keys met so far: first the keys of the header, then labels in the order of their rows. Names
+    /// are only ever appended.
     #[must_use]
     pub fn names(&self) -> &[Str] {
         &self.names
     }
 
-    /// How many rows were read, refused ones too.
+    /// Returns the number of rows read so far, refused ones included.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
@@ -240,7 +271,6 @@ impl RowReader {
         let mut labels: SmallVec<[Name; 2]> = SmallVec::new();
         let mut properties = Vec::with_capacity(self.header.names.len());
         for index in 0..expected {
-            // Roles are small; the names in them are inline or shared.
             match &self.header.columns[index].role {
                 Role::Property { name, kind, array, cardinality } => {
                     let (name, kind, cardinality) = (Name(*name), *kind, *cardinality);
@@ -269,8 +299,10 @@ impl RowReader {
         }
         let line = self.records.line();
         match (self.header.kind, id, from, to) {
-            (Kind::Vertices, Some(id), _, _) => Ok(Row::Vertex(VertexRow { line, id, labels, properties })),
-            (Kind::Edges, id, Some(from), Some(to)) => {
+            (FileKind::Vertices, Some(id), _, _) => {
+                Ok(Row::Vertex(VertexRow { line, id, labels, properties }))
+            }
+            (FileKind::Edges, id, Some(from), Some(to)) => {
                 let label = match labels.first() {
                     Some(label) => *label,
                     None => self.label("edge"),
@@ -284,8 +316,7 @@ impl RowReader {
 
     fn id(&self, index: usize, space: Option<&Str>) -> Result<Str, Rejected> {
         let text = self.records.text(index);
-        // An empty id in quotes is an id in the Gremlin format, a blank field never is.
-        if text.is_empty() && !(self.records.quoted(index) && self.header.dialect == Dialect::Gremlin) {
+        if text.is_empty() && !self.is_empty_text(index) {
             return Err(self.reject_field(index, Code::Parsing, "the id is missing"));
         }
         Ok(match space {
@@ -294,17 +325,22 @@ impl RowReader {
         })
     }
 
+    /// Whether an empty field of a system column is an empty text; otherwise it is absent.
+    fn is_empty_text(&self, index: usize) -> bool {
+        self.records.quoted(index) && self.header.dialect.rules().quoted_empty_is_text()
+    }
+
     fn labels(&mut self, index: usize) -> Result<SmallVec<[Name; 2]>, Rejected> {
         let mut labels = SmallVec::new();
         let text = self.records.text(index);
         if text.is_empty() {
-            return if self.records.quoted(index) && self.header.dialect == Dialect::Gremlin {
+            return if self.is_empty_text(index) {
                 Err(self.reject_field(index, Code::Parsing, "a label cannot be empty"))
             } else {
                 Ok(labels)
             };
         }
-        if self.header.kind == Kind::Edges || !text.contains(';') {
+        if self.header.kind == FileKind::Edges || !text.contains(';') {
             if let Some((last, name)) = &self.last_label
                 && last == text
             {
@@ -353,7 +389,7 @@ impl RowReader {
             }
             let value =
                 convert::parse(kind, part).map_err(|e| self.reject_field(index, Code::Datatype, e))?;
-            // A set: the same value twice in one field is one value. Fields are short, a scan is enough.
+            // A set: equal values in one field are one value. Fields are short, so a scan is enough.
             let small = properties.len() - first < 64;
             if small && properties[first..].iter().any(|p| p.value == value) {
                 continue;
@@ -375,7 +411,7 @@ impl Iterator for RowReader {
             Ok(outcome) => outcome,
             Err(e) => {
                 self.finished = true;
-                return Some(Err(Problem::File(file_error(&self.file, self.rows, &e))));
+                return Some(Err(Problem::File(file_error(&self.file, self.rows, e))));
             }
         };
         let refused = match outcome {
@@ -427,27 +463,25 @@ fn read_header<R: BufRead>(
         return Err(refuse(&text, "the header is not valid UTF-8".into()));
     }
     let fields: Vec<&str> = (0..records.len()).map(|i| records.text(i)).collect();
-    let Some(dialect) = dialect.or_else(|| header::detect(fields.iter().copied())) else {
-        return Err(refuse(fields[0], "neither a Gremlin (~id) nor an openCypher (:ID) header".into()));
+    let Some(dialect) = dialect.or_else(|| Dialect::detect(fields.iter().copied())) else {
+        return Err(refuse(fields[0], Dialect::not_detected()));
     };
     header::parse(dialect, options, &fields)
         .map_err(|wrong| refuse(wrong.column.as_deref().unwrap_or_default(), wrong.reason))
 }
 
-pub(crate) fn file_error(file: &Arc<str>, rows: u64, error: &io::Error) -> Error {
-    let denied = error.kind() == io::ErrorKind::PermissionDenied;
-    let of_store =
-        error.get_ref().and_then(|inner| inner.downcast_ref::<tidegraph_platform::objects::Error>());
-    let cause = of_store.map_or(Cause::File, Cause::of);
-    let reason = if error.kind() == io::ErrorKind::UnexpectedEof {
-        format!("the compressed file is cut short ({error})")
-    } else {
-        error.to_string()
+/// Makes the error of a file that was opened and could not be read to its end.
+pub(crate) fn file_error(file: &Arc<str>, rows: u64, error: io::Error) -> Error {
+    let source = ReadError::from(error);
+    let cause = match (source.cause(), &source) {
+        // Credentials that worked at the start have expired, and may be renewed.
+        (Cause::Denied, ReadError::Objects(_)) => Cause::Store,
+        (cause, _) => cause,
     };
-    Error::File { file: file.clone(), rows, reason, denied, cause }
+    Error::File { file: file.clone(), rows, cause, source }
 }
 
-/// Splits at semicolons that no backslash escapes; `\;` becomes `;`, every other backslash stays.
+/// Splits at semicolons without a backslash before them. `\;` becomes `;`; every other backslash stays.
 fn split_array(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

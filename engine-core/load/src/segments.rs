@@ -436,7 +436,7 @@ mod tests {
         let (mut vertices, mut found_edges, mut properties) = (0, 0, 0);
         for segment in &written {
             assert_eq!(Kind::of(&segment.object), Some(segment.kind));
-            let mut created = std::collections::HashSet::new();
+            let mut created = std::collections::BTreeSet::new();
             let mut last = Gui(0);
             for mutation in read(&objects, segment) {
                 let key = sort_key(&mutation, segment.partition, partitions, hasher);

@@ -1,10 +1,10 @@
-//! Sources: `file://` directories and `s3://` prefixes → the files in them.
+//! Sources: lists the files of `file://` directories and `s3://` prefixes.
 //!
 //! A source is a prefix, as the loader API defines it: `s3://bucket/a` names `a/b.csv` and `ab.csv`. For `file://` a
-//! directory means the files under it. Names that begin with `.` or `_` are no data (`_SUCCESS`). Files are sorted by name, so that a load of the same
-//! source takes the same order everywhere.
+//! directory means the files under it. Files whose names begin with `.` or `_`, such as `_SUCCESS`, are skipped. Files are
+//! sorted by name, so that every load of a source reads them in the same order.
 
-use crate::error::{Cause, Error};
+use crate::error::{Error, ReadError};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -15,15 +15,15 @@ use tidegraph_platform::Objects;
 /// One file of a source.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct File {
-    /// Its URI; errors and reports name it.
+    /// URI; errors and reports name the file by it.
     pub name: Arc<str>,
-    /// Its path, within the bucket for `s3://`.
+    /// Path; for `s3://` within the bucket.
     pub path: String,
-    /// Its size, compressed as it is.
+    /// Size of the file as stored, compressed or not.
     pub bytes: u64,
-    /// When it was written, milliseconds since 1970; 0 where unknown.
+    /// Time of its last change, in milliseconds since 1970; 0 if unknown.
     pub modified_ms: i64,
-    /// Changes when it is written anew, if its store says so.
+    /// ETag, which changes with every write, if the store has one.
     pub etag: Option<String>,
 }
 
@@ -36,8 +36,15 @@ pub struct Source {
 }
 
 impl Source {
-    /// Lists what a URI names: `file:///dir`, a plain path, `s3://bucket/prefix`, or S3's `https://` forms.
+    /// Lists the files of a URI: `file:///dir`, a path, `s3://bucket/prefix`, or S3's `https://` forms.
+    ///
     /// `options` are settings of the object store, such as its endpoint; `region` is the bucket's.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Source`] if the scheme is not supported or there are no files.
+    /// * [`Error::List`] if the local disk fails, [`Error::Objects`] if the object store fails.
+    /// * [`Error::Denied`] if the store refuses the credentials.
     pub fn open(uri: &str, region: Option<&str>, options: &[(String, String)]) -> Result<Self, Error> {
         if let Some((bucket, prefix)) = s3_parts(uri) {
             let objects = s3(uri, &bucket, region, options)?;
@@ -53,7 +60,11 @@ impl Source {
         Self::local(uri, Path::new(path))
     }
 
-    /// Files that were listed before, by whoever opened the same URI.
+    /// Makes a source of files that an earlier [`Source::open`] of the same URI listed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Source`] if `files` is empty; [`Error::Objects`] if the object store cannot be set up.
     pub fn known(uri: &str, region: Option<&str>, files: Vec<File>) -> Result<Self, Error> {
         let objects = match s3_parts(uri) {
             Some((bucket, _)) => Some(s3(uri, &bucket, region, &[])?),
@@ -62,7 +73,11 @@ impl Source {
         Self::new(uri.to_owned(), objects, files)
     }
 
-    /// Lists several URIs as one source. Those of one bucket go together, and those of the local disk.
+    /// Lists several URIs as one source. All must be in one bucket or all on the local disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`Source::open`], and [`Error::Source`] if the URIs are in different stores.
     pub fn open_all(
         uris: &[String],
         region: Option<&str>,
@@ -83,24 +98,34 @@ impl Source {
         Ok(all)
     }
 
-    /// The dialect of the first file, by its header.
+    /// Detects the dialect of the first file from its header.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::open`].
     pub fn detect(&self, options: &crate::Options) -> Result<crate::Dialect, Error> {
         let file = self.files.first().ok_or_else(|| refuse(&self.uri, "there are no files"))?;
         let reader = self.reader(file)?;
         Ok(crate::rows::open(reader, &file.name, None, options)?.header().dialect)
     }
 
-    /// The objects under a prefix of a store that is open already; `base` is the URI of the store.
+    /// Lists the objects under a prefix of an open store; `base` is the URI of the store.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Denied`] if the store refuses the credentials, [`Error::Objects`] if it fails, and [`Error::Source`] if
+    /// there are no files.
     pub fn objects(objects: Objects, base: &str, prefix: &str) -> Result<Self, Error> {
         let base = base.trim_end_matches('/');
         let found = match objects.list(prefix) {
             Ok(found) => found.into_iter(),
-            Err(e) if is_denied(&e) => {
-                return Err(Error::Denied { source_uri: format!("{base}/{prefix}"), reason: e.to_string() });
+            Err(source @ tidegraph_platform::ObjectError::Denied { .. }) => {
+                let (source_uri, source) = (format!("{base}/{prefix}"), Box::new(source));
+                return Err(Error::Denied { source_uri, source });
             }
             Err(e) => return Err(e.into()),
         };
-        // Consoles make empty objects as folders.
+        // Consoles of object stores create empty objects as folders.
         let is_data = |path: &str| !path.ends_with('/') && !path.rsplit('/').next().is_some_and(is_mark);
         let files = found.filter(|o| is_data(&o.path) && o.bytes > 0).map(|object| File {
             name: format!("{base}/{}", object.path).into(),
@@ -112,9 +137,13 @@ impl Source {
         Self::new(format!("{base}/{prefix}"), Some(objects), files.collect())
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the files of a source are those of users")]
     fn local(uri: &str, path: &Path) -> Result<Self, Error> {
-        let failed =
-            |path: &Path, e: std::io::Error| refuse(uri, format!("reading {} failed: {e}", path.display()));
+        let failed = |path: &Path, source: std::io::Error| Error::List {
+            source_uri: uri.to_owned(),
+            path: path.display().to_string(),
+            source,
+        };
         let mut paths = Vec::new();
         if path.is_dir() {
             walk(path, &mut paths).map_err(|(path, e)| failed(&path, e))?;
@@ -152,31 +181,37 @@ impl Source {
         Ok(Self { uri, objects, files })
     }
 
-    /// The source as it was given.
+    /// Returns the URI as given.
     #[must_use]
     pub fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// The files, sorted by name.
+    /// Returns the files, sorted by name.
     #[must_use]
     pub fn files(&self) -> &[File] {
         &self.files
     }
 
     /// Opens one of the files.
+    ///
+    /// # Errors
+    ///
+    /// As [`Source::reader_of`].
     pub fn reader(&self, file: &File) -> Result<Box<dyn Read + Send>, Error> {
         self.reader_of(file, None)
     }
 
-    /// Opens one of the files, or some bytes of it; refuses one that was written anew since it was listed.
+    /// Opens one of the files, or some bytes of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`], with [`Cause::Changed`](crate::Cause::Changed) if the object was written since it was listed.
+    #[expect(clippy::disallowed_methods, reason = "the files of a source are those of users")]
     pub fn reader_of(&self, file: &File, range: Option<Range<u64>>) -> Result<Box<dyn Read + Send>, Error> {
-        let failed = |reason: String, denied, cause| Error::File {
-            file: file.name.clone(),
-            rows: 0,
-            reason,
-            denied,
-            cause,
+        let failed = |source: ReadError| {
+            let (file, cause) = (file.name.clone(), source.cause());
+            Error::File { file, rows: 0, cause, source }
         };
         let Some(objects) = &self.objects else {
             let open = || -> std::io::Result<Box<dyn Read + Send>> {
@@ -185,22 +220,19 @@ impl Source {
                 reader.seek(SeekFrom::Start(range.start))?;
                 Ok(Box::new(reader.take(range.end - range.start)))
             };
-            return open().map_err(|e| {
-                let is_gone = e.kind() == std::io::ErrorKind::NotFound;
-                let cause = if is_gone { Cause::Changed } else { Cause::File };
-                failed(e.to_string(), e.kind() == std::io::ErrorKind::PermissionDenied, cause)
-            });
+            return open().map_err(|error| failed(ReadError::Io(error)));
         };
         match objects.reader_of(&file.path, range, file.etag.as_deref()) {
             Ok(reader) => Ok(Box::new(reader)),
-            Err(e) => {
-                let denied = is_denied(&e);
-                Err(failed(e.to_string(), denied, if denied { Cause::File } else { Cause::of(&e) }))
-            }
+            Err(error) => Err(failed(error.into())),
         }
     }
 
-    /// The same source with these of its files only, by their paths below the source, and with the tags that they should have.
+    /// Keeps only the files in `wanted`: paths below the source, each with the ETag that the file must have.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Source`] if a file is missing or has another ETag.
     pub fn only(self, wanted: &[(String, Option<String>)]) -> Result<Self, Error> {
         let base = self.uri.clone();
         let mut files = Vec::with_capacity(wanted.len());
@@ -224,18 +256,12 @@ fn refuse(uri: &str, reason: impl Into<String>) -> Error {
     Error::Source { source_uri: uri.to_owned(), reason: reason.into() }
 }
 
-/// Whether a store refused who asks. A listing tells it in its text only: `object_store` gives the refusal of a listing
-/// no kind of its own.
-fn is_denied(error: &tidegraph_platform::objects::Error) -> bool {
-    let text = error.to_string();
-    ["403 Forbidden", "401 Unauthorized", "AccessDenied"].iter().any(|word| text.contains(word))
-}
-
-/// Hidden files, and marks such as `_SUCCESS` that tools leave beside data.
+/// Whether a file is hidden, or a mark such as `_SUCCESS` that tools leave beside data.
 fn is_mark(name: &str) -> bool {
     name.starts_with(['.', '_'])
 }
 
+#[expect(clippy::disallowed_methods, reason = "the files of a source are those of users")]
 fn walk(dir: &Path, found: &mut Vec<PathBuf>) -> Result<(), (PathBuf, std::io::Error)> {
     let fail = |e| (dir.to_owned(), e);
     for entry in std::fs::read_dir(dir).map_err(fail)? {
@@ -252,7 +278,7 @@ fn walk(dir: &Path, found: &mut Vec<PathBuf>) -> Result<(), (PathBuf, std::io::E
     Ok(())
 }
 
-/// Bucket and prefix of the forms in which S3 is named.
+/// Returns bucket and prefix of a URI in one of S3's forms.
 fn s3_parts(uri: &str) -> Option<(String, String)> {
     let rest = match uri.strip_prefix("s3://") {
         Some(rest) => rest,
@@ -278,6 +304,7 @@ fn s3(uri: &str, _: &str, _: Option<&str>, _: &[(String, String)]) -> Result<Obj
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 mod tests {
     use super::*;
 

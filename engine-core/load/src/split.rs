@@ -1,7 +1,8 @@
-//! Large files → parts that are read apart: each a whole number of records, with the line on which it begins.
+//! Divides a large file into parts that are read independently. Each part is whole records and has the number of its
+//! first line.
 //!
-//! Where a record ends depends on the quotes of all text before it, so one pass goes over the whole file. It goes fast where
-//! nothing is quoted: from one newline to the last one before the next quote.
+//! The end of a record depends on the quotes of all text before it, so one pass reads the whole file. Text without quotes
+//! is skipped quickly: from one newline to the last one before the next quote.
 
 use crate::records::{Outcome, Records};
 use serde::{Deserialize, Serialize};
@@ -9,18 +10,22 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Some records of a file.
+/// A part of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Part {
     /// First byte.
     pub start: u64,
-    /// The byte after the last one.
+    /// One past the last byte.
     pub end: u64,
-    /// Line on which it begins, from 1.
+    /// Number of the first line; the header of the file is line 1.
     pub line: u64,
 }
 
-/// Divides a file that is not compressed after its header into parts of about so many bytes.
+/// Divides a file that is not compressed into parts of about `part_bytes` bytes. The header is in no part.
+///
+/// # Errors
+///
+/// Those of `reader`.
 pub fn split(mut reader: impl Read, part_bytes: u64, max_record_bytes: usize) -> io::Result<Vec<Part>> {
     let mut start = Vec::with_capacity(3);
     reader.by_ref().take(3).read_to_end(&mut start)?;
@@ -53,7 +58,7 @@ pub fn split(mut reader: impl Read, part_bytes: u64, max_record_bytes: usize) ->
     Ok(parts)
 }
 
-/// Counts the bytes that were taken.
+/// A reader that counts the bytes read from it.
 pub(crate) struct Counted<R> {
     inner: R,
     at: u64,
@@ -81,7 +86,8 @@ impl<R: BufRead> BufRead for Counted<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{Dialect, Options};
+    use crate::dialect::Dialect;
+    use crate::options::Options;
     use crate::rows::{self, Problem, Row};
     use proptest::prelude::*;
 
@@ -97,7 +103,7 @@ mod tests {
 
     fn check(text: &[u8], part_bytes: u64) {
         let options = Options { max_record_bytes: 64, ..Options::default() };
-        let open = |bytes: Vec<u8>| rows::open(Cursor::new(bytes), "v.csv", Some(Dialect::Gremlin), &options);
+        let open = |bytes: Vec<u8>| rows::open(Cursor::new(bytes), "v.csv", Some(Dialect::GREMLIN), &options);
         let whole: Vec<_> = open(text.to_vec()).unwrap().map(told).collect();
         let header = open(text.to_vec()).unwrap().header().clone();
         let parts = split(Cursor::new(text.to_vec()), part_bytes, options.max_record_bytes).unwrap();

@@ -89,7 +89,7 @@ pub fn answer(ingest: &Ingest, event: Event) -> Result<Answer, Error> {
         Event::Begin {
             source,
             files,
-            format,
+            dialect,
             fail_on_error,
             update_single_cardinality_properties,
             allow_empty_strings,
@@ -104,7 +104,7 @@ pub fn answer(ingest: &Ingest, event: Event) -> Result<Answer, Error> {
                 user_provided_edge_ids,
                 edge_only_load,
             ];
-            (0, ingest.begin(&load_id, spec_of(source, format, flags), files)?)
+            (0, ingest.begin(&load_id, spec_of(source, dialect, flags), files)?)
         }
         Event::Work { stage, round, task, .. } => {
             let (rows, rejected) = ingest.work(&load_id, stage, round, task)?;

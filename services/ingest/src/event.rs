@@ -1,8 +1,8 @@
 //! What a state machine asks for. `contracts/schemas/ingest-event.schema.json` says the same.
 
 use crate::Error;
-use serde::Deserialize;
-use tidegraph_engine::loads::{Format, LoadSpec, Stage};
+use serde::{Deserialize, Deserializer, de};
+use tidegraph_engine::loads::{Dialect, LoadSpec, Stage};
 
 /// Most tasks of a stage.
 const MOST_TASKS: u32 = 10_000;
@@ -26,8 +26,9 @@ pub enum Event {
         /// Keys below the source; all that are no marks if it is not there.
         #[serde(default)]
         files: Option<Vec<String>>,
-        /// Dialect of the files.
-        format: FormatName,
+        /// Dialect of the files; `None` to detect it from the header of the first file.
+        #[serde(rename = "format", deserialize_with = "dialect")]
+        dialect: Option<Dialect>,
         /// Whether the first refused row ends the load.
         fail_on_error: bool,
         /// Whether a new value of a single-cardinality property replaces the old one.
@@ -77,16 +78,18 @@ pub enum Event {
     },
 }
 
-/// Formats by the loader API's names.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FormatName {
-    /// Gremlin's.
-    Csv,
-    /// openCypher's.
-    Opencypher,
-    /// One of the two, by the header of the first file.
-    Detect,
+/// Reads a dialect by the loader API's name; `detect` takes that of the first file's header.
+fn dialect<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Dialect>, D::Error> {
+    const DETECT: &str = "detect";
+    let name = String::deserialize(deserializer)?;
+    if name == DETECT {
+        return Ok(None);
+    }
+    Dialect::all().find(|dialect| dialect.name() == name).map(Some).ok_or_else(|| {
+        let names = Dialect::all().map(Dialect::name).chain([DETECT]);
+        let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+        de::Error::custom(format!("unknown format `{name}`, expected one of {}", names.join(", ")))
+    })
 }
 
 impl Event {
@@ -160,7 +163,7 @@ fn check_files(files: Option<&[String]>) -> Result<(), Error> {
 /// What the loader API would be asked for the same.
 pub(crate) fn spec_of(
     source: String,
-    format: FormatName,
+    dialect: Option<Dialect>,
     [
         fail_on_error,
         update_single_cardinality_properties,
@@ -169,18 +172,13 @@ pub(crate) fn spec_of(
         edge_only_load,
     ]: [bool; 5],
 ) -> LoadSpec {
-    let format = match format {
-        FormatName::Csv => Format::GremlinCsv,
-        FormatName::Opencypher => Format::OpenCypherCsv,
-        FormatName::Detect => Format::Detect,
-    };
     LoadSpec {
         fail_on_error,
         update_single_cardinality_properties,
         allow_empty_strings,
         user_provided_edge_ids,
         edge_only_load,
-        ..LoadSpec::new(vec![source], format)
+        ..LoadSpec::new(vec![source], dialect)
     }
 }
 

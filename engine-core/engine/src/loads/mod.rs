@@ -21,8 +21,9 @@ mod watch;
 
 pub use job::{LoadState, LoadStatus, RunStatus};
 pub use others::sweep_below;
-pub use spec::{Format, LoadSpec, Mode};
+pub use spec::{LoadSpec, Mode};
 pub use steps::{Ahead, Ingest};
+pub use tidegraph_load::Dialect;
 pub use tidegraph_load::run::steps::Stage;
 pub use tidegraph_load::run::{Counts, Parallelism};
 
@@ -143,6 +144,7 @@ impl Loads {
     }
 
     /// Loads what is dropped into a folder from now on, and what was dropped before.
+    #[expect(clippy::disallowed_methods, reason = "the drop folder is that of users")]
     pub fn watch(&self, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|e| {
             Error::new(

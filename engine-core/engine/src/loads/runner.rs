@@ -2,14 +2,14 @@
 
 use super::job::{Job, LoadState};
 use super::target::GraphTarget;
-use super::{Format, KEPT_ERRORS, Shared};
+use super::{KEPT_ERRORS, Shared};
 use crate::Error;
 use crate::backend::{Asking, LoadHold, Uncommitted};
 use std::sync::atomic::Ordering;
 use tidegraph_apl::At;
+use tidegraph_load::Options;
 use tidegraph_load::run::{self, Config, Control, Outcome, Progress, Status, VertexIds};
 use tidegraph_load::source::Source;
-use tidegraph_load::{Dialect, Options};
 use tidegraph_txn::{LoadCommit, NewVertices};
 use tidegraph_types::{Epoch, ErrorCode, Gui, Key, Str, Version};
 
@@ -111,10 +111,9 @@ impl Shared {
             user_provided_edge_ids: spec.user_provided_edge_ids,
             ..Options::default()
         };
-        let dialect = match spec.format {
-            Format::GremlinCsv => Dialect::Gremlin,
-            Format::OpenCypherCsv => Dialect::OpenCypher,
-            Format::Detect => source.detect(&options)?,
+        let dialect = match spec.dialect {
+            Some(dialect) => dialect,
+            None => source.detect(&options)?,
         };
         let mut config = Config::new(job.id(), dialect);
         config.options = options;

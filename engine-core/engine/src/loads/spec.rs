@@ -1,18 +1,8 @@
 //! What a load is asked to do.
 
 use serde::{Deserialize, Serialize};
+use tidegraph_load::Dialect;
 use tidegraph_load::run::Parallelism;
-
-/// Formats of files.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Format {
-    /// Gremlin CSV (`csv`).
-    GremlinCsv,
-    /// openCypher CSV (`opencypher`).
-    OpenCypherCsv,
-    /// One of the two, by the header of the first file: what a drop folder has.
-    Detect,
-}
 
 /// Whether an earlier load of the same source counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -31,8 +21,9 @@ pub enum Mode {
 pub struct LoadSpec {
     /// `file://` or `s3://` addresses of files or folders; all become visible together.
     pub sources: Vec<String>,
-    /// Format of the files.
-    pub format: Format,
+    /// Dialect of the files; `None` to detect it from the header of the first file, as a drop folder does.
+    #[serde(rename = "format", with = "stored_format")]
+    pub dialect: Option<Dialect>,
     /// Region of the bucket.
     pub region: Option<String>,
     /// Whether earlier loads count.
@@ -58,10 +49,10 @@ pub struct LoadSpec {
 impl LoadSpec {
     /// The loader API's defaults.
     #[must_use]
-    pub fn new(sources: Vec<String>, format: Format) -> Self {
+    pub fn new(sources: Vec<String>, dialect: Option<Dialect>) -> Self {
         Self {
             sources,
-            format,
+            dialect,
             region: None,
             mode: Mode::New,
             fail_on_error: true,
@@ -72,6 +63,46 @@ impl LoadSpec {
             dependencies: vec![],
             user_provided_edge_ids: true,
             edge_only_load: false,
+        }
+    }
+}
+
+/// The dialect as jobs store it: its job name, or `Detect`.
+mod stored_format {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+    use tidegraph_load::Dialect;
+
+    const DETECT: &str = "Detect";
+
+    pub fn serialize<S: Serializer>(dialect: &Option<Dialect>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(dialect.map_or(DETECT, Dialect::job_name))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Dialect>, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        if name == DETECT {
+            return Ok(None);
+        }
+        let unknown = || de::Error::custom(format!("{name:?} is not the format of a job"));
+        Dialect::with_job_name(&name).map(Some).ok_or_else(unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_names_of_formats_stay() {
+        for (dialect, name) in [
+            (Some(Dialect::GREMLIN), "GremlinCsv"),
+            (Some(Dialect::OPENCYPHER), "OpenCypherCsv"),
+            (None, "Detect"),
+        ] {
+            let spec = LoadSpec::new(vec!["file:///x".into()], dialect);
+            let json = serde_json::to_value(&spec).unwrap();
+            assert_eq!(json["format"], name);
+            assert_eq!(serde_json::from_value::<LoadSpec>(json).unwrap(), spec);
         }
     }
 }

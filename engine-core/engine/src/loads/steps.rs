@@ -14,15 +14,15 @@
 
 use super::job::{Job, LoadState};
 use super::target::GraphTarget;
-use super::{Format, KEPT_ERRORS, LoadSpec, SEGMENTS, job_path};
+use super::{KEPT_ERRORS, LoadSpec, SEGMENTS, job_path};
 use crate::Error;
 use crate::backend::{Asking, Backend, LoadOutcome, Uncommitted};
 use serde_json::json;
 use std::sync::Arc;
 use tidegraph_apl::{At, VertexRead, VertexRows};
+use tidegraph_load::Options;
 use tidegraph_load::run::steps::{FOLDER, Next, Request, Round, Stage, Steps};
 use tidegraph_load::run::{Outcome, Progress, Status, VertexIds};
-use tidegraph_load::{Dialect, Options};
 use tidegraph_platform::{Clock, Objects, Random};
 use tidegraph_txn::LoadCommit;
 use tidegraph_types::{ErrorCode, Gui, Key, Version};
@@ -91,11 +91,7 @@ impl Ingest {
         let request = Request {
             region: spec.region.clone(),
             files: files.map(|files| files.into_iter().map(|file| (file, None)).collect()),
-            dialect: match spec.format {
-                Format::GremlinCsv => Some(Dialect::Gremlin),
-                Format::OpenCypherCsv => Some(Dialect::OpenCypher),
-                Format::Detect => None,
-            },
+            dialect: spec.dialect,
             options: Options {
                 allow_empty_strings: spec.allow_empty_strings,
                 user_provided_edge_ids: spec.user_provided_edge_ids,

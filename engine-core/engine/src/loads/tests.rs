@@ -1,7 +1,9 @@
 //! Loads while transactions go on.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
+
 use super::job::Job;
-use super::{Format, LoadSpec, LoadState, SEGMENTS};
+use super::{Dialect, LoadSpec, LoadState, SEGMENTS};
 use crate::{Database, Language, Options, Parameters, Query};
 use jiff::{SignedDuration, Timestamp};
 use std::path::Path;
@@ -55,7 +57,7 @@ fn a_vertex_made_during_a_load_never_shares_the_gui_of_a_loaded_one() {
     // A load waits for this before it commits, as for the end of a checkpoint.
     let held = database.loads().shared.commit.lock();
     let source = format!("file://{}", files.display());
-    let id = database.loads().submit(LoadSpec::new(vec![source], Format::GremlinCsv)).expect("taken");
+    let id = database.loads().submit(LoadSpec::new(vec![source], Some(Dialect::GREMLIN))).expect("taken");
     // What became of the files is known when all of them were read.
     loop {
         let status = database.loads().status(&id).expect("known");
@@ -82,7 +84,7 @@ fn segments_go_when_nobody_can_need_them_any_more() {
     let objects = Objects::memory().expect("a store");
     let begun = Timestamp::from_second(1_000_000).expect("a time");
     let job = |id: &str, end: &dyn Fn(&Job)| {
-        let spec = LoadSpec::new(vec!["file:///x".into()], Format::GremlinCsv);
+        let spec = LoadSpec::new(vec!["file:///x".into()], Some(Dialect::GREMLIN));
         let job = Job::new(id.into(), 1, spec, None, None, false, begun);
         end(&job);
         objects.put(&super::job_path(id), job.to_bytes(begun).expect("bytes")).expect("written");

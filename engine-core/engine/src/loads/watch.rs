@@ -3,7 +3,7 @@
 //! What became of a folder is written into it as `_REPORT.json`. A folder that has one, or that a job has taken, is not
 //! taken again.
 
-use super::{Format, LoadSpec, Mode, Shared};
+use super::{LoadSpec, Mode, Shared};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -22,6 +22,7 @@ pub(super) fn watch(shared: &Shared, drop_folder: &Path) {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the drop folder is that of users")]
 fn look(shared: &Shared, drop_folder: &Path) -> std::io::Result<()> {
     let mut folders: Vec<_> = std::fs::read_dir(drop_folder)?
         .filter_map(|e| e.ok().map(|e| e.path()))
@@ -56,7 +57,7 @@ fn look(shared: &Shared, drop_folder: &Path) -> std::io::Result<()> {
             }
             Some(_) => {}
             None => {
-                let mut spec = LoadSpec::new(vec![format!("file://{name}")], Format::Detect);
+                let mut spec = LoadSpec::new(vec![format!("file://{name}")], None);
                 spec.mode = Mode::New;
                 if let Err(error) = shared.submit(spec, Some(name)) {
                     tracing::debug!(%error, "a dropped folder waits");

@@ -1,9 +1,9 @@
 //! Generated graphs as CSV files, one for each table: `vertices_partner.csv`, `edges_has_partner.csv`.
 
 use super::{Element, Spec, Table, each};
-use crate::convert::Type;
+use crate::dialect::Dialect;
 use crate::error::Error;
-use crate::options::Dialect;
+use crate::header::FileKind;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::File;
@@ -22,6 +22,7 @@ pub struct Written {
 
 /// Writes a graph to a directory, which is made if it is not there. `progress` hears how many of [`Spec::steps`] are
 /// done, now and then.
+#[expect(clippy::disallowed_methods, reason = "a command writes files for its user")]
 pub fn write(
     spec: &Spec,
     dialect: Dialect,
@@ -110,21 +111,15 @@ impl<W: Write> TableWriter<W> {
         Self { table, dialect, out: csv::Writer::from_writer(sink), text: Vec::new() }
     }
 
+    fn kind(&self) -> FileKind {
+        if self.table.edges { FileKind::Edges } else { FileKind::Vertices }
+    }
+
     pub fn header(&mut self) -> io::Result<()> {
-        let system: &[&str] = match (self.dialect, self.table.edges) {
-            (Dialect::Gremlin, false) => &["~id", "~label"],
-            (Dialect::Gremlin, true) => &["~id", "~from", "~to", "~label"],
-            (Dialect::OpenCypher, false) => &[":ID", ":LABEL"],
-            (Dialect::OpenCypher, true) => &[":ID", ":START_ID", ":END_ID", ":TYPE"],
-        };
-        system.iter().try_for_each(|s| self.out.write_field(s))?;
-        for (key, kind) in self.table.keys {
-            let name = match kind {
-                Type::DateTime => "DateTime",
-                other => other.as_str(),
-            };
-            let single = self.dialect == Dialect::Gremlin && !self.table.edges;
-            self.out.write_field(format!("{key}:{name}{}", if single { "(single)" } else { "" }))?;
+        let (rules, kind) = (self.dialect.rules(), self.kind());
+        rules.generated_columns(kind).iter().try_for_each(|column| self.out.write_field(column))?;
+        for (key, value_type) in self.table.keys {
+            self.out.write_field(rules.generated_property(key, *value_type, kind))?;
         }
         self.out.write_record(None::<&[u8]>)?;
         Ok(())

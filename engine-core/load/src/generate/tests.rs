@@ -1,10 +1,12 @@
 //! Tests of the generator: its means, its bytes, and that what it writes is read back.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
+
 use super::*;
 use crate::generate::files::{TableWriter, file_name};
 use crate::{Dialect, Options, Row, RowReader};
 use proptest::prelude::*;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 
 fn spec(graph: Graph, scale: u64, seed: u64) -> Spec {
@@ -16,12 +18,12 @@ struct Counts {
     vertices: u64,
     edges: u64,
     values: u64,
-    labels: HashMap<&'static str, u64>,
+    labels: BTreeMap<&'static str, u64>,
 }
 
 fn count(spec: &Spec) -> Counts {
     let mut counts = Counts::default();
-    let mut ids = HashSet::new();
+    let mut ids = BTreeSet::new();
     each::<Error>(spec, |element| {
         let (table, values) = match element {
             Element::Vertex { table, id, values } => {
@@ -77,8 +79,8 @@ fn identity_has_the_documented_means() {
 
 #[test]
 fn partner_types_are_mixed_and_distinct_within_an_entity() {
-    let mut types: HashMap<String, u64> = HashMap::new();
-    let mut mine = HashSet::new();
+    let mut types: BTreeMap<String, u64> = BTreeMap::new();
+    let mut mine = BTreeSet::new();
     each::<Error>(&spec(Graph::Identity, 2000, 5), |element| {
         if let Element::Vertex { table, values, .. } = element {
             if std::ptr::eq(table, &identity::GOLDEN_ENTITY) {
@@ -154,7 +156,7 @@ fn files(spec: &Spec, dialect: Dialect) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn bytes_never_change() {
     let digest = |graph, scale| {
-        let files = files(&spec(graph, scale, 42), Dialect::Gremlin);
+        let files = files(&spec(graph, scale, 42), Dialect::GREMLIN);
         let all: Vec<u8> = files.into_iter().flat_map(|(_, bytes)| bytes).collect();
         format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&all))
     };
@@ -166,8 +168,8 @@ fn bytes_never_change() {
 
 #[test]
 fn an_entity_does_not_depend_on_the_scale() {
-    let small = files(&spec(Graph::Identity, 3, 9), Dialect::OpenCypher);
-    let large = files(&spec(Graph::Identity, 30, 9), Dialect::OpenCypher);
+    let small = files(&spec(Graph::Identity, 3, 9), Dialect::OPENCYPHER);
+    let large = files(&spec(Graph::Identity, 30, 9), Dialect::OPENCYPHER);
     for ((name, a), (_, b)) in small.iter().zip(&large) {
         assert!(b.starts_with(a), "{name}");
     }
@@ -179,9 +181,9 @@ fn written_files_are_the_same_compressed_or_not() {
     let spec = spec(Graph::Identity, 20, 1);
     let mut last = (0, 0);
     let plain =
-        files::write(&spec, Dialect::Gremlin, false, &dir.path().join("a"), |d, t| last = (d, t)).unwrap();
+        files::write(&spec, Dialect::GREMLIN, false, &dir.path().join("a"), |d, t| last = (d, t)).unwrap();
     assert_eq!((plain.len(), last), (15, (20, 20)));
-    let zipped = files::write(&spec, Dialect::Gremlin, true, &dir.path().join("b"), |_, _| {}).unwrap();
+    let zipped = files::write(&spec, Dialect::GREMLIN, true, &dir.path().join("b"), |_, _| {}).unwrap();
     for (a, b) in plain.iter().zip(&zipped) {
         assert_eq!(a.rows, b.rows);
         let rows = |path: &std::path::Path| -> Vec<Row> {
@@ -220,8 +222,8 @@ proptest! {
     #[test]
     fn what_is_written_is_read_back(seed: u64, social: bool, opencypher: bool) {
         let spec = if social { spec(Graph::Social, 4, seed) } else { spec(Graph::Identity, 4, seed) };
-        let dialect = if opencypher { Dialect::OpenCypher } else { Dialect::Gremlin };
-        let mut expected: HashMap<String, Vec<String>> = HashMap::new();
+        let dialect = if opencypher { Dialect::OPENCYPHER } else { Dialect::GREMLIN };
+        let mut expected: BTreeMap<String, Vec<String>> = BTreeMap::new();
         each::<Error>(&spec, |element| {
             let (table, start, values) = match element {
                 Element::Vertex { table, id, values } => (table, format!("{id} {}", table.label), values),

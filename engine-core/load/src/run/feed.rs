@@ -1,11 +1,12 @@
-//! Parse threads: each takes one file after the other and sends its rows in batches.
+//! Parse threads: each reads one file after the other and sends the rows in batches.
 //!
-//! One file is read by one thread, so the batches of a file arrive in its order; those of different files mix. What is
-//! under way is bounded by the channel.
+//! One thread reads a file, so the batches of a file arrive in order; batches of different files mix. The channel bounds
+//! the number of batches in flight.
 
+use crate::dialect::Dialect;
 use crate::error::Error;
 use crate::header::{Header, Role};
-use crate::options::{Dialect, Options};
+use crate::options::Options;
 use crate::reject::Rejected;
 use crate::rows::{self, Problem, Row, RowReader};
 use crate::source::{File, Source};
@@ -16,27 +17,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tidegraph_types::Str;
 
-/// Rows in a batch: enough to make a question to the graph worth it.
+/// Rows in a batch. The graph is asked once for each batch.
 const BATCH_ROWS: usize = 1024;
-/// A batch of long rows ends before.
+/// Bytes after which a batch ends before it has [`BATCH_ROWS`].
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Rows of one file.
+/// Consecutive rows of one file.
 pub(super) struct Batch {
     pub file: usize,
     pub rows: Vec<Row>,
     pub rejected: Vec<Rejected>,
-    /// Names that the file's table has since the last batch.
+    /// Names that the file has since the last batch.
     pub names: Vec<Str>,
-    /// Comes with the first batch of a file.
+    /// Columns of the file; only in its first batch.
     pub columns: Option<Columns>,
     /// Whether this is the last batch of the file.
     pub end: bool,
-    /// Why the file ended too early.
+    /// Why the file could not be read to its end.
     pub failure: Option<Error>,
 }
 
-/// Headers of the columns that name endpoints, for error messages, and the dialect.
+/// Dialect of a file, and the headers of its system columns for error messages.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Columns {
     pub dialect: Dialect,
@@ -59,7 +60,7 @@ impl Columns {
     }
 }
 
-/// What the parse threads share.
+/// State that the parse threads share.
 pub(super) struct Feed<'a> {
     pub source: &'a Source,
     pub dialect: Dialect,
@@ -72,7 +73,7 @@ pub(super) struct Feed<'a> {
 }
 
 impl Feed<'_> {
-    /// Reads files until there are none, or nobody listens.
+    /// Reads files until none is left or the receiver is gone.
     pub fn work(&self, out: &Sender<Batch>) {
         loop {
             let Some(file) = self.files.get(self.next.fetch_add(1, Ordering::Relaxed)) else { return };
@@ -82,7 +83,7 @@ impl Feed<'_> {
         }
     }
 
-    /// `None` when nobody listens any more.
+    /// Reads one file; `None` if the receiver is gone or the load stops.
     fn read(&self, file: usize, out: &Sender<Batch>) -> Option<()> {
         let info = &self.source.files()[file];
         let mut batch = Batch::new(file);
@@ -142,7 +143,7 @@ impl Batch {
     }
 }
 
-/// Opens one file of a source; counts what is read of it.
+/// Opens one file of a source. Adds the bytes read of it to `bytes_read`.
 pub(super) fn open(
     source: &Source,
     file: &File,

@@ -1,16 +1,16 @@
-//! Ids of this load: which were met, and under which GUI.
+//! The ids that a load has met, and their GUIs.
 //!
-//! For each vertex that the load touches there is one entry, GUI → a second hash of its id. A row whose GUI is not there
-//! is of a new vertex; if it is there with the same second hash, it is the same vertex; with another, two ids collide,
-//! and the later one gets a salted GUI and an entry in `moved`, which keeps the id itself. Ids that the graph has under a
-//! salted GUI are in `moved` too. Real collisions are a handful among billions, so `moved` stays small.
+//! Each vertex that the load has met has one entry: its GUI and a second hash of its id. An id whose GUI has no entry is new.
+//! With the same second hash it is the same vertex. With another one, two ids collide (IDS-1): the later one gets a salted
+//! GUI and an entry in `moved`, which holds the id itself. Ids that have a salted GUI in the graph are in `moved` as well.
+//! Collisions are a handful among billions of ids, so `moved` stays small.
 
 use rustc_hash::FxHashMap;
 use std::fmt;
 use tidegraph_types::{Gui, GuiHasher, Str};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Independent of the seeds with which ids become GUIs.
+/// Seed of the second hash; independent of the seeds of GUIs.
 const CHECK_SEED: u64 = 0x7469_6465_6c6f_6164;
 
 pub(super) struct Ids {
@@ -20,18 +20,18 @@ pub(super) struct Ids {
     edges: FxHashMap<u64, u64>,
 }
 
-/// The vertices that a load touches: GUI and a hash of the id, 16 bytes each. What is asked when the load is to be
-/// committed.
+/// The vertices that a load has met: GUI and second hash of the id, 16 bytes each. The commit of a load checks them against
+/// the vertices that transactions created meanwhile.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct VertexIds(FxHashMap<u64, u64>);
 
 impl VertexIds {
-    /// Adds those that a part of the load noted.
+    /// Adds the vertices of a part of the load.
     pub(super) fn extend(&mut self, seen: impl IntoIterator<Item = (u64, u64)>) {
         self.0.extend(seen);
     }
 
-    /// The GUIs.
+    /// Returns the GUIs.
     pub fn guis(&self) -> impl Iterator<Item = Gui> {
         self.0.keys().map(|gui| Gui(*gui))
     }
@@ -49,15 +49,15 @@ impl fmt::Debug for VertexIds {
     }
 }
 
-/// Vertices with second hashes, sorted by GUI; and ids with other GUIs than their plain ones.
+/// Vertices with second hashes, sorted by GUI; and ids with salted GUIs.
 pub(super) type Noted = (Vec<(u64, u64)>, Vec<(Str, Gui)>);
 
-/// What the load knows of an edge id.
+/// Whether the load has met an edge id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum EdgeId {
     New,
     Repeated,
-    /// Another id has the same hash; only the ids themselves tell whether this one was there.
+    /// Another id has the same hash. Only the ids in the segments tell whether this one is new.
     Unsure,
 }
 
@@ -66,7 +66,7 @@ impl Ids {
         Self { hasher, seen: FxHashMap::default(), moved: FxHashMap::default(), edges: FxHashMap::default() }
     }
 
-    /// The GUI of a vertex that the load has touched.
+    /// Returns the GUI of a vertex that the load has met.
     pub fn get(&self, id: &str) -> Option<Gui> {
         let plain = self.hasher.gui(id);
         match self.seen.get(&plain.0) {
@@ -76,12 +76,12 @@ impl Ids {
         }
     }
 
-    /// Whether the load has touched a vertex of this GUI.
+    /// Whether the load has met a vertex with this GUI.
     pub fn taken(&self, gui: Gui) -> bool {
         self.seen.contains_key(&gui.0)
     }
 
-    /// Enters a vertex under a GUI that no other id has.
+    /// Adds a vertex under a GUI that no other id has.
     pub fn insert(&mut self, id: &Str, gui: Gui) {
         self.seen.insert(gui.0, check_of(id));
         if gui != self.hasher.gui(id) {
@@ -89,14 +89,14 @@ impl Ids {
         }
     }
 
-    /// What a part of a load noted, to be read by others of its parts.
+    /// Returns all entries, for other parts of the load.
     pub fn into_noted(self) -> Noted {
         let mut seen: Vec<_> = self.seen.into_iter().collect();
         seen.sort_unstable();
         (seen, self.moved.into_iter().collect())
     }
 
-    /// Takes over what another part of the load noted.
+    /// Adds the entries of another part of the load.
     pub fn note(
         &mut self,
         seen: impl IntoIterator<Item = (u64, u64)>,
@@ -106,17 +106,17 @@ impl Ids {
         self.moved.extend(moved);
     }
 
-    /// What is needed of them after the load.
+    /// Returns what the commit of the load needs.
     pub fn into_vertices(self) -> VertexIds {
         VertexIds(self.seen)
     }
 
-    /// Enters an edge id that is new.
+    /// Adds a new edge id.
     pub fn insert_edge(&mut self, id: &str) {
         self.edges.insert(self.hasher.edge_id(id).0, check_of(id));
     }
 
-    /// Whether the load has met an edge id, or one with its hash.
+    /// Tells whether the load has met an edge id, or another one with its hash.
     pub fn edge_known(&self, id: &str) -> EdgeId {
         match self.edges.get(&self.hasher.edge_id(id).0) {
             None => EdgeId::New,

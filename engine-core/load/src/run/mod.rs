@@ -1,52 +1,59 @@
-//! A load from beginning to end: files of a source → segments, checked against the graph.
+//! Runs a load: the files of a source become segments, checked against the graph.
 //!
 //! Flow:
-//! 1. The headers of all files tell vertex files from edge files (left out with `edge_only`).
-//! 2. Vertex files: parse threads ([`feed`]) send batches of rows; this thread finds the GUI of each id
-//!    ([`ids`]), merges rows of one vertex, writes `CreateVertex` ([`vertices`]).
-//! 3. Edge files: the same; both ends must be in the graph or in this load ([`edges`]).
-//! 4. The segments are complete; the caller commits all of them at one version, or none.
+//! 1. The headers of all files tell vertex files from edge files (skipped with `edge_only`).
+//! 2. Vertex files: parse threads ([`feed`]) send batches of rows. This thread finds the GUI of each id ([`ids`]),
+//!    merges rows of one vertex and writes `CreateVertex` ([`vertices`]).
+//! 3. Edge files: the same. Both ends must be in the graph or in this load ([`edges`]).
+//! 4. The segments are complete. The caller commits all of them at one version, or none.
 //!
-//! Rows that need to know what an earlier row of the load wrote (a second value of a single-cardinality property, a
-//! second row of one edge id) wait until the end of their phase and are then joined with the segments written
-//! ([`settle`]).
+//! Some rows depend on what an earlier row of the load wrote: a second value of a single-cardinality property, a second
+//! row of one edge id. They wait until the end of their phase and are then joined with the written segments
+//! ([`waiting`]).
 //!
-//! Memory: batches under way, the segment buffer, waiting rows (bounded), and what grows with the load: 16 bytes for
-//! each vertex and each edge with an id (two 64-bit hashes). Two ids are taken for one when both hashes agree; for a
-//! billion ids that happens with a probability of about 10⁻²¹.
+//! Memory: batches in flight, the segment buffer, waiting rows (bounded), and 16 bytes (two 64-bit hashes) for each
+//! vertex and each edge with an id. Two ids count as one if both hashes agree; in a load of a billion ids the
+//! probability of that is about 10⁻²¹.
 //!
-//! Must never: make anything visible. A failed or cancelled load leaves no segments.
+//! LOAD-1: nothing here makes anything visible, and a failed or cancelled load leaves no segments.
 
 mod edges;
 mod feed;
+mod files;
 mod ids;
+mod names;
 mod report;
-mod settle;
 pub mod steps;
 mod target;
 mod unique;
 mod vertices;
+mod waiting;
 
 pub use ids::VertexIds;
 pub use report::{Counts, FileReport, FileState, Outcome, Status};
 pub use target::{Control, Found, LoadTarget, Progress};
 
+use crate::dialect::{Dialect, Rules};
 use crate::error::Error;
-use crate::header::Kind as FileKind;
-use crate::options::{Dialect, Options};
+use crate::header::FileKind;
+use crate::options::Options;
 use crate::reject::Rejected;
-use crate::rows::{Name, Row};
+use crate::rows::Row;
 use crate::segments::SegmentWriter;
 use crate::source::Source;
-use feed::{Batch, Columns, Feed};
+use feed::{Batch, Feed};
+use files::FileTable;
 use ids::Ids;
-use rustc_hash::{FxHashMap, FxHashSet};
+use names::Names;
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tidegraph_platform::Objects;
 use tidegraph_types::{PartitionCount, Str, Token};
+
+/// SIDs that a load asks the graph for at once.
+const SIDS_AT_ONCE: u64 = 4096;
 
 /// How many parse threads a load uses, relative to the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -59,12 +66,12 @@ pub enum Parallelism {
     /// All cores.
     #[default]
     High,
-    /// Twice the cores. Parsing does not wait for anything that more threads would hide, so this is `High`.
+    /// The same as `High`: parsing never waits, so more threads than cores would not help.
     Oversubscribe,
 }
 
 impl Parallelism {
-    /// Parse threads on a machine with so many cores.
+    /// Returns the number of parse threads on a machine with `cores` cores; at least 1.
     #[must_use]
     pub fn threads(self, cores: usize) -> usize {
         let threads = match self {
@@ -76,7 +83,7 @@ impl Parallelism {
     }
 }
 
-/// What and how to load.
+/// Configuration of a load.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Id of the load; segments are named after it.
@@ -85,26 +92,26 @@ pub struct Config {
     pub dialect: Dialect,
     /// Options of the parser.
     pub options: Options,
-    /// Whether the first error ends the load.
+    /// Whether the first refused row or file ends the load.
     pub fail_on_error: bool,
     /// Whether a new value of a single-cardinality property replaces the old one (Gremlin dialect).
     pub update_single_cardinality_properties: bool,
-    /// Whether to leave out the pass that tells vertex files from edge files; files are taken in order of name.
+    /// Whether to skip the pass that tells vertex files from edge files. Files are then read in order of name.
     pub edge_only: bool,
-    /// How many parse threads.
+    /// Number of parse threads.
     pub parallelism: Parallelism,
-    /// Names of files that an earlier load did ([`Outcome::done`]).
+    /// Names of files that an earlier load completed ([`Outcome::done`]); they are skipped.
     pub done: FxHashSet<String>,
-    /// How many refused rows are kept.
+    /// Limit of refused rows that the outcome keeps.
     pub max_errors: usize,
-    /// Memory for mutations before they are written.
+    /// Memory for mutations that are not yet written to a segment, in bytes.
     pub buffer_bytes: usize,
-    /// Memory for rows that wait for the join with the segments.
+    /// Memory for rows that wait for the join with the segments, in bytes.
     pub waiting_bytes: usize,
 }
 
 impl Config {
-    /// The loader API's defaults.
+    /// Returns the loader API's defaults.
     #[must_use]
     pub fn new(load_id: impl Into<String>, dialect: Dialect) -> Self {
         Self {
@@ -123,10 +130,17 @@ impl Config {
     }
 }
 
-/// Loads a source into segments of `objects`.
+/// Loads a source into segments in `objects`.
 ///
-/// Errors are those of the graph, the object store and the caller's cancellation; what is wrong with files and rows is
-/// in the outcome.
+/// What is wrong with files and rows is in the outcome, not an error.
+///
+/// # Errors
+///
+/// * [`Error::Target`] if the graph refuses a question.
+/// * [`Error::Objects`] and [`Error::Segment`] if a segment cannot be written or read.
+/// * [`Error::Cancelled`] if `control` cancels the load.
+///
+/// The segments of the load are then removed, as far as the store allows.
 pub fn run(
     config: &Config,
     source: &Source,
@@ -141,7 +155,7 @@ pub fn run(
         counts: Counts::default(),
     });
     let files: Vec<_> = files.collect();
-    let tokens = Names::OfFiles(vec![Vec::new(); files.len()]);
+    let names = Names::of_files(files.len());
     let writer = SegmentWriter::new(
         objects.clone(),
         target.graph(),
@@ -150,12 +164,13 @@ pub fn run(
         target.hasher(),
         config.buffer_bytes,
     );
-    let mut load = Load::new(config, files, tokens, writer, Parts { target, objects, control })?;
+    let context = Context::new(config, target, objects, control)?;
+    let mut load = Load::new(context, FileTable::new(files), names, writer)?;
     match load.phases(source) {
         Ok(()) => load.finish(),
         Err(Stop::AtRejected) => load.fail(),
         Err(Stop::Error(error)) => {
-            // The first error is the one to tell; left-over segments are found by their load id.
+            // Report the first error. Segments that stay behind are found by their load id.
             if let Err(e) = load.writer.discard() {
                 tracing::warn!(load_id = config.load_id, error = %e, "segments of a failed load were left");
             }
@@ -177,129 +192,121 @@ impl<E: Into<Error>> From<E> for Stop {
     }
 }
 
-/// Tokens of the names in rows.
-enum Names {
-    /// For each file, the tokens of its names.
-    OfFiles(Vec<Vec<Token>>),
-    /// A name is the number of its token already.
-    Tokens,
-}
-
-impl Names {
-    fn token(&self, file: usize, name: Name) -> Token {
-        match self {
-            Self::OfFiles(files) => files[file][name.0 as usize],
-            Self::Tokens => Token(name.0),
-        }
-    }
-}
-
-/// What a load is given.
+/// What a load is given, and what holds while it runs.
 #[derive(Clone, Copy)]
-struct Parts<'a> {
-    target: &'a dyn LoadTarget,
-    objects: &'a Objects,
-    control: &'a dyn Control,
-}
-
-/// The state of a running load.
-struct Load<'a> {
+struct Context<'a> {
     config: &'a Config,
     target: &'a dyn LoadTarget,
     objects: &'a Objects,
     control: &'a dyn Control,
     graph_is_empty: bool,
-    writer: SegmentWriter,
-    ids: Ids,
     partitions: PartitionCount,
-    files: Vec<FileReport>,
-    tokens: Names,
-    columns: Vec<Option<Arc<Columns>>>,
-    interned: FxHashMap<Str, Token>,
-    errors: Vec<Rejected>,
+}
+
+impl<'a> Context<'a> {
+    fn new(
+        config: &'a Config,
+        target: &'a dyn LoadTarget,
+        objects: &'a Objects,
+        control: &'a dyn Control,
+    ) -> Result<Self, Error> {
+        let (graph_is_empty, partitions) = (target.is_empty()?, target.partitions());
+        Ok(Self { config, target, objects, control, graph_is_empty, partitions })
+    }
+}
+
+/// What a load counted.
+#[derive(Default)]
+struct Tally {
     progress: Progress,
     bytes_read: Arc<AtomicU64>,
-    sids: std::ops::Range<u64>,
-    waiting: settle::Waiting,
-    unique: unique::Unique,
+    /// Refused rows, at most [`Config::max_errors`].
+    errors: Vec<Rejected>,
+    /// New vertices.
     vertices: u64,
+    /// New edges.
     edges: u64,
+}
+
+/// The state of a running load.
+struct Load<'a> {
+    context: Context<'a>,
+    files: FileTable,
+    names: Names,
+    tally: Tally,
+    writer: SegmentWriter,
+    ids: Ids,
+    /// SIDs that the graph gave and that no edge has yet.
+    sids: std::ops::Range<u64>,
+    waiting: waiting::WaitingRows,
+    unique: unique::Unique,
 }
 
 impl<'a> Load<'a> {
     fn new(
-        config: &'a Config,
-        files: Vec<FileReport>,
-        tokens: Names,
+        context: Context<'a>,
+        files: FileTable,
+        names: Names,
         writer: SegmentWriter,
-        parts: Parts<'a>,
     ) -> Result<Self, Error> {
-        let Parts { target, objects, control } = parts;
-        let to_read = || files.iter().filter(|f| f.state == FileState::NotDone);
+        let to_read = || files.reports.iter().filter(|f| f.state == FileState::NotDone);
+        let progress = Progress {
+            bytes_total: to_read().map(|f| f.bytes).sum(),
+            files_total: to_read().count(),
+            ..Progress::default()
+        };
         Ok(Self {
-            config,
-            target,
-            objects,
-            control,
-            graph_is_empty: target.is_empty()?,
-            writer,
-            ids: Ids::new(target.hasher()),
-            partitions: target.partitions(),
-            tokens,
-            columns: files.iter().map(|_| None).collect(),
-            interned: FxHashMap::default(),
-            errors: Vec::new(),
-            progress: Progress {
-                bytes_total: to_read().map(|f| f.bytes).sum(),
-                files_total: to_read().count(),
-                ..Progress::default()
-            },
-            bytes_read: Arc::default(),
-            sids: 0..0,
-            waiting: settle::Waiting::default(),
-            unique: unique::Unique::new(target.unique_keys()?),
-            vertices: 0,
-            edges: 0,
+            context,
             files,
+            names,
+            tally: Tally { progress, ..Tally::default() },
+            writer,
+            ids: Ids::new(context.target.hasher()),
+            sids: 0..0,
+            waiting: waiting::WaitingRows::default(),
+            unique: unique::Unique::new(context.target.unique_keys()?),
         })
     }
 
     fn phases(&mut self, source: &Source) -> Result<(), Stop> {
-        let all: Vec<usize> =
-            (0..self.files.len()).filter(|i| self.files[*i].state == FileState::NotDone).collect();
-        if self.config.edge_only {
+        let all: Vec<usize> = (0..self.files.reports.len())
+            .filter(|i| self.files.reports[*i].state == FileState::NotDone)
+            .collect();
+        let config = self.context.config;
+        if config.edge_only {
             self.phase(source, &all)?;
-            self.settle_vertices()?;
-            return self.settle_edges();
+            self.apply_waiting_vertices()?;
+            return self.apply_waiting_edges();
         }
         let (mut vertices, mut edges) = (Vec::new(), Vec::new());
         for index in all {
-            if self.control.cancelled() {
+            if self.context.control.cancelled() {
                 return Err(Error::Cancelled.into());
             }
             let file = &source.files()[index];
-            match feed::open(source, file, self.config.dialect, &self.config.options, None) {
+            match feed::open(source, file, config.dialect, &config.options, None) {
                 Ok(reader) if reader.header().kind == FileKind::Vertices => vertices.push(index),
                 Ok(_) => edges.push(index),
                 Err(error) => self.file_failed(index, error)?,
             }
         }
         self.phase(source, &vertices)?;
-        self.settle_vertices()?;
+        self.apply_waiting_vertices()?;
         self.phase(source, &edges)?;
-        self.settle_edges()
+        self.apply_waiting_edges()
     }
 
     /// Reads some files with several threads.
     fn phase(&mut self, source: &Source, files: &[usize]) -> Result<(), Stop> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = self.config.parallelism.threads(cores).min(files.len());
+        let config = self.context.config;
+        let threads = config.parallelism.threads(cores).min(files.len());
         let stop = AtomicBool::new(false);
-        let bytes_read = self.bytes_read.clone();
+        let bytes_read = self.tally.bytes_read.clone();
         let feed = Feed {
             source,
-            dialect: self.config.dialect,
-            options: &self.config.options,
+            dialect: config.dialect,
+            options: &config.options,
             files,
             next: AtomicUsize::new(0),
             stop: &stop,
@@ -316,7 +323,7 @@ impl<'a> Load<'a> {
             for batch in batches {
                 ended += usize::from(batch.end);
                 if let Err(e) = self.batch(batch) {
-                    // The threads end when they next look, or find that nobody listens.
+                    // Each thread ends when it next reads `stop`, or when the channel is closed.
                     stop.store(true, Ordering::Relaxed);
                     return Err(e);
                 }
@@ -330,20 +337,17 @@ impl<'a> Load<'a> {
     }
 
     fn batch(&mut self, batch: Batch) -> Result<(), Stop> {
-        if self.control.cancelled() {
+        if self.context.control.cancelled() {
             return Err(Error::Cancelled.into());
         }
         let Batch { file, rows, rejected, names, columns, end, failure } = batch;
         if let Some(columns) = columns {
-            self.columns[file] = Some(Arc::new(columns));
+            self.files.columns[file] = Some(Arc::new(columns));
         }
-        let tokens = self.intern(&names)?;
-        if let Names::OfFiles(files) = &mut self.tokens {
-            files[file].extend(tokens);
-        }
+        self.names.extend_file(file, &names, self.context.target)?;
         let count = (rows.len() + rejected.len()) as u64;
-        self.files[file].counts.rows += count;
-        self.progress.rows += count;
+        self.files.reports[file].counts.rows += count;
+        self.tally.progress.rows += count;
         rejected.into_iter().try_for_each(|r| self.reject(file, r))?;
         let (mut vertices, mut edges) = (Vec::new(), Vec::new());
         for row in rows {
@@ -361,53 +365,41 @@ impl<'a> Load<'a> {
         match failure {
             Some(error) => self.file_failed(file, error)?,
             None if end => {
-                let report = &mut self.files[file];
+                let report = &mut self.files.reports[file];
                 report.state =
                     if report.counts.errors() == 0 { FileState::Done } else { FileState::DoneWithErrors };
-                self.progress.files_done += 1;
+                self.tally.progress.files_done += 1;
             }
             None => {}
         }
-        self.progress.bytes_read = self.bytes_read.load(Ordering::Relaxed);
-        self.control.progress(&self.progress);
+        self.tally.progress.bytes_read = self.tally.bytes_read.load(Ordering::Relaxed);
+        self.context.control.progress(&self.tally.progress);
         Ok(())
     }
 
-    /// Tokens of names; the graph is asked once for each.
-    fn intern(&mut self, names: &[Str]) -> Result<Vec<Token>, Error> {
-        let mut unknown: Vec<Str> =
-            names.iter().filter(|n| !self.interned.contains_key(*n)).cloned().collect();
-        if !unknown.is_empty() {
-            unknown.sort();
-            unknown.dedup();
-            let tokens = self.target.intern(&unknown)?;
-            self.interned.extend(unknown.into_iter().zip(tokens));
-        }
-        names
-            .iter()
-            .map(|n| {
-                self.interned.get(n).copied().ok_or(Error::Internal("the graph gave no token for a name"))
-            })
-            .collect()
+    /// Returns the label that a new vertex without labels gets in a file.
+    fn default_label(&mut self, file: usize) -> Result<Option<Token>, Error> {
+        let Some(label) = self.rules(file).default_label() else { return Ok(None) };
+        Ok(self.names.intern(&[Str::new_static(label)], self.context.target)?.pop())
     }
 
     fn reject(&mut self, file: usize, rejected: Rejected) -> Result<(), Stop> {
-        let report = &mut self.files[file];
+        let report = &mut self.files.reports[file];
         report.counts.reject(rejected.code);
-        // A row may be refused after its file was read, when waiting rows are settled.
+        // A waiting row may be refused after its file was read.
         if report.state == FileState::Done {
             report.state = FileState::DoneWithErrors;
         }
-        self.progress.rejected += 1;
-        if self.errors.len() < self.config.max_errors {
-            self.errors.push(rejected);
+        self.tally.progress.rejected += 1;
+        if self.tally.errors.len() < self.context.config.max_errors {
+            self.tally.errors.push(rejected);
         }
-        if self.config.fail_on_error { Err(Stop::AtRejected) } else { Ok(()) }
+        if self.context.config.fail_on_error { Err(Stop::AtRejected) } else { Ok(()) }
     }
 
     fn file_failed(&mut self, file: usize, error: Error) -> Result<(), Stop> {
-        self.files[file].state = FileState::Failed;
-        self.progress.files_done += 1;
+        self.files.reports[file].state = FileState::Failed;
+        self.tally.progress.files_done += 1;
         match error.rejected() {
             Some(rejected) => self.reject(file, rejected),
             None => Err(Stop::Error(error)),
@@ -415,24 +407,28 @@ impl<'a> Load<'a> {
     }
 
     fn refuse(&self, file: usize, line: u64, code: crate::Code, reason: String) -> Rejected {
-        Rejected::new(&self.files[file].name, line, code, reason)
+        Rejected::new(&self.files.reports[file].name, line, code, reason)
     }
 
-    fn opencypher(&self, file: usize) -> bool {
-        self.columns[file].as_ref().map_or(self.config.dialect, |c| c.dialect) == Dialect::OpenCypher
+    /// Returns the rules of a file's dialect.
+    fn rules(&self, file: usize) -> &'static dyn Rules {
+        let columns = self.files.columns[file].as_ref();
+        columns.map_or(self.context.config.dialect, |columns| columns.dialect).rules()
     }
 
     fn sid(&mut self) -> Result<u64, Error> {
         if self.sids.is_empty() {
-            self.sids = self.target.allocate_sids(4096)?;
+            self.sids = self.context.target.allocate_sids(SIDS_AT_ONCE)?;
         }
         self.sids.next().ok_or(Error::Internal("the graph gave no SIDs"))
     }
 
     fn finish(self) -> Result<Outcome, Error> {
-        let Self { writer, ids, files, errors, vertices, edges, .. } = self;
+        let Self { writer, ids, files, tally, .. } = self;
+        let Tally { errors, vertices, edges, .. } = tally;
         let segments = writer.finish()?;
-        let (status, counts, vertex_ids) = (Status::Completed, sum(&files), ids.into_vertices());
+        let (status, vertex_ids) = (Status::Completed, ids.into_vertices());
+        let (counts, files) = (sum(&files.reports), files.reports);
         Ok(Outcome { status, files, counts, vertices, edges, errors, segments, vertex_ids })
     }
 
@@ -440,11 +436,11 @@ impl<'a> Load<'a> {
         self.writer.discard()?;
         Ok(Outcome {
             status: Status::Failed,
-            counts: sum(&self.files),
-            files: self.files,
+            counts: sum(&self.files.reports),
+            files: self.files.reports,
             vertices: 0,
             edges: 0,
-            errors: self.errors,
+            errors: self.tally.errors,
             segments: Vec::new(),
             vertex_ids: VertexIds::default(),
         })
@@ -456,8 +452,6 @@ fn sum(files: &[FileReport]) -> Counts {
     files.iter().for_each(|f| counts.add(&f.counts));
     counts
 }
-
-type Queue<T> = VecDeque<T>;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! What a load did: counts, refused rows, the state of each file, the segments.
+//! The outcome of a load: counts, refused rows, the state of each file, the segments.
 
 use super::ids::VertexIds;
 use crate::reject::{Code, Rejected};
@@ -10,17 +10,17 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// Rows read, refused ones too.
+    /// Rows read, refused ones included.
     pub rows: u64,
-    /// Single statements: the labels and property values of a vertex (at least one), an edge and its property values.
+    /// Statements: each label and property value of a vertex (at least one a row), each edge and its property values.
     pub total_records: u64,
-    /// Statements of rows whose element was there before (in the graph or in this load). For openCypher, such rows.
+    /// Statements of rows whose element exists already, in the graph or in this load. For openCypher: such rows.
     pub total_duplicates: u64,
-    /// Rows that are not what the format asks for, and files that could not be read.
+    /// Rows that violate the format, and files that could not be read.
     pub parsing_errors: u64,
     /// Rows with a value that is not of its column's type.
     pub datatype_mismatch_errors: u64,
-    /// Rows that the graph cannot take.
+    /// Rows that contradict the graph or other rows.
     pub insert_errors: u64,
 }
 
@@ -35,7 +35,7 @@ impl Counts {
         }
     }
 
-    /// Refused rows and files.
+    /// Returns the number of refused rows and files.
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.parsing_errors + self.datatype_mismatch_errors + self.insert_errors
@@ -51,67 +51,68 @@ impl Counts {
     }
 }
 
-/// How it went with one file.
+/// State of one file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileState {
-    /// Not begun, or ended in the middle because the load ended.
+    /// Not read to its end because the load ended.
     NotDone,
-    /// An earlier load did it; not read.
+    /// Not read: an earlier load completed it.
     Skipped,
     /// All its rows are in the segments.
     Done,
     /// Read to the end, but some rows were refused.
     DoneWithErrors,
-    /// Its header is wrong or it could not be read to the end. Rows read before are in the segments.
+    /// The header is wrong or the file could not be read to its end. Rows read before that are in the segments.
     Failed,
 }
 
-/// One file of a load.
+/// Report of one file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileReport {
     /// The file.
     pub name: Arc<str>,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// How it went.
+    /// Its state.
     pub state: FileState,
-    /// What was counted.
+    /// Its counts.
     pub counts: Counts,
 }
 
 /// How a load ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// All files were read; with `fail_on_error` off some rows may have been refused.
+    /// All files were read. With `fail_on_error` off, rows may have been refused.
     Completed,
-    /// It stopped at the first error. Its segments were removed.
+    /// The load stopped at the first refused row or file. Its segments were removed.
     Failed,
 }
 
-/// What a load did.
+/// Outcome of a load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// How it ended.
+    /// How the load ended.
     pub status: Status,
-    /// Its files, in the order of the source.
+    /// The files, in the order of the source.
     pub files: Vec<FileReport>,
-    /// Sum over the files.
+    /// Sum of the counts of all files.
     pub counts: Counts,
-    /// New vertices.
+    /// Number of new vertices.
     pub vertices: u64,
-    /// New edges.
+    /// Number of new edges.
     pub edges: u64,
-    /// Refused rows, the first so many.
+    /// Refused rows, at most [`crate::run::Config::max_errors`].
     pub errors: Vec<Rejected>,
-    /// The segments in order of applying; none if it failed.
+    /// The segments in the order in which they are applied; empty if the load failed.
     pub segments: Vec<SegmentInfo>,
-    /// The vertices in them, to be checked against those that were made meanwhile; none if it failed.
+    /// The vertices in the segments, for the check against vertices that transactions created meanwhile; empty if the load
+    /// failed.
     pub vertex_ids: VertexIds,
 }
 
 impl Outcome {
-    /// Names of the files that need no second load: what a later `mode=RESUME` passes as
-    /// [`crate::run::Config::done`]. Only to be kept when the segments are committed.
+    /// Returns the names of the files that need no second load. A later `mode=RESUME` passes them as
+    /// [`crate::run::Config::done`]. Keep them only if the segments are committed.
     pub fn done(&self) -> impl Iterator<Item = &Arc<str>> {
         self.files.iter().filter(|f| matches!(f.state, FileState::Done | FileState::Skipped)).map(|f| &f.name)
     }

@@ -1,5 +1,7 @@
 //! Tests of whole loads against a model graph.
 
+#![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
+
 use super::steps::{Next, Request, Round, Steps};
 use super::*;
 use crate::reject::Code;
@@ -287,7 +289,7 @@ fn vertices_come_before_edges_whatever_the_names() {
     let mut model = Model::new(64);
     let outcome = load(
         &mut model,
-        Dialect::Gremlin,
+        Dialect::GREMLIN,
         &[
             ("a_edges.csv", "~id,~from,~to,~label,w:double\ne1,a,b,knows,0.5\n"),
             ("b.csv", "~id,~label,name,age:int\na,person,Ann,40\nb,,,\n"),
@@ -305,22 +307,22 @@ fn vertices_come_before_edges_whatever_the_names() {
 fn repeated_vertices_merge_and_are_counted() {
     let mut model = Model::new(64);
     let text = "~id,~label,name,team\nP-2,Player,Kohli,India\nP-2,Player,Kohli,India\n";
-    let outcome = load(&mut model, Dialect::Gremlin, &[("v.csv", text)]);
+    let outcome = load(&mut model, Dialect::GREMLIN, &[("v.csv", text)]);
     // The example of the loader API's documentation.
     assert_eq!((outcome.counts.total_records, outcome.counts.total_duplicates), (6, 3));
     let more = "~id,~label,name\nP-2,Captain,Virat\n";
-    load(&mut model, Dialect::Gremlin, &[("w.csv", more)]);
-    load(&mut model, Dialect::Gremlin, &[("x.csv", "~id,age:int\nP-2,30\n")]);
+    load(&mut model, Dialect::GREMLIN, &[("w.csv", more)]);
+    load(&mut model, Dialect::GREMLIN, &[("x.csv", "~id,age:int\nP-2,30\n")]);
     assert_eq!(model.dump(), ["P-2 [Captain,Player] age=30 name=Kohli|Virat team=India"]);
 }
 
 #[test]
 fn edges_to_missing_vertices_are_refused() {
     let mut model = Model::new(64);
-    load(&mut model, Dialect::Gremlin, &[("v.csv", "~id\nold\n")]);
+    load(&mut model, Dialect::GREMLIN, &[("v.csv", "~id\nold\n")]);
     let files =
         [("e.csv", "~id,~from,~to\ne1,old,new\ne2,old,nowhere\ne3,gone,new\n"), ("v.csv", "~id\nnew\n")];
-    let outcome = load(&mut model, Dialect::Gremlin, &files);
+    let outcome = load(&mut model, Dialect::GREMLIN, &files);
     assert_eq!(
         errors(&outcome),
         [
@@ -342,16 +344,16 @@ fn single_cardinality_within_a_load_and_against_the_graph() {
         ("1.csv", "~id,n:int(single),s\na,1,x\nb,1,x\n"),
         ("2.csv", "~id,n:int(single),s\na,1,y\nb,2,y\nc,3,z\n"),
     ];
-    let outcome = load(&mut model, Dialect::Gremlin, &files);
+    let outcome = load(&mut model, Dialect::GREMLIN, &files);
     let refused = "SINGLE_CARDINALITY_VIOLATION mem://b/2.csv, line 3, column n, value \"2\": vertex \"b\" has the \
                    value 1 for the single-cardinality property \"n\"";
     assert_eq!(errors(&outcome), [refused]);
     let third = [("3.csv", "~id,n:int(single),m:int(single)\na,1,5\nb,7,5\n")];
-    let outcome = load(&mut model, Dialect::Gremlin, &third);
+    let outcome = load(&mut model, Dialect::GREMLIN, &third);
     assert_eq!(outcome.errors.len(), 1);
     assert_eq!(outcome.errors[0].code, Code::SingleCardinality);
     assert_eq!(model.dump(), ["a [vertex] m=5 n=1 s=x|y", "b [vertex] n=1 s=x", "c [vertex] n=3 s=z"]);
-    let update = Config { update_single_cardinality_properties: true, ..config(Dialect::Gremlin) };
+    let update = Config { update_single_cardinality_properties: true, ..config(Dialect::GREMLIN) };
     let outcome = load_with(&mut model, &update, &third);
     assert!(outcome.errors.is_empty());
     assert_eq!(model.dump()[1], "b [vertex] m=5 n=7 s=x");
@@ -362,7 +364,7 @@ fn rows_that_repeat_a_vertex_are_not_written_again() {
     let mut model = Model::new(64);
     let row = "a,L,1\nb,L,2\n";
     let text = format!("~id,~label,n:int(single)\n{}a,M,1\n", row.repeat(1_000));
-    let small = Config { waiting_bytes: 10_000, ..config(Dialect::Gremlin) };
+    let small = Config { waiting_bytes: 10_000, ..config(Dialect::GREMLIN) };
     // The first time they are new, the second time in the graph.
     for _ in 0..2 {
         let outcome = load_with(&mut model, &small, &[("v.csv", &text)]);
@@ -379,13 +381,13 @@ fn repeated_edge_ids_in_gremlin_files() {
     let vertices = ("v.csv", "~id\na\nb\n");
     let edges = "~id,~from,~to,~label,w:int,x:int\n\
                  e1,a,b,k,1,\ne1,a,b,k,,2\ne1,a,b,k,1,2\ne1,a,b,k,9,\ne1,b,a,k,,\ne2,a,b,k,,\n";
-    let outcome = load(&mut model, Dialect::Gremlin, &[vertices, ("e.csv", edges)]);
+    let outcome = load(&mut model, Dialect::GREMLIN, &[vertices, ("e.csv", edges)]);
     let found: Vec<_> = outcome.errors.iter().map(|e| (e.line, e.code)).collect();
     assert_eq!(found, [(5, Code::SingleCardinality), (6, Code::EdgeIdReused)]);
     assert_eq!(model.dump()[1..], ["b [vertex]", "e1: a-k->b w=1 x=2", "e2: a-k->b"]);
     // Against the graph.
     let outcome =
-        load(&mut model, Dialect::Gremlin, &[("e.csv", &(edges.to_owned() + "e2,a,b,k,4,\ne2,a,b,k,,5\n"))]);
+        load(&mut model, Dialect::GREMLIN, &[("e.csv", &(edges.to_owned() + "e2,a,b,k,4,\ne2,a,b,k,,5\n"))]);
     let found: Vec<_> = outcome.errors.iter().map(|e| (e.line, e.code)).collect();
     assert_eq!(found, [(5, Code::SingleCardinality), (6, Code::EdgeIdReused)]);
     assert_eq!(outcome.edges, 0);
@@ -397,14 +399,14 @@ fn repeated_ids_in_opencypher_files() {
     let mut model = Model::new(64);
     let nodes = ":ID,:LABEL,n:int,m:int\na,A,1,\na,B,2,3\nb,,,\n";
     let edges = ":ID,:START_ID,:END_ID,:TYPE,w:int\nr,a,b,T,1\nr,b,a,T,2\n";
-    let outcome = load(&mut model, Dialect::OpenCypher, &[("n.csv", nodes), ("r.csv", edges)]);
+    let outcome = load(&mut model, Dialect::OPENCYPHER, &[("n.csv", nodes), ("r.csv", edges)]);
     assert_eq!(errors(&outcome), Vec::<String>::new());
     assert_eq!(outcome.counts.total_duplicates, 2);
     assert_eq!(model.dump(), ["a [A,B] m=3 n=2", "b []", "r: a-T->b w=1"]);
     // What the graph has stays; what it lacks is added.
     let nodes = ":ID,:LABEL,n:int,o:int\na,C,7,8\n";
     let edges = ":ID,:START_ID,:END_ID,:TYPE,w:int,x:int\nr,a,b,T,5,6\n";
-    let outcome = load(&mut model, Dialect::OpenCypher, &[("n.csv", nodes), ("r.csv", edges)]);
+    let outcome = load(&mut model, Dialect::OPENCYPHER, &[("n.csv", nodes), ("r.csv", edges)]);
     assert_eq!(errors(&outcome), Vec::<String>::new());
     assert_eq!(model.dump(), ["a [A,B,C] m=3 n=2 o=8", "b []", "r: a-T->b w=1 x=6"]);
 }
@@ -414,7 +416,7 @@ fn edges_without_ids_are_as_many_as_their_rows() {
     let mut model = Model::new(64);
     let config = Config {
         options: Options { user_provided_edge_ids: false, ..Options::default() },
-        ..config(Dialect::OpenCypher)
+        ..config(Dialect::OPENCYPHER)
     };
     let files = [
         ("n.csv", ":ID\na\nb\n"),
@@ -435,7 +437,7 @@ fn id_spaces_keep_equal_ids_apart() {
         ("2.csv", "name:ID(dog)\nann\n"),
         ("3.csv", ":ID,:START_ID(person),:END_ID(dog),:TYPE\nr,ann,ann,OWNS\n"),
     ];
-    let outcome = load(&mut model, Dialect::OpenCypher, &files);
+    let outcome = load(&mut model, Dialect::OPENCYPHER, &files);
     assert_eq!(errors(&outcome), Vec::<String>::new());
     assert_eq!(
         model.dump(),
@@ -458,10 +460,10 @@ fn colliding_ids_stay_apart() {
             ("e.csv", format!("~id,~from,~to,~label\n{edges}")),
         ];
         let files: Vec<_> = files.iter().map(|(n, t)| (*n, t.as_str())).collect();
-        let first = load(&mut model, Dialect::Gremlin, &files);
+        let first = load(&mut model, Dialect::GREMLIN, &files);
         let text = format!("~id,~label,n:int\n{again}");
         let second =
-            load(&mut model, Dialect::Gremlin, &[("w.csv", &text), ("x.csv", "~id,~from,~to\nz,v0,v259\n")]);
+            load(&mut model, Dialect::GREMLIN, &[("w.csv", &text), ("x.csv", "~id,~from,~to\nz,v0,v259\n")]);
         let exceptions = model.exceptions.len();
         (model.dump(), errors(&first), errors(&second), exceptions)
     };
@@ -480,7 +482,7 @@ fn the_first_error_ends_the_load_and_leaves_nothing() {
     let objects = Objects::memory().unwrap();
     let model = Model::new(64);
     let files = source(&[("v.csv", "~id,n:int\n1,1\n2,x\n3,y\n")]);
-    let strict = Config { buffer_bytes: 1, ..Config::new("l", Dialect::Gremlin) };
+    let strict = Config { buffer_bytes: 1, ..Config::new("l", Dialect::GREMLIN) };
     let outcome = run(&strict, &files, &model, &objects, &()).unwrap();
     assert_eq!(outcome.status, Status::Failed);
     assert_eq!(outcome.errors.len(), 1);
@@ -492,7 +494,7 @@ fn the_first_error_ends_the_load_and_leaves_nothing() {
 fn bad_files_are_told_and_the_others_loaded() {
     let mut model = Model::new(64);
     let files = [("a.csv", "~label\nx\n"), ("b.csv", "~id\nb\n"), ("c.csv.gz", "not gzip")];
-    let outcome = load(&mut model, Dialect::Gremlin, &files);
+    let outcome = load(&mut model, Dialect::GREMLIN, &files);
     let states: Vec<_> = outcome.files.iter().map(|f| f.state).collect();
     assert_eq!(states, [FileState::Failed, FileState::Done, FileState::Failed]);
     assert_eq!(outcome.counts.parsing_errors, 2);
@@ -503,7 +505,7 @@ fn bad_files_are_told_and_the_others_loaded() {
 fn files_that_are_done_are_skipped() {
     let mut model = Model::new(64);
     let files = [("a.csv", "~id\na\n"), ("b.csv", "~id\nb\n")];
-    let mut resume = config(Dialect::Gremlin);
+    let mut resume = config(Dialect::GREMLIN);
     resume.done.insert("mem://b/a.csv".into());
     let outcome = load_with(&mut model, &resume, &files);
     assert_eq!(outcome.files[0].state, FileState::Skipped);
@@ -524,7 +526,7 @@ fn a_load_can_be_cancelled_and_tells_its_progress() {
     }
     let text = (0..20_000).fold("~id,a:int\n".to_owned(), |text, i| text + &format!("{i},{i}\n"));
     let objects = Objects::memory().unwrap();
-    let small = Config { buffer_bytes: 10_000, ..config(Dialect::Gremlin) };
+    let small = Config { buffer_bytes: 10_000, ..config(Dialect::GREMLIN) };
     let control = Ends(Cell::default());
     let result = run(&small, &source(&[("a.csv", &text)]), &Model::new(64), &objects, &control);
     assert_eq!(result.unwrap_err().code(), ErrorCode::Cancelled);
@@ -553,7 +555,7 @@ fn budgets_and_threads_change_nothing() {
             waiting_bytes: waiting,
             parallelism: threads,
             buffer_bytes: 50_000,
-            ..config(Dialect::Gremlin)
+            ..config(Dialect::GREMLIN)
         };
         let outcome = load_with(&mut model, &config, &files);
         assert_eq!(errors(&outcome), Vec::<String>::new());

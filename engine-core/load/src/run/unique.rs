@@ -1,35 +1,38 @@
-//! Rows that would give two vertices one value where a constraint says that it is unique.
+//! Uniqueness constraints: refuses rows that would give two vertices one value.
 //!
-//! A row is checked against the graph and against the rows before it, before anything of it is written. What the load
-//! itself gave under a constraint is kept: about 100 bytes for each such value.
+//! A row is checked against the graph and against the rows before it, before anything of it is written. The values that
+//! the load itself wrote under a constraint are kept in memory, about 100 bytes for each.
 //!
-//! A value that the load takes away again (a replaced one, say) stays taken until the load has ended.
+//! A value that the load replaces stays taken until the load has ended.
 
 use super::{Load, Stop};
 use crate::error::Error;
 use crate::reject::{Code, Rejected};
-use crate::rows::{DEFAULT_LABEL, VertexRow};
+use crate::rows::VertexRow;
 use rustc_hash::FxHashMap;
 use tidegraph_types::order::equals;
-use tidegraph_types::{Gui, Str, Token, Value};
+use tidegraph_types::{Gui, Token, Value};
 
-/// What the load gave under constraints.
+/// The values that the load wrote under constraints.
 #[derive(Default)]
 pub(super) struct Unique {
-    /// Label and key of each.
+    /// Label and key of each constraint.
     constraints: Vec<(Token, Token)>,
     taken: FxHashMap<(usize, Value), Gui>,
-    /// Of each vertex that the load gave such a label or key: constraints whose label it has, and values of their keys.
+    /// For each vertex to which the load gave a constrained label or key.
     given: FxHashMap<Gui, Given>,
 }
 
+/// The constrained labels and values of one vertex.
 #[derive(Default, Clone)]
 struct Given {
+    /// Indexes of the constraints whose label the vertex has.
     labels: Vec<usize>,
+    /// Indexes of constraints, with a value of the vertex for their key.
     values: Vec<(usize, Value)>,
 }
 
-/// What a row that may be written takes.
+/// The values that a row takes if it is written.
 #[derive(Default)]
 pub(super) struct Claim {
     takes: Vec<(usize, Value)>,
@@ -41,13 +44,13 @@ impl Unique {
         Self { constraints, ..Self::default() }
     }
 
-    /// Enters what a row takes for its vertex.
+    /// Records the claim of a row that is written.
     pub fn enter(&mut self, gui: Gui, claim: Claim) {
         for take in claim.takes {
             self.taken.insert(take, gui);
         }
         if !(claim.given.labels.is_empty() && claim.given.values.is_empty()) {
-            // Once each, though many rows may say the same.
+            // Many rows may repeat a label or value; each is recorded once.
             let given = self.given.entry(gui).or_default();
             let labels = claim.given.labels.into_iter().filter(|label| !given.labels.contains(label));
             given.labels.extend(labels.collect::<Vec<_>>());
@@ -58,7 +61,7 @@ impl Unique {
 }
 
 impl Load<'_> {
-    /// What a row takes, or why it is refused. `gui`: the vertex, if the graph or this load has it already.
+    /// Returns the claim of a row, or its refusal. `gui` is the vertex if the graph or this load has it already.
     pub(super) fn claim(
         &mut self,
         file: usize,
@@ -69,17 +72,17 @@ impl Load<'_> {
         if self.unique.constraints.is_empty() {
             return Ok(Ok(claim));
         }
-        let token = |name| self.tokens.token(file, name);
+        let token = |name| self.names.token(file, name);
         let mut labels: Vec<Token> = row.labels.iter().map(|name| token(*name)).collect();
         let values: Vec<(Token, Value)> =
             row.properties.iter().map(|p| (token(p.name), p.value.clone())).collect();
-        if gui.is_none() && labels.is_empty() && !self.opencypher(file) {
-            labels = self.intern(&[Str::new_static(DEFAULT_LABEL)])?;
+        if gui.is_none() && labels.is_empty() {
+            labels.extend(self.default_label(file)?);
         }
         for index in 0..self.unique.constraints.len() {
             let (label, key) = self.unique.constraints[index];
             let new_label = labels.contains(&label);
-            // What equals nothing is unique.
+            // A value that does not equal itself (NaN) never violates a constraint.
             let scalar = |value: &Value| equals(value, value) == Some(true);
             let mut takes: Vec<Value> =
                 values.iter().filter(|(k, v)| *k == key && scalar(v)).map(|(_, v)| v.clone()).collect();
@@ -97,12 +100,12 @@ impl Load<'_> {
             }
             for value in takes {
                 if let Some(other) = self.other_holder(gui, index, &value)? {
-                    let key = self.name_of(key);
+                    let key = self.names.text(key);
                     let shown = super::vertices::show(&value);
                     let reason = format!(
                         "vertex {:?} would have the value {shown} for {key:?}, which is unique for label {:?} and taken by {other}",
                         row.id,
-                        self.name_of(label),
+                        self.names.text(label),
                     );
                     let rejected = self.refuse(file, row.line, Code::NotUnique, reason);
                     return Ok(Err(rejected.at(&key, shown.as_bytes())));
@@ -113,7 +116,7 @@ impl Load<'_> {
         Ok(Ok(claim))
     }
 
-    /// Whether a vertex has the label of a constraint so far, and its values of the key.
+    /// Returns whether a vertex has the label of a constraint so far, and its values for the key.
     fn had(&self, gui: Option<Gui>, index: usize) -> Result<(bool, Vec<Value>), Error> {
         let Some(gui) = gui else { return Ok((false, Vec::new())) };
         let (label, key) = self.unique.constraints[index];
@@ -122,36 +125,31 @@ impl Load<'_> {
             labelled = given.labels.contains(&index);
             values.extend(given.values.iter().filter(|(i, _)| *i == index).map(|(_, v)| v.clone()));
         }
-        if !self.graph_is_empty {
-            labelled |= self.target.vertex_labels(&[gui])?.iter().flatten().any(|l| *l == label);
-            values.extend(self.target.vertex_values(&[(gui, key)])?.into_iter().flatten());
+        if !self.context.graph_is_empty {
+            labelled |= self.context.target.vertex_labels(&[gui])?.iter().flatten().any(|l| *l == label);
+            values.extend(self.context.target.vertex_values(&[(gui, key)])?.into_iter().flatten());
         }
         Ok((labelled, values))
     }
 
-    /// Who else has a value, for a message.
+    /// Returns what else has a value, for a message; `None` if nothing has.
     fn other_holder(
         &self,
         gui: Option<Gui>,
         index: usize,
         value: &Value,
     ) -> Result<Option<&'static str>, Error> {
-        // The key of the map is equivalence, which is equality for what is no NaN.
+        // The map compares by equivalence, which is equality for every value but NaN.
         if let Some(other) = self.unique.taken.get(&(index, value.clone()))
             && Some(*other) != gui
         {
             return Ok(Some("another row of the load"));
         }
-        if self.graph_is_empty {
+        if self.context.graph_is_empty {
             return Ok(None);
         }
         let (label, key) = self.unique.constraints[index];
-        let holders = self.target.holders(label, key, value)?;
+        let holders = self.context.target.holders(label, key, value)?;
         Ok(holders.into_iter().any(|other| Some(other) != gui).then_some("a vertex of the graph"))
-    }
-
-    fn name_of(&self, token: Token) -> String {
-        let found = self.interned.iter().find(|(_, t)| **t == token);
-        found.map(|(name, _)| name.to_string()).unwrap_or_default()
     }
 }

@@ -1,16 +1,19 @@
 //! Vertex rows → `CreateVertex`.
 //!
-//! A row of a vertex that is there already, in the graph or in this load, merges: its labels are added, its values
-//! join the set. Single-cardinality values are where the dialects differ. Gremlin: another value is a violation, unless
-//! `updateSingleCardinalityProperties` asks to replace. openCypher: what the graph has stays as it is; among the
-//! rows of one load the last one applied wins.
+//! A row of a vertex that exists already, in the graph or in this load, is merged: its labels are added, its values join
+//! the set. The dialects differ in single-cardinality values. Gremlin: another value is a violation unless
+//! `updateSingleCardinalityProperties` is on. openCypher: values of the graph stay; among the rows of one load the last one
+//! applied wins.
+//!
+//! IDS-1: an id gets its unsalted GUI only if no other id of the graph or of the load has it.
 
-use super::settle::WaitingVertex;
 use super::target::Found;
+use super::waiting::WaitingVertex;
 use super::{Load, Stop};
+use crate::dialect::OnConflict;
 use crate::error::Error;
 use crate::reject::Code;
-use crate::rows::{DEFAULT_LABEL, Name, VertexRow};
+use crate::rows::{Name, VertexRow};
 use tidegraph_types::{Cardinality, Gui, Mutation, PropertyWrite, Str, Token, Value};
 
 impl Load<'_> {
@@ -19,8 +22,8 @@ impl Load<'_> {
         let mut merging = Vec::new();
         for row in rows {
             let records = (row.labels.len() + row.properties.len()).max(1) as u64;
-            self.files[file].counts.total_records += records;
-            self.progress.records += records;
+            self.files.reports[file].counts.total_records += records;
+            self.tally.progress.records += records;
             let known = match self.ids.get(&row.id) {
                 Some(gui) => Some((gui, true)),
                 None => match found.get(&row.id) {
@@ -41,24 +44,24 @@ impl Load<'_> {
                 };
                 let taken = found.get(&row.id) == Some(&Found::Taken);
                 let gui = self.new_vertex(&row.id, taken)?;
-                self.vertices += 1;
+                self.tally.vertices += 1;
                 self.unique.enter(gui, claim);
                 self.create_vertex(file, gui, row, true)?;
                 continue;
             };
-            let repeated = if self.opencypher(file) { 1 } else { records };
-            self.files[file].counts.total_duplicates += repeated;
+            let repeated = self.rules(file).duplicates(records);
+            self.files.reports[file].counts.total_duplicates += repeated;
             merging.push((row, gui, in_load));
         }
         if merging.is_empty() { Ok(()) } else { self.merge_vertices(file, merging) }
     }
 
-    /// Asks the graph for the ids that this load has not met.
+    /// Asks the graph for those of `ids` that this load has not met.
     pub(super) fn find_vertices<'i>(
         &self,
         ids: impl Iterator<Item = &'i Str>,
     ) -> Result<rustc_hash::FxHashMap<Str, Found>, Error> {
-        if self.graph_is_empty {
+        if self.context.graph_is_empty {
             return Ok(rustc_hash::FxHashMap::default());
         }
         let mut unknown: Vec<Str> = ids.filter(|id| self.ids.get(id).is_none()).cloned().collect();
@@ -67,11 +70,11 @@ impl Load<'_> {
         if unknown.is_empty() {
             return Ok(rustc_hash::FxHashMap::default());
         }
-        let found = self.target.vertices(&unknown)?;
+        let found = self.context.target.vertices(&unknown)?;
         Ok(unknown.into_iter().zip(found).collect())
     }
 
-    /// GUI of a vertex that is nowhere yet: its plain one, or the first salted one that is free.
+    /// Returns the GUI of a new vertex: its unsalted one, or the first salted one that is free (IDS-1).
     fn new_vertex(&mut self, id: &Str, taken_in_graph: bool) -> Result<Gui, Error> {
         let plain = self.ids.hasher.gui(id);
         if !taken_in_graph && !self.ids.taken(plain) {
@@ -83,7 +86,7 @@ impl Load<'_> {
             if self.ids.taken(gui) {
                 continue;
             }
-            if !self.graph_is_empty && self.target.occupied(&[gui])?.first() != Some(&false) {
+            if !self.context.graph_is_empty && self.context.target.occupied(&[gui])?.first() != Some(&false) {
                 continue;
             }
             self.ids.insert(id, gui);
@@ -100,7 +103,7 @@ impl Load<'_> {
         row: VertexRow,
         new: bool,
     ) -> Result<(), Error> {
-        let token = |name| self.tokens.token(file, name);
+        let token = |name| self.names.token(file, name);
         let mut labels: Vec<Token> = row.labels.iter().map(|name| token(*name)).collect();
         let writes = row.properties.into_iter().map(|p| PropertyWrite {
             key: token(p.name),
@@ -108,21 +111,21 @@ impl Load<'_> {
             value: p.value,
         });
         let properties = writes.collect();
-        if new && labels.is_empty() && !self.opencypher(file) {
-            labels = self.intern(&[Str::new_static(DEFAULT_LABEL)])?;
+        if new && labels.is_empty() {
+            labels.extend(self.default_label(file)?);
         }
         self.writer.push(&Mutation::CreateVertex { gui, id: row.id, labels, properties })
     }
 
     fn merge_vertices(&mut self, file: usize, rows: Vec<(VertexRow, Gui, bool)>) -> Result<(), Stop> {
         let single = |r: &VertexRow| r.properties.iter().any(|p| p.cardinality == Cardinality::Single);
-        let opencypher = self.opencypher(file);
-        let check = opencypher || !self.config.update_single_cardinality_properties;
+        let update = self.context.config.update_single_cardinality_properties;
+        let on_conflict = self.rules(file).on_conflict(update);
         let (mut asked, mut plain) = (Vec::new(), Vec::new());
         for (row, gui, in_load) in rows {
-            if !check || !single(&row) {
+            if on_conflict == OnConflict::Replace || !single(&row) {
                 plain.push((row, gui));
-            } else if in_load && !opencypher {
+            } else if in_load && on_conflict == OnConflict::Refuse {
                 self.waiting.push_vertex(WaitingVertex { file, gui, row });
             } else {
                 asked.push((row, gui));
@@ -145,7 +148,7 @@ impl Load<'_> {
                 }
                 match values.next().unwrap_or_default().first() {
                     None => kept.push(property),
-                    Some(old) if opencypher || *old == property.value => {}
+                    Some(old) if on_conflict == OnConflict::Keep || *old == property.value => {}
                     Some(old) => {
                         violation.get_or_insert((
                             column_of(self, property.name),
@@ -166,10 +169,14 @@ impl Load<'_> {
                 }
             }
         }
-        if self.waiting.bytes > self.config.waiting_bytes { self.settle_vertices() } else { Ok(()) }
+        if self.waiting.bytes > self.context.config.waiting_bytes {
+            self.apply_waiting_vertices()
+        } else {
+            Ok(())
+        }
     }
 
-    /// Writes a row of a vertex that is there, unless it would break a constraint; whether it did.
+    /// Merges a row into an existing vertex unless it would break a constraint. Returns whether it was written.
     pub(super) fn merge_vertex(&mut self, file: usize, gui: Gui, row: VertexRow) -> Result<bool, Stop> {
         match self.claim(file, Some(gui), &row)? {
             Ok(claim) => {
@@ -183,21 +190,19 @@ impl Load<'_> {
 
     pub(super) fn single_keys(&self, file: usize, row: &VertexRow, gui: Gui) -> Vec<(Gui, Token)> {
         let single = row.properties.iter().filter(|p| p.cardinality == Cardinality::Single);
-        single.map(|p| (gui, self.tokens.token(file, p.name))).collect()
+        single.map(|p| (gui, self.names.token(file, p.name))).collect()
     }
 
     pub(super) fn graph_vertex_values(&self, wanted: &[(Gui, Token)]) -> Result<Vec<Vec<Value>>, Error> {
-        if self.graph_is_empty || wanted.is_empty() {
+        if self.context.graph_is_empty || wanted.is_empty() {
             return Ok(vec![Vec::new(); wanted.len()]);
         }
-        self.target.vertex_values(wanted)
+        self.context.target.vertex_values(wanted)
     }
 
-    /// Name of a key, for messages.
+    /// Returns the text of a key, for messages.
     pub(super) fn key_name(&self, file: usize, name: Name) -> String {
-        let token = self.tokens.token(file, name);
-        let found = self.interned.iter().find(|(_, t)| **t == token);
-        found.map(|(n, _)| n.to_string()).unwrap_or_default()
+        self.names.text(self.names.token(file, name))
     }
 
     pub(super) fn single_violation(
@@ -215,7 +220,7 @@ impl Load<'_> {
     }
 }
 
-/// A value in a message.
+/// Formats a value for a message.
 pub(super) fn show(value: &Value) -> String {
     match value {
         Value::String(text) => text.to_string(),

@@ -1,5 +1,7 @@
 //! `tidegraph generate`: writes a generated graph to files. The same seed gives the same bytes on every machine.
 
+use anyhow::Context;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
@@ -15,12 +17,10 @@ enum Kind {
     Social,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Format {
-    /// Gremlin CSV.
-    GremlinCsv,
-    /// openCypher CSV.
-    OpencypherCsv,
+/// The values of `--format`, with their help.
+fn formats() -> Vec<PossibleValue> {
+    let value = |dialect: Dialect| PossibleValue::new(dialect.format_name()).help(format!("{dialect:?} CSV"));
+    Dialect::all().map(value).collect()
 }
 
 /// Flags of `generate`.
@@ -36,8 +36,8 @@ pub struct Generate {
     #[arg(long, default_value_t = 7)]
     seed: u64,
     /// Format of the files.
-    #[arg(long, value_enum, default_value_t = Format::GremlinCsv)]
-    format: Format,
+    #[arg(long, value_parser = PossibleValuesParser::new(formats()), default_value = Dialect::GREMLIN.format_name())]
+    format: String,
     /// Compress the files with gzip.
     #[arg(long)]
     gzip: bool,
@@ -57,10 +57,7 @@ impl Generate {
             Kind::Identity => Graph::Identity,
             Kind::Social => Graph::Social,
         };
-        let dialect = match self.format {
-            Format::GremlinCsv => Dialect::Gremlin,
-            Format::OpencypherCsv => Dialect::OpenCypher,
-        };
+        let dialect = Dialect::named(&self.format).context("the format is one of the possible values")?;
         anyhow::ensure!(
             graph == Graph::Identity || (1..=30).contains(&self.scale),
             "the social graph has 2^scale profiles: --scale must be between 1 and 30, not {}",

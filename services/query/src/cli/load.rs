@@ -2,22 +2,24 @@
 
 use super::client::{Client, Endpoint};
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
+use tidegraph_load::Dialect;
 use tidegraph_load::source::Source;
 
-/// Formats of the flag `--format`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Format {
-    /// Detect the format from the first line of each file.
-    Auto,
-    /// Gremlin CSV.
-    Csv,
-    /// openCypher CSV.
-    Opencypher,
+/// Value of `--format` that detects the format from the first line of each file.
+const AUTO: &str = "auto";
+
+/// The values of `--format`, with their help.
+fn formats() -> Vec<PossibleValue> {
+    let auto = PossibleValue::new(AUTO).help("Detect the format from the first line of each file");
+    let dialects =
+        Dialect::all().map(|dialect| PossibleValue::new(dialect.name()).help(format!("{dialect:?} CSV")));
+    std::iter::once(auto).chain(dialects).collect()
 }
 
 /// Flags of `load`.
@@ -26,8 +28,8 @@ pub struct Load {
     #[command(flatten)]
     endpoint: Endpoint,
     /// Format of the files.
-    #[arg(long, value_enum, default_value_t = Format::Auto)]
-    format: Format,
+    #[arg(long, value_parser = PossibleValuesParser::new(formats()), default_value = AUTO)]
+    format: String,
     /// Report a bad row and continue, instead of stopping at it.
     #[arg(long)]
     keep_going: bool,
@@ -55,11 +57,7 @@ impl Load {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let client = self.endpoint.connect()?;
         let sources = self.files.iter().map(|file| source(file)).collect::<anyhow::Result<Vec<_>>>()?;
-        let format = match self.format {
-            Format::Csv => "csv",
-            Format::Opencypher => "opencypher",
-            Format::Auto => self.detect()?,
-        };
+        let format = if self.format == AUTO { self.detect()? } else { &self.format };
         let mut body = json!({
             "source": sources,
             "format": format,
@@ -88,7 +86,7 @@ impl Load {
                 bail!("the format of {file} cannot be detected from here: give --format");
             }
             let source = Source::open(file, None, &[])?;
-            let format = source.detect(&tidegraph_load::Options::default())?.as_str();
+            let format = source.detect(&tidegraph_load::Options::default())?.name();
             match found {
                 Some((other, before)) if other != format => {
                     bail!(
@@ -102,6 +100,7 @@ impl Load {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a command names files of its user")]
 fn source(file: &str) -> anyhow::Result<String> {
     if file.contains("://") {
         return Ok(file.to_owned());

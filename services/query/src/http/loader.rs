@@ -5,7 +5,7 @@ use super::{Failure, Service};
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use serde_json::{Value, json};
-use tidegraph_engine::loads::{Format, LoadSpec, LoadStatus, Mode, Parallelism, RunStatus};
+use tidegraph_engine::loads::{Dialect, LoadSpec, LoadStatus, Mode, Parallelism, RunStatus};
 use tidegraph_types::ErrorCode;
 
 type Answer = Result<Json<Value>, Failure>;
@@ -112,9 +112,8 @@ fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
         _ => vec![fields.required("source")?],
     };
     let format = fields.required("format")?;
-    let format = match format.to_ascii_lowercase().as_str() {
-        "csv" => Format::GremlinCsv,
-        "opencypher" => Format::OpenCypherCsv,
+    let dialect = match format.to_ascii_lowercase().as_str() {
+        name if Dialect::all().any(|dialect| dialect.name() == name) => Dialect::named(name),
         "ntriples" | "nquads" | "rdfxml" | "turtle" | "parquet" => {
             return Err(Failure::new(
                 ErrorCode::UnsupportedOperation,
@@ -122,7 +121,8 @@ fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
             ));
         }
         _ => {
-            let message = format!("parameter \"format\" must be one of csv, opencypher, not {format:?}");
+            let names: Vec<_> = Dialect::all().map(Dialect::name).collect();
+            let message = format!("parameter \"format\" must be one of {}, not {format:?}", names.join(", "));
             return Err(Failure::new(ErrorCode::InvalidParameter, message));
         }
     };
@@ -173,7 +173,7 @@ fn spec(fields: &Fields) -> Result<LoadSpec, Failure> {
     let modes = [("RESUME", Mode::Resume), ("NEW", Mode::New), ("AUTO", Mode::Auto)];
     Ok(LoadSpec {
         sources,
-        format,
+        dialect,
         region: fields.text("region")?,
         mode: choice(fields, "mode", &modes, Mode::Auto)?,
         fail_on_error: fields.flag("failOnError")?.unwrap_or(true),

@@ -1,5 +1,7 @@
 //! GraphSON, TinkerPop's JSON: version 3 with types, and the untyped form of versions 1 and 2.
 
+#![expect(clippy::disallowed_types, reason = "looked up and never iterated; its keys are data of users")]
+
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use smallvec::SmallVec;
 use std::collections::HashMap;

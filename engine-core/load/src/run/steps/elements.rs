@@ -1,6 +1,6 @@
-//! Rows → segments.
+//! The stages that turn rows into segments.
 
-use super::report::Done;
+use super::report::TaskReport;
 use super::runs::{self, RunWriter};
 use super::{FOLDER, Stage, Stop, Work, to_the_end};
 use crate::error::Error;
@@ -13,10 +13,10 @@ use tidegraph_types::{ErrorCode, Gui, Mutation, Str};
 use tidegraph_wire::load::LoadRow;
 use tidegraph_wire::{Message, frame, proto};
 
-/// Rows that are asked about together.
+/// Number of rows for which the graph is asked at once.
 const BATCH_ROWS: usize = 1_024;
 
-/// The vertices of a load in a group.
+/// The object that lists the vertices of the load in one group.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Ids {
     pub group: u16,
@@ -29,24 +29,24 @@ impl Work<'_> {
         Config { max_errors: most, ..self.plan().config() }
     }
 
-    /// What is kept of refused rows: each task's share, and a few at least.
+    /// Returns how many refused rows a task keeps: its share of the limit, but at least 100.
     pub(super) fn most_errors(&self) -> usize {
         let config = self.plan().config();
         (config.max_errors / self.plan().chunks.len().max(1)).max(100)
     }
 
-    /// The group of this task; with unique keys the vertices of all groups are one task.
+    /// Whether a group is that of this task.
     fn wants(&self, group: u16) -> bool {
         self.task == u32::from(group)
     }
 
-    pub(super) fn vertices(&self) -> Result<Done, Error> {
+    pub(super) fn vertices(&self) -> Result<TaskReport, Error> {
         let config = self.config();
         let mut load = self.load(&config)?;
         let all = !self.steps.round(self.round)?.unique.is_empty();
         let runs = self.steps.gathered(Stage::Parse, self.round)?.runs;
         let mut rows = Rows::default();
-        let kind = runs::Kind::Vertices;
+        let kind = runs::RowKind::Vertices;
         let taken = runs::each_block(
             self.steps.objects,
             &runs,
@@ -60,27 +60,27 @@ impl Work<'_> {
         );
         let taken = taken.and_then(|()| {
             rows.rest(|file, rows| load.vertex_rows(file, rows.into_iter().filter_map(vertex).collect()))?;
-            load.settle_vertices()
+            load.apply_waiting_vertices()
         });
         to_the_end(taken)?;
-        let mut done = Done::of(&mut load);
+        let mut done = TaskReport::of(&mut load);
         let Load { writer, ids, .. } = load;
         done.segments = writer.finish()?;
         let (seen, moved) = ids.into_noted();
-        done.ids = self.note(&seen, &moved)?;
+        done.ids = self.write_ids(&seen, &moved)?;
         Ok(done)
     }
 
-    /// Looks one end of edges up, and hands them on.
-    pub(super) fn ends(&self) -> Result<Done, Error> {
+    /// Looks up one end of the edges of a group and passes them to the next stage.
+    pub(super) fn ends(&self) -> Result<TaskReport, Error> {
         let config = self.config();
         let mut load = self.load(&config)?;
-        self.recall(&mut load)?;
+        self.read_ids(&mut load)?;
         let reads = self.stage.reads().ok_or(Error::Internal("a stage without rows"))?;
         let runs = self.steps.gathered(reads, self.round)?.runs;
         let mut out = RunWriter::new(self)?;
         let mut rows = Rows::default();
-        let kind = runs::Kind::Edges;
+        let kind = runs::RowKind::Edges;
         let taken = runs::each_block(
             self.steps.objects,
             &runs,
@@ -91,7 +91,7 @@ impl Work<'_> {
         let taken =
             taken.and_then(|()| rows.rest(|file, rows| self.ends_of(&mut load, &mut out, file, rows)));
         to_the_end(taken)?;
-        let mut done = Done::of(&mut load);
+        let mut done = TaskReport::of(&mut load);
         done.segments = load.writer.finish()?;
         done.runs = out.finish()?;
         Ok(done)
@@ -123,16 +123,16 @@ impl Work<'_> {
             if end == End::From {
                 edge.source = gui;
                 let Some((_, to)) = &row.ends else { continue };
-                out.push(runs::Kind::Edges, hasher.gui(to), &row)?;
+                out.push(runs::RowKind::Edges, hasher.gui(to), &row)?;
                 continue;
             }
             edge.target = gui;
             match edge_id {
                 Some(id) => {
                     let home = hasher.edge_id(id);
-                    // They are known by their GUIs from here on.
+                    // From here on both ends are GUIs.
                     row.ends = Some(Default::default());
-                    out.push(runs::Kind::Edges, home, &row)?;
+                    out.push(runs::RowKind::Edges, home, &row)?;
                 }
                 None => made.extend(resolved(row)),
             }
@@ -140,8 +140,8 @@ impl Work<'_> {
         if made.is_empty() { Ok(()) } else { load.resolved_edges(file, made) }
     }
 
-    /// Edges with ids. Rows of one id come in the order of files and lines, whichever tasks handed them over.
-    pub(super) fn edges(&self) -> Result<Done, Error> {
+    /// Creates the edges of a group of ids. Rows of one id are applied in the order of files and lines.
+    pub(super) fn edges(&self) -> Result<TaskReport, Error> {
         let config = self.config();
         let mut load = self.load(&config)?;
         let runs = self.steps.gathered(Stage::Targets, self.round)?.runs;
@@ -151,8 +151,8 @@ impl Work<'_> {
             _ => 0,
         };
         let objects = self.steps.objects;
-        let kind = runs::Kind::Edges;
-        // How many rows there are of each id: one, or more.
+        let kind = runs::RowKind::Edges;
+        // Whether an id has more than one row.
         let mut repeated: FxHashMap<u64, bool> = FxHashMap::default();
         let counted = runs::each_block(
             objects,
@@ -187,16 +187,16 @@ impl Work<'_> {
             rows.rest(|file, rows| load.resolved_edges(file, resolve(rows)))?;
             rows.add(later, |file, rows| load.resolved_edges(file, resolve(rows)))?;
             rows.rest(|file, rows| load.resolved_edges(file, resolve(rows)))?;
-            load.settle_edges()
+            load.apply_waiting_edges()
         });
         to_the_end(taken)?;
-        let mut done = Done::of(&mut load);
+        let mut done = TaskReport::of(&mut load);
         done.segments = load.writer.finish()?;
         Ok(done)
     }
 
-    /// Writes which vertices the load has, for each group apart.
-    fn note(&self, seen: &[(u64, u64)], moved: &[(Str, Gui)]) -> Result<Vec<Ids>, Error> {
+    /// Writes the lists of the vertices that this task has, one object for each group.
+    fn write_ids(&self, seen: &[(u64, u64)], moved: &[(Str, Gui)]) -> Result<Vec<Ids>, Error> {
         let groups = self.groups()?;
         let mut notes: FxHashMap<u16, proto::LoadedVertices> = FxHashMap::default();
         for (gui, check) in seen {
@@ -222,8 +222,8 @@ impl Work<'_> {
         Ok(written)
     }
 
-    /// Gives a load what was noted of this task's group.
-    fn recall(&self, load: &mut Load<'_>) -> Result<(), Error> {
+    /// Adds the listed vertices of this task's group to a load.
+    fn read_ids(&self, load: &mut Load<'_>) -> Result<(), Error> {
         let noted = match self.steps.gathered(Stage::Vertices, self.round) {
             Ok(gathered) => gathered.ids,
             // No file has vertices.
@@ -231,7 +231,7 @@ impl Work<'_> {
             Err(error) => return Err(error),
         };
         for ids in noted.iter().filter(|ids| self.wants(ids.group)) {
-            let note = self.steps.noted(&ids.object)?;
+            let note = self.steps.listed(&ids.object)?;
             let moved = note.moved.into_iter().map(|moved| (moved.id.into(), Gui(moved.gui)));
             load.ids.note(note.guis.into_iter().zip(note.checks), moved);
         }
@@ -240,8 +240,8 @@ impl Work<'_> {
 }
 
 impl super::Steps<'_> {
-    /// The vertices that a task noted.
-    pub(super) fn noted(&self, object: &str) -> Result<proto::LoadedVertices, Error> {
+    /// Reads a list of vertices.
+    pub(super) fn listed(&self, object: &str) -> Result<proto::LoadedVertices, Error> {
         let bytes = self.objects.get(object)?;
         let damaged = |source| Error::Segment { object: object.to_owned(), source };
         let mut frames = frame::FrameReader::new(&bytes[..]);
@@ -259,7 +259,7 @@ impl super::Steps<'_> {
     }
 }
 
-/// Rows that wait until there are enough of one file.
+/// Collects rows of one file until there are [`BATCH_ROWS`].
 #[derive(Default)]
 struct Rows {
     file: u32,
@@ -288,7 +288,7 @@ impl Rows {
     }
 }
 
-/// The row of a vertex; its names are tokens.
+/// Returns the row of a vertex; its names are numbers of tokens.
 fn vertex(row: LoadRow) -> Option<VertexRow> {
     let Mutation::CreateVertex { id, labels, properties, .. } = row.mutation else { return None };
     let properties = properties.into_iter().map(|write| Property {
@@ -300,7 +300,7 @@ fn vertex(row: LoadRow) -> Option<VertexRow> {
     Some(VertexRow { line: row.line, id, labels, properties: properties.collect() })
 }
 
-/// The row of an edge whose ends were looked up.
+/// Returns the row of an edge whose ends were looked up.
 fn resolved(row: LoadRow) -> Option<Resolved> {
     let Mutation::CreateEdge { edge, id, properties } = row.mutation else { return None };
     Some(Resolved {

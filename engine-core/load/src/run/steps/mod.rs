@@ -1,22 +1,23 @@
-//! A load in steps, each of which another process may do.
+//! A load in steps, each of which another process may run.
 //!
-//! Rows go from hand to hand in *runs* ([`runs`]): objects with the rows of each *group* of partitions behind each other. The
-//! stages, each some *tasks* that run beside each other:
+//! A *group* is a set of partitions. Stages pass rows to each other in *runs* ([`runs`]): objects that hold the rows of one
+//! group after those of another. A stage consists of *tasks* that run in parallel:
 //!
-//! 1. *parse*: a part of a file → its rows, by the group of the vertex, or of the edge's source.
-//! 2. *vertices*: the vertex rows of a group → segments, and which ids it has. Ids that collide are in one partition, so
-//!    groups have nothing to do with each other; with unique keys they have, and one task does all of them.
-//! 3. *sources*: the edge rows of a group whose source has to be there → the same, by the group of the target.
-//! 4. *targets*: the same for the target. Edges without ids are made here; the others go on by the group of their id.
-//! 5. *edges*: edges with ids → segments.
+//! 1. *parse*: reads a part of a file and writes its rows by the group of the vertex, or of the edge's source.
+//! 2. *vertices*: turns the vertex rows of a group into segments and writes which ids the group has. Colliding ids are in
+//!    one partition, so groups do not depend on each other. With unique keys they do, and one task does all groups.
+//! 3. *sources*: checks that the source of each edge row of a group exists and writes the row by the group of the target.
+//! 4. *targets*: does the same for the target. It creates edges without ids and writes the others by the group of their id.
+//! 5. *edges*: turns edges with ids into segments.
 //!
-//! The rules are those of a load in one process ([`super::vertices`], [`super::edges`]), by the same code.
+//! The code that applies rows is that of a load in one process ([`super::vertices`], [`super::edges`]).
 //!
-//! What a task did it writes at its end, and the first who writes it is the one who did it: a task may run twice, also at the
-//! same time, and its objects have names that no other attempt uses. [`Steps::next`] gathers what the tasks of a stage did, and says
-//! what comes next. Nothing of it is visible before the segments are committed.
+//! A task ends by writing its report, and the first attempt to write it wins. A task may run twice, also at the same time:
+//! the names of its objects differ in every attempt. [`Steps::next`] gathers the reports of a stage and says what comes
+//! next.
 //!
-//! Must never: take two attempts for one task's work together, or go on without what a task did.
+//! LOAD-1: nothing is visible before the segments are committed, the segments of two attempts at one task are never
+//! committed together, and no stage begins without all reports of the one before.
 
 mod elements;
 mod parse;
@@ -25,9 +26,9 @@ mod report;
 mod runs;
 
 pub use plan::{Plan, Request, Round};
-pub use report::{Done, Gathered};
+pub use report::{StageReport, TaskReport};
 
-use super::{Load, Names, Parts, Stop};
+use super::{Context, FileTable, Load, Names, Stop};
 use crate::error::Error;
 use crate::segments::SegmentWriter;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -36,27 +37,27 @@ use tidegraph_types::{ErrorCode, PartitionCount};
 
 use super::target::LoadTarget;
 
-/// Where a load keeps what its steps hand to each other.
+/// Folder of the objects that steps of loads pass to each other.
 pub const FOLDER: &str = "ingest";
 
 /// A stage of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// Files to rows.
+    /// Turns files into rows.
     Parse,
-    /// Rows to vertices.
+    /// Turns rows into vertices.
     Vertices,
-    /// Edges whose source is there.
+    /// Looks up the sources of edges.
     Sources,
-    /// Edges whose target is there.
+    /// Looks up the targets of edges and creates edges without ids.
     Targets,
-    /// Edges with ids.
+    /// Creates edges with ids.
     Edges,
 }
 
 impl Stage {
-    /// Its name in events and objects.
+    /// Returns its name in events and objects.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -78,7 +79,7 @@ impl Stage {
         }
     }
 
-    /// The stage whose runs this one reads.
+    /// Returns the stage whose runs this one reads.
     fn reads(self) -> Option<Self> {
         match self {
             Self::Parse => None,
@@ -89,14 +90,14 @@ impl Stage {
     }
 }
 
-/// What comes next.
+/// What a load does next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// These tasks of a stage.
+    /// Runs these tasks of a stage.
     Work(Stage, Vec<u32>),
-    /// All segments are there.
+    /// Commits: all segments are written.
     Commit,
-    /// A row was refused, and one is enough.
+    /// Ends: a row was refused and `fail_on_error` is on.
     Failed,
 }
 
@@ -108,7 +109,13 @@ pub struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Plans a load: lists and divides its files. What stands there already of the same load is gone on with.
+    /// Plans a load: lists and divides its files. Resumes the load if an earlier attempt left a plan behind.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Source`], [`Error::Denied`] or [`Error::File`] if the files cannot be listed or read.
+    /// * [`Error::Objects`] if the plan cannot be read or written.
+    /// * [`Error::Stored`] if the plan that was left behind is damaged.
     pub fn begin(
         load_id: &str,
         request: &Request,
@@ -130,30 +137,48 @@ impl<'a> Steps<'a> {
         Ok(Self { plan, target, objects })
     }
 
-    /// Goes on with a load that was planned.
+    /// Opens a load that was planned.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Objects`] if there is no plan (`NOT_FOUND`) or it cannot be read; [`Error::Stored`] if it is damaged.
     pub fn open(load_id: &str, target: &'a dyn LoadTarget, objects: &'a Objects) -> Result<Self, Error> {
         let plan = read(objects, &Plan::object(load_id))?;
         Ok(Self { plan, target, objects })
     }
 
-    /// The plan.
+    /// Returns the plan.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Notes at which version a round begins, and what is unique then; what was noted before stays.
+    /// Records at which version a round begins and which keys are unique then. Returns the record of an earlier attempt
+    /// if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Objects`] if the store fails; [`Error::Stored`] if the earlier record is damaged.
     pub fn begin_round(&self, round: u32, new: &Round) -> Result<Round, Error> {
         let object = self.object(round, "round.json");
         if put_new(self.objects, &object, new)? { Ok(new.clone()) } else { read(self.objects, &object) }
     }
 
-    /// What was noted.
+    /// Returns the record of a round.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Objects`] if the round did not begin (`NOT_FOUND`) or the store fails; [`Error::Stored`] if the record is
+    /// damaged.
     pub fn round(&self, round: u32) -> Result<Round, Error> {
         read(self.objects, &self.object(round, "round.json"))
     }
 
-    /// The newest round that began.
+    /// Returns the number of the newest round that began; 0 for none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Steps::round`], except that a round that did not begin is no error.
     pub fn last_round(&self) -> Result<u32, Error> {
         let mut last = 0;
         loop {
@@ -165,7 +190,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The tasks that read files.
+    /// Returns the tasks that read files.
     #[must_use]
     pub fn first(&self) -> Next {
         match u32::try_from(self.plan.chunks.len()).unwrap_or(u32::MAX) {
@@ -174,8 +199,15 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Does a task, unless that was done before. `attempt`: a name that nobody else uses.
-    pub fn work(&self, stage: Stage, round: u32, task: u32, attempt: &str) -> Result<Done, Error> {
+    /// Runs a task and returns its report; returns the report of an earlier attempt if there is one. `attempt` is a name that
+    /// no other attempt uses.
+    ///
+    /// # Errors
+    ///
+    /// The task may be tried again after every error whose code can be retried: the store, the graph or a file could not
+    /// be reached. [`Error::File`] with [`Cause::Changed`](crate::Cause::Changed) means that a file changed since it was
+    /// listed; the load has to begin anew. What is wrong with rows is in the report.
+    pub fn work(&self, stage: Stage, round: u32, task: u32, attempt: &str) -> Result<TaskReport, Error> {
         let object = self.done(stage, round, task);
         match read(self.objects, &object) {
             Err(error) if error.code() == ErrorCode::NotFound => {}
@@ -198,7 +230,11 @@ impl<'a> Steps<'a> {
         if put_new(self.objects, &object, &done)? { Ok(done) } else { read(self.objects, &object) }
     }
 
-    /// Gathers what the tasks of a stage did; what comes next.
+    /// Gathers the reports of a stage's tasks and returns what comes next.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Objects`] if a report is missing (`NOT_FOUND`) or the store fails; [`Error::Stored`] if one is damaged.
     pub fn next(&self, stage: Stage, round: u32) -> Result<Next, Error> {
         let gathered = self.gather(stage, round)?;
         if self.plan.request.fail_on_error && gathered.rejected > 0 {
@@ -215,7 +251,11 @@ impl<'a> Steps<'a> {
         Ok(Next::Commit)
     }
 
-    /// The first stage that comes again in another round.
+    /// Returns the first stage that has to run again in a later round.
+    ///
+    /// # Errors
+    ///
+    /// As [`Steps::next`].
     pub fn again(&self, round: u32) -> Result<Next, Error> {
         for stage in [Stage::Vertices, Stage::Sources] {
             let tasks = self.tasks(stage, round)?;
@@ -226,10 +266,14 @@ impl<'a> Steps<'a> {
         Ok(Next::Commit)
     }
 
-    /// Removes what the steps handed to each other.
+    /// Removes the objects that the steps passed to each other.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Objects`] if the store fails.
     pub fn clear(&self) -> Result<(), Error> {
         for object in self.objects.list(&format!("{FOLDER}/{}/", self.plan.load_id))? {
-            // The report stays for who asks for it.
+            // The report of the load can be asked for later.
             if !object.path.ends_with("/report.json") {
                 self.objects.delete(&object.path)?;
             }
@@ -237,12 +281,12 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// The tasks of a stage: its groups that have rows.
+    /// Returns the tasks of a stage: its groups that have rows.
     fn tasks(&self, stage: Stage, round: u32) -> Result<Vec<u32>, Error> {
         let Some(reads) = stage.reads() else {
             return Ok((0..self.plan.chunks.len() as u32).collect());
         };
-        // A stage without tasks gathered nothing.
+        // A stage without tasks has nothing to gather.
         let runs = match self.gathered(reads, round) {
             Ok(gathered) => gathered.runs,
             Err(error) if error.code() == ErrorCode::NotFound => Vec::new(),
@@ -263,23 +307,23 @@ impl<'a> Steps<'a> {
         Ok(groups)
     }
 
-    fn gather(&self, stage: Stage, round: u32) -> Result<Gathered, Error> {
+    fn gather(&self, stage: Stage, round: u32) -> Result<StageReport, Error> {
         match self.gathered(stage, round) {
             Err(error) if error.code() == ErrorCode::NotFound => {}
             other => return other,
         }
-        let mut gathered = Gathered::default();
+        let mut gathered = StageReport::default();
         for task in self.tasks(stage, round)? {
             gathered.add(read(self.objects, &self.done(stage, round, task))?);
         }
-        gathered.settle();
-        // Whoever else gathers finds the same.
+        gathered.sort();
+        // Another process that gathers writes the same.
         let bytes = bytes_of(&gathered)?;
         self.objects.put(&self.gathered_object(stage, round), bytes)?;
         Ok(gathered)
     }
 
-    fn gathered(&self, stage: Stage, round: u32) -> Result<Gathered, Error> {
+    fn gathered(&self, stage: Stage, round: u32) -> Result<StageReport, Error> {
         read(self.objects, &self.gathered_object(stage, round))
     }
 
@@ -304,7 +348,7 @@ struct Work<'s> {
     stage: Stage,
     round: u32,
     task: u32,
-    /// Stands in the names of the objects of this attempt.
+    /// Part of the names of the objects that this attempt writes.
     writer: String,
 }
 
@@ -317,7 +361,7 @@ impl<'s> Work<'s> {
         self.plan().groups()
     }
 
-    /// A load of what this task is about.
+    /// Makes a load for the rows of this task.
     fn load(&self, config: &'s super::Config) -> Result<Load<'s>, Error> {
         let Steps { plan, target, objects } = self.steps;
         let writer = SegmentWriter::new(
@@ -328,16 +372,14 @@ impl<'s> Work<'s> {
             target.hasher(),
             config.buffer_bytes,
         );
-        let parts = Parts { target: *target, objects, control: &() };
-        let mut load = Load::new(config, plan.reports(), Names::Tokens, writer.named(&self.writer), parts)?;
-        load.columns = plan.columns();
-        let parsed = self.steps.gathered(Stage::Parse, self.round)?;
-        load.interned.extend(parsed.names);
-        Ok(load)
+        let context = Context::new(config, *target, objects, &())?;
+        let files = FileTable { reports: plan.reports(), columns: plan.columns() };
+        let names = Names::of_tokens(self.steps.gathered(Stage::Parse, self.round)?.names);
+        Load::new(context, files, names, writer.named(&self.writer))
     }
 }
 
-/// Whether it ended at a refused row, which is no failure of the task.
+/// Returns the error of a task. A refused row that ends the load is none.
 fn to_the_end(result: Result<(), Stop>) -> Result<(), Error> {
     match result {
         Ok(()) | Err(Stop::AtRejected) => Ok(()),
@@ -347,13 +389,12 @@ fn to_the_end(result: Result<(), Stop>) -> Result<(), Error> {
 
 fn read<T: DeserializeOwned>(objects: &Objects, object: &str) -> Result<T, Error> {
     let bytes = objects.get(object)?;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        Error::target(ErrorCode::Corrupt, format!("{}/{object} is damaged: {error}", objects.name()))
-    })
+    serde_json::from_slice(&bytes)
+        .map_err(|source| Error::Stored { object: format!("{}/{object}", objects.name()), source })
 }
 
 fn bytes_of(value: &impl Serialize) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(value).map_err(|error| Error::target(ErrorCode::Internal, error.to_string()))
+    serde_json::to_vec(value).map_err(Error::Encode)
 }
 
 fn put_new(objects: &Objects, object: &str, value: &impl Serialize) -> Result<bool, Error> {

@@ -1,8 +1,8 @@
-//! A part of a file → rows.
+//! The stage that turns files into rows.
 
 use super::plan::is_no_fault_of_the_file;
-use super::runs::{Kind, RunWriter};
-use super::{Done, Work};
+use super::runs::{RowKind, RunWriter};
+use super::{TaskReport, Work};
 use crate::error::Error;
 use crate::reject::Rejected;
 use crate::rows::{self, Name, Problem, Row, RowReader};
@@ -11,7 +11,7 @@ use tidegraph_types::{Edge, Gui, Mutation, PropertyWrite, Sid, Token};
 use tidegraph_wire::load::LoadRow;
 
 impl Work<'_> {
-    pub(super) fn parse(&self) -> Result<Done, Error> {
+    pub(super) fn parse(&self) -> Result<TaskReport, Error> {
         let plan = self.plan();
         let chunk = plan.chunks.get(self.task as usize).ok_or_else(|| Error::Parameter {
             name: "task",
@@ -21,7 +21,7 @@ impl Work<'_> {
         let source = plan.source()?;
         let file = &plan.files[chunk.file as usize].file;
         let options = &plan.request.options;
-        let mut done = Done::default();
+        let mut done = TaskReport::default();
         let opened = match chunk.part {
             None => feed::open(&source, file, plan.dialect, options, None),
             Some(part) => {
@@ -48,7 +48,7 @@ impl Work<'_> {
             match item {
                 Ok(row) => {
                     done.counts_of(chunk.file).rows += 1;
-                    self.learn(&reader, &mut tokens, &mut done)?;
+                    self.intern(&reader, &mut tokens, &mut done)?;
                     self.push(&mut out, chunk.file, row, &tokens)?;
                 }
                 Err(Problem::Row(rejected)) => {
@@ -66,8 +66,13 @@ impl Work<'_> {
         Ok(done)
     }
 
-    /// Asks for the tokens of names that came since.
-    fn learn(&self, reader: &RowReader, tokens: &mut Vec<Token>, done: &mut Done) -> Result<(), Error> {
+    /// Adds the tokens of the names that the reader has met since the last call.
+    fn intern(
+        &self,
+        reader: &RowReader,
+        tokens: &mut Vec<Token>,
+        done: &mut TaskReport,
+    ) -> Result<(), Error> {
         let new = &reader.names()[tokens.len()..];
         if !new.is_empty() {
             let found = self.steps.target.intern(new)?;
@@ -94,23 +99,23 @@ impl Work<'_> {
                     labels: row.labels.iter().map(|name| token(*name)).collect(),
                     properties: properties.collect(),
                 };
-                out.push(Kind::Vertices, gui, &LoadRow { file, line: row.line, mutation, ends: None })
+                out.push(RowKind::Vertices, gui, &LoadRow { file, line: row.line, mutation, ends: None })
             }
             Row::Edge(row) => {
-                let nowhere = Gui(0);
-                let edge = Edge { sid: Sid(0), source: nowhere, target: nowhere, label: token(row.label) };
+                let unknown = Gui(0);
+                let edge = Edge { sid: Sid(0), source: unknown, target: unknown, label: token(row.label) };
                 let properties = row.properties.into_iter().map(|p| (token(p.name), p.value)).collect();
                 let mutation = Mutation::CreateEdge { edge, id: row.id, properties };
                 let source = hasher.gui(&row.from);
                 let ends = Some((row.from, row.to));
-                out.push(Kind::Edges, source, &LoadRow { file, line: row.line, mutation, ends })
+                out.push(RowKind::Edges, source, &LoadRow { file, line: row.line, mutation, ends })
             }
         }
     }
 }
 
-/// As a refusal of the file. What may be read another time is an error of the task; and so is a file that has changed, since other tasks
-/// may have read it before.
+/// Turns the error of a file into its refusal. An error that is not the file's fault stays an error of the task: the file
+/// may be readable later, or it has changed since other tasks read it.
 fn refusal(error: Error) -> Result<Rejected, Error> {
     if is_no_fault_of_the_file(&error) {
         return Err(error);

@@ -1,8 +1,9 @@
-//! What a load in steps is asked to do, and how it is divided.
+//! The request for a load in steps, and its division into tasks.
 
 use super::FOLDER;
+use crate::dialect::Dialect;
 use crate::error::{Cause, Error};
-use crate::options::{Dialect, Options};
+use crate::options::Options;
 use crate::run::feed::{self, Columns};
 use crate::run::report::{Counts, FileReport, FileState};
 use crate::run::{Config, Parallelism};
@@ -12,38 +13,38 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tidegraph_types::{PartitionCount, Token};
 
-/// Most parts of a load: a state machine hands their numbers over in one answer.
+/// Limit of parts of a load: a state machine passes all their numbers in one answer.
 const MOST_CHUNKS: u64 = 10_000;
-/// Segments of a load, roughly: each group's task may write one for each partition.
+/// Rough limit of segments of a load: the task of each group may write one for each partition.
 const MOST_SEGMENTS: u64 = 16_384;
-/// How much smaller compressed text is, roughly.
+/// Estimate of how much smaller compressed text is.
 const COMPRESSION: u64 = 5;
 
-/// What is asked.
+/// Request for a load in steps.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Request {
-    /// Where the files are.
+    /// URI of the files.
     pub source: String,
     /// Region of the bucket.
     pub region: Option<String>,
-    /// Paths below the source, with the tags that they should have; `None`: all that is there.
+    /// Paths below the source, each with the ETag that the file must have; `None` for all files.
     pub files: Option<Vec<(String, Option<String>)>>,
-    /// Dialect of the files; `None`: that of the first one.
+    /// Dialect of the files; `None` to detect it from the first one.
     pub dialect: Option<Dialect>,
     /// Options of the parser.
     pub options: Options,
-    /// Whether the first error ends the load.
+    /// Whether the first refused row or file ends the load.
     pub fail_on_error: bool,
     /// Whether a new value of a single-cardinality property replaces the old one (Gremlin dialect).
     pub update_single_cardinality_properties: bool,
-    /// About how many bytes of text one task reads.
+    /// Approximate bytes of text that one task reads.
     pub chunk_bytes: u64,
-    /// About how many bytes of text go to one group of partitions.
+    /// Approximate bytes of text for one group of partitions.
     pub group_bytes: u64,
 }
 
 impl Request {
-    /// The loader API's defaults.
+    /// Returns the loader API's defaults.
     #[must_use]
     pub fn new(source: impl Into<String>) -> Self {
         Self {
@@ -60,21 +61,21 @@ impl Request {
     }
 }
 
-/// What holds for one try to commit: at which version the graph was read first, and which keys were unique.
+/// What holds for one attempt to commit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Round {
-    /// Number of the version.
+    /// Version at which the graph was read first.
     pub version: u64,
-    /// Label and key of each unique key.
+    /// Label and key of each uniqueness constraint at that version.
     pub unique: Vec<(Token, Token)>,
 }
 
-/// How a load is divided.
+/// Division of a load into tasks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
     /// Id of the load.
     pub load_id: String,
-    /// What was asked.
+    /// The request.
     pub request: Request,
     /// Dialect of the files.
     pub dialect: Dialect,
@@ -83,19 +84,19 @@ pub struct Plan {
     groups: u16,
 }
 
-/// A file.
+/// A file of a plan.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Planned {
     pub file: File,
-    /// What its header says; `None` where that cannot be read.
+    /// Columns of its header; `None` if the header cannot be read.
     columns: Option<Columns>,
 }
 
-/// What one task reads.
+/// The part of a file that one task reads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Chunk {
     pub file: u32,
-    /// `None`: all of the file.
+    /// `None` for the whole file.
     pub part: Option<Part>,
 }
 
@@ -129,7 +130,7 @@ impl Plan {
                 }
                 let reader = source.reader(file)?;
                 let parts = split::split(reader, chunk_bytes, request.options.max_record_bytes);
-                let parts = parts.map_err(|error| crate::rows::file_error(&file.name, 0, &error))?;
+                let parts = parts.map_err(|error| crate::rows::file_error(&file.name, 0, error))?;
                 Ok((columns, Some(parts)))
             };
             match divided() {
@@ -144,7 +145,7 @@ impl Plan {
                         }
                     }
                 }
-                // All else is a bad file, which its task tells.
+                // The task of a file that is wrong reports it.
                 Err(error) if is_no_fault_of_the_file(&error) => return Err(error),
                 Err(error) if error.rejected().is_some() => {
                     chunks.push(Chunk { file: number, part: None });
@@ -164,7 +165,7 @@ impl Plan {
             .map_err(|_| Error::Internal("the number of groups is no power of two"))
     }
 
-    /// How the parts of the load are loaded.
+    /// Returns the configuration of the load that a task makes.
     pub(super) fn config(&self) -> Config {
         let request = &self.request;
         Config {
@@ -176,7 +177,7 @@ impl Plan {
         }
     }
 
-    /// The files as they are before anything was read.
+    /// Returns the reports of files before anything was read.
     pub(super) fn reports(&self) -> Vec<FileReport> {
         let report = |planned: &Planned| FileReport {
             name: planned.file.name.clone(),
@@ -191,20 +192,20 @@ impl Plan {
         self.files.iter().map(|planned| planned.columns.clone().map(Arc::new)).collect()
     }
 
-    /// The source with the files as they were listed.
+    /// Opens the source with the files as they were listed.
     pub(super) fn source(&self) -> Result<Source, Error> {
         let files = self.files.iter().map(|planned| planned.file.clone()).collect();
         Source::known(&self.request.source, self.request.region.as_deref(), files)
     }
 
-    /// Bytes of all files.
+    /// Returns the size of all files, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|planned| planned.file.bytes).sum()
     }
 }
 
-/// Whether a file is as it should be and was not read all the same: it is to be read another time, or the load fails.
+/// Whether an error is not the file's fault: the store cannot be reached, or the file changed since it was listed.
 pub(super) fn is_no_fault_of_the_file(error: &Error) -> bool {
     matches!(error, Error::File { cause: Cause::Store | Cause::Changed, .. })
 }

@@ -1,4 +1,4 @@
-//! What tasks did.
+//! Reports of tasks and stages.
 
 use super::elements::Ids;
 use super::runs::Run;
@@ -12,29 +12,29 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tidegraph_types::{ErrorCode, Str, Token};
 
-/// Refused rows that are kept of a stage.
+/// Limit of refused rows that the report of a stage keeps.
 const KEPT_ERRORS: usize = 10_000;
 
-/// What one task did.
+/// Report of one task.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Done {
+pub struct TaskReport {
     pub(super) runs: Vec<Run>,
     pub(super) names: Vec<(Str, Token)>,
     counts: BTreeMap<u32, Counts>,
-    /// Files that could not be read to the end.
+    /// Files that could not be read to their end.
     failed: Vec<u32>,
     errors: Vec<Refused>,
-    /// Rows and files that were refused.
+    /// Number of refused rows and files.
     pub rejected: u64,
     pub(super) segments: Vec<SegmentInfo>,
     pub(super) ids: Vec<Ids>,
     vertices: u64,
     edges: u64,
-    /// Bytes of files that were read.
+    /// Bytes of files that the task read.
     pub bytes: u64,
 }
 
-/// A refused row as it is kept between steps.
+/// A refused row in a stored report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Refused {
     file: std::sync::Arc<str>,
@@ -59,16 +59,16 @@ impl From<Refused> for Rejected {
     }
 }
 
-impl Done {
-    /// What a load counted so far, without its segments.
+impl TaskReport {
+    /// Reports what a load counted so far, without its segments.
     pub(super) fn of(load: &mut Load<'_>) -> Self {
-        let counts = (0..).zip(&load.files).filter(|(_, file)| file.counts != Counts::default());
+        let counts = (0..).zip(&load.files.reports).filter(|(_, file)| file.counts != Counts::default());
         Self {
             counts: counts.map(|(number, file)| (number, file.counts)).collect(),
-            errors: std::mem::take(&mut load.errors).into_iter().map(Into::into).collect(),
-            rejected: load.progress.rejected,
-            vertices: load.vertices,
-            edges: load.edges,
+            errors: std::mem::take(&mut load.tally.errors).into_iter().map(Into::into).collect(),
+            rejected: load.tally.progress.rejected,
+            vertices: load.tally.vertices,
+            edges: load.tally.edges,
             ..Self::default()
         }
     }
@@ -90,16 +90,16 @@ impl Done {
         self.reject(file, rejected, most);
     }
 
-    /// Rows that were read.
+    /// Returns the number of rows that the task read.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.counts.values().map(|counts| counts.rows).sum()
     }
 }
 
-/// What the tasks of a stage did.
+/// Sum of the reports of a stage's tasks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Gathered {
+pub struct StageReport {
     pub(super) runs: Vec<Run>,
     pub(super) names: Vec<(Str, Token)>,
     counts: BTreeMap<u32, Counts>,
@@ -112,8 +112,8 @@ pub struct Gathered {
     edges: u64,
 }
 
-impl Gathered {
-    pub(super) fn add(&mut self, done: Done) {
+impl StageReport {
+    pub(super) fn add(&mut self, done: TaskReport) {
         self.runs.extend(done.runs);
         self.names.extend(done.names);
         for (file, counts) in done.counts {
@@ -128,8 +128,8 @@ impl Gathered {
         self.edges += done.edges;
     }
 
-    /// All tasks were added.
-    pub(super) fn settle(&mut self) {
+    /// Sorts names and files after the last report was added, so that every process that gathers writes the same bytes.
+    pub(super) fn sort(&mut self) {
         self.names.sort();
         self.names.dedup();
         self.failed.sort_unstable();
@@ -138,13 +138,13 @@ impl Gathered {
 }
 
 impl Steps<'_> {
-    fn stages(&self, round: u32) -> Result<Vec<Gathered>, Error> {
+    fn stages(&self, round: u32) -> Result<Vec<StageReport>, Error> {
         let mut found = Vec::new();
         let mut stage = Some(Stage::Parse);
         while let Some(this) = stage {
             match self.gathered(this, round) {
                 Ok(gathered) => found.push(gathered),
-                // It had no tasks, or the load ended before.
+                // The stage had no tasks, or the load ended before it.
                 Err(error) if error.code() == ErrorCode::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -153,7 +153,11 @@ impl Steps<'_> {
         Ok(found)
     }
 
-    /// What the load did so far, with the segments to commit. Which vertices it has [`Steps::vertex_ids`] tells.
+    /// Returns the outcome so far, with the segments to commit. Its `vertex_ids` are empty: see [`Steps::vertex_ids`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Objects`] if the store fails; [`Error::Stored`] if a report is damaged.
     pub fn outcome(&self, round: u32, status: Status) -> Result<Outcome, Error> {
         let stages = self.stages(round)?;
         let mut files = self.plan.reports();
@@ -192,12 +196,16 @@ impl Steps<'_> {
         Ok(Outcome { status, counts: sum(&files), files, vertices, edges, errors, segments, vertex_ids })
     }
 
-    /// The vertices of the load: 16 bytes for each, and what a table of them needs.
+    /// Returns the vertices of the load: a table with 16 bytes for each vertex.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Objects`] if the store fails; [`Error::Stored`] or [`Error::Segment`] if a stored object is damaged.
     pub fn vertex_ids(&self, round: u32) -> Result<VertexIds, Error> {
         let mut ids = VertexIds::default();
         for stage in self.stages(round)? {
             for noted in stage.ids {
-                let note = self.noted(&noted.object)?;
+                let note = self.listed(&noted.object)?;
                 ids.extend(note.guis.into_iter().zip(note.checks));
             }
         }

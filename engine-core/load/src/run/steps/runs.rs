@@ -1,5 +1,6 @@
-//! Rows on their way from one stage to the next: an object has those of each group behind each other, and a task reads
-//! from all objects what is its group's.
+//! Runs: objects with the rows that one stage passes to the next.
+//!
+//! An object holds the rows of its groups one after the other. A task reads the rows of its group from all objects.
 
 use super::{FOLDER, Stage, Work};
 use crate::error::Error;
@@ -8,40 +9,40 @@ use tidegraph_platform::Objects;
 use tidegraph_types::{Gui, PartitionCount};
 use tidegraph_wire::load::{LoadRow, RunBuffer, RunReader};
 
-/// How much is gathered before it is written.
+/// Size at which buffered rows are written, in bytes.
 const BUFFER_BYTES: usize = 64 << 20;
 
-/// Which rows.
+/// RowKind of the rows of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum RowKind {
     Vertices,
     Edges,
 }
 
-/// The rows that a stage reads.
-pub(super) fn kind_of(stage: Stage) -> Kind {
-    if stage == Stage::Vertices { Kind::Vertices } else { Kind::Edges }
+/// Returns the kind of rows that a stage reads.
+pub(super) fn kind_of(stage: Stage) -> RowKind {
+    if stage == Stage::Vertices { RowKind::Vertices } else { RowKind::Edges }
 }
 
-/// An object with rows.
+/// An object with rows, as reports name it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Run {
     pub object: String,
     pub parts: Vec<RunPart>,
 }
 
-/// The rows of one group in it.
+/// The rows of one kind and group in a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct RunPart {
-    pub kind: Kind,
+    pub kind: RowKind,
     pub group: u16,
     start: u64,
     bytes: u64,
     rows: u64,
 }
 
-/// Divides rows by groups and writes them.
+/// Writes rows, divided by groups.
 pub(super) struct RunWriter<'w> {
     work: &'w Work<'w>,
     groups: PartitionCount,
@@ -57,8 +58,8 @@ impl<'w> RunWriter<'w> {
         Ok(Self { work, groups, buffers, added: 0, written: Vec::new() })
     }
 
-    /// Adds a row to those of the group of a GUI.
-    pub fn push(&mut self, kind: Kind, gui: Gui, row: &LoadRow) -> Result<(), Error> {
+    /// Adds a row to the group of `gui`.
+    pub fn push(&mut self, kind: RowKind, gui: Gui, row: &LoadRow) -> Result<(), Error> {
         let group = usize::from(self.groups.of(gui).0);
         let buffer = &mut self.buffers[group][kind as usize];
         let before = buffer.size();
@@ -67,7 +68,7 @@ impl<'w> RunWriter<'w> {
         if self.added < BUFFER_BYTES { Ok(()) } else { self.flush() }
     }
 
-    /// Writes the rest; the objects.
+    /// Writes the rest and returns the written objects.
     pub fn finish(mut self) -> Result<Vec<Run>, Error> {
         self.flush()?;
         Ok(self.written)
@@ -76,7 +77,7 @@ impl<'w> RunWriter<'w> {
     fn flush(&mut self) -> Result<(), Error> {
         let (mut bytes, mut parts) = (Vec::with_capacity(self.added), Vec::new());
         for (group, kinds) in (0..).zip(&mut self.buffers) {
-            for (buffer, kind) in kinds.iter_mut().zip([Kind::Vertices, Kind::Edges]) {
+            for (buffer, kind) in kinds.iter_mut().zip([RowKind::Vertices, RowKind::Edges]) {
                 let (run, rows) = buffer.take().map_err(|error| damaged(&self.work.writer, error))?;
                 if rows > 0 {
                     let start = bytes.len() as u64;
@@ -97,11 +98,11 @@ impl<'w> RunWriter<'w> {
     }
 }
 
-/// Hands over the rows of a kind of some groups, block by block, in the order in which they were written.
+/// Calls `take` with each block of rows of a kind and of the groups that `wants` selects, in the order of writing.
 pub(super) fn each_block(
     objects: &Objects,
     runs: &[Run],
-    kind: Kind,
+    kind: RowKind,
     wants: impl Fn(u16) -> bool,
     mut take: impl FnMut(Vec<LoadRow>) -> Result<(), super::Stop>,
 ) -> Result<(), super::Stop> {

@@ -1,17 +1,18 @@
-//! Rows that must know what an earlier row of the same load wrote.
+//! Rows that depend on what an earlier row of the same load wrote.
 //!
-//! Holding every value of a load in memory for the few rows that repeat an element would be the end of bounded
-//! memory. Instead such rows wait; when their phase ends (or they fill their budget) the segments written so far are
-//! read once, only what concerns waiting rows is kept, and the rows are applied in order. Each such pass reads the
-//! segments of one kind, so a load that repeats most of its single-cardinality rows is slower, never larger.
+//! The load does not keep all its values in memory for the few rows that repeat an element. Such rows wait until their
+//! phase ends or they exceed [`super::Config::waiting_bytes`]. The written segments are then read once, only what waiting
+//! rows need is kept, and the rows are applied in order. Each such pass reads the segments of one kind, so a load that
+//! repeats most of its single-cardinality rows takes longer but no more memory.
 
 use super::edges::Resolved;
 use super::vertices::show;
-use super::{Load, Queue, Stop};
+use super::{Load, Stop};
 use crate::error::Error;
 use crate::rows::{Name, VertexRow};
 use crate::segments::{Kind, SegmentReader};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
 use tidegraph_types::{Cardinality, Edge, Gui, Mutation, Sid, Str, Token, Value};
 
 pub(super) struct WaitingVertex {
@@ -25,14 +26,15 @@ pub(super) struct WaitingEdge {
     pub row: Resolved,
 }
 
+/// Rows that wait, with their size in memory.
 #[derive(Default)]
-pub(super) struct Waiting {
-    vertices: Queue<WaitingVertex>,
-    edges: Queue<WaitingEdge>,
+pub(super) struct WaitingRows {
+    vertices: VecDeque<WaitingVertex>,
+    edges: VecDeque<WaitingEdge>,
     pub bytes: usize,
 }
 
-impl Waiting {
+impl WaitingRows {
     pub fn push_vertex(&mut self, waiting: WaitingVertex) {
         let values = waiting.row.properties.iter().map(|p| size_of_val(p) + p.value.heap_bytes());
         self.bytes += size_of::<WaitingVertex>() + waiting.row.id.len() + values.sum::<usize>();
@@ -47,16 +49,16 @@ impl Waiting {
     }
 }
 
-/// An edge of this load that waiting rows name.
+/// An edge id of waiting rows: its edge, if one exists, and the edge's values.
 #[derive(Default)]
-struct Known {
+struct EdgeState {
     edge: Option<Edge>,
     values: FxHashMap<Token, Value>,
 }
 
 impl Load<'_> {
-    /// Applies the waiting vertex rows (Gremlin, single cardinality, of vertices that the load touched before).
-    pub(super) fn settle_vertices(&mut self) -> Result<(), Stop> {
+    /// Applies the waiting vertex rows: Gremlin rows with single-cardinality values of vertices that the load has met.
+    pub(super) fn apply_waiting_vertices(&mut self) -> Result<(), Stop> {
         let waiting = std::mem::take(&mut self.waiting.vertices);
         if waiting.is_empty() {
             return Ok(());
@@ -71,8 +73,8 @@ impl Load<'_> {
                 values.insert(*key, value);
             }
         }
-        let partitions: FxHashSet<_> = waiting.iter().map(|w| self.partitions.of(w.gui)).collect();
-        // What the load has written to these vertices, so that a row which brings nothing new is not written again.
+        let partitions: FxHashSet<_> = waiting.iter().map(|w| self.context.partitions.of(w.gui)).collect();
+        // The labels that the load wrote to these vertices, so that a row that adds nothing is not written again.
         let mut labels: FxHashMap<Gui, FxHashSet<Token>> =
             waiting.iter().map(|w| (w.gui, FxHashSet::default())).collect();
         self.writer.flush(Kind::Vertices)?;
@@ -80,7 +82,7 @@ impl Load<'_> {
             if !partitions.contains(&segment.partition) {
                 continue;
             }
-            let mut reader = SegmentReader::open(self.objects, &segment.object)?;
+            let mut reader = SegmentReader::open(self.context.objects, &segment.object)?;
             while let Some(block) = reader.next_block()? {
                 for mutation in block {
                     let Mutation::CreateVertex { gui, labels: written, properties, .. } = mutation else {
@@ -98,7 +100,7 @@ impl Load<'_> {
             }
         }
         for WaitingVertex { file, gui, mut row } in waiting {
-            let key = |name: Name| (gui, self.tokens.token(file, name));
+            let key = |name: Name| (gui, self.names.token(file, name));
             let single = || row.properties.iter().filter(|p| p.cardinality == Cardinality::Single);
             let violation = single().find_map(|p| {
                 let old = values.get(&key(p.name))?;
@@ -110,14 +112,14 @@ impl Load<'_> {
                 self.reject(file, rejected)?;
                 continue;
             }
-            // A single value that is there already agrees with the row's.
+            // Without a violation, an existing single value equals the row's.
             row.properties
                 .retain(|p| p.cardinality != Cardinality::Single || !values.contains_key(&key(p.name)));
             let known = labels.entry(gui).or_default();
             let new_labels: Vec<Token> = row
                 .labels
                 .iter()
-                .map(|l| self.tokens.token(file, *l))
+                .map(|l| self.names.token(file, *l))
                 .filter(|l| !known.contains(l))
                 .collect();
             if new_labels.is_empty() && row.properties.is_empty() {
@@ -133,14 +135,14 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Applies the waiting edge rows (rows of an id that the load met before).
-    pub(super) fn settle_edges(&mut self) -> Result<(), Stop> {
+    /// Applies the waiting edge rows: rows with an id that the load has met.
+    pub(super) fn apply_waiting_edges(&mut self) -> Result<(), Stop> {
         let waiting = std::mem::take(&mut self.waiting.edges);
         if waiting.is_empty() {
             return Ok(());
         }
         self.waiting.bytes = 0;
-        let mut known: FxHashMap<Str, Known> = FxHashMap::default();
+        let mut known: FxHashMap<Str, EdgeState> = FxHashMap::default();
         for row in waiting.iter().map(|w| &w.row) {
             known.entry(row.id.clone().unwrap_or_default()).or_default();
         }
@@ -150,13 +152,13 @@ impl Load<'_> {
             let id = row.id.clone().unwrap_or_default();
             let mut entry = known.remove(&id).unwrap_or_default();
             match entry.edge {
-                // The first row of a load is the one that counts.
-                Some(_) if self.opencypher(file) => {}
+                // The first row of the load was applied already.
+                Some(_) if self.rules(file).first_edge_row_wins() => {}
                 Some(edge) => {
                     let written = self.merge_edge(file, row, edge, &entry.values)?;
                     entry.values.extend(written);
                 }
-                // Only the hashes of two ids agreed; the edge is new.
+                // Two ids have one hash; this edge is new.
                 None => {
                     entry.values = row.properties.iter().cloned().collect();
                     entry.edge = Some(self.create_edge(row)?);
@@ -169,8 +171,8 @@ impl Load<'_> {
 
     fn known_in_graph(
         &self,
-        waiting: &Queue<WaitingEdge>,
-        known: &mut FxHashMap<Str, Known>,
+        waiting: &VecDeque<WaitingEdge>,
+        known: &mut FxHashMap<Str, EdgeState>,
     ) -> Result<(), Error> {
         let edges = self.find_edges(known.keys())?;
         let mut wanted = Vec::new();
@@ -185,7 +187,7 @@ impl Load<'_> {
             return Ok(());
         }
         let asked: Vec<_> = wanted.iter().map(|(_, edge, key)| (*edge, *key)).collect();
-        for ((id, _, key), value) in wanted.into_iter().zip(self.target.edge_values(&asked)?) {
+        for ((id, _, key), value) in wanted.into_iter().zip(self.context.target.edge_values(&asked)?) {
             if let Some(value) = value {
                 known.entry(id).or_default().values.insert(key, value);
             }
@@ -193,13 +195,13 @@ impl Load<'_> {
         Ok(())
     }
 
-    fn known_in_load(&mut self, known: &mut FxHashMap<Str, Known>) -> Result<(), Error> {
+    fn known_in_load(&mut self, known: &mut FxHashMap<Str, EdgeState>) -> Result<(), Error> {
         self.writer.flush(Kind::Edges)?;
-        // Changes of a property name the edge by SID, and come after its making in the partition of its source.
+        // `SetEdgeProperty` names the edge by SID and follows its `CreateEdge` in the partition of the source.
         let mut by_sid: FxHashMap<Sid, Str> =
             known.iter().filter_map(|(id, k)| Some((k.edge?.sid, id.clone()))).collect();
         for segment in self.writer.segments(Kind::Edges) {
-            let mut reader = SegmentReader::open(self.objects, &segment.object)?;
+            let mut reader = SegmentReader::open(self.context.objects, &segment.object)?;
             while let Some(block) = reader.next_block()? {
                 for mutation in block {
                     match mutation {
