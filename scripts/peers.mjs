@@ -1,9 +1,10 @@
 /**
- * Installs the databases that benchmarks are run beside, and says how to run them.
+ * Installs the databases that benchmarks run beside, and writes the commands that run them.
  *
- * What `scripts/peers/` pins is resolved from its package registry once, and again when a pinned list or a source changes,
- * into the cache: Maven artefacts and compiled drivers for those on the JVM, a virtual environment for Python. A peer
- * that cannot be installed is noted with the reason; the benchmark decides whether that is an error.
+ * Peers are installed into the cache from the package registries, with the versions that `scripts/peers/` pins: Maven
+ * artefacts and compiled drivers for peers on the JVM, a virtual environment for Python. They are installed once, and again
+ * when a pinned list or a source changes. If a peer cannot be installed, the file of commands says why, and the benchmark
+ * decides whether that is an error.
  */
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { freemem } from "node:os";
@@ -13,13 +14,13 @@ import { cache, root, run } from "./lib/run.mjs";
 
 const folder = join(root, "scripts", "peers");
 
-/** The most memory that the heap of a server may have. */
+/** Heap size of a server. */
 const heap = process.env.TIDEGRAPH_PEER_HEAP ?? "2g";
 
-/** The same for a node of a cluster. */
+/** Heap size of a node of a cluster. */
 const nodeHeap = process.env.TIDEGRAPH_PEER_NODE_HEAP ?? "1g";
 
-/** Which of these peers a workload knows. PostgreSQL is not among them: it is the machine's own. */
+/** The peers of each workload. PostgreSQL is missing, because benchmarks use the server that the machine has. */
 const workloads = {
   identity: ["gremlin", "neo4j"],
   pokec: ["neo4j", "kuzu"],
@@ -28,7 +29,7 @@ const workloads = {
 };
 
 /**
- * Jars and compiled drivers of a peer on the JVM.
+ * Installs the jars and compiles the drivers of a peer on the JVM.
  *
  * @param {"gremlin" | "neo4j" | "cassandra"} name
  * @returns {Promise<string>} The class path.
@@ -49,7 +50,10 @@ async function jvm(name) {
   return [join(into, "classes"), join(into, "lib", "*")].join(delimiter);
 }
 
-/** Cassandra on Java 17 as its `jvm-server.options` and `jvm17-server.options` run it, but for its heap, JMX, and `-ea`, which slows it. */
+/**
+ * Flags of Cassandra on Java 17, from its `jvm-server.options` and `jvm17-server.options`, without those for the heap and for
+ * JMX, and without `-ea`, which makes it slower.
+ */
 const tuned = [
   "-XX:+UseG1GC",
   "-XX:+ParallelRefProcEnabled",
@@ -67,7 +71,7 @@ const tuned = [
   "-Dio.netty.allocator.maxOrder=11",
 ];
 
-/** Packages of Java that Cassandra reaches into, as its `jvm17-server.options` has them. */
+/** Packages of Java that Cassandra accesses, from its `jvm17-server.options`. */
 const opened = [
   "-Djdk.attach.allowAttachSelf=true",
   ...[
@@ -104,11 +108,11 @@ const opened = [
   ].map((name) => `--add-opens=${name}=ALL-UNNAMED`),
 ];
 
-/** Free memory that a cluster of Cassandra wants: for its nodes, and for all else that the run starts after it was looked at. */
+/** Free memory that a cluster of Cassandra needs: for its nodes, and for everything that the run starts later. */
 const CLUSTER_GIB = 12;
 
 /**
- * Apache Cassandra, one node or a cluster of them.
+ * Installs Apache Cassandra and returns the commands of one node or of a cluster.
  *
  * @param {"periodic" | "batch"} sync its `commitlog_sync`
  * @param {number} nodes
@@ -117,7 +121,9 @@ const CLUSTER_GIB = 12;
 async function cassandra(sync, nodes, memory) {
   const free = freemem() / 2 ** 30;
   if (nodes > 1 && free < CLUSTER_GIB)
-    throw new Error(`${nodes} nodes want ${CLUSTER_GIB} GiB of free memory, there are ${free.toFixed(1)}`);
+    throw new Error(
+      `${nodes} nodes need ${CLUSTER_GIB} GiB of free memory, but only ${free.toFixed(1)} GiB are free`,
+    );
   const classpath = await jvm("cassandra");
   const java = (/** @type {string[]} */ flags) => [
     "java",
@@ -184,9 +190,9 @@ const peers = {
 };
 
 /**
- * Which peers a run of the benchmarks wants of us.
+ * Returns the peers to install for a run.
  *
- * @param {readonly string[]} args What stands behind `npm run bench --`.
+ * @param {readonly string[]} args The arguments after `npm run bench --`.
  * @returns {string[]}
  */
 export function wanted(args) {
