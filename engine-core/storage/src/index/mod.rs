@@ -66,7 +66,7 @@ pub(crate) struct Index {
 }
 
 /// Indexed values: position of the index in the list, and the key.
-pub(crate) type Held = SmallVec<[(usize, ValueKey); 4]>;
+pub(crate) type IndexedValues = SmallVec<[(usize, ValueKey); 4]>;
 
 impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -211,7 +211,7 @@ impl Content {
 }
 
 /// A value that a version removed.
-struct Gone {
+struct RemovedValue {
     version: Version,
     content: Arc<Content>,
     partition: usize,
@@ -223,7 +223,7 @@ struct Gone {
 pub(crate) struct Indexes {
     list: ArcSwap<Vec<Index>>,
     /// Removed values in order of version.
-    gone: Mutex<VecDeque<Gone>>,
+    gone: Mutex<VecDeque<RemovedValue>>,
     /// Versions below this one are no longer found.
     reclaimed: AtomicU64,
     /// Dropped indexes, to be freed when the writer does not wait for it.
@@ -306,13 +306,13 @@ impl Indexes {
         partition: usize,
         gui: Gui,
         version: Version,
-        before: Held,
+        before: IndexedValues,
         after: &[(usize, ValueKey)],
     ) {
         if before.is_empty() && after.is_empty() {
             return;
         }
-        // Held throughout, so that `reclaim` does not remove an entry whose mark is about to be cleared.
+        // IndexedValues throughout, so that `reclaim` does not remove an entry whose mark is about to be cleared.
         let mut queue = self.gone.lock();
         for (index, key) in after {
             let entry = Entry { key: key.clone(), gui };
@@ -327,7 +327,7 @@ impl Indexes {
             let entry = Entry { key, gui };
             // The entry may be missing while the index is filled, and older versions need it.
             content.insert(partition, entry.clone()).value().store(version.0, Ordering::Release);
-            queue.push_back(Gone { version, content, partition, entry });
+            queue.push_back(RemovedValue { version, content, partition, entry });
         }
     }
 
@@ -370,7 +370,7 @@ impl Indexes {
     /// Returns the approximate bytes in memory.
     pub fn bytes(&self) -> usize {
         let held: usize = self.list.load().iter().map(Index::bytes).sum();
-        held + self.gone.lock().capacity() * size_of::<Gone>()
+        held + self.gone.lock().capacity() * size_of::<RemovedValue>()
     }
 }
 

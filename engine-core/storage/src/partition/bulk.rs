@@ -25,7 +25,7 @@ pub(crate) struct PendingLink {
 /// Bytes that an entry takes in a list, at least.
 const ENTRY_BYTES: usize = 12;
 /// All lists are rewritten if the pending links add at least this fraction of all adjacency.
-const ANEW_PART: usize = 16;
+const REWRITE_FRACTION: usize = 16;
 /// Number of lists after which replaced blocks are freed.
 const WRITTEN_AT_ONCE: usize = 512;
 
@@ -125,16 +125,16 @@ impl Open<'_> {
         let waiting = pending.as_mut_slice();
         waiting.sort_unstable_by_key(|waiting| (waiting.place, waiting.sid));
         let links = &self.partition.links;
-        let most = waiting.len() * ENTRY_BYTES > links.block_bytes() / ANEW_PART;
-        let all_anew = (most || links.is_sparse()) && !links.compacting();
-        if all_anew {
+        let most = waiting.len() * ENTRY_BYTES > links.block_bytes() / REWRITE_FRACTION;
+        let rewrite_all = (most || links.is_sparse()) && !links.compacting();
+        if rewrite_all {
             links.set_compacting(true);
         }
         let mut some_links: Vec<Link> = Vec::new();
         let (mut next, mut written) = (0, 0);
         for some in waiting.chunk_by(|a, b| a.list() == b.list()) {
             let number = some[0].list();
-            if all_anew {
+            if rewrite_all {
                 (next..number.0).for_each(|between| self.relocate_list(between, &mut written));
                 next = number.0 + 1;
             }
@@ -146,7 +146,7 @@ impl Open<'_> {
             self.touch(w, Touch::Node(number.slot()));
             self.count_written(&mut written);
         }
-        if all_anew {
+        if rewrite_all {
             let end = ListNumber::end(self.partition.nodes.end());
             (next..end).for_each(|between| self.relocate_list(between, &mut written));
             links.set_compacting(false);

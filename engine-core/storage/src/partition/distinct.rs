@@ -15,7 +15,7 @@ use tidegraph_types::{Token, Value};
 /// Number of keys of a partition that have a sketch; a sketch takes up to 4 KiB.
 const MOST_KEYS: usize = 1024;
 /// One of this many pages of a checkpoint is read.
-const PAGES_A_LOOK: u32 = 8;
+const PAGES_PER_LOOK: u32 = 8;
 
 /// Distinct values of one key.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl Distinct {
     /// Adds a page of a checkpoint with `rows` rows of vertices.
     pub fn adopt(&self, table: &PageTable, number: u32, rows: u64, guard: &Guard) {
         let mut sketches = self.0.lock();
-        if number.is_multiple_of(PAGES_A_LOOK) {
+        if number.is_multiple_of(PAGES_PER_LOOK) {
             table.for_each_value(number, guard, |key, value| {
                 if let Some(sketch) = sketch(&mut sketches, key) {
                     sketch.note(value);

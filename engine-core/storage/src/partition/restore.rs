@@ -77,7 +77,7 @@ impl<'p> Rebuild<'p> {
 
     /// Evicts pages if they exceed the budget.
     pub fn make_room(&mut self) {
-        self.store.make_room_anew_in(&mut self.partition);
+        self.store.make_room_after_recount_in(&mut self.partition);
     }
 
     /// Takes over a page of properties.

@@ -232,7 +232,7 @@ impl PageTable {
                     return None;
                 }
             };
-            if !always && !self.memory.keeps() {
+            if !always && !self.memory.keeps_pages() {
                 let raw = loaded.page().as_raw();
                 // SAFETY: nobody else knows the page, and it lives until this guard has gone.
                 unsafe { guard.defer_unchecked(move || drop(loaded)) };

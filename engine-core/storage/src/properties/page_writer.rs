@@ -59,7 +59,7 @@ pub(crate) struct PageWriter {
     pub(super) free_numbers: Vec<u32>,
     pub(super) known: SetCache,
     /// The page to consider next for eviction.
-    pub(super) hand: u32,
+    pub(super) clock_hand: u32,
 }
 
 // SAFETY: the shared records that page states point to are freed by whoever drops the last reference, on any thread.

@@ -64,7 +64,7 @@ impl RowRequest<'_> {
 pub(crate) struct Stale;
 
 #[expect(clippy::large_enum_variant, reason = "lives for one read, on the stack")]
-enum Look<'g> {
+enum ReadStep<'g> {
     Row(Row<'g>),
     Absent,
     /// The row came from there, after the version.
@@ -99,13 +99,13 @@ impl PageTable {
         let mut ended = Version(u64::MAX);
         loop {
             match self.look(owner, place, at, want, guard)? {
-                Look::Row(row) => return Ok(Some(row)),
-                Look::Absent => return Ok(None),
-                Look::Before(before) if before.ended <= ended => {
+                ReadStep::Row(row) => return Ok(Some(row)),
+                ReadStep::Absent => return Ok(None),
+                ReadStep::Before(before) if before.ended <= ended => {
                     (place, ended) = (before.place, before.ended);
                 }
                 // A step forward in time: the row was reused, because nobody may ask for the version any more.
-                Look::Before(_) => return Err(Stale),
+                ReadStep::Before(_) => return Err(Stale),
             }
         }
     }
@@ -129,12 +129,12 @@ impl PageTable {
                 return Ok((self.begin(place.page()) <= at).then_some(place));
             }
             match self.look(owner, place, at, RowRequest::NOTHING, guard)? {
-                Look::Row(_) => return Ok(Some(place)),
-                Look::Absent => return Ok(None),
-                Look::Before(before) if before.ended <= ended => {
+                ReadStep::Row(_) => return Ok(Some(place)),
+                ReadStep::Absent => return Ok(None),
+                ReadStep::Before(before) if before.ended <= ended => {
                     (place, ended) = (before.place, before.ended);
                 }
-                Look::Before(_) => return Err(Stale),
+                ReadStep::Before(_) => return Err(Stale),
             }
         }
     }
@@ -147,11 +147,11 @@ impl PageTable {
         at: Version,
         want: RowRequest<'_>,
         guard: &'g Guard,
-    ) -> Result<Look<'g>, Stale> {
+    ) -> Result<ReadStep<'g>, Stale> {
         match self.get(place.page(), guard) {
             Some(page) => look(page, || self.begin(place.page()), owner, place.row(), at, want),
             // STO-1: the note makes the caller discard its answer.
-            None if lost::is_noted() => Ok(Look::Absent),
+            None if lost::is_noted() => Ok(ReadStep::Absent),
             None => Err(Stale),
         }
     }
@@ -211,8 +211,8 @@ pub(super) fn read_in<'g>(
     want: RowRequest<'_>,
 ) -> Result<Option<Row<'g>>, Stale> {
     Ok(match look(page, begin, owner, row, at, want)? {
-        Look::Row(row) => Some(row),
-        Look::Absent | Look::Before(_) => None,
+        ReadStep::Row(row) => Some(row),
+        ReadStep::Absent | ReadStep::Before(_) => None,
     })
 }
 
@@ -225,7 +225,7 @@ fn look<'g>(
     row: usize,
     at: Version,
     want: RowRequest<'_>,
-) -> Result<Look<'g>, Stale> {
+) -> Result<ReadStep<'g>, Stale> {
     let set: &Set = page.set();
     if row >= page.capacity() || !owner.has(set.kind) {
         return Err(Stale);
@@ -268,7 +268,7 @@ fn look<'g>(
         return Err(Stale);
     }
     let Some(heads) = page.undo() else {
-        return Ok(if present && begin() <= at { Look::Row(found) } else { Look::Absent });
+        return Ok(if present && begin() <= at { ReadStep::Row(found) } else { ReadStep::Absent });
     };
     let head = heads[row].load(Ordering::Acquire);
     let older = |column: u16, old: Words| {
@@ -280,10 +280,10 @@ fn look<'g>(
     };
     // SAFETY: loaded under the guard.
     Ok(match unsafe { walk(head, present, at, older) } {
-        Visibility::Here if begin() <= at => Look::Row(found),
-        Visibility::Here => Look::Absent,
-        Visibility::Absent => Look::Absent,
-        Visibility::Before(before) => Look::Before(before),
+        Visibility::Here if begin() <= at => ReadStep::Row(found),
+        Visibility::Here => ReadStep::Absent,
+        Visibility::Absent => ReadStep::Absent,
+        Visibility::Before(before) => ReadStep::Before(before),
     })
 }
 

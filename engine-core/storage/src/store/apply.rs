@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 use tidegraph_types::{Cardinality, Edge, Gui, Mutation, PropertyWrite, Str, Token, Value, Version};
 
 /// Number of versions between two counts of the memory that stays resident.
-const APPLIES_A_COUNT: u64 = 64;
+const APPLIES_PER_COUNT: u64 = 64;
 /// The same while pages exceed their share.
-const APPLIES_A_COUNT_WHEN_SHORT: u64 = 4;
+const APPLIES_PER_COUNT_WHEN_SHORT: u64 = 4;
 
 impl Store {
     /// Applies the mutations of one committed transaction. Versions must not decrease from call to call. Nothing is
@@ -54,7 +54,8 @@ impl Store {
         self.reclaim_one(oldest, budget);
         self.note_lost();
         // Other memory changes slowly, but pages with versions, which cannot be evicted, may soon be too many.
-        let every = if self.page_memory.keeps() { APPLIES_A_COUNT } else { APPLIES_A_COUNT_WHEN_SHORT };
+        let every =
+            if self.page_memory.keeps_pages() { APPLIES_PER_COUNT } else { APPLIES_PER_COUNT_WHEN_SHORT };
         if version.0.is_multiple_of(every) {
             self.keep_to_budget();
         } else {
@@ -73,7 +74,7 @@ impl Store {
             return self.change(w, mutation);
         };
         let partition = &self.partitions[self.number(update.gui())];
-        update.before = update.look(partition);
+        update.before = update.indexed_values(partition);
         self.change(w, mutation);
         self.update_indexes(w, update, partition);
     }
@@ -81,7 +82,7 @@ impl Store {
     fn set_properties(&self, w: &mut Writer<'_>, gui: Gui, writes: &[&PropertyWrite]) {
         let partition = &self.partitions[self.number(gui)];
         let update = self.index_update_of(gui, writes).map(|mut update| {
-            update.before = update.look(partition);
+            update.before = update.indexed_values(partition);
             update
         });
         partition.open().set_properties(w, gui, writes);

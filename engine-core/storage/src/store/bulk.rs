@@ -23,14 +23,14 @@ use tidegraph_types::{Edge, Gui, Mutation, PropertyWrite, Str, Token, Value, Ver
 /// Number of mutations that are applied together, with each partition opened once.
 const PIECE: usize = 1 << 16;
 /// Number of vertices or edges that justify another thread.
-const WORTH_A_THREAD: usize = 1 << 13;
+const ITEMS_PER_THREAD: usize = 1 << 13;
 /// Bytes of links that may be collected in any graph, and the share of a memory budget that they may use.
 const FEWEST_WAITING: usize = 64 << 20;
 const PART_OF_BUDGET: u64 = 32;
 /// Stands for the partition of an end that another store holds.
 const ELSEWHERE: usize = usize::MAX;
 /// Number of links that justify another thread.
-const LINKS_WORTH_A_THREAD: usize = 1 << 15;
+const LINKS_PER_THREAD: usize = 1 << 15;
 
 /// Counts of a load, or of a part of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -128,14 +128,14 @@ impl BulkLoad<'_> {
             self.store.make_room();
         }
         self.store.note_lost();
-        self.store.make_room_anew();
+        self.store.make_room_after_recount();
         self.store.count(tally);
     }
 
     /// Writes the links that are still collected, and returns the counts of the load.
     pub fn finish(mut self) -> LoadOutcome {
         self.write_lists(true);
-        self.store.make_room_anew();
+        self.store.make_room_after_recount();
         self.outcome
     }
 
@@ -155,7 +155,7 @@ impl BulkLoad<'_> {
             }
             open.adjacency_bytes()
         };
-        let threads = self.waiting_links / LINKS_WORTH_A_THREAD;
+        let threads = self.waiting_links / LINKS_PER_THREAD;
         let pairs = self.store.partitions.iter().zip(&mut self.waiting).collect();
         let bytes = run_parallel(threads, pairs, work).into_iter().sum();
         (self.waiting_links, self.wrote) = (0, wrote);
@@ -187,7 +187,7 @@ impl BulkLoad<'_> {
         }
         let works = store.partitions.iter().zip(of_partition).filter(|(_, some)| !some.is_empty()).collect();
         let version = w.version;
-        let done = run_parallel(run.len() / WORTH_A_THREAD, works, |(partition, some)| {
+        let done = run_parallel(run.len() / ITEMS_PER_THREAD, works, |(partition, some)| {
             let mut tally = Tally::default();
             let mut w = Writer { version, bulk: true, tally: &mut tally };
             let created = store.load_vertices(&mut w, partition, &some);
@@ -201,12 +201,12 @@ impl BulkLoad<'_> {
     }
 
     fn edges(&mut self, w: &mut Writer<'_>, run: &[Mutation]) {
-        let (store, threads, version) = (self.store, run.len() / WORTH_A_THREAD, w.version);
+        let (store, threads, version) = (self.store, run.len() / ITEMS_PER_THREAD, w.version);
         if !self.waiting.iter().all(|pending| pending.fits(2 * run.len())) {
             self.write_lists(false);
         }
         // Look up both ends of each edge.
-        let pieces = run.chunks(WORTH_A_THREAD).enumerate().collect();
+        let pieces = run.chunks(ITEMS_PER_THREAD).enumerate().collect();
         let mut pieces =
             run_parallel(threads, pieces, |(number, piece)| (number, NewEdge::all(store, piece)));
         pieces.sort_unstable_by_key(|(number, _)| *number);
@@ -293,7 +293,7 @@ impl Store {
             for new in group {
                 let mut update = self.index_update(new.mutation);
                 if let Some(update) = &mut update {
-                    update.before = update.look(&open);
+                    update.before = update.indexed_values(&open);
                 }
                 created += u64::from(open.load_vertex(w, new.gui, new.id, new.labels, new.properties));
                 if let Some(update) = update {

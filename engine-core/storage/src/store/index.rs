@@ -14,7 +14,7 @@
 
 use super::Store;
 use super::pipeline::walk;
-use crate::index::{self, Held, Index, Span, ValueKey};
+use crate::index::{self, Index, IndexedValues, Span, ValueKey};
 use crate::parallel::try_parallel;
 use crate::partition::{Partition, Writer};
 use crate::properties::{Listed, Row, RowRequest, VertexSink};
@@ -27,7 +27,7 @@ use tidegraph_apl::{
 use tidegraph_types::{Epoch, Gui, IndexDefinition, Mutation, PropertyWrite, Str, Token, Value, Version};
 
 /// Checking a candidate costs as much as reading about this many rows in sequence.
-const ROWS_A_CANDIDATE: usize = 32;
+const ROWS_PER_CANDIDATE: usize = 32;
 /// Number of candidates that are always worth checking.
 const FEW: usize = 64;
 /// Candidates that are checked under one epoch guard.
@@ -64,7 +64,7 @@ pub(super) struct IndexUpdate {
     list: Arc<Vec<Index>>,
     concerned: Vec<usize>,
     gui: Gui,
-    pub before: Held,
+    pub before: IndexedValues,
 }
 
 impl IndexUpdate {
@@ -74,8 +74,8 @@ impl IndexUpdate {
     }
 
     /// Returns the vertex's current values in these indexes.
-    pub fn look(&self, partition: &Partition) -> Held {
-        let mut held = Held::new();
+    pub fn indexed_values(&self, partition: &Partition) -> IndexedValues {
+        let mut held = IndexedValues::new();
         let guard = pin();
         let Some(slot) = partition.slot(self.gui, &guard) else { return held };
         let keys = self.concerned.iter().map(|&index| self.list[index].definition.key).collect();
@@ -137,7 +137,7 @@ impl Store {
             }
             _ => return None,
         };
-        Some(IndexUpdate { list, concerned, gui, before: Held::new() })
+        Some(IndexUpdate { list, concerned, gui, before: IndexedValues::new() })
     }
 
     /// Returns the indexes that writes to one vertex concern; `None` if there are none.
@@ -147,12 +147,12 @@ impl Store {
         }
         let list = self.indexes.list();
         let concerned = index::concerned(&list, &[], |key| writes.iter().any(|write| write.key == key))?;
-        Some(IndexUpdate { list, concerned, gui, before: Held::new() })
+        Some(IndexUpdate { list, concerned, gui, before: IndexedValues::new() })
     }
 
     /// STO-3: updates the indexes after a change, before its version is published.
     pub(super) fn update_indexes(&self, w: &Writer<'_>, update: IndexUpdate, partition: &Partition) {
-        let after = update.look(partition);
+        let after = update.indexed_values(partition);
         let IndexUpdate { list, gui, before, .. } = update;
         self.indexes.change(&list, self.number(gui), gui, w.version, before, &after);
     }
@@ -416,7 +416,7 @@ impl<'l> AccessPath<'l> {
 
     /// Returns the number of candidates in one partition up to which checking them is cheaper than reading rows.
     fn most(&self, partitions: usize) -> usize {
-        FEW + self.indexes.iter().map(|index| index.len()).sum::<usize>() / partitions / ROWS_A_CANDIDATE
+        FEW + self.indexes.iter().map(|index| index.len()).sum::<usize>() / partitions / ROWS_PER_CANDIDATE
     }
 
     /// Appends the candidates of a partition; returns false if there are more than `most`.

@@ -85,7 +85,7 @@ impl Store {
             )));
         }
         match self.page_memory.stuck() {
-            Some(error) if !self.page_memory.keeps() => Err(error.into()),
+            Some(error) if !self.page_memory.keeps_pages() => Err(error.into()),
             _ => Ok(()),
         }
     }
@@ -120,7 +120,7 @@ impl Store {
 
     /// Recomputes the share of pages: what everything else leaves of the budget, but at least a part of it, so that
     /// short-lived memory (a large answer, memory that the allocator has not returned yet) does not evict all pages.
-    fn allow_anew(&self, budget: &MemoryBudget) {
+    fn update_share(&self, budget: &MemoryBudget) {
         let left = budget.bytes.saturating_sub(self.count_fixed());
         let others = budget.process_bytes.and_then(|process_bytes| process_bytes());
         let others = others.map_or(0, |bytes| bytes.saturating_sub(self.page_memory.resident()));
@@ -146,10 +146,10 @@ impl Store {
     }
 
     /// Like [`Self::make_room`], after recomputing the share.
-    pub(super) fn make_room_anew(&self) {
+    pub(super) fn make_room_after_recount(&self) {
         if let Some(budget) = &self.config.memory {
-            self.allow_anew(budget);
-            self.page_memory.found(true, 0);
+            self.update_share(budget);
+            self.page_memory.note_round(true, 0);
             self.make_room();
         }
     }
@@ -160,15 +160,15 @@ impl Store {
         if short {
             partition.evict(self.page_memory.excess());
             self.page_memory.tidy();
-            self.page_memory.found(self.page_memory.excess() == 0, self.slack());
+            self.page_memory.note_round(self.page_memory.excess() == 0, self.slack());
         }
         short
     }
 
-    /// Like [`Self::make_room_anew`], for a caller that keeps a partition open.
-    pub(crate) fn make_room_anew_in(&self, partition: &mut Open<'_>) {
+    /// Like [`Self::make_room_after_recount`], for a caller that keeps a partition open.
+    pub(crate) fn make_room_after_recount_in(&self, partition: &mut Open<'_>) {
         if let Some(budget) = &self.config.memory {
-            self.allow_anew(budget);
+            self.update_share(budget);
             self.make_room_in(partition);
         }
     }
@@ -180,7 +180,7 @@ impl Store {
     #[cold]
     fn evict(&self) {
         if let Some(budget) = &self.config.memory {
-            self.allow_anew(budget);
+            self.update_share(budget);
         }
         let slack = self.slack();
         for _ in 0..self.partitions.len() {
@@ -194,7 +194,7 @@ impl Store {
                 partition.evict(excess + slack);
             }
         }
-        self.page_memory.found(self.page_memory.excess() == 0, slack);
+        self.page_memory.note_round(self.page_memory.excess() == 0, slack);
         self.page_memory.tidy();
         // Evicted pages are free once their readers have gone: at once, if there are none.
         pin().flush();
@@ -203,8 +203,8 @@ impl Store {
     /// Evicts pages beyond the share. If versions prevent it, reclaims those that nobody has pinned. Waits for
     /// writers.
     pub(super) fn keep_to_budget(&self) {
-        self.make_room_anew();
-        if !self.page_memory.is_bounded() || self.page_memory.keeps() {
+        self.make_room_after_recount();
+        if !self.page_memory.is_bounded() || self.page_memory.keeps_pages() {
             return;
         }
         let oldest = self.versions.forget_window();
@@ -212,7 +212,7 @@ impl Store {
         for _ in 0..self.partitions.len() {
             self.reclaim_one(oldest, FORGOTTEN_AT_ONCE);
         }
-        self.page_memory.found(true, 0);
+        self.page_memory.note_round(true, 0);
         self.make_room();
     }
 }

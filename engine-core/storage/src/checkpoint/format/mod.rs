@@ -1,13 +1,14 @@
 //! Versions of the checkpoint format, and the code that reads each of them.
 //!
-//! A manifest and the object of a partition begin with seven letters that say what they are and one byte with the version
-//! of their format. [`Format`] lists the versions that this release knows. [`Format::reader`] is the only place that maps
-//! a version to code: restoring reads everything through the [`Reader`] of the version that the manifest names.
+//! A manifest and the object of a partition begin with seven letters that say what they are and one byte with the
+//! version of their format. [`Format`] lists the versions that this release knows. [`Format::reader`] is the only
+//! place that maps a version to code: restoring reads everything through the [`FormatReader`] of the version that the
+//! manifest names.
 //!
 //! All objects that a manifest names have its version. A checkpoint is therefore only built upon one of
 //! [`Format::WRITTEN`]; after an upgrade the first checkpoint writes every chunk.
 //!
-//! To add a version: add a variant here, a module beside `v2` that implements [`Reader`], and golden files in
+//! To add a version: add a variant here, a module beside `v2` that implements [`FormatReader`], and golden files in
 //! `contracts/golden`. Restoring, the manifest's envelope and the errors need no change.
 
 pub(crate) mod v2;
@@ -44,7 +45,7 @@ impl ObjectKind {
 }
 
 /// Reads manifests and partitions of one version of the format.
-pub(super) trait Reader: Sync {
+pub(super) trait FormatReader: Sync {
     /// Decodes the manifest `object` from the bytes that follow its magic.
     fn manifest(&self, object: &str, bytes: &[u8]) -> Result<Manifest, Error>;
 
@@ -82,9 +83,9 @@ impl Format {
     }
 
     /// Returns the code that reads the version.
-    pub(super) fn reader(self) -> &'static dyn Reader {
+    pub(super) fn reader(self) -> &'static dyn FormatReader {
         match self {
-            Self::V2 => &v2::Reader,
+            Self::V2 => &v2::V2,
         }
     }
 

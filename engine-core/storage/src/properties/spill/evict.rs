@@ -22,8 +22,8 @@ impl PageWriter {
         let end = view.table.end();
         view.table.publish_sets(&self.sets);
         while evicted.bytes < goal && evicted.looked < 2 * end {
-            let number = self.hand % end;
-            self.hand = (number + 1) % end;
+            let number = self.clock_hand % end;
+            self.clock_hand = (number + 1) % end;
             evicted.looked += 1;
             let Some(page) = view.table.resident(number, view.guard) else { continue };
             // Rows of a load that fill their page have no records, so the page may leave memory before it is visible.

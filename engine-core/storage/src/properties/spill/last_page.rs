@@ -14,17 +14,17 @@ use std::ptr;
 
 /// The table (by address), number and word of the page, and its copy.
 #[derive(Clone, Copy)]
-struct Last {
+struct LastPage {
     table: usize,
     number: u32,
     word: usize,
     page: *mut Block,
 }
 
-const NONE: Last = Last { table: 0, number: 0, word: 0, page: ptr::null_mut() };
+const NONE: LastPage = LastPage { table: 0, number: 0, word: 0, page: ptr::null_mut() };
 
 thread_local! {
-    static LAST: Cell<Last> = const { Cell::new(NONE) };
+    static LAST: Cell<LastPage> = const { Cell::new(NONE) };
     /// Number of readers' guards that this thread holds.
     static HELD: Cell<usize> = const { Cell::new(0) };
 }
@@ -60,6 +60,6 @@ pub(in super::super) fn find(table: usize, number: u32, word: usize) -> Option<*
 /// Remembers a page that lives until the current guards have gone.
 pub(in super::super) fn remember(table: usize, number: u32, word: usize, page: *mut Block) {
     if HELD.get() > 0 {
-        LAST.set(Last { table, number, word, page });
+        LAST.set(LastPage { table, number, word, page });
     }
 }

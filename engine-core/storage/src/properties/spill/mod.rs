@@ -225,13 +225,13 @@ impl PageMemory {
     }
 
     /// Notes whether a round evicted enough, and otherwise the number of further bytes after which another one may.
-    pub fn found(&self, enough: bool, more: u64) {
+    pub fn note_round(&self, enough: bool, more: u64) {
         let patient_to = if enough { 0 } else { self.resident() + more };
         self.patient_to.store(patient_to, Ordering::Relaxed);
     }
 
     /// Returns whether pages that readers bring in can be kept.
-    pub fn keeps(&self) -> bool {
+    pub fn keeps_pages(&self) -> bool {
         let allowed = self.allowed.load(Ordering::Relaxed);
         self.resident() <= allowed.saturating_add(allowed / HARD)
     }

@@ -3,7 +3,7 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0–15 | number of pages, of groups of nodes, of groups of edge ids, and 0; 4 bytes each |
-//! | 40 for each chunk | number, object, offset (8), length (8), CRC-32C, vertices, out-edges (8); 4 bytes where not said |
+//! | 40 for each chunk | number, object, offset (8), length (8), CRC-32C, vertices, out-edges (8); others 4 bytes |
 //!
 //! Pages come first, then nodes, then edge ids; each kind in rising order of its numbers.
 

@@ -1,7 +1,7 @@
 //! Groups of nodes and of edge ids of version 2, as [`crate::partition::Image`] writes them.
 //!
-//! A group begins with 16 bytes that hold one bit for each of its 128 slots. Columns of the records that are there follow,
-//! little-endian:
+//! A group begins with 16 bytes that hold one bit for each of its 128 slots. Columns of the records that are there
+//! follow, little-endian:
 //!
 //! | nodes | bytes | edge ids | bytes |
 //! |---|---|---|---|
@@ -9,10 +9,10 @@
 //! | places of rows: page, 10 bits of row | 4 each | GUIs of sources | 8 each |
 //! | for each, the list out and the list in | … | SIDs | 8 each |
 //!
-//! A list begins with a head: the number of entries × 4, plus [`SEVERAL`], plus [`WHOLE`]. A list of one label then has the
-//! label; a list of several has the number of runs, and a label and a length for each. The least SID follows unless SIDs
-//! are whole. All of these are varints. Two columns end the list: neighbours (8 bytes each), and SIDs (8 bytes each if
-//! whole, else 4 bytes each for the difference to the least). Entries are in order of label and SID.
+//! A list begins with a head: the number of entries × 4, plus [`SEVERAL`], plus [`WHOLE`]. A list of one label then
+//! has the label; a list of several has the number of runs, and a label and a length for each. The least SID follows
+//! unless SIDs are whole. All of these are varints. Two columns end the list: neighbours (8 bytes each), and SIDs (8
+//! bytes each if whole, else 4 bytes each for the difference to the least). Entries are in order of label and SID.
 //!
 //! What must never happen: a panic, or an allocation that the bytes do not justify, because of what a chunk says. Its
 //! checksum was right, but nothing in it is trusted.
@@ -34,12 +34,12 @@ pub(crate) const SEVERAL: u64 = 2;
 pub(crate) type Bits = u128;
 const _: () = assert!(GROUP == Bits::BITS);
 
-struct Reader<'b> {
+struct Cursor<'b> {
     bytes: &'b [u8],
     at: usize,
 }
 
-impl<'b> Reader<'b> {
+impl<'b> Cursor<'b> {
     fn misread(&self, reason: impl Into<Cause>) -> Misread {
         Misread { at: self.at, reason: reason.into() }
     }
@@ -161,40 +161,40 @@ fn slots_of(group: u32, bits: Bits) -> impl Iterator<Item = u32> {
 /// Reads a group of nodes.
 pub(super) fn nodes(group: u32, bytes: &[u8], rebuild: &mut Rebuild<'_>) -> Result<(), Misread> {
     let guard = pin();
-    let mut reader = Reader { bytes, at: 0 };
-    let bits = reader.bits()?;
+    let mut cursor = Cursor { bytes, at: 0 };
+    let bits = cursor.bits()?;
     let count = bits.count_ones() as usize;
-    let guis = reader.column::<8>(count, "vertices")?;
-    let places = reader.column::<4>(count, "places")?;
+    let guis = cursor.column::<8>(count, "vertices")?;
+    let places = cursor.column::<4>(count, "places")?;
     let guis = guis.iter().map(|gui| Gui(u64::from_le_bytes(*gui)));
     guis.clone().for_each(|gui| rebuild.prefetch(gui, &guard));
     let mut links = Vec::new();
     for ((slot, gui), place) in slots_of(group, bits).zip(guis).zip(places) {
         let place = RowPlace(u32::from_le_bytes(*place));
-        rebuild.vertex(slot, gui, place, &guard).map_err(|reason| reader.misread(reason))?;
-        reader.list(&mut links)?;
+        rebuild.vertex(slot, gui, place, &guard).map_err(|reason| cursor.misread(reason))?;
+        cursor.list(&mut links)?;
         rebuild.out_edges(slot, gui, &links);
-        reader.list(&mut links)?;
+        cursor.list(&mut links)?;
         rebuild.in_edges(slot, gui, &links);
     }
     rebuild.end_of_nodes();
-    reader.end()
+    cursor.end()
 }
 
 /// Reads a group of edge ids.
 pub(super) fn edge_ids(group: u32, bytes: &[u8], rebuild: &mut Rebuild<'_>) -> Result<(), Misread> {
-    let mut reader = Reader { bytes, at: 0 };
-    let bits = reader.bits()?;
+    let mut cursor = Cursor { bytes, at: 0 };
+    let bits = cursor.bits()?;
     let count = bits.count_ones() as usize;
-    let hashes = reader.column::<8>(count, "hashes")?;
-    let sources = reader.column::<8>(count, "sources")?;
-    let sids = reader.column::<8>(count, "SIDs")?;
+    let hashes = cursor.column::<8>(count, "hashes")?;
+    let sources = cursor.column::<8>(count, "sources")?;
+    let sids = cursor.column::<8>(count, "SIDs")?;
     for (index, slot) in slots_of(group, bits).enumerate() {
         let word = |column: &[[u8; 8]]| u64::from_le_bytes(column[index]);
         let entry = EdgeIdEntry { hash: word(hashes), source: Gui(word(sources)), sid: Sid(word(sids)) };
-        rebuild.edge_id(slot, entry).map_err(|reason| reader.misread(reason))?;
+        rebuild.edge_id(slot, entry).map_err(|reason| cursor.misread(reason))?;
     }
-    reader.end()
+    cursor.end()
 }
 
 #[cfg(test)]

@@ -16,9 +16,9 @@ use crate::checkpoint::{Manifest, ManifestPartition};
 use crate::partition::{Misread, Rebuild};
 
 /// Reads version 2.
-pub(super) struct Reader;
+pub(super) struct V2;
 
-impl super::Reader for Reader {
+impl super::FormatReader for V2 {
     fn manifest(&self, object: &str, bytes: &[u8]) -> Result<Manifest, Error> {
         manifest::decode(object, bytes)
     }
