@@ -156,7 +156,7 @@ fn what_a_long_query_reads_is_kept_and_no_longer_than_that() {
         fleet.wait_until("it is kept", |fleet| kept(fleet, Some(long.at.version)));
         for n in 0..5 {
             ask(&writes, OpenCypher, &format!("MATCH (a:A) SET a.n = {n}")).unwrap();
-            fleet.advancing.advance(Duration::from_millis(60));
+            fleet.node_clock.advance(Duration::from_millis(60));
         }
         assert!(!is_too_old(long.at), "it is read still");
         let at = long.at;
@@ -164,7 +164,7 @@ fn what_a_long_query_reads_is_kept_and_no_longer_than_that() {
             // As if it had died in the middle of its query. Only its lease ends the pin.
             worker.stop();
             assert!(kept(&fleet, Some(at.version)));
-            fleet.advancing.advance(Duration::from_secs(601));
+            fleet.node_clock.advance(Duration::from_secs(601));
         } else {
             drop(long);
         }

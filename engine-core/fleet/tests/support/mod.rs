@@ -111,8 +111,8 @@ pub struct Member {
 
 pub struct TestFleet {
     pub clock: Arc<dyn Clock>,
-    /// The same clock, for tests that advance it.
-    pub advancing: Arc<AdvancingClock>,
+    /// The clock of the storage nodes, which a test can advance. Connections and leases do not go by it.
+    pub node_clock: Arc<AdvancingClock>,
     pub map: Arc<MemoryMap>,
     pub log: Log,
     pub objects: Arc<Objects>,
@@ -165,8 +165,8 @@ impl TestFleet {
         hash_bits: u32,
         config: NodeConfig,
     ) -> Self {
-        let advancing = Arc::new(AdvancingClock { real: RealClock::new(), ahead_nanos: AtomicU64::new(0) });
-        let clock: Arc<dyn Clock> = advancing.clone();
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let node_clock = Arc::new(AdvancingClock { real: RealClock::new(), ahead_nanos: AtomicU64::new(0) });
         let map = Arc::new(MemoryMap::default());
         let graph = Graph {
             name: GRAPH.into(),
@@ -182,7 +182,7 @@ impl TestFleet {
         let members = vec![];
         let sequencer = None;
         let mut fleet =
-            Self { clock, advancing, map, log, objects, members, config, candidate, sequencer, graph };
+            Self { clock, node_clock, map, log, objects, members, config, candidate, sequencer, graph };
         fleet.start_sequencer();
         (0..nodes).for_each(|number| fleet.join(&format!("n{number}")));
         let candidates: Vec<Place> = fleet
@@ -207,13 +207,11 @@ impl TestFleet {
     }
 
     pub fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        // By a clock that no test advances.
-        let clock = RealClock::new();
-        let end = clock.now() + PATIENCE;
+        let end = self.clock.now() + PATIENCE;
         while !is_so(self) {
             let states: Vec<_> = self.members.iter().map(|member| member.node.status()).collect();
-            assert!(clock.now() < end, "waited too long until {what}: {states:#?}");
-            clock.sleep(Duration::from_millis(10));
+            assert!(self.clock.now() < end, "waited too long until {what}: {states:#?}");
+            self.clock.sleep(Duration::from_millis(10));
         }
     }
 
@@ -275,7 +273,7 @@ impl TestFleet {
             map_store: self.map.clone(),
             log: Arc::new(self.log.clone()),
             objects: self.objects.clone(),
-            clock: self.clock.clone(),
+            clock: self.node_clock.clone(),
             random: Arc::new(RealRandom),
             disk: Arc::new(RealDisk),
         };
