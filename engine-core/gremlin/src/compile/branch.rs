@@ -10,9 +10,8 @@ use crate::ast::{Arg, ArgKind, Constant, Step, StepName};
 use crate::compile::filter::Subject;
 use crate::compile::predicate::Operands;
 use crate::compile::reduce::{is_reducing, is_stateful};
-use crate::compile::walk::End;
 use crate::fault::Fault;
-use crate::names::Children;
+use crate::names::{Children, End};
 use tidegraph_plan::{AggregateItem, AggregateKind, ApplyKind, BindKind, Branch, Comparison, Expr, Op, Slot};
 use tidegraph_types::Str;
 

@@ -38,7 +38,7 @@ mod write;
 
 use crate::ast::{Arg, ArgKind, Request, SourceCall, Step, StepName, Terminal};
 use crate::fault::Fault;
-use crate::names::Pop;
+use crate::names::{End, Pop};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use tidegraph_plan::{Column, Expr, Function, Op, Plan, Slot};
@@ -86,7 +86,7 @@ struct EdgeOrigin {
     /// The other end, if the expand binds it.
     far: Option<Slot>,
     /// The end that is not `from`.
-    across: walk::End,
+    across: End,
 }
 
 /// The slots of a traverser's parts, and facts about the rows.

@@ -4,30 +4,11 @@
 //! free.
 
 use super::{Compiler, Cursor, EdgeOrigin, Flow, ObjectKind, Result, call, step, wrong_arguments};
-use crate::ast::{Arg, ArgKind, Step, StepName};
+use crate::ast::{Arg, ArgKind, Step};
 use crate::fault::Fault;
+use crate::names::End;
 use tidegraph_plan::{Expr, Function, Op};
 use tidegraph_types::{Direction, Str, Value};
-
-/// An end of an edge.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum End {
-    /// The source for `Out`, the target for `In`, both for `Both`.
-    At(Direction),
-    /// The end that the edge step did not come from.
-    Other,
-}
-
-/// Returns the end that a step without arguments goes to.
-fn end(name: StepName) -> Option<End> {
-    match name {
-        StepName::InV => Some(End::At(Direction::In)),
-        StepName::OutV => Some(End::At(Direction::Out)),
-        StepName::BothV => Some(End::At(Direction::Both)),
-        StepName::OtherV => Some(End::Other),
-        _ => None,
-    }
-}
 
 impl Compiler {
     /// `out`, `in`, `both`, `outE`, `inE`, `bothE`, `to(direction)`, `toE(direction)`; without `direction`, it is the
@@ -63,7 +44,8 @@ impl Compiler {
                 .map(|i| cursor.next + i)
                 .filter(|i| {
                     let s = &cursor.steps[*i];
-                    end(s.name).is_some_and(|end| end == across || end == End::Other) && s.args.is_empty()
+                    s.name.properties().end.is_some_and(|end| end == across || end == End::Other)
+                        && s.args.is_empty()
                 })
         } else {
             None
@@ -135,7 +117,7 @@ impl Compiler {
         step: &Step<'_>,
         dest: Option<tidegraph_plan::Slot>,
     ) -> Result<()> {
-        let end = match (end(step.name), step.args.as_slice()) {
+        let end = match (step.name.properties().end, step.args.as_slice()) {
             (Some(end), []) => end,
             (None, [arg]) => End::At(direction_of(arg).ok_or_else(|| wrong_arguments(step))?),
             _ => return Err(wrong_arguments(step)),

@@ -13,7 +13,7 @@ mod step;
 pub use constant::Constant;
 pub(crate) use constant::Pop;
 pub use step::StepName;
-pub(crate) use step::{Children, Local, NewObject, Reduction};
+pub(crate) use step::{Children, End, Local, NewObject, Reduction};
 
 /// Defines an enum of words from a table of variants, spellings and properties. Rows are sorted by spelling, because
 /// the lookup is a binary search; a test checks that.

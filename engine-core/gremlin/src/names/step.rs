@@ -1,6 +1,7 @@
 //! The steps of Gremlin, with the properties that the compiler needs besides the function that translates a step.
 
 use tidegraph_plan::{AggregateKind, Function};
+use tidegraph_types::Direction;
 
 /// When a step makes a new current object. All other steps test it, name it or act on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +29,15 @@ pub(crate) enum Local {
     Sample,
     Skip,
     Tail,
+}
+
+/// An end of an edge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// The source for `Out`, the target for `In`, both for `Both`.
+    At(Direction),
+    /// The end that the edge step did not come from.
+    Other,
 }
 
 /// The result of a step that reduces all traversers to one.
@@ -58,6 +68,8 @@ pub(crate) struct Properties {
     pub(crate) object: NewObject,
     /// The new object is a vertex, whatever came in.
     pub(crate) to_vertex: bool,
+    /// The step goes from an edge to this end of it.
+    pub(crate) end: Option<End>,
     /// The step may follow `g` directly.
     pub(crate) after_g: bool,
     /// The step starts a stream; it is never part of the operands of an infix `and()` or `or()`.
@@ -85,6 +97,7 @@ pub(crate) struct Properties {
 const KEEPS: Properties = Properties {
     object: NewObject::Never,
     to_vertex: false,
+    end: None,
     after_g: false,
     starts: false,
     between_ends: false,
@@ -101,6 +114,11 @@ const KEEPS: Properties = Properties {
 
 /// A step that makes a new object.
 const MAKES: Properties = Properties { object: NewObject::Always, ..KEEPS };
+
+/// A step from an edge to an end.
+const fn goes_to(end: End) -> Properties {
+    Properties { end: Some(end), ..MAKES }.to_vertex()
+}
 
 /// A step that applies a function to the current object.
 const fn applies(function: Function) -> Properties {
@@ -178,7 +196,7 @@ super::words! {
         Barrier = "barrier" => KEEPS.between_ends(),
         Both = "both" => MAKES.to_vertex(),
         BothE = "bothE" => MAKES,
-        BothV = "bothV" => MAKES.to_vertex(),
+        BothV = "bothV" => goes_to(End::At(Direction::Both)),
         Branch = "branch" => KEEPS,
         By = "by" => KEEPS.between_ends(),
         Call = "call" => KEEPS.after_g(),
@@ -221,7 +239,7 @@ super::words! {
         Identity = "identity" => KEEPS.between_ends(),
         In = "in" => MAKES.to_vertex(),
         InE = "inE" => MAKES,
-        InV = "inV" => MAKES.to_vertex(),
+        InV = "inV" => goes_to(End::At(Direction::In)),
         Index = "index" => KEEPS,
         Inject = "inject" => MAKES.after_g().starts().stateful(),
         Intersect = "intersect" => KEEPS,
@@ -249,10 +267,10 @@ super::words! {
         Optional = "optional" => MAKES.children(Children::Streamed),
         Or = "or" => KEEPS.connective().between_ends(),
         Order = "order" => scoped(Local::Order).between_ends(),
-        OtherV = "otherV" => MAKES.to_vertex(),
+        OtherV = "otherV" => goes_to(End::Other),
         Out = "out" => MAKES.to_vertex(),
         OutE = "outE" => MAKES,
-        OutV = "outV" => MAKES.to_vertex(),
+        OutV = "outV" => goes_to(End::At(Direction::Out)),
         PageRank = "pageRank" => KEEPS,
         Path = "path" => MAKES.needs_path(),
         PeerPressure = "peerPressure" => KEEPS,
