@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use tidegraph_engine::{Brought, Database, Language, Parameters, Query};
-use tidegraph_query::admission::BRIEF;
+use tidegraph_engine::{Database, Language, Parameters, PendingAnswer, Query};
+use tidegraph_query::admission::INLINE;
 use tidegraph_query::json::plain::Plain;
 use tidegraph_types::{ErrorCode, Str, Value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -52,8 +52,8 @@ impl Call {
     pub async fn embedded_task(&self, database: &Arc<Database>) -> anyhow::Result<Vec<Vec<Value>>> {
         let parameters = self.parameters();
         let query = Query::new(self.language, self.text, &parameters);
-        if let Some(brought) = database.query_briefly(&query, BRIEF) {
-            let Brought { answer, commit } = brought?;
+        if let Some(brought) = database.query_inline(&query, INLINE) {
+            let PendingAnswer { answer, commit } = brought?;
             let Some(request) = commit else { return Ok(answer.rows) };
             let (ended, end) = tokio::sync::oneshot::channel();
             database.commit_later(request, Box::new(move |committed| drop(ended.send(committed))));

@@ -1,4 +1,4 @@
-//! How records of the log reach storage: from the sequencer while it runs, from the log itself at recovery.
+//! Applies records of the log to storage: those of the sequencer while it runs, those of the log at recovery.
 
 use crossbeam_channel::Sender;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use tidegraph_platform::Objects;
 use tidegraph_storage::Store;
 use tidegraph_types::{Mutation, PartitionId};
 
-/// Blocks of a segment, about 256 KiB each, that each reader may read before the ones before them are applied.
+/// Blocks, of about 256 KiB each, that each reader of segments may be ahead of the applier.
 const BLOCKS_AHEAD: usize = 4;
-/// Threads that read segments, at most.
-const MOST_READERS: usize = 16;
+/// Most threads that read segments.
+const MAX_READERS: usize = 16;
 
-/// What the names of a partition's segments of one kind have in common.
+/// Returns the common prefix of the names of a partition's segments of one kind.
 fn lane_of(segment: &str) -> &str {
     segment.rsplit_once('-').map_or(segment, |(lane, _)| lane)
 }
@@ -22,15 +22,19 @@ fn lane_of(segment: &str) -> &str {
 /// Applies records to a store and publishes their versions.
 #[derive(Clone, Debug)]
 pub struct StoreApplier {
-    /// Where they go.
+    /// The store.
     pub store: Arc<Store>,
-    /// Where segments of bulk loads are.
+    /// The segments of bulk loads.
     pub objects: Arc<Objects>,
 }
 
 impl StoreApplier {
-    /// Applies one record. An error means that a segment of a committed load, or a page of properties that was moved out of
-    /// memory, cannot be read: the graph cannot go on without it.
+    /// Applies one record and publishes its version.
+    ///
+    /// # Errors
+    ///
+    /// A segment of a committed load, or a page of properties that was moved to disk, cannot be read. The graph cannot
+    /// continue without it.
     pub fn try_apply(&self, record: &Record) -> Result<(), crate::Error> {
         match &record.body {
             Body::Commit { mutations, .. } => self.store.apply(record.version, mutations),
@@ -48,8 +52,8 @@ impl StoreApplier {
 }
 
 impl StoreApplier {
-    /// Hands out the mutations of segments: kind after kind, and those of one partition in order. Blocks of several
-    /// partitions are read and handed out together, so that they can be applied side by side.
+    /// Passes the mutations of segments to `each`: one kind after the other, and those of one partition in order. Blocks
+    /// of several partitions are read and passed together, so that they can be applied in parallel.
     fn for_each_batch(
         &self,
         segments: &[String],
@@ -58,7 +62,7 @@ impl StoreApplier {
         segments.chunk_by(|a, b| Kind::of(a) == Kind::of(b)).try_for_each(|phase| {
             let lanes: Vec<&[String]> = phase.chunk_by(|a, b| lane_of(a) == lane_of(b)).collect();
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            let readers = cores.min(MOST_READERS).min(lanes.len());
+            let readers = cores.min(MAX_READERS).min(lanes.len());
             let next = AtomicUsize::new(0);
             let (lanes, next) = (&lanes, &next);
             std::thread::scope(|scope| {
@@ -90,7 +94,7 @@ impl StoreApplier {
         })
     }
 
-    /// Sends the mutations of one partition's segments, in order; false if nobody takes them any more.
+    /// Sends the mutations of one partition's segments, in order; returns `false` if the receiver is gone.
     fn read_lane(&self, lane: &[String], sender: &Sender<Vec<Mutation>>) -> Result<bool, crate::Error> {
         for segment in lane {
             let mut reader = SegmentReader::open(&self.objects, segment)?;
@@ -108,13 +112,13 @@ impl StoreApplier {
         Ok(true)
     }
 
-    /// Whether the store holds a partition of the graph.
+    /// Whether the store holds a partition.
     fn is_of_store(&self, partition: PartitionId) -> bool {
         self.store.config().scope.is_none_or(|scope| scope.partition == partition)
     }
 
-    /// An edge stands in the segments of its source, its target and its id, for stores that hold one partition each. This
-    /// one holds all and takes it once, from its source's.
+    /// Whether to apply a mutation of a partition's segment. An edge is in the segments of its source, its target and its
+    /// id, for stores of one partition each. A store of all partitions applies it once, from its source's segment.
     fn is_here(&self, mutation: &Mutation, partition: PartitionId) -> bool {
         match mutation {
             Mutation::CreateEdge { edge, .. } if self.store.config().scope.is_none() => {
@@ -128,8 +132,8 @@ impl StoreApplier {
 impl tidegraph_txn::Applier for StoreApplier {
     fn apply(&mut self, record: &Record) {
         if let Err(error) = self.try_apply(record) {
-            // The record is durable, so it cannot be taken back: stop rather than serve a graph that lacks it.
-            panic!("record {} cannot be applied: {error}", record.version);
+            // The record is durable and cannot be undone: stop rather than serve a graph without it.
+            panic!("record {} cannot be applied: {}", record.version, error.chain());
         }
     }
 }

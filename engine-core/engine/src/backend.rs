@@ -1,9 +1,9 @@
-//! What a graph's requests run on: everything in this process, or a fleet.
+//! The seam under [`crate::Database`]: which version to read, which storage to ask, which sequencer commits.
 //!
-//! Roles: [`Backend`] is the seam under [`crate::Database`]: where to read, whom to ask, where to commit. [`Local`] is the
-//! one with its store and its sequencer in this process; a worker of a fleet brings another one.
+//! Roles: [`Backend`] is the trait. [`Local`] implements it with a store and a sequencer in this process; the worker of a
+//! fleet implements it over the network.
 //!
-//! What must never happen: a commit that is answered and not durable; a reader that outlives the version that it reads.
+//! What must never happen: a commit is answered before it is durable; a reader outlives the version that it reads.
 
 use crate::Error;
 use crate::catalog::SequencerCatalog;
@@ -17,35 +17,35 @@ use tidegraph_storage::{Duplicate, IndexState, Pin, Store};
 use tidegraph_txn::{LoadCommit, LoadWatch, Sequencer};
 use tidegraph_types::{CommitRequest, Epoch, GuiHasher, Mutation, PartitionCount, Str, Version};
 
-/// For whom data is asked.
+/// Options of the reads of one request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asking<'a> {
-    /// When the answer is of no use any more, by the process's clock; `None`: never.
+pub struct ReadOptions<'a> {
+    /// Deadline by the process's clock; `None` for none.
     pub deadline: Option<Duration>,
-    /// Set by somebody else to end the request early.
+    /// Flag that another thread sets to end the request early.
     pub cancel: Option<&'a Arc<AtomicBool>>,
 }
 
-/// What is called with the answer to a commit. It must not wait: others are answered after it.
-pub type Ended = Box<dyn FnOnce(Result<Version, Error>) + Send>;
+/// Receives the result of a commit. It must not wait: the results of other commits come after it.
+pub type CommitCallback = Box<dyn FnOnce(Result<Version, Error>) + Send>;
 
-/// Where a request reads, and what keeps that readable for as long as it lives.
+/// A version to read. The version stays readable while this lives.
 #[derive(Debug)]
 pub struct Snapshot {
     /// The version.
     pub at: At,
-    /// What pins it, where that is in this process.
+    /// Pins the version in the store of this process.
     pub pin: Option<Pin>,
-    /// What keeps it readable elsewhere.
+    /// Keeps the version readable on other machines.
     pub held: Option<Box<dyn fmt::Debug + Send + Sync>>,
 }
 
-/// The data of a graph, as one request reads it.
+/// Access to a graph's data for one request.
 pub enum Reader<'b> {
-    /// The backend's own.
-    Own(&'b dyn Apl),
-    /// Made for the request.
-    Made(Box<dyn Apl + 'b>),
+    /// Storage that all requests share.
+    Shared(&'b dyn Apl),
+    /// Access that was made for the request.
+    Own(Box<dyn Apl + 'b>),
 }
 
 impl<'b> Deref for Reader<'b> {
@@ -53,8 +53,8 @@ impl<'b> Deref for Reader<'b> {
 
     fn deref(&self) -> &Self::Target {
         match self {
-            Self::Own(apl) => *apl,
-            Self::Made(apl) => &**apl,
+            Self::Shared(apl) => *apl,
+            Self::Own(apl) => &**apl,
         }
     }
 }
@@ -65,131 +65,176 @@ impl fmt::Debug for Reader<'_> {
     }
 }
 
-/// A bulk load that began: transactions are watched for what it rests on, for as long as this lives.
+/// A bulk load that has begun. While this lives, the sequencer watches transactions for what the load depends on.
 pub trait LoadHold: Send {
-    /// Makes the load visible; answers its version, at which it can be read. Goes on trying while `go_on` says so, where that
-    /// may help.
-    fn commit(&self, load: LoadCommit, go_on: &dyn Fn() -> bool) -> Result<Version, Uncommitted>;
+    /// Makes the load visible and returns its version, which can be read then. Where another attempt may help, it goes on
+    /// until `go_on` returns `false`.
+    ///
+    /// # Errors
+    ///
+    /// `ConcurrentModification` if a transaction changed what the load depends on, `Unavailable` if the sequencer cannot
+    /// commit. [`LoadCommitError::open`] says whether the load may be visible nevertheless.
+    fn commit(&self, load: LoadCommit, go_on: &dyn Fn() -> bool) -> Result<Version, LoadCommitError>;
 }
 
 /// Why a load was not made visible.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{error}")]
-pub struct Uncommitted {
-    /// Why.
+pub struct LoadCommitError {
+    /// The error.
     #[source]
     pub error: Error,
-    /// Whether it may be visible all the same, now or later: then its segments must stay.
+    /// Whether the load may be visible nevertheless, now or later. Its segments must stay then.
     pub open: bool,
 }
 
-impl<E: Into<Error>> From<E> for Uncommitted {
+impl<E: Into<Error>> From<E> for LoadCommitError {
     fn from(error: E) -> Self {
         Self { error: error.into(), open: false }
     }
 }
 
-/// What became of a bulk load whose process is gone.
+/// The outcome of a bulk load whose process is gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoadOutcome {
-    /// It is visible since this version.
+    /// The load is visible since this version.
     Visible(Version),
-    /// It is not.
+    /// The load is not visible.
     NotVisible,
-    /// Nobody remembers.
+    /// The sequencer does not remember the load.
     Unknown,
 }
 
-/// Vertices and edges, what is kept of them, and how well all is.
+/// The state of a backend: versions, memory, and whether it takes commits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Standing {
+pub struct BackendStatus {
     /// Newest version that can be read.
     pub version: Version,
     /// Term of the sequencer.
     pub epoch: Epoch,
-    /// Whether commits are taken.
+    /// Whether the sequencer takes commits.
     pub writable: bool,
-    /// Most memory that the graph may take.
+    /// Memory budget of the graph in bytes; `None` for no limit.
     pub memory_budget: Option<u64>,
-    /// Memory that it takes.
+    /// Memory of the graph in bytes.
     pub memory: u64,
-    /// Bytes of properties on disk.
+    /// Bytes of properties on disk because of the budget.
     pub spilled: u64,
 }
 
 /// What a graph's requests run on. See the module.
 pub trait Backend: Send + Sync + fmt::Debug {
-    /// How many partitions the graph has.
+    /// Returns the number of partitions of the graph.
     fn partitions(&self) -> PartitionCount;
 
-    /// Computes its GUIs.
+    /// Returns the hasher that computes the graph's GUIs.
     fn hasher(&self) -> GuiHasher;
 
-    /// Where to read now: at the newest version, or at a later one that somebody was told of.
+    /// Returns a snapshot of the newest version, or of a later one that the caller has heard of.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` with [`Retry::Wait`](crate::Retry::Wait) if this process has not reached the version.
     fn snapshot(&self, at_least: Option<Version>) -> Result<Snapshot, Error>;
 
-    /// Where a transaction can read without waiting for anybody, though others may have committed since: its commit checks what it
-    /// read. `None`: where everything else reads.
-    fn snapshot_at_hand(&self) -> Option<Snapshot> {
+    /// Returns a snapshot of a version that the replicas have applied already, for a transaction that does not want to
+    /// wait for them: its commit checks whether what it read has changed since. `None` if [`Backend::snapshot`] is as
+    /// good.
+    fn applied_snapshot(&self) -> Option<Snapshot> {
         None
     }
 
-    /// The data, for one request.
-    fn reader<'b>(&'b self, asking: Asking<'b>) -> Reader<'b>;
+    /// Returns access to the data for one request.
+    fn reader<'b>(&'b self, options: ReadOptions<'b>) -> Reader<'b>;
 
-    /// Whether reading may wait, for a disk or for another machine.
+    /// Whether a read may wait for a disk or for another machine.
     fn may_wait(&self) -> bool;
 
-    /// The dictionary and the source of SIDs.
+    /// Returns the dictionary of names, which also allocates SIDs.
     fn catalog(&self) -> &dyn Catalog;
 
-    /// Commits changes; answers the version from which they can be read. They are durable then.
+    /// Commits changes durably and returns the version from which they can be read.
+    ///
+    /// # Errors
+    ///
+    /// `ConcurrentModification` with [`Retry::NewerVersion`](crate::Retry::NewerVersion) if another transaction wrote
+    /// what this one read; then nothing is committed, now or later. `Unavailable` leaves open whether the changes were
+    /// committed. Other codes if the request cannot be committed as it is.
     fn commit(&self, request: CommitRequest) -> Result<Version, Error>;
 
-    /// As [`Backend::commit`], but `ended` is called with the answer, which must not wait. Where [`Backend::may_wait`] does not say
-    /// otherwise, this does not wait for the disk.
-    fn commit_later(&self, request: CommitRequest, ended: Ended) {
-        ended(self.commit(request));
+    /// Commits as [`Backend::commit`] does, and passes the result to `done`, which must not wait. The call itself waits
+    /// for the disk only if [`Backend::may_wait`].
+    fn commit_later(&self, request: CommitRequest, done: CommitCallback) {
+        done(self.commit(request));
     }
 
-    /// Vertices and edges, near enough for a plan.
+    /// Estimates the numbers of vertices and of edges, for plans.
     fn totals(&self) -> (u64, u64);
 
-    /// What the planner asks.
+    /// Returns the statistics that the planner reads.
     fn statistics(&self) -> Arc<Statistics>;
 
-    /// Whether there is no vertex at a version, for certain.
+    /// Whether the graph certainly has no vertex at a version.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if storage does not answer.
     fn is_empty(&self, at: Version) -> Result<bool, Error>;
 
-    /// An error if changes that need memory have none.
+    /// Checks whether changes that need memory can be taken.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if they would exceed the memory budget.
     fn check_room(&self) -> Result<(), Error>;
 
-    /// The indexes that there are, complete where all of their parts are.
+    /// Returns the indexes. One is complete if it is complete in all partitions.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if a node does not answer.
     fn indexes(&self) -> Result<Vec<IndexState>, Error>;
 
-    /// Sees that the indexes become complete; answers when they are, or when `stop` says so.
+    /// Fills the incomplete indexes; returns when all are complete or when `stop` returns `true`.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if storage cannot be read.
     fn fill_indexes(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), Error>;
 
-    /// Vertices that share a value under a unique index.
+    /// Returns two vertices that share a value under a unique index, if there are any.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if storage cannot be read.
     fn duplicate(&self, index: &str) -> Result<Option<Duplicate>, Error>;
 
-    /// Begins a bulk load of this id. What the load reads, it reads at a snapshot taken after this.
+    /// Begins a bulk load of this id. The load must read at a snapshot taken after this call.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the sequencer does not answer.
     fn begin_load(&self, load_id: &str) -> Result<Box<dyn LoadHold + '_>, Error>;
 
-    /// What became of a load of another process, or of this one before it was started anew; it was not visible at `since`.
+    /// Returns the outcome of a load that another process began, or this one before its restart. The load was not
+    /// visible at `since`.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the sequencer does not answer.
     fn load_outcome(&self, _load_id: &str, _since: Version) -> Result<LoadOutcome, Error> {
         Ok(LoadOutcome::Unknown)
     }
 
-    /// Whether others may answer where one is lost: then what failed before anything was written is worth another try.
+    /// Whether there are replicas: then a request that lost one before it wrote anything can run again.
     fn has_replicas(&self) -> bool {
         false
     }
 
-    /// How all is.
-    fn standing(&self) -> Standing;
+    /// Returns the newest version, the sequencer's state and the memory in use.
+    fn status(&self) -> BackendStatus;
 
-    /// What the parts of a fleet say of themselves, as JSON; nothing where there is no fleet.
+    /// Returns the state of all nodes of a fleet as JSON; `None` without a fleet.
     fn fleet_report(&self) -> Option<String> {
         None
     }
@@ -209,7 +254,7 @@ impl Local {
     }
 
     fn check_room_for(&self, request: &CommitRequest) -> Result<(), Error> {
-        if request.mutations.iter().all(takes_away) { Ok(()) } else { Ok(self.store.check_room()?) }
+        if request.mutations.iter().all(only_removes) { Ok(()) } else { Ok(self.store.check_room()?) }
     }
 }
 
@@ -225,10 +270,11 @@ struct LocalLoad<'l> {
 }
 
 impl LoadHold for LocalLoad<'_> {
-    fn commit(&self, load: LoadCommit, _go_on: &dyn Fn() -> bool) -> Result<Version, Uncommitted> {
+    fn commit(&self, load: LoadCommit, _go_on: &dyn Fn() -> bool) -> Result<Version, LoadCommitError> {
         let committed = self.sequencer.commit_load(&self.watch, load);
-        // A sequencer that stopped meanwhile does not know what the log has; the next start does.
-        committed.map_err(|error| Uncommitted { open: !self.sequencer.is_writable(), error: error.into() })
+        // A sequencer that has stopped cannot tell what is in the log; the next start can.
+        committed
+            .map_err(|error| LoadCommitError { open: !self.sequencer.is_writable(), error: error.into() })
     }
 }
 
@@ -250,8 +296,8 @@ impl Backend for Local {
         Ok(Snapshot { at: At { version: applied, epoch: Epoch::default() }, pin: Some(pin), held: None })
     }
 
-    fn reader<'b>(&'b self, _asking: Asking<'b>) -> Reader<'b> {
-        Reader::Own(&*self.store)
+    fn reader<'b>(&'b self, _: ReadOptions<'b>) -> Reader<'b> {
+        Reader::Shared(&*self.store)
     }
 
     fn may_wait(&self) -> bool {
@@ -267,12 +313,12 @@ impl Backend for Local {
         Ok(self.sequencer.commit(request)?)
     }
 
-    fn commit_later(&self, request: CommitRequest, ended: Ended) {
+    fn commit_later(&self, request: CommitRequest, done: CommitCallback) {
         match self.check_room_for(&request) {
             Ok(()) => self
                 .sequencer
-                .commit_later(request, Box::new(move |committed| ended(committed.map_err(Error::from)))),
-            Err(error) => ended(Err(error)),
+                .commit_later(request, Box::new(move |committed| done(committed.map_err(Error::from)))),
+            Err(error) => done(Err(error)),
         }
     }
 
@@ -285,7 +331,7 @@ impl Backend for Local {
     }
 
     fn is_empty(&self, at: Version) -> Result<bool, Error> {
-        // Counts are of the newest version: they count for this one if nothing was committed since.
+        // The counts are those of the newest version. They hold for `at` if nothing was committed since.
         Ok(self.store.totals().0 == 0 && self.store.published() == at)
     }
 
@@ -309,9 +355,9 @@ impl Backend for Local {
         Ok(Box::new(LocalLoad { sequencer: &self.sequencer, watch: self.sequencer.begin_load() }))
     }
 
-    fn standing(&self) -> Standing {
+    fn status(&self) -> BackendStatus {
         let memory = self.store.memory_use();
-        Standing {
+        BackendStatus {
             version: self.sequencer.version(),
             epoch: self.sequencer.epoch(),
             writable: self.sequencer.is_writable(),
@@ -322,8 +368,8 @@ impl Backend for Local {
     }
 }
 
-/// Whether a change only takes from the graph.
-fn takes_away(mutation: &Mutation) -> bool {
+/// Whether a change only removes from the graph.
+fn only_removes(mutation: &Mutation) -> bool {
     matches!(
         mutation,
         Mutation::DeleteVertex { .. }
@@ -336,7 +382,7 @@ fn takes_away(mutation: &Mutation) -> bool {
     )
 }
 
-/// The name of an index among others.
+/// Returns the index of this name.
 pub(crate) fn index_of(indexes: Vec<IndexState>, name: &Str) -> Option<IndexState> {
     indexes.into_iter().find(|index| index.definition.name == *name)
 }

@@ -1,4 +1,6 @@
-//! The graph's dictionary as the query side sees it: names and SIDs come from the sequencer.
+//! The graph's dictionary for the query side: names and SIDs come from the sequencer.
+//!
+//! The sequencer hands out each SID once (IDS-1).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,7 +8,7 @@ use tidegraph_apl::{Catalog, Error};
 use tidegraph_txn::Sequencer;
 use tidegraph_types::{Str, Token};
 
-/// The sequencer, behind the query side's trait.
+/// The sequencer as a catalog.
 pub(crate) struct SequencerCatalog(pub Arc<Sequencer>);
 
 impl Catalog for SequencerCatalog {

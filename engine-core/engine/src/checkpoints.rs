@@ -1,5 +1,5 @@
-//! What goes on beside queries: a checkpoint after so many bytes of log and one at the end, the log below them trimmed,
-//! old versions forgotten while nobody writes.
+//! Background work beside queries: writes a checkpoint after a number of bytes of log and one at the end, trims the log
+//! below the oldest checkpoint, and reclaims old versions while nobody writes.
 
 use crate::loads::Loads;
 use crate::{Error, Options};
@@ -15,10 +15,10 @@ use tidegraph_txn::Sequencer;
 use tidegraph_types::Version;
 
 const PREFIX: &str = "checkpoints";
-/// Records looked at in one go: a few milliseconds.
-const RECLAIMED_AT_ONCE: usize = 50_000;
+/// Records per pass of reclaiming, which takes a few milliseconds.
+const RECLAIM_BATCH: usize = 50_000;
 
-/// Writes checkpoints, one at a time.
+/// The checkpoints of a database, and the thread that writes them.
 pub(crate) struct Checkpoints {
     writer: Arc<Writer>,
     thread: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
@@ -30,12 +30,12 @@ struct Writer {
     sequencer: Arc<Sequencer>,
     objects: Arc<Objects>,
     kept: usize,
-    /// Versions of the checkpoints known to be there, oldest first.
+    /// Versions of the existing checkpoints, oldest first.
     written: Mutex<Vec<Version>>,
     /// Log bytes at the newest checkpoint.
     log_bytes: AtomicU64,
     one_at_a_time: Arc<Mutex<()>>,
-    /// Told which segments no checkpoint needs any more.
+    /// Removes the segments that no checkpoint needs.
     loads: Mutex<Weak<Loads>>,
 }
 
@@ -64,46 +64,46 @@ impl Checkpoints {
         let thread = match spawned {
             Ok(handle) => Some((stop, handle)),
             Err(error) => {
-                tracing::error!(%error, "no thread for checkpoints: they are only written at the end");
+                tracing::error!(%error, "no thread for checkpoints: only the last one is written");
                 None
             }
         };
         Self { writer, thread: Mutex::new(thread), durable }
     }
 
-    /// Version of the newest checkpoint; 0 for none.
+    /// Returns the version of the newest checkpoint; 0 if there is none.
     pub fn newest(&self) -> Version {
         self.writer.written.lock().last().copied().unwrap_or_default()
     }
 
-    /// Held while a checkpoint is written.
+    /// Returns the lock that is held while a checkpoint is written.
     pub fn one_at_a_time(&self) -> Arc<Mutex<()>> {
         self.writer.one_at_a_time.clone()
     }
 
-    /// From now on, segments that no checkpoint needs are removed.
+    /// Sets the loads whose segments are removed when no checkpoint needs them.
     pub fn sweep_loads(&self, loads: &Arc<Loads>) {
         *self.writer.loads.lock() = Arc::downgrade(loads);
     }
 
-    /// Writes one now.
+    /// Writes a checkpoint now.
     pub fn write(&self) -> Result<Version, Error> {
         self.writer.write()
     }
 
-    /// Ends the thread and writes a last one if anything was written since.
+    /// Stops the thread and writes a last checkpoint if anything was committed since the newest one.
     pub fn stop(&self) {
         let Some((stop, handle)) = self.thread.lock().take() else { return };
         drop(stop);
         if handle.join().is_err() {
-            tracing::error!("the checkpoint thread ended by a defect");
+            tracing::error!("the thread of checkpoints panicked");
         }
         if self.durable
             && self.writer.sequencer.version() > self.newest()
             && let Err(error) = self.writer.write()
         {
-            // The log has everything: the next start is slower, nothing is lost.
-            tracing::warn!(%error, "no last checkpoint could be written");
+            // The log has everything: the next start is slower, but nothing is lost.
+            tracing::warn!(error = %error.chain(), "the last checkpoint could not be written");
         }
     }
 }
@@ -115,15 +115,15 @@ impl Writer {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
             }
-            self.store.reclaim(RECLAIMED_AT_ONCE);
+            self.store.reclaim(RECLAIM_BATCH);
             let grown = self.sequencer.log_bytes().saturating_sub(self.log_bytes.load(Ordering::Relaxed));
-            // Changes here and there have most of a large graph written again, so that is done for as many bytes of log only:
-            // what is written stays within some times of what was changed, however large the graph.
+            // Scattered changes make a checkpoint rewrite most of a large graph. Waiting for as many bytes of log as that
+            // keeps the bytes written within a constant factor of the bytes changed, whatever the size of the graph.
             if grown >= every_bytes.max(self.store.rewritten_bytes())
                 && let Err(error) = self.write()
             {
-                tracing::error!(%error, "a checkpoint could not be written; the log is kept");
-                // Not again at once: the disk may be full.
+                tracing::error!(error = %error.chain(), "a checkpoint could not be written; the log is kept");
+                // Wait for as much log before the next attempt: the disk may be full.
                 self.log_bytes.store(self.sequencer.log_bytes(), Ordering::Relaxed);
             }
         }
@@ -132,9 +132,9 @@ impl Writer {
     fn write(&self) -> Result<Version, Error> {
         let _only = self.one_at_a_time.lock();
         let log_bytes = self.sequencer.log_bytes();
-        // What the sequencer says after the version is at least what the version needs.
+        // The sequencer's state is read after the version, so it is at least as new.
         let pin = self.store.pin_published();
-        // A checkpoint must not be ahead of the log that goes on from it.
+        // A checkpoint must not be ahead of the log that continues from it (LOG-5).
         self.sequencer.sync()?;
         let meta = CheckpointMeta {
             graph: "graph".to_owned(),
@@ -148,7 +148,7 @@ impl Writer {
         tidegraph_storage::checkpoint::prune(&self.objects, PREFIX, self.kept)?;
         let mut written = self.written.lock();
         written.push(manifest.version);
-        // The log is kept from the oldest kept checkpoint on, so that each of them can be started from.
+        // The log is kept from the oldest kept checkpoint on, so that recovery can start from each of them.
         let forgotten = written.len().saturating_sub(self.kept);
         if written.len() < self.kept {
             return Ok(manifest.version);

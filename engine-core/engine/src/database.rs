@@ -1,10 +1,10 @@
 //! Opening, recovering and closing a database.
 //!
-//! A directory holds `graph.json` (what is fixed when the graph is made), `log/` (the log, the only truth),
-//! `checkpoints/` (images to start from) and `loads/` (segments of committed loads and what became of each load).
+//! A directory holds `graph.json` (the settings that are fixed when the graph is made), `log/` (the log, the only truth),
+//! `checkpoints/` (images to start from), `loads/` (segments of committed loads) and `jobs/` (one file for each load).
 //!
-//! Recovery: take the newest checkpoint that is whole; apply the log from there; fill the indexes; raise the epoch. What a crash left
-//! half-written in the log was never acknowledged and is cut.
+//! Recovery: restore the newest complete checkpoint; apply the log from there; fill the indexes; raise the epoch. A record
+//! that a crash left half-written in the log was never acknowledged and is cut.
 
 use crate::applier::StoreApplier;
 use crate::backend::{Backend, Local};
@@ -24,7 +24,7 @@ use tidegraph_storage::{Manifest, MemoryBudget, Store, StoreConfig};
 use tidegraph_txn::{Recovered, Sequencer, SequencerConfig};
 use tidegraph_types::{Epoch, ErrorCode, GuiHasher, PartitionCount, ShardId, Sid, Str, Token, Version};
 
-/// An open graph. Shared by all threads that use it.
+/// An open graph. All threads share it.
 pub struct Database {
     pub(crate) options: Options,
     pub(crate) backend: Arc<dyn Backend>,
@@ -33,11 +33,11 @@ pub struct Database {
     pub(crate) random: Arc<dyn Random>,
     pub(crate) filling: Filling,
     loads: Arc<Loads>,
-    /// What else there is of a graph that is in this process.
+    /// The parts of a graph in this process; `None` for a graph on other machines.
     pub(crate) local: Option<Embedded>,
 }
 
-/// A graph in this process.
+/// The parts of a graph in this process.
 pub(crate) struct Embedded {
     pub store: Arc<Store>,
     sequencer: Arc<Sequencer>,
@@ -46,7 +46,7 @@ pub(crate) struct Embedded {
     lock: Mutex<Option<tidegraph_platform::disk::DiskLock>>,
 }
 
-/// What a database says of itself.
+/// The state of a database: versions, counts, memory.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
@@ -54,25 +54,25 @@ pub struct Status {
     pub version: u64,
     /// Term of the sequencer.
     pub epoch: u64,
-    /// Vertices, near enough.
+    /// Number of vertices, estimated.
     pub vertices: u64,
-    /// Edges, near enough.
+    /// Number of edges, estimated.
     pub edges: u64,
-    /// Partitions.
+    /// Number of partitions.
     pub partitions: u16,
-    /// Version of the newest checkpoint; 0 for none.
+    /// Version of the newest checkpoint; 0 if there is none.
     pub checkpoint_version: u64,
-    /// Whether commits are taken; `false` after the disk failed.
+    /// Whether commits are accepted; `false` after the disk failed.
     pub writable: bool,
-    /// Most memory that the graph may take; nothing if that is not bounded.
+    /// Memory budget of the graph; `None` for no limit.
     pub memory_budget_bytes: Option<u64>,
-    /// Memory that the graph takes, older versions apart.
+    /// Memory of the graph, without older versions.
     pub memory_bytes: u64,
-    /// Bytes of properties on disk, because they did not fit into memory.
+    /// Bytes of properties on disk because of the budget.
     pub spilled_bytes: u64,
 }
 
-/// What is fixed when a graph is made, in `graph.json`.
+/// The settings that are fixed when a graph is made: the contents of `graph.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GraphFile {
@@ -84,32 +84,47 @@ struct GraphFile {
 const GRAPH_FORMAT: u32 = 1;
 const CHECKPOINTS: &str = "checkpoints";
 
-/// What the outside gives a database; tests bring their own.
-pub(crate) struct Outside {
+/// Clock, randomness and disk of a database; tests provide their own.
+pub(crate) struct Environment {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub disk: Arc<dyn Disk>,
 }
 
 impl Database {
-    /// Opens the directory of `options`, or an empty graph in memory.
+    /// Opens the graph in the directory of `options`, which is made if it is missing, or an empty graph in memory.
+    ///
+    /// ```
+    /// use tidegraph_engine::{Database, Options};
+    ///
+    /// let options = Options { query_memory_bytes: 64 << 20, ..Options::default() };
+    /// let database = Database::open(options)?;
+    /// assert!(database.status().writable);
+    /// database.close();
+    /// # Ok::<(), tidegraph_engine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParameter` for options that make no sense, `Unavailable` if another process has the directory open or the
+    /// disk fails, `Corrupt` if stored bytes are damaged.
     pub fn open(options: Options) -> Result<Arc<Self>, Error> {
-        let outside = Outside {
+        let environment = Environment {
             clock: Arc::new(RealClock::new()),
             random: Arc::new(RealRandom),
             disk: Arc::new(RealDisk),
         };
-        Self::open_with(options, outside)
+        Self::open_with(options, environment)
     }
 
-    pub(crate) fn open_with(options: Options, outside: Outside) -> Result<Arc<Self>, Error> {
-        let Outside { clock, random, disk } = outside;
+    pub(crate) fn open_with(options: Options, environment: Environment) -> Result<Arc<Self>, Error> {
+        let Environment { clock, random, disk } = environment;
         let began = clock.now();
         let (objects, lock) = match &options.data_dir {
             None => (Objects::memory()?, None),
             Some(dir) => {
                 disk.create_dir_all(dir)?;
-                let lock = disk.lock(&dir.join("lock")).map_err(|e| in_use(dir, &e))?;
+                let lock = disk.lock(&dir.join("lock")).map_err(|e| in_use(dir, e))?;
                 (Objects::local(dir)?, Some(lock))
             }
         };
@@ -165,7 +180,12 @@ impl Database {
         }))
     }
 
-    /// A graph that is elsewhere. `objects` is where its segments of loads are, and the jobs of this process's loads.
+    /// Makes a database over a graph on other machines. `objects` holds the segments of loads and the jobs of this
+    /// process's loads.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the object store does not answer, `Internal` if no thread can be started.
     pub fn connect(
         options: Options,
         backend: Arc<dyn Backend>,
@@ -193,52 +213,56 @@ impl Database {
         }))
     }
 
-    /// Bulk loads.
+    /// Returns the bulk loads of this database.
     #[must_use]
     pub fn loads(&self) -> &Loads {
         &self.loads
     }
 
-    /// The time of day by the database's clock.
+    /// Returns the time of day by the database's clock.
     #[must_use]
     pub fn now(&self) -> jiff::Timestamp {
         self.clock.wall()
     }
 
-    /// Counts and versions.
+    /// Returns versions, counts and memory.
     #[must_use]
     pub fn status(&self) -> Status {
-        let standing = self.backend.standing();
+        let status = self.backend.status();
         let (vertices, edges) = self.backend.totals();
         let checkpoints = self.local.as_ref().map(|local| &local.checkpoints);
         Status {
-            version: standing.version.0,
-            epoch: standing.epoch.0,
+            version: status.version.0,
+            epoch: status.epoch.0,
             vertices,
             edges,
             partitions: self.backend.partitions().get(),
             checkpoint_version: checkpoints.map_or(0, |checkpoints| checkpoints.newest().0),
-            writable: standing.writable,
-            memory_budget_bytes: standing.memory_budget,
-            memory_bytes: standing.memory,
-            spilled_bytes: standing.spilled,
+            writable: status.writable,
+            memory_budget_bytes: status.memory_budget,
+            memory_bytes: status.memory,
+            spilled_bytes: status.spilled,
         }
     }
 
-    /// What the parts of a fleet say of themselves, as JSON; nothing where there is no fleet. Asks all nodes.
+    /// Returns the state of all nodes of a fleet as JSON; `None` without a fleet. Asks all nodes.
     #[must_use]
     pub fn fleet_report(&self) -> Option<String> {
         self.backend.fleet_report()
     }
 
-    /// Bytes that storage in this process holds in memory. Walks all of it: for reports, not for every request.
+    /// Returns the bytes that storage in this process holds in memory. Walks all of storage: for reports, not for requests.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory().total() as u64
     }
 
-    /// Writes a checkpoint now. Reads and writes go on meanwhile. Of a graph that is elsewhere it is not this process's
-    /// task.
+    /// Writes a checkpoint now and returns its version. Reads and writes go on meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the log or the object store cannot be written, `BadRequest` for a graph on other machines, whose
+    /// nodes write its checkpoints.
     pub fn checkpoint(&self) -> Result<Version, Error> {
         match &self.local {
             Some(local) => local.checkpoints.write(),
@@ -246,8 +270,8 @@ impl Database {
         }
     }
 
-    /// Ends loads, writes what is queued, takes a last checkpoint and frees the directory. Queries afterwards answer
-    /// that the service is unavailable for writes.
+    /// Stops loads, commits what is queued, writes a last checkpoint and unlocks the directory. Later writes fail with
+    /// `Unavailable`.
     pub fn close(&self) {
         self.loads.stop();
         self.filling.stop();
@@ -265,7 +289,7 @@ impl Drop for Database {
     }
 }
 
-/// The memory budget of the options. A directory that cannot be written to is an error now, not when memory is short.
+/// Makes the memory budget of the options. Tests now, not when memory is short, that the spill directory can be written.
 fn memory_budget(options: &Options, disk: &Arc<dyn Disk>) -> Result<Option<MemoryBudget>, Error> {
     let Some(bytes) = options.memory_budget_bytes else { return Ok(None) };
     let own = || options.data_dir.as_ref().map_or_else(std::env::temp_dir, |dir| dir.join("spill"));
@@ -277,21 +301,21 @@ fn memory_budget(options: &Options, disk: &Arc<dyn Disk>) -> Result<Option<Memor
     Ok(Some(MemoryBudget { bytes, disk: disk.clone(), dir, process_bytes: Some(process_bytes) }))
 }
 
-fn in_use(dir: &Path, error: &tidegraph_platform::disk::Error) -> Error {
+fn in_use(dir: &Path, error: tidegraph_platform::disk::Error) -> Error {
     if error.kind() == std::io::ErrorKind::WouldBlock {
         let message = format!("{} is in use by another process", dir.display());
-        return Error::new(ErrorCode::Unavailable, message);
+        return Error::new(ErrorCode::Unavailable, message).with_source(error);
     }
-    Error::new(error.code(), error.to_string())
+    Error::from(error)
 }
 
-/// Reads what was fixed when the graph was made, or fixes it.
+/// Reads `graph.json`, or writes it for a new graph.
 fn graph_file(options: &Options, objects: &Objects) -> Result<GraphFile, Error> {
     const NAME: &str = "graph.json";
     if objects.list("")?.iter().any(|object| object.path == NAME) {
         let bytes = objects.get(NAME)?;
         let graph: GraphFile = serde_json::from_slice(&bytes)
-            .map_err(|e| Error::new(ErrorCode::Corrupt, format!("{NAME} is damaged: {e}")))?;
+            .map_err(|e| Error::new(ErrorCode::Corrupt, format!("{NAME} is damaged: {e}")).with_source(e))?;
         if graph.format != GRAPH_FORMAT {
             let message = format!("{NAME} has format {}, this version reads {GRAPH_FORMAT}", graph.format);
             return Err(Error::new(ErrorCode::Corrupt, message));
@@ -301,8 +325,7 @@ fn graph_file(options: &Options, objects: &Objects) -> Result<GraphFile, Error> 
     let partitions =
         PartitionCount::new(options.partitions).map_err(|e| Error::new(ErrorCode::InvalidParameter, e))?;
     let graph = GraphFile { format: GRAPH_FORMAT, partitions, hash_bits: options.hash_bits };
-    let bytes =
-        serde_json::to_vec_pretty(&graph).map_err(|e| Error::new(ErrorCode::Internal, e.to_string()))?;
+    let bytes = serde_json::to_vec_pretty(&graph).map_err(|e| Error::caused_by(ErrorCode::Internal, e))?;
     objects.put(NAME, bytes)?;
     Ok(graph)
 }
@@ -338,7 +361,7 @@ fn log_sync_interval(millis: u64) -> Result<Duration, Error> {
     Ok(Duration::from_millis(millis))
 }
 
-/// Applies the log from the checkpoint on and says where the sequencer goes on, and which loads it met.
+/// Applies the log from the checkpoint on. Returns the state that the sequencer continues from, and the loads in the log.
 fn replay(
     applier: &StoreApplier,
     manifest: Option<&Manifest>,

@@ -1,46 +1,54 @@
-//! The graph without a query language: for programs that embed the engine and speak its own terms.
+//! Access to the graph without a query language, for programs that embed the engine.
 //!
-//! Reads go through the APL at a pinned version, as the executor's do; writes are commit requests, checked and logged
-//! as any. What a query language would refuse is not refused here: a request must keep the rules that
-//! [`tidegraph_types::Mutation`] states.
+//! Reads go through the APL at a pinned version, as the executor's do. Writes are commit requests, checked and logged like
+//! any other. The checks of a query language are missing here: a request must keep the rules of
+//! [`tidegraph_types::Mutation`].
 
-use crate::backend::{Asking, Reader, Snapshot};
+use crate::backend::{ReadOptions, Reader, Snapshot};
 use crate::{Database, Error};
 use tidegraph_apl::Catalog;
 use tidegraph_storage::Memory;
 use tidegraph_types::{CommitRequest, Gui, Str, Version};
 
 impl Database {
-    /// The graph's data. Read it at a version of [`Database::snapshot`].
+    /// Returns access to the graph's data. Read it at the version of a [`Database::snapshot`].
     #[must_use]
     pub fn apl(&self) -> Reader<'_> {
-        self.backend.reader(Asking::default())
+        self.backend.reader(ReadOptions::default())
     }
 
-    /// The graph's dictionary and its source of SIDs.
+    /// Returns the graph's dictionary, which also allocates SIDs.
     #[must_use]
     pub fn catalog(&self) -> &dyn Catalog {
         self.backend.catalog()
     }
 
-    /// Where in time to read now, and what keeps that readable for as long as it lives.
+    /// Returns a snapshot of the newest version.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if a worker of a fleet knows of no version yet.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         self.backend.snapshot(None)
     }
 
-    /// What storage in this process holds in memory, by purpose. Walks all of it: for reports.
+    /// Returns the memory of storage in this process, by purpose. Walks all of storage: for reports.
     #[must_use]
     pub fn memory(&self) -> Memory {
         self.local.as_ref().map_or_else(Memory::default, |local| local.store.memory())
     }
 
-    /// The GUI of an id that collided with none.
+    /// Returns the GUI of an id whose hash collides with no other.
     #[must_use]
     pub fn plain_gui(&self, id: &Str) -> Gui {
         self.backend.hasher().gui(id)
     }
 
-    /// Commits changes; answers the version from which they can be read. They are durable then.
+    /// Commits changes durably and returns the version from which they can be read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Backend::commit`](crate::Backend::commit).
     pub fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
         self.backend.commit(request)
     }

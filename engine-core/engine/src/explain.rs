@@ -1,6 +1,6 @@
 //! What a text becomes before it runs.
 
-use crate::query::{schema_command, with_room_for};
+use crate::query::{schema_command, with_deep_stack};
 use crate::{Database, Error, Language};
 use tidegraph_plan::passes::Trace;
 
@@ -18,7 +18,7 @@ impl Database {
         if let Some(command) = schema_command(language, text)? {
             return Ok(command.to_string());
         }
-        with_room_for(text, || {
+        with_deep_stack(text, || {
             let mut printed = String::new();
             self.plan_anew(language, text, |plan, knowledge| {
                 let trace = Trace::of(plan, knowledge);

@@ -1,6 +1,6 @@
-//! A log that is synced later, on a disk that loses what was not.
+//! A log that is synced later, on a disk that loses what was not synced.
 
-use crate::database::Outside;
+use crate::database::Environment;
 use crate::{Database, Language, Options, Parameters, Query};
 use std::path::Path;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use tidegraph_platform::{FaultyDisk, RealClock, RealRandom};
 use tidegraph_types::{ErrorCode, Value};
 
 fn open(dir: &Path, disk: &FaultyDisk) -> Arc<Database> {
-    // Nothing but what has to be synced is.
+    // The interval is so long that only what must be synced is synced.
     let options =
         Options { data_dir: Some(dir.to_owned()), sync_log_every_ms: Some(60_000), ..Options::default() };
-    let outside = Outside {
+    let environment = Environment {
         clock: Arc::new(RealClock::new()),
         random: Arc::new(RealRandom),
         disk: Arc::new(disk.clone()),
     };
-    Database::open_with(options, outside).unwrap()
+    Database::open_with(options, environment).unwrap()
 }
 
 fn ask(database: &Database, text: &str) -> Vec<Vec<Value>> {
@@ -27,10 +27,10 @@ fn make(database: &Database, numbers: std::ops::Range<i64>) {
     numbers.for_each(|n| drop(ask(database, &format!("CREATE (:N {{n: {n}}})"))));
 }
 
-/// Power fails: the machine is gone, and with it what its disk did not have.
+/// A power failure: the disk loses what was not synced.
 fn lose_power(database: Arc<Database>, disk: &FaultyDisk) {
     disk.crash();
-    // It notices, and what it does at its end reaches no disk.
+    // The database notices, and its end writes nothing to the disk.
     assert!(database.checkpoint().is_err());
     drop(database);
 }
@@ -58,7 +58,7 @@ fn a_power_failure_takes_the_last_writes_and_nothing_below_a_checkpoint() {
 }
 
 #[test]
-fn who_ends_well_loses_nothing() {
+fn a_database_that_is_closed_loses_nothing() {
     let (dir, disk) = (tempfile::tempdir().unwrap(), FaultyDisk::new(1));
     let database = open(dir.path(), &disk);
     make(&database, 0..10);

@@ -1,13 +1,30 @@
-//! One embedded database: everything in one process, behind a small face.
+//! One embedded graph database, behind a small API.
 //!
-//! Roles: [`Database`] opens a directory (or memory), recovers, runs queries and writes checkpoints; `query` takes a
-//! text to an answer; `applier` is how the sequencer's records reach storage; `catalog` is the dictionary as the query
-//! side sees it; `loads` runs bulk loads; `schema` makes indexes and constraints.
+//! ```
+//! use tidegraph_engine::{Database, Language, Options, Parameters, Query};
+//! use tidegraph_types::Value;
+//!
+//! // Without `data_dir` the graph is in memory.
+//! let database = Database::open(Options::default())?;
+//! let none = Parameters::default();
+//! let create = "CREATE (:Person {name: 'Ada'})-[:KNOWS]->(:Person {name: 'Grace'})";
+//! database.query(&Query::new(Language::OpenCypher, create, &none))?;
+//! let count = "g.V().hasLabel('Person').count()";
+//! let answer = database.query(&Query::new(Language::Gremlin, count, &none))?;
+//! assert_eq!(answer.rows, [[Value::Long(2)]]);
+//! # Ok::<(), tidegraph_engine::Error>(())
+//! ```
+//!
+//! Roles: [`Database`] opens a directory (or memory), recovers, runs queries and writes checkpoints. Module `query` runs
+//! a text and returns its answer; `applier` applies the sequencer's records to storage; `catalog` gives the query side
+//! the dictionary; [`loads`] runs bulk loads; `schema` makes indexes and constraints; [`Error`] is the one error of the
+//! API. [`Backend`] is the seam to a fleet.
 //!
 //! Flow of a write: text → front end → plan → executor over a pinned version → commit request → sequencer (conflicts,
 //! log, fdatasync) → applier → storage → the version is published → the answer.
 //!
-//! What must never happen: an answer before the log is durable, unless the options say so (`sync_log_every_ms`); a reader that sees part of a transaction or of a load.
+//! What must never happen: a write is answered before the log is durable, unless the options allow it
+//! (`sync_log_every_ms`); a reader sees part of a transaction or of a load.
 
 mod applier;
 mod backend;
@@ -26,12 +43,15 @@ mod query;
 mod schema;
 
 pub use applier::StoreApplier;
-pub use backend::{Asking, Backend, Ended, LoadHold, LoadOutcome, Reader, Snapshot, Standing, Uncommitted};
+pub use backend::{
+    Backend, BackendStatus, CommitCallback, LoadCommitError, LoadHold, LoadOutcome, ReadOptions, Reader,
+    Snapshot,
+};
 pub use database::{Database, Status};
-pub use error::Error;
+pub use error::{Chain, Error, Retry};
 pub use loads::sweep_below;
 pub use options::Options;
 pub use principal::Principal;
-pub use query::{Answer, Brief, Brought, Language, Query};
+pub use query::{Answer, InlineLimits, Language, PendingAnswer, Query};
 pub use tidegraph_apl as apl;
 pub use tidegraph_exec::Parameters;

@@ -1,41 +1,44 @@
-//! What an embedded database is set to.
+//! Settings of a database.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// Settings of a database. What is fixed when the graph is made is read back from its directory later.
+/// Settings of a database. `partitions` and `hash_bits` are fixed when the graph is made; later the graph's directory
+/// decides.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Where it lives; `None`: in memory, gone with the process.
+    /// Directory of the graph; `None` for a graph in memory that ends with the process.
     pub data_dir: Option<PathBuf>,
-    /// `None`: a write is answered when the disk has it. Otherwise when the system has it, and the log is synced so many
-    /// milliseconds later: a process that dies loses nothing, a power failure may take the writes of that time and of one
-    /// sync, newest first. Loads and checkpoints are synced in any case.
+    /// `None`: a write is answered once the disk has it. Otherwise a write is answered once the operating system has it,
+    /// and the log is synced this many milliseconds later. The death of the process loses nothing then; a power failure
+    /// loses the newest writes, at most those of this time and of one sync. Loads and checkpoints are always synced.
     pub sync_log_every_ms: Option<u64>,
-    /// Most memory that the graph may take; `None`: whatever it needs. Properties beyond it are moved to a file in
-    /// `spill_dir`; vertices, edges and indexes stay in memory, and where they alone are more, writes are refused.
+    /// Memory budget of the graph; `None` for no limit. Properties beyond the budget move to a file in `spill_dir`.
+    /// Vertices, edges and indexes stay in memory; if they alone exceed the budget, writes are refused.
     pub memory_budget_bytes: Option<u64>,
-    /// Local directory of the file for properties that do not fit; `None`: in `data_dir`, or with the system's temporary
-    /// files.
+    /// Local directory of the file for properties beyond the budget; `None` for one in `data_dir`, or among the system's
+    /// temporary files if the graph is in memory.
     pub spill_dir: Option<PathBuf>,
     /// Number of partitions of a new graph: a power of two.
     pub partitions: u16,
-    /// Longest time that a query may run.
+    /// Time limit of a query.
     pub query_timeout_ms: u64,
-    /// Most memory that one query may hold.
+    /// Memory limit of a query: what its operators buffer, its pending writes, and the rows of its answer.
     pub query_memory_bytes: u64,
-    /// Most rows that one answer may have.
+    /// Most rows of an answer.
     pub query_rows: u64,
-    /// How often a request is run again after a conflict before the client is told.
+    /// How often a request runs again after a conflict before the caller gets the error.
     pub conflict_retries: u32,
-    /// A checkpoint is written after this many bytes of log, or as many as the last one wrote again, if that is more.
+    /// A checkpoint is written after this many bytes of log, or after as many bytes as the last checkpoint rewrote, if
+    /// that is more.
     pub checkpoint_log_bytes: u64,
-    /// Checkpoints that are kept.
+    /// Number of checkpoints to keep.
     pub checkpoints_kept: usize,
-    /// Plans that are kept for texts seen before.
+    /// Number of plans to cache, by text.
     pub cached_plans: usize,
-    /// Bits of the id hash that are used; 64 unless a test wants collisions.
+    /// Number of bits of the id hash; below 64 only in tests of collisions.
     pub hash_bits: u32,
 }
 
@@ -56,5 +59,12 @@ impl Default for Options {
             cached_plans: 1_024,
             hash_bits: 64,
         }
+    }
+}
+
+impl Options {
+    /// The time limit of a query.
+    pub(crate) fn query_timeout(&self) -> Duration {
+        Duration::from_millis(self.query_timeout_ms)
     }
 }

@@ -1,17 +1,19 @@
-//! From a text to an answer: front end, plan cache, execution, commit, and again after a conflict.
+//! Runs a request: front end, plan cache, execution, commit, and retries.
 //!
-//! A request is one transaction. It reads at one version, which it pins; what it writes is handed to the sequencer at
-//! its end, all or nothing. When another transaction wrote what it read, it is run again from the start. So it is, a few
-//! times and at the same version, when a replica is lost in the middle of it: nothing was written nor answered by then.
+//! A request is one transaction. It reads at one version, which it pins. At its end it hands all of its writes to the
+//! sequencer, which commits all of them or none. After a conflict the request runs again from the start, at a newer
+//! version. After the loss of a replica it runs again at the same version, a few times: nothing was written or answered
+//! by then. [`Retry`] says which of the two it is.
 //!
-//! A request may name a version that it wants to see at least. One that is not here yet is waited for, for a while.
+//! A request may name the oldest version that it may read (`at_least`). If this process has not reached that version,
+//! the request waits for it, up to [`MAX_VERSION_WAIT`].
 //!
-//! [`Database::query`] may take its time and may wait for the disk. [`Database::query_briefly`] is for a thread that
-//! serves others too: it gives up soon, without having changed anything, and the request goes to `query` then. What it writes is
-//! committed by [`Database::commit_later`], for which no thread waits.
+//! [`Database::query`] may take its time and may wait for the disk. [`Database::query_inline`] is for a thread that
+//! serves others too: it gives up at its limits without having changed anything, and the caller uses `query` instead.
+//! The writes of an inline request are committed by [`Database::commit_later`], for which no thread waits.
 
-use crate::backend::{Asking, Ended, Reader, Snapshot};
-use crate::{Database, Error, Principal};
+use crate::backend::{BackendStatus, CommitCallback, ReadOptions, Reader, Snapshot};
+use crate::{Database, Error, Principal, Retry};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -24,7 +26,7 @@ use tidegraph_plan::passes::{Instances, Knowledge, optimize};
 use tidegraph_platform::{Clock, Random};
 use tidegraph_types::{CommitRequest, Direction, ErrorCode, Str, Token, Value, Version};
 
-/// Languages of requests.
+/// A query language.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Language {
     /// Gremlin text.
@@ -36,24 +38,39 @@ pub enum Language {
 /// A request.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
-    /// Which language.
+    /// The language of the text.
     pub language: Language,
     /// The text.
     pub text: &'a str,
-    /// Parameters that it names.
+    /// Values of the parameters that the text names.
     pub parameters: &'a Parameters,
-    /// Longest time; the database's own limit holds as well.
+    /// Time limit of the request; the database's own limit holds as well.
     pub timeout: Option<Duration>,
-    /// Set by somebody else to end the request early.
+    /// Flag that another thread sets to end the request early.
     pub cancel: Option<&'a Arc<AtomicBool>>,
-    /// A version that the caller knows of: it reads that one or a later one.
+    /// Oldest version that the request may read: one that the caller has seen.
     pub at_least: Option<Version>,
     /// Who asks.
     pub principal: &'a Principal,
 }
 
 impl<'a> Query<'a> {
-    /// An anonymous request without a time of its own or a way to cancel it.
+    /// Makes an anonymous request without a time limit of its own and without a way to cancel it.
+    ///
+    /// Parameters are values by name:
+    ///
+    /// ```
+    /// use tidegraph_engine::{Database, Language, Options, Parameters, Query};
+    /// use tidegraph_types::Value;
+    ///
+    /// let database = Database::open(Options::default())?;
+    /// let mut parameters = Parameters::default();
+    /// parameters.insert("names".into(), Value::list(vec!["Ada".into(), "Grace".into()]));
+    /// let text = "UNWIND $names AS name RETURN name ORDER BY name DESC";
+    /// let answer = database.query(&Query::new(Language::OpenCypher, text, &parameters))?;
+    /// assert_eq!(answer.rows, [[Value::from("Grace")], [Value::from("Ada")]]);
+    /// # Ok::<(), tidegraph_engine::Error>(())
+    /// ```
     #[must_use]
     pub fn new(language: Language, text: &'a str, parameters: &'a Parameters) -> Self {
         let principal = &Principal::Anonymous;
@@ -61,68 +78,68 @@ impl<'a> Query<'a> {
     }
 }
 
-/// What a request answers.
+/// The answer to a request.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
-    /// Names of the columns; one named `result` for Gremlin.
+    /// Names of the columns; the one column of Gremlin is named `result`.
     pub columns: Arc<[Str]>,
-    /// Rows, as long as `columns`; elements with their data.
+    /// Rows, each as long as `columns`. Vertices and edges are there with their data.
     pub rows: Vec<Vec<Value>>,
-    /// The version that was read, or for a write the one that it made.
+    /// The version that a read saw or a write made.
     pub version: Version,
 }
 
-/// What a request came to on a thread that serves others too.
+/// An answer that holds once its writes are committed.
 #[derive(Debug)]
-pub struct Brought {
-    /// The answer. Of a write it holds once the commit has succeeded, and then of that version.
+pub struct PendingAnswer {
+    /// The answer. With a commit, its version is the one that the commit makes.
     pub answer: Answer,
-    /// What is to be committed: by [`Database::commit_later`]. If that fails by a conflict, the request is to be run again.
+    /// The writes, for [`Database::commit_later`]; `None` if there are none. After a conflict the request must run again.
     pub commit: Option<CommitRequest>,
 }
 
-/// How far a request may go on a thread that serves others too.
+/// Limits of a request on a thread that serves others too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Brief {
-    /// Longest time.
+pub struct InlineLimits {
+    /// Time limit.
     pub time: Duration,
-    /// Most memory.
+    /// Memory limit in bytes, for what operators buffer and for the answer's rows.
     pub memory_bytes: u64,
     /// Most rows of the answer.
     pub rows: u64,
 }
 
-/// A plan, and what it was made for.
+/// A plan, with what the planner knew when it made it.
 pub(crate) struct CachedPlan {
     plan: Plan,
     columns: Arc<[Str]>,
     writes: bool,
-    /// Vertices and edges of the graph then.
+    /// Numbers of vertices and edges of the graph at that time.
     planned_for: (u64, u64),
-    /// Of brief tries.
-    brief: Doubts,
-    /// Of tries where replicas are.
-    at_hand: Doubts,
+    /// Backoff of inline attempts.
+    inline: Backoff,
+    /// Backoff of writes that read at a version that the replicas have applied already.
+    applied: Backoff,
 }
 
-/// What speaks against another try of something: grows by each that was in vain, falls by each request.
+/// Backoff counter: incremented by each failed attempt, decremented by each request.
 #[derive(Default)]
-struct Doubts(AtomicU32);
+struct Backoff(AtomicU32);
 
-impl Doubts {
-    /// Whether it is worth a try.
-    fn allow(&self) -> bool {
-        // Read first: mostly there are none, and threads that share them should not write to them.
-        let doubts = self.0.load(Ordering::Relaxed);
-        if doubts > 0 {
-            self.0.store(doubts - 1, Ordering::Relaxed);
+impl Backoff {
+    /// Whether an attempt is worthwhile.
+    fn allows(&self) -> bool {
+        // Read first: the counter is mostly 0, and threads that share it should not write to it.
+        let count = self.0.load(Ordering::Relaxed);
+        if count > 0 {
+            self.0.store(count - 1, Ordering::Relaxed);
         }
-        doubts < TOO_MANY_DOUBTS
+        count < BACKOFF_THRESHOLD
     }
 
-    /// One was in vain.
-    fn grow(&self) {
-        let more = |doubts: u32| Some((doubts + DOUBTS_OF_A_TRY).min(MOST_DOUBTS));
+    /// Counts a failed attempt.
+    fn failed(&self) {
+        let more = |count: u32| Some((count + BACKOFF_STEP).min(BACKOFF_MAX));
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 }
@@ -130,7 +147,7 @@ impl Doubts {
 /// Key of the plan cache.
 pub(crate) type PlanKey = (Language, Box<str>);
 
-/// A key that borrows its text. Hashes as [`PlanKey`] does: both field by field.
+/// A plan key that borrows its text. It must hash as [`PlanKey`] does: field by field.
 #[derive(Hash)]
 struct PlanLookup<'a>(Language, &'a str);
 
@@ -140,65 +157,73 @@ impl quick_cache::Equivalent<PlanKey> for PlanLookup<'_> {
     }
 }
 
-pub(crate) struct Watch<'a> {
+/// Stops a request at its deadline, or when its caller cancels it.
+pub(crate) struct Deadline<'a> {
     clock: &'a dyn Clock,
-    deadline: Duration,
-    limit_ms: u64,
+    at: Duration,
+    limit: Duration,
     cancel: Option<&'a Arc<AtomicBool>>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> Deadline<'a> {
     fn new(clock: &'a dyn Clock, limit: Duration, cancel: Option<&'a Arc<AtomicBool>>) -> Self {
-        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        Self { clock, deadline: clock.now() + limit, limit_ms, cancel }
+        Self { clock, at: clock.now() + limit, limit, cancel }
+    }
+
+    /// [`Interrupt::check`] with the engine's error.
+    pub(crate) fn ensure(&self) -> Result<(), Error> {
+        Ok(self.check().map_err(tidegraph_exec::Error::from)?)
     }
 }
 
-impl Interrupt for Watch<'_> {
+impl Interrupt for Deadline<'_> {
     fn check(&self) -> Result<(), Stop> {
         if self.cancel.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             return Err(Stop::Cancelled);
         }
-        if self.clock.now() >= self.deadline {
-            return Err(Stop::TimedOut { limit_ms: self.limit_ms });
+        if self.clock.now() >= self.at {
+            return Err(Stop::TimedOut { limit: self.limit });
         }
         Ok(())
     }
 }
 
-struct Dice<'a>(&'a dyn Random);
+/// The platform's random numbers, for the executor.
+struct PlatformEntropy<'a>(&'a dyn Random);
 
-impl Entropy for Dice<'_> {
+impl Entropy for PlatformEntropy<'_> {
     fn random_u64(&self) -> u64 {
         self.0.next_u64()
     }
 }
 
-/// Texts longer than this are not kept in the plan cache: they are bulk writes that come once.
+/// Longer texts are not kept in the plan cache: they are bulk writes that come once.
 const LONGEST_CACHED_TEXT_BYTES: usize = 4_096;
 
-/// A try in vain. One alone tells little: of a brief one its thread may have waited for the processor meanwhile.
-const DOUBTS_OF_A_TRY: u32 = 32;
-/// From here on requests go without a try.
-const TOO_MANY_DOUBTS: u32 = 64;
-/// Bounds how many do so in a row.
-const MOST_DOUBTS: u32 = 128;
+/// Weight of one failed attempt. One failure alone says little: its thread may have waited for the processor.
+const BACKOFF_STEP: u32 = 32;
+/// Requests skip the attempt while the counter is at or above this.
+const BACKOFF_THRESHOLD: u32 = 64;
+/// Bounds how many requests in a row skip the attempt.
+const BACKOFF_MAX: u32 = 128;
 
-/// How often a request is run again because a replica was lost.
-const MOST_LOSSES: u32 = 3;
-/// How long a version that the caller knows of is waited for, if the request has so much time.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// Time between two looks for it.
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// How often a request runs again because a replica was lost.
+const MAX_REPLICA_RETRIES: u32 = 3;
+/// How long a request waits for the version that it asks for, if its time limit allows.
+const MAX_VERSION_WAIT: Duration = Duration::from_secs(10);
+/// Time between two looks for that version.
+const VERSION_POLL: Duration = Duration::from_millis(2);
 
-/// A text of at most this many bytes cannot make a plan that is too deep for the smallest stack of a thread.
+/// A text of at most this many bytes cannot make a plan too deep for the smallest stack of a thread.
 const SHALLOW_TEXT_BYTES: usize = 512;
-/// What the deepest plan that the languages let through needs, twice over.
+/// Twice the stack that the deepest plan of the languages needs.
 const DEEP_STACK_BYTES: usize = 24 << 20;
 
-/// Plans are walked by recursion, by the languages, the passes and the executor: one of thousands of steps needs more
-/// stack than a thread has by default, and what overflows takes the whole process with it.
-pub(crate) fn with_room_for<T>(text: &str, work: impl FnOnce() -> T) -> T {
+/// Runs `work` on a stack large enough for any plan of the text.
+///
+/// The languages, the passes and the executor walk plans by recursion. A plan of thousands of steps needs more stack
+/// than a thread has by default, and a stack overflow ends the whole process.
+pub(crate) fn with_deep_stack<T>(text: &str, work: impl FnOnce() -> T) -> T {
     if text.len() <= SHALLOW_TEXT_BYTES {
         return work();
     }
@@ -206,24 +231,52 @@ pub(crate) fn with_room_for<T>(text: &str, work: impl FnOnce() -> T) -> T {
 }
 
 impl Database {
-    /// Runs a request to its end, on the caller's thread, whatever the size of its stack.
+    /// Runs a request to its end on the caller's thread, whatever the size of its stack.
+    ///
+    /// ```
+    /// use tidegraph_engine::{Database, Language, Options, Parameters, Query};
+    /// use tidegraph_types::Value;
+    ///
+    /// let database = Database::open(Options::default())?;
+    /// let none = Parameters::default();
+    /// let create = "CREATE (:Person {name: 'Ada'})-[:KNOWS]->(:Person {name: 'Grace'})";
+    /// database.query(&Query::new(Language::OpenCypher, create, &none))?;
+    ///
+    /// let cypher = "MATCH (:Person {name: 'Ada'})-[:KNOWS]->(p) RETURN p.name AS name";
+    /// let answer = database.query(&Query::new(Language::OpenCypher, cypher, &none))?;
+    /// assert_eq!(&*answer.columns, ["name"]);
+    /// assert_eq!(answer.rows, [[Value::from("Grace")]]);
+    ///
+    /// let gremlin = "g.V().has('name', 'Ada').out('KNOWS').values('name')";
+    /// let same = database.query(&Query::new(Language::Gremlin, gremlin, &none))?;
+    /// assert_eq!(same.rows, answer.rows);
+    /// # Ok::<(), tidegraph_engine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// By [`Error::code`]: the text is wrong (`MalformedQuery`) or uses what a language does not have yet
+    /// (`UnsupportedOperation`); a parameter or an operand does not fit; a constraint would break; a limit was reached
+    /// (`TimeLimitExceeded`, `QueryLimitExceeded`); transactions kept conflicting (`ConcurrentModification`); the
+    /// caller cancelled; the graph cannot be read or written now (`Unavailable`). Only after `Unavailable` it is open
+    /// whether writes were committed.
     pub fn query(&self, query: &Query<'_>) -> Result<Answer, Error> {
         let _span =
             tracing::debug_span!("query", language = ?query.language, principal = %query.principal).entered();
-        with_room_for(query.text, || self.query_here(query))
+        with_deep_stack(query.text, || self.query_here(query))
     }
 
     fn query_here(&self, query: &Query<'_>) -> Result<Answer, Error> {
-        let limit = Duration::from_millis(self.options.query_timeout_ms);
+        let limit = self.options.query_timeout();
         let limit = query.timeout.map_or(limit, |asked| asked.min(limit));
         let clock = &*self.clock;
-        let watch = Watch::new(clock, limit, query.cancel);
+        let deadline = Deadline::new(clock, limit, query.cancel);
         if let Some(command) = schema_command(query.language, query.text)? {
-            self.snapshot_for(query.at_least, &watch)?;
-            return self.schema(&command, &watch);
+            self.snapshot_for(query.at_least, &deadline)?;
+            return self.schema(&command, &deadline);
         }
         let planned = self.plan(query.language, query.text)?;
-        if let Some(answer) = self.write_at_hand(&planned, query, &watch) {
+        if let Some(answer) = self.write_at_applied_version(&planned, query, &deadline) {
             return answer;
         }
         let (mut conflicts, mut losses) = (0, 0);
@@ -231,138 +284,158 @@ impl Database {
         loop {
             let snapshot = match same.take() {
                 Some(snapshot) => snapshot,
-                // What it lost against is to be seen by the next try.
+                // The next attempt must see the writes that the last one conflicted with.
                 None if conflicts > 0 && self.backend.has_replicas() => {
-                    let newest = self.backend.standing().version;
-                    self.snapshot_for(Some(query.at_least.unwrap_or_default().max(newest)), &watch)?
+                    let BackendStatus { version, .. } = self.backend.status();
+                    self.snapshot_for(Some(query.at_least.unwrap_or_default().max(version)), &deadline)?
                 }
-                None => self.snapshot_for(query.at_least, &watch)?,
+                None => self.snapshot_for(query.at_least, &deadline)?,
             };
-            let failed = match self.run(&planned, query, &watch, self.limits(), &snapshot) {
-                Ok(answer) => return Ok(answer),
-                Err(failed) => failed,
+            let catalog = self.backend.catalog();
+            let error = match self.execute(&planned, query, &deadline, self.limits(), &snapshot, catalog) {
+                Ok(PendingAnswer { answer, commit: None }) => return Ok(answer),
+                Ok(PendingAnswer { answer, commit: Some(request) }) => match self.backend.commit(request) {
+                    Ok(version) => return Ok(Answer { version, ..answer }),
+                    // Only a conflict rules out that the writes were committed.
+                    Err(error) if error.retry() == Retry::NewerVersion => error,
+                    Err(error) => return Err(error),
+                },
+                Err(error) => error,
             };
-            let code = failed.error.code();
-            if code == ErrorCode::ConcurrentModification && conflicts < self.options.conflict_retries {
-                watch.check().map_err(tidegraph_exec::Error::from)?;
-                // Those who lost draw lots, so that they don't meet again.
-                let most_us = 50_u64 << conflicts.min(8);
-                clock.sleep(Duration::from_micros(self.random.next_u64() % most_us));
-                conflicts += 1;
-            } else if failed.replica_lost && self.backend.has_replicas() && losses < MOST_LOSSES {
-                watch.check().map_err(tidegraph_exec::Error::from)?;
-                tracing::debug!(error = %failed.error, "a replica was lost in the middle of a query: again");
-                losses += 1;
-                same = Some(snapshot);
-            } else {
-                return Err(failed.error);
+            match error.retry() {
+                Retry::NewerVersion if conflicts < self.options.conflict_retries => {
+                    deadline.ensure()?;
+                    // A random pause, so that the same transactions do not meet again.
+                    let most_us = 50_u64 << conflicts.min(8);
+                    clock.sleep(Duration::from_micros(self.random.next_u64() % most_us));
+                    conflicts += 1;
+                }
+                Retry::OtherReplica if self.backend.has_replicas() && losses < MAX_REPLICA_RETRIES => {
+                    deadline.ensure()?;
+                    tracing::debug!(error = %error.chain(), "a replica was lost during a query: run again");
+                    losses += 1;
+                    same = Some(snapshot);
+                }
+                _ => return Err(error),
             }
         }
     }
 
-    /// Runs a write where it can read without waiting for replicas to apply what was committed last. Its commit checks all that it read, so
-    /// that it holds as if it had been read then. `None`: nothing was written, and the request is to be run where everything is seen:
-    /// another wrote what it read, or it failed, or wrote nothing and nobody checked what it read.
-    fn write_at_hand(
+    /// Runs a write at a version that the replicas have applied already, so that it does not wait for them. Its commit
+    /// checks all that it read, so it holds as if it had read at the newest version.
+    ///
+    /// Returns `None` if nothing was written and the request must run at the newest version: the request failed, another
+    /// transaction wrote what it read, or it wrote nothing, so that no commit checks its reads.
+    fn write_at_applied_version(
         &self,
         planned: &CachedPlan,
         query: &Query<'_>,
-        watch: &Watch<'_>,
+        deadline: &Deadline<'_>,
     ) -> Option<Result<Answer, Error>> {
-        if !planned.writes || !planned.at_hand.allow() {
+        if !planned.writes || !planned.applied.allows() {
             return None;
         }
-        let snapshot = self.backend.snapshot_at_hand()?;
+        let snapshot = self.backend.applied_snapshot()?;
         let catalog = self.backend.catalog();
-        let brought = self.bring(planned, query, watch, self.limits(), &snapshot, catalog);
-        let Ok(Brought { answer, commit: Some(request) }) = brought else {
-            planned.at_hand.grow();
+        let executed = self.execute(planned, query, deadline, self.limits(), &snapshot, catalog);
+        let Ok(PendingAnswer { answer, commit: Some(request) }) = executed else {
+            planned.applied.failed();
             return None;
         };
         match self.backend.commit(request) {
             Ok(version) => Some(Ok(Answer { version, ..answer })),
-            Err(error) if error.code() == ErrorCode::ConcurrentModification => {
-                planned.at_hand.grow();
+            Err(error) if error.retry() == Retry::NewerVersion => {
+                planned.applied.failed();
                 None
             }
             Err(error) => Some(Err(error)),
         }
     }
 
-    /// Where to read now. A version that the caller knows of and that is not here yet is waited for.
-    fn snapshot_for(&self, at_least: Option<Version>, watch: &Watch<'_>) -> Result<Snapshot, Error> {
+    /// Returns the snapshot to read; waits for `at_least` if this process has not reached it.
+    fn snapshot_for(&self, at_least: Option<Version>, deadline: &Deadline<'_>) -> Result<Snapshot, Error> {
         let Some(asked) = at_least else { return self.backend.snapshot(None) };
-        let until = self.clock.now() + LONGEST_WAIT;
+        let until = self.clock.now() + MAX_VERSION_WAIT;
         loop {
             let error = match self.backend.snapshot(Some(asked)) {
-                Err(error) if error.code() == ErrorCode::Unavailable => error,
+                Err(error) if error.retry() == Retry::Wait => error,
                 other => return other,
             };
-            let stop = watch.check();
+            let stop = deadline.check();
             if let Err(Stop::Cancelled) = stop {
                 return Err(tidegraph_exec::Error::from(Stop::Cancelled).into());
             }
             if stop.is_err() || self.clock.now() >= until {
                 let message = format!("version {asked} is not here yet: {error}; try again");
-                return Err(Error::new(ErrorCode::Unavailable, message));
+                return Err(Error::new(ErrorCode::Unavailable, message).with_source(error));
             }
-            self.clock.sleep(LOOK_AGAIN);
+            self.clock.sleep(VERSION_POLL);
         }
     }
 
-    /// Runs a request if it is soon over: one of a text that was planned before, within the bounds; of a write all but its commit.
-    /// `None`: it is not, nothing came of it, and [`Database::query`] is to be asked. Never waits for the disk.
-    pub fn query_briefly(&self, query: &Query<'_>, brief: Brief) -> Option<Result<Brought, Error>> {
+    /// Runs a request that ends within the limits, without waiting for the disk; of a write all but its commit.
+    ///
+    /// Returns `None` if the caller must use [`Database::query`] instead: the text was not planned before, the request
+    /// needs more than the limits, or reading may wait. Nothing has changed then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::query`], but for conflicts and limits.
+    pub fn query_inline(
+        &self,
+        query: &Query<'_>,
+        limits: InlineLimits,
+    ) -> Option<Result<PendingAnswer, Error>> {
         if self.backend.may_wait() {
             return None;
         }
-        let planned = self.cached(query.language, query.text).filter(|planned| planned.brief.allow())?;
+        let planned = self.cached(query.language, query.text).filter(|planned| planned.inline.allows())?;
         let allowed = query.timeout.unwrap_or(Duration::MAX);
-        let own = Duration::from_millis(self.options.query_timeout_ms);
-        if allowed.min(own) <= brief.time {
-            // Its own limit comes first, and the error has to name that.
+        if allowed.min(self.options.query_timeout()) <= limits.time {
+            // The request's own limit comes first, and the error has to name that one.
             return None;
         }
         let snapshot = match self.backend.snapshot(query.at_least) {
             Ok(snapshot) => snapshot,
-            // What is not here yet is waited for elsewhere.
+            // `query` waits for the version.
             Err(_) if query.at_least.is_some() => return None,
             Err(error) => return Some(Err(error)),
         };
         let most = self.limits();
-        let limits = Limits {
-            memory_bytes: most.memory_bytes.min(brief.memory_bytes),
-            result_rows: most.result_rows.min(brief.rows),
+        let most = Limits {
+            memory_bytes: most.memory_bytes.min(limits.memory_bytes),
+            result_rows: most.result_rows.min(limits.rows),
         };
-        let watch = Watch::new(&*self.clock, brief.time, query.cancel);
-        let known = KnownNames(self.backend.catalog());
-        let result =
-            with_room_for(query.text, || self.bring(&planned, query, &watch, limits, &snapshot, &known));
-        let result = result.map_err(|failed| failed.error);
+        let deadline = Deadline::new(&*self.clock, limits.time, query.cancel);
+        let catalog = FixedCatalog(self.backend.catalog());
+        let result = with_deep_stack(query.text, || {
+            self.execute(&planned, query, &deadline, most, &snapshot, &catalog)
+        });
         let code = result.as_ref().err().map(Error::code);
         if matches!(code, Some(ErrorCode::TimeLimitExceeded | ErrorCode::QueryLimitExceeded)) {
-            planned.brief.grow();
+            planned.inline.failed();
             return None;
         }
         Some(result)
     }
 
-    /// Commits what [`Database::query_briefly`] brought; `ended` is called with the version, or why there is none, and must not wait.
-    pub fn commit_later(&self, request: CommitRequest, ended: Ended) {
-        self.backend.commit_later(request, ended);
+    /// Commits the writes of [`Database::query_inline`] and passes the version, or the error, to `done`, which must not
+    /// wait.
+    pub fn commit_later(&self, request: CommitRequest, done: CommitCallback) {
+        self.backend.commit_later(request, done);
     }
 
-    /// A new id for a request.
+    /// Makes an id for a request: a random UUID.
     #[must_use]
     pub fn request_id(&self) -> Str {
-        Dice(&*self.random).uuid()
+        PlatformEntropy(&*self.random).uuid()
     }
 
     fn limits(&self) -> Limits {
         Limits { memory_bytes: self.options.query_memory_bytes, result_rows: self.options.query_rows }
     }
 
-    /// The plan of a text that was planned before, while the graph is much as it was then.
+    /// Returns the cached plan of a text, unless the graph has changed much since it was planned.
     fn cached(&self, language: Language, text: &str) -> Option<Arc<CachedPlan>> {
         let cached = self.plans.get(&PlanLookup(language, text))?;
         (!has_drifted(cached.planned_for, self.backend.totals())).then_some(cached)
@@ -387,8 +460,10 @@ impl Database {
             Language::OpenCypher => tidegraph_opencypher::compile(text)?,
         };
         let statistics = self.backend.statistics();
-        let asked =
-            AskStore { apl: self.backend.reader(Asking::default()), at: self.backend.snapshot(None)? };
+        let asked = StoreInstances {
+            apl: self.backend.reader(ReadOptions::default()),
+            at: self.backend.snapshot(None)?,
+        };
         let knowledge =
             Knowledge { statistics: &statistics, catalog: self.backend.catalog(), instances: Some(&asked) };
         let plan = optimize(plan, &knowledge);
@@ -399,8 +474,8 @@ impl Database {
             writes: plan.root.writes(),
             plan,
             planned_for: (statistics.vertices, statistics.edges),
-            brief: Doubts::default(),
-            at_hand: Doubts::default(),
+            inline: Backoff::default(),
+            applied: Backoff::default(),
         });
         if text.len() <= LONGEST_CACHED_TEXT_BYTES {
             self.plans.insert((language, text.into()), cached.clone());
@@ -408,58 +483,33 @@ impl Database {
         Ok(cached)
     }
 
-    fn run(
-        &self,
-        planned: &CachedPlan,
-        query: &Query<'_>,
-        watch: &Watch<'_>,
-        limits: Limits,
-        snapshot: &Snapshot,
-    ) -> Result<Answer, Failed> {
-        let catalog = self.backend.catalog();
-        let Brought { answer, commit } = self.bring(planned, query, watch, limits, snapshot, catalog)?;
-        let Some(request) = commit else { return Ok(answer) };
-        match self.backend.commit(request) {
-            Ok(version) => Ok(Answer { version, ..answer }),
-            Err(error) => Err(Failed { error, replica_lost: false }),
-        }
-    }
-
     /// Runs a request up to its commit.
-    fn bring(
+    fn execute(
         &self,
         planned: &CachedPlan,
         query: &Query<'_>,
-        watch: &Watch<'_>,
+        deadline: &Deadline<'_>,
         limits: Limits,
         snapshot: &Snapshot,
         catalog: &dyn Catalog,
-    ) -> Result<Brought, Failed> {
+    ) -> Result<PendingAnswer, Error> {
         let at = snapshot.at;
-        let apl = self.backend.reader(Asking { deadline: Some(watch.deadline), cancel: query.cancel });
+        let options = ReadOptions { deadline: Some(deadline.at), cancel: query.cancel };
+        let apl = self.backend.reader(options);
         let view = View::new(&*apl, catalog, at, planned.writes);
-        let dice = Dice(&*self.random);
-        let mut context = Context::new(view, query.parameters, limits, watch, &dice, self.clock.wall());
+        let entropy = PlatformEntropy(&*self.random);
+        let mut context = Context::new(view, query.parameters, limits, deadline, &entropy, self.clock.wall());
         context.deleted_is_error = query.language == Language::OpenCypher;
-        let mut execution = Execution::new(&planned.plan, context)?;
-        let mut rows = vec![];
-        while let Some(more) = execution.next_rows()? {
-            if rows.is_empty() {
-                rows = more;
-            } else {
-                rows.extend(more);
-            }
-        }
-        let outcome = execution.finish()?;
+        let (rows, summary) = Execution::new(&planned.plan, context)?.run()?;
         let answer = Answer { columns: planned.columns.clone(), rows, version: at.version };
-        Ok(Brought { answer, commit: outcome.commit })
+        Ok(PendingAnswer { answer, commit: summary.commit })
     }
 }
 
-/// A catalog that makes no names: that would wait for the disk.
-struct KnownNames<'c>(&'c dyn Catalog);
+/// A catalog that adds no names, because that waits for the disk.
+struct FixedCatalog<'c>(&'c dyn Catalog);
 
-impl Catalog for KnownNames<'_> {
+impl Catalog for FixedCatalog<'_> {
     fn token(&self, name: &str) -> Option<Token> {
         self.0.token(name)
     }
@@ -469,9 +519,9 @@ impl Catalog for KnownNames<'_> {
     }
 
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, tidegraph_apl::Error> {
-        let known: Option<Vec<Token>> = names.iter().map(|name| self.0.token(name)).collect();
-        // It takes longer than is allowed here.
-        known.ok_or(tidegraph_apl::Error::Overdue)
+        let tokens: Option<Vec<Token>> = names.iter().map(|name| self.0.token(name)).collect();
+        // To add a name takes longer than an inline request may.
+        tokens.ok_or(tidegraph_apl::Error::Overdue)
     }
 
     fn allocate_sids(&self, count: u64) -> Result<Range<u64>, tidegraph_apl::Error> {
@@ -479,41 +529,26 @@ impl Catalog for KnownNames<'_> {
     }
 }
 
-/// Why a run of a request ended early.
-struct Failed {
-    error: Error,
-    /// Whether a replica could not answer, before anything was handed to the sequencer.
-    replica_lost: bool,
-}
-
-impl From<tidegraph_exec::Error> for Failed {
-    fn from(error: tidegraph_exec::Error) -> Self {
-        use tidegraph_exec::Error::Storage;
-        let replica_lost = matches!(error, Storage(tidegraph_apl::Error::Unavailable(_)));
-        Self { error: error.into(), replica_lost }
-    }
-}
-
-/// Answers what the planner asks about single vertices.
-struct AskStore<'d> {
+/// Answers the planner's questions about single vertices from storage.
+struct StoreInstances<'d> {
     apl: Reader<'d>,
     at: Snapshot,
 }
 
-impl Instances for AskStore<'_> {
+impl Instances for StoreInstances<'_> {
     fn degree(&self, id: &Str, direction: Direction, labels: Option<&[Token]>) -> Option<u64> {
         let at = self.at.at;
         let (mut found, mut degrees) = (vec![], vec![]);
         self.apl.resolve_vertices(at, std::slice::from_ref(id), &mut found).ok()?;
         let request = Expand { labels: labels.map(<[Token]>::to_vec), ..Expand::all(direction) };
-        // What is not there has no edges.
+        // A vertex that does not exist has no edges.
         let Some(gui) = found.pop().flatten() else { return Some(0) };
         self.apl.degrees(at, &request, &[gui], &mut degrees).ok()?;
         degrees.pop()
     }
 }
 
-/// The command about indexes or constraints that a text is.
+/// Parses a text that is a command about indexes or constraints; `None` for any other text.
 pub(crate) fn schema_command(language: Language, text: &str) -> Result<Option<SchemaCommand>, Error> {
     match language {
         Language::Gremlin => Ok(None),
@@ -521,7 +556,7 @@ pub(crate) fn schema_command(language: Language, text: &str) -> Result<Option<Sc
     }
 }
 
-/// Whether the graph has changed so much that another order of evaluation may be better.
+/// Whether the graph has changed so much that another plan may be better: by a factor of 4, above 1,000 elements.
 fn has_drifted(then: (u64, u64), now: (u64, u64)) -> bool {
     let far = |a: u64, b: u64| {
         let (low, high) = (a.min(b), a.max(b));

@@ -1,18 +1,18 @@
-//! Indexes and constraints: the commands, and filling what they make.
+//! Indexes and constraints: the commands, and the filling of new indexes.
 //!
-//! Flow of `CREATE`: the definition is committed, so from its version on every write keeps the index; a thread of its
-//! own fills it from the vertices that are there, while reads and writes go on; the command answers when it is complete.
-//! A caller that leaves does not stop it. The definition is in the log and in each checkpoint; what an index holds is
-//! neither, so after a start, also one in the middle of filling, all of them are filled before the graph is served.
+//! Flow of `CREATE`: the definition is committed; from its version on every write maintains the index. A thread fills the
+//! index from the existing vertices while reads and writes go on. The command returns when the index is complete. A
+//! caller that disconnects does not stop the thread. The definition is in the log and in each checkpoint, the contents are
+//! in neither. So a start fills all indexes before the graph is served, also if the last process died during a filling.
 //!
-//! A constraint is such an index. When it is complete, the definition is committed once more: every transaction that
-//! writes vertices reads [`Key::constraints`], so whoever did not know of the complete index is refused and looks again. Then
-//! the vertices that are there are checked, and if two share a value the constraint is dropped and the command refused.
+//! A constraint is an index too. When it is complete, its definition is committed again. Every transaction that writes
+//! vertices reads [`Key::constraints`]; so a transaction that did not see the complete index conflicts and runs again.
+//! Then the existing vertices are checked. If two of them share a value, the constraint is dropped and the command fails.
 //!
-//! What must never happen: a constraint that was answered and does not hold.
+//! What must never happen: a `CREATE CONSTRAINT` succeeded and the constraint does not hold (TXN-3).
 
 use crate::backend::{Backend, index_of};
-use crate::query::{Answer, Watch};
+use crate::query::{Answer, Deadline};
 use crate::{Database, Error};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use parking_lot::Mutex;
@@ -20,12 +20,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidegraph_exec::Interrupt;
 use tidegraph_opencypher::SchemaCommand;
 use tidegraph_storage::{Duplicate, IndexState};
 use tidegraph_types::{CommitRequest, ErrorCode, IndexDefinition, Key, Mutation, Str, Token, Value, Version};
 
-/// Fills indexes beside queries.
+/// The threads that fill indexes beside queries.
 #[derive(Default)]
 pub(crate) struct Filling {
     stop: Arc<AtomicBool>,
@@ -33,12 +32,12 @@ pub(crate) struct Filling {
 }
 
 impl Filling {
-    /// Ends all filling, and waits for that. What is not complete is begun again at the next start.
+    /// Stops all threads and waits for them. The next start fills incomplete indexes again.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in std::mem::take(&mut *self.threads.lock()) {
             if thread.join().is_err() {
-                tracing::error!("a thread that fills indexes ended by a defect");
+                tracing::error!("a thread that fills indexes panicked");
             }
         }
     }
@@ -49,13 +48,14 @@ impl Filling {
         let work = move || {
             let result = job.run(&stop);
             if let Err(error) = &result {
-                tracing::warn!(%error, index = %job.name, "an index was not made");
+                tracing::warn!(error = %error.chain(), index = %job.name, "an index was not completed");
             }
-            // The caller may have left.
+            // The caller may have disconnected.
             let _ = done.send(result);
         };
-        let thread = tidegraph_platform::spawn("index", work)
-            .map_err(|e| Error::new(ErrorCode::Unavailable, format!("no thread fills the index: {e}")))?;
+        let thread = tidegraph_platform::spawn("index", work).map_err(|e| {
+            Error::new(ErrorCode::Unavailable, format!("no thread fills the index: {e}")).with_source(e)
+        })?;
         let mut threads = self.threads.lock();
         threads.retain(|thread| !thread.is_finished());
         threads.push(thread);
@@ -85,7 +85,7 @@ impl Job {
             if !index.definition.unique {
                 return Ok(());
             }
-            // Nobody who read before this commits after it.
+            // A transaction that read before this commit cannot commit after it.
             let barrier = Mutation::DefineIndex { index: index.definition.clone() };
             match commit(&*self.backend, version, barrier) {
                 Ok(_) => return enforce(&*self.backend, &index.definition),
@@ -96,7 +96,7 @@ impl Job {
     }
 }
 
-/// Refuses and drops a constraint that does not hold.
+/// Drops a constraint that does not hold and returns its error.
 fn enforce(backend: &dyn Backend, definition: &IndexDefinition) -> Result<(), Error> {
     let Some(Duplicate { ids: [a, b], value }) = backend.duplicate(&definition.name)? else { return Ok(()) };
     let name = &definition.name;
@@ -113,8 +113,8 @@ fn enforce(backend: &dyn Backend, definition: &IndexDefinition) -> Result<(), Er
     Err(Error::new(ErrorCode::UniqueViolation, message))
 }
 
-/// Fills all indexes of a graph that is not served yet, and drops the constraints whose making a crash broke off and
-/// which do not hold.
+/// Fills all indexes of a graph before it is served. Drops constraints that do not hold: a crash interrupted their
+/// creation.
 pub(crate) fn complete_all(backend: &dyn Backend) -> Result<(), Error> {
     backend.fill_indexes(&|| false)?;
     for index in backend.indexes()?.iter().filter(|index| index.definition.unique) {
@@ -128,7 +128,7 @@ pub(crate) fn complete_all(backend: &dyn Backend) -> Result<(), Error> {
     Ok(())
 }
 
-/// An index by its name, and a version at which it is so.
+/// Returns the index of a name, and a version at which this holds.
 fn find(backend: &dyn Backend, name: &Str) -> Result<(Version, Option<IndexState>), Error> {
     let version = backend.snapshot(None)?.at.version;
     Ok((version, index_of(backend.indexes()?, name)))
@@ -146,11 +146,11 @@ fn commit(backend: &dyn Backend, read_version: Version, mutation: Mutation) -> R
 }
 
 impl Database {
-    /// Carries out a command.
-    pub(crate) fn schema(&self, command: &SchemaCommand, watch: &Watch<'_>) -> Result<Answer, Error> {
+    /// Runs a command.
+    pub(crate) fn schema(&self, command: &SchemaCommand, deadline: &Deadline<'_>) -> Result<Answer, Error> {
         match command {
             SchemaCommand::Create { name, label, key, unique, if_not_exists } => {
-                self.create_index(name.as_ref(), [label, key], *unique, *if_not_exists, watch)
+                self.create_index(name.as_ref(), [label, key], *unique, *if_not_exists, deadline)
             }
             SchemaCommand::Drop { name, unique, if_exists } => self.drop_index(name, *unique, *if_exists),
             SchemaCommand::ShowIndexes => self.show_indexes(),
@@ -164,7 +164,7 @@ impl Database {
         over: [&Str; 2],
         unique: bool,
         if_not_exists: bool,
-        watch: &Watch<'_>,
+        deadline: &Deadline<'_>,
     ) -> Result<Answer, Error> {
         let [label_name, key_name] = over;
         let tokens = self.backend.catalog().intern(&over.map(Str::clone))?;
@@ -172,7 +172,7 @@ impl Database {
         let kind = if unique { "constraint" } else { "index" };
         let name = name.cloned().unwrap_or_else(|| Str::from(format!("{kind}_{label_name}_{key_name}")));
         loop {
-            watch.check().map_err(tidegraph_exec::Error::from)?;
+            deadline.ensure()?;
             let version = self.backend.snapshot(None)?.at.version;
             let there = self.backend.indexes()?.into_iter().find(|index| {
                 let other = &index.definition;
@@ -208,11 +208,11 @@ impl Database {
                     result?;
                     return Ok(nothing(self.backend.snapshot(None)?.at.version));
                 }
-                Err(RecvTimeoutError::Timeout) => watch.check().map_err(tidegraph_exec::Error::from)?,
+                Err(RecvTimeoutError::Timeout) => deadline.ensure()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::new(
                         ErrorCode::Internal,
-                        "the index was not made because of a defect",
+                        "the index was not completed: its thread panicked",
                     ));
                 }
             }
@@ -267,7 +267,7 @@ impl Database {
         })
     }
 
-    /// Label and key, as lists.
+    /// Returns label and key of an index, as lists.
     fn over(&self, definition: &IndexDefinition) -> [Value; 2] {
         [definition.label, definition.key]
             .map(|token| Value::list(vec![text(&self.backend.catalog().name(token))]))

@@ -1,26 +1,26 @@
 //! Batches of rows, column by column.
 //!
-//! A [`Batch`] holds for each slot of the plan a shared [`Column`] or nothing (every row is `Unbound` there). Columns
-//! are never changed in place: an operator makes new ones and shares those that it leaves alone, so that passing a
-//! batch on costs a reference count for each bound slot.
+//! A [`Batch`] holds a shared [`Column`] for each slot of the plan, or nothing: then every row is `Unbound` there.
+//! Columns are never changed in place. An operator makes new ones and shares the rest, so that passing a batch on costs
+//! one reference count for each bound slot.
 //!
-//! *Origin*: inside a subplan each row knows which outer row it comes from; `None` means row 0 for all.
+//! *Origin*: inside a subplan each row has the number of its outer row; without origins all rows belong to row 0.
 
 use std::sync::Arc;
 use tidegraph_plan::Slot;
 use tidegraph_types::{Edge, Gui, Value};
 
-/// Rows that a batch has when work is plentiful.
+/// Rows of a full batch.
 pub const BATCH_ROWS: usize = 1024;
-/// Rows of the first batches, so that short queries and small limits read little.
+/// Rows of the first batch, so that short queries and small limits read little.
 pub const FIRST_ROWS: usize = 64;
 
 /// The values of one slot for all rows of a batch.
 #[derive(Clone, Debug)]
 pub enum Column {
-    /// Handles of vertices, none missing.
+    /// Handles of vertices, one in every row.
     Vertices(Vec<Gui>),
-    /// Handles of edges, none missing.
+    /// Handles of edges, one in every row.
     Edges(Vec<Edge>),
     /// Any values.
     Values(Vec<Value>),
@@ -29,7 +29,7 @@ pub enum Column {
 }
 
 impl Column {
-    /// The tightest column for these values: handles when all are handles of one kind.
+    /// Makes the smallest column for these values: handles if all are handles of one kind.
     #[must_use]
     pub fn from_values(values: Vec<Value>) -> Self {
         match values.first() {
@@ -43,7 +43,7 @@ impl Column {
         }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -60,7 +60,7 @@ impl Column {
         self.len() == 0
     }
 
-    /// The value of a row; `Unbound` beyond the end.
+    /// Returns the value of a row; `Unbound` beyond the end.
     #[must_use]
     pub fn get(&self, row: usize) -> Value {
         match self {
@@ -72,7 +72,7 @@ impl Column {
         }
     }
 
-    /// The GUI when the row holds a vertex; saves making a `Value`.
+    /// Returns the GUI if the row holds a vertex, without making a `Value`.
     #[must_use]
     pub fn vertex(&self, row: usize) -> Option<Gui> {
         match self {
@@ -83,7 +83,7 @@ impl Column {
         }
     }
 
-    /// The handle when the row holds an edge.
+    /// Returns the handle if the row holds an edge.
     #[must_use]
     pub fn edge(&self, row: usize) -> Option<Edge> {
         match self {
@@ -104,7 +104,7 @@ impl Column {
         }
     }
 
-    /// The column of these rows, in this order; a row may stand there many times or not at all.
+    /// Returns the column of these rows in this order. Rows may repeat or be left out.
     #[must_use]
     pub fn gather(&self, rows: &[u32]) -> Self {
         match self {
@@ -115,43 +115,72 @@ impl Column {
         }
     }
 
-    /// Memory in bytes, roughly.
+    /// Estimates the memory of the column in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        match self {
+        let own = match self {
             Self::Vertices(v) => v.len() * size_of::<Gui>(),
             Self::Edges(v) => v.len() * size_of::<Edge>(),
-            Self::Values(v) => v.iter().map(|v| size_of::<Value>() + v.heap_bytes()).sum(),
-            Self::Constant(v, _) => size_of::<Value>() + v.heap_bytes(),
+            Self::Values(v) => v.len() * size_of::<Value>(),
+            Self::Constant(..) => size_of::<Value>(),
+        };
+        own + self.heap_bytes()
+    }
+
+    /// Estimates the bytes that the values hold outside the column (long strings, lists, maps, paths). A value that
+    /// successive rows share counts once. Handles hold nothing.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Vertices(_) | Self::Edges(_) => 0,
+            Self::Constant(v, _) => v.heap_bytes(),
+            Self::Values(values) => {
+                let before = [&Value::Null].into_iter().chain(values);
+                let unshared = before.zip(values).filter(|(before, value)| !shares(before, value));
+                unshared.map(|(_, value)| value.heap_bytes()).sum()
+            }
         }
+    }
+}
+
+/// Whether two values are the same allocation, as clones of a long string, list, map or path are.
+pub(crate) fn shares(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::String(a), Value::String(b)) => std::ptr::eq(a.as_ptr(), b.as_ptr()),
+        (Value::List(a), Value::List(b)) | (Value::Set(a), Value::Set(b)) => Arc::ptr_eq(a, b),
+        (Value::Map(a), Value::Map(b)) => Arc::ptr_eq(a, b),
+        (Value::Path(a), Value::Path(b)) => Arc::ptr_eq(a, b),
+        (Value::Property(a), Value::Property(b)) => Arc::ptr_eq(a, b),
+        (Value::Entry(a), Value::Entry(b)) => Arc::ptr_eq(a, b),
+        _ => false,
     }
 }
 
 /// Rows, column by column.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// Number of rows; 0 only in passing, operators never yield an empty batch.
+    /// Number of rows; operators never yield an empty batch.
     pub len: usize,
-    /// A column for each slot of the plan; `None`: unbound in every row. Shorter than the slot's number: unbound too.
+    /// The column of each slot of the plan; `None`, or beyond the end, the slot is unbound in every row.
     pub columns: Vec<Option<Arc<Column>>>,
-    /// Outer row of each row; `None`: 0 for all.
+    /// The outer row of each row; `None` for row 0 everywhere.
     pub origin: Option<Arc<Vec<u32>>>,
 }
 
 impl Batch {
-    /// Rows with nothing bound.
+    /// Makes rows with nothing bound.
     #[must_use]
     pub fn unbound(len: usize, slots: usize) -> Self {
         Self { len, columns: vec![None; slots], origin: None }
     }
 
-    /// The column of a slot.
+    /// Returns the column of a slot.
     #[must_use]
     pub fn column(&self, slot: Slot) -> Option<&Arc<Column>> {
         self.columns.get(slot.0 as usize).and_then(Option::as_ref)
     }
 
-    /// The value of a slot in a row.
+    /// Returns the value of a slot in a row.
     #[must_use]
     pub fn value(&self, slot: Slot, row: usize) -> Value {
         self.column(slot).map_or(Value::Unbound, |column| column.get(row))
@@ -162,7 +191,7 @@ impl Batch {
         self.set_shared(slot, Arc::new(column));
     }
 
-    /// Binds a slot to a column that is shared.
+    /// Binds a slot to a shared column.
     pub fn set_shared(&mut self, slot: Slot, column: Arc<Column>) {
         debug_assert_eq!(column.len(), self.len, "column of {slot}");
         let index = slot.0 as usize;
@@ -172,13 +201,13 @@ impl Batch {
         self.columns[index] = Some(column);
     }
 
-    /// Outer row of a row.
+    /// Returns the outer row of a row.
     #[must_use]
     pub fn origin_of(&self, row: usize) -> u32 {
         self.origin.as_ref().map_or(0, |origin| origin[row])
     }
 
-    /// These rows in this order.
+    /// Returns these rows in this order.
     #[must_use]
     pub fn gather(&self, rows: &[u32]) -> Self {
         Self {
@@ -188,7 +217,7 @@ impl Batch {
         }
     }
 
-    /// These rows with only some slots.
+    /// Returns these rows with only some slots.
     #[must_use]
     pub fn gather_slots(&self, rows: &[u32], keep: &[Slot]) -> Self {
         let mut columns = vec![None; self.columns.len()];
@@ -204,13 +233,13 @@ impl Batch {
         self.origin.as_ref().map(|origin| Arc::new(rows.iter().map(|r| origin[*r as usize]).collect()))
     }
 
-    /// These rows, in ascending order and each at most once; the batch itself when they are all of it.
+    /// Returns these rows, which must ascend without repeats; the batch itself if they are all of it.
     #[must_use]
     pub fn select(self, rows: &[u32]) -> Self {
         if rows.len() == self.len { self } else { self.gather(rows) }
     }
 
-    /// All rows of several batches, one batch after the other.
+    /// Joins the rows of several batches.
     #[must_use]
     pub fn concat(mut batches: Vec<Batch>) -> Self {
         if batches.len() <= 1 {
@@ -226,7 +255,7 @@ impl Batch {
         Self { len, columns, origin }
     }
 
-    /// Memory in bytes, roughly; shared columns count fully.
+    /// Estimates the memory of the batch in bytes; shared columns count fully.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.columns.iter().flatten().map(|c| c.bytes()).sum::<usize>()
@@ -292,6 +321,19 @@ mod tests {
         assert_eq!(all.value(Slot(0), 2), Value::Null);
         assert_eq!(all.value(Slot(1), 0), Value::Unbound);
         assert_eq!(all.value(Slot(1), 2), Value::Int(2));
+    }
+
+    #[test]
+    fn a_value_that_successive_rows_share_counts_once() {
+        let list = || Value::list(vec![Value::Int(1); 100]);
+        let (shared, alone) = (list(), list().heap_bytes());
+        assert!(alone >= 100 * size_of::<Value>());
+        let of = |values| Column::Values(values).heap_bytes();
+        assert_eq!(of(vec![shared.clone(), shared.clone(), Value::Null]), alone);
+        assert_eq!(of(vec![list(), list()]), 2 * alone);
+        assert_eq!(of(vec![shared.clone(), Value::Null, shared.clone()]), 2 * alone);
+        assert_eq!(Column::Constant(shared, 1_000).heap_bytes(), alone);
+        assert_eq!(Column::Vertices(vec![Gui(1); 10]).bytes(), 10 * size_of::<Gui>());
     }
 
     #[test]

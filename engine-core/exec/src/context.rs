@@ -1,40 +1,45 @@
-//! What one request may use: the graph as it sees it, parameters, limits, interruption, time and randomness.
+//! What one request may use: its view of the graph, parameters, limits, interruption, time and randomness.
 //!
-//! A [`Context`] is made by the caller for one request and handed to every operator and expression by shared
-//! reference; what changes inside it (pending writes, memory in use) sits behind cells. A request runs on one thread.
+//! The caller makes a [`Context`] for one request. Operators and expressions get it by shared reference; pending writes
+//! and memory in use are in cells. A request runs on one thread.
 //!
-//! What must never happen: a clock read or a random number drawn here. The caller brings both, so that a simulation
-//! can drive them.
+//! What must never happen: this crate reads a clock or draws a random number itself. The caller provides both, so that a
+//! simulation can control them.
 
 use crate::{Error, Result, View};
 use jiff::Timestamp;
 use std::cell::Cell;
+use std::time::Duration;
 use tidegraph_types::{Str, Value};
 
-/// Parameters of a request by name.
+/// The parameters of a request by name.
 pub type Parameters = indexmap::IndexMap<Str, Value>;
 
 /// Why the caller stops a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Stop {
-    /// The client asked for it or went away.
+    /// The client cancelled the request or disconnected.
     #[error("the query was cancelled")]
     Cancelled,
-    /// It ran longer than its limit.
-    #[error("the query ran longer than its limit of {limit_ms} ms")]
+    /// The request ran longer than its limit.
+    #[error("the query ran longer than its limit of {} ms", limit.as_millis())]
     TimedOut {
         /// The limit.
-        limit_ms: u64,
+        limit: Duration,
     },
 }
 
-/// Tells a request to stop. Asked at least once for each batch, so it must be cheap.
+/// Tells a request to stop. Checked at least once for each batch, so a check must be cheap.
 pub trait Interrupt: Sync {
-    /// `Err` when the request must stop now.
+    /// Checks whether the request may continue.
+    ///
+    /// # Errors
+    ///
+    /// The reason to stop, if the request must stop now.
     fn check(&self) -> Result<(), Stop>;
 }
 
-/// A request that is never stopped.
+/// An interrupt that never stops a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NeverInterrupted;
 
@@ -44,31 +49,31 @@ impl Interrupt for NeverInterrupted {
     }
 }
 
-/// Randomness for `rand()` and for ids of new vertices.
+/// Random numbers for `rand()` and for the ids of new vertices.
 pub trait Entropy: Sync {
-    /// 64 random bits.
+    /// Returns 64 random bits.
     fn random_u64(&self) -> u64;
 
-    /// A version 4 UUID in its usual text form.
+    /// Returns a version 4 UUID in its usual text form.
     fn uuid(&self) -> Str {
         let bits = u128::from(self.random_u64()) << 64 | u128::from(self.random_u64());
         let uuid = uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid();
         Str::from(&*uuid.hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer()))
     }
 
-    /// Uniform in [0, 1).
+    /// Returns a random number, uniform in [0, 1).
     fn random_unit(&self) -> f64 {
         // 53 bits: every double of this form is exact.
         (self.random_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// Limits of one request.
+/// The limits of one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Memory for everything that is buffered, pending writes included.
+    /// Most bytes of memory: what operators buffer, pending writes, and the rows of the answer.
     pub memory_bytes: u64,
-    /// Rows of the answer.
+    /// Most rows of the answer.
     pub result_rows: u64,
 }
 
@@ -78,7 +83,19 @@ impl Default for Limits {
     }
 }
 
-/// The request's memory account. Sizes are estimates; what matters is that nothing grows without being charged.
+/// The request's memory account. Sizes are estimates; everything that grows must be charged.
+///
+/// ```
+/// use tidegraph_exec::{Error, Memory};
+///
+/// let memory = Memory::new(100);
+/// memory.charge(80)?;
+/// let refused = memory.charge(30);
+/// assert!(matches!(refused, Err(Error::Memory { limit_bytes: 100, held_bytes: 80, asked_bytes: 30 })));
+/// memory.release(80);
+/// assert_eq!((memory.used(), memory.peak()), (0, 80));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Memory {
     used: Cell<u64>,
@@ -87,35 +104,40 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// An empty account.
+    /// Makes an empty account with a limit.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
         Self { used: Cell::new(0), peak: Cell::new(0), limit_bytes }
     }
 
-    /// Takes memory; an error (and nothing taken) when that is more than the limit.
+    /// Charges memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`] if the account would exceed its limit; then nothing is charged.
     pub fn charge(&self, bytes: usize) -> Result<()> {
         let used = self.used.get().saturating_add(bytes as u64);
         if used > self.limit_bytes {
-            return Err(Error::Limit { what: "bytes of memory", allowed: self.limit_bytes });
+            let (limit_bytes, held_bytes) = (self.limit_bytes, self.used.get());
+            return Err(Error::Memory { limit_bytes, held_bytes, asked_bytes: bytes as u64 });
         }
         self.used.set(used);
         self.peak.set(self.peak.get().max(used));
         Ok(())
     }
 
-    /// Gives memory back.
+    /// Releases memory.
     pub fn release(&self, bytes: usize) {
         self.used.set(self.used.get().saturating_sub(bytes as u64));
     }
 
-    /// Bytes in use.
+    /// Returns the bytes in use.
     #[must_use]
     pub fn used(&self) -> u64 {
         self.used.get()
     }
 
-    /// Most bytes that were in use at one time.
+    /// Returns the most bytes that were in use at one time.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.peak.get()
@@ -124,33 +146,34 @@ impl Memory {
 
 /// Everything that one request may use.
 pub struct Context<'a> {
-    /// The graph at the request's version with its own writes; `view.catalog()` is the dictionary.
+    /// The graph at the request's version, with the request's writes; `view.catalog()` is the dictionary.
     pub view: View<'a>,
     /// Parameters by name.
     pub parameters: &'a Parameters,
-    /// Limits that are not memory.
+    /// The limits; `memory` enforces the one of memory.
     pub limits: Limits,
-    /// Memory account.
+    /// The memory account.
     pub memory: Memory,
-    /// Asked whether to go on.
+    /// Tells the request to stop.
     pub interrupt: &'a dyn Interrupt,
     /// Random numbers.
     pub entropy: &'a dyn Entropy,
-    /// Start of the request.
+    /// The time at which the request started.
     pub now: Timestamp,
-    /// Whether it is an error to read labels or properties of an element that the request deleted (openCypher). Else
-    /// there are none (Gremlin).
+    /// Whether it is an error to read labels or properties of an element that the request deleted, as in openCypher. In
+    /// Gremlin such an element has none.
     pub deleted_is_error: bool,
-    /// Regular expressions of the request, compiled.
+    /// The compiled regular expressions of the request.
     pub patterns: crate::value::Patterns,
-    /// What the plan reads of vertices, if storage is far away.
+    /// What the plan reads of vertices, if storage is on other machines.
     pub(crate) ahead: Option<crate::value::ReadAhead>,
-    /// What is charged for the view's answers to it.
+    /// Bytes charged for the answers that the view read ahead.
     ahead_bytes: Cell<usize>,
 }
 
 impl<'a> Context<'a> {
-    /// A context; the memory account starts empty, and what was deleted reads as empty.
+    /// Makes a context with an empty memory account. Reads of deleted elements find nothing (`deleted_is_error` is
+    /// `false`).
     #[must_use]
     pub fn new(
         view: View<'a>,
@@ -178,8 +201,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Charges the request for what the view keeps of answers ahead, instead of what it kept before. Where there is no room for
-    /// them they are let go: nobody needs them, they only save a way.
+    /// Replaces the charge for the answers that the view read ahead. If there is no room for them, the view drops them:
+    /// they only save round trips.
     pub(crate) fn charge_ahead(&self) {
         let bytes = self.view.ahead_bytes();
         self.memory.release(self.ahead_bytes.replace(0));
@@ -190,7 +213,11 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Error when the caller wants the request to stop. To be called in every loop that may be long.
+    /// Checks whether the request may continue. Every loop that may be long must call this.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`] if the caller wants the request to stop.
     pub fn check(&self) -> Result<()> {
         Ok(self.interrupt.check()?)
     }
@@ -224,7 +251,8 @@ mod tests {
         memory.charge(8).expect("within");
         assert_eq!(
             memory.charge(3).expect_err("beyond").to_string(),
-            "the query needs more than its limit of 10 bytes of memory"
+            "the query holds 8 bytes of memory and needs 3 more, over its limit of 10: \
+             filter or aggregate earlier, return less, or raise the limit"
         );
         memory.release(8);
         assert_eq!((memory.used(), memory.peak()), (0, 8));

@@ -1,4 +1,4 @@
-//! Why a request could not be run to its end. Each error names the value and the place (operator or function).
+//! Errors of requests. Each names the value and the place: an operator, clause or function.
 
 use crate::Stop;
 use tidegraph_types::{ErrorCode, Str, Value};
@@ -9,45 +9,58 @@ pub enum Error {
     /// Storage did not answer.
     #[error(transparent)]
     Storage(#[from] tidegraph_apl::Error),
-    /// An expression could not be computed.
+    /// An expression failed.
     #[error(transparent)]
     Value(#[from] crate::value::Error),
     /// The caller stopped the request.
     #[error(transparent)]
     Stopped(#[from] Stop),
-    /// A limit of the request was reached.
-    #[error("the query needs more than its limit of {allowed} {what}")]
-    Limit {
-        /// What there is too much of, with its unit.
-        what: &'static str,
+    /// The request would hold more memory than its limit, with what its operators buffer and the rows of its answer.
+    #[error(
+        "the query holds {held_bytes} bytes of memory and needs {asked_bytes} more, over its limit of {limit_bytes}: \
+         filter or aggregate earlier, return less, or raise the limit"
+    )]
+    Memory {
         /// The limit.
-        allowed: u64,
+        limit_bytes: u64,
+        /// Bytes that the request held.
+        held_bytes: u64,
+        /// Bytes that it needed in addition.
+        asked_bytes: u64,
     },
-    /// An operator was given a value of a type that it does not take.
+    /// The answer would have more rows than the limit.
+    #[error(
+        "the answer has more than {limit} rows, its limit: filter or aggregate, limit the rows, or raise the limit"
+    )]
+    Rows {
+        /// The limit.
+        limit: u64,
+    },
+    /// An operator got a value of a type that it does not take.
     #[error("{place} takes {expected}, not {found}")]
     Type {
         /// Operator or clause.
         place: &'static str,
-        /// What it takes.
+        /// The types that it takes.
         expected: &'static str,
-        /// What it was given, with its type.
+        /// The value with its type.
         found: String,
     },
-    /// A second vertex of one id.
+    /// The request creates a vertex with an id that another vertex has.
     #[error("a vertex with id {0:?} exists already")]
     VertexExists(Str),
-    /// A second edge of one id.
+    /// The request creates an edge with an id that another edge has.
     #[error("an edge with id {0:?} exists already")]
     EdgeExists(Str),
-    /// A vertex was deleted that has edges at the end of the request.
+    /// The request deletes a vertex that still has edges at the end of the request.
     #[error("vertex {id:?} cannot be deleted, it still has {edges} edge(s)")]
     VertexHasEdges {
         /// The user's id.
         id: Str,
-        /// How many edges.
+        /// Number of its edges.
         edges: u64,
     },
-    /// Two vertices would have one value where it must be unique.
+    /// Two vertices would have the same value under a unique constraint.
     #[error("vertices {ids:?} of label `{label}` would both have {value} for `{key}`, which is unique")]
     NotUnique {
         /// The label.
@@ -59,7 +72,7 @@ pub enum Error {
         /// The vertices.
         ids: [Str; 2],
     },
-    /// A write to an element that is gone.
+    /// The request writes to an element that does not exist.
     #[error("{place}: {element} was deleted or does not exist")]
     Gone {
         /// Operator or clause.
@@ -75,21 +88,21 @@ pub enum Error {
         /// Type of the value.
         type_name: &'static str,
     },
-    /// Only a property of a vertex has properties itself.
+    /// The request sets a meta-property of something other than a property of a vertex.
     #[error("{key:?} is {of}, which cannot have properties itself")]
     NoMetaProperties {
-        /// Key of the property that was to get one.
+        /// Key of the property.
         key: Str,
-        /// What it is.
+        /// What the property is.
         of: &'static str,
     },
-    /// The plan is one that the executor does not run: a defect of ours.
+    /// The executor does not support the plan: a defect of the engine.
     #[error("the plan cannot be run: {0}")]
     Plan(String),
 }
 
 impl Error {
-    /// A type error that shows the value, cut when it is long.
+    /// Makes a type error that shows the value; long values are cut.
     pub(crate) fn of_type(place: &'static str, expected: &'static str, value: &Value) -> Self {
         let found = match value {
             Value::Null | Value::Unbound => "null".to_owned(),
@@ -107,7 +120,7 @@ impl Error {
         Self::Type { place, expected, found }
     }
 
-    /// The code that a client sees.
+    /// Returns the code that a client sees.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -115,7 +128,7 @@ impl Error {
             Self::Value(e) => e.code(),
             Self::Stopped(Stop::Cancelled) => ErrorCode::Cancelled,
             Self::Stopped(Stop::TimedOut { .. }) => ErrorCode::TimeLimitExceeded,
-            Self::Limit { .. } => ErrorCode::QueryLimitExceeded,
+            Self::Memory { .. } | Self::Rows { .. } => ErrorCode::QueryLimitExceeded,
             Self::Type { .. }
             | Self::NotStorable { .. }
             | Self::Gone { .. }

@@ -1,42 +1,47 @@
-//! One request from plan to outcome.
+//! One request, from its plan to its rows and its commit request.
 
 use crate::batch::Batch;
-use crate::op::{Boxed, Feed, Growth, Want, build};
+use crate::op::{Boxed, Buffer, Feed, Growth, Want, build};
 use crate::value::{ReadAhead, materialize};
 use crate::view::Counters;
 use crate::{Context, Error, Result};
-use std::collections::VecDeque;
 use tidegraph_plan::Plan;
 use tidegraph_types::{CommitRequest, Value};
 
-/// What a request comes to besides its rows.
+/// The result of a request apart from its rows.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Outcome {
-    /// What is to be committed; `None`: nothing changed. Rows must not be answered before it is.
+pub struct Summary {
+    /// What to commit before the rows may be answered; `None` if nothing changed.
     pub commit: Option<CommitRequest>,
-    /// What changed.
+    /// Counts of what changed.
     pub counters: Counters,
-    /// Rows answered.
+    /// Number of rows answered.
     pub rows: u64,
-    /// Most memory in use at one time.
+    /// Most memory that was charged to the request at one time, its rows included.
     pub peak_memory_bytes: u64,
 }
 
-/// A running request. Rows are pulled until there are none; then `finish` gives the outcome.
+/// A running request: [`Execution::run`] runs it to its end; a caller that streams calls [`Execution::next_rows`] until
+/// there are none, and then [`Execution::finish`].
 pub struct Execution<'p, 'a> {
     plan: &'p Plan,
     ctx: Context<'a>,
     root: Boxed<'p>,
     writes: bool,
     growth: Growth,
-    /// All batches of a plan that writes: elements are answered as they are when all is written.
-    drained: Option<VecDeque<Batch>>,
+    /// All batches of a plan that writes: rows show the elements as they are after the last write.
+    drained: Option<Buffer>,
     ended: bool,
     rows: u64,
 }
 
 impl<'p, 'a> Execution<'p, 'a> {
-    /// Builds the operators. The context's view must be recording if the plan writes (`plan.root.writes()`).
+    /// Builds the operators of a plan. The context's view must record its reads if the plan writes
+    /// (`plan.root.writes()`).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plan`] if the plan holds an operator that must be lowered before it can run.
     pub fn new(plan: &'p Plan, mut ctx: Context<'a>) -> Result<Self> {
         ctx.ahead = ctx.view.is_far().then(|| ReadAhead::of(plan));
         let mut root = build(&plan.root)?;
@@ -52,46 +57,78 @@ impl<'p, 'a> Execution<'p, 'a> {
         &self.ctx
     }
 
-    /// The next rows of the answer, in the order of the plan's columns, handles replaced by data; `None` at the end.
+    /// Runs the request to its end; returns all rows and the summary.
+    ///
+    /// # Errors
+    ///
+    /// As [`Execution::next_rows`] and [`Execution::finish`].
+    pub fn run(mut self) -> Result<(Vec<Vec<Value>>, Summary)> {
+        let mut rows = vec![];
+        while let Some(more) = self.next_rows()? {
+            if rows.is_empty() {
+                rows = more;
+            } else {
+                rows.extend(more);
+            }
+        }
+        Ok((rows, self.finish()?))
+    }
+
+    /// Returns the next rows of the answer, with a value for each column of the plan and data instead of handles;
+    /// `None` at the end.
+    ///
+    /// Rows are charged to the request's memory before they are made, and stay charged: the caller keeps them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`] and [`Error::Rows`] at the request's limits, [`Error::Stopped`] if the caller's interrupt says
+    /// so, [`Error::Storage`] if storage does not answer, and the errors of the plan's operators and expressions. The
+    /// request cannot go on after an error.
     pub fn next_rows(&mut self) -> Result<Option<Vec<Vec<Value>>>> {
         while let Some(batch) = self.next_batch()? {
-            if self.plan.columns.is_empty() {
-                continue;
+            if !self.plan.columns.is_empty() {
+                return self.rows_of(&batch).map(Some);
             }
-            self.rows += batch.len as u64;
-            if self.rows > self.ctx.limits.result_rows {
-                return Err(Error::Limit { what: "result rows", allowed: self.ctx.limits.result_rows });
-            }
-            let mut rows: Vec<Vec<Value>> =
-                (0..batch.len).map(|_| Vec::with_capacity(self.plan.columns.len())).collect();
-            for column in &self.plan.columns {
-                match batch.column(column.slot) {
-                    Some(values) => {
-                        rows.iter_mut().enumerate().for_each(|(at, row)| row.push(values.get(at)));
-                    }
-                    None => rows.iter_mut().for_each(|row| row.push(Value::Unbound)),
-                }
-            }
-            materialize(&mut rows, &self.ctx)?;
-            return Ok(Some(rows));
         }
         Ok(None)
+    }
+
+    /// Makes the rows of a batch, within the limits.
+    fn rows_of(&mut self, batch: &Batch) -> Result<Vec<Vec<Value>>> {
+        let columns = &self.plan.columns;
+        self.rows += batch.len as u64;
+        let limit = self.ctx.limits.result_rows;
+        if self.rows > limit {
+            return Err(Error::Rows { limit });
+        }
+        let row_bytes = size_of::<Vec<Value>>() + columns.len() * size_of::<Value>();
+        let bound = columns.iter().filter_map(|column| batch.column(column.slot));
+        let heap_bytes: usize = bound.map(|values| values.heap_bytes()).sum();
+        self.ctx.memory.charge(batch.len * row_bytes + heap_bytes)?;
+        let mut rows: Vec<Vec<Value>> = (0..batch.len).map(|_| Vec::with_capacity(columns.len())).collect();
+        for column in columns {
+            match batch.column(column.slot) {
+                Some(values) => rows.iter_mut().enumerate().for_each(|(at, row)| row.push(values.get(at))),
+                None => rows.iter_mut().for_each(|row| row.push(Value::Unbound)),
+            }
+        }
+        materialize(&mut rows, &self.ctx)?;
+        Ok(rows)
     }
 
     fn next_batch(&mut self) -> Result<Option<Batch>> {
         self.ctx.check()?;
         if self.writes && self.drained.is_none() {
-            let mut all = VecDeque::new();
+            let mut all = Buffer::default();
             while let Some(batch) = self.pull()? {
                 if !self.plan.columns.is_empty() {
-                    self.ctx.memory.charge(batch.bytes())?;
-                    all.push_back(batch);
+                    all.push(batch, &self.ctx)?;
                 }
             }
             self.drained = Some(all);
         }
         match &mut self.drained {
-            Some(all) => Ok(all.pop_front()),
+            Some(all) => Ok(all.pop(&self.ctx)),
             None => self.pull(),
         }
     }
@@ -106,24 +143,17 @@ impl<'p, 'a> Execution<'p, 'a> {
         Ok(batch)
     }
 
-    /// Runs what is left for its effects, checks what must hold at the end, and gives the outcome.
-    pub fn finish(mut self) -> Result<Outcome> {
+    /// Performs the writes that are left, checks what must hold at the end of a request, and returns the summary.
+    ///
+    /// # Errors
+    ///
+    /// As [`Execution::next_rows`]; [`Error::VertexHasEdges`] if a vertex was deleted that still has edges,
+    /// [`Error::NotUnique`] if two vertices would share a value that a constraint declares unique.
+    pub fn finish(mut self) -> Result<Summary> {
         if self.writes {
             while self.next_batch()?.is_some() {}
         }
         let (commit, counters) = self.ctx.view.commit_request()?;
-        Ok(Outcome { commit, counters, rows: self.rows, peak_memory_bytes: self.ctx.memory.peak() })
-    }
-
-    /// All rows and the outcome. The rows are charged to the request's memory.
-    pub fn run_to_end(mut self) -> Result<(Vec<Vec<Value>>, Outcome)> {
-        let mut all = vec![];
-        while let Some(rows) = self.next_rows()? {
-            let bytes: usize =
-                rows.iter().flatten().map(|value| size_of::<Value>() + value.heap_bytes()).sum();
-            self.ctx.memory.charge(bytes + rows.len() * size_of::<Vec<Value>>())?;
-            all.extend(rows);
-        }
-        Ok((all, self.finish()?))
+        Ok(Summary { commit, counters, rows: self.rows, peak_memory_bytes: self.ctx.memory.peak() })
     }
 }

@@ -3,14 +3,17 @@
 mod support;
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use support::plans::*;
 use support::{Counting, Graph, execute, try_run};
 use tidegraph_apl::At;
-use tidegraph_exec::{Context, Execution, Interrupt, Limits, NeverInterrupted, Parameters, Stop, View};
+use tidegraph_exec::{
+    Context, Error, Execution, Interrupt, Limits, NeverInterrupted, Parameters, Stop, View,
+};
 use tidegraph_plan::{Expr, MatchPattern, Op, Slot};
-use tidegraph_types::{Direction, ErrorCode};
+use tidegraph_types::{Direction, ErrorCode, Value};
 
-/// Stops after so many questions.
+/// Stops the request after this many checks.
 struct After(AtomicU64, Stop);
 
 impl Interrupt for After {
@@ -62,7 +65,7 @@ fn whatever_buffers_is_stopped_at_the_memory_limit() {
     for op in greedy() {
         let plan = plan(op, &[]);
         let error = execute(&g, &plan, &Parameters::default(), limits, &NeverInterrupted).unwrap_err();
-        assert_eq!(error.to_string(), "the query needs more than its limit of 300000 bytes of memory");
+        assert!(error.to_string().contains("over its limit of 300000:"), "{error}");
         assert_eq!(error.code(), ErrorCode::QueryLimitExceeded);
         assert!(try_run(&g, &plan).is_ok());
     }
@@ -91,6 +94,9 @@ fn memory_is_given_back_when_a_plan_has_ended() {
     }
 }
 
+const TOO_MANY_ROWS: &str =
+    "the answer has more than 10 rows, its limit: filter or aggregate, limit the rows, or raise the limit";
+
 #[test]
 fn too_many_result_rows_are_refused() {
     let g = Graph::new();
@@ -98,7 +104,56 @@ fn too_many_result_rows_are_refused() {
     let run =
         |rows| execute(&g, &plan(numbers(rows), &[0]), &Parameters::default(), limits, &NeverInterrupted);
     assert_eq!(run(10).unwrap().0.len(), 10);
-    assert_eq!(run(11).unwrap_err().to_string(), "the query needs more than its limit of 10 result rows");
+    assert_eq!(run(11).unwrap_err().to_string(), TOO_MANY_ROWS);
+}
+
+/// Bytes that rows of one column cost besides what their values hold elsewhere.
+fn row_bytes(rows: usize) -> u64 {
+    (rows * (size_of::<Vec<Value>>() + size_of::<Value>())) as u64
+}
+
+#[test]
+fn rows_of_the_answer_are_charged_though_no_operator_keeps_them() {
+    let mut g = Graph::new();
+    for i in 0..3_000 {
+        g.vertex(&format!("v{i}"), &["V"], &[]);
+    }
+    let scan = || start().scan(0, &["V"]);
+    let silent = plan(scan(), &[]);
+    let constants = plan(scan().bind_let(1, Expr::Literal(7_i64.into())), &[1]);
+    let vertices = plan(scan(), &[0]);
+    let run = |plan, memory_bytes| {
+        let limits = Limits { memory_bytes, ..Limits::default() };
+        execute(&g, plan, &Parameters::default(), limits, &NeverInterrupted)
+    };
+    // The scan alone needs next to nothing.
+    assert!(run(&silent, 20_000).is_ok());
+    let needed = row_bytes(3_000);
+    let (rows, summary) = run(&constants, needed).unwrap();
+    assert_eq!((rows.len(), summary.peak_memory_bytes), (3_000, needed));
+    assert_eq!(run(&constants, needed - 1).unwrap_err().code(), ErrorCode::QueryLimitExceeded);
+    // The data of each vertex is charged too.
+    let data = (3_000 * size_of::<tidegraph_types::VertexData>()) as u64;
+    assert_eq!(run(&vertices, needed + data - 1).unwrap_err().code(), ErrorCode::QueryLimitExceeded);
+    assert!(run(&vertices, 2 * (needed + data)).unwrap().1.peak_memory_bytes >= needed + data);
+}
+
+#[test]
+fn data_of_elements_in_one_list_is_charged_before_all_of_it_is_read() {
+    let mut g = Graph::new();
+    for i in 0..40_000 {
+        g.vertex(&format!("v{i}"), &[], &[]);
+    }
+    let op = start().scan(0, &[]);
+    let op = op.aggregate(vec![], vec![item(1, tidegraph_plan::AggregateKind::Collect, vec![s(0)])]);
+    let plan = plan(op, &[1]);
+    let limits = Limits { memory_bytes: 3_000_000, ..Limits::default() };
+    let error = execute(&g, &plan, &Parameters::default(), limits, &NeverInterrupted).unwrap_err();
+    let Error::Memory { held_bytes, asked_bytes, .. } = error else { panic!("{error}") };
+    // The list fits. What does not is a chunk of the vertices, not all of them.
+    let all = (40_000 * size_of::<tidegraph_types::VertexData>()) as u64;
+    assert!(held_bytes > (40_000 * size_of::<Value>()) as u64, "{held_bytes}");
+    assert!(asked_bytes < all / 2, "{asked_bytes} of {all}");
 }
 
 #[test]
@@ -121,7 +176,7 @@ fn a_long_query_is_stopped_wherever_it_is() {
         scan().bind(start().var(0, Direction::Both, 1, None, 1, 2), 3, tidegraph_plan::BindKind::Count),
     ];
     for op in endless {
-        for stop in [Stop::Cancelled, Stop::TimedOut { limit_ms: 120_000 }] {
+        for stop in [Stop::Cancelled, Stop::TimedOut { limit: Duration::from_secs(120) }] {
             let interrupt = After(AtomicU64::new(200), stop);
             let plan = plan(op.clone(), &[]);
             let error =
@@ -141,8 +196,7 @@ fn a_long_query_is_stopped_wherever_it_is() {
 fn parameters_are_used_and_missing_ones_named() {
     let g = Graph::new();
     let plan = plan(start().unwind(Expr::Parameter("xs".into()), 0).slice(None, None), &[0]);
-    let parameters =
-        Parameters::from_iter([("xs".into(), tidegraph_types::Value::list(vec![1.into(), 2.into()]))]);
+    let parameters = Parameters::from_iter([("xs".into(), Value::list(vec![1.into(), 2.into()]))]);
     let (rows, _) = execute(&g, &plan, &parameters, Limits::default(), &NeverInterrupted).unwrap();
     assert_eq!(rows.len(), 2);
     let error = try_run(&g, &plan).unwrap_err();

@@ -28,8 +28,8 @@ fn a_writer_sees_what_it_wrote_before() {
         assert_eq!(ask(&database, OpenCypher, &merged).unwrap().rows, [[Value::Null]]);
         let deleted = format!("MATCH (o:Other) WHERE id(o) = 'o{n}' DETACH DELETE o RETURN 1");
         assert_eq!(ask(&database, OpenCypher, &deleted).unwrap().rows.len(), 1);
-        if let Some(snapshot) = worker.snapshot_at_hand() {
-            assert!(snapshot.at.version < worker.standing().version);
+        if let Some(snapshot) = worker.applied_snapshot() {
+            assert!(snapshot.at.version < worker.status().version);
             in_the_past += 1;
         }
     }
@@ -67,8 +67,8 @@ fn writers_at_several_workers_lose_nothing() {
         }
     });
     // The first worker learns of the others' last commits after some milliseconds.
-    let newest = workers.iter().map(|(_, worker)| worker.standing().version).max().unwrap();
-    fleet.wait_until("the first worker knows of all", |_| workers[0].1.standing().version >= newest);
+    let newest = workers.iter().map(|(_, worker)| worker.status().version).max().unwrap();
+    fleet.wait_until("the first worker knows of all", |_| workers[0].1.status().version >= newest);
     let sum = rows(first, OpenCypher, "MATCH (c:Counter) RETURN sum(c.n)");
     assert_eq!(sum, [format!("[Long({})]", 3 * EACH)]);
     assert_eq!(rows(first, OpenCypher, "MATCH (s:Shared) RETURN count(s)"), [format!("[Long({EACH})]")]);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidegraph_engine::{Asking, Backend};
+use tidegraph_engine::{Backend, ReadOptions};
 use tidegraph_fleet::{Worker, WorkerConfig, WorkerParts};
 use tidegraph_platform::{Clock, Random, SeededRandom};
 use tidegraph_remote::{Answer, Error, FleetConfig, Network, Security};
@@ -246,7 +246,7 @@ fn run_process(parts: Parts, token: &Arc<RunToken>, mailbox: &Arc<Mutex<Mailbox>
             return;
         }
         let bookmark = mailbox.lock().bookmark;
-        let known = worker.standing().version;
+        let known = worker.status().version;
         let work = generator.begin(process.clock.world_micros(), known, bookmark);
         let doing = InFlight { worker: &worker, process: &process, clock: &clock, mailbox };
         let done = doing.transaction(&mut generator, &mut tokens, work);
@@ -352,7 +352,7 @@ impl InFlight<'_> {
                 tokens
             }
         };
-        let early = if at_hand { self.worker.snapshot_at_hand() } else { None };
+        let early = if at_hand { self.worker.applied_snapshot() } else { None };
         let checked = early.is_some();
         let snapshot = match early {
             Some(snapshot) => snapshot,
@@ -363,8 +363,8 @@ impl InFlight<'_> {
             let what = format!("a snapshot at {} where {} was asked for", work.read_at, work.need);
             self.mailbox.lock().wrong.get_or_insert(what);
         }
-        let asking = Asking { deadline: Some(self.clock.now() + READ), cancel: None };
-        let reader = self.worker.reader(asking);
+        let options = ReadOptions { deadline: Some(self.clock.now() + READ), cancel: None };
+        let reader = self.worker.reader(options);
         let guis: Vec<_> = work.reads.iter().map(|key| generator.common.keys[*key].1).collect();
         let seen = see(&*reader, snapshot.at, tokens[0], &guis).map_err(tidegraph_engine::Error::from)?;
         work.seen = work.reads.iter().copied().zip(seen).collect();

@@ -1,4 +1,4 @@
-//! One load: what was asked, how far it is, how it ended.
+//! One load: its request, its progress, its end.
 
 use super::{KEPT_ERRORS, LoadSpec};
 use crate::Error;
@@ -9,31 +9,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tidegraph_load::run::{Counts, FileState, Outcome, Progress};
 use tidegraph_types::{ErrorCode, Version};
 
-/// States of a load, in Neptune's words.
+/// The state of a load; Neptune's states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum LoadState {
-    /// Taken, and next in line.
+    /// The load is the next to run.
     NotStarted,
-    /// Waits behind others.
+    /// The load waits behind others.
     InQueue,
-    /// Runs.
+    /// The load runs.
     InProgress,
-    /// Visible.
+    /// The load is visible.
     Completed,
-    /// Ended by an error; nothing of it is visible.
+    /// An error ended the load; nothing of it is visible.
     Failed,
-    /// Ended by its user; nothing of it is visible.
+    /// Its user cancelled the load; nothing of it is visible.
     Cancelled,
-    /// A load that it depends on did not complete.
+    /// A load that this one depends on did not complete.
     DependencyNotSatisfied,
     /// The source cannot be read.
     ReadError,
-    /// The store refused the credentials.
+    /// The object store refused the credentials.
     AccessDenied,
 }
 
 impl LoadState {
-    /// Neptune's word.
+    /// Returns Neptune's name of the state.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -49,71 +49,72 @@ impl LoadState {
         }
     }
 
-    /// Whether it stays so.
+    /// Whether the load has ended.
     #[must_use]
     pub fn is_final(self) -> bool {
         !matches!(self, Self::NotStarted | Self::InQueue | Self::InProgress)
     }
 }
 
-/// How it went with a load, or with one file of it.
+/// The status of a load, or of one file of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunStatus {
     /// The source, or the file.
     pub full_uri: String,
-    /// Which run of the load.
+    /// Number of the run; always 1.
     pub run_number: u32,
-    /// How often its source was tried before.
+    /// Number of earlier loads of the source that this one continues.
     pub retry_number: u32,
-    /// Where it stands.
+    /// The state.
     pub state: LoadState,
-    /// Seconds since the load began, or that it took.
+    /// Duration of the load so far, in seconds.
     pub seconds_spent: u64,
-    /// When the load began, seconds since 1970.
+    /// Start of the load, in seconds since 1970.
     pub start_unix_s: i64,
-    /// What was read and refused.
+    /// Numbers of rows that were read and refused.
     pub counts: Counts,
-    /// Why it ended early, if not by a row.
+    /// The error that ended the load, if there was one.
     pub message: Option<String>,
 }
 
-/// A load as it is reported.
+/// The report on a load.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LoadStatus {
     /// The load as a whole.
     pub overall: RunStatus,
-    /// Number of files in each state.
+    /// Number of files by state.
     pub feed_count: Vec<(&'static str, u64)>,
     /// Files that were not loaded.
     pub failed_feeds: Vec<RunStatus>,
-    /// Refused rows, as `contracts/schemas/rejected-row.schema.json` has them.
+    /// Refused rows, in the form of `contracts/schemas/rejected-row.schema.json`.
     pub errors: Vec<serde_json::Value>,
-    /// Bytes read, as they are in the files.
+    /// Bytes read of the files, which may be compressed.
     pub bytes_read: u64,
     /// Bytes of all files.
     pub bytes_total: u64,
-    /// Labels and property values that became visible.
+    /// Number of labels and property values that became visible.
     pub property_values: u64,
-    /// The version that made it visible.
+    /// The version that made the load visible.
     pub version: Option<u64>,
 }
 
-/// What is kept over a restart.
+/// The file of a job.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct JobFile {
     id: String,
     number: u64,
     spec: LoadSpec,
     drop_folder: Option<String>,
     retry_number: u32,
-    /// Files that earlier loads of the source have made visible.
+    /// Files that earlier loads of the source made visible.
     done_before: Vec<String>,
     submitted: Timestamp,
-    /// When it was written: where several processes load, a job that is not over and was not written for long has lost its own.
+    /// Time of this write. If several processes load, a job that has not ended and was not written for long has lost its
+    /// process.
     #[serde(default)]
     written: Option<Timestamp>,
-    /// After how many seconds without being written it is lost, where that is not the usual time.
+    /// Seconds without a write after which the job is lost, if they are not the usual ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     patience_s: Option<i64>,
     #[serde(flatten)]
@@ -134,10 +135,10 @@ struct Inner {
     bytes_read: u64,
     bytes_total: u64,
     message: Option<String>,
-    /// A version at which it was not visible yet.
+    /// A version at which the load was not visible.
     #[serde(default)]
     not_at: u64,
-    /// It ended, and whether it is visible is not known.
+    /// Whether the load has ended, but may be visible.
     #[serde(default)]
     open: bool,
 }
@@ -153,7 +154,7 @@ pub(super) struct Job {
     submitted: Timestamp,
     cancelled: AtomicBool,
     patience_s: Option<i64>,
-    /// When it was written by another process, or an earlier run of this one; `None` for one of our own.
+    /// Time at which another process, or an earlier one here, wrote the job; `None` for a job of this process.
     elsewhere: Option<Timestamp>,
     inner: Mutex<Inner>,
 }
@@ -204,7 +205,7 @@ impl Job {
     }
 
     pub fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        let kept: Kept = serde_json::from_slice(bytes)?;
+        let kept: JobFile = serde_json::from_slice(bytes)?;
         Ok(Self {
             id: kept.id,
             number: kept.number,
@@ -221,7 +222,7 @@ impl Job {
     }
 
     pub fn to_bytes(&self, now: Timestamp) -> Result<Vec<u8>, Error> {
-        let kept = Kept {
+        let kept = JobFile {
             id: self.id.clone(),
             number: self.number,
             spec: self.spec.clone(),
@@ -233,10 +234,10 @@ impl Job {
             patience_s: self.patience_s,
             progress: self.inner.lock().clone(),
         };
-        serde_json::to_vec_pretty(&kept).map_err(|e| Error::new(ErrorCode::Internal, e.to_string()))
+        serde_json::to_vec_pretty(&kept).map_err(|e| Error::caused_by(ErrorCode::Internal, e))
     }
 
-    /// It is lost only after so many seconds in which nobody writes it.
+    /// Sets after how many seconds without a write the job is lost.
     pub fn set_patience(&mut self, seconds: i64) {
         self.patience_s = Some(seconds);
     }
@@ -269,18 +270,18 @@ impl Job {
         self.inner.lock().state
     }
 
-    /// When another process, or an earlier run of this one, wrote it; `None` for a job of our own.
+    /// Returns when another process, or an earlier one here, wrote the job; `None` for a job of this process.
     pub fn elsewhere(&self) -> Option<Timestamp> {
         self.elsewhere
     }
 
-    /// Whether nothing will be learned about it any more.
-    pub fn is_settled(&self) -> bool {
+    /// Whether the outcome is final and known.
+    pub fn is_resolved(&self) -> bool {
         let inner = self.inner.lock();
         inner.state.is_final() && !inner.open
     }
 
-    /// A version at which it was not visible yet.
+    /// Returns a version at which the load was not visible.
     pub fn not_at(&self) -> Version {
         Version(self.inner.lock().not_at)
     }
@@ -311,7 +312,7 @@ impl Job {
         inner.counts.total_records = progress.records;
     }
 
-    /// Takes over what a run found.
+    /// Sets the counts, files and refused rows of a run.
     pub fn outcome(&self, outcome: &Outcome) {
         let mut inner = self.inner.lock();
         inner.counts = outcome.counts;
@@ -331,7 +332,7 @@ impl Job {
         inner.bytes_read = inner.bytes_total;
     }
 
-    /// Files that are visible from now on.
+    /// Sets the files that the load made visible.
     pub fn done(&self, files: Vec<String>) {
         self.inner.lock().done = files;
     }
@@ -351,7 +352,7 @@ impl Job {
         inner.segments && inner.version.is_some_and(|v| v <= version.0)
     }
 
-    /// Whether it is known that it did not become visible, and was at a time already.
+    /// Whether the load certainly failed, and did so by `time`.
     pub fn has_failed_by(&self, time: Timestamp) -> bool {
         let inner = self.inner.lock();
         let failed = inner.state.is_final() && inner.state != LoadState::Completed && !inner.open;
@@ -362,7 +363,7 @@ impl Job {
         self.inner.lock().segments = false;
     }
 
-    /// It ended, and whether it is visible is not known.
+    /// Ends a load of which it is unknown whether it is visible.
     pub fn end_open(&self, message: String, now: Timestamp) {
         self.end(LoadState::Failed, Some(message), now);
         let mut inner = self.inner.lock();
@@ -378,7 +379,7 @@ impl Job {
         inner.ended = Some(now);
         if state != LoadState::Completed {
             inner.done.clear();
-            // What was read is gone again.
+            // The rows that were read are not visible.
             for feed in &mut inner.feeds {
                 if feed.1 == "LOAD_COMPLETED" {
                     state.as_str().clone_into(&mut feed.1);

@@ -1,15 +1,34 @@
-//! Bulk loads: a queue of jobs, one at a time, each visible as a whole or not at all.
+//! Bulk loads: a queue of jobs that run one at a time. Each load becomes visible as a whole or not at all (LOAD-1).
 //!
-//! Roles: [`Loads`] takes jobs, keeps them in order and remembers them (`jobs/<id>.json`); `runner` carries one out;
-//! `target` answers what a load asks of the graph; `others` knows of the loads of other processes; [`Ingest`] does the
-//! steps of a load that is spread over several; `watch` turns folders of the drop directory into jobs.
+//! ```
+//! use tidegraph_engine::loads::{Dialect, LoadSpec, LoadState};
+//! use tidegraph_engine::{Database, Language, Options, Parameters, Query};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let file = folder.path().join("people.csv");
+//! std::fs::write(&file, "~id,~label,name:String\n1,Person,Ada\n2,Person,Grace\n")?;
+//!
+//! let database = Database::open(Options::default())?;
+//! let spec = LoadSpec::new(vec![format!("file://{}", file.display())], Some(Dialect::GREMLIN));
+//! let id = database.loads().submit(spec)?;
+//! let status = database.loads().wait(&id)?;
+//! assert_eq!(status.overall.state, LoadState::Completed, "{status:?}");
+//!
+//! let text = "MATCH (p:Person) RETURN p.name AS name ORDER BY name";
+//! let answer = database.query(&Query::new(Language::OpenCypher, text, &Parameters::default()))?;
+//! assert_eq!(answer.rows.len(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Roles: [`Loads`] queues jobs and keeps their files (`jobs/<id>.json`). `runner` runs a job. `target` answers a load's
+//! questions about the graph. `others` follows the loads of other processes. [`Ingest`] does the steps of a load that
+//! several processes share. `watch` turns folders of the drop directory into jobs.
 //!
 //! Flow: submit → queue → files become segments under `loads/<id>/` → the sequencer writes one record that names them
-//! → storage applies them → the job is completed. A crash before the record leaves segments that nobody names, which
-//! are removed at the next start; a crash after it changes nothing.
+//! → storage applies them → the job is completed. A crash before the record leaves segments that no record names; the next
+//! start removes them. A crash after the record changes nothing.
 //!
-//! What must never happen: a job that says completed while its record is not in the log; a load of a dropped folder a
-//! second time.
+//! What must never happen: a job is completed while its record is not in the log; a dropped folder is loaded twice.
 
 mod job;
 mod others;
@@ -39,11 +58,11 @@ use std::thread::JoinHandle;
 use tidegraph_platform::{Clock, Objects, Random};
 use tidegraph_types::{ErrorCode, Version};
 
-/// Jobs that may wait, as Neptune has it.
+/// Most jobs in the queue: Neptune's limit.
 const LONGEST_QUEUE: usize = 64;
-/// Jobs that are remembered.
+/// Most jobs that are kept.
 const KEPT_JOBS: usize = 1_024;
-/// Refused rows that are kept of a job.
+/// Most refused rows that are kept of a job.
 const KEPT_ERRORS: usize = 10_000;
 const JOBS: &str = "jobs";
 const SEGMENTS: &str = "loads";
@@ -54,18 +73,18 @@ pub struct Loads {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// What the threads of the loader share.
+/// The state that the threads of the loader share.
 pub(crate) struct Shared {
     backend: Arc<dyn Backend>,
     objects: Arc<Objects>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    /// Held while a load's record and its job's file are written, and while a checkpoint is: so that a load whose
-    /// record the log no longer has is known by its job.
+    /// Held while a load's record and its job's file are written, and while a checkpoint is written. So the job of a load
+    /// is completed before the load's record can leave the log.
     commit: Arc<Mutex<()>>,
-    /// Whether nobody else loads into the graph.
+    /// Whether no other process loads into the graph.
     sole: bool,
-    /// Held while a job's file is written, so that the last one to be written is the newest.
+    /// Held while a job's file is written, so that the last write is the newest state.
     saving: Mutex<()>,
     state: Mutex<State>,
     changed: Condvar,
@@ -80,20 +99,20 @@ struct State {
     running: Option<Arc<Job>>,
 }
 
-/// What `Loads::open` needs of the database.
+/// The parts of the database that `Loads::open` needs.
 pub(crate) struct Parts {
     pub backend: Arc<dyn Backend>,
     pub objects: Arc<Objects>,
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub commit: Arc<Mutex<()>>,
-    /// Loads whose records were replayed, with their versions; `None`: others load into this graph too, so what is not
-    /// known here is not removed.
+    /// Loads whose records were replayed, with their versions. `None` if other processes load into the graph too; then
+    /// unknown segments are not removed.
     pub replayed: Option<Vec<(String, Version)>>,
 }
 
 impl Loads {
-    /// Reads the jobs of earlier runs, removes what a crash left, and starts the thread that runs jobs.
+    /// Reads the jobs of earlier processes, removes the segments that a crash left, and starts the thread that runs jobs.
     pub(crate) fn open(parts: Parts) -> Result<Self, Error> {
         let Parts { backend, objects, clock, random, commit, replayed } = parts;
         let mut jobs: Vec<Arc<Job>> = vec![];
@@ -101,9 +120,9 @@ impl Loads {
             let bytes = objects.get(&object.path)?;
             match Job::parse(&bytes) {
                 Ok(job) => jobs.push(Arc::new(job)),
-                // A job is only a report: the graph does not need it.
+                // The graph does not need the file: it is only a report.
                 Err(error) => {
-                    tracing::warn!(object = %object.path, %error, "a job's file is damaged and left out")
+                    tracing::warn!(object = %object.path, %error, "the file of a job is damaged and ignored")
                 }
             }
         }
@@ -120,7 +139,7 @@ impl Loads {
             changed: Condvar::new(),
             stopping: AtomicBool::new(false),
         });
-        shared.settle(replayed.as_deref())?;
+        shared.recover_jobs(replayed.as_deref())?;
         let this = Self { shared: shared.clone(), threads: Mutex::new(vec![]) };
         let beating = (!shared.sole).then(|| shared.clone());
         this.spawn("loads", move || shared.work())?;
@@ -132,31 +151,39 @@ impl Loads {
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         let thread = tidegraph_platform::spawn(name, work);
-        let thread =
-            thread.map_err(|e| Error::new(ErrorCode::Internal, format!("no thread for {name}: {e}")))?;
+        let thread = thread.map_err(|e| {
+            Error::new(ErrorCode::Internal, format!("no thread for {name}: {e}")).with_source(e)
+        })?;
         self.threads.lock().push(thread);
         Ok(())
     }
 
-    /// Takes a job; its id.
+    /// Queues a load and returns its id.
+    ///
+    /// # Errors
+    ///
+    /// `MissingParameter` without a source, `InvalidParameter` for an unknown dependency or nothing to resume,
+    /// `LoadQueueFull` if the queue is full or the load must not wait, `Unavailable` while the database closes.
     pub fn submit(&self, spec: LoadSpec) -> Result<String, Error> {
         Ok(self.shared.submit(spec, None)?.id().to_owned())
     }
 
-    /// Loads what is dropped into a folder from now on, and what was dropped before.
+    /// Watches a drop folder: loads the folders in it, now and later.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the folder cannot be made, `Internal` if no thread can be started.
     #[expect(clippy::disallowed_methods, reason = "the drop folder is that of users")]
     pub fn watch(&self, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|e| {
-            Error::new(
-                ErrorCode::Unavailable,
-                format!("the drop folder {} cannot be made: {e}", folder.display()),
-            )
+            let message = format!("cannot make the drop folder {}: {e}", folder.display());
+            Error::new(ErrorCode::Unavailable, message).with_source(e)
         })?;
         let (shared, folder) = (self.shared.clone(), folder.to_owned());
         self.spawn("drop folder", move || watch::watch(&shared, &folder))
     }
 
-    /// Ids of jobs, newest first.
+    /// Returns the ids of at most `limit` jobs, newest first.
     #[must_use]
     pub fn list(&self, limit: usize, include_queued: bool) -> Vec<String> {
         if !self.shared.sole {
@@ -167,12 +194,20 @@ impl Loads {
         shown.take(limit).map(|job| job.id().to_owned()).collect()
     }
 
-    /// What became of a job.
+    /// Returns the status of a load.
+    ///
+    /// # Errors
+    ///
+    /// `BulkLoadIdNotFound` for an unknown id, `Unavailable` if the job's file cannot be read.
     pub fn status(&self, id: &str) -> Result<LoadStatus, Error> {
         Ok(self.shared.find(id)?.status(self.shared.clock.wall()))
     }
 
-    /// Waits for the end of a job of this process; what is known of another's is answered at once.
+    /// Waits for the end of a load and returns its status. The load of another process is not waited for.
+    ///
+    /// # Errors
+    ///
+    /// As [`Loads::status`].
     pub fn wait(&self, id: &str) -> Result<LoadStatus, Error> {
         let job = self.shared.find(id)?;
         let mut state = self.shared.state.lock();
@@ -182,7 +217,12 @@ impl Loads {
         Ok(job.status(self.shared.clock.wall()))
     }
 
-    /// Ends a job that waits or runs. One that has ended stays as it is, and that is an error.
+    /// Cancels a load that waits or runs.
+    ///
+    /// # Errors
+    ///
+    /// `BulkLoadIdNotFound` for an unknown id, `BadRequest` if the load has ended, `UnsupportedOperation` if another
+    /// worker has it.
     pub fn cancel(&self, id: &str) -> Result<(), Error> {
         let job = self.shared.find(id)?;
         let mut state = self.shared.state.lock();
@@ -191,7 +231,7 @@ impl Loads {
             return Err(Error::new(ErrorCode::BadRequest, message));
         }
         if job.elsewhere().is_some() {
-            let message = format!("load {id} was taken by another worker, which is to be asked");
+            let message = format!("another worker runs load {id}: cancel it there");
             return Err(Error::new(ErrorCode::UnsupportedOperation, message));
         }
         job.cancel();
@@ -205,7 +245,7 @@ impl Loads {
         Ok(())
     }
 
-    /// Cancels what runs and ends the threads. What waits is told so at the next start.
+    /// Cancels the running job and stops the threads. The next start ends the jobs that waited.
     pub(crate) fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
         if let Some(job) = &self.shared.state.lock().running {
@@ -214,12 +254,12 @@ impl Loads {
         self.shared.changed.notify_all();
         for thread in std::mem::take(&mut *self.threads.lock()) {
             if thread.join().is_err() {
-                tracing::error!("a thread of the loader ended by a defect");
+                tracing::error!("a thread of the loader panicked");
             }
         }
     }
 
-    /// Removes the segments of loads that no kept checkpoint needs.
+    /// Removes the segments of loads up to the version of the oldest kept checkpoint.
     pub(crate) fn sweep(&self, below: Version) -> Result<(), Error> {
         self.shared.sweep(below)
     }
@@ -227,15 +267,15 @@ impl Loads {
 
 impl Shared {
     fn find(&self, id: &str) -> Result<Arc<Job>, Error> {
-        let known = self.state.lock().jobs.iter().find(|job| job.id() == id).cloned();
-        match known {
-            Some(job) if self.sole || job.elsewhere().is_none() || job.is_settled() => Ok(job),
+        let job = self.state.lock().jobs.iter().find(|job| job.id() == id).cloned();
+        match job {
+            Some(job) if self.sole || job.elsewhere().is_none() || job.is_resolved() => Ok(job),
             None if self.sole => Err(no_such(id)),
             _ => self.read(id),
         }
     }
 
-    /// Makes a job of a request and puts it in the queue.
+    /// Makes a job from a request and queues it.
     fn submit(&self, spec: LoadSpec, drop_folder: Option<String>) -> Result<Arc<Job>, Error> {
         if spec.sources.is_empty() {
             return Err(Error::new(ErrorCode::MissingParameter, "the load has no source"));
@@ -247,15 +287,15 @@ impl Shared {
         if self.stopping.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorCode::Unavailable, "the service is going down"));
         }
-        // A load that is visible already keeps nobody waiting, though its thread may still be tidying up.
+        // A load that is visible already does not count, though its thread may still clean up.
         let runs = state.running.as_ref().is_some_and(|job| !job.state().is_final());
         let busy = runs || !state.queue.is_empty();
         if busy && !spec.queue_request {
-            let message = "a load runs already, and the request does not ask to wait (queueRequest)";
+            let message = "a load runs already, and the request does not allow to queue it (queueRequest)";
             return Err(Error::new(ErrorCode::LoadQueueFull, message));
         }
         if state.queue.len() >= LONGEST_QUEUE {
-            let message = format!("{LONGEST_QUEUE} loads wait already");
+            let message = format!("the queue has {LONGEST_QUEUE} loads, its limit: try again later");
             return Err(Error::new(ErrorCode::LoadQueueFull, message));
         }
         for id in &spec.dependencies {
@@ -293,22 +333,22 @@ impl Shared {
         format!("{:08x}-{a2:04x}-4{a3:03x}-{b1:04x}-{:012x}", a >> 32, b & 0xffff_ffff_ffff)
     }
 
-    /// Drops the oldest ended jobs beyond what is kept.
+    /// Drops the oldest ended jobs beyond the number to keep.
     fn forget(&self, state: &mut State) {
         while state.jobs.len() > KEPT_JOBS {
-            let Some(at) = state.jobs.iter().position(|job| job.is_settled() && !self.has_segments(job))
+            let Some(at) = state.jobs.iter().position(|job| job.is_resolved() && !self.has_segments(job))
             else {
                 return;
             };
             if let Some(job) = state.jobs.remove(at)
                 && let Err(error) = self.objects.delete(&job_path(job.id()))
             {
-                tracing::warn!(job = job.id(), %error, "a forgotten job's file is left");
+                tracing::warn!(job = job.id(), %error, "the file of a dropped job cannot be deleted");
             }
         }
     }
 
-    /// Whether there are segments of a job. Of a fleet others may have removed them.
+    /// Whether a job has segments. In a fleet another process may have removed them.
     fn has_segments(&self, job: &Job) -> bool {
         let is_listed = || {
             let listed = self.objects.list(&format!("{SEGMENTS}/{}/", job.id()));
@@ -323,16 +363,16 @@ impl Shared {
             .to_bytes(self.clock.wall())
             .and_then(|bytes| Ok(self.objects.put(&job_path(job.id()), bytes)?))
         {
-            tracing::error!(job = job.id(), %error, "what became of a load cannot be kept over a restart");
+            tracing::error!(job = job.id(), %error, "the outcome of a load cannot be saved");
         }
     }
 
-    /// After a start: jobs that had not ended get their end, and segments that no record names are removed.
-    fn settle(&self, replayed: Option<&[(String, Version)]>) -> Result<(), Error> {
+    /// Ends, after a start, the jobs that had not ended, and removes the segments that no record names.
+    fn recover_jobs(&self, replayed: Option<&[(String, Version)]>) -> Result<(), Error> {
         let now = self.clock.wall();
         let Some(replayed) = replayed else {
             let jobs: Vec<Arc<Job>> = self.state.lock().jobs.iter().cloned().collect();
-            jobs.iter().for_each(|job| self.settle_elsewhere(job));
+            jobs.iter().for_each(|job| self.resolve_lost_job(job));
             return Ok(());
         };
         let state = self.state.lock();
@@ -343,7 +383,7 @@ impl Shared {
                     job.end(LoadState::Completed, None, now);
                     self.save(job);
                 }
-                None if !job.is_settled() => {
+                None if !job.is_resolved() => {
                     job.segments_removed();
                     job.end(
                         LoadState::Failed,
@@ -381,7 +421,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Runs jobs until the end.
+    /// Runs jobs until the database closes.
     fn work(&self) {
         loop {
             let job = {

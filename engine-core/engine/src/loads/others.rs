@@ -1,10 +1,10 @@
 //! Loads of other processes into the same graph: the workers of a fleet.
 //!
-//! Each process has a queue of its own. They share the jobs' files: each tells of all, writes its own again and again while they
-//! are not over, and takes one that was not written for long for one whose process is gone. What became of that load the
-//! sequencer knows.
+//! Each process has its own queue, and all share the files of jobs. A process reports on all jobs. It writes the files of
+//! its own jobs repeatedly until they end. A job that has not ended and was not written for long has lost its process; then
+//! the sequencer knows the outcome of the load.
 //!
-//! What must never happen: a segment that is removed while somebody may replay the record that names it.
+//! What must never happen: a segment is removed while a process may replay the record that names it.
 
 use super::job::{Job, LoadState};
 use super::{JOBS, SEGMENTS, Shared, job_path, no_such};
@@ -17,16 +17,16 @@ use std::time::Duration;
 use tidegraph_platform::Objects;
 use tidegraph_types::{ErrorCode, Version};
 
-/// How often the file of a job that is not over is written where others look at it.
+/// Time between two writes of the file of a job that has not ended.
 const WRITE_EVERY: Duration = Duration::from_secs(10);
-/// A job that is not over and was not written for so long has lost its process.
+/// A job that has not ended and was not written for this time has lost its process.
 const LOST_AFTER_S: i64 = 60;
 
-/// What a load that failed has left stays so long: a process that was only paused could still commit it.
-const LEFT_FOR: SignedDuration = SignedDuration::from_hours(24);
+/// Time for which the segments of a failed load are kept: a process that was only paused could still commit them.
+const KEEP_FAILED_FOR: SignedDuration = SignedDuration::from_hours(24);
 
 impl Shared {
-    /// A job as its file has it.
+    /// Reads a job from its file.
     pub(super) fn read(&self, id: &str) -> Result<Arc<Job>, Error> {
         if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
             return Err(no_such(id));
@@ -36,15 +36,16 @@ impl Shared {
             _ => error.into(),
         })?;
         let job = Job::parse(&bytes).map_err(|error| {
-            Error::new(ErrorCode::Corrupt, format!("the job of load {id} is damaged: {error}"))
+            let message = format!("the job of load {id} is damaged: {error}");
+            Error::new(ErrorCode::Corrupt, message).with_source(error)
         })?;
         let job = Arc::new(job);
-        self.settle_elsewhere(&job);
+        self.resolve_lost_job(&job);
         let mut state = self.state.lock();
-        match state.jobs.iter_mut().find(|known| known.id() == id) {
-            // It was submitted here meanwhile.
-            Some(known) if known.elsewhere().is_none() => return Ok(known.clone()),
-            Some(known) => *known = job.clone(),
+        match state.jobs.iter_mut().find(|other| other.id() == id) {
+            // The job was submitted to this process meanwhile.
+            Some(own) if own.elsewhere().is_none() => return Ok(own.clone()),
+            Some(old) => *old = job.clone(),
             None => {
                 let at = state.jobs.partition_point(|other| other.number() <= job.number());
                 state.jobs.insert(at, job.clone());
@@ -53,12 +54,12 @@ impl Shared {
         Ok(job)
     }
 
-    /// Reads the jobs of others that are not known yet.
+    /// Reads the jobs of other processes that this one has not read yet.
     pub(super) fn look_for_others(&self) {
         let listed = match self.objects.list(&format!("{JOBS}/")) {
             Ok(listed) => listed,
             Err(error) => {
-                tracing::warn!(%error, "the loads of other workers cannot be listed");
+                tracing::warn!(%error, "cannot list the loads of other workers");
                 return;
             }
         };
@@ -70,20 +71,20 @@ impl Shared {
                 continue;
             }
             if let Err(error) = self.read(id) {
-                tracing::warn!(load = id, %error, "a load of another worker cannot be told of");
+                tracing::warn!(load = id, %error, "cannot read a load of another worker");
             }
         }
     }
 
-    /// Gives a job of another process its end, if that one is gone.
-    pub(super) fn settle_elsewhere(&self, job: &Job) {
+    /// Ends a job of another process if that process is gone.
+    pub(super) fn resolve_lost_job(&self, job: &Job) {
         let now = self.clock.wall();
         let patience = job.patience_s().unwrap_or(LOST_AFTER_S);
         let lost = job.elsewhere().is_some_and(|written| now.as_second() - written.as_second() > patience);
-        if job.is_settled() || !(lost || job.state().is_final()) {
+        if job.is_resolved() || !(lost || job.state().is_final()) {
             return;
         }
-        let gone = "the worker that had it is gone";
+        let gone = "the worker that ran the load is gone";
         match self.backend.load_outcome(job.id(), job.not_at()) {
             Ok(LoadOutcome::Visible(version)) => {
                 job.committed(version);
@@ -91,24 +92,24 @@ impl Shared {
             }
             Ok(LoadOutcome::NotVisible) => job.end(LoadState::Failed, Some(gone.into()), now),
             Ok(LoadOutcome::Unknown) if !job.state().is_final() => {
-                job.end_open(format!("{gone}, and whether the load is visible is not known"), now);
+                job.end_open(format!("{gone}, and it is unknown whether the load is visible"), now);
             }
             Ok(LoadOutcome::Unknown) => return,
             Err(error) => {
-                tracing::debug!(load = job.id(), %error, "what became of a load cannot be asked now");
+                tracing::debug!(load = job.id(), %error, "the outcome of a load is not known yet");
                 return;
             }
         }
         self.save(job);
     }
 
-    /// Writes the jobs of this process that are not over, so that others see that they are not lost.
+    /// Writes the jobs of this process that have not ended, so that other processes see that they are not lost.
     pub(super) fn write_again(&self) {
         let mut written = self.clock.now();
         loop {
             let own: Vec<Arc<Job>> = {
                 let mut state = self.state.lock();
-                // Whoever sets it takes the lock before he wakes others.
+                // `stop` sets the flag, takes the lock, and then wakes this thread.
                 if self.stopping.load(Ordering::Relaxed) {
                     return;
                 }
@@ -125,16 +126,19 @@ impl Shared {
     }
 }
 
-/// Removes the segments of loads that are visible since a version or an earlier one: no checkpoint is older any more that
-/// somebody may go on from; and of those that failed a day ago, which a process that is gone may have left. For a graph that several
-/// processes load into.
+/// Removes segments of a graph that several processes load into: those of loads that became visible at `version` or
+/// before, which no remaining checkpoint needs, and those of loads that failed at least 24 hours before `now`.
+///
+/// # Errors
+///
+/// `Unavailable` if the object store does not answer.
 pub fn sweep_below(objects: &Objects, version: Version, now: Timestamp) -> Result<(), Error> {
-    let long_ago = now.checked_sub(LEFT_FOR).unwrap_or(Timestamp::MIN);
+    let long_ago = now.checked_sub(KEEP_FAILED_FOR).unwrap_or(Timestamp::MIN);
     let mut of_load: Option<(String, bool)> = None;
     for object in objects.list(&format!("{SEGMENTS}/"))? {
         let id = object.path.split('/').nth(1).unwrap_or_default();
         let is_needless = match &of_load {
-            Some((known, is_needless)) if known == id => *is_needless,
+            Some((last, is_needless)) if last == id => *is_needless,
             _ => {
                 let is_needless = match objects.get(&job_path(id)) {
                     Ok(bytes) => Job::parse(&bytes)

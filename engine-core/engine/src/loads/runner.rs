@@ -1,10 +1,10 @@
-//! Carries out one job.
+//! Runs one job.
 
 use super::job::{Job, LoadState};
 use super::target::GraphTarget;
 use super::{KEPT_ERRORS, Shared};
-use crate::Error;
-use crate::backend::{Asking, LoadHold, Uncommitted};
+use crate::backend::{LoadCommitError, LoadHold, ReadOptions};
+use crate::{Error, Retry};
 use std::sync::atomic::Ordering;
 use tidegraph_apl::At;
 use tidegraph_load::Options;
@@ -13,8 +13,8 @@ use tidegraph_load::source::Source;
 use tidegraph_txn::{LoadCommit, NewVertices};
 use tidegraph_types::{Epoch, ErrorCode, Gui, Key, Str, Version};
 
-/// How often a load is checked again after a transaction went over what it had checked.
-const MOST_CHECKS: u32 = 8;
+/// How often a load is checked again after a conflict with a transaction.
+const MAX_CHECKS: u32 = 8;
 
 struct Watched<'a>(&'a Shared, &'a Job);
 
@@ -28,7 +28,7 @@ impl Control for Watched<'_> {
     }
 }
 
-/// The vertices of a load, as the sequencer asks about them.
+/// The vertices of a load, for the sequencer's check of collisions (IDS-1).
 #[derive(Debug)]
 pub(super) struct Loaded(pub VertexIds);
 
@@ -44,7 +44,7 @@ impl NewVertices for Loaded {
 }
 
 impl Shared {
-    /// Runs a job to its end, whatever that is.
+    /// Runs a job to its end and saves the outcome.
     pub(super) fn run(&self, job: &Job) {
         let now = || self.clock.wall();
         if let Some(id) = self.unsatisfied(job) {
@@ -61,8 +61,8 @@ impl Shared {
             Ok(Status::Failed) => {
                 (LoadState::Failed, Some("a row was refused and failOnError is TRUE".to_owned()))
             }
-            Err(Uncommitted { error, open: true }) => {
-                let message = format!("whether the load is visible is not known: {error}");
+            Err(LoadCommitError { error, open: true }) => {
+                let message = format!("it is unknown whether the load is visible: {error}");
                 tracing::error!(load = job.id(), message, "a load ended; its segments stay");
                 job.end_open(message, now());
                 self.save(job);
@@ -71,7 +71,7 @@ impl Shared {
             Err(_) if job.is_cancelled() && !self.stopping.load(Ordering::Relaxed) => {
                 (LoadState::Cancelled, None)
             }
-            Err(Uncommitted { error, .. }) => {
+            Err(LoadCommitError { error, .. }) => {
                 let state = match error.code() {
                     ErrorCode::AccessDenied => LoadState::AccessDenied,
                     ErrorCode::NotFound => LoadState::ReadError,
@@ -99,11 +99,11 @@ impl Shared {
             .list(&format!("{}/{id}/", super::SEGMENTS))
             .and_then(|objects| objects.iter().try_for_each(|object| self.objects.delete(&object.path)));
         if let Err(error) = removed {
-            tracing::warn!(load = id, %error, "segments of a load that did not complete are left until the next start");
+            tracing::warn!(load = id, %error, "segments of a failed load stay until the next start");
         }
     }
 
-    fn load(&self, job: &Job) -> Result<Status, Uncommitted> {
+    fn load(&self, job: &Job) -> Result<Status, LoadCommitError> {
         let spec = job.spec();
         let source = Source::open_all(&spec.sources, spec.region.as_deref(), &[])?;
         let options = Options {
@@ -127,7 +127,7 @@ impl Shared {
         let hold = self.backend.begin_load(job.id())?;
         loop {
             self.backend.check_room()?;
-            // After the watch began, so that nothing in between is missed.
+            // Taken after `begin_load`, so that no transaction in between is missed.
             let snapshot = self.backend.snapshot(None)?;
             job.set_not_at(snapshot.at.version);
             let target = GraphTarget::new(&*self.backend, &*self.clock, snapshot.at);
@@ -140,14 +140,14 @@ impl Shared {
                 return Err(Error::new(ErrorCode::Cancelled, "the load was cancelled").into());
             }
             match self.commit(job, outcome, snapshot.at.version, &*hold) {
-                Err(Uncommitted { error, open: false })
-                    if error.code() == ErrorCode::ConcurrentModification && checks < MOST_CHECKS =>
+                Err(LoadCommitError { error, open: false })
+                    if error.retry() == Retry::NewerVersion && checks < MAX_CHECKS =>
                 {
                     checks += 1;
                     tracing::info!(
                         load = job.id(),
                         checks,
-                        "a transaction went over what the load had checked: again"
+                        "a load conflicts with a transaction and is checked again"
                     );
                     self.remove_segments(job.id());
                 }
@@ -163,15 +163,15 @@ impl Shared {
         outcome: Outcome,
         read_version: Version,
         hold: &dyn LoadHold,
-    ) -> Result<(), Uncommitted> {
+    ) -> Result<(), LoadCommitError> {
         let done = outcome.done().map(ToString::to_string).collect();
         self.backend.check_room()?;
         let _together = self.commit.lock();
         if !outcome.segments.is_empty() {
             let segments = outcome.segments.iter().map(|s| s.object.clone()).collect();
-            // Those that the load checked, or else the constraints have changed since.
+            // The constraints that the load checked; a change of constraints conflicts.
             let at = At { version: read_version, epoch: Epoch::default() };
-            let unique = self.backend.reader(Asking::default()).unique_keys(at)?.into_iter();
+            let unique = self.backend.reader(ReadOptions::default()).unique_keys(at)?.into_iter();
             let mut read_keys = vec![Key::constraints()];
             read_keys.extend(unique.map(|(label, key)| Key::any_unique(label, key)));
             let vertices = Box::new(Loaded(outcome.vertex_ids));

@@ -1,53 +1,53 @@
-//! What a load is asked to do.
+//! The request for a load.
 
 use serde::{Deserialize, Serialize};
 use tidegraph_load::Dialect;
 use tidegraph_load::run::Parallelism;
 
-/// Whether an earlier load of the same source counts.
+/// Whether a load continues an earlier load of the same source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Mode {
-    /// Files that an earlier load of the source has loaded are left out; without an earlier load it is an error.
+    /// Skips the files that an earlier load of the source has loaded; fails without an earlier load.
     Resume,
-    /// Everything is loaded.
+    /// Loads all files.
     New,
-    /// As `Resume` when there was an earlier load, else as `New`.
+    /// Acts as `Resume` if there is an earlier load, and as `New` otherwise.
     Auto,
 }
 
-/// A load as the loader API asks for it.
+/// The request for a load, with the parameters of the loader API.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadSpec {
-    /// `file://` or `s3://` addresses of files or folders; all become visible together.
+    /// `file://` or `s3://` addresses of files or folders, which become visible together.
     pub sources: Vec<String>,
     /// Dialect of the files; `None` to detect it from the header of the first file, as a drop folder does.
     #[serde(rename = "format", with = "stored_format")]
     pub dialect: Option<Dialect>,
     /// Region of the bucket.
     pub region: Option<String>,
-    /// Whether earlier loads count.
+    /// Whether the load continues an earlier one.
     pub mode: Mode,
-    /// The first refused row ends the load, and nothing of it is visible.
+    /// Whether the first refused row fails the load.
     pub fail_on_error: bool,
-    /// Parse threads.
+    /// Number of parse threads.
     pub parallelism: Parallelism,
-    /// Empty quoted fields are empty strings.
+    /// Whether empty quoted fields are empty strings.
     pub allow_empty_strings: bool,
-    /// A new value of a single-cardinality property replaces the old one.
+    /// Whether a new value of a single-cardinality property replaces the old one.
     pub update_single_cardinality_properties: bool,
-    /// Wait when another load runs.
+    /// Whether to queue the load if another one runs.
     pub queue_request: bool,
-    /// Loads that must be completed before.
+    /// Ids of loads that must complete before this one begins.
     pub dependencies: Vec<String>,
-    /// openCypher: relationship files have `:ID`.
+    /// Whether relationship files of openCypher have a column `:ID`.
     pub user_provided_edge_ids: bool,
-    /// Files are taken in order, without looking at their headers first.
+    /// Whether to read files in order, without reading their headers first.
     pub edge_only_load: bool,
 }
 
 impl LoadSpec {
-    /// The loader API's defaults.
+    /// Makes a request with the loader API's defaults.
     #[must_use]
     pub fn new(sources: Vec<String>, dialect: Option<Dialect>) -> Self {
         Self {

@@ -1,22 +1,23 @@
-//! A load whose steps other processes do, one after the other or beside each other: what holds them together is the job's file, which
-//! any worker of the fleet tells of, and what the steps left in the object store.
+//! A load in steps, which several processes do in sequence or in parallel. They share the job's file, on which any worker of
+//! the fleet reports, and the results of earlier steps in the object store.
 //!
-//! Flow: [`Ingest::begin`] plans → [`Ingest::work`] does tasks → [`Ingest::next`] says what comes next, until that is
-//! [`Ingest::commit`]. Each may be asked again by somebody who did not hear the answer. [`Ingest::abandon`] ends a load of which a
-//! step failed for good.
+//! Flow: [`Ingest::begin`] plans → [`Ingest::work`] does tasks → [`Ingest::next`] returns the next step, until that is
+//! [`Ingest::commit`]. Each call may be repeated by a caller that missed the answer. [`Ingest::abandon`] ends a load after
+//! a step failed for good.
 //!
-//! A load takes longer than any of these processes lives, so nobody notes for it which vertices transactions make. The commit
-//! looks itself: at a version from which on the sequencer notes, no vertex of the graph may have a GUI that the load gives to another
-//! id. If there is one, or what is unique has changed, the load goes over its rows again in another *round*.
+//! A load takes longer than any of these processes lives, so no process records for it which vertices transactions create.
+//! The commit checks this itself: at a version from which on the sequencer records them, no vertex of the graph may have a
+//! GUI that the load gives to another id (IDS-1). If there is one, or if the constraints have changed, the load goes over
+//! its rows again in another *round*.
 //!
-//! What must never happen: segments that are removed while somebody may have them committed; a load that is told to have
-//! failed and is visible.
+//! What must never happen: segments are removed while a process may commit them; a load is reported as failed and is
+//! visible.
 
 use super::job::{Job, LoadState};
 use super::target::GraphTarget;
 use super::{KEPT_ERRORS, LoadSpec, SEGMENTS, job_path};
-use crate::Error;
-use crate::backend::{Asking, Backend, LoadOutcome, Uncommitted};
+use crate::backend::{Backend, LoadCommitError, LoadOutcome, ReadOptions};
+use crate::{Error, Retry};
 use serde_json::json;
 use std::sync::Arc;
 use tidegraph_apl::{At, VertexRead, VertexRows};
@@ -27,51 +28,51 @@ use tidegraph_platform::{Clock, Objects, Random};
 use tidegraph_txn::LoadCommit;
 use tidegraph_types::{ErrorCode, Gui, Key, Version};
 
-/// How often a load goes over its rows again.
-const MOST_ROUNDS: u32 = 8;
-/// A job whose steps say nothing for so long is lost: longer than a state machine may take over one.
+/// Most rounds of a load.
+const MAX_ROUNDS: u32 = 8;
+/// A job without a step for this time is lost; a state machine takes less for one step.
 const PATIENCE_S: i64 = 24 * 3600;
-/// How many vertices are compared at once.
+/// Vertices that are compared at once.
 const COMPARED: usize = 8_192;
 
-/// Carries out steps.
+/// Does the steps of loads.
 pub struct Ingest {
     backend: Arc<dyn Backend>,
     objects: Arc<Objects>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    /// About how many bytes of text one task reads, and go to one group of partitions.
+    /// Approximate bytes of text that one task reads, and that go to one group of partitions.
     task_bytes: u64,
 }
 
-/// What comes next.
+/// The next step of a load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ahead {
-    /// These tasks of a stage.
+    /// Do these tasks of a stage.
     Work {
         /// The stage.
         stage: Stage,
-        /// Which try to commit they are for.
+        /// The round.
         round: u32,
         /// Numbers of the tasks.
         tasks: Vec<u32>,
     },
-    /// The load is to be committed.
+    /// Commit the load.
     Commit {
-        /// Which try it is.
+        /// The round.
         round: u32,
     },
-    /// The load is over.
+    /// The load has ended.
     Ended {
-        /// How.
+        /// Its final state.
         state: LoadState,
-        /// Where its report is.
+        /// Path of its report in the object store.
         report: String,
     },
 }
 
 impl Ingest {
-    /// Steps of loads into a graph, whose segments and jobs are in `objects`.
+    /// Makes the steps of loads into a graph. `objects` holds segments and jobs.
     #[must_use]
     pub fn new(
         backend: Arc<dyn Backend>,
@@ -83,10 +84,15 @@ impl Ingest {
         Self { backend, objects, clock, random, task_bytes }
     }
 
-    /// Plans a load. `files`: those below the source, or all.
+    /// Plans a load of `files` below the source, or of all files there.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidParameter` if the request has not exactly one source; `Unavailable` or `Internal` if the step can be
+    /// repeated. Other errors of the source end the load, and are in its report.
     pub fn begin(&self, load_id: &str, spec: LoadSpec, files: Option<Vec<String>>) -> Result<Ahead, Error> {
         let [source] = &spec.sources[..] else {
-            return Err(Error::new(ErrorCode::InvalidParameter, "a load in steps has one source"));
+            return Err(Error::new(ErrorCode::InvalidParameter, "a load in steps needs exactly one source"));
         };
         let request = Request {
             region: spec.region.clone(),
@@ -108,7 +114,7 @@ impl Ingest {
             Some(job) => job,
             None => {
                 let now = self.clock.wall();
-                // Later than all that were submitted before, wherever that was.
+                // A time, so that it is greater than the numbers of all earlier jobs of all processes.
                 let number = u64::try_from(now.as_millisecond()).unwrap_or_default();
                 let mut job = Job::new(load_id.to_owned(), number, spec, None, None, false, now);
                 job.set_patience(PATIENCE_S);
@@ -133,9 +139,13 @@ impl Ingest {
         self.ahead(&steps, &job, 0, steps.first())
     }
 
-    /// Does a task; how many rows it had, and how many it refused.
+    /// Does a task; returns the numbers of its rows and of the refused ones.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading, of the graph and of the object store. `Unavailable` and `Internal` can be repeated.
     pub fn work(&self, load_id: &str, stage: Stage, round: u32, task: u32) -> Result<(u64, u64), Error> {
-        // The newest version: at an older one the graph may have been empty.
+        // At the newest version: at an older one the graph may be empty.
         let target = self.target_at(self.backend.snapshot(None)?.at.version);
         let steps = Steps::open(load_id, &target, &self.objects)?;
         let attempt = format!("{:016x}", self.random.next_u64());
@@ -144,7 +154,11 @@ impl Ingest {
         Ok((done.rows(), done.rejected))
     }
 
-    /// All tasks of a stage are done.
+    /// Returns the next step after all tasks of a stage.
+    ///
+    /// # Errors
+    ///
+    /// `BulkLoadIdNotFound` for an unknown load, and the errors of the object store.
     pub fn next(&self, load_id: &str, stage: Stage, round: u32) -> Result<Ahead, Error> {
         let job = self.known(load_id)?;
         if job.state().is_final() {
@@ -165,13 +179,18 @@ impl Ingest {
         self.ahead(&steps, &job, round, next)
     }
 
-    /// Makes a load visible, or says that it has to go over its rows again.
+    /// Makes a load visible, or returns the first step of another round.
+    ///
+    /// # Errors
+    ///
+    /// `BulkLoadIdNotFound` for an unknown load; `Unavailable` or `Internal` if the call can be repeated. Other errors
+    /// end the load, and are in its report.
     pub fn commit(&self, load_id: &str, round: u32) -> Result<Ahead, Error> {
         let job = self.known(load_id)?;
         if job.state().is_final() {
             return Ok(ended(&job));
         }
-        // An attempt of which nobody heard may have done it.
+        // An earlier attempt whose answer was lost may have committed the load.
         if let LoadOutcome::Visible(version) = self.backend.load_outcome(load_id, job.not_at())? {
             let target = self.target_at(version);
             let steps = Steps::open(load_id, &target, &self.objects)?;
@@ -180,7 +199,7 @@ impl Ingest {
         }
         self.backend.check_room()?;
         let hold = self.backend.begin_load(load_id)?;
-        // After the watch began, so that nothing in between is missed.
+        // Read after `begin_load`, so that no transaction in between is missed.
         let now = self.look()?;
         let at = Version(now.version);
         let target = self.target_at(at);
@@ -209,22 +228,26 @@ impl Ingest {
         self.objects.put(&asked_path(load_id), Vec::new())?;
         match hold.commit(commit, &|| true) {
             Ok(version) => self.completed(&steps, &job, &outcome, Some(version)),
-            Err(Uncommitted { error, open: false }) if error.code() == ErrorCode::ConcurrentModification => {
+            Err(LoadCommitError { error, open: false }) if error.retry() == Retry::NewerVersion => {
                 self.again(&steps, &job, round)
             }
-            Err(Uncommitted { error, open: true }) => {
-                let message = format!("whether the load is visible is not known: {error}");
+            Err(LoadCommitError { error, open: true }) => {
+                let message = format!("it is unknown whether the load is visible: {error}");
                 tracing::error!(load = load_id, message, "a load ended; its segments stay");
                 job.outcome(&outcome);
                 job.end_open(message, self.clock.wall());
                 self.over(&job)
             }
-            Err(Uncommitted { error, .. }) if may_pass(error.code()) => Err(error),
-            Err(Uncommitted { error, .. }) => self.fail(&job, error),
+            Err(LoadCommitError { error, .. }) if may_pass(error.code()) => Err(error),
+            Err(LoadCommitError { error, .. }) => self.fail(&job, error),
         }
     }
 
     /// Ends a load of which a step failed for good.
+    ///
+    /// # Errors
+    ///
+    /// `BulkLoadIdNotFound` for an unknown load, and the errors of the sequencer and of the object store.
     pub fn abandon(&self, load_id: &str, error: &str, cause: &str) -> Result<Ahead, Error> {
         let job = self.known(load_id)?;
         if job.state().is_final() {
@@ -243,16 +266,16 @@ impl Ingest {
         self.fail(&job, Error::new(ErrorCode::Internal, format!("{error}: {cause}")))
     }
 
-    /// The newest version, and what is unique then.
+    /// Returns the newest version with its constraints, for a new round.
     fn look(&self) -> Result<Round, Error> {
         let at = self.backend.snapshot(None)?.at;
-        let mut unique = self.backend.reader(Asking::default()).unique_keys(at)?;
+        let mut unique = self.backend.reader(ReadOptions::default()).unique_keys(at)?;
         unique.sort_unstable();
         Ok(Round { version: at.version.0, unique })
     }
 
     fn target_at(&self, version: Version) -> GraphTarget<'_> {
-        let at = At { version, epoch: self.backend.standing().epoch };
+        let at = At { version, epoch: self.backend.status().epoch };
         GraphTarget::new(&*self.backend, &*self.clock, at)
     }
 
@@ -276,11 +299,15 @@ impl Ingest {
 
     fn again(&self, steps: &Steps<'_>, job: &Job, round: u32) -> Result<Ahead, Error> {
         let next = round + 1;
-        if next >= MOST_ROUNDS {
-            let message = format!("transactions went over what the load had checked {MOST_ROUNDS} times");
+        if next >= MAX_ROUNDS {
+            let message = format!("the load conflicted with transactions in {MAX_ROUNDS} rounds: load again");
             return self.fail(job, Error::new(ErrorCode::ConcurrentModification, message));
         }
-        tracing::info!(load = job.id(), round, "a transaction went over what the load had checked: again");
+        tracing::info!(
+            load = job.id(),
+            round,
+            "a load conflicts with a transaction and begins another round"
+        );
         steps.begin_round(next, &self.look()?)?;
         self.ahead(steps, job, next, steps.again(next)?)
     }
@@ -312,7 +339,7 @@ impl Ingest {
         job.end(LoadState::Completed, None, self.clock.wall());
         let ended = self.over(job)?;
         if let Err(error) = steps.clear() {
-            tracing::warn!(load = job.id(), %error, "what the steps of a load left stays for some days");
+            tracing::warn!(load = job.id(), %error, "cannot remove the files of a load's steps: they stay for some days");
         }
         Ok(ended)
     }
@@ -323,7 +350,7 @@ impl Ingest {
             ErrorCode::NotFound => LoadState::ReadError,
             _ => LoadState::Failed,
         };
-        // If it was asked to be committed, they stay for a day: somebody may still be at it.
+        // After an attempt to commit the segments stay for a day: another process may still commit them.
         let was_asked = match self.objects.head(&asked_path(job.id())) {
             Ok(_) => true,
             Err(error) if error.code() == ErrorCode::NotFound => false,
@@ -340,7 +367,7 @@ impl Ingest {
         self.over(job)
     }
 
-    /// Writes down how a load ended.
+    /// Writes the report and the job of a load that has ended.
     fn over(&self, job: &Job) -> Result<Ahead, Error> {
         let status = job.status(self.clock.wall());
         tracing::info!(
@@ -366,7 +393,7 @@ impl Ingest {
             "errorLogs": status.errors[..status.errors.len().min(KEPT_ERRORS)],
         });
         self.objects.put(&report_path(job.id()), format!("{report:#}\n").into_bytes())?;
-        // Last: whoever finds the job ended finds its report.
+        // The job comes last: a reader that finds it ended must find the report.
         self.save(job)?;
         Ok(ended(job))
     }
@@ -381,9 +408,10 @@ impl Ingest {
             Err(error) if error.code() == ErrorCode::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let damaged =
-            |error| Error::new(ErrorCode::Corrupt, format!("the job of load {load_id} is damaged: {error}"));
-        Job::parse(&bytes).map(Some).map_err(damaged)
+        Job::parse(&bytes).map(Some).map_err(|error| {
+            let message = format!("the job of load {load_id} is damaged: {error}");
+            Error::new(ErrorCode::Corrupt, message).with_source(error)
+        })
     }
 
     fn save(&self, job: &Job) -> Result<(), Error> {
@@ -397,7 +425,7 @@ impl std::fmt::Debug for Ingest {
     }
 }
 
-/// Whether another try may come to something else.
+/// Whether another attempt may succeed.
 fn may_pass(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::Unavailable | ErrorCode::Internal)
 }
@@ -410,7 +438,7 @@ fn report_path(load_id: &str) -> String {
     format!("{FOLDER}/{load_id}/report.json")
 }
 
-/// There from when on the load was asked to be committed.
+/// Path of the object that exists after the first attempt to commit the load.
 fn asked_path(load_id: &str) -> String {
     format!("{FOLDER}/{load_id}/asked")
 }

@@ -1,6 +1,6 @@
-//! What a load asks of the graph.
+//! Answers a load's questions about the graph.
 
-use crate::backend::{Asking, Backend};
+use crate::backend::{Backend, ReadOptions};
 use std::ops::Range;
 use std::time::Duration;
 use tidegraph_apl::{
@@ -12,15 +12,15 @@ use tidegraph_load::run::{Found, LoadTarget};
 use tidegraph_platform::Clock;
 use tidegraph_types::{Edge, ErrorCode, Gui, GuiHasher, PartitionCount, Str, Token, Value};
 
-/// How often a question is asked again that a fleet could not answer.
-const MOST_TRIES: u32 = 60;
-/// How long is waited before.
+/// How often a read that a fleet could not answer is repeated.
+const MAX_RETRIES: u32 = 60;
+/// Pause before a read is repeated.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The graph at one version, which the caller has pinned.
 ///
-/// Of a fleet nobody pins a version for as long as a load takes: each question is asked at the newest one. The load is
-/// committed as one that read at the first, so what changed in between counts as a conflict, whoever has seen it.
+/// A fleet does not keep a version readable for as long as a load takes, so there each read is at the newest version.
+/// The load commits as one that read at the first version, so a change in between counts as a conflict.
 pub(super) struct GraphTarget<'a> {
     backend: &'a dyn Backend,
     clock: &'a dyn Clock,
@@ -32,18 +32,18 @@ impl<'a> GraphTarget<'a> {
         Self { backend, clock, at }
     }
 
-    /// Asks; of a fleet for a while also while some of it is away.
+    /// Reads; in a fleet repeats the read for a while if nodes do not answer.
     fn ask<T>(&self, ask: impl Fn(&dyn Apl, At) -> Result<T, tidegraph_apl::Error>) -> Result<T, Error> {
         if !self.backend.has_replicas() {
-            return ask(&*self.backend.reader(Asking::default()), self.at).map_err(target);
+            return ask(&*self.backend.reader(ReadOptions::default()), self.at).map_err(target);
         }
         let mut tries = 0;
         loop {
             let mut at = self.backend.snapshot(None).map_err(target)?.at;
             at.version = at.version.max(self.at.version);
-            match ask(&*self.backend.reader(Asking::default()), at) {
-                Err(error) if error.code() == ErrorCode::Unavailable && tries < MOST_TRIES => {
-                    tracing::debug!(%error, "a load asks again");
+            match ask(&*self.backend.reader(ReadOptions::default()), at) {
+                Err(error) if error.code() == ErrorCode::Unavailable && tries < MAX_RETRIES => {
+                    tracing::debug!(%error, "a read of a load is repeated");
                     tries += 1;
                     self.clock.sleep(PAUSE);
                 }
@@ -89,7 +89,7 @@ impl LoadTarget for GraphTarget<'_> {
     }
 
     fn is_empty(&self) -> Result<bool, Error> {
-        // Of a fleet a graph that is not empty is asked more than is needed, and no more than that.
+        // `false` is always safe: the load then reads the graph more than it needs to.
         match self.backend.is_empty(self.at.version) {
             Err(error) if self.backend.has_replicas() && error.code() == ErrorCode::Unavailable => Ok(false),
             other => other.map_err(target),
@@ -155,7 +155,7 @@ impl LoadTarget for GraphTarget<'_> {
         let scan = VertexScan {
             labels: vec![vec![label]],
             predicates: vec![PropertyPredicate::any(key, test)],
-            // There is one at most, unless a load of another release made more.
+            // At most one vertex has the value, unless a load of an older release made more.
             max_rows: 16,
         };
         self.ask(|apl, at| {

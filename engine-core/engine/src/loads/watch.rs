@@ -1,7 +1,7 @@
-//! The drop folder: a folder in it is one load, taken when `_SUCCESS` stands in it.
+//! The drop folder: each folder in it is one load, which begins when the folder contains `_SUCCESS`.
 //!
-//! What became of a folder is written into it as `_REPORT.json`. A folder that has one, or that a job has taken, is not
-//! taken again.
+//! The report on the load is written into the folder as `_REPORT.json`. A folder with a report or a job is not loaded
+//! again.
 
 use super::{LoadSpec, Mode, Shared};
 use std::path::Path;
@@ -10,15 +10,15 @@ use std::time::Duration;
 
 const COMPLETE: &str = "_SUCCESS";
 const REPORT: &str = "_REPORT.json";
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Looks until the database is closed.
+/// Polls the drop folder until the database closes.
 pub(super) fn watch(shared: &Shared, drop_folder: &Path) {
     while !shared.stopping.load(Ordering::Relaxed) {
         if let Err(error) = look(shared, drop_folder) {
             tracing::error!(folder = %drop_folder.display(), %error, "the drop folder cannot be read");
         }
-        shared.clock.sleep(LOOK_EVERY);
+        shared.clock.sleep(POLL_INTERVAL);
     }
 }
 
@@ -52,7 +52,7 @@ fn look(shared: &Shared, drop_folder: &Path) -> std::io::Result<()> {
                     "errorLogs": status.errors,
                 });
                 if let Err(error) = std::fs::write(folder.join(REPORT), format!("{report:#}\n")) {
-                    tracing::debug!(folder = %name, %error, "no report could be left in a dropped folder");
+                    tracing::debug!(folder = %name, %error, "cannot write the report into a dropped folder");
                 }
             }
             Some(_) => {}

@@ -1,7 +1,7 @@
 //! Groups and their aggregates.
 //!
-//! Without keys there is one group for each origin, whether it has rows or not. Rows that only have to be counted are
-//! not even made: a `count(*)` right above an expand adds up degrees, and above a scan storage counts.
+//! Without keys there is one group for each origin, with rows or without. Rows that are only counted are not made: a
+//! `count(*)` directly above an expand adds up degrees, and above a scan storage counts.
 
 use super::buffer::Pieces;
 use super::expand::Frontier;
@@ -19,22 +19,22 @@ use tidegraph_types::Value;
 type Keys = SmallVec<[Value; 2]>;
 type Accumulators = SmallVec<[Accumulator; 2]>;
 
-/// Where the rows come from.
+/// The input of an aggregate.
 enum Source<'p> {
     Rows(Boxed<'p>),
     Counted(Counted<'p>),
 }
 
-/// Rows that only have to be counted.
+/// An operator whose rows are only counted, by storage.
 pub(super) enum Counted<'p> {
-    /// Of an expand: degrees.
+    /// An expand: degrees.
     Edges(Degrees<'p>),
-    /// Of a scan.
+    /// A scan.
     Vertices(CountedScan<'p>),
 }
 
 impl<'p> Counted<'p> {
-    /// For an operator whose rows storage counts.
+    /// Makes the counter of an operator; `None` if storage cannot count its rows.
     pub(super) fn of(op: &'p Op) -> Result<Option<Self>> {
         if let Op::ScanVertices { input, out, filter, .. } = op {
             return Ok(Some(Self::Vertices(CountedScan::new(build(input)?, *out, filter))));
@@ -42,7 +42,7 @@ impl<'p> Counted<'p> {
         Ok(Degrees::of(op)?.map(Self::Edges))
     }
 
-    /// Calls `add` with origin and number of rows for each input row; `false` at the end.
+    /// Calls `add` with origin and number of rows for each input row; returns `false` at the end.
     pub(super) fn next(&mut self, ctx: &Context<'_>, add: impl FnMut(u32, u64)) -> Result<bool> {
         match self {
             Self::Edges(edges) => edges.next(ctx, add),
@@ -66,7 +66,7 @@ pub(super) struct Degrees<'p> {
 }
 
 impl<'p> Degrees<'p> {
-    /// For an expand whose rows are all its edges.
+    /// Makes the counter of an expand; `None` if its rows are not exactly its edges.
     pub(super) fn of(op: &'p Op) -> Result<Option<Self>> {
         let Op::Expand { input, from, direction, labels, into: false, loops_once, .. } = op else {
             return Ok(None);
@@ -75,7 +75,7 @@ impl<'p> Degrees<'p> {
         Ok(Some(Self { input: build(input)?, from: *from, follow }))
     }
 
-    /// Calls `add` with origin and number of edges for each row; `false` at the end.
+    /// Calls `add` with origin and number of edges for each row; returns `false` at the end.
     pub(super) fn next(&mut self, ctx: &Context<'_>, mut add: impl FnMut(u32, u64)) -> Result<bool> {
         let Some(batch) = self.input.next(ctx, Want::ALL)? else { return Ok(false) };
         ctx.check()?;
@@ -108,9 +108,9 @@ pub(super) struct Aggregate<'p> {
     keys: &'p [(Slot, Expr)],
     items: &'p [AggregateItem],
     groups: Vec<Group>,
-    /// Group of origin and keys.
+    /// Groups by origin and keys.
     index: FxHashMap<(u32, Keys), usize>,
-    /// Groups of a single key that is a whole number, where all rows are of one origin: found without making keys.
+    /// Groups by a single integer key, if all rows have one origin: saves making keys.
     whole: FxHashMap<i64, usize>,
     origins: usize,
     slots: usize,
@@ -146,7 +146,7 @@ impl<'p> Aggregate<'p> {
         self.items.iter().map(|item| Accumulator::new(item.kind, item.distinct)).collect()
     }
 
-    /// The group of a row, made if it is the first.
+    /// Returns the group of a row; makes it for the first row.
     fn group(&mut self, origin: u32, keys: Keys, ctx: &Context<'_>) -> Result<usize> {
         if self.keys.is_empty() {
             return Ok(origin as usize);
@@ -188,7 +188,7 @@ impl<'p> Aggregate<'p> {
             _ => None,
         };
         for row in 0..batch.len {
-            // Whole numbers of any width are the same key.
+            // Equal integers of any width are the same key.
             let whole = only.and_then(|values| values[row].as_i64());
             let group = match whole.and_then(|whole| self.whole.get(&whole)) {
                 Some(group) => *group,

@@ -1,6 +1,6 @@
 //! Subplans for each row: apply and bind.
 //!
-//! A subplan runs over a whole outer batch at once; the origin of an inner row is the number of its outer row.
+//! A subplan runs over a whole outer batch at once. The origin of an inner row is the number of its outer row.
 
 use super::aggregate::Counted;
 use super::{Boxed, Done, Feed, Growth, Operator, Want, build};
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use tidegraph_plan::{ApplyKind, BindKind, Op, Slot};
 use tidegraph_types::Value;
 
-/// A subplan, built once and fed batch after batch.
+/// A subplan, built once and fed one batch after the other.
 pub(super) struct Subplan<'p> {
     root: Boxed<'p>,
-    /// Its effects must happen, whatever is made of its rows.
+    /// Whether it writes: then it must run to its end, even if nobody needs its rows.
     writes: bool,
 }
 
@@ -21,12 +21,12 @@ impl<'p> Subplan<'p> {
         Ok(Self { root: build(plan)?, writes: plan.writes() })
     }
 
-    /// Starts over with the rows of a batch as origins.
+    /// Starts again with the rows of a batch as origins.
     pub(super) fn start(&mut self, outer: &Batch, ctx: &Context<'_>) {
         self.root.feed(ctx, Feed::each_row(outer));
     }
 
-    /// Starts over with some rows of a batch; they keep their numbers as origins.
+    /// Starts again with some rows of a batch; their numbers in the batch are the origins.
     pub(super) fn start_rows(&mut self, outer: &Batch, rows: &[u32], ctx: &Context<'_>) {
         let mut batch = if rows.len() == outer.len { outer.clone() } else { outer.gather(rows) };
         batch.origin = (outer.len > 1).then(|| Arc::new(rows.to_vec()));
@@ -37,7 +37,7 @@ impl<'p> Subplan<'p> {
         self.root.next(ctx, Want { rows, done: None })
     }
 
-    /// Which outer rows have an inner row. Reads no more than it must.
+    /// Finds the outer rows that have an inner row. Reads no more than that needs.
     pub(super) fn exists(&mut self, outer: &Batch, ctx: &Context<'_>) -> Result<Done> {
         let mut found = Done::new(outer.len);
         self.first(outer, ctx, &mut found, |_, _, _| {})?;
@@ -69,7 +69,7 @@ impl<'p> Subplan<'p> {
     }
 }
 
-/// Gives inner rows the origin of their outer rows.
+/// Gives inner rows the origins of their outer rows.
 pub(super) fn with_outer_origin(mut inner: Batch, outer: &Batch) -> Batch {
     inner.origin = outer
         .origin
@@ -78,21 +78,21 @@ pub(super) fn with_outer_origin(mut inner: Batch, outer: &Batch) -> Batch {
     inner
 }
 
-/// Runs a subplan for each row and yields by kind.
+/// Runs a subplan for each row and yields what the kind of apply says.
 pub(super) struct Apply<'p> {
     input: Boxed<'p>,
     plan: Subplan<'p>,
     kind: &'p ApplyKind,
-    /// The subplan yields its rows in the order of the outer rows.
+    /// Whether the subplan yields its rows in the order of the outer rows.
     in_order: bool,
     current: Option<Current>,
 }
 
-/// The outer batch whose inner rows are being yielded.
+/// The outer batch whose inner rows the operator yields now.
 struct Current {
     outer: Batch,
     matched: Vec<bool>,
-    /// Outer rows below this were yielded, one way or the other.
+    /// Outer rows below this were yielded, with inner rows or without.
     passed: usize,
     ended: bool,
 }
@@ -102,7 +102,7 @@ impl<'p> Apply<'p> {
         Ok(Self { input, plan: Subplan::new(plan)?, kind, in_order: is_in_order(plan), current: None })
     }
 
-    /// Inner rows of the outer batch at hand.
+    /// Returns inner rows of the current outer batch.
     fn inner(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
         let Some(current) = &mut self.current else { return Ok(None) };
         let optional = match self.kind {
@@ -129,7 +129,7 @@ impl<'p> Apply<'p> {
     }
 }
 
-/// Outer rows with the optional slots null.
+/// Sets the optional slots of outer rows to null.
 fn nulled(mut rows: Batch, slots: &[Slot]) -> Batch {
     for slot in slots {
         rows.set(*slot, Column::Constant(Value::Null, rows.len));
@@ -138,14 +138,14 @@ fn nulled(mut rows: Batch, slots: &[Slot]) -> Batch {
 }
 
 impl Current {
-    /// Outer rows up to `end` that have no inner row and were not yielded yet.
+    /// Returns the outer rows below `end` that have no inner row and were not yielded yet.
     fn unmatched_below(&mut self, end: usize) -> Vec<u32> {
         let rows = (self.passed..end).filter(|row| !self.matched[*row]).map(|row| row as u32).collect();
         self.passed = self.passed.max(end);
         rows
     }
 
-    /// Inner rows, with the outer rows without inner rows that stand before and between them.
+    /// Adds to inner rows the outer rows without inner rows that belong before and between them.
     fn with_unmatched(&mut self, inner: Batch, slots: &[Slot], in_order: bool) -> Batch {
         for row in 0..inner.len {
             self.matched[inner.origin_of(row) as usize] = true;
@@ -168,7 +168,7 @@ impl Current {
     }
 }
 
-/// Whether a plan yields the rows of earlier origins first.
+/// Whether a plan yields its rows in the order of their origins.
 fn is_in_order(op: &Op) -> bool {
     match op {
         Op::VarExpand { .. } | Op::Repeat { .. } | Op::Match { .. } => false,
@@ -225,7 +225,7 @@ impl Operator for Apply<'_> {
 pub(super) struct Bind<'p> {
     input: Boxed<'p>,
     plan: Subplan<'p>,
-    /// The subplan is an expand or a scan of which only the number of rows counts.
+    /// Set if the subplan is an expand or a scan whose rows are only counted.
     counted: Option<Counted<'p>>,
     out: Slot,
     kind: BindKind,
@@ -265,7 +265,7 @@ impl<'p> Bind<'p> {
                         lists[batch.origin_of(row) as usize].push(batch.value(slot, row));
                     }
                 }
-                // From here on the lists are part of a batch, which whoever keeps it charges.
+                // From here on the lists belong to a batch; the operator that keeps the batch charges it.
                 ctx.memory.release(charged);
                 Column::Values(lists.into_iter().map(Value::list).collect())
             }

@@ -1,7 +1,7 @@
 //! Several subplans for each row: union, coalesce, choose.
 //!
-//! For one outer row the branches' rows are handed on as they come. For more, the rows of all branches are kept and
-//! put in the order of the outer rows, which the languages promise.
+//! For a single outer row the rows of the branches are yielded as they come. For several, the rows of all branches are
+//! buffered and yielded in the order of the outer rows, which the languages promise.
 
 use super::apply::{Subplan, with_outer_origin};
 use super::buffer::{Buffer, Pieces};
@@ -10,7 +10,7 @@ use crate::batch::BATCH_ROWS;
 use crate::{Batch, Context, Result};
 use tidegraph_plan::{Branch, Expr, Op};
 
-/// Rows of all branches of one outer batch, in the order of the outer rows.
+/// The rows of all branches for one outer batch, in the order of the outer rows.
 #[derive(Default)]
 struct Merged {
     buffer: Buffer,
@@ -18,7 +18,7 @@ struct Merged {
 }
 
 impl Merged {
-    /// Reads a branch to its end; its rows follow those of the branches before. Calls `seen` with each origin.
+    /// Reads a branch to its end and appends its rows. Calls `seen` with each origin.
     fn read(&mut self, branch: &mut Subplan<'_>, ctx: &Context<'_>, mut seen: impl FnMut(u32)) -> Result<()> {
         while let Some(batch) = branch.next(ctx, BATCH_ROWS)? {
             ctx.check()?;
@@ -57,12 +57,12 @@ impl Merged {
     }
 }
 
-/// Rows of all branches.
+/// Yields the rows of all branches.
 pub(super) struct Union<'p> {
     input: Boxed<'p>,
     branches: Vec<Subplan<'p>>,
     merged: Merged,
-    /// A single outer row, and the branch that is being read.
+    /// A single outer row, and the number of the branch that is read now.
     single: Option<(Batch, usize)>,
 }
 
@@ -121,7 +121,7 @@ impl Operator for Union<'_> {
     }
 }
 
-/// Rows of the first branch that yields any.
+/// Yields for each row the rows of the first branch that has any.
 pub(super) struct Coalesce<'p> {
     input: Boxed<'p>,
     branches: Vec<Subplan<'p>>,
@@ -163,7 +163,7 @@ impl Operator for Coalesce<'_> {
     }
 }
 
-/// Rows of the first branch whose condition is true.
+/// Yields for each row the rows of the first branch whose condition is true.
 pub(super) struct Choose<'p> {
     input: Boxed<'p>,
     branches: Vec<(&'p Expr, Subplan<'p>)>,
@@ -195,7 +195,7 @@ impl Operator for Choose<'_> {
                 if left.is_empty() {
                     break;
                 }
-                // Only rows that no branch has taken, so that a condition is not computed where it need not hold.
+                // Only rows that no earlier branch took: an error of a condition counts only where it is reached.
                 let chosen = if left.len() == outer.len {
                     compute::filter(condition, &outer, ctx)?
                 } else {

@@ -1,21 +1,21 @@
-//! Rows that are kept until they are wanted, charged to the request's memory.
+//! Buffered rows, charged to the request's memory.
 
 use super::{Boxed, Feed, Operator, Want};
 use crate::batch::BATCH_ROWS;
 use crate::{Batch, Context, Result};
 use std::collections::VecDeque;
 
-/// Batches that wait, with what they cost.
+/// A queue of batches, with the bytes charged for them.
 #[derive(Default)]
-pub(super) struct Buffer {
+pub(crate) struct Buffer {
     batches: VecDeque<Batch>,
     rows: usize,
     charged: usize,
 }
 
 impl Buffer {
-    /// Keeps a batch.
-    pub(super) fn push(&mut self, batch: Batch, ctx: &Context<'_>) -> Result<()> {
+    /// Charges a batch and appends it.
+    pub(crate) fn push(&mut self, batch: Batch, ctx: &Context<'_>) -> Result<()> {
         let bytes = batch.bytes();
         ctx.memory.charge(bytes)?;
         self.charged += bytes;
@@ -24,13 +24,13 @@ impl Buffer {
         Ok(())
     }
 
-    /// Rows that wait.
-    pub(super) fn rows(&self) -> usize {
+    /// Number of buffered rows.
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The next batch as it was pushed; what it cost is given back.
-    pub(super) fn pop(&mut self, ctx: &Context<'_>) -> Option<Batch> {
+    /// Removes the first batch and releases its memory.
+    pub(crate) fn pop(&mut self, ctx: &Context<'_>) -> Option<Batch> {
         let batch = self.batches.pop_front();
         match &batch {
             None => self.clear(ctx),
@@ -44,22 +44,22 @@ impl Buffer {
         batch
     }
 
-    /// All rows as one batch, which is no longer charged.
-    pub(super) fn take(&mut self, ctx: &Context<'_>) -> Batch {
+    /// Removes all rows as one batch and releases their memory.
+    pub(crate) fn take(&mut self, ctx: &Context<'_>) -> Batch {
         let batches = Vec::from(std::mem::take(&mut self.batches));
         self.clear(ctx);
         Batch::concat(batches)
     }
 
-    /// Forgets everything.
-    pub(super) fn clear(&mut self, ctx: &Context<'_>) {
+    /// Drops all batches and releases their memory.
+    pub(crate) fn clear(&mut self, ctx: &Context<'_>) {
         self.batches.clear();
         self.rows = 0;
         ctx.memory.release(std::mem::take(&mut self.charged));
     }
 }
 
-/// One large batch that is handed out in pieces, in a given order of its rows.
+/// One large batch that is yielded in pieces, in a given order of its rows.
 #[derive(Default)]
 pub(super) struct Pieces {
     batch: Batch,
@@ -69,14 +69,14 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// These rows of a batch, in this order.
+    /// Charges a batch, to yield these rows in this order.
     pub(super) fn new(batch: Batch, order: Vec<u32>, ctx: &Context<'_>) -> Result<Self> {
         let charged = batch.bytes() + order.len() * size_of::<u32>();
         ctx.memory.charge(charged)?;
         Ok(Self { batch, order, at: 0, charged })
     }
 
-    /// The next piece.
+    /// Returns the next piece; `None` at the end.
     pub(super) fn next(&mut self, want: Want<'_>, ctx: &Context<'_>) -> Option<Batch> {
         let end = self.order.len().min(self.at + want.rows.min(BATCH_ROWS));
         if self.at >= end {
@@ -88,14 +88,14 @@ impl Pieces {
         Some(piece)
     }
 
-    /// Forgets everything.
+    /// Drops the batch and releases its memory.
     pub(super) fn clear(&mut self, ctx: &Context<'_>) {
         ctx.memory.release(std::mem::take(&mut self.charged));
         *self = Self::default();
     }
 }
 
-/// Reads everything before it yields anything.
+/// Reads all input before it yields a row.
 pub(super) struct Eager<'p> {
     input: Boxed<'p>,
     buffer: Buffer,

@@ -1,4 +1,4 @@
-//! Short ways to the values of expressions, with the cheapest answers for slots and constants.
+//! Values of expressions for operators, with short cuts for slots and constants.
 
 use crate::value::{Evaluator, Prepared};
 use crate::{Batch, Column, Context, Error, Result};
@@ -19,7 +19,7 @@ pub(super) fn column(expr: &Expr, batch: &Batch, ctx: &Context<'_>) -> Result<Ar
     }
 }
 
-/// The values of several expressions in all rows; what they need is read once.
+/// Returns the values of several expressions in all rows; reads the elements that they need once.
 pub(super) fn columns<'e>(
     exprs: impl IntoIterator<Item = &'e Expr>,
     batch: &Batch,
@@ -48,7 +48,7 @@ pub(super) fn filter(predicate: &Expr, batch: &Batch, ctx: &Context<'_>) -> Resu
     Evaluator::prepare(&[predicate], batch, ctx)?.eval_filter(0)
 }
 
-/// A number of rows or rounds: an integer that is not negative.
+/// Computes a number of rows or rounds, which must be an integer of at least 0.
 pub(super) fn count(place: &'static str, expr: &Expr, ctx: &Context<'_>) -> Result<u64> {
     let value = Evaluator::constant(expr, ctx)?;
     match value.as_i64().map(u64::try_from) {

@@ -1,7 +1,7 @@
 //! One step along edges.
 //!
-//! The frontier is a whole input batch; storage answers it in pieces of about as many rows as are wanted, so that the
-//! first rows of a hub cost no more than they are worth.
+//! The frontier is a whole input batch. Storage answers in pieces of about as many rows as the caller wants, so that the
+//! first few edges of a hub are cheap.
 
 use super::walk::Follow;
 use super::{Boxed, Feed, Operator, Want, compute};
@@ -12,15 +12,15 @@ use tidegraph_apl::{Cursor, Expansion};
 use tidegraph_plan::{Op, Slot, TopEdges};
 use tidegraph_types::Gui;
 
-/// Edges that are looked at in one call when only the first by a property are wanted.
-const LOOKED_AT: usize = 8 * BATCH_ROWS;
-/// Rows that storage far away is asked for at once where all are wanted: a batch of the usual size is filled sooner than the way
-/// there and back takes.
+/// Edges per call if only the first by a property are wanted.
+const TOP_SCAN_ROWS: usize = 8 * BATCH_ROWS;
+/// Rows per call to storage on other machines, if all rows are wanted: a round trip takes longer than filling a batch of
+/// the usual size.
 const FAR_ROWS: usize = 8 * BATCH_ROWS;
-/// More than so many are not worth asking for.
-const MOST_OF_TOP: u64 = BATCH_ROWS as u64;
+/// Largest number of first edges for which storage selects them.
+const MAX_TOP: u64 = BATCH_ROWS as u64;
 
-/// A row for each edge at a vertex.
+/// Yields a row for each edge at a vertex.
 pub(super) struct Expand<'p> {
     input: Boxed<'p>,
     from: Slot,
@@ -31,20 +31,20 @@ pub(super) struct Expand<'p> {
     keep: Option<&'p [Slot]>,
     current: Option<(Batch, Frontier, Cursor)>,
     found: Expansion,
-    /// Only the first edges by a property are used, and how many once that was computed.
+    /// Set if only the first edges by a property are used; then with their number, once it is computed.
     top: Option<(TopEdges<'p>, Option<u64>)>,
 }
 
-/// Vertices to expand, with the rows of the batch that they stand in.
+/// Vertices to expand, and their rows in the batch.
 pub(super) enum Frontier {
-    /// Every row of this column.
+    /// The vertices of this column, one in every row.
     Column(Arc<Column>),
-    /// These vertices in these rows.
+    /// Vertices and their rows.
     Rows(Vec<Gui>, Vec<u32>),
 }
 
 impl Frontier {
-    /// The vertices of a slot; null rows have none.
+    /// Returns the vertices of a slot, without the rows where it is null.
     pub(super) fn of(batch: &Batch, slot: Slot, place: &'static str) -> Result<Self> {
         let Some(column) = batch.column(slot) else { return Ok(Self::Rows(vec![], vec![])) };
         if matches!(&**column, Column::Vertices(_)) {
@@ -74,7 +74,7 @@ impl Frontier {
         }
     }
 
-    /// The batch's row of a frontier's row.
+    /// Returns the row of the batch for a row of the frontier.
     pub(super) fn row(&self, index: u32) -> u32 {
         match self {
             Self::Column(_) => index,
@@ -103,12 +103,13 @@ impl<'p> Expand<'p> {
         })
     }
 
-    /// Answers no more than the first edges by a property (and some that are not).
+    /// Restricts the expand to the first edges by a property; it may still yield others.
     pub(super) fn only_top(self, top: TopEdges<'p>) -> Self {
         Self { top: Some((top, None)), ..self }
     }
 
-    /// What to ask storage for; `None`: all edges, because the graph does not know the key, or too many are wanted.
+    /// Returns which first edges to ask storage for; `None` for all edges, if the graph does not have the key or too many
+    /// edges are wanted.
     fn wanted(&mut self, batch: &Batch, ctx: &Context<'_>) -> Result<Option<tidegraph_apl::TopEdges>> {
         let Some((top, count)) = &mut self.top else { return Ok(None) };
         let count = match count {
@@ -121,17 +122,12 @@ impl<'p> Expand<'p> {
         };
         let Some(key) = ctx.view.catalog().token(top.key) else { return Ok(None) };
         let (count, descending) = (u32::try_from(count).unwrap_or(u32::MAX), top.descending);
-        // Rows of several origins are sliced each by itself.
+        // The slice above applies to each origin by itself.
         let each = batch.origin.is_some();
-        Ok((u64::from(count) < MOST_OF_TOP).then_some(tidegraph_apl::TopEdges {
-            key,
-            descending,
-            count,
-            each,
-        }))
+        Ok((u64::from(count) < MAX_TOP).then_some(tidegraph_apl::TopEdges { key, descending, count, each }))
     }
 
-    /// Only edges that end where the row says.
+    /// Drops the edges that do not end at the vertex that the row already has.
     fn retain_into(&mut self, batch: &Batch, frontier: &Frontier) -> Result<()> {
         let Some(to) = self.to.filter(|_| self.into) else { return Ok(()) };
         let Some(column) = batch.column(to) else {
@@ -192,7 +188,7 @@ impl Operator for Expand<'_> {
                 continue;
             };
             let vertices = frontier.vertices();
-            // Vertices of which nothing more is wanted are passed over, in the middle of their edges too.
+            // Skips vertices whose rows nobody wants any more, also in the middle of their edges.
             if want.done.is_some() && cursor != Cursor::default() {
                 while (cursor.row as usize) < vertices.len()
                     && !want.wants(batch.origin_of(frontier.row(cursor.row) as usize))
@@ -208,7 +204,7 @@ impl Operator for Expand<'_> {
             self.found.clear();
             let next = match self.wanted(&batch, ctx)? {
                 Some(top) => {
-                    let request = self.follow.request(LOOKED_AT);
+                    let request = self.follow.request(TOP_SCAN_ROWS);
                     ctx.view.top_edges(request, &top, vertices, cursor, &mut self.found)?
                 }
                 None => ctx.view.expand(self.follow.request(rows), vertices, cursor, &mut self.found)?,

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use tidegraph_plan::{Expr, Slot};
 use tidegraph_types::{Str, Value};
 
-/// What is looked up.
+/// The kind of elements to look up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Vertices,
@@ -23,13 +23,13 @@ impl Kind {
     }
 }
 
-/// A row for each element that an id names.
+/// Yields a row for each element that an id names.
 pub(super) struct Lookup<'p> {
     input: Boxed<'p>,
     ids: &'p Expr,
     out: Slot,
     kind: Kind,
-    /// A batch with the rows and elements that were found and not yielded yet.
+    /// A batch with the rows and elements that were found, and how many of them were yielded.
     found: Option<(Batch, Vec<u32>, Vec<Value>, usize)>,
 }
 
@@ -111,7 +111,7 @@ impl<'p> Lookup<'p> {
     }
 }
 
-/// The text of an id that was given as a number.
+/// Returns the text of an id, which may be given as a number.
 pub(super) fn id_text(value: &Value) -> Option<Str> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -1,4 +1,4 @@
-//! Merge: match or create, row by row, so that each row sees what the rows before it wrote.
+//! Merge: match or create, row by row, so that each row sees the writes of the rows before it.
 
 use super::buffer::Buffer;
 use super::{Boxed, Feed, Operator, Want};
@@ -6,7 +6,7 @@ use crate::batch::BATCH_ROWS;
 use crate::{Batch, Context, Result};
 use std::sync::Arc;
 
-/// For each row the rows of `matching` or, if there are none, of `create`.
+/// Yields for each row the rows of `matching` or, if there are none, of `create`.
 pub(super) struct Merge<'p> {
     input: Boxed<'p>,
     matching: Boxed<'p>,
@@ -19,7 +19,7 @@ impl<'p> Merge<'p> {
         Self { input, matching, create, current: None }
     }
 
-    /// All rows for one outer row.
+    /// Appends all rows of one outer row.
     fn row(&mut self, outer: &Batch, row: usize, out: &mut Buffer, ctx: &Context<'_>) -> Result<()> {
         let origin = outer.origin.is_some().then(|| outer.origin_of(row));
         for plan in [&mut self.matching, &mut self.create] {

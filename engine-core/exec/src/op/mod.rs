@@ -1,16 +1,17 @@
 //! Operators: each pulls batches from its input and yields batches.
 //!
-//! Roles: [`build`] makes the tree of operators of a plan once; [`Operator::next`] pulls; [`Operator::feed`] hands a new
-//! outer batch to the leaf of a subplan, which is how a subplan that was built once runs for batch after batch.
+//! Roles: [`build`] makes the tree of operators of a plan once. [`Operator::next`] pulls a batch. [`Operator::feed`]
+//! passes a new outer batch to the leaf of a subplan; so a subplan that was built once runs for many batches.
 //!
-//! *Order*: rows of one input row stay together and in the order of the input where the operator says so: all but
-//! `VarExpand` and `Repeat`, and what is built from them.
+//! *Order*: the rows of one input row stay together, in the order of the input. Exceptions are `VarExpand`, `Repeat` and
+//! operators built from them.
 //!
-//! *Want*: a caller says how many rows it has use for and which origins it wants no more rows of. Operators hand that
-//! on where rows of their input become rows of theirs; those that write never do, since their effects must happen.
+//! *Want*: the caller of an operator says how many rows it can use, and which origins it wants no more rows of. An
+//! operator passes this on if its rows come from rows of its input. Operators that write never do, since their effects
+//! must happen.
 //!
-//! What must never happen: an empty batch is yielded; rows are buffered that were not charged; a loop runs without
-//! asking whether to go on.
+//! What must never happen: an operator yields an empty batch, buffers rows without charging them, or loops without
+//! checking whether the request must stop.
 
 mod aggregate;
 mod apply;
@@ -33,21 +34,23 @@ mod walk;
 mod write;
 mod write_properties;
 
+pub(crate) use buffer::Buffer;
+
 use crate::batch::{BATCH_ROWS, Batch, FIRST_ROWS};
 use crate::{Context, Error, Result};
 use tidegraph_plan::{Op, TopEdges};
 
-/// What a caller has use for.
+/// What the caller of an operator can use.
 #[derive(Clone, Copy)]
 pub(crate) struct Want<'w> {
-    /// Rows; about as many are read ahead. At least 1.
+    /// Number of rows, at least 1; operators read about as many at once.
     pub(crate) rows: usize,
-    /// Origins of which no more rows are wanted.
+    /// Origins that need no more rows.
     pub(crate) done: Option<&'w Done>,
 }
 
 impl Want<'_> {
-    /// Everything, in full batches.
+    /// All rows, in full batches.
     pub(crate) const ALL: Want<'static> = Want { rows: BATCH_ROWS, done: None };
 
     /// The same with another number of rows.
@@ -61,7 +64,7 @@ impl Want<'_> {
     }
 }
 
-/// Origins of which enough rows were seen.
+/// The origins that have got enough rows.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     flags: Vec<bool>,
@@ -77,7 +80,7 @@ impl Done {
         self.flags.get(origin as usize).copied().unwrap_or(false)
     }
 
-    /// Marks an origin; `false` when it was marked before.
+    /// Marks an origin; returns `false` if it was marked before.
     pub(crate) fn mark(&mut self, origin: u32) -> bool {
         let Some(flag) = self.flags.get_mut(origin as usize) else { return false };
         let fresh = !std::mem::replace(flag, true);
@@ -85,13 +88,13 @@ impl Done {
         fresh
     }
 
-    /// Whether all are done.
+    /// Whether all origins are done.
     pub(crate) fn all(&self) -> bool {
         self.left == 0
     }
 }
 
-/// How many rows to ask for: few at first, so that short queries do little.
+/// The number of rows to ask for: few at first, so that short queries do little, and then twice as many each time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Growth(usize);
 
@@ -109,18 +112,18 @@ impl Growth {
     }
 }
 
-/// What a subplan is given.
+/// The input of a subplan.
 pub(crate) struct Feed {
-    /// Outer rows; their origin is what the subplan's rows will carry.
+    /// Outer rows; the rows of the subplan carry their origins.
     pub(crate) batch: Batch,
-    /// Origins are below this.
+    /// Number of origins.
     pub(crate) origins: usize,
-    /// State is forgotten; `false` within the rounds of a repeat.
+    /// Whether operators reset their state; `false` between the rounds of a repeat.
     pub(crate) fresh: bool,
 }
 
 impl Feed {
-    /// Outer rows that are their own origins.
+    /// Makes a feed in which each outer row is its own origin.
     pub(crate) fn each_row(outer: &Batch) -> Self {
         let mut batch = outer.clone();
         batch.origin = (outer.len > 1).then(|| std::sync::Arc::new((0..outer.len as u32).collect()));
@@ -130,17 +133,17 @@ impl Feed {
 
 /// A running operator.
 pub(crate) trait Operator: Send {
-    /// The next rows, never none; `None` at the end.
+    /// Returns the next rows, at least one; `None` at the end.
     fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>>;
 
-    /// Starts again with these rows at the leaf.
+    /// Starts again with the feed's rows at the leaf.
     fn feed(&mut self, ctx: &Context<'_>, feed: Feed);
 }
 
 /// An operator of any kind, borrowing from the plan.
 pub(crate) type Boxed<'p> = Box<dyn Operator + 'p>;
 
-/// The leaf: yields what it was fed.
+/// The leaf of a plan: yields the rows of its feed.
 struct Argument {
     batch: Option<Batch>,
 }
@@ -155,7 +158,7 @@ impl Operator for Argument {
     }
 }
 
-/// As [`build`], down to the expand of which only the first edges by a property are used.
+/// Makes operators as [`build`] does, down to an expand that needs only the first edges by a property.
 fn build_top<'p>(op: &'p Op, top: TopEdges<'p>) -> Result<Boxed<'p>> {
     Ok(match op {
         Op::Let { input, bindings } => Box::new(row::Let::new(build_top(input, top)?, bindings)),
@@ -165,7 +168,7 @@ fn build_top<'p>(op: &'p Op, top: TopEdges<'p>) -> Result<Boxed<'p>> {
     })
 }
 
-/// Makes the operators of a plan. They yield nothing until they are fed.
+/// Makes the operators of a plan. They yield nothing before they are fed.
 pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
     Ok(match op {
         Op::Argument => Box::new(Argument { batch: None }),
@@ -195,7 +198,7 @@ pub(crate) fn build(op: &Op) -> Result<Boxed<'_>> {
         Op::Sort { input, keys } => Box::new(order::Sort::new(build(input)?, keys, None)),
         Op::Slice { input, skip, limit } => {
             let below = match &**input {
-                // Of what is sorted only the first rows are kept.
+                // The sort keeps only the rows that the slice needs.
                 Op::Sort { input, keys } if limit.is_some() => {
                     let below = match op.top_edges() {
                         Some(top) => build_top(input, top)?,

@@ -1,4 +1,4 @@
-//! Sort and tail: operators that read everything, keep what can still be yielded, and yield origin by origin.
+//! Sort and tail: they read all input, keep the rows that they may still yield, and yield one origin after the other.
 
 use super::buffer::{Buffer, Pieces};
 use super::{Boxed, Feed, Operator, Want, compute};
@@ -7,22 +7,22 @@ use std::cmp::Ordering;
 use tidegraph_plan::{Expr, SortKey, TotalOrder};
 use tidegraph_types::order::{gremlin_order, order};
 
-/// Rows beyond what is needed that are kept before they are sorted out.
+/// Rows beyond the needed ones that are kept before the surplus is dropped.
 const SLACK_ROWS: usize = 4096;
 
-/// Sorted rows; with a top, only the first of each origin.
+/// Yields sorted rows; with a `top`, only the first of each origin.
 pub(super) struct Sort<'p> {
     input: Boxed<'p>,
     keys: &'p [SortKey],
     top: Option<(Option<&'p Expr>, Option<&'p Expr>)>,
-    /// Batches with the keys as their first columns.
+    /// Input batches, with the sort keys as their first columns.
     buffer: Buffer,
     origins: usize,
     pieces: Option<Pieces>,
 }
 
 impl<'p> Sort<'p> {
-    /// `top`: skip and limit of the slice above.
+    /// Makes a sort. `top` holds skip and limit of the slice above, if there is one.
     pub(super) fn new(
         input: Boxed<'p>,
         keys: &'p [SortKey],
@@ -31,7 +31,7 @@ impl<'p> Sort<'p> {
         Self { input, keys, top, buffer: Buffer::default(), origins: 1, pieces: None }
     }
 
-    /// How many rows of each origin can still be yielded.
+    /// Returns how many rows of each origin the slice above can use.
     fn most(&self, ctx: &Context<'_>) -> Result<Option<usize>> {
         let Some((skip, Some(limit))) = self.top else { return Ok(None) };
         let skip = skip.map_or(Ok(0), |skip| compute::count("skip", skip, ctx))?;
@@ -39,7 +39,7 @@ impl<'p> Sort<'p> {
         Ok(usize::try_from(skip.saturating_add(limit)).ok())
     }
 
-    /// The order of a batch's rows, cut to the first `most` of each origin.
+    /// Returns the sorted order of a batch's rows, cut to the first `most` of each origin.
     fn sorted(&self, batch: &Batch, most: Option<usize>) -> Vec<u32> {
         let mut rows: Vec<u32> = (0..batch.len as u32).collect();
         let keys: Vec<(&Column, &SortKey)> = (self.keys.iter().zip(&batch.columns))
@@ -119,7 +119,7 @@ impl Operator for Sort<'_> {
     }
 }
 
-/// The last rows of each origin.
+/// Yields the last rows of each origin.
 pub(super) struct Tail<'p> {
     input: Boxed<'p>,
     count: &'p Expr,
@@ -133,7 +133,7 @@ impl<'p> Tail<'p> {
         Self { input, count, buffer: Buffer::default(), origins: 1, pieces: None }
     }
 
-    /// The last `count` rows of each origin, in the order of arrival.
+    /// Returns the last `count` rows of each origin, in the order of arrival.
     fn last(&self, batch: &Batch, count: usize) -> Vec<u32> {
         let mut seen = vec![0_usize; self.origins];
         let mut rows: Vec<u32> = (0..batch.len as u32)

@@ -1,14 +1,14 @@
 //! Rounds of a body over a whole frontier.
 //!
-//! A round, in order: rows whose `until` (written before) holds leave; rows whose `emit` (written before) holds are
-//! yielded too; the body runs over the rest at once; then the conditions written after are tested the same way. Rows
-//! that a round yields are handed on before the next round begins.
+//! A round, in order: rows that meet `until` (if it is written before the body) leave; rows that meet `emit` (likewise)
+//! are also yielded; the body runs over the remaining rows at once; then the conditions written after the body are
+//! tested in the same way. The rows of a round are yielded before the next round begins.
 //!
-//! Where the body itself waits for all rows of a round (a sample, a sort, an aggregate), the first round begins when all input is
-//! there: into which batches it is divided must not show.
+//! If the body needs all rows of a round (a sample, a sort, an aggregate), the first round begins after all input was
+//! read: the division of the input into batches must not change the result.
 //!
-//! The body's rows keep the repeat's own origins, so state inside the body lasts over rounds and over input batches; a
-//! condition is a subplan whose origins are the rows it is tested on.
+//! The rows of the body keep the repeat's own origins, so state inside the body lasts over rounds and input batches. A
+//! condition is a subplan whose origins are the rows that it tests.
 
 use super::apply::Subplan;
 use super::buffer::Buffer;
@@ -18,7 +18,7 @@ use crate::{Batch, Column, Context, Error, Result};
 use tidegraph_plan::{Expr, Op, RepeatTest, Slot};
 use tidegraph_types::Value;
 
-/// Runs a body over and over.
+/// Runs a body repeatedly.
 pub(super) struct Repeat<'p> {
     input: Boxed<'p>,
     body: Boxed<'p>,
@@ -27,20 +27,20 @@ pub(super) struct Repeat<'p> {
     times: Option<&'p Expr>,
     times_before: bool,
     loops: Slot,
-    /// Value of `times`, once computed.
+    /// The value of `times`, once it is computed.
     most: Option<i64>,
-    /// Rows that are about to begin a round, and how many rounds they have behind them.
+    /// Rows before a round, and how many rounds they have passed.
     frontier: Option<(Batch, i32)>,
     frontier_bytes: usize,
     ready: Buffer,
     origins: usize,
-    /// The body has state of this feed.
+    /// Whether the body was fed since the repeat was.
     body_is_fresh: bool,
-    /// The body waits for all rows of a round.
+    /// Whether the body needs all rows of a round.
     gathers: bool,
 }
 
-/// Whether an operator of a body, subplans aside, answers of all rows together.
+/// Whether an operator of a body, without its subplans, needs all rows together.
 fn gathers(body: &Op) -> bool {
     let mut op = Some(body);
     while let Some(now) = op {
@@ -55,7 +55,7 @@ fn gathers(body: &Op) -> bool {
 /// A condition on rows.
 struct Test<'p> {
     before: bool,
-    /// `None`: always true.
+    /// The condition; `None` is always true.
     plan: Option<Subplan<'p>>,
 }
 
@@ -115,7 +115,8 @@ impl<'p> Repeat<'p> {
         Ok(self.most)
     }
 
-    /// Lets rows leave and yields copies, as the conditions on this side of the body say; the rest goes on.
+    /// Tests the conditions on one side of the body: yields the rows that leave and the emitted ones, and returns the
+    /// rows that stay.
     fn test(&mut self, batch: Batch, before: bool, rounds: i32, ctx: &Context<'_>) -> Result<Option<Batch>> {
         let most = self.most(ctx)?.filter(|_| self.times_before == before);
         if most.is_some_and(|most| i64::from(rounds) >= most) {
@@ -145,7 +146,7 @@ impl<'p> Repeat<'p> {
         Ok(Some(batch))
     }
 
-    /// All input as one batch.
+    /// Reads the remaining input and returns all of it as one batch.
     fn with_the_rest(&mut self, first: Batch, ctx: &Context<'_>) -> Result<Batch> {
         let mut all = Buffer::default();
         all.push(first, ctx)?;

@@ -1,4 +1,4 @@
-//! Operators that look at each row by itself: filter, let, keep, unwind.
+//! Operators on single rows: filter, let, keep, unwind.
 
 use super::{Boxed, Feed, Growth, Operator, Want, compute};
 use crate::batch::BATCH_ROWS;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tidegraph_plan::{Expr, Function, Slot};
 use tidegraph_types::Value;
 
-/// Rows for which a predicate is true.
+/// Yields the rows for which a predicate is true.
 pub(super) struct Filter<'p> {
     input: Boxed<'p>,
     predicate: &'p Expr,
@@ -24,7 +24,7 @@ impl<'p> Filter<'p> {
 impl Operator for Filter<'_> {
     fn next(&mut self, ctx: &Context<'_>, want: Want<'_>) -> Result<Option<Batch>> {
         loop {
-            // How many rows pass is not known, so a small wish must not make for small batches below.
+            // It is unknown how many rows pass, so a caller that wants few rows must not cause small batches below.
             let rows = want.rows.max(self.growth.next());
             let Some(batch) = self.input.next(ctx, want.rows(rows))? else { return Ok(None) };
             ctx.check()?;
@@ -45,7 +45,7 @@ impl Operator for Filter<'_> {
 pub(super) struct Let<'p> {
     input: Boxed<'p>,
     bindings: &'p [(Slot, Expr)],
-    /// Runs of bindings that do not use each other: each run is computed at once.
+    /// Runs of bindings that do not use each other; a run is computed at once.
     runs: Vec<Range<usize>>,
 }
 
@@ -85,7 +85,7 @@ impl Operator for Let<'_> {
     }
 }
 
-/// Unbinds all slots but some.
+/// Unbinds all slots except some.
 pub(super) struct Keep<'p> {
     input: Boxed<'p>,
     slots: &'p [Slot],
@@ -113,7 +113,7 @@ impl Operator for Keep<'_> {
     }
 }
 
-/// A row for each item of a list.
+/// Yields a row for each item of a list.
 pub(super) struct Unwind<'p> {
     input: Boxed<'p>,
     list: &'p Expr,
@@ -121,7 +121,7 @@ pub(super) struct Unwind<'p> {
     current: Option<Unwinding>,
 }
 
-/// A batch whose lists are being taken apart.
+/// A batch whose lists are partly unwound.
 struct Unwinding {
     batch: Batch,
     lists: Lists,
@@ -131,8 +131,9 @@ struct Unwinding {
 
 /// The lists of a batch.
 enum Lists {
-    Made(Arc<Column>),
-    /// `range(…)` of each row, never made: a batch of long ranges would not fit into memory.
+    /// Computed lists.
+    Computed(Arc<Column>),
+    /// The `range(…)` of each row, which is never made as a list: a batch of long ranges would not fit into memory.
     Ranges(Vec<Steps>),
 }
 
@@ -145,7 +146,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// `None` for what `range` refuses; the caller lets it say why.
+    /// Reads the arguments of `range`; `None` if `range` refuses them, and then the caller runs it for its error.
     fn of(args: &[Value]) -> Option<Self> {
         if args.iter().any(Value::is_null) {
             return Some(Self { start: 0, step: 1, len: 0 });
@@ -169,7 +170,7 @@ impl Lists {
                 return Ok(Self::Ranges(ranges));
             }
         }
-        Ok(Self::Made(compute::column(list, batch, ctx)?))
+        Ok(Self::Computed(compute::column(list, batch, ctx)?))
     }
 }
 
@@ -180,13 +181,13 @@ impl<'p> Unwind<'p> {
 }
 
 impl Unwinding {
-    /// Up to `limit` rows and items; advances.
+    /// Returns up to `limit` rows and items, and advances.
     fn take(&mut self, limit: usize, want: Want<'_>) -> (Vec<u32>, Vec<Value>) {
         let (mut rows, mut values) = (vec![], vec![]);
         while self.row < self.batch.len && rows.len() < limit {
             let wanted = want.wants(self.batch.origin_of(self.row));
             let lists = match &self.lists {
-                Lists::Made(lists) => lists,
+                Lists::Computed(lists) => lists,
                 Lists::Ranges(ranges) => {
                     let Steps { start, step, len } = ranges[self.row];
                     let end = if wanted { len.min(self.item + limit - rows.len()) } else { len };

@@ -1,7 +1,7 @@
-//! A uniform sample of a scan, drawn by storage while it scans: vertices that are not taken are not even listed.
+//! A uniform sample of a scan, drawn by storage while it scans, so that other vertices are not listed.
 //!
-//! It stands for a sort by random keys of which the first rows are taken. That one runs instead where several rows share
-//! one sample, where storage cannot test all conditions, and for samples that are too large to be drawn in one go.
+//! It replaces a sort by random keys of which only the first rows are used. The sort runs nevertheless if several rows
+//! share one sample, if storage cannot test all conditions, or if the sample is too large to be drawn at once.
 
 use super::buffer::Pieces;
 use super::scan::{Source, Vertices};
@@ -11,20 +11,20 @@ use tidegraph_apl::{Reservoir, Sample};
 use tidegraph_plan::{Expr, ScanFilter, Slot};
 use tidegraph_types::Str;
 
-/// Larger samples are sorted out of all rows.
-const MOST_DRAWN: u64 = 1 << 16;
+/// Largest sample that storage draws; the sort makes larger ones.
+const MAX_DRAWN: u64 = 1 << 16;
 
-/// So many of the vertices that pass, for each row, with some of their properties.
+/// Yields for each row a sample of the vertices that pass, with some of their properties.
 pub(super) struct SampledScan<'p> {
-    /// Does the same in general.
+    /// The sort, for all other cases.
     sorted: Boxed<'p>,
     out: Slot,
     columns: &'p [(Str, Slot)],
     source: Vertices<'p>,
     count: &'p Expr,
-    /// Rows to begin with.
+    /// The input, before the first row is yielded.
     fed: Option<Feed>,
-    /// What storage drew; `None`: the sort answers.
+    /// The vertices that storage drew; `None` if the sort runs.
     pieces: Option<Pieces>,
 }
 
@@ -39,11 +39,11 @@ impl<'p> SampledScan<'p> {
         Self { sorted, out, columns, source: Vertices::new(filter), count, fed: None, pieces: None }
     }
 
-    /// The sample of each row; `None` if it has to be sorted out.
+    /// Draws the sample of each row; `None` if the sort must run.
     fn draw(&mut self, outer: &Batch, ctx: &Context<'_>) -> Result<Option<Pieces>> {
         let count = compute::count("sample()", self.count, ctx)?;
         let count = match u32::try_from(count) {
-            Ok(small) if count <= MOST_DRAWN => small,
+            Ok(small) if count <= MAX_DRAWN => small,
             _ => return Ok(None),
         };
         let (mut rows, mut guis) = (vec![], vec![]);

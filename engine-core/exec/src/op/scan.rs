@@ -1,7 +1,7 @@
 //! Scans: for each input row all elements that pass.
 //!
-//! An answer that does not depend on the row is kept (while the graph does not change and it is not too much), so that
-//! a product of two scans reads the second one once.
+//! An answer that does not depend on the row is kept, up to a size and while the request does not write, so that a
+//! product of two scans reads the second one once.
 
 use super::{Boxed, Feed, Operator, Want, compute};
 use crate::batch::BATCH_ROWS;
@@ -11,18 +11,18 @@ use tidegraph_apl::{PropertyPredicate, Test, VertexScan};
 use tidegraph_plan::{Expr, ScanFilter, ScanTest, Slot};
 use tidegraph_types::{Edge, Gui, Str, Token, Value};
 
-/// Elements up to which an answer is kept for other rows.
-const MOST_KEPT: usize = 1 << 20;
+/// Most elements of an answer that is kept for other rows.
+const MAX_KEPT: usize = 1 << 20;
 
-/// What is scanned.
+/// The kind of elements of a scan.
 pub(super) trait Source: Send {
     /// A vertex or an edge.
     type Item: Copy + Send;
     /// Whether every row gets the same answer.
     fn is_constant(&self) -> bool;
-    /// Prepares for a row; `false`: nothing passes.
+    /// Prepares for a row; returns `false` if nothing can pass.
     fn begin(&mut self, batch: &Batch, row: usize, ctx: &Context<'_>) -> Result<bool>;
-    /// More elements, appended; `false` when there are no more after these.
+    /// Appends elements; returns `false` if there are no more after these.
     fn read(
         &mut self,
         rows: usize,
@@ -30,42 +30,42 @@ pub(super) trait Source: Send {
         ctx: &Context<'_>,
         out: &mut Vec<Self::Item>,
     ) -> Result<bool>;
-    /// The column of what was found.
+    /// Makes a column of elements.
     fn column(items: &[Self::Item]) -> Column;
-    /// Conditions of the row at hand that storage could not test.
+    /// Returns the conditions that storage could not test for the current row.
     fn unchecked(&self) -> &[&Expr] {
         &[]
     }
 }
 
-/// The loop over rows and elements that all scans share.
+/// A scan: the loop over rows and elements.
 pub(super) struct Scan<'p, S: Source> {
     input: Boxed<'p>,
     out: Slot,
     source: S,
     current: Option<Current<S::Item>>,
-    /// A whole answer and the state of the graph that it is of.
+    /// A complete answer, and the view's generation that it belongs to.
     kept: Option<(Vec<S::Item>, u64)>,
     charged: usize,
 }
 
-/// The row that is being answered.
+/// The input row that is answered now.
 struct Current<I> {
     batch: Batch,
     row: usize,
-    /// The row was begun.
+    /// Whether the row's scan has begun.
     begun: bool,
-    /// The row is answered from `kept`.
+    /// Whether the row is answered from `kept`.
     replay: bool,
-    /// Nothing is left to read for the row.
+    /// Whether all elements of the row were read.
     complete: bool,
     state: ScanState,
-    /// State of the graph when the row was begun.
+    /// The view's generation when the row's scan began.
     generation: u64,
-    /// What was read and not yielded.
+    /// Elements that were read.
     items: Vec<I>,
     at: usize,
-    /// All that was read for the row, as long as it may be kept.
+    /// All elements of the row, as long as the answer may be kept.
     collected: Option<Vec<I>>,
 }
 
@@ -124,14 +124,14 @@ impl<'p, S: Source> Scan<'p, S> {
         current.complete = !self.source.read(rows, &mut current.state, ctx, &mut current.items)?;
         if let Some(collected) = &mut current.collected {
             collected.extend_from_slice(&current.items);
-            if collected.len() > MOST_KEPT {
+            if collected.len() > MAX_KEPT {
                 current.collected = None;
             }
         }
         Ok(())
     }
 
-    /// Keeps the answer of the row at hand if it may serve others.
+    /// Keeps the answer of the current row if other rows may use it.
     fn keep(&mut self, ctx: &Context<'_>) -> Result<()> {
         if let Some(current) = &mut self.current
             && let Some(collected) = current.collected.take()
@@ -224,7 +224,7 @@ impl<'p> ScanVertices<'p> {
     }
 }
 
-/// Whether computing an operand may fail for one row and not for another, or only where there is a row at all.
+/// Whether computing an operand may fail for some rows only, or only if there is a row.
 fn may_fail(expr: &Expr) -> bool {
     !matches!(expr, Expr::Parameter(_))
 }
@@ -233,7 +233,7 @@ fn may_fail(expr: &Expr) -> bool {
 enum Operands {
     /// Nothing passes.
     Nothing,
-    /// Storage cannot tell; a filter above does.
+    /// Storage cannot test the condition; a filter does.
     Everything,
     Test(Test),
 }
@@ -252,8 +252,8 @@ impl<'p> Vertices<'p> {
         Self { filter, constant, scan: VertexScan::default(), unchecked: vec![] }
     }
 
-    /// As `operands`, for a condition: one that cannot be computed is left to whoever checks it on a vertex, so that it
-    /// is an error only where there is a vertex.
+    /// Computes operands as `operands` does, for a condition. If that fails, the condition is left to the filter, so that
+    /// it is an error only if there is a vertex.
     fn operands_or_everything(
         &self,
         test: &ScanTest,
@@ -310,14 +310,14 @@ impl<'p> Vertices<'p> {
         })
     }
 
-    /// Labels of all groups; `None` when a group has no label that the graph knows.
+    /// Returns the labels of all groups; `None` if the dictionary has no label of a group.
     fn labels(&self, ctx: &Context<'_>) -> Option<Vec<Vec<Token>>> {
         let mut groups = Vec::with_capacity(self.filter.labels.len());
         let mut possible = true;
         for names in &self.filter.labels {
-            let group = known_tokens(names, ctx);
+            let group = tokens_of(names, ctx);
             if group.len() < names.len() {
-                // Its key cannot be named, so that whoever writes the first one must be found by the widest.
+                // A label without a token has no key: only the key of all scans conflicts with its first use.
                 ctx.view.record_vertex_scan(None);
             }
             possible &= !group.is_empty();
@@ -327,8 +327,8 @@ impl<'p> Vertices<'p> {
     }
 }
 
-/// Tokens of the names that the graph knows.
-fn known_tokens(names: &[Str], ctx: &Context<'_>) -> Vec<Token> {
+/// Returns the tokens of those names that the dictionary has.
+fn tokens_of(names: &[Str], ctx: &Context<'_>) -> Vec<Token> {
     tidegraph_apl::tokens_of(ctx.view.catalog(), names)
 }
 
@@ -396,12 +396,12 @@ impl Source for Vertices<'_> {
     }
 }
 
-/// Counts the rows of a scan without making them, as far as storage can test all of its conditions.
+/// Counts the rows of a scan, without making them if storage can test all conditions.
 pub(super) struct CountedScan<'p> {
     input: Boxed<'p>,
     out: Slot,
     source: Vertices<'p>,
-    /// The count if it is the same for every row, and the state of the graph that it is of.
+    /// The count if it is the same for every row, and the view's generation that it belongs to.
     kept: Option<(u64, u64)>,
 }
 
@@ -410,7 +410,7 @@ impl<'p> CountedScan<'p> {
         Self { input, out, source: Vertices::new(filter), kept: None }
     }
 
-    /// Calls `add` with origin and number of vertices for each row; `false` at the end.
+    /// Calls `add` with origin and number of vertices for each row; returns `false` at the end.
     pub(super) fn next(&mut self, ctx: &Context<'_>, mut add: impl FnMut(u32, u64)) -> Result<bool> {
         let Some(batch) = self.input.next(ctx, Want::ALL)? else { return Ok(false) };
         for row in 0..batch.len {
@@ -479,7 +479,7 @@ impl Source for Edges<'_> {
     }
 
     fn begin(&mut self, _: &Batch, _: usize, ctx: &Context<'_>) -> Result<bool> {
-        let tokens = known_tokens(self.labels, ctx);
+        let tokens = tokens_of(self.labels, ctx);
         if tokens.len() < self.labels.len() {
             ctx.view.record_edge_scan();
         }

@@ -1,6 +1,6 @@
-//! A scan whose vertices come with values of their properties: storage reads them where it finds the vertices.
+//! A scan that returns vertices with values of their properties: storage reads them where it finds the vertices.
 //!
-//! Planned only where a plan begins, so there is one input row, or one for each origin of a plan that is fed.
+//! The planner uses it only where a plan begins. So there is one input row, or one for each origin of a fed plan.
 
 use super::scan::{Source, Vertices};
 use super::{Boxed, Feed, Operator, Want, compute};
@@ -16,17 +16,17 @@ pub(super) struct ScanValues<'p> {
     out: Slot,
     source: Vertices<'p>,
     columns: &'p [(Str, Slot)],
-    /// Those of the columns whose keys the graph knows: their tokens.
+    /// Tokens of the columns' keys; `None` for a key that the dictionary lacks.
     tokens: Vec<Option<Token>>,
     keys: Vec<Token>,
     current: Option<Current>,
 }
 
-/// The row that is being answered.
+/// The input row that is answered now.
 struct Current {
     batch: Batch,
     row: usize,
-    /// The scan of the row, once it was begun.
+    /// The position of the row's scan, once it has begun.
     state: Option<ScanState>,
 }
 

@@ -1,15 +1,16 @@
 //! Shortest walks between two bound vertices.
 //!
-//! Breadth first from both ends, a whole level at a time, always the smaller level. When the levels i (from the first
-//! vertex) and j (from the last) meet for the first time, every shortest walk has i + j edges and passes exactly one
-//! vertex of both. Each side remembers by which edges a vertex was first reached; walks are put together from these.
+//! The search is breadth first from both ends; each step expands the smaller of the two levels as a whole. When level i
+//! (from the first vertex) and level j (from the last) meet for the first time, every shortest walk has i + j edges and
+//! passes exactly one vertex of both. Each side keeps the edges by which it first reached a vertex, and walks are
+//! assembled from these edges.
 //!
-//! Walks from a vertex to itself are searched breadth first from one end (`circle` along directed edges, `loop_back` along
-//! undirected ones). Least lengths above 1 are no matter of first meetings: there all walks are prolonged level by level
-//! until one ends where it must.
+//! Walks from a vertex to itself are searched breadth first from one end: `circle` along directed edges, `loop_back`
+//! along undirected ones. With a least length above 1 the first meeting may be too short. Then all walks are extended
+//! level by level until one ends at the last vertex.
 //!
-//! Steps up, as [`tidegraph_apl::breadth_first`] takes them, are not taken: only the smaller of two levels is expanded, and
-//! where both are large they meet after few edges, while a step up begins with a look at every vertex of the graph.
+//! The search takes no bottom-up steps, as [`tidegraph_apl::breadth_first`] does. It expands only the smaller of two
+//! levels; if both are large they meet after few edges, while a bottom-up step reads every vertex of the graph first.
 
 use super::walk::{EdgeFilter, Follow};
 use super::{Boxed, Feed, Operator, Want};
@@ -22,7 +23,7 @@ use tidegraph_apl::{Cursor, Expansion};
 use tidegraph_plan::{Length, Op, Shortest, Slot};
 use tidegraph_types::{Edge, Gui, Sid, Value};
 
-/// A row for each shortest walk.
+/// Yields a row for each shortest walk.
 pub(super) struct ShortestPath<'p> {
     input: Boxed<'p>,
     from: Slot,
@@ -30,7 +31,7 @@ pub(super) struct ShortestPath<'p> {
     edges: Slot,
     search: Search<'p>,
     current: Option<(Batch, usize)>,
-    /// Walks of the row at hand that were not yielded yet, reversed.
+    /// Walks of the current row that were not yielded yet, in reverse order.
     walks: Vec<Vec<Edge>>,
     charged: usize,
 }
@@ -128,10 +129,10 @@ struct Search<'p> {
     charged: usize,
 }
 
-/// In which level a vertex was first reached, and by which edges, with the vertex before; the start has none.
+/// The level that first reached a vertex, and the edges by which it did, each with the vertex before. The start has none.
 type Reached = (u32, SmallVec<[(Gui, Edge); 1]>);
 
-/// How far a side has come.
+/// The progress of the search from one end.
 struct Side {
     reached: FxHashMap<Gui, Reached>,
     level: Vec<Gui>,
@@ -143,7 +144,7 @@ impl Side {
         Self { reached: FxHashMap::from_iter([(start, (0, SmallVec::new()))]), level: vec![start], depth: 0 }
     }
 
-    /// All ways from the start to a vertex, each from the vertex back.
+    /// Returns all shortest ways from the start to a vertex, each in reverse.
     fn ways(&self, vertex: Gui, most: usize) -> Vec<Vec<Edge>> {
         let (mut done, mut open) = (vec![], vec![(vertex, vec![])]);
         while let Some((at, way)) = open.pop() {
@@ -197,7 +198,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The edges at some vertices: index into them, edge, other end. Calls `take` piece by piece; it may stop.
+    /// Reads the edges at some vertices and calls `take` for each piece, with index of the vertex, edge and other end.
+    /// `take` may stop the read.
     fn edges_of(
         &mut self,
         backward: bool,
@@ -303,8 +305,8 @@ impl Search<'_> {
         walks
     }
 
-    /// Shortest walks from a vertex back to it along directed edges. Such a walk passes no vertex twice, so breadth first
-    /// finds it; the start counts as not reached until an edge ends there.
+    /// Finds the shortest walks from a vertex back to itself along directed edges. Such a walk passes no vertex twice, so
+    /// a breadth-first search finds it; the start counts as not reached until an edge ends there.
     fn circle(&mut self, batch: &Batch, row: u32, start: Gui, ctx: &Context<'_>) -> Result<Vec<Vec<Edge>>> {
         let mut side = Side { reached: FxHashMap::default(), level: vec![start], depth: 0 };
         let most = self.length.max.unwrap_or(u32::MAX);
@@ -348,13 +350,13 @@ impl Search<'_> {
         Ok(vec![])
     }
 
-    /// Shortest walks from a vertex back to it along edges in both directions, no edge twice: the smallest cycles through
-    /// it, each in both directions.
+    /// Finds the shortest walks from a vertex back to itself along edges in both directions, no edge twice: the smallest
+    /// cycles through the vertex, each in both directions.
     ///
-    /// Both halves of such a cycle are shortest ways from the start, and they begin with different edges. So breadth
-    /// first, with the first edge of each vertex's ways (its branch), finds it where two branches touch: by an edge
-    /// within a level, or at a vertex of the next one. Before that all ways to a vertex are of one branch; else there
-    /// was a smaller cycle.
+    /// Both halves of such a cycle are shortest ways from the start, and they begin with different edges. The search
+    /// keeps the first edge of each vertex's ways (its branch), and finds the cycle where two branches touch: by an edge
+    /// within a level, or at a vertex of the next level. Before that all ways to a vertex belong to one branch; otherwise
+    /// there would be a smaller cycle.
     fn loop_back(
         &mut self,
         batch: &Batch,
@@ -365,7 +367,7 @@ impl Search<'_> {
         let mut side = Side::new(start);
         let mut branches: FxHashMap<Gui, Sid> = FxHashMap::default();
         let (most, all) = (self.length.max.unwrap_or(u32::MAX), self.all);
-        // A cycle is put together from two ways from the start: ends of the ways, and the edges between them.
+        // A cycle is assembled from two ways from the start: the ends of the ways, and the edges between them.
         while !side.level.is_empty() && 2 * side.depth < most {
             let level = std::mem::take(&mut side.level);
             let depth = side.depth;
@@ -384,7 +386,7 @@ impl Search<'_> {
                     Entry::Occupied(mut entry) => {
                         let known = branches_now.get(&neighbour).copied();
                         if entry.get().0 == depth {
-                            // At the start itself only a loop ends.
+                            // Only a loop ends at the start itself.
                             if known != Some(branch) && (from != neighbour || from == start) {
                                 within.push((from, edge, neighbour));
                                 return all;
@@ -420,7 +422,7 @@ impl Search<'_> {
         Ok(vec![])
     }
 
-    /// Adds the walks from the start to a vertex, by some edges, and from another vertex back to the start.
+    /// Adds the walks that go from the start to `from`, along the edges `by`, and from `to` back to the start.
     fn close(&self, side: &Side, from: Gui, by: &[Edge], to: Gui, walks: &mut Vec<Vec<Edge>>) {
         let most = if self.all { usize::MAX } else { 1 };
         if walks.len() >= most {
@@ -434,7 +436,7 @@ impl Search<'_> {
         }
     }
 
-    /// Shortest walks of at least so many edges that first meetings do not find them: all walks are prolonged.
+    /// Finds the shortest walks of a least length that the first meeting may miss, by extending all walks.
     fn walk_by_walk(
         &mut self,
         batch: &Batch,

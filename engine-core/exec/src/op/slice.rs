@@ -1,4 +1,4 @@
-//! Slice and distinct: streaming operators with a state for each origin, which lasts over the rounds of a repeat.
+//! Slice and distinct: streaming operators with state for each origin. The state lasts over the rounds of a repeat.
 
 use super::{Boxed, Done, Feed, Operator, Want, compute};
 use crate::{Batch, Context, Result};
@@ -7,14 +7,14 @@ use smallvec::SmallVec;
 use tidegraph_plan::Expr;
 use tidegraph_types::{Gui, Value};
 
-/// Without the first rows, and at most so many, of each origin.
+/// Drops the first rows of each origin and yields at most a number of those that follow.
 pub(super) struct Slice<'p> {
     input: Boxed<'p>,
     skip: Option<&'p Expr>,
     limit: Option<&'p Expr>,
-    /// The input changes the graph, so it must be read to its end.
+    /// Whether the input writes, so that it must be read to its end.
     input_writes: bool,
-    /// Skip and limit, once computed.
+    /// Skip and limit, once they are computed.
     bounds: Option<(u64, u64)>,
     seen: Vec<u64>,
     done: Done,
@@ -45,7 +45,7 @@ impl<'p> Slice<'p> {
         Ok((skip, limit))
     }
 
-    /// Rows to ask for: no more than can be yielded, if there is one origin.
+    /// Returns the number of rows to ask for. With one origin it is no more than can be yielded.
     fn ask(&self, (skip, limit): (u64, u64), want: Want<'_>) -> usize {
         match self.seen[..] {
             [seen] => {
@@ -100,11 +100,11 @@ impl Operator for Slice<'_> {
     }
 }
 
-/// First row of each group of rows with equivalent values.
+/// Yields the first of the rows with equivalent values.
 pub(super) struct Distinct<'p> {
     input: Boxed<'p>,
     by: &'p [Expr],
-    /// Single vertices, the usual case.
+    /// Single vertices, the common case.
     vertices: FxHashSet<(u32, Gui)>,
     others: FxHashSet<(u32, SmallVec<[Value; 1]>)>,
     charged: usize,

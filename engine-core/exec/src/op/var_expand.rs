@@ -1,8 +1,9 @@
-//! Walks of variable length in which no edge stands twice.
+//! Walks of variable length in which no edge occurs twice.
 //!
-//! Depth first by pieces: level 0 is the input batch; a piece of about a batch of walks of one length is taken from the
-//! level above, yielded, and expanded before the next piece of the same length. So memory is bounded by the length of
-//! the walks times a batch, however many walks there are. A walk knows its last edge and the walk that it prolongs.
+//! The search is depth first, by pieces. Level 0 is the input batch. A piece of about a batch of walks of one length
+//! extends walks of the level above; it is yielded and extended itself before the next piece of the same length. So
+//! memory is bounded by the length of the walks times a batch, however many walks there are. A walk holds its last edge
+//! and the walk that it extends.
 
 use super::expand::Frontier;
 use super::walk::{EdgeFilter, Follow};
@@ -14,7 +15,7 @@ use tidegraph_apl::{Cursor, Expansion};
 use tidegraph_plan::{Length, Op, Slot};
 use tidegraph_types::{Edge, Gui, Sid, Token, Value};
 
-/// Rows for all walks within a length.
+/// Yields a row for each walk within a length.
 pub(super) struct VarExpand<'p> {
     input: Boxed<'p>,
     from: Slot,
@@ -32,18 +33,18 @@ pub(super) struct VarExpand<'p> {
     charged: usize,
 }
 
-/// Walks of one length, and how far they have been prolonged.
+/// Walks of one length, and how far they have been extended.
 #[derive(Default)]
 struct Level {
-    /// Last vertex of each walk.
+    /// The last vertex of each walk.
     vertices: Vec<Gui>,
-    /// Last edge; meaningless at level 0.
+    /// The last edge; meaningless at level 0.
     last: Vec<Edge>,
-    /// Walk of the level above that it prolongs; at level 0 the walk itself.
+    /// The walk of the level above that each walk extends; at level 0 the walk itself.
     parent: Vec<u32>,
-    /// Row of the batch.
+    /// The row of the batch.
     row: Vec<u32>,
-    /// Where prolonging goes on.
+    /// Where extending continues.
     cursor: Cursor,
 }
 
@@ -111,8 +112,8 @@ impl<'p> VarExpand<'p> {
         Ok(())
     }
 
-    /// Whether an edge stands in a walk of the deepest level already.
-    fn stands_in_walk(&self, walk: usize, sid: Sid) -> bool {
+    /// Whether a walk of the deepest level holds an edge.
+    fn holds_edge(&self, walk: usize, sid: Sid) -> bool {
         let mut walk = walk;
         for level in self.levels[1..].iter().rev() {
             if level.last[walk].sid == sid {
@@ -123,8 +124,8 @@ impl<'p> VarExpand<'p> {
         false
     }
 
-    /// The next piece of walks that prolong those of the deepest level; `None` when there are no more.
-    fn prolong(&mut self, ctx: &Context<'_>) -> Result<Option<Level>> {
+    /// Returns the next piece of walks that extend those of the deepest level; `None` if there are no more.
+    fn extend(&mut self, ctx: &Context<'_>) -> Result<Option<Level>> {
         let Some(top) = self.levels.last() else { return Ok(None) };
         if top.cursor.row as usize >= top.vertices.len() {
             return Ok(None);
@@ -137,7 +138,7 @@ impl<'p> VarExpand<'p> {
             let parent = self.found.row[index];
             let edge = self.found.edge(index, &top.vertices);
             let row = top.row[parent as usize];
-            if !self.stands_in_walk(parent as usize, edge.sid) && !self.is_excluded(row, edge.sid) {
+            if !self.holds_edge(parent as usize, edge.sid) && !self.is_excluded(row, edge.sid) {
                 level.push(self.found.neighbour[index], edge, parent, row);
             }
         }
@@ -174,7 +175,7 @@ impl<'p> VarExpand<'p> {
         Value::list(list)
     }
 
-    /// Makes rows of the walks of the deepest level.
+    /// Makes rows from the walks of the deepest level.
     fn emit(&mut self, ctx: &Context<'_>) -> Result<()> {
         let (Some(batch), Some(level)) = (&self.batch, self.levels.last()) else { return Ok(()) };
         let target = batch.column(self.to).filter(|_| self.into);
@@ -209,7 +210,7 @@ impl<'p> VarExpand<'p> {
     }
 
     fn step(&mut self, ctx: &Context<'_>) -> Result<()> {
-        match self.prolong(ctx)? {
+        match self.extend(ctx)? {
             None => {
                 if let Some(level) = self.levels.pop()
                     && !self.levels.is_empty()

@@ -1,4 +1,4 @@
-//! What all operators that follow edges share: label tokens, and conditions on edges.
+//! Shared by all operators that follow edges: label tokens, and conditions on edges.
 
 use super::compute;
 use crate::{Batch, Column, Context, Result};
@@ -6,54 +6,54 @@ use tidegraph_apl::Expand;
 use tidegraph_plan::{Expr, Slot};
 use tidegraph_types::{Direction, Edge, Gui, Str};
 
-/// Which edges are followed.
+/// Which edges to follow.
 pub(super) struct Follow<'p> {
     labels: &'p [Str],
     request: Expand,
-    /// All labels are known to the graph, which never forgets one.
-    settled: bool,
+    /// Whether the graph has all the labels; it never loses one.
+    resolved: bool,
 }
 
 impl<'p> Follow<'p> {
     pub(super) fn new(direction: Direction, labels: &'p [Str], loops_once: bool) -> Self {
         let request = Expand { loops_once, ..Expand::all(direction) };
-        Self { labels, request, settled: labels.is_empty() }
+        Self { labels, request, resolved: labels.is_empty() }
     }
 
-    /// The edges themselves are not wanted, only where they lead.
+    /// Asks only for the vertices at the other ends, not for the edges.
     pub(super) fn neighbours_only(mut self) -> Self {
         self.request.neighbours_only = true;
         self
     }
 
-    /// Looks the labels up; `false` when no edge can match.
+    /// Looks up the labels; returns `false` if no edge can match.
     pub(super) fn resolve(&mut self, frontier: &[Gui], ctx: &Context<'_>) -> bool {
-        if !self.settled {
+        if !self.resolved {
             let tokens = tidegraph_apl::tokens_of(ctx.view.catalog(), self.labels);
-            self.settled = tokens.len() == self.labels.len();
+            self.resolved = tokens.len() == self.labels.len();
             self.request.labels = Some(tokens);
         }
-        if !self.settled {
+        if !self.resolved {
             ctx.view.record_unknown_edge_label(self.request.direction, frontier);
         }
         self.request.labels.as_ref().is_none_or(|tokens| !tokens.is_empty())
     }
 
-    /// The request for so many rows.
+    /// Returns the request for at most `max_rows` rows.
     pub(super) fn request(&mut self, max_rows: usize) -> &Expand {
         self.request.max_rows = u32::try_from(max_rows.max(1)).unwrap_or(u32::MAX);
         &self.request
     }
 
-    /// Whether edges are followed one way only.
+    /// Whether edges are followed in one direction only.
     pub(super) fn is_directed(&self) -> bool {
         self.request.direction != Direction::Both
     }
 
-    /// The same edges from their other ends.
+    /// Returns the same edges, followed from their other ends.
     pub(super) fn reversed(&self) -> Self {
         let request = Expand { direction: self.request.direction.reversed(), ..self.request.clone() };
-        Self { labels: self.labels, request, settled: self.settled }
+        Self { labels: self.labels, request, resolved: self.resolved }
     }
 }
 
@@ -61,7 +61,7 @@ impl<'p> Follow<'p> {
 pub(super) struct EdgeFilter<'p> {
     slot: Slot,
     predicate: &'p Expr,
-    /// The other slots that it uses.
+    /// The other slots that the predicate uses.
     uses: Vec<Slot>,
 }
 
@@ -76,7 +76,7 @@ impl<'p> EdgeFilter<'p> {
         Self { slot: filter.0, predicate: &filter.1, uses }
     }
 
-    /// Which of the edges pass; `rows` are the outer rows that they belong to.
+    /// Returns which of the edges pass; `rows` are their outer rows.
     pub(super) fn passing(
         &self,
         outer: &Batch,

@@ -1,4 +1,4 @@
-//! Writes that make and delete elements. A batch is written at once; its rows are handed on as they came, with the new
+//! Writes that create and delete elements. A batch is written at once; its rows are yielded in their order, with the new
 //! element bound.
 
 use super::lookup::id_text;
@@ -12,14 +12,14 @@ use tidegraph_apl::{EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
 use tidegraph_plan::{Expr, Op, PropertyAssignment, Slot};
 use tidegraph_types::{Cardinality, Edge, Gui, PropertyRef, PropertyWrite, Str, Token, Value};
 
-/// Tokens of the names that an operator writes, made where they are missing.
+/// Tokens of the names that an operator writes; missing ones are added to the dictionary.
 #[derive(Default)]
 pub(super) struct Tokens {
     known: FxHashMap<Str, Token>,
 }
 
 impl Tokens {
-    /// Makes sure that all names have tokens, in one call for the unknown ones.
+    /// Ensures that all names have tokens, with one call for the missing ones.
     pub(super) fn intern<'n>(
         &mut self,
         names: impl Iterator<Item = &'n Str>,
@@ -35,7 +35,7 @@ impl Tokens {
         Ok(())
     }
 
-    /// The token of a name that was interned.
+    /// Returns the token of an interned name.
     pub(super) fn of(&self, name: &Str) -> Result<Token> {
         match self.known.get(name) {
             Some(token) => Ok(*token),
@@ -44,7 +44,7 @@ impl Tokens {
     }
 }
 
-/// A value that a property may hold; `None` for null.
+/// Checks that a property can hold a value; returns `None` for null.
 pub(super) fn storable(key: &Str, value: Value) -> Result<Option<Value>> {
     match value {
         value if value.is_null() => Ok(None),
@@ -61,7 +61,7 @@ pub(super) fn key_text(place: &'static str, value: &Value) -> Result<Str> {
     }
 }
 
-/// The entries of a map, or the properties of an element, as properties to be written.
+/// Returns the entries of a map, or the properties of an element, as properties to write.
 pub(super) fn entries(
     place: &'static str,
     value: &Value,
@@ -93,7 +93,7 @@ pub(super) fn entries(
     }
 }
 
-/// Charges what pending writes have grown by.
+/// Charges the growth of the pending writes since they had `before` bytes.
 pub(super) fn charge_pending(before: usize, ctx: &Context<'_>) -> Result<()> {
     ctx.memory.charge(ctx.view.pending_bytes().saturating_sub(before))
 }
@@ -112,7 +112,7 @@ impl Properties<'_> {
         self.assignments.iter().flat_map(|a| [&a.key, &a.value]).chain(self.from)
     }
 
-    /// The properties of a row, out of the columns of `exprs`.
+    /// Returns the properties of a row, from the columns of `exprs`.
     fn row(
         &self,
         place: &'static str,
@@ -148,7 +148,7 @@ fn chosen_id(place: &'static str, column: Option<&Arc<Column>>, row: usize) -> R
     }
 }
 
-/// What is made for each row.
+/// What to create for each row.
 enum Shape<'p> {
     /// A vertex with these labels.
     Vertex(&'p [Expr]),
@@ -164,7 +164,7 @@ struct Draft {
     properties: Vec<Named>,
 }
 
-/// Makes a vertex or an edge for each row.
+/// Creates a vertex or an edge for each row.
 pub(super) struct Create<'p> {
     input: Boxed<'p>,
     out: Slot,
@@ -269,7 +269,7 @@ fn add_labels(value: &Value, out: &mut SmallVec<[Str; 1]>) -> Result<()> {
     Ok(())
 }
 
-/// A vertex at an end of a new edge.
+/// Returns the vertex at one end of a new edge.
 fn end(column: &Column, row: usize) -> Result<Gui> {
     match column.vertex(row) {
         Some(gui) => Ok(gui),
@@ -329,7 +329,7 @@ impl Doomed {
     }
 
     fn delete(mut self, detach: bool, ctx: &Context<'_>) -> Result<()> {
-        // Those of one key of a vertex at once, the last of equivalent values first, so that the numbers of the others stay.
+        // All values of a vertex's key together, the last of equivalent values first: the numbers of the others stay.
         self.properties.sort_by(|a, b| {
             let by_owner = a.owner.as_vertex().cmp(&b.owner.as_vertex()).then_with(|| a.key.cmp(&b.key));
             by_owner.then_with(|| b.nth.cmp(&a.nth))
@@ -339,7 +339,7 @@ impl Doomed {
         };
         for several in self.properties.chunk_by(together) {
             let property = &several[0];
-            // A key that the graph does not know stands on no element.
+            // No element has a key that the dictionary lacks.
             let Some(key) = ctx.view.catalog().token(&property.key) else { continue };
             if let Some(gui) = property.owner.as_vertex() {
                 if ctx.view.vertex_exists(gui)? {
@@ -366,8 +366,8 @@ impl Doomed {
     }
 }
 
-/// The value of a vertex property that may have meta-properties; `None` of what has none, or of a key that the graph does
-/// not know.
+/// Returns the value of a vertex property as an owner of meta-properties; `None` for any other value, and for a key that
+/// the dictionary lacks.
 pub(super) fn meta_owner(value: &Value, ctx: &Context<'_>) -> Option<MetaOwner> {
     let Value::Property(property) = value else { return None };
     let gui = property.owner.as_vertex()?;

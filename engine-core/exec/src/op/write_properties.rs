@@ -1,8 +1,8 @@
 //! Writes of properties and labels.
 //!
-//! Rows are written one after the other: where a value is computed from elements (`SET n.x = n.x + 1`), a row must see
-//! what the rows before it wrote. So a batch is cut where a row uses an element that an earlier row of the cut wrote;
-//! values of a cut are computed at once. Values that look at no element need no cuts.
+//! Rows are written one after the other. If a value is computed from elements (`SET n.x = n.x + 1`), a row must see the
+//! writes of the rows before it. So a batch is cut before each row that reads an element that an earlier row of the cut
+//! wrote; the values of a cut are computed at once. Values that read no element need no cuts.
 
 use super::write::{Tokens, charge_pending, entries, key_text, meta_owner, storable};
 use super::{Boxed, Feed, Operator, Want, compute};
@@ -14,7 +14,7 @@ use tidegraph_apl::{EdgeRead, EdgeRows, Projection, VertexRead, VertexRows};
 use tidegraph_plan::{Expr, PropertyAssignment, Slot};
 use tidegraph_types::{Cardinality, Edge, Gui, PropertyWrite, Str, Token, Value};
 
-/// What a row writes to.
+/// The element or property that a row writes to.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Target {
     Vertex(Gui),
@@ -32,7 +32,7 @@ impl Target {
     }
 }
 
-/// The element of each row; `None` where it is null.
+/// Returns the target of each row; `None` where it is null.
 fn targets(
     place: &'static str,
     element: &Expr,
@@ -60,14 +60,14 @@ fn not_a_target(place: &'static str, value: &Value) -> Error {
     }
 }
 
-/// Loads what changes of these elements must know, once for all.
+/// Loads what changes of these elements need, with one read for all.
 fn prepare(targets: &[Option<Target>], keys: &[Token], ctx: &Context<'_>) -> Result<()> {
     let (mut vertices, mut edges) = (vec![], vec![]);
     for target in targets.iter().flatten() {
         match target {
             Target::Vertex(gui) => vertices.push(*gui),
             Target::Edge(edge) => edges.push(*edge),
-            // Each is loaded with its values when it is written to.
+            // Loaded with its values by the write.
             Target::Property(_) => {}
         }
     }
@@ -80,17 +80,17 @@ fn prepare(targets: &[Option<Target>], keys: &[Token], ctx: &Context<'_>) -> Res
     Ok(())
 }
 
-/// Whether a value may depend on what is stored of elements.
-fn looks_at_elements(expr: &Expr) -> bool {
+/// Whether a value may depend on the contents of elements.
+fn reads_elements(expr: &Expr) -> bool {
     matches!(
         expr,
         Expr::Property(..) | Expr::Index(..) | Expr::HasLabels(..) | Expr::HasAnyLabel(..) | Expr::Call(..)
-    ) || expr.children().into_iter().any(looks_at_elements)
+    ) || expr.children().into_iter().any(reads_elements)
 }
 
-/// Cuts a batch so that no row of a cut looks at an element that an earlier row of it wrote.
+/// Cuts a batch so that no row of a cut reads an element that an earlier row of the cut wrote.
 fn cuts(batch: &Batch, targets: &[Option<Target>], exprs: &[&Expr]) -> Vec<Range<usize>> {
-    if batch.len <= 1 || !exprs.iter().any(|expr| looks_at_elements(expr)) {
+    if batch.len <= 1 || !exprs.iter().any(|expr| reads_elements(expr)) {
         return std::iter::once(0..batch.len).collect();
     }
     let mut slots: Vec<Slot> = vec![];
@@ -107,7 +107,7 @@ fn cuts(batch: &Batch, targets: &[Option<Target>], exprs: &[&Expr]) -> Vec<Range
     for (row, target) in targets.iter().enumerate() {
         let clash = target.as_ref().is_some_and(|target| written.contains(target))
             || slots.iter().filter_map(|slot| batch.column(*slot)).any(|column| match column.get(row) {
-                // They may hold any elements.
+                // These may hold any elements.
                 Value::List(_) | Value::Set(_) | Value::Map(_) | Value::Path(_) | Value::Property(_) => true,
                 value => Target::of(&value).is_some_and(|target| written.contains(&target)),
             });
@@ -122,7 +122,7 @@ fn cuts(batch: &Batch, targets: &[Option<Target>], exprs: &[&Expr]) -> Vec<Range
     cuts
 }
 
-/// The rows of a cut.
+/// Returns the rows of a cut as a batch.
 fn part(batch: &Batch, cut: &Range<usize>) -> Batch {
     if cut.len() == batch.len {
         return batch.clone();
@@ -131,7 +131,7 @@ fn part(batch: &Batch, cut: &Range<usize>) -> Batch {
     batch.gather(&rows)
 }
 
-/// Writes one value (`None`: removes the key).
+/// Writes one value; `None` removes the key.
 fn write(
     target: &Target,
     key: Token,
@@ -152,7 +152,7 @@ fn write(
     }
 }
 
-/// A property to be written: key, value, meta-properties.
+/// A property to write: key, value, meta-properties.
 struct Write {
     target: Target,
     key: Str,
@@ -203,7 +203,7 @@ impl<'p> SetProperties<'p> {
         Self { input, element, properties, tokens: Tokens::default() }
     }
 
-    /// Writes some assignments of a cut, whose values are computed before.
+    /// Writes some assignments of a cut, after computing their values.
     fn write(
         &mut self,
         assignments: &[PropertyAssignment],
@@ -249,12 +249,12 @@ impl Operator for SetProperties<'_> {
         let targets = targets("setting a property", self.element, &batch, ctx)?;
         let assignments = self.properties;
         let exprs: Vec<&Expr> = assignments.iter().flat_map(PropertyAssignment::exprs).collect();
-        let one_by_one = assignments.len() > 1 && exprs.iter().any(|expr| looks_at_elements(expr));
+        let one_by_one = assignments.len() > 1 && exprs.iter().any(|expr| reads_elements(expr));
         for cut in cuts(&batch, &targets, &exprs) {
             ctx.check()?;
             let (part, targets) = (part(&batch, &cut), &targets[cut]);
             if one_by_one {
-                // A later assignment sees an earlier one.
+                // A later assignment sees the effect of an earlier one.
                 for assignment in assignments {
                     self.write(std::slice::from_ref(assignment), &part, targets, ctx)?;
                 }
@@ -295,7 +295,7 @@ impl<'p> SetPropertyMap<'p> {
             entries.iter().map(|(key, _, _)| self.tokens.of(key)).collect::<Result<_>>()?;
         if self.replace {
             for key in keys_of(target, ctx)? {
-                // A key that gets several values must be empty before the first.
+                // A key that gets several values is cleared before the first.
                 let multiple = (keys.iter().zip(&entries))
                     .any(|(k, (_, cardinality, _))| *k == key && *cardinality != Cardinality::Single);
                 if !keys.contains(&key) || multiple {
@@ -310,10 +310,10 @@ impl<'p> SetPropertyMap<'p> {
     }
 }
 
-/// The property keys of an element.
+/// Returns the property keys of an element.
 fn keys_of(target: &Target, ctx: &Context<'_>) -> Result<Vec<Token>> {
     let cells = match target {
-        // Only openCypher replaces a map, and it knows no properties of properties.
+        // Only openCypher replaces all properties by a map, and it has no meta-properties.
         Target::Property(_) => return Ok(vec![]),
         Target::Vertex(gui) => {
             let read = VertexRead { properties: Projection::All, ..VertexRead::default() };
@@ -340,7 +340,7 @@ impl Operator for SetPropertyMap<'_> {
         let before = ctx.view.pending_bytes();
         let targets = targets("setting properties", self.element, &batch, ctx)?;
         prepare(&targets, &[], ctx)?;
-        // A plain slot may hold an element, whose properties are read when its row's turn comes.
+        // A slot may hold an element; its properties are read when its row is written.
         for cut in cuts(&batch, &targets, &[self.map]) {
             ctx.check()?;
             let part = part(&batch, &cut);

@@ -1,8 +1,8 @@
 //! Aggregates: one [`Accumulator`] for each aggregate of each group.
 //!
-//! Null and unbound inputs are skipped (`count(*)` has no input to skip; of the pairs of a map and of the list that keeps
-//! nulls only unbound ones are).
-//! What an accumulator keeps is charged to the request's memory as it grows and given back by `finish`.
+//! Null and unbound inputs are skipped. Exceptions: `count(*)` has no input, and the pairs of a map and the list that keeps
+//! nulls skip only unbound ones. An accumulator charges what it keeps to the request's memory as it grows; `finish`
+//! releases it.
 
 use super::arithmetic;
 use super::error::Error;
@@ -22,7 +22,7 @@ pub struct Accumulator {
     kind: AggregateKind,
     distinct: Option<FxHashSet<Value>>,
     state: State,
-    /// Inputs that counted.
+    /// Number of inputs that were not skipped.
     count: u64,
     charged: usize,
 }
@@ -36,12 +36,12 @@ enum State {
     List(Vec<Value>),
     Set(FxHashSet<Value>, Vec<Value>),
     Map(Map),
-    /// Mean and sum of squared distances from it (Welford).
+    /// Mean, and sum of squared distances from it (Welford's algorithm).
     Deviation(f64, f64),
 }
 
 impl Accumulator {
-    /// Nothing added yet.
+    /// Makes an empty accumulator.
     #[must_use]
     pub fn new(kind: AggregateKind, distinct: bool) -> Self {
         let state = match kind {
@@ -55,7 +55,7 @@ impl Accumulator {
             AggregateKind::CollectMap => State::Map(Map::new()),
             AggregateKind::StdDev | AggregateKind::StdDevP => State::Deviation(0.0, 0.0),
         };
-        // These are not changed by seeing a value again.
+        // A repeated value does not change these.
         let idempotent = matches!(
             kind,
             AggregateKind::CountRows
@@ -68,13 +68,18 @@ impl Accumulator {
         Self { kind, distinct, state, count: 0, charged: 0 }
     }
 
-    /// Whether nothing that counts was added: `AggregateItem::empty_is_unbound` asks.
+    /// Whether all inputs were skipped; `AggregateItem::empty_is_unbound` needs this.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Adds one row: no argument for `CountRows`, key and value for `CollectMap`, else one.
+    /// Adds one row: no argument for `CountRows`, key and value for `CollectMap`, one argument otherwise.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Memory` if what is kept exceeds the request's limit, `Error::Value` if the aggregate does not take the
+    /// value's type.
     pub fn add(&mut self, args: &[Value], ctx: &Context<'_>) -> Result<()> {
         match (self.kind, args) {
             (AggregateKind::CountRows, _) => {
@@ -87,7 +92,11 @@ impl Accumulator {
         }
     }
 
-    /// Adds all rows of a batch, one column for each argument.
+    /// Adds all rows of a batch, with one column for each argument.
+    ///
+    /// # Errors
+    ///
+    /// As [`Accumulator::add`].
     pub fn add_all(&mut self, args: &[Arc<Column>], rows: usize, ctx: &Context<'_>) -> Result<()> {
         match (self.kind, args) {
             (AggregateKind::CountRows, _) => self.count += rows as u64,
@@ -135,6 +144,10 @@ impl Accumulator {
     }
 
     /// Adds the argument of one row.
+    ///
+    /// # Errors
+    ///
+    /// As [`Accumulator::add`].
     pub fn add_value(&mut self, value: &Value, ctx: &Context<'_>) -> Result<()> {
         let skipped = match self.kind {
             AggregateKind::CollectAll => matches!(value, Value::Unbound),
@@ -189,7 +202,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// The result; what was kept is given back.
+    /// Returns the result and releases the memory.
     #[must_use]
     pub fn finish(self, ctx: &Context<'_>) -> Value {
         ctx.memory.release(self.charged);

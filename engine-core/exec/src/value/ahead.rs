@@ -1,23 +1,22 @@
-//! What a plan reads of the vertices in each of its slots, all operators taken together: for a storage that is far away, so that
-//! it answers at once what it would be asked next. More than is needed costs a little, less costs another way; neither changes
-//! an answer.
+//! What all operators of a plan together read of the vertices in each slot. Storage on other machines returns this with
+//! the look-up of the vertices. Too much costs a little, too little costs a round trip; neither changes a result.
 
 use super::need::{Need, Needs};
 use rustc_hash::FxHashMap;
 use tidegraph_apl::{Catalog, Projection, VertexRead};
 use tidegraph_plan::{Expr, Op, Plan, Slot};
 
-/// By slot.
+/// The reads of a plan, by slot.
 #[derive(Debug, Default)]
 pub(crate) struct ReadAhead(FxHashMap<Slot, Need>);
 
 impl ReadAhead {
-    /// What a plan reads.
+    /// Collects the reads of a plan.
     pub fn of(plan: &Plan) -> Self {
         let (mut needs, mut same) = (Needs::default(), Vec::new());
         walk(&plan.root, &mut needs, &mut same);
         let mut of: FxHashMap<Slot, Need> = needs.slots.into_iter().collect();
-        // An answer has all of a vertex.
+        // An answer holds all data of a vertex.
         for column in &plan.columns {
             of.entry(column.slot).or_default().merge(Need {
                 ids: true,
@@ -26,7 +25,7 @@ impl ReadAhead {
                 ..Need::default()
             });
         }
-        // What one slot takes over from another is needed there. Names of names of names are rare.
+        // A read of a slot is a read of the slot that it was copied from. Copies of copies of copies are rare.
         for _ in 0..4 {
             for (slot, from) in &same {
                 if let Some(need) = of.get(slot).cloned() {
@@ -37,7 +36,7 @@ impl ReadAhead {
         Self(of)
     }
 
-    /// What to read of the vertices that are looked up for a slot.
+    /// Returns what to read of the vertices that are looked up for a slot.
     pub fn read(&self, slot: Slot, catalog: &dyn Catalog) -> VertexRead {
         let Some(need) = self.0.get(&slot) else { return VertexRead::default() };
         let properties = match need {
@@ -51,7 +50,7 @@ impl ReadAhead {
 
 fn walk<'p>(op: &'p Op, needs: &mut Needs<'p>, same: &mut Vec<(Slot, Slot)>) {
     for expr in op.exprs() {
-        // A call that is wrong is refused where it is evaluated.
+        // A wrong call is refused by its evaluation.
         let _ = needs.add(expr);
     }
     let mut takes_over = |slot: &Slot, expr: &Expr| {

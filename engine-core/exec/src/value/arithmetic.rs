@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tidegraph_plan::Arithmetic;
 use tidegraph_types::Value;
 
-/// `a operator b`; null if one is null.
+/// Computes `a operator b`; null if one of them is null.
 pub(crate) fn apply(operator: Arithmetic, a: &Value, b: &Value) -> Result<Value, Error> {
     if let (Value::Long(x), Value::Long(y)) = (a, b)
         && let Some(result) = match operator {
@@ -33,7 +33,7 @@ pub(crate) fn apply(operator: Arithmetic, a: &Value, b: &Value) -> Result<Value,
     numbers(operator, a, b)
 }
 
-/// `-x`; null for null.
+/// Computes `-x`; null for null.
 pub(crate) fn negate(value: &Value) -> Result<Value, Error> {
     match value {
         Value::Float(v) => Ok(Value::Float(-v)),
@@ -49,7 +49,7 @@ pub(crate) fn negate(value: &Value) -> Result<Value, Error> {
     }
 }
 
-/// An integer, 32 bits wide if it may be and fits.
+/// Makes an integer: of 32 bits if `narrow` and if it fits, of 64 bits otherwise.
 fn integer(value: i64, narrow: bool) -> Value {
     match i32::try_from(value) {
         Ok(small) if narrow => Value::Int(small),
@@ -57,7 +57,7 @@ fn integer(value: i64, narrow: bool) -> Value {
     }
 }
 
-/// Concatenation of strings and lists; `None` when neither is one.
+/// Concatenates strings and lists; `None` if neither value is one.
 fn join(a: &Value, b: &Value) -> Option<Value> {
     match (a, b) {
         (Value::List(x) | Value::Set(x), Value::List(y) | Value::Set(y)) => {
@@ -105,7 +105,7 @@ fn symbol(operator: Arithmetic) -> &'static str {
     }
 }
 
-/// `a + b` in an error message.
+/// Writes `a + b` for an error message.
 fn shown(operator: Arithmetic, a: &Value, b: &Value) -> String {
     format!("{} {} {}", plain(a), symbol(operator), plain(b))
 }

@@ -1,4 +1,4 @@
-//! Functions whose arguments are computed already: null rules, then to the module of each kind.
+//! Calls functions with computed arguments: applies the rules for null, then calls the module of the function's kind.
 
 use super::error::Error;
 use super::{convert, list, local, number, path, text};
@@ -6,7 +6,7 @@ use crate::{Context, Result};
 use tidegraph_plan::Function;
 use tidegraph_types::Value;
 
-/// Whether the function itself says what null arguments give.
+/// Whether the function itself handles null arguments.
 fn takes_null(function: Function) -> bool {
     matches!(
         function,
@@ -21,7 +21,7 @@ fn takes_null(function: Function) -> bool {
     )
 }
 
-/// A function of values. The number of arguments was checked when the expression was prepared.
+/// Calls a function of values. The number of arguments was checked when the expression was prepared.
 pub(crate) fn call(
     ctx: &Context<'_>,
     function: Function,
@@ -30,7 +30,7 @@ pub(crate) fn call(
 ) -> Result<Value> {
     use Function as F;
     if !takes_null(function) && args.iter().any(Value::is_null) {
-        // Unbound stays unbound: a Gremlin `by()` without a result is not one with a null result.
+        // Unbound stays unbound: a Gremlin `by()` without a result differs from one with a null result.
         let unbound = args.iter().any(|arg| matches!(arg, Value::Unbound));
         return Ok(if unbound { Value::Unbound } else { Value::Null });
     }
@@ -62,7 +62,7 @@ pub(crate) fn call(
         F::PathAppend => path::append(name, args)?,
         F::PathLabel => path::add_labels(name, args)?,
         F::PathIsSimple => match first {
-            // A path that nothing was appended to.
+            // An empty path.
             Value::Unbound => Value::Bool(true),
             Value::Null => Value::Null,
             other => path::is_simple(name, other)?,
@@ -126,7 +126,7 @@ pub(crate) fn call(
         | F::ToUpper
         | F::Split => text::call(function, name, &args)?,
         F::Replace => {
-            // The result may be as long as the product of its arguments: refuse before it is made.
+            // The result may be as long as the product of its arguments: charge it before it is made.
             let bytes = |at: usize| args[at].as_str().map_or(0, str::len);
             let longest = bytes(0).saturating_add(1).saturating_mul(bytes(2));
             ctx.memory.charge(longest)?;
@@ -166,15 +166,15 @@ pub(crate) fn call(
     })
 }
 
-/// The key of an item in a weighted sample without replacement (Efraimidis and Spirakis 2006): u to the power of one by
-/// the weight, as its logarithm.
+/// Returns the key of an item in a weighted sample without replacement (Efraimidis and Spirakis 2006): the logarithm of
+/// `u^(1/weight)`.
 fn sample_key(weight: f64, unit: f64) -> f64 {
-    // Not the logarithm of 0, which all weights would share.
+    // `1 - unit` is never 0, whose logarithm would be the same for all weights.
     let key = (1.0 - unit).ln() / weight;
     if key.is_nan() { f64::NEG_INFINITY } else { key }
 }
 
-/// Vertices at the ends of an edge.
+/// Returns the vertices at the ends of an edge.
 fn ends(function: Function, name: &'static str, args: &[Value]) -> Result<Value, Error> {
     let edge = args[0].as_edge().ok_or_else(|| Error::of_type(name, "an edge", &args[0]))?;
     Ok(Value::Vertex(match function {
@@ -188,11 +188,11 @@ fn ends(function: Function, name: &'static str, args: &[Value]) -> Result<Value,
     }))
 }
 
-/// `range`: the memory is asked for before the list is made.
+/// Computes `range`; charges the memory before it makes the list.
 fn range(ctx: &Context<'_>, name: &'static str, args: &[Value]) -> Result<Value> {
     let (start, step, count) = list::range(name, args)?;
     let bytes = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(size_of::<Value>());
-    // Only asked whether it fits; whoever keeps the list is charged for it.
+    // Only checks whether the list fits: the operator that keeps it charges it.
     ctx.memory.charge(bytes)?;
     ctx.memory.release(bytes);
     let mut numbers = Vec::with_capacity(count as usize);

@@ -1,4 +1,4 @@
-//! Expressions over whole batches: preparing, and the shapes that need no value for each row.
+//! Evaluates expressions over whole batches, with short cuts for shapes that need no value for each row.
 
 use super::elements::Elements;
 use super::eval::{compare, truth};
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use tidegraph_plan::{Comparison, Expr, Slot};
 use tidegraph_types::{Str, Value};
 
-/// Items from which on a computed list is charged to the request's memory.
+/// Computed lists of at least this many items are charged to the request's memory.
 const CHARGED_ITEMS: usize = 64;
-/// Bytes from which on a computed string is charged.
+/// Computed strings of at least this many bytes are charged.
 const CHARGED_BYTES: usize = 4096;
 
 /// Prepares expressions for a batch.
@@ -20,7 +20,12 @@ const CHARGED_BYTES: usize = 4096;
 pub struct Evaluator;
 
 impl Evaluator {
-    /// Reads what the expressions need of the batch's elements. Refuses calls with a wrong number of arguments.
+    /// Reads what the expressions need of the batch's elements.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Value` if a function is called with a wrong number of arguments, `Error::Storage` if storage does not
+    /// answer, `Error::Memory` if the data exceeds the request's limit.
     pub fn prepare<'p, 'a>(
         exprs: &[&'p Expr],
         batch: &'p Batch,
@@ -37,7 +42,7 @@ impl Evaluator {
             elements: Elements::read(ctx, batch, &needs.slots)?,
             charged: Cell::new(0),
         };
-        // For one row the reads that happen on the way are as good.
+        // A single row can read on demand.
         if batch.len > 1 {
             for (expr, items) in needs.others {
                 prepared.warm(expr, items)?;
@@ -46,21 +51,26 @@ impl Evaluator {
         Ok(prepared)
     }
 
-    /// The value of an expression that uses no slots (a limit, a number of rounds).
+    /// Computes an expression that uses no slots, such as a limit or a number of rounds.
+    ///
+    /// # Errors
+    ///
+    /// Those of the expression.
     pub fn constant(expr: &Expr, ctx: &Context<'_>) -> Result<Value> {
         let batch = Batch::unbound(1, 0);
         Self::prepare(&[expr], &batch, ctx)?.eval(0, 0)
     }
 }
 
-/// Expressions of one batch, ready to be computed. Expressions are named by their place in `prepare`'s list.
+/// Expressions of one batch, ready to be computed. An expression is identified by its place in the list that
+/// [`Evaluator::prepare`] got.
 pub struct Prepared<'p, 'a> {
     exprs: SmallVec<[&'p Expr; 4]>,
     pub(super) batch: &'p Batch,
     pub(super) ctx: &'p Context<'a>,
     pub(super) elements: Elements<'p, 'a>,
-    /// Bytes of large values made here. They are given back when this is dropped: what is kept longer is charged by
-    /// whoever keeps it.
+    /// Bytes of large computed values. They are released when this is dropped: an operator that keeps a value longer
+    /// charges it itself.
     pub(super) charged: Cell<usize>,
 }
 
@@ -71,17 +81,29 @@ impl Drop for Prepared<'_, '_> {
 }
 
 impl Prepared<'_, '_> {
-    /// The value of an expression in a row.
+    /// Computes an expression in a row.
+    ///
+    /// # Errors
+    ///
+    /// Those of the expression.
     pub fn eval(&self, expr: usize, row: usize) -> Result<Value> {
         Ok(self.value(self.exprs[expr], row, None)?.into_owned())
     }
 
-    /// Whether an expression is true in a row; null is not true, and what is no boolean is an error.
+    /// Whether an expression is true in a row; null is not true.
+    ///
+    /// # Errors
+    ///
+    /// Those of the expression, and `Error::Value` if the value is neither a boolean nor null.
     pub fn eval_truth(&self, expr: usize, row: usize) -> Result<bool> {
         Ok(self.truth(self.exprs[expr], row, None)? == Some(true))
     }
 
-    /// The values of an expression in all rows. A plain slot is shared, a constant is one value.
+    /// Computes an expression in all rows. A slot's column is shared, a constant is one value.
+    ///
+    /// # Errors
+    ///
+    /// Those of the expression.
     pub fn eval_column(&self, expr: usize) -> Result<Arc<Column>> {
         let rows = self.batch.len;
         let expr = self.exprs[expr];
@@ -112,13 +134,17 @@ impl Prepared<'_, '_> {
         Ok(Arc::new(Column::from_values(values)))
     }
 
-    /// The rows in which an expression is true, ascending.
+    /// Returns the rows in which an expression is true, ascending.
+    ///
+    /// # Errors
+    ///
+    /// As [`Prepared::eval_truth`].
     pub fn eval_filter(&self, expr: usize) -> Result<Vec<u32>> {
         let expr = self.exprs[expr];
         let mut rows: Option<Vec<u32>> = None;
         match expr {
-            // Part by part, so that each part runs its own fast path over what the parts before it left. No part runs
-            // in a row in which one before it is false, so none fails where AND would not.
+            // Part by part: each part runs its own fast path over the rows that the parts before it left. A part does
+            // not run in a row in which an earlier part is false, so it fails only where AND fails.
             Expr::And(parts) => {
                 for part in parts {
                     let left = self.filter(part, rows.as_deref())?;
@@ -133,7 +159,7 @@ impl Prepared<'_, '_> {
         }
     }
 
-    /// Those of `among` (`None`: of all rows) in which an expression is true.
+    /// Returns the rows of `among` (`None` for all rows) in which an expression is true.
     fn filter(&self, expr: &Expr, among: Option<&[u32]>) -> Result<Vec<u32>> {
         let mut kept = Vec::new();
         let mut each = |passes: &mut dyn FnMut(usize) -> Result<bool>| -> Result<()> {
@@ -177,7 +203,7 @@ impl Prepared<'_, '_> {
         Ok(kept)
     }
 
-    /// `slot.key <comparison> constant`, either way round.
+    /// Recognises `slot.key <comparison> constant` and `constant <comparison> slot.key`.
     fn property_test<'s>(&'s self, expr: &'s Expr) -> Option<(Slot, &'s Str, Comparison, &'s Value)> {
         let Expr::Compare(comparison, left, right) = expr else { return None };
         let constant = |expr: &'s Expr| match expr {
@@ -206,7 +232,7 @@ impl Prepared<'_, '_> {
         Some((slot, key, turned, value))
     }
 
-    /// A property of a slot in all rows; `None` when a row holds no element.
+    /// Returns a property of a slot's elements in all rows; `None` if a row holds no element.
     fn properties(&self, slot: Slot, key: &Str) -> Result<Option<Vec<Value>>> {
         let token = self.elements.token(key);
         let mut values = Vec::with_capacity(self.batch.len);
@@ -217,7 +243,8 @@ impl Prepared<'_, '_> {
         Ok(Some(values))
     }
 
-    /// Reads the elements that an expression gives in all rows at once. Its errors are left to who asks for its value.
+    /// Reads the elements that an expression returns, for all rows at once. Errors of the expression are left to its
+    /// evaluation.
     fn warm(&self, expr: &Expr, items: bool) -> Result<()> {
         let mut values = Vec::with_capacity(self.batch.len);
         for row in 0..self.batch.len {
@@ -230,7 +257,7 @@ impl Prepared<'_, '_> {
         self.elements.warm(values.iter().map(|value| &**value), items)
     }
 
-    /// Charges a value that was made here, if it is large.
+    /// Charges a computed value if it is large.
     pub(super) fn account(&self, value: Value) -> Result<Value> {
         let bytes = match &value {
             Value::List(items) | Value::Set(items) if items.len() > CHARGED_ITEMS => {
@@ -244,13 +271,13 @@ impl Prepared<'_, '_> {
         Ok(value)
     }
 
-    /// Gives back what was charged since `charged` stood at `before`.
+    /// Releases what was charged since `charged` was `before`.
     pub(super) fn release_to(&self, before: usize) {
         self.ctx.memory.release(self.charged.get().saturating_sub(before));
         self.charged.set(before);
     }
 
-    /// Asks now and then whether to go on, in loops over lists.
+    /// Checks from time to time, in loops over lists, whether the request must stop.
     pub(super) fn tick(&self, at: usize) -> Result<()> {
         if at % 1024 == 1023 { self.ctx.check() } else { Ok(()) }
     }

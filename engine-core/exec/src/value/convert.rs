@@ -8,10 +8,10 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use tidegraph_types::Value;
 
-/// 2^63 as a double: integers are below it.
+/// 2^63 as a double; 64-bit integers are smaller.
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// `toInteger`: truncates; null for text that is no number and for what no 64-bit integer can hold.
+/// `toInteger`: truncates; null for text that is no number and for numbers outside of 64 bits.
 pub(crate) fn to_integer(name: &'static str, value: &Value) -> Result<Value, Error> {
     match value {
         Value::Bool(v) => Ok(Value::Long(i64::from(*v))),
@@ -35,7 +35,7 @@ fn truncate(float: f64) -> Value {
     if (-TWO_63..TWO_63).contains(&whole) { Value::Long(whole as i64) } else { Value::Null }
 }
 
-/// Decimal text only: `inf`, `nan` and the like, which Rust would take, are no numbers in a query.
+/// Parses decimal text only: `inf`, `nan` and the like, which Rust accepts, are no numbers in a query.
 fn parse_float(text: &str) -> Option<f64> {
     let numeric = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
     if numeric { text.parse().ok() } else { None }
@@ -98,7 +98,7 @@ pub(crate) fn datetime(name: &'static str, value: &Value) -> Result<Value, Error
     }
 }
 
-/// A point in time from ISO 8601 text. An offset says more than the name of a zone behind it.
+/// Parses a point in time from ISO 8601 text. An offset overrides the name of a zone after it.
 fn parse_datetime(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     let month = match text.len() {

@@ -1,7 +1,7 @@
-//! Data of the elements that a batch's expressions look into, read in batches.
+//! Data of the elements that a batch's expressions read, read in batches.
 //!
-//! Elements in slots are read when the evaluator is prepared: one call for each slot and kind. Elements that come from
-//! elsewhere (items of a list, ends of an edge) are read in full into a cache that lives as long as the batch.
+//! Elements in slots are read when the evaluator is prepared, with one call for each slot and kind. Other elements (items
+//! of a list, ends of an edge) are read in full into a cache that lives as long as the batch.
 //!
 //! What must never happen: a call for each row of a slot; a cache that outlives its batch, since the request may write
 //! between two batches.
@@ -17,16 +17,16 @@ use tidegraph_apl::{EdgeRead, EdgeRows, Projection, PropertyCell, VertexRead, Ve
 use tidegraph_plan::Slot;
 use tidegraph_types::{Edge, Gui, Sid, Str, Token, Value};
 
-/// No row was read for this row of the batch.
+/// Marks a row of the batch for which nothing was read.
 const NO_ROW: u32 = u32::MAX;
 
-/// Which row of an answer belongs to a row of the batch.
+/// Maps rows of the batch to rows of an answer.
 enum RowMap {
     /// The same row.
     Same,
-    /// The first for all: a constant.
+    /// The first row for all: a constant.
     First,
-    /// As listed.
+    /// The listed row for each.
     Listed(Vec<u32>),
 }
 
@@ -40,23 +40,23 @@ impl RowMap {
     }
 }
 
-/// What was read for one slot.
+/// The data of one slot's elements.
 struct SlotData {
     slot: Slot,
     vertices: Option<(VertexRows, RowMap)>,
     edges: Option<(EdgeRows, RowMap)>,
 }
 
-/// A row of an answer that is shared by all elements that were read with it.
+/// A row of an answer; all elements that were read together share the answer.
 type Cached<R> = (Rc<R>, u32);
 
-/// A name and its token, `None` when the graph does not know it.
-type Known = (Str, Option<Token>);
+/// A name and its token; `None` if the dictionary lacks the name.
+type NamedToken = (Str, Option<Token>);
 
-/// Id and label of a vertex at the end of an edge.
+/// Id and label of a vertex at one end of an edge.
 pub(crate) type End = (Str, Str);
 
-/// Data of elements for one batch.
+/// The data of elements for one batch.
 pub(crate) struct Elements<'p, 'a> {
     ctx: &'p Context<'a>,
     slots: SmallVec<[SlotData; 2]>,
@@ -64,8 +64,8 @@ pub(crate) struct Elements<'p, 'a> {
     edges: RefCell<FxHashMap<Sid, Cached<EdgeRows>>>,
     ends: RefCell<FxHashMap<Gui, End>>,
     names: RefCell<FxHashMap<Token, Str>>,
-    tokens: RefCell<SmallVec<[Known; 4]>>,
-    /// Bytes of what was read, as charged to the request's memory.
+    tokens: RefCell<SmallVec<[NamedToken; 4]>>,
+    /// Bytes charged to the request's memory for the data.
     charged: Cell<usize>,
 }
 
@@ -76,7 +76,7 @@ impl Drop for Elements<'_, '_> {
 }
 
 impl<'p, 'a> Elements<'p, 'a> {
-    /// Reads what is needed of the elements in slots.
+    /// Reads what expressions need of the elements in slots.
     pub fn read(ctx: &'p Context<'a>, batch: &Batch, needs: &[(Slot, Need)]) -> Result<Self> {
         let mut elements = Self {
             ctx,
@@ -119,7 +119,7 @@ impl<'p, 'a> Elements<'p, 'a> {
                     data.edges = self.read_edges(need, &edges, map)?;
                 }
                 if need.ids || need.all || !need.keys.is_empty() {
-                    // Properties of elements are looked into through the element.
+                    // A property is read through its owner.
                     self.warm(values.iter().filter(|value| matches!(value, Value::Property(_))), false)?;
                 }
             }
@@ -130,7 +130,7 @@ impl<'p, 'a> Elements<'p, 'a> {
         Ok(())
     }
 
-    /// Equal neighbours, which an expansion leaves behind, are read once.
+    /// Reads vertices. Successive equal ones, as an expansion makes them, are read once.
     fn read_vertices(&self, need: &Need, guis: &[Gui]) -> Result<Option<(VertexRows, RowMap)>> {
         let read = vertex_read(self, need);
         if !guis.windows(2).any(|pair| pair[0] == pair[1]) {
@@ -161,7 +161,7 @@ impl<'p, 'a> Elements<'p, 'a> {
         Ok(rows)
     }
 
-    /// Charges the cells themselves: long strings in them are shared with storage.
+    /// Charges cells without the long strings in them, which are shared with storage.
     fn charge(&self, cells: &[PropertyCell]) -> Result<()> {
         let bytes = size_of_val(cells);
         self.ctx.memory.charge(bytes)?;
@@ -175,7 +175,7 @@ impl<'p, 'a> Elements<'p, 'a> {
         }
         let properties = self.projection(need);
         if !need.ids && properties == Projection::None {
-            // The handle says the rest.
+            // The handle holds everything else.
             return Ok(None);
         }
         let rows = self.edge_rows(&EdgeRead { ids: need.ids, properties }, edges)?;
@@ -192,7 +192,7 @@ impl<'p, 'a> Elements<'p, 'a> {
         }
     }
 
-    /// Ids and labels of the vertices at the ends of edges.
+    /// Reads ids and labels of the vertices at the ends of edges.
     fn read_ends(&self, edges: &[Edge]) -> Result<()> {
         let mut missing: Vec<Gui> = edges.iter().flat_map(|e| [e.source, e.target]).collect();
         missing.sort_unstable();
@@ -211,7 +211,7 @@ impl<'p, 'a> Elements<'p, 'a> {
         Ok(())
     }
 
-    /// Id and label of the vertex at one end of an edge.
+    /// Returns id and label of the vertex at one end of an edge.
     pub fn end(&self, edge: Edge, gui: Gui) -> Result<End> {
         if let Some(end) = self.ends.borrow().get(&gui) {
             return Ok(end.clone());
@@ -220,7 +220,7 @@ impl<'p, 'a> Elements<'p, 'a> {
         Ok(self.ends.borrow().get(&gui).cloned().unwrap_or_default())
     }
 
-    /// The element of a slot's row, if it holds one and that was read or needs no reading.
+    /// Returns the element in a slot's row, if the row holds one that was read or needs no read.
     pub fn in_slot<'s>(&'s self, batch: &Batch, slot: Slot, row: usize) -> Option<Record<'s>> {
         let column = batch.column(slot)?;
         let data = self.slots.iter().find(|data| data.slot == slot);
@@ -235,7 +235,7 @@ impl<'p, 'a> Elements<'p, 'a> {
         }
     }
 
-    /// Calls `use_it` with the data of an element from anywhere; `None` when the value is no element.
+    /// Calls `use_it` with the data of any element; returns `None` if the value is no element.
     pub fn with<R>(&self, value: &Value, use_it: impl FnOnce(Record<'_>) -> Result<R>) -> Option<Result<R>> {
         if let Some(gui) = value.as_vertex() {
             if let Err(error) = self.cache(&[gui], &[]) {
@@ -254,7 +254,7 @@ impl<'p, 'a> Elements<'p, 'a> {
         }
     }
 
-    /// Reads the elements that stand in these values, or own them (with `items`: also in lists), and are not in the cache.
+    /// Reads into the cache the elements that these values are or belong to; with `items` also those in lists.
     pub fn warm<'v>(&self, values: impl Iterator<Item = &'v Value>, items: bool) -> Result<()> {
         let (mut guis, mut edges) = (vec![], vec![]);
         for value in values {
@@ -269,7 +269,7 @@ impl<'p, 'a> Elements<'p, 'a> {
         self.cache(&guis, &edges)
     }
 
-    /// Reads in full what is not in the cache.
+    /// Reads in full the elements that are not in the cache.
     fn cache(&self, guis: &[Gui], edges: &[Edge]) -> Result<()> {
         let mut missing: SmallVec<[Gui; 1]> = SmallVec::new();
         missing.extend(guis.iter().copied().filter(|gui| !self.vertices.borrow().contains_key(gui)));
@@ -298,27 +298,27 @@ impl<'p, 'a> Elements<'p, 'a> {
         Ok(())
     }
 
-    /// The token of a name; remembered, since rows ask for the same few again and again.
+    /// Returns the token of a name. The first ones are cached, since rows use the same few names.
     pub fn token(&self, name: &Str) -> Option<Token> {
         let mut tokens = self.tokens.borrow_mut();
         if let Some((_, token)) = tokens.iter().find(|(known, _)| known == name) {
             return *token;
         }
         let token = self.ctx.view.catalog().token(name);
-        // Computed keys could be many; the first ones are the literal ones.
+        // Computed keys may be many; literal ones come first.
         if tokens.len() < 32 {
             tokens.push((name.clone(), token));
         }
         token
     }
 
-    /// The name of a token.
+    /// Returns the name of a token.
     pub fn name(&self, token: Token) -> Str {
         let mut names = self.names.borrow_mut();
         names.entry(token).or_insert_with(|| self.ctx.view.catalog().name(token)).clone()
     }
 
-    /// Labels of a vertex as Gremlin shows them: one text.
+    /// Returns the labels of a vertex as Gremlin shows them: as one text.
     pub fn joined(&self, labels: &[Token]) -> Str {
         match labels {
             [one] => self.name(*one),
@@ -331,11 +331,11 @@ impl<'p, 'a> Elements<'p, 'a> {
 }
 
 fn vertex_read(elements: &Elements<'_, '_>, need: &Need) -> VertexRead {
-    // Meta-properties are read with the vertex that owns the property, from the cache.
+    // Meta-properties are read with their vertex, into the cache.
     VertexRead { ids: need.ids, labels: need.labels, properties: elements.projection(need), meta: false }
 }
 
-/// The handles of one kind among values, equal neighbours once, and which row has which.
+/// Returns the handles of one kind among values, successive equal ones once, and the map of rows to them.
 fn listed<H: Copy + PartialEq>(values: &[Value], handle: impl Fn(&Value) -> Option<H>) -> (Vec<H>, RowMap) {
     let mut handles: Vec<H> = Vec::new();
     let rows = values.iter().map(|value| match handle(value) {

@@ -1,4 +1,4 @@
-//! Why an expression could not be computed. Each error names the function or operator and the value.
+//! Errors of expressions. Each names the function or operator, and the value.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use tidegraph_types::{ErrorCode, Str, Value};
 /// An error of an expression.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Error {
-    /// The request lacks a parameter that the text names.
+    /// The text names a parameter that the request lacks.
     #[error("parameter ${0} is missing")]
     MissingParameter(Str),
     /// A value is of a type that the operation does not take.
@@ -15,7 +15,7 @@ pub enum Error {
     Type {
         /// Function or operator.
         operation: Cow<'static, str>,
-        /// What it takes.
+        /// The types that it takes.
         expected: &'static str,
         /// The value with its type.
         found: String,
@@ -26,17 +26,17 @@ pub enum Error {
     /// An integer divided by zero.
     #[error("division by zero in {0}")]
     DivisionByZero(String),
-    /// The type is right, the value is not.
+    /// A value has the right type, but the operation does not take it.
     #[error("{operation} {problem}: {found}")]
     Argument {
         /// Function or operator.
         operation: Cow<'static, str>,
-        /// What is wrong.
+        /// The problem.
         problem: &'static str,
         /// The value.
         found: String,
     },
-    /// A null where none may be; the text says where.
+    /// A value is null where it must not be; the text says where.
     #[error("{0}")]
     NullValue(Str),
     /// A read of an element that the request deleted.
@@ -52,15 +52,15 @@ pub enum Error {
     ArgumentCount {
         /// The function.
         operation: &'static str,
-        /// How many it takes.
+        /// The number of arguments that it takes.
         expected: String,
-        /// How many there are.
+        /// The number that it was given.
         given: usize,
     },
 }
 
 impl Error {
-    /// A value of a wrong type.
+    /// Makes the error of a value of a wrong type.
     pub(crate) fn of_type(
         operation: impl Into<Cow<'static, str>>,
         expected: &'static str,
@@ -69,7 +69,7 @@ impl Error {
         Self::Type { operation: operation.into(), expected, found: describe(value) }
     }
 
-    /// A value of the right type that cannot be.
+    /// Makes the error of a value that has the right type.
     pub(crate) fn argument(
         operation: impl Into<Cow<'static, str>>,
         problem: &'static str,
@@ -78,7 +78,7 @@ impl Error {
         Self::Argument { operation: operation.into(), problem, found: plain(value) }
     }
 
-    /// The code that a client sees.
+    /// Returns the code that a client sees.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -88,10 +88,10 @@ impl Error {
     }
 }
 
-/// Characters of a value that an error shows.
+/// Most characters of a value in an error.
 const SHOWN_CHARS: usize = 60;
 
-/// The value as an error shows it, with its type; long ones are cut.
+/// Writes a value with its type for an error; long values are cut.
 pub(crate) fn describe(value: &Value) -> String {
     match value {
         Value::Null | Value::Unbound => "null".to_owned(),
@@ -104,7 +104,7 @@ pub(crate) fn describe(value: &Value) -> String {
     }
 }
 
-/// The value as an error shows it, without its type.
+/// Writes a value without its type for an error.
 pub(crate) fn plain(value: &Value) -> String {
     let mut text = String::new();
     write_plain(value, &mut text);
@@ -115,7 +115,7 @@ pub(crate) fn plain(value: &Value) -> String {
 }
 
 fn write_plain(value: &Value, out: &mut String) {
-    // Stops early: a list of a million items must not become text only to be cut.
+    // Stops early: a list of a million items must not become a text that is then cut.
     if out.len() > 4 * SHOWN_CHARS {
         return;
     }

@@ -1,7 +1,7 @@
-//! Computes expressions, row by row, over a batch whose elements were read beforehand.
+//! Computes expressions row by row, over a batch whose elements were read before.
 //!
-//! Values are borrowed from literals, parameters, columns and read properties as far as possible, so that the common
-//! tests of a row copy nothing. Local variables of comprehensions are frames on the stack, chained inwards to outwards.
+//! Values are borrowed from literals, parameters, columns and properties where possible, so that common tests of a row
+//! copy nothing. The local variables of comprehensions are frames on the stack; each points to the one around it.
 
 use super::error::Error;
 use super::property;
@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 use tidegraph_plan::{Comparison, Expr, Function, Quantifier, Slot};
 use tidegraph_types::{Map, Value, order};
 
-/// A local variable and the ones around it.
+/// A local variable, with a link to the ones around it.
 pub(crate) struct Frame<'l> {
     slot: Slot,
     value: &'l Value,
@@ -24,9 +24,9 @@ pub(crate) struct Frame<'l> {
 /// The innermost local variable, if any.
 pub(crate) type Scope<'l> = Option<&'l Frame<'l>>;
 
-/// A null for where a borrowed one is wanted.
+/// A null to borrow.
 static NULL: Value = Value::Null;
-/// An unbound value for where a borrowed one is wanted.
+/// An unbound value to borrow.
 static UNBOUND: Value = Value::Unbound;
 
 fn local<'l>(slot: Slot, mut scope: Scope<'l>) -> Option<&'l Value> {
@@ -43,7 +43,7 @@ fn truth_value(truth: Option<bool>) -> Value {
     truth.map_or(Value::Null, Value::Bool)
 }
 
-/// Three-valued truth of a value; what is no boolean is an error that names the operation.
+/// Returns the three-valued truth of a value. A value that is neither boolean nor null is an error of `operation`.
 pub(crate) fn truth(value: &Value, operation: &'static str) -> Result<Option<bool>, Error> {
     match value {
         Value::Bool(v) => Ok(Some(*v)),
@@ -52,7 +52,7 @@ pub(crate) fn truth(value: &Value, operation: &'static str) -> Result<Option<boo
     }
 }
 
-/// A comparison, three-valued. Numbers that cannot be ordered (NaN) compare false, other types unknown.
+/// Compares two values, three-valued. A comparison with NaN is false; one of types without an order is unknown.
 pub(crate) fn compare(comparison: Comparison, a: &Value, b: &Value) -> Option<bool> {
     match comparison {
         Comparison::Equal => return order::equals(a, b),
@@ -71,7 +71,7 @@ pub(crate) fn compare(comparison: Comparison, a: &Value, b: &Value) -> Option<bo
 }
 
 impl Prepared<'_, '_> {
-    /// The value of an expression in a row.
+    /// Computes an expression in a row.
     pub(crate) fn value<'s>(
         &'s self,
         expr: &'s Expr,
@@ -194,7 +194,7 @@ impl Prepared<'_, '_> {
         Ok(self.value(expr, row, scope)?.into_owned())
     }
 
-    /// The value of a slot, local or of the batch.
+    /// Returns the value of a slot, of a local variable or of the batch.
     fn slot<'s>(&'s self, slot: Slot, row: usize, scope: Scope<'s>) -> Cow<'s, Value> {
         if let Some(value) = local(slot, scope) {
             return Cow::Borrowed(value);
@@ -209,12 +209,12 @@ impl Prepared<'_, '_> {
         }
     }
 
-    /// The element in a slot of the batch, if there is one.
+    /// Returns the element in a slot of the batch, if there is one.
     fn record<'s>(&'s self, slot: Slot, row: usize, scope: Scope<'s>) -> Option<Record<'s>> {
         if local(slot, scope).is_some() { None } else { self.elements.in_slot(self.batch, slot, row) }
     }
 
-    /// Three-valued truth of an expression.
+    /// Returns the three-valued truth of an expression.
     pub(crate) fn truth<'s>(&'s self, expr: &'s Expr, row: usize, scope: Scope<'s>) -> Result<Option<bool>> {
         match expr {
             Expr::And(all) => self.junction(all, false, "AND", row, scope),
@@ -237,7 +237,7 @@ impl Prepared<'_, '_> {
         }
     }
 
-    /// AND and OR: the first `decisive` value decides, else an unknown one makes the result unknown.
+    /// Computes AND or OR: the first `decisive` value decides; otherwise an unknown value makes the result unknown.
     fn junction<'s>(
         &'s self,
         all: &'s [Expr],
@@ -264,7 +264,7 @@ impl Prepared<'_, '_> {
         Ok(known)
     }
 
-    /// Calls `use_it` with what `base` is: an element with its data, or any other value.
+    /// Calls `use_it` with the value of `base`: an element with its data, or any other value.
     fn with_element<'s, R>(
         &'s self,
         base: &'s Expr,
@@ -321,7 +321,7 @@ impl Prepared<'_, '_> {
         })
     }
 
-    /// The items of a comprehension's list; `None` for null.
+    /// Returns the items of a comprehension's list; `None` if it is null.
     fn items<'s>(
         &'s self,
         operation: &'static str,
@@ -441,7 +441,7 @@ impl Prepared<'_, '_> {
                 let inner = Frame { slot: variable, value: item, outer: Some(&outer) };
                 self.owned(step, row, Some(&inner))?
             };
-            // What the steps before this one made is garbage by now.
+            // The values of earlier steps are not needed any more.
             self.release_to(before);
             result = self.account(next)?;
         }
@@ -465,7 +465,7 @@ impl Prepared<'_, '_> {
             }
             return self.with_element(base, row, scope, |subject| match subject {
                 Subject::Element(record) => {
-                    // Id and type are part of the handle, which stays.
+                    // Id and type belong to the handle, which outlives the element.
                     if !matches!(function, Function::Id | Function::Type) {
                         record.check(self.ctx, name)?;
                     }
@@ -488,7 +488,7 @@ enum Subject<'e> {
     Other(&'e Value),
 }
 
-/// Whether the function looks into the element that is its first argument.
+/// Whether a function reads the element that is its first argument.
 fn is_element_function(function: Function) -> bool {
     matches!(
         function,

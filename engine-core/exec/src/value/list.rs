@@ -1,10 +1,10 @@
-//! openCypher's lists: index, slice, membership and the functions over them.
+//! openCypher's lists: index, slice, membership, and functions.
 
 use super::error::Error;
 use std::sync::Arc;
 use tidegraph_types::{Value, order};
 
-/// `base[index]` of a list or map; elements are the caller's affair.
+/// Computes `base[index]` of a list or map; the caller handles elements.
 pub(crate) fn index(base: &Value, index: &Value) -> Result<Value, Error> {
     if base.is_null() || index.is_null() {
         return Ok(Value::Null);
@@ -26,7 +26,7 @@ pub(crate) fn index(base: &Value, index: &Value) -> Result<Value, Error> {
     }
 }
 
-/// `base[from..to]`; a missing bound is the end of the list on its side.
+/// Computes `base[from..to]`; a missing bound is that end of the list.
 pub(crate) fn slice(base: &Value, from: Option<&Value>, to: Option<&Value>) -> Result<Value, Error> {
     let null = |bound: Option<&Value>| bound.is_some_and(Value::is_null);
     if base.is_null() || null(from) || null(to) {
@@ -106,7 +106,7 @@ pub(crate) fn reverse(name: &'static str, value: &Value) -> Result<Value, Error>
     }
 }
 
-/// How `range` runs: first number, step, how many numbers.
+/// Returns the first number, the step and the count of a `range`.
 pub(crate) fn range(name: &'static str, args: &[Value]) -> Result<(i64, i64, u64), Error> {
     let int = |value: &Value| value.as_i64().ok_or_else(|| Error::of_type(name, "integers", value));
     let (start, end) = (int(&args[0])?, int(&args[1])?);

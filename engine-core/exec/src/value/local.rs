@@ -1,7 +1,7 @@
-//! Gremlin's local scope, and its maps: functions over what stands inside one value.
+//! Gremlin's local scope, and its maps: functions over the contents of one value.
 //!
-//! As in TinkerPop, a value that holds nothing else counts as a collection of one; an empty collection has no sum,
-//! minimum, maximum or mean (the answer is unbound), and a range of one of a list is the item itself.
+//! As in TinkerPop, a value that is no collection counts as a collection of one. An empty collection has no sum, minimum,
+//! maximum or mean (the result is unbound), and a range of one item of a list is the item itself.
 
 use super::arithmetic;
 use super::error::Error;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tidegraph_plan::{Arithmetic, Function};
 use tidegraph_types::{Map, Value, order};
 
-/// The items of a list, set or path, the values of a map or entry, else the value itself.
+/// Returns the items of a list, set or path, the values of a map or entry, or the value itself.
 fn items(value: &Value) -> Cow<'_, [Value]> {
     match value {
         Value::List(items) | Value::Set(items) => Cow::Borrowed(items),
@@ -23,7 +23,7 @@ fn items(value: &Value) -> Cow<'_, [Value]> {
     }
 }
 
-/// How many items.
+/// Returns the number of items.
 pub(crate) fn count(value: &Value) -> Value {
     let count = match value {
         Value::List(items) | Value::Set(items) => items.len(),
@@ -34,7 +34,7 @@ pub(crate) fn count(value: &Value) -> Value {
     Value::Long(count as i64)
 }
 
-/// `sum(local)`, `min(local)`, `max(local)`, `mean(local)`: nulls are skipped, of nulls only it is null.
+/// Computes `sum(local)`, `min(local)`, `max(local)` or `mean(local)`. Nulls are skipped; of nulls alone it is null.
 pub(crate) fn reduce(function: Function, name: &'static str, value: &Value) -> Result<Value, Error> {
     let items = items(value);
     if items.is_empty() {
@@ -68,7 +68,7 @@ pub(crate) fn reduce(function: Function, name: &'static str, value: &Value) -> R
     Ok(result)
 }
 
-/// A number in the type that holds numbers of its own type and of the other's, as TinkerPop compares them.
+/// Converts a number to the type that holds numbers of both types, as TinkerPop does to compare them.
 fn widened(value: &Value, other: &Value) -> Value {
     let bits = |value: &Value| match value {
         Value::Byte(_) => 8,
@@ -94,14 +94,14 @@ fn widened(value: &Value, other: &Value) -> Value {
     }
 }
 
-/// The distinct items, in order.
+/// Returns the distinct items, in order.
 pub(crate) fn dedup(value: &Value) -> Value {
     let mut seen = FxHashSet::default();
     let distinct = items(value).iter().filter(|item| seen.insert((*item).clone())).cloned().collect();
     Value::Set(Arc::new(distinct))
 }
 
-/// The ids that a value names: a string, or the distinct strings of a list.
+/// Returns the ids that a value names: a string, or the distinct strings of a list.
 pub(crate) fn id_texts(value: &Value) -> Value {
     match value {
         Value::String(_) => value.clone(),
@@ -118,7 +118,7 @@ fn bound(name: &'static str, value: &Value) -> Result<i64, Error> {
     value.as_i64().ok_or_else(|| Error::of_type(name, "integers", value))
 }
 
-/// `range(local, low, high)`: high -1 is no end.
+/// Computes `range(local, low, high)`; a high of -1 is no end.
 pub(crate) fn range(name: &'static str, args: &[Value]) -> Result<Value, Error> {
     let (low, high) = (bound(name, &args[1])?, bound(name, &args[2])?);
     if low != -1 && high != -1 && low > high {
@@ -138,7 +138,7 @@ pub(crate) fn tail(name: &'static str, args: &[Value]) -> Result<Value, Error> {
     Ok(cut(&args[0], len.saturating_sub(wanted).max(0), len, wanted == 1))
 }
 
-/// The part from `low` to before `high`. `single`: of a collection the one item itself, unbound if there is none.
+/// Returns the items from `low` to before `high`. With `single`, returns the one item itself, unbound if there is none.
 fn cut(value: &Value, low: i64, high: i64, single: bool) -> Value {
     let within = |len: usize| {
         let at = |bound: i64| usize::try_from(bound).unwrap_or(0).min(len);
@@ -164,7 +164,7 @@ fn cut(value: &Value, low: i64, high: i64, single: bool) -> Value {
     }
 }
 
-/// `order(local)`: a list sorted, a map sorted by its values; stable.
+/// Computes `order(local)`: sorts a list, or a map by its values; stable.
 pub(crate) fn sort(name: &'static str, args: &[Value]) -> Result<Value, Error> {
     let descending = match &args[1] {
         Value::Bool(descending) => *descending,
@@ -189,7 +189,7 @@ pub(crate) fn sort(name: &'static str, args: &[Value]) -> Result<Value, Error> {
     })
 }
 
-/// The map's entry of a key; unbound if there is none or the value is no map.
+/// Returns a map's value of a key; unbound if there is none or the value is no map.
 pub(crate) fn map_get(value: &Value, key: &Value) -> Value {
     match value {
         Value::Map(map) => map.get(key).cloned().unwrap_or(Value::Unbound),
@@ -197,7 +197,7 @@ pub(crate) fn map_get(value: &Value, key: &Value) -> Value {
     }
 }
 
-/// So many items of a collection, chosen at random, in their order; what is no collection as it is.
+/// Chooses a number of items of a collection at random and keeps their order; returns any other value as it is.
 pub(crate) fn sample(
     name: &'static str,
     args: &[Value],
@@ -207,7 +207,7 @@ pub(crate) fn sample(
         Some(Ok(wanted)) => wanted,
         _ => return Err(Error::of_type(name, "an integer that is not negative", &args[1])),
     };
-    // Each item is taken with the chance that is left to it (Knuth's algorithm S).
+    // Knuth's algorithm S: takes each item with the probability missing items / remaining items.
     let chosen = |items: usize| {
         let (mut left, mut wanted) = (items, wanted);
         move || {
@@ -257,7 +257,7 @@ pub(crate) fn values(name: &'static str, value: &Value) -> Result<Value, Error> 
     }
 }
 
-/// A map of keys and values that stand in turns; pairs of which one is unbound are left out.
+/// Makes a map from alternating keys and values; leaves out pairs of which one is unbound.
 pub(crate) fn make_map(args: Vec<Value>) -> Value {
     let mut map = Map::with_capacity(args.len() / 2);
     let mut args = args.into_iter();
@@ -269,7 +269,7 @@ pub(crate) fn make_map(args: Vec<Value>) -> Value {
     Value::map(map)
 }
 
-/// What `unfold()` gives.
+/// Computes the items of `unfold()`.
 pub(crate) fn unfold(value: Value) -> Value {
     match value {
         Value::List(_) => value,

@@ -1,9 +1,13 @@
-//! Turns handles in result rows into data: the last step before an answer leaves the executor.
+//! Replaces handles in result rows by data: the last step before rows leave the executor.
 //!
-//! Flow: find all handles, nested ones too → read the distinct vertices, edges and ends of edges, one call each → put
-//! the data in their place. Values without handles are not touched. Elements that are gone are answered as far as
-//! their handle is known: without labels and properties.
+//! Flow: collect the handles, nested ones included → read the distinct vertices, the edges and the ends of edges, in
+//! chunks → put the data in place of the handles. Values without handles are not copied. An element that no longer
+//! exists keeps what its handle says and has neither labels nor properties.
+//!
+//! The data is charged to the request's memory chunk by chunk, each element once for a batch of rows, so that one row
+//! with a list of all vertices is refused before all of them are in memory.
 
+use crate::batch::{BATCH_ROWS, shares};
 use crate::{Context, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -14,20 +18,57 @@ use tidegraph_types::{
     element::generated_edge_id,
 };
 
+/// Elements that are read and charged at once.
+const CHUNK_ELEMENTS: usize = 16 * BATCH_ROWS;
+
 /// Replaces every handle in the rows by data, also inside lists, maps, paths and properties; unbound becomes null.
+/// Charges the data to the request's memory, and nothing for the rows themselves.
+///
+/// # Errors
+///
+/// `Error::Storage` if storage does not answer, `Error::Memory` if the data exceeds the request's memory limit,
+/// `Error::Stopped` if the caller stops the request.
 pub fn materialize(rows: &mut [Vec<Value>], ctx: &Context<'_>) -> Result<()> {
+    let width = rows.iter().map(Vec::len).max().unwrap_or(0);
     let mut found = Found::default();
-    for value in rows.iter().flatten() {
-        found.look(value);
+    for column in 0..width {
+        for (at, row) in rows.iter().enumerate() {
+            if let Some(value) = row.get(column)
+                && !shares_with(rows, at.checked_sub(1), column, value)
+            {
+                found.look(value);
+            }
+        }
     }
     if !found.any {
         return Ok(());
     }
     let data = Data::read(found, ctx)?;
-    for value in rows.iter_mut().flatten() {
-        data.replace(value);
+    for column in 0..width {
+        // Successive rows that share a list, map or path share what replaces it.
+        let mut replaced: Option<Value> = None;
+        for at in 0..rows.len() {
+            let Some(value) = rows[at].get(column) else { continue };
+            let goes_on = shares_with(rows, Some(at + 1), column, value);
+            let value = match replaced.take() {
+                Some(replaced) => replaced,
+                None if goes_on => data.replaced(value),
+                None => {
+                    data.replace(&mut rows[at][column]);
+                    continue;
+                }
+            };
+            replaced = goes_on.then(|| value.clone());
+            rows[at][column] = value;
+        }
     }
     Ok(())
+}
+
+/// Whether a value of a column is the same allocation as the one in row `other`.
+fn shares_with(rows: &[Vec<Value>], other: Option<usize>, column: usize, value: &Value) -> bool {
+    let other = other.and_then(|row| rows.get(row)).and_then(|row| row.get(column));
+    other.is_some_and(|other| shares(other, value))
 }
 
 /// The distinct handles in the order in which they were met.
@@ -35,8 +76,8 @@ pub fn materialize(rows: &mut [Vec<Value>], ctx: &Context<'_>) -> Result<()> {
 struct Found {
     vertices: Vec<Gui>,
     edges: Vec<Edge>,
-    known_vertices: FxHashSet<Gui>,
-    known_edges: FxHashSet<Sid>,
+    seen_vertices: FxHashSet<Gui>,
+    seen_edges: FxHashSet<Sid>,
     /// Whether there is anything to replace.
     any: bool,
 }
@@ -47,13 +88,13 @@ impl Found {
             Value::Unbound => self.any = true,
             Value::Vertex(gui) => {
                 self.any = true;
-                if self.known_vertices.insert(*gui) {
+                if self.seen_vertices.insert(*gui) {
                     self.vertices.push(*gui);
                 }
             }
             Value::Edge(edge) => {
                 self.any = true;
-                if self.known_edges.insert(edge.sid) {
+                if self.seen_edges.insert(edge.sid) {
                     self.edges.push(*edge);
                 }
             }
@@ -97,22 +138,26 @@ struct Data {
 
 impl Data {
     fn read(found: Found, ctx: &Context<'_>) -> Result<Self> {
-        let mut names = Names { ctx, known: FxHashMap::default() };
+        let mut names = Names { ctx, names: FxHashMap::default() };
         let mut vertices = FxHashMap::default();
-        if !found.vertices.is_empty() {
-            let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: true };
+        vertices.reserve(found.vertices.len());
+        let read = VertexRead { ids: true, labels: true, properties: Projection::All, meta: true };
+        for chunk in found.vertices.chunks(CHUNK_ELEMENTS) {
+            ctx.check()?;
             let mut rows = VertexRows::default();
-            ctx.view.vertices(&read, &found.vertices, &mut rows)?;
-            vertices.reserve(found.vertices.len());
-            for (row, gui) in found.vertices.iter().enumerate() {
+            ctx.view.vertices(&read, chunk, &mut rows)?;
+            let mut bytes = 0;
+            for (row, gui) in chunk.iter().enumerate() {
                 let data = VertexData {
                     gui: *gui,
                     id: rows.ids.get(row).cloned().unwrap_or_default(),
                     labels: names.all(rows.labels_of(row)),
                     properties: properties(&rows, row, &mut names),
                 };
+                bytes += vertex_bytes(&data);
                 vertices.insert(*gui, Arc::new(data));
             }
+            ctx.memory.charge(bytes)?;
         }
         let edges = read_edges(&found.edges, &vertices, &mut names)?;
         Ok(Self { vertices, edges })
@@ -174,13 +219,13 @@ impl Data {
 /// Names of tokens, looked up once each.
 struct Names<'c, 'a> {
     ctx: &'c Context<'a>,
-    known: FxHashMap<Token, Str>,
+    names: FxHashMap<Token, Str>,
 }
 
 impl Names<'_, '_> {
     fn one(&mut self, token: Token) -> Str {
         let catalog = self.ctx.view.catalog();
-        self.known.entry(token).or_insert_with(|| catalog.name(token)).clone()
+        self.names.entry(token).or_insert_with(|| catalog.name(token)).clone()
     }
 
     fn all(&mut self, tokens: &[Token]) -> Vec<Str> {
@@ -206,58 +251,102 @@ fn properties(rows: &VertexRows, row: usize, names: &mut Names<'_, '_>) -> Vec<P
     rows.cells_of(row).chunk_by(|a, b| a.key == b.key).map(of_key).collect()
 }
 
-/// Edges, and of the vertices at their ends those that were not read already.
+/// Reads edges, and those vertices at their ends that were not read before.
 fn read_edges(
     edges: &[Edge],
     vertices: &FxHashMap<Gui, Arc<VertexData>>,
     names: &mut Names<'_, '_>,
 ) -> Result<FxHashMap<Sid, Arc<EdgeData>>> {
     let mut data = FxHashMap::default();
-    if edges.is_empty() {
-        return Ok(data);
+    data.reserve(edges.len());
+    let ctx = names.ctx;
+    let mut ends: FxHashMap<Gui, (Str, Vec<Str>)> = FxHashMap::default();
+    for chunk in edges.chunks(CHUNK_ELEMENTS) {
+        ctx.check()?;
+        let mut rows = EdgeRows::default();
+        ctx.view.edges(&EdgeRead { ids: true, properties: Projection::All }, chunk, &mut rows)?;
+        read_ends(chunk, vertices, &mut ends, names)?;
+        let end = |gui: Gui| match vertices.get(&gui) {
+            Some(vertex) => (vertex.id.clone(), vertex.labels.clone()),
+            None => ends.get(&gui).cloned().unwrap_or_default(),
+        };
+        let mut bytes = 0;
+        for (row, edge) in chunk.iter().enumerate() {
+            let id = rows.ids.get(row).filter(|id| !id.is_empty()).cloned();
+            let (source_id, source_labels) = end(edge.source);
+            let (target_id, target_labels) = end(edge.target);
+            let cells = rows.cells_of(row).iter();
+            let edge_data = EdgeData {
+                edge: *edge,
+                id: id.unwrap_or_else(|| generated_edge_id(edge.source, edge.sid)),
+                label: names.one(edge.label),
+                source_id,
+                target_id,
+                source_labels,
+                target_labels,
+                properties: cells.map(|cell| (names.one(cell.key), cell.value.clone())).collect(),
+            };
+            bytes += edge_bytes(&edge_data);
+            data.insert(edge.sid, Arc::new(edge_data));
+        }
+        ctx.memory.charge(bytes)?;
     }
-    let view = &names.ctx.view;
-    let mut rows = EdgeRows::default();
-    view.edges(&EdgeRead { ids: true, properties: Projection::All }, edges, &mut rows)?;
+    Ok(data)
+}
 
+/// Adds id and labels of the vertices at the ends of `edges` that are neither in `vertices` nor in `ends`.
+fn read_ends(
+    edges: &[Edge],
+    vertices: &FxHashMap<Gui, Arc<VertexData>>,
+    ends: &mut FxHashMap<Gui, (Str, Vec<Str>)>,
+    names: &mut Names<'_, '_>,
+) -> Result<()> {
     let mut missing: Vec<Gui> = edges.iter().flat_map(|e| [e.source, e.target]).collect();
     missing.sort_unstable();
     missing.dedup();
-    missing.retain(|gui| !vertices.contains_key(gui));
-    let mut ends: FxHashMap<Gui, (Str, Vec<Str>)> = FxHashMap::default();
-    if !missing.is_empty() {
-        let read = VertexRead { ids: true, labels: true, ..VertexRead::default() };
-        let mut rows = VertexRows::default();
-        view.vertices(&read, &missing, &mut rows)?;
-        for (row, gui) in missing.iter().enumerate() {
-            let id = rows.ids.get(row).cloned().unwrap_or_default();
-            ends.insert(*gui, (id, names.all(rows.labels_of(row))));
-        }
+    missing.retain(|gui| !vertices.contains_key(gui) && !ends.contains_key(gui));
+    if missing.is_empty() {
+        return Ok(());
     }
-    let end = |gui: Gui| match vertices.get(&gui) {
-        Some(vertex) => (vertex.id.clone(), vertex.labels.clone()),
-        None => ends.get(&gui).cloned().unwrap_or_default(),
-    };
-    data.reserve(edges.len());
-    for (row, edge) in edges.iter().enumerate() {
-        let id = rows.ids.get(row).filter(|id| !id.is_empty()).cloned();
-        let (source_id, source_labels) = end(edge.source);
-        let (target_id, target_labels) = end(edge.target);
-        let edge_data = EdgeData {
-            edge: *edge,
-            id: id.unwrap_or_else(|| generated_edge_id(edge.source, edge.sid)),
-            label: names.one(edge.label),
-            source_id,
-            target_id,
-            source_labels,
-            target_labels,
-            properties: rows
-                .cells_of(row)
-                .iter()
-                .map(|cell| (names.one(cell.key), cell.value.clone()))
-                .collect(),
-        };
-        data.insert(edge.sid, Arc::new(edge_data));
+    let read = VertexRead { ids: true, labels: true, ..VertexRead::default() };
+    let mut rows = VertexRows::default();
+    names.ctx.view.vertices(&read, &missing, &mut rows)?;
+    for (row, gui) in missing.iter().enumerate() {
+        let id = rows.ids.get(row).cloned().unwrap_or_default();
+        ends.insert(*gui, (id, names.all(rows.labels_of(row))));
     }
-    Ok(data)
+    Ok(())
+}
+
+/// Bytes of a vertex's data. Names of labels and keys belong to the dictionary.
+fn vertex_bytes(data: &VertexData) -> usize {
+    size_of::<VertexData>()
+        + text_bytes(&data.id)
+        + data.labels.capacity() * size_of::<Str>()
+        + data.properties.iter().map(property_bytes).sum::<usize>()
+}
+
+fn property_bytes(property: &PropertyData) -> usize {
+    let PropertyData { values, meta, .. } = property;
+    let spilled = if values.spilled() { values.capacity() * size_of::<Value>() } else { 0 };
+    size_of::<PropertyData>()
+        + spilled
+        + values.iter().map(Value::heap_bytes).sum::<usize>()
+        + meta.capacity() * size_of::<(u32, Str, Value)>()
+        + meta.iter().map(|(.., value)| value.heap_bytes()).sum::<usize>()
+}
+
+/// Bytes of an edge's data.
+fn edge_bytes(data: &EdgeData) -> usize {
+    let EdgeData { id, source_id, target_id, source_labels, target_labels, properties, .. } = data;
+    size_of::<EdgeData>()
+        + [id, source_id, target_id].into_iter().map(text_bytes).sum::<usize>()
+        + (source_labels.capacity() + target_labels.capacity()) * size_of::<Str>()
+        + properties.capacity() * size_of::<(Str, Value)>()
+        + properties.iter().map(|(_, value)| value.heap_bytes()).sum::<usize>()
+}
+
+/// Bytes of a text outside of its `Str`; short ones have none.
+fn text_bytes(text: &Str) -> usize {
+    if text.is_heap_allocated() { text.len() } else { 0 }
 }

@@ -1,15 +1,15 @@
-//! Computes expressions, functions and aggregates over batches, and turns handles into data for the answer.
+//! Computes expressions, functions and aggregates over batches, and replaces handles by data in answers.
 //!
-//! Roles: [`Evaluator::prepare`] walks the expressions of an operator, reads what they need of the elements in a
-//! batch's slots in one call for each slot, and gives a [`Prepared`], which answers row by row (`eval`), as a column
-//! (`eval_column`) or as the rows that pass (`eval_filter`). [`Accumulator`] is one aggregate of one group.
+//! Roles: [`Evaluator::prepare`] walks the expressions of an operator, reads what they need of the elements in a batch
+//! with one call for each slot, and returns a [`Prepared`]. That computes a value for a row (`eval`), a column
+//! (`eval_column`), or the rows that pass (`eval_filter`). [`Accumulator`] is one aggregate of one group.
 //! [`materialize`] replaces handles in result rows by data.
 //!
 //! Flow: `need` (which elements, which properties) → `elements` (read them) → `eval` (expressions) → `call` and the
 //! modules of each kind of function (`arithmetic`, `text`, `number`, `convert`, `list`, `local`, `path`, `record`).
 //!
 //! What must never happen: a call to storage for each row of a slot; a panic, whatever the expression and its values;
-//! a rounded or wrapped integer; a value that outgrows the request's memory before it was asked for.
+//! a rounded or wrapped integer; a value larger than the request's memory limit that is made before it is charged.
 
 mod aggregate;
 mod ahead;

@@ -1,7 +1,7 @@
-//! What expressions need of the elements that stand in slots: found by one walk, read in one call for each slot.
+//! What expressions need of the elements in slots: found by one walk, read with one call for each slot.
 //!
-//! The rule that must never break: every place in `eval` and `record` that reads an element through a slot asks for
-//! no more than [`of_element`] says for that expression. What is not asked for is not read, and would seem absent.
+//! The rule that must never break: where `eval` and `record` read an element through a slot, they use no more than
+//! [`of_element`] says for that expression. Anything else was not read and would seem absent.
 
 use super::error::Error;
 use super::signature;
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use tidegraph_plan::{Expr, Function, Slot};
 use tidegraph_types::{Str, Value};
 
-/// What is read of the elements of one slot.
+/// What to read of the elements in one slot.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Need {
     /// The user's ids.
@@ -20,7 +20,7 @@ pub(crate) struct Need {
     pub all: bool,
     /// Properties of these keys.
     pub keys: SmallVec<[Str; 2]>,
-    /// Ids and labels of the vertices at both ends, if it is an edge.
+    /// Ids and labels of the vertices at both ends of edges.
     pub ends: bool,
 }
 
@@ -46,35 +46,35 @@ impl Need {
     }
 }
 
-/// What a set of expressions needs.
+/// The needs of a set of expressions.
 #[derive(Default)]
 pub(crate) struct Needs<'e> {
-    /// Of the elements in slots.
+    /// The needs of the elements in slots.
     pub slots: SmallVec<[(Slot, Need); 2]>,
-    /// Cheap expressions whose values are elements (or, when true, lists of them) that are read in full.
+    /// Cheap expressions whose values are elements that are read in full; lists of elements if the flag is set.
     pub others: Vec<(&'e Expr, bool)>,
 }
 
 impl<'e> Needs<'e> {
-    /// Adds what is needed of the element in a slot, if the expression is one.
+    /// Adds a need of the element in a slot, if the expression is a slot.
     pub fn of_slot(&mut self, expr: &'e Expr, need: Need) {
         if let Expr::Slot(_) = expr {
             self.need(expr, need, &[]);
         }
     }
 
-    /// Walks an expression; also refuses calls with a wrong number of arguments.
+    /// Walks an expression; refuses calls with a wrong number of arguments.
     pub fn add(&mut self, expr: &'e Expr) -> Result<(), Error> {
         self.walk(expr, &mut vec![])
     }
 
-    /// `locals`: variables of the comprehensions around, with the list each runs over.
+    /// Walks an expression. `locals` holds the variables of the comprehensions around it, each with its list.
     fn walk(&mut self, expr: &'e Expr, locals: &mut Vec<(Slot, &'e Expr)>) -> Result<(), Error> {
         if let Some((base, need)) = of_element(expr) {
             self.need(base, need, locals);
         }
         match expr {
-            // The shapes of nearly every expression, without the list that `children` makes.
+            // Short cut for the most common shapes: `children` makes a list.
             Expr::Literal(_) | Expr::Parameter(_) | Expr::Slot(_) | Expr::IsBound(_) => Ok(()),
             Expr::Property(base, _) => self.walk(base, locals),
             Expr::Compare(_, a, b) => {
@@ -136,7 +136,7 @@ impl<'e> Needs<'e> {
     }
 }
 
-/// Whether an expression may be computed one more time to know which elements to read.
+/// Whether an expression is cheap enough to compute twice, the first time to know which elements to read.
 fn is_cheap(expr: &Expr) -> bool {
     match expr {
         Expr::Slot(_) | Expr::Literal(_) | Expr::Parameter(_) => true,
@@ -163,7 +163,7 @@ fn is_cheap(expr: &Expr) -> bool {
     }
 }
 
-/// The element that an expression looks into, and what it needs of it.
+/// Returns the expression's element, and what the expression needs of it.
 pub(crate) fn of_element(expr: &Expr) -> Option<(&Expr, Need)> {
     Some(match expr {
         Expr::Property(base, key) => (base, Need::key(key)),
@@ -202,7 +202,7 @@ pub(crate) fn of_element(expr: &Expr) -> Option<(&Expr, Need)> {
     })
 }
 
-/// Literal keys; all properties when there is none or one is computed.
+/// Returns the need for literal keys; for all properties if there are no keys or one is computed.
 fn keys(args: &[Expr]) -> Need {
     let mut need = Need::default();
     for arg in args {

@@ -1,4 +1,4 @@
-//! Functions over numbers. Null was dealt with before.
+//! Functions over numbers. The caller has handled null.
 
 use super::error::Error;
 use tidegraph_plan::Function;
@@ -8,7 +8,7 @@ fn number(name: &'static str, value: &Value) -> Result<f64, Error> {
     value.as_f64().ok_or_else(|| Error::of_type(name, "a number", value))
 }
 
-/// A function of one number (two for `atan2` and `round`).
+/// Calls a function of one number, or of two for `atan2` and `round`.
 pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Result<Value, Error> {
     let value = &args[0];
     let x = number(name, value)?;
@@ -58,13 +58,13 @@ fn absolute(value: &Value) -> Result<Value, Error> {
     })
 }
 
-/// To the nearest whole number; a half goes up, towards positive infinity.
+/// Rounds to the nearest integer; a half towards positive infinity.
 fn round(x: f64) -> f64 {
     let floor = x.floor();
     if x - floor >= 0.5 { floor + 1.0 } else { floor }
 }
 
-/// To this many decimal places; a half goes away from zero, judged by the shortest decimal text of the number.
+/// Rounds to decimal places; a half away from zero, judged by the shortest decimal text of the number.
 fn round_to(name: &'static str, x: f64, digits: &Value) -> Result<f64, Error> {
     let Some(places) = digits.as_i64() else {
         return Err(Error::of_type(name, "an integer precision", digits));
@@ -78,7 +78,7 @@ fn round_to(name: &'static str, x: f64, digits: &Value) -> Result<f64, Error> {
     if !scaled.is_finite() || scaled.abs() >= 4_503_599_627_370_496.0 {
         return Ok(x);
     }
-    // 1.005 * 100 is 100.49999…: take the decimal text at its word.
+    // 1.005 * 100 is 100.49999…, but its decimal text says that it is a half.
     let nearest = (scaled * 2.0).round() / 2.0;
     let exact = if (scaled - nearest).abs() < scaled.abs() * f64::EPSILON * 2.0 { nearest } else { scaled };
     Ok(exact.round() / scale)

@@ -1,4 +1,4 @@
-//! Paths: of openCypher (vertices and edges in turns) and of Gremlin (any objects, with labels).
+//! Paths of openCypher (alternating vertices and edges) and of Gremlin (any objects, with labels).
 
 use super::error::Error;
 use rustc_hash::FxHashSet;
@@ -37,13 +37,13 @@ fn label(name: &'static str, value: &Value) -> Result<Str, Error> {
     }
 }
 
-/// The path made longer by one object. Args: path or unbound, object, labels.
+/// Appends an object to a path. Arguments: path or unbound, object, labels.
 pub(crate) fn append(name: &'static str, mut args: Vec<Value>) -> Result<Value, Error> {
     let labels = args.split_off(2).iter().map(|v| label(name, v)).collect::<Result<Vec<_>, _>>()?;
     let object = args.pop().unwrap_or_default();
     let mut longer = match args.pop().unwrap_or_default() {
         Value::Path(mut path) => {
-            // Room for the one that comes; a copy made anew would otherwise be copied once more.
+            // Reserves room for the new object: a copy without it would be copied again.
             if Arc::get_mut(&mut path).is_none() {
                 let mut objects = Vec::with_capacity(path.objects.len() + 1);
                 objects.extend(path.objects.iter().cloned());
@@ -63,7 +63,7 @@ pub(crate) fn append(name: &'static str, mut args: Vec<Value>) -> Result<Value, 
     Ok(Value::Path(longer))
 }
 
-/// The path with labels added to its last object. Args: path, labels.
+/// Adds labels to the last object of a path. Arguments: path, labels.
 pub(crate) fn add_labels(name: &'static str, args: Vec<Value>) -> Result<Value, Error> {
     let mut labelled = Arc::clone(path(name, &args[0])?);
     let labels = args[1..].iter().map(|v| label(name, v)).collect::<Result<Vec<_>, _>>()?;
@@ -80,7 +80,7 @@ pub(crate) fn add_labels(name: &'static str, args: Vec<Value>) -> Result<Value, 
     Ok(Value::Path(labelled))
 }
 
-/// Whether no object stands in the path twice.
+/// Whether a path holds no object twice.
 pub(crate) fn is_simple(name: &'static str, value: &Value) -> Result<Value, Error> {
     let objects = &path(name, value)?.objects;
     // Most paths are short: comparing is cheaper than hashing.
@@ -93,7 +93,7 @@ pub(crate) fn is_simple(name: &'static str, value: &Value) -> Result<Value, Erro
     Ok(Value::Bool(simple))
 }
 
-/// All objects that carry a label.
+/// Returns all objects of a path that have a label.
 pub(crate) fn select_all(name: &'static str, value: &Value, wanted: &Value) -> Result<Value, Error> {
     let wanted = label(name, wanted)?;
     if value.is_null() {
@@ -104,12 +104,12 @@ pub(crate) fn select_all(name: &'static str, value: &Value, wanted: &Value) -> R
     Ok(Value::list(labelled.map(|(object, _)| object.clone()).collect()))
 }
 
-/// A path of vertices, edges and lists of edges in turns; vertices inside a list are derived.
+/// Makes a path from alternating vertices and edges or lists of edges; derives the vertices within a list.
 pub(crate) fn make(name: &'static str, args: &[Value]) -> Result<Value, Error> {
     let mut objects: Vec<Value> = Vec::with_capacity(args.len());
     for arg in args {
         if arg.as_vertex().is_some() {
-            // After a list of edges the vertex is there already.
+            // After a list of edges the path has the vertex already.
             if objects.last().is_none_or(|last| last.as_vertex().is_none()) {
                 objects.push(arg.clone());
             }
@@ -124,7 +124,7 @@ pub(crate) fn make(name: &'static str, args: &[Value]) -> Result<Value, Error> {
     Ok(Value::Path(Arc::new(Path { objects, labels: vec![] })))
 }
 
-/// Appends edges and the vertices between them, from the vertex that stands last.
+/// Appends edges and the vertices between them, from the path's last vertex on.
 fn walk(name: &'static str, edges: &[Value], objects: &mut Vec<Value>) -> Result<(), Error> {
     let edges: Vec<Edge> = edges
         .iter()

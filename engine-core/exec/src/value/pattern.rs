@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use tidegraph_types::{Str, Value};
 
-/// Bytes that one compiled expression may take, so that a query cannot buy memory with a short text.
+/// Most bytes of one compiled expression: a short text must not cost much memory.
 const COMPILED_BYTES: usize = 1 << 20;
-/// Expressions that are kept; beyond them (patterns that differ from row to row) all are dropped.
+/// Most compiled expressions that are kept. Beyond this (patterns that differ from row to row) all are dropped.
 const KEPT: usize = 64;
 
 /// Compiled regular expressions of one request.
@@ -18,7 +18,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// Whether a text matches: anywhere, or as a whole.
+    /// Whether a text matches, anywhere or as a whole.
     pub(crate) fn matches(
         &self,
         name: &'static str,

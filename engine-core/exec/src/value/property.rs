@@ -1,4 +1,5 @@
-//! A property is itself an element in Gremlin. That of a vertex may have properties, its meta-properties; they have none.
+//! Properties as elements, which they are in Gremlin. A property of a vertex may have properties itself, its
+//! meta-properties; those have none.
 
 use super::elements::Elements;
 use super::error::Error;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use tidegraph_plan::Function;
 use tidegraph_types::{Map, PropertyRef, Str, Symbol, Value};
 
-/// The properties that a property has now: those of these keys, in their order, or all as they are stored.
+/// Returns the meta-properties of a property: those of `keys`, in that order, or all in stored order.
 fn meta(elements: &Elements<'_, '_>, property: &PropertyRef, keys: &[Value]) -> Result<Vec<(Str, Value)>> {
     if !property.is_of_vertex() {
         return Ok(vec![]);
@@ -20,19 +21,19 @@ fn meta(elements: &Elements<'_, '_>, property: &PropertyRef, keys: &[Value]) -> 
     let mut chosen: Vec<(Str, Value)> = vec![];
     for key in keys.iter().filter_map(Value::as_str) {
         let found = all.iter().find(|(name, _)| name == key);
-        // A key that is asked for twice is answered once.
-        chosen.extend(found.filter(|(name, _)| chosen.iter().all(|(known, _)| known != name)).cloned());
+        // A repeated key counts once.
+        chosen.extend(found.filter(|(name, _)| chosen.iter().all(|(chosen, _)| chosen != name)).cloned());
     }
     Ok(chosen)
 }
 
-/// The value of one key; null if there is none.
+/// Returns the meta-property of a key; null if there is none.
 pub(crate) fn value(elements: &Elements<'_, '_>, property: &PropertyRef, key: &Str) -> Result<Value> {
     let found = meta(elements, property, &[Value::String(key.clone())])?.into_iter().next();
     Ok(found.map_or(Value::Null, |(_, value)| value))
 }
 
-/// An element function of a property. `args` are the arguments after it.
+/// Calls an element function of a property. `args` are the arguments after the property.
 pub(crate) fn call(
     elements: &Elements<'_, '_>,
     function: Function,

@@ -1,4 +1,4 @@
-//! One element's data for one row, and the functions that look into it.
+//! The data of one element for one row, and the functions that read it.
 
 use super::elements::Elements;
 use super::error::Error;
@@ -12,14 +12,14 @@ use tidegraph_types::{
     Cardinality, Edge, Gui, Map, PropertyRef, Str, Symbol, Token, Value, element::generated_edge_id,
 };
 
-/// Which element.
+/// The handle of an element.
 #[derive(Clone, Copy)]
 enum Handle<'e> {
     Vertex(Gui, &'e [Token]),
     Edge(Edge),
 }
 
-/// One element as far as it was read. An absent one has neither labels nor properties.
+/// The data of one element, as far as it was read. An absent element has neither labels nor properties.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'e> {
     handle: Handle<'e>,
@@ -27,12 +27,12 @@ pub(crate) struct Record<'e> {
     cells: &'e [PropertyCell],
     /// Meta-properties of the cells, if they were read, and the number of the first cell in the answer.
     meta: (&'e [CellMeta], usize),
-    /// It exists as far as the request sees.
+    /// Whether the element exists for the request.
     present: bool,
 }
 
 impl<'e> Record<'e> {
-    /// A row of an answer about vertices.
+    /// Makes the record of a vertex from a row of an answer.
     pub fn vertex(gui: Gui, rows: &'e VertexRows, row: usize) -> Self {
         let (cells, first) = (rows.cells_of(row), rows.first_cell_of(row));
         let meta = if rows.meta.is_empty() { &[] } else { rows.meta_of(first..first + cells.len()) };
@@ -45,7 +45,7 @@ impl<'e> Record<'e> {
         }
     }
 
-    /// A row of an answer about edges.
+    /// Makes the record of an edge from a row of an answer.
     pub fn edge(edge: Edge, rows: &'e EdgeRows, row: usize) -> Self {
         Self {
             handle: Handle::Edge(edge),
@@ -56,12 +56,12 @@ impl<'e> Record<'e> {
         }
     }
 
-    /// An edge of which only the handle is needed.
+    /// Makes the record of an edge of which only the handle is needed.
     pub fn handle(edge: Edge) -> Self {
         Self { handle: Handle::Edge(edge), id: None, cells: &[], meta: (&[], 0), present: true }
     }
 
-    /// The element as a value.
+    /// Returns the element as a value.
     fn value(&self) -> Value {
         match self.handle {
             Handle::Vertex(gui, _) => Value::Vertex(gui),
@@ -69,7 +69,7 @@ impl<'e> Record<'e> {
         }
     }
 
-    /// An error if it is gone and the request's language forbids to look into it then.
+    /// Refuses a read of a deleted element if the request's language forbids it.
     pub fn check(&self, ctx: &Context<'_>, what: &str) -> Result<()> {
         if self.present || !ctx.deleted_is_error {
             return Ok(());
@@ -81,25 +81,25 @@ impl<'e> Record<'e> {
         Err(Error::Deleted { what: what.to_owned(), element }.into())
     }
 
-    /// The only value of a key, without a copy; `None` if there is none or there are several.
+    /// Borrows the only value of a key; `None` if there is none or there are several.
     pub fn single(&self, token: Token) -> Option<&'e Value> {
         let mut values = self.cells.iter().filter(|cell| cell.key == token).map(|cell| &cell.value);
         let first = values.next();
         if values.next().is_some() { None } else { first }
     }
 
-    /// The property of a key for an expression: as `property`, but an element that is gone may be an error.
+    /// Reads the property of a key for an expression, for which a deleted element may be an error.
     pub fn read(&self, ctx: &Context<'_>, key: &str, token: Option<Token>) -> Result<Value> {
         self.check(ctx, key)?;
         Ok(self.property(token))
     }
 
-    /// The property of a key: null if absent, its value, or a list if it has several.
+    /// Returns the property of a key: null if absent, its value, or a list if it has several values.
     fn property(&self, token: Option<Token>) -> Value {
         token.map_or(Value::Null, |token| tidegraph_apl::value_of(self.cells, token))
     }
 
-    /// Whether it has a label: a vertex all of (or, when `any`, one of) these, an edge one of these.
+    /// Whether a vertex has all of the labels, or with `any` one of them; whether an edge has one of them.
     pub fn has_labels(&self, elements: &Elements<'_, '_>, labels: &[Str], any: bool) -> bool {
         let has = |label: &Str| {
             elements.token(label).is_some_and(|token| match self.handle {
@@ -114,7 +114,7 @@ impl<'e> Record<'e> {
         }
     }
 
-    /// Meta-properties of a property of this vertex, with their names.
+    /// Returns the meta-properties of a property of this vertex, with their names.
     pub fn meta_of(&self, elements: &Elements<'_, '_>, property: &PropertyRef) -> Vec<(Str, Value)> {
         let (meta, first) = self.meta;
         let Some(key) = elements.token(&property.key).filter(|_| !meta.is_empty()) else { return vec![] };
@@ -128,7 +128,7 @@ impl<'e> Record<'e> {
     pub(super) fn id(&self) -> Value {
         match (self.id, self.handle) {
             (Some(id), _) if !id.is_empty() => Value::String(id.clone()),
-            // A deleted edge without an id of its own still has the one made from its handle.
+            // A deleted edge without a chosen id still has the id that is generated from its handle.
             (_, Handle::Edge(edge)) => Value::String(generated_edge_id(edge.source, edge.sid)),
             _ => Value::Null,
         }
@@ -141,7 +141,7 @@ impl<'e> Record<'e> {
         }
     }
 
-    /// A function of this element. `args` are the arguments after it.
+    /// Calls a function of this element. `args` are the arguments after the element.
     pub fn call(
         &self,
         elements: &Elements<'_, '_>,
@@ -194,7 +194,7 @@ impl<'e> Record<'e> {
                 });
                 Value::map(entries.collect())
             }
-            // `HasProperty`, the only one left.
+            // `HasProperty` is the only one left.
             _ => match args.first() {
                 Some(Value::String(key)) => {
                     let token = elements.token(key);
@@ -206,14 +206,14 @@ impl<'e> Record<'e> {
         })
     }
 
-    /// Property keys with their values: those asked for in that order, or all as they are stored.
+    /// Returns property keys with their values: the requested keys in that order, or all in stored order.
     fn groups<'s>(
         &'s self,
         elements: &'s Elements<'_, '_>,
         keys: &'s [Value],
     ) -> impl Iterator<Item = (Str, &'e [PropertyCell])> + 's {
         let chosen = keys.iter().enumerate().filter_map(move |(at, key)| match key {
-            // A key that is asked for twice is answered once.
+            // A repeated key counts once.
             Value::String(key) if !keys[..at].contains(&keys[at]) => {
                 let token = elements.token(key)?;
                 let from = self.cells.iter().position(|cell| cell.key == token)?;
@@ -265,9 +265,9 @@ impl<'e> Record<'e> {
     }
 }
 
-/// The values of one key as properties.
+/// Returns the values of one key as properties.
 fn properties(owner: &Value, key: &Str, cells: &[PropertyCell]) -> Vec<Value> {
-    // Only a list holds a value more than once.
+    // Only a list holds equivalent values.
     let is_list = cells.len() > 1 && cells[0].cardinality == Cardinality::List;
     let mut seen: FxHashMap<&Value, u32> = FxHashMap::default();
     let property = |cell: &'_ PropertyCell, nth| {
@@ -288,7 +288,7 @@ fn properties(owner: &Value, key: &Str, cells: &[PropertyCell]) -> Vec<Value> {
     all
 }
 
-/// The element functions of what is no element: maps, properties of elements, anything else.
+/// Calls an element function of a value that is no element: a map, a property, anything else.
 pub(crate) fn call_other(
     elements: &Elements<'_, '_>,
     function: Function,

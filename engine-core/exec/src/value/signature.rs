@@ -3,12 +3,12 @@
 use super::error::Error;
 use tidegraph_plan::Function;
 
-/// The name, as an error shows it.
+/// Returns the name of a function for errors.
 pub(crate) fn name(function: Function) -> &'static str {
     signature(function).0
 }
 
-/// Refuses a call with too few or too many arguments, so that functions may index theirs.
+/// Refuses a call with too few or too many arguments, so that functions may index their arguments.
 pub(crate) fn check(function: Function, given: usize) -> Result<(), Error> {
     let (operation, fewest, most) = signature(function);
     if (fewest..=most).contains(&given) {

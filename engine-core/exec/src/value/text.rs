@@ -4,7 +4,7 @@ use super::error::Error;
 use tidegraph_plan::Function;
 use tidegraph_types::{Str, Value};
 
-/// The text that `toString` gives; `None` for what has none.
+/// Computes `toString`; `None` for a value that has no text.
 pub(crate) fn to_text(value: &Value) -> Option<Str> {
     Some(match value {
         Value::String(text) => text.clone(),
@@ -20,7 +20,7 @@ fn text<'a>(name: &'static str, value: &'a Value) -> Result<&'a str, Error> {
     value.as_str().ok_or_else(|| Error::of_type(name, "a string", value))
 }
 
-/// An integer that is not negative, as a number of characters.
+/// Returns a number of characters, which must be an integer of at least 0.
 fn count(name: &'static str, value: &Value) -> Result<usize, Error> {
     let Some(number) = value.as_i64() else {
         return Err(Error::of_type(name, "an integer", value));
@@ -28,12 +28,12 @@ fn count(name: &'static str, value: &Value) -> Result<usize, Error> {
     usize::try_from(number).map_err(|_| Error::argument(name, "takes no negative number", value))
 }
 
-/// Byte offset of a character; the end when there are fewer.
+/// Returns the byte offset of a character; the end of the text if it has fewer.
 fn offset(text: &str, chars: usize) -> usize {
     text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at)
 }
 
-/// A string function whose arguments are not null. `name` is its name for errors.
+/// Calls a string function whose arguments are not null. `name` is its name for errors.
 pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Result<Value, Error> {
     let subject = text(name, &args[0])?;
     let result: String = match function {
@@ -69,7 +69,7 @@ pub(crate) fn call(function: Function, name: &'static str, args: &[Value]) -> Re
     Ok(Value::string(result))
 }
 
-/// STARTS WITH, ENDS WITH, CONTAINS: null if one is no string.
+/// Computes STARTS WITH, ENDS WITH or CONTAINS; null if one of the values is no string.
 pub(crate) fn test(function: Function, a: &Value, b: &Value) -> Value {
     let (Some(text), Some(part)) = (a.as_str(), b.as_str()) else { return Value::Null };
     Value::Bool(match function {

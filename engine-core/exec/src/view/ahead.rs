@@ -1,27 +1,29 @@
-//! What storage answered about vertices before it was asked: where each request is a way to another machine, the look-up of ids
-//! brings along what the plan reads of the vertices next.
+//! Vertices that were read ahead. If storage is on other machines, a look-up of ids also returns what the plan reads of
+//! the vertices next, which saves a round trip.
 //!
-//! Only storage's own data at the version of the view is kept, which never changes; what is pending is laid over it as over
-//! any other answer. What must never happen: an answer without a part that was asked for, which is why nothing is taken from here that
-//! [`VertexRead::covers`] does not say is there.
+//! The cache holds only storage's data at the version of the view, which never changes. Pending writes are applied to it
+//! as to any other answer.
+//!
+//! What must never happen: an answer lacks a part that was asked for. So the cache answers only what
+//! [`VertexRead::covers`] says that it holds.
 
 use rustc_hash::FxHashMap;
 use tidegraph_apl::{LookedUp, Projection, VertexRead, VertexRows};
 use tidegraph_types::{Gui, Str, Value};
 
-/// So many ids at most are asked about in advance where properties are read: beyond that a way more or less costs little, and data
-/// of vertices that a filter drops much.
+/// Most ids that are read ahead with properties. Beyond this a round trip costs little, and properties of vertices that
+/// a filter drops cost much.
 const MOST_IDS: usize = 256;
-/// So many where they are not.
+/// Most ids that are read ahead without properties.
 const MOST_IDS_WITHOUT_PROPERTIES: usize = 4_096;
 
-/// Whether so many ids are asked about in advance.
-pub(super) fn is_worth_it(ids: usize, next: Option<&VertexRead>) -> bool {
+/// Whether to read ahead for this number of ids.
+pub(super) fn is_worthwhile(ids: usize, next: Option<&VertexRead>) -> bool {
     let small = next.is_none_or(|read| read.properties == Projection::None);
     ids <= if small { MOST_IDS_WITHOUT_PROPERTIES } else { MOST_IDS }
 }
 
-/// The answers to the newest look-ups.
+/// The answer to the newest look-up.
 #[derive(Debug, Default)]
 pub(super) struct AnsweredAhead {
     read: VertexRead,
@@ -31,7 +33,7 @@ pub(super) struct AnsweredAhead {
 }
 
 impl AnsweredAhead {
-    /// Keeps what was answered about ids, and no older answers.
+    /// Replaces the cache by the answer to a look-up of `ids`; returns what was found.
     pub fn keep(&mut self, ids: &[Str], read: Option<VertexRead>, answered: LookedUp) -> Vec<Option<Gui>> {
         let LookedUp { found, places, rows } = answered;
         let unknown = ids.iter().zip(&found).filter(|(_, gui)| gui.is_none()).map(|(id, _)| id.clone());
@@ -44,7 +46,7 @@ impl AnsweredAhead {
         found
     }
 
-    /// Appends rows if all of them are here.
+    /// Appends the rows of a frontier and returns `true` if the cache holds all of them.
     pub fn rows(&self, read: &VertexRead, frontier: &[Gui], out: &mut VertexRows) -> bool {
         if self.row_of.is_empty() || frontier.len() > MOST_IDS_WITHOUT_PROPERTIES || !self.read.covers(read) {
             return false;
@@ -55,7 +57,7 @@ impl AnsweredAhead {
         true
     }
 
-    /// Bytes that the rows hold, roughly. What came from afar is shared with nobody.
+    /// Estimates the bytes of the rows. Data from other machines is shared with nothing else.
     pub fn bytes(&self) -> usize {
         let cells = size_of_val(&*self.rows.cells) + size_of_val(&*self.rows.meta);
         let values = self.rows.cells.iter().map(|cell| &cell.value);
@@ -63,7 +65,7 @@ impl AnsweredAhead {
         cells + values.map(Value::heap_bytes).sum::<usize>()
     }
 
-    /// The place of an id that no vertex has.
+    /// Returns the place for a new vertex of an id that was looked up and not found.
     pub fn place(&self, id: &Str) -> Option<(Gui, u64)> {
         self.places.get(id).copied()
     }

@@ -1,9 +1,9 @@
-//! From pending writes to a commit request.
+//! Makes the commit request from the pending writes.
 //!
-//! What is committed is the difference between storage and the final state, in an order in which each step can be
-//! applied: ids of colliding hashes; edges gone (those of a hub go with it); vertices gone; new vertices with labels and properties; new edges
-//! with properties; changes of stored elements in the order in which they were made. An element that was made and
-//! deleted again leaves nothing.
+//! A commit is the difference between storage and the final state, in an order in which each step can be applied: ids
+//! of colliding hashes; deleted edges (those of a hub are deleted with the hub); deleted vertices; new vertices with
+//! labels and properties; new edges with properties; changes of stored elements in the order of the request. An element
+//! that was created and deleted again leaves nothing.
 
 use super::View;
 use super::pending::{Pending, PendingCell};
@@ -14,23 +14,23 @@ use tidegraph_types::{
     CommitRequest, Direction, Edge, Gui, GuiHasher, Key, Mutation, PropertyWrite, Str, Token,
 };
 
-/// What a request changed.
+/// Counts of what a request changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Vertices that were not there before.
+    /// Vertices that did not exist before.
     pub vertices_created: u64,
-    /// Vertices that were there before.
+    /// Deleted vertices that existed before.
     pub vertices_deleted: u64,
-    /// Edges that were not there before.
+    /// Edges that did not exist before.
     pub edges_created: u64,
-    /// Edges that were there before.
+    /// Deleted edges that existed before.
     pub edges_deleted: u64,
-    /// Property values written and keys removed, as often as it was asked for.
+    /// Property values written and keys removed; repeated writes count each time.
     pub properties_written: u64,
 }
 
 impl View<'_> {
-    /// Checks what must hold at the end and makes the commit request; `None` when nothing changed.
+    /// Checks what must hold at the end of a request and makes the commit request; `None` if nothing changed.
     pub(crate) fn commit_request(&self) -> Result<(Option<CommitRequest>, Counters)> {
         self.check_deleted_vertices()?;
         let pending = self.pending.borrow();
@@ -140,7 +140,7 @@ impl Pending {
         all
     }
 
-    /// Whether a logged change is of an element that was deleted after it.
+    /// Whether the element of a change was deleted later.
     fn is_moot(&self, change: &Mutation) -> bool {
         match change {
             Mutation::AddLabels { gui, .. }
@@ -158,7 +158,7 @@ impl Pending {
     fn write_keys(&self) -> Vec<Key> {
         let mut keys = FxHashSet::default();
         if !self.detached.is_empty() {
-            // The edges at the other ends, whose keys would be as many.
+            // Stands for the keys of all those edges and of the vertices at their other ends.
             keys.insert(Key::GRAPH);
         }
         for (gui, v) in &self.vertices {
@@ -174,7 +174,7 @@ impl Pending {
         }
         for e in self.edges.values() {
             if e.created == e.deleted {
-                // Made and deleted again; or at most changed.
+                // Created and deleted again, or only changed.
                 if e.changed && !e.deleted {
                     keys.insert(Key::edge(e.edge.sid));
                 }

@@ -3,8 +3,8 @@
 use rustc_hash::FxHashSet;
 use tidegraph_types::Key;
 
-/// Beyond this many keys "everything" is what was read: the sequencer's memory counts, and such a transaction will
-/// hardly be free of conflicts anyway.
+/// Most read keys. Beyond this the transaction counts as one that read the whole graph: the keys cost memory in the
+/// sequencer, and such a transaction is hardly free of conflicts anyway.
 const MOST_KEYS: usize = 65_536;
 
 /// A set of read keys that collapses to [`Key::GRAPH`] when it grows too large.
@@ -33,7 +33,7 @@ impl ReadKeys {
         self.keys.len() * 16
     }
 
-    /// The keys, sorted so that equal transactions make equal requests.
+    /// Returns the keys sorted, so that equal transactions make equal requests.
     pub(super) fn sorted(&self) -> Vec<Key> {
         let mut keys: Vec<Key> = self.keys.iter().copied().collect();
         keys.sort_unstable();

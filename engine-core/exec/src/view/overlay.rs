@@ -1,7 +1,7 @@
-//! Lays pending writes over the columns that storage answered.
+//! Applies pending writes to the columns of storage's answers.
 //!
-//! Expand and cursors: a vertex's added edges are answered in the call in which its row begins, after storage's edges
-//! of that row; a row has begun when the cursor stands beyond offset 0 of it.
+//! Expand and cursors: the added edges of a vertex come in the call in which its row begins, after storage's edges of
+//! that row. A row has begun if the cursor is beyond offset 0 of it.
 
 use super::pending::{Pending, PendingAdjacency, PendingCell, PendingVertex};
 use tidegraph_apl::{
@@ -53,7 +53,7 @@ pub(super) fn vertices(
     }
 }
 
-/// Those of the cells that storage answered for a row whose keys pass, with their meta-properties.
+/// Appends the cells of a row of storage's answer whose keys pass, with their meta-properties.
 fn base_cells(base: &VertexRows, row: usize, passes: impl Fn(Token) -> bool, out: &mut VertexRows) {
     let first = base.first_cell_of(row);
     for (number, cell) in (first..).zip(base.cells_of(row)).filter(|(_, cell)| passes(cell.key)) {
@@ -131,7 +131,7 @@ fn added<'a>(adjacency: &'a PendingAdjacency, request: &'a Expand) -> impl Itera
     sides(&adjacency.added_out, &adjacency.added_in, request)
 }
 
-/// The edges of both lists that a request asks for, and whether each is outgoing.
+/// Returns the edges of both lists that match a request, and whether each is outgoing.
 fn sides<'a>(
     outgoing: &'a [Edge],
     incoming: &'a [Edge],
@@ -154,7 +154,7 @@ pub(super) fn expand(
     base: &Expansion,
     out: &mut Expansion,
 ) {
-    // Rows that this call touched.
+    // The rows of this call end here.
     let end = match next {
         None => frontier.len() as u32,
         Some(next) if next.offset == 0 => next.row,

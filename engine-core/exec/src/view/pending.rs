@@ -1,8 +1,8 @@
 //! The writes of a request that are not committed yet, as deltas by element.
 //!
-//! An element that the request made is held whole. Of one that storage has, only what changed is held: all its labels
-//! (they decide the keys that a change writes) and, for each property key that was touched, all its values. Changes
-//! of stored elements are also logged in order; the log is what gets committed.
+//! An element that the request created is held whole. Of a stored element only the delta is held: all labels (they
+//! decide which keys a change writes) and all values of each changed property key. Changes of stored elements are also
+//! listed in order, and that list is committed.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
@@ -16,27 +16,27 @@ pub(super) struct PendingCell {
     pub(super) meta: Vec<(Token, Value)>,
 }
 
-/// A vertex that was made, changed, deleted, or looked at in order to change it.
+/// A vertex that was created, changed, deleted, or read in order to change it.
 pub(super) struct PendingVertex {
-    /// When it became pending; scans begun before see storage's state.
+    /// Number of the vertex in the order of becoming pending; a scan that began before sees storage's state.
     pub(super) seq: u64,
-    /// The user's id; empty unless it was made or deleted here.
+    /// The user's id; empty unless the request created or deleted the vertex.
     pub(super) id: Str,
-    /// Storage has it.
+    /// Whether storage has the vertex.
     pub(super) in_base: bool,
-    /// Storage has it and it was deleted.
+    /// Whether storage has the vertex and the request deleted it.
     pub(super) base_deleted: bool,
-    /// It was made (perhaps again); position in `Pending::created_vertices`.
+    /// Position in `Pending::created_vertices`, if the request created the vertex (perhaps again).
     pub(super) created: Option<usize>,
-    /// How often its hash collided.
+    /// Number of collisions of its hash.
     pub(super) salt: u64,
-    /// Something about it other than existence changed.
+    /// Whether anything but its existence changed.
     pub(super) changed: bool,
-    /// Its labels in storage.
+    /// Labels in storage.
     pub(super) base_labels: Vec<Token>,
-    /// Its labels now.
+    /// Labels now.
     pub(super) labels: Vec<Token>,
-    /// Keys that differ from storage (all keys, if it was made here) with all their values.
+    /// Keys that differ from storage (all keys of a created vertex) with all their values.
     pub(super) cells: Vec<(Token, Vec<PendingCell>)>,
 }
 
@@ -49,7 +49,7 @@ impl PendingVertex {
         self.cells.iter().find(|(k, _)| *k == key).map(|(_, cells)| cells)
     }
 
-    /// The values of a key, to be changed. The caller has loaded storage's if it needs them.
+    /// Returns the values of a key for a change. The caller has loaded storage's values if the change needs them.
     pub(super) fn cells_mut(&mut self, key: Token) -> &mut Vec<PendingCell> {
         let index = match self.cells.iter().position(|(k, _)| *k == key) {
             Some(index) => index,
@@ -86,19 +86,19 @@ impl PendingVertex {
         }
     }
 
-    /// Where the n-th of the values stands that are equivalent to one.
+    /// Returns the position of the `nth` of the values that are equivalent to `value`.
     pub(super) fn place_of(&self, key: Token, value: &Value, nth: u32) -> Option<usize> {
         let cells = self.cells_of(key)?.iter().enumerate();
         cells.filter(|(_, cell)| cell.cell.value == *value).nth(nth as usize).map(|(at, _)| at)
     }
 
-    /// How many values are equivalent to one.
+    /// Counts the values that are equivalent to `value`.
     pub(super) fn count_of(&self, key: Token, value: &Value) -> usize {
         let cells = self.cells_of(key).map_or(&[][..], Vec::as_slice);
         cells.iter().filter(|cell| cell.cell.value == *value).count()
     }
 
-    /// What makes all meta-properties of the values that it holds.
+    /// Returns the mutations that write all meta-properties of the values held here.
     pub(super) fn meta_writes(&self, gui: Gui, key: Option<Token>) -> impl Iterator<Item = Mutation> {
         let cells = self.cells.iter().filter(move |(other, _)| key.is_none_or(|key| key == *other));
         cells.flat_map(move |(key, cells)| {
@@ -118,19 +118,19 @@ impl PendingVertex {
     }
 }
 
-/// An edge that was made, changed or deleted.
+/// An edge that was created, changed or deleted.
 pub(super) struct PendingEdge {
     /// The handle.
     pub(super) edge: Edge,
-    /// The id that the user chose; known of edges that were made or deleted here.
+    /// The id that the user chose; set only for edges that the request created or deleted.
     pub(super) chosen_id: Option<Str>,
-    /// It was made here.
+    /// Whether the request created the edge.
     pub(super) created: bool,
-    /// It was deleted.
+    /// Whether the request deleted the edge.
     pub(super) deleted: bool,
-    /// A property changed.
+    /// Whether a property changed.
     pub(super) changed: bool,
-    /// Keys that differ from storage; `None`: removed.
+    /// Keys that differ from storage; `None` for a removed one.
     pub(super) cells: Vec<(Token, Option<Value>)>,
 }
 
@@ -163,21 +163,21 @@ pub(super) struct Pending {
     pub(super) vertices: FxHashMap<Gui, PendingVertex>,
     pub(super) edges: FxHashMap<Sid, PendingEdge>,
     pub(super) adjacency: FxHashMap<Gui, PendingAdjacency>,
-    /// Ids of vertices that were made here; the vertex may be deleted again.
+    /// Ids of created vertices, which may be deleted again.
     pub(super) vertex_ids: FxHashMap<Str, Gui>,
-    /// Ids that the user chose for edges made here.
+    /// Chosen ids of created edges.
     pub(super) edge_ids: FxHashMap<Str, Sid>,
     pub(super) created_vertices: Vec<Gui>,
     pub(super) created_edges: Vec<Sid>,
     pub(super) deleted_vertices: Vec<Gui>,
     pub(super) deleted_edges: Vec<Sid>,
-    /// Changes of elements that storage has, in order.
+    /// Changes of stored elements, in order.
     pub(super) changes: Vec<Mutation>,
-    /// Vertices of storage that were deleted with all the edges that storage has of them, and how many those were: too
-    /// many to be listed one by one.
+    /// Stored vertices that were deleted with all their stored edges, which are too many to list one by one.
     pub(super) detached: FxHashSet<Gui>,
+    /// Number of those edges.
     pub(super) edges_detached: u64,
-    /// Vertices deleted without their edges: checked at the end.
+    /// Vertices that were deleted without their edges: checked at the end of the request.
     pub(super) to_check: FxHashSet<Gui>,
     pub(super) seq: u64,
     pub(super) properties_written: u64,
@@ -190,17 +190,17 @@ impl Pending {
         self.seq - 1
     }
 
-    /// Whether an edge was deleted, by itself or with one of its vertices.
+    /// Whether the edge was deleted, by itself or with one of its vertices.
     pub(super) fn is_gone(&self, edge: &Edge) -> bool {
         match self.edges.get(&edge.sid) {
             Some(e) if e.deleted => true,
-            // One that was made after its vertex was deleted and made again.
+            // The edge was created after its vertex was deleted and created again.
             Some(e) if e.created => false,
             _ => self.is_detached(edge),
         }
     }
 
-    /// Whether a stored edge went with one of its vertices.
+    /// Whether a stored edge was deleted with one of its vertices.
     pub(super) fn is_detached(&self, edge: &Edge) -> bool {
         !self.detached.is_empty()
             && (self.detached.contains(&edge.source) || self.detached.contains(&edge.target))
@@ -235,7 +235,7 @@ impl Pending {
         }
     }
 
-    /// The pending state of a vertex that storage has, without knowledge of its properties.
+    /// Adds the pending state of a stored vertex, without its properties.
     pub(super) fn load_vertex(&mut self, gui: Gui, present: bool, labels: &[Token]) {
         let seq = self.seq;
         if let Entry::Vacant(entry) = self.vertices.entry(gui) {
@@ -256,7 +256,7 @@ impl Pending {
         }
     }
 
-    /// The pending state of an edge that storage has.
+    /// Returns the pending state of a stored edge; adds it if it is missing.
     pub(super) fn load_edge(&mut self, edge: Edge) -> &mut PendingEdge {
         let bytes = &mut self.bytes;
         self.edges.entry(edge.sid).or_insert_with(|| {
@@ -280,7 +280,7 @@ impl Pending {
 
     pub(super) fn remove_from_adjacency(&mut self, edge: Edge, created: bool) {
         fn take(edges: &mut Vec<Edge>, sid: Sid) {
-            // From the back: what is deleted was usually made last.
+            // From the back: the edge to delete is usually the newest.
             if let Some(index) = edges.iter().rposition(|e| e.sid == sid) {
                 edges.remove(index);
             }

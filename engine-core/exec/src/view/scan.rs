@@ -1,8 +1,8 @@
 //! Scans of a view.
 //!
-//! A scan sees pending writes as they were when it began: elements that were pending then are answered first, from
-//! their pending state, and left out of what storage answers; elements that become pending later are answered as
-//! storage has them, unless they were deleted. So each element comes once, even if it is written while the scan runs.
+//! A scan sees pending writes as they were when it began. Elements that were pending then come first, from their pending
+//! state, and are left out of storage's answers. Elements that become pending later come as storage has them, unless
+//! they are deleted. So each element comes once, even if the request writes it while the scan runs.
 
 use super::View;
 use crate::Result;
@@ -11,17 +11,21 @@ use tidegraph_apl::{
 };
 use tidegraph_types::{Edge, Gui, Key, Token};
 
-/// Where a scan stands. The default is its start.
+/// The position of a scan. The default is its start.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct ScanState {
     started: bool,
     cursor: ScanCursor,
-    /// Elements with a smaller number were pending when the scan began.
+    /// Elements with a smaller `seq` were pending when the scan began.
     before: u64,
 }
 
 impl View<'_> {
-    /// Vertices that pass, appended to `out`; `true` when there may be more.
+    /// Appends the vertices that pass; returns whether there may be more.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn scan_vertices(
         &self,
         scan: &VertexScan,
@@ -53,7 +57,11 @@ impl View<'_> {
         Ok(self.advance(state, next))
     }
 
-    /// As `scan_vertices`, with the values of these keys; `out` has a column for each.
+    /// Scans as [`View::scan_vertices`] does and appends the values of these keys; `out` has a column for each key.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn scan_values(
         &self,
         scan: &VertexScan,
@@ -66,7 +74,7 @@ impl View<'_> {
             let next = self.apl.scan_values(self.at, scan, keys, state.cursor, out)?;
             return Ok(self.advance(state, next));
         }
-        // What is read is remembered, or stands in what is pending.
+        // The read must be recorded, or must see pending writes.
         let mut found = Vec::new();
         let more = self.scan_vertices(scan, state, &mut found)?;
         let mut rows = VertexRows::default();
@@ -86,7 +94,11 @@ impl View<'_> {
         }
     }
 
-    /// How many vertices pass. `check` is asked between calls to storage whether to go on.
+    /// Counts the vertices that pass. Calls `check` between calls to storage and stops at its error.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer, and the errors of `check`.
     pub fn count_vertices(&self, scan: &VertexScan, check: &dyn Fn() -> Result<()>) -> Result<u64> {
         self.record_scan(scan);
         let (mut count, mut cursor) = (0, Some(ScanCursor::default()));
@@ -95,7 +107,7 @@ impl View<'_> {
             check()?;
         }
         if self.is_dirty() {
-            // What storage has of pending vertices was counted as it was before.
+            // Storage counted the pending vertices in their old state.
             let stored: Vec<Gui> = self
                 .pending
                 .borrow()
@@ -111,7 +123,11 @@ impl View<'_> {
         Ok(count)
     }
 
-    /// Offers the vertices that pass to a sample. `check` is asked between calls to storage whether to go on.
+    /// Offers the vertices that pass to a sample. Calls `check` between calls to storage and stops at its error.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer, and the errors of `check`.
     pub fn sample_vertices(
         &self,
         scan: &VertexScan,
@@ -139,7 +155,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// How many of some vertices pass as storage has them.
+    /// Counts those of the vertices that pass in their stored state.
     fn stored_that_pass(&self, scan: &VertexScan, vertices: &[Gui]) -> Result<u64> {
         let keys = scan.predicates.iter().map(|p| p.key).collect();
         let read = VertexRead { labels: true, properties: Projection::Keys(keys), ..VertexRead::default() };
@@ -191,7 +207,11 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Edges of some labels (`None`: any), appended to `out`; `true` when there may be more.
+    /// Appends the edges of these labels (`None` for all); returns whether there may be more.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn scan_edges(
         &self,
         labels: Option<&[Token]>,

@@ -1,8 +1,8 @@
-//! Unique constraints, checked when a transaction is about to commit.
+//! Checks unique constraints when a transaction is about to commit (TXN-3).
 //!
-//! Every value that the transaction gives to a constrained label and key is looked up at the read version, and among the
-//! transaction's own. That a value is free is a read key of the commit, and that it is taken a write key, so that of two
-//! transactions that give the same one, one is refused and looks again.
+//! Every value that the transaction gives to a constrained label and key is searched at the read version and among the
+//! transaction's own values. The commit reads the key of each such value and writes it too. So of two transactions that
+//! give the same value, the sequencer refuses one, which then runs again and finds the other's value.
 
 use super::View;
 use super::pending::{Pending, PendingVertex};
@@ -12,17 +12,17 @@ use tidegraph_apl::{Projection, PropertyPredicate, ScanCursor, Test, VertexRead,
 use tidegraph_types::order::equals;
 use tidegraph_types::{Gui, Key, Str, Token, Value};
 
-/// Candidates that are asked for at once.
+/// Candidates per request to storage.
 const AT_ONCE: u32 = 64;
 
-/// What the commit rests on and what it writes, for its constraints.
+/// The keys that a commit reads and writes because of constraints.
 #[derive(Default)]
 pub(super) struct UniqueKeys {
     pub read: Vec<Key>,
     pub written: Vec<Key>,
 }
 
-/// A value that a vertex gets where it must be unique.
+/// A value that a vertex gets under a constraint.
 struct Given {
     gui: Gui,
     label: Token,
@@ -37,7 +37,7 @@ impl View<'_> {
         if !pending.vertices.values().any(|v| v.visible() && (v.created.is_some() || v.changed)) {
             return Ok(keys);
         }
-        // A constraint that was made since is one that was not checked.
+        // A constraint that is created later was not checked: this key conflicts with its creation.
         keys.read.push(Key::constraints());
         let constraints = self.apl.unique_keys(self.at)?;
         if constraints.is_empty() {
@@ -64,7 +64,7 @@ impl View<'_> {
 
     fn given(&self, pending: &Pending, constraints: &[(Token, Token)]) -> Result<Vec<Given>> {
         let mut given = Vec::new();
-        // Values that storage has and that now stand under a new label.
+        // Stored values of vertices that get a constrained label.
         let mut stored: Vec<(Gui, Token, Token)> = Vec::new();
         for (gui, vertex) in &pending.vertices {
             if !vertex.visible() || !(vertex.created.is_some() || vertex.changed) {
@@ -97,14 +97,14 @@ impl View<'_> {
                 given.extend(cells.map(|cell| Given { gui, label, key, value: cell.value.clone() }));
             }
         }
-        // What equals nothing, not even itself, is unique.
+        // A value that does not equal itself (NaN) is always unique.
         given.retain(|one| equals(&one.value, &one.value) == Some(true));
-        // Errors are to be the same each time.
+        // The same request must fail with the same error each time.
         given.sort_unstable_by_key(|one| (one.gui, one.label, one.key));
         Ok(given)
     }
 
-    /// Another vertex of storage that has the value and keeps it.
+    /// Finds another stored vertex that has the value and keeps it.
     fn holder(&self, pending: &Pending, one: &Given) -> Result<Option<Gui>> {
         let test = Test::Equals(one.value.clone());
         let keeps = |vertex: &PendingVertex| {
@@ -140,7 +140,7 @@ impl View<'_> {
         let mut rows = VertexRows::default();
         let ids = match self.vertices_unrecorded(&read, &[other, one.gui], &mut rows) {
             Ok(()) => [0, 1].map(|row| rows.ids.get(row).cloned().unwrap_or_default()),
-            // The error that is being made matters more.
+            // That the value is not unique matters more than this error.
             Err(_) => [Str::default(), Str::default()],
         };
         let value = one.value.for_message();

@@ -1,14 +1,14 @@
-//! Writes that concern one of the values of a vertex property: removing it, and its meta-properties.
+//! Writes to a single value of a vertex property: removing it, and its meta-properties.
 //!
-//! A value is named by itself and by its number among the equivalent ones, since a list may hold it several times. That
-//! number is the one of now, with all that the request wrote before.
+//! A value is identified by itself and by its number among equivalent values, since a list may hold it several times.
+//! The number counts the values as they are now, after the request's earlier writes.
 
 use super::View;
 use super::pending::{PendingCell, PendingVertex};
 use crate::{Error, Result};
 use tidegraph_types::{Cardinality, Gui, Mutation, PropertyWrite, Token, Value};
 
-/// The value of a vertex property that meta-properties are of.
+/// A value of a vertex property, as the owner of meta-properties.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MetaOwner {
     /// The vertex.
@@ -17,13 +17,17 @@ pub struct MetaOwner {
     pub key: Token,
     /// The value.
     pub value: Value,
-    /// Which of the values that are equivalent to it, in order of writing.
+    /// Number among the equivalent values, in order of writing.
     pub nth: u32,
 }
 
 impl View<'_> {
-    /// Removes values of a vertex property: of each the n-th of the equivalent ones, or the last if there are fewer. The
-    /// last ones come first.
+    /// Removes values of a vertex property. Each is given with its number among the equivalent values; if there are fewer
+    /// of them, the last is removed. Of equivalent values the caller lists the last first.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Gone` if the vertex does not exist, `Error::Storage` if storage does not answer.
     pub fn remove_vertex_values(&self, gui: Gui, key: Token, values: &[(&Value, u32)]) -> Result<()> {
         self.with_vertex("removing a property", gui, &[key], |vertex| {
             let place = |vertex: &PendingVertex, value: &Value, nth: u32| {
@@ -33,7 +37,7 @@ impl View<'_> {
             let cells = vertex.cells_of(key).map_or(&[][..], Vec::as_slice);
             let numbered = values.iter().any(|(_, nth)| *nth > 0);
             if !numbered || cells.iter().all(|cell| cell.meta.is_empty()) {
-                // The first is meant, or as good as another; the log says only which value.
+                // Equivalent values without meta-properties are interchangeable: the log names only the value.
                 let mut all = vec![];
                 for (value, _) in values {
                     if let Some(at) = place(vertex, value, 0) {
@@ -56,7 +60,7 @@ impl View<'_> {
                 at += 1;
                 !gone.contains(&(at - 1))
             });
-            // What is left is written anew.
+            // Removes the key and writes the remaining values again.
             let mut all = vec![Mutation::RemoveVertexProperty { gui, key, value: None }];
             all.extend(vertex.cells_mut(key).iter().map(|PendingCell { cell, .. }| {
                 let write = PropertyWrite { key, cardinality: cell.cardinality, value: cell.value.clone() };
@@ -69,14 +73,18 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Which of the values equivalent to one a write of it just made, or found.
+    /// Returns the number, among the equivalent values, of the value that a write just added or found.
     pub fn written_value(&self, gui: Gui, write: &PropertyWrite) -> u32 {
         let pending = self.pending.borrow();
         let count = pending.vertices.get(&gui).map_or(0, |v| v.count_of(write.key, &write.value));
         if write.cardinality == Cardinality::List { count.saturating_sub(1) as u32 } else { 0 }
     }
 
-    /// Writes (`None`: removes) a meta-property of the n-th of the equivalent values of a vertex property.
+    /// Writes a meta-property of a value of a vertex property; `None` removes it.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Gone` if the vertex or the value does not exist, `Error::Storage` if storage does not answer.
     pub fn set_meta_property(&self, of: MetaOwner, meta_key: Token, value: Option<Value>) -> Result<()> {
         const PLACE: &str = "setting a property of a property";
         let MetaOwner { gui, key, value: of, nth } = of;

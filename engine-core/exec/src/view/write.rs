@@ -1,7 +1,7 @@
 //! Writes: each goes to the pending state at once, so that the next read sees it.
 //!
-//! Callers hand whole batches, so that ids, places, SIDs and what must be known of stored elements are asked for once
-//! a batch. Values were checked to be storable before.
+//! Callers pass whole batches, so that ids, places, SIDs and the needed state of stored elements are read once a batch.
+//! Callers have checked that values can be stored.
 
 use super::View;
 use super::pending::{Pending, PendingCell, PendingEdge, PendingVertex};
@@ -14,13 +14,13 @@ use tidegraph_types::{
     element,
 };
 
-/// Deleted edges that are listed. Beyond that, edges that go with their vertex are not.
+/// Most deleted edges that a commit lists. Beyond this, edges that are deleted with their vertex are not listed.
 const MOST_LISTED: u64 = 1 << 16;
 
-/// A vertex to be made.
+/// A vertex to create.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewVertex {
-    /// The user's id; `None`: a UUID.
+    /// The user's id; `None` for a random UUID.
     pub id: Option<Str>,
     /// Labels; repeated ones count once.
     pub labels: Vec<Token>,
@@ -28,10 +28,10 @@ pub struct NewVertex {
     pub properties: Vec<PropertyWrite>,
 }
 
-/// An edge to be made.
+/// An edge to create.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewEdge {
-    /// The id that the user chose.
+    /// The id that the user chose, if any.
     pub id: Option<Str>,
     /// Source vertex.
     pub source: Gui,
@@ -39,11 +39,11 @@ pub struct NewEdge {
     pub target: Gui,
     /// Label.
     pub label: Token,
-    /// Properties; of one key the last counts.
+    /// Properties; the last value of a key counts.
     pub properties: Vec<(Token, Value)>,
 }
 
-/// The values of a key of a row that storage answered.
+/// Returns the values of a key in a row of storage's answer.
 fn stored_cells(rows: &VertexRows, row: usize, key: Token) -> Vec<PendingCell> {
     let cells = (rows.first_cell_of(row)..).zip(rows.cells_of(row)).filter(|(_, cell)| cell.key == key);
     let cell = |(number, cell): (usize, &PropertyCell)| PendingCell {
@@ -54,7 +54,11 @@ fn stored_cells(rows: &VertexRows, row: usize, key: Token) -> Vec<PendingCell> {
 }
 
 impl View<'_> {
-    /// Makes vertices. An id that exists already is an error.
+    /// Creates vertices and returns their GUIs.
+    ///
+    /// # Errors
+    ///
+    /// `Error::VertexExists` for an id that a vertex has already, `Error::Storage` if storage does not answer.
     pub fn create_vertices(&self, new: Vec<NewVertex>, entropy: &dyn Entropy) -> Result<Vec<Gui>> {
         let chosen: Vec<Str> = new.iter().filter_map(|v| v.id.clone()).collect();
         let mut found = vec![];
@@ -77,7 +81,7 @@ impl View<'_> {
     }
 
     fn create_vertex(&self, id: Str, new: NewVertex, mut place: (Gui, u64)) -> Result<Gui> {
-        // An id whose vertex this request deleted gets its old place back: `place` only knows that it is taken.
+        // An id whose vertex this request deleted gets its old place back: to `place` it is still taken.
         let reused = self.reusable(&id)?;
         if let Some(gui) = reused {
             place = (gui, 0);
@@ -88,7 +92,7 @@ impl View<'_> {
                     Some(v) if v.id != id && (v.created.is_some() || v.in_base) => {}
                     _ => break,
                 }
-                // Another new vertex has this hash: go on behind it.
+                // Another new vertex has this hash: try the next salt.
                 let mut next = vec![];
                 self.places(&[(id.clone(), place.1 + 1)], &mut next)?;
                 place = next.pop().ok_or_else(|| Error::Plan("storage gave no place".to_owned()))?;
@@ -130,7 +134,7 @@ impl View<'_> {
         Ok(gui)
     }
 
-    /// The place of a stored vertex with this id that this request deleted.
+    /// Returns the place of the stored vertex with this id, if this request deleted it.
     fn reusable(&self, id: &Str) -> Result<Option<Gui>> {
         if self.pending.borrow().deleted_vertices.is_empty() {
             return Ok(None);
@@ -146,17 +150,21 @@ impl View<'_> {
         }
     }
 
-    /// Loads what a change of these vertices must know: labels and, for keys with several values, these values.
-    /// To be called with a whole batch before its changes.
+    /// Loads what changes of these vertices need: labels and, for keys with several values, the values. Called with a
+    /// whole batch, it saves the changes a read each.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn prepare_vertices(&self, vertices: &[Gui], keys: &[Token]) -> Result<()> {
         let mut fresh: Vec<Gui> = {
             let pending = self.pending.borrow();
-            let known = |gui: &Gui| {
+            let loaded = |gui: &Gui| {
                 pending.vertices.get(gui).is_some_and(|v| {
                     v.created.is_some() || !v.visible() || keys.iter().all(|k| v.cells_of(*k).is_some())
                 })
             };
-            vertices.iter().copied().filter(|gui| !known(gui)).collect()
+            vertices.iter().copied().filter(|gui| !loaded(gui)).collect()
         };
         if fresh.is_empty() {
             return Ok(());
@@ -209,6 +217,10 @@ impl View<'_> {
     }
 
     /// Writes one value of a vertex property.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Gone` if the vertex does not exist, `Error::Storage` if storage does not answer.
     pub fn set_vertex_property(&self, gui: Gui, write: PropertyWrite) -> Result<()> {
         let keys: &[Token] = if write.cardinality == Cardinality::Single { &[] } else { &[write.key] };
         let bytes = write.value.heap_bytes();
@@ -222,7 +234,11 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Removes a property key of a vertex.
+    /// Removes a property key of a vertex with all its values.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Gone` if the vertex does not exist, `Error::Storage` if storage does not answer.
     pub fn remove_vertex_property(&self, gui: Gui, key: Token) -> Result<()> {
         self.with_vertex("removing a property", gui, &[], |vertex| {
             vertex.cells_mut(key).clear();
@@ -232,7 +248,11 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Adds and removes labels of a vertex; labels that are there or gone already do not count as a change.
+    /// Adds and removes labels of a vertex. Adding a label that it has, or removing one that it lacks, is no change.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Gone` if the vertex does not exist, `Error::Storage` if storage does not answer.
     pub fn set_labels(&self, gui: Gui, add: &[Token], remove: &[Token]) -> Result<()> {
         self.with_vertex("setting labels", gui, &[], |vertex| {
             let mut new = vec![];
@@ -251,7 +271,12 @@ impl View<'_> {
         })
     }
 
-    /// Makes edges. An id that exists already is an error, and so is an end that does not exist.
+    /// Creates edges and returns their handles.
+    ///
+    /// # Errors
+    ///
+    /// `Error::EdgeExists` for an id that an edge has already, `Error::Gone` if an end does not exist, `Error::Storage`
+    /// if storage does not answer.
     pub fn create_edges(&self, new: Vec<NewEdge>) -> Result<Vec<Edge>> {
         let ends: Vec<Gui> = new.iter().flat_map(|e| [e.source, e.target]).collect();
         let mut rows = VertexRows::default();
@@ -266,7 +291,7 @@ impl View<'_> {
             if let Some(at) = found.iter().position(Option::is_some) {
                 return Err(Error::EdgeExists(chosen[at].clone()));
             }
-            // What looks like a generated id was looked for as one; another edge may have chosen it all the same.
+            // A text in the form of a generated id was looked up as one, but a user may have chosen it for another edge.
             let hasher = GuiHasher::default();
             self.record(chosen.iter().map(|id| Key::edge_id(hasher.edge_id(id))));
         }
@@ -302,8 +327,12 @@ impl View<'_> {
         Ok(made)
     }
 
-    /// Loads what a change of these edges must know: that they exist. To be called with a whole batch before its
-    /// changes.
+    /// Loads what changes of these edges need: whether they exist. Called with a whole batch, it saves the changes a read
+    /// each.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn prepare_edges(&self, edges: &[Edge]) -> Result<()> {
         let fresh: Vec<Edge> = {
             let pending = self.pending.borrow();
@@ -325,7 +354,11 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Writes (`None`: removes) a property of an edge.
+    /// Writes a property of an edge; `None` removes it.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Gone` if the edge does not exist, `Error::Storage` if storage does not answer.
     pub fn set_edge_property(&self, edge: Edge, key: Token, value: Option<Value>) -> Result<()> {
         self.prepare_edges(&[edge])?;
         let gone = |pending: &Pending| !pending.edges.contains_key(&edge.sid) || pending.is_gone(&edge);
@@ -350,7 +383,11 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Deletes edges; those that are gone already do not matter.
+    /// Deletes edges; those that do not exist are ignored.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn delete_edges(&self, edges: &[Edge]) -> Result<()> {
         let stored: Vec<Edge> = {
             let pending = self.pending.borrow();
@@ -362,7 +399,7 @@ impl View<'_> {
         };
         let mut rows = EdgeRows::default();
         if !stored.is_empty() {
-            // The id entry of a chosen id goes with the edge, so the id must be known.
+            // A chosen id has an entry that is deleted with the edge, so the id must be read.
             self.record(stored.iter().map(|e| Key::edge(e.sid)));
             let read = EdgeRead { ids: true, properties: Projection::None };
             self.apl.edges(self.at, &read, &stored, &mut rows)?;
@@ -397,8 +434,12 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Deletes vertices; those that are gone already do not matter. Without `detach`, edges that are left when the
-    /// request ends are an error then.
+    /// Deletes vertices; those that do not exist are ignored. `detach` deletes their edges too. Without it, the request
+    /// fails at its end if a deleted vertex still has edges.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn delete_vertices(&self, vertices: &[Gui], detach: bool) -> Result<()> {
         self.prepare_vertices(vertices, &[])?;
         let mut alive: Vec<Gui> = {
@@ -421,7 +462,7 @@ impl View<'_> {
             let listed = self.pending.borrow().deleted_edges.len() as u64;
             let edges = degrees.iter().sum::<u64>();
             if edges == 0 {
-                // They were read, and have none.
+                // The vertices have no edges, and the read of that is recorded.
             } else if listed + edges <= MOST_LISTED {
                 self.delete_edges_of(&alive)?;
             } else {
@@ -453,8 +494,8 @@ impl View<'_> {
         Ok(())
     }
 
-    /// Deletes all edges of a vertex, those that storage has as a whole: they are not listed in the commit either, where
-    /// they go with their vertex.
+    /// Deletes all edges of a vertex. The stored ones are not listed one by one, in the commit neither: they are deleted
+    /// with their vertex.
     fn detach(&self, hub: Gui, request: &Expand) -> Result<()> {
         let created: Vec<Edge> = {
             let pending = self.pending.borrow();
@@ -474,7 +515,7 @@ impl View<'_> {
 
     fn delete_edges_of(&self, vertices: &[Gui]) -> Result<()> {
         let request = Expand { max_rows: 4096, loops_once: true, ..Expand::all(Direction::Both) };
-        // Deleting moves no cursor: reading goes on in storage, which does not change.
+        // A deletion does not move the cursor, which reads storage at a fixed version.
         let (mut cursor, mut found) = (Some(Cursor::default()), Expansion::default());
         while let Some(from) = cursor {
             found.clear();
@@ -487,14 +528,14 @@ impl View<'_> {
 }
 
 impl View<'_> {
-    /// Whether a vertex is there.
+    /// Whether a vertex exists.
     pub(crate) fn vertex_exists(&self, gui: Gui) -> Result<bool> {
         let mut rows = VertexRows::default();
         self.vertices(&VertexRead::default(), &[gui], &mut rows)?;
         Ok(rows.present == [true])
     }
 
-    /// Whether an edge is there.
+    /// Whether an edge exists.
     pub(crate) fn edge_exists(&self, edge: Edge) -> Result<bool> {
         let mut rows = EdgeRows::default();
         self.edges(&EdgeRead::default(), &[edge], &mut rows)?;

@@ -17,7 +17,7 @@ use tidegraph_apl::{
     Projection, PropertyCell, ScanCursor, Statistics, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_exec::{
-    Context, Entropy, Execution, Interrupt, Limits, NeverInterrupted, Outcome, Parameters, View,
+    Context, Entropy, Execution, Interrupt, Limits, NeverInterrupted, Parameters, Summary, View,
 };
 use tidegraph_plan::Plan;
 use tidegraph_types::{
@@ -453,15 +453,15 @@ pub fn execute(
     parameters: &Parameters,
     limits: Limits,
     interrupt: &dyn Interrupt,
-) -> tidegraph_exec::Result<(Vec<Vec<Value>>, Outcome)> {
+) -> tidegraph_exec::Result<(Vec<Vec<Value>>, Summary)> {
     let view = View::new(graph, graph, At::default(), plan.root.writes());
     let entropy = Counting::default();
     let ctx = Context::new(view, parameters, limits, interrupt, &entropy, jiff::Timestamp::UNIX_EPOCH);
-    Execution::new(plan, ctx)?.run_to_end()
+    Execution::new(plan, ctx)?.run()
 }
 
 /// Rows and outcome of a plan.
-pub fn try_run(graph: &Graph, plan: &Plan) -> tidegraph_exec::Result<(Vec<Vec<Value>>, Outcome)> {
+pub fn try_run(graph: &Graph, plan: &Plan) -> tidegraph_exec::Result<(Vec<Vec<Value>>, Summary)> {
     execute(graph, plan, &Parameters::default(), Limits::default(), &NeverInterrupted)
 }
 
@@ -479,7 +479,7 @@ pub fn sorted(graph: &Graph, plan: &Plan) -> Vec<String> {
 }
 
 /// Runs a plan that writes and applies its commit.
-pub fn run_and_apply(graph: &mut Graph, plan: &Plan) -> (Vec<String>, Outcome) {
+pub fn run_and_apply(graph: &mut Graph, plan: &Plan) -> (Vec<String>, Summary) {
     let (rows, outcome) = try_run(graph, plan).unwrap_or_else(|e| panic!("{e}"));
     if let Some(commit) = &outcome.commit {
         graph.apply(commit);

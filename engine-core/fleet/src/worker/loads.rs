@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidegraph_engine::{LoadHold, Uncommitted};
+use tidegraph_engine::{LoadCommitError, LoadHold};
 use tidegraph_remote::{CommitOutcome, Commits, Error, LoadRequest, LoadStep, RequestId};
 use tidegraph_txn::LoadCommit;
 use tidegraph_types::{ErrorCode, MadeVertex, Version};
@@ -204,7 +204,7 @@ impl LoadTracker {
 }
 
 impl LoadHold for FleetLoad {
-    fn commit(&self, load: LoadCommit, go_on: &dyn Fn() -> bool) -> Result<Version, Uncommitted> {
+    fn commit(&self, load: LoadCommit, go_on: &dyn Fn() -> bool) -> Result<Version, LoadCommitError> {
         let (tracker, shared) = (&*self.tracker, &*self.tracker.shared);
         let caught_up = shared.sequencer.call(|sequencer| tracker.catch_up(sequencer));
         caught_up.map_err(to_engine_error)?;
@@ -250,13 +250,13 @@ impl LoadHold for FleetLoad {
                 Ok(CommitOutcome::Committed(version)) => break version,
                 Ok(CommitOutcome::Refused) => return Err(to_engine_error(error).into()),
                 Ok(CommitOutcome::Unknown) => {
-                    return Err(Uncommitted { error: to_engine_error(error), open: true });
+                    return Err(LoadCommitError { error: to_engine_error(error), open: true });
                 }
                 Err(unanswered) if go_on() => {
                     tracing::debug!(error = %unanswered, "cannot ask for the outcome of a load");
                     shared.clock.sleep(RETRY_AFTER);
                 }
-                Err(_) => return Err(Uncommitted { error: to_engine_error(error), open: true }),
+                Err(_) => return Err(LoadCommitError { error: to_engine_error(error), open: true }),
             }
         };
         // The load is committed. The next reader here should find it soon.

@@ -32,7 +32,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_apl::{Apl, At, Catalog, ScanCursor, Statistics, VertexScan};
 use tidegraph_cluster::{Graph, MapStore, MapWatch, SEQUENCER, WatchConfig};
-use tidegraph_engine::{Asking, Backend, LoadHold, LoadOutcome, Reader, Snapshot, Standing};
+use tidegraph_engine::{Backend, BackendStatus, LoadHold, LoadOutcome, ReadOptions, Reader, Retry, Snapshot};
 use tidegraph_platform::{Clock, Random};
 use tidegraph_remote::{CommitOutcome, Commits, FleetClient, FleetConfig, Network, RequestId, Security};
 use tidegraph_storage::{Duplicate, IndexState};
@@ -388,7 +388,7 @@ fn to_engine_error(error: tidegraph_remote::Error) -> tidegraph_engine::Error {
         Remote::Overdue => ErrorCode::TimeLimitExceeded,
         _ => ErrorCode::Unavailable,
     };
-    tidegraph_engine::Error::new(code, error.to_string())
+    tidegraph_engine::Error::caused_by(code, error)
 }
 
 impl Backend for Worker {
@@ -404,7 +404,8 @@ impl Backend for Worker {
         if !self.shared.wait_for_first_version() {
             let message =
                 "the newest version of the graph is not known yet, because the sequencer does not answer";
-            return Err(tidegraph_engine::Error::new(ErrorCode::Unavailable, message));
+            let error = tidegraph_engine::Error::new(ErrorCode::Unavailable, message);
+            return Err(error.with_retry(Retry::Wait));
         }
         let mut at = self.shared.read_position();
         if let Some(asked) = at_least.filter(|asked| *asked > at.version) {
@@ -422,7 +423,7 @@ impl Backend for Worker {
         Ok(Snapshot { at, pin: None, held: Some(held) })
     }
 
-    fn snapshot_at_hand(&self) -> Option<Snapshot> {
+    fn applied_snapshot(&self) -> Option<Snapshot> {
         let reached = self.shared.fleet.reached()?;
         let at = self.shared.read_position();
         // Too far in the past the commit would meet conflicts, and nodes may not keep the version.
@@ -433,9 +434,9 @@ impl Backend for Worker {
         Some(Snapshot { at: At { version: reached, ..at }, pin: None, held: Some(held) })
     }
 
-    fn reader<'b>(&'b self, asking: Asking<'b>) -> Reader<'b> {
-        let within = asking.deadline.map(|deadline| deadline.saturating_sub(self.shared.clock.now()));
-        Reader::Made(Box::new(self.shared.fleet.query(within, asking.cancel.cloned())))
+    fn reader<'b>(&'b self, options: ReadOptions<'b>) -> Reader<'b> {
+        let within = options.deadline.map(|deadline| deadline.saturating_sub(self.shared.clock.now()));
+        Reader::Own(Box::new(self.shared.fleet.query(within, options.cancel.cloned())))
     }
 
     fn may_wait(&self) -> bool {
@@ -514,12 +515,12 @@ impl Backend for Worker {
         true
     }
 
-    fn standing(&self) -> Standing {
-        Standing {
+    fn status(&self) -> BackendStatus {
+        BackendStatus {
             version: Version(self.shared.newest.load(Ordering::Acquire)),
             epoch: Epoch(self.shared.epoch.load(Ordering::Acquire)),
             writable: self.shared.writable.load(Ordering::Acquire),
-            ..Standing::default()
+            ..BackendStatus::default()
         }
     }
 

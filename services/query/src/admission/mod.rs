@@ -5,11 +5,11 @@
 //! shares one `Admission` and turns answers and errors into its own form: nothing here knows a protocol.
 //!
 //! Flow: most queries end within microseconds, which is less than a hand-over to another thread costs. So each query is
-//! first tried on the thread that read it, within [`BRIEF`]. The engine gives up a try that takes longer, or whose text
-//! it has not planned yet. Such a query enters the list, waits for a slot, and runs on a thread of the blocking pool. A
-//! brief write is committed without a thread that waits for it.
+//! first tried on the thread that read it, within [`INLINE`]. The engine gives up a try that takes longer, or whose text
+//! it has not planned yet. Such a query enters the list, waits for a slot, and runs on a thread of the blocking pool. An
+//! inline write is committed without a thread that waits for it.
 //!
-//! What must never happen: a try that holds up the other connections of its thread for longer than `BRIEF` allows; a
+//! What must never happen: a try that holds up the other connections of its thread for longer than `INLINE` allows; a
 //! query that keeps running although its caller has gone.
 
 mod list;
@@ -26,15 +26,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-use tidegraph_engine::{Answer, Brief, Brought, Database, Language, Parameters, Principal, Query};
+use tidegraph_engine::{
+    Answer, Database, InlineLimits, Language, Parameters, PendingAnswer, Principal, Query,
+};
 use tidegraph_types::{CommitRequest, ErrorCode, Version};
 use tokio::sync::Semaphore;
 
 /// The resources of a query that runs on a thread which serves other connections too.
-pub const BRIEF: Brief = Brief { time: Duration::from_micros(500), memory_bytes: 256 << 10, rows: 1_024 };
+pub const INLINE: InlineLimits = InlineLimits {
+    time: Duration::from_micros(500),
+    // 256 KiB for operators, and 1 KiB for each row.
+    memory_bytes: (256 << 10) + (1 << 20),
+    rows: 1_024,
+};
 
-/// Largest answer that is written on such a thread. Writing this many bytes takes about as long as [`BRIEF`] allows.
-const BRIEF_ANSWER_BYTES: usize = 512 << 10;
+/// Largest answer that is written on such a thread. Writing this many bytes takes about as long as [`INLINE`] allows.
+const INLINE_ANSWER_BYTES: usize = 512 << 10;
 
 /// Limits of queries.
 #[derive(Clone, Debug)]
@@ -168,7 +175,7 @@ impl Admission {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// Returns the waiting and running queries. Queries that end within [`BRIEF`] are not among them.
+    /// Returns the waiting and running queries. Queries that end within [`INLINE`] are not among them.
     #[must_use]
     pub fn running(&self) -> Vec<RunningQuery> {
         self.running.all()
@@ -187,7 +194,7 @@ impl Admission {
 
     /// Runs a query and writes its answer. Dropping the future cancels the query, unless it is being committed.
     ///
-    /// `write` is called again from the start when the output of a brief try was too small.
+    /// `write` is called again from the start when the output of an inline try was too small.
     ///
     /// # Errors
     ///
@@ -198,7 +205,7 @@ impl Admission {
         request: Request,
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()> + Send + 'static,
     ) -> Result<Written, Error> {
-        match self.try_briefly(&request, &write) {
+        match self.try_inline(&request, &write) {
             Attempt::Finished(result) => result,
             Attempt::Commits(commit, body) => {
                 let committed = self.commit(commit).await;
@@ -212,25 +219,25 @@ impl Admission {
                 Ok(Written { body, version: committed? })
             }
             Attempt::Answered(answer) => on_own_thread(move || written(&request, &answer, write)).await,
-            Attempt::NotBrief => self.run_in_slot(request, write).await,
+            Attempt::NotInline => self.run_in_slot(request, write).await,
         }
     }
 
     /// Tries a query on this thread.
-    fn try_briefly(
+    fn try_inline(
         &self,
         request: &Request,
         write: impl Fn(&Request, &Answer, &mut Output) -> io::Result<()>,
     ) -> Attempt {
         // `run_in_slot` refuses the id of another running query.
         if self.running.contains(&request.id) {
-            return Attempt::NotBrief;
+            return Attempt::NotInline;
         }
-        let attempt = || match self.database.query_briefly(&request.query(&self.limits, None), BRIEF) {
-            None => Attempt::NotBrief,
+        let attempt = || match self.database.query_inline(&request.query(&self.limits, None), INLINE) {
+            None => Attempt::NotInline,
             Some(Err(error)) => Attempt::Finished(Err(error.into())),
-            Some(Ok(Brought { answer, commit })) => {
-                let mut output = Output::up_to(BRIEF_ANSWER_BYTES);
+            Some(Ok(PendingAnswer { answer, commit })) => {
+                let mut output = Output::up_to(INLINE_ANSWER_BYTES);
                 match (write(request, &answer, &mut output), commit) {
                     (Ok(()), None) => {
                         let written = Written { body: output.into_bytes(), version: answer.version };
@@ -238,7 +245,7 @@ impl Admission {
                     }
                     (Ok(()), Some(commit)) => Attempt::Commits(commit, output.into_bytes()),
                     (Err(_), None) => Attempt::Answered(answer),
-                    (Err(_), Some(_)) => Attempt::NotBrief,
+                    (Err(_), Some(_)) => Attempt::NotInline,
                 }
             }
         };
@@ -299,7 +306,7 @@ impl Admission {
     }
 }
 
-/// The outcome of a brief try.
+/// The outcome of an inline try.
 enum Attempt {
     /// The query is done.
     Finished(Result<Written, Error>),
@@ -308,7 +315,7 @@ enum Attempt {
     /// An answer that is too large to be written on this thread.
     Answered(Answer),
     /// The query has to run in a slot.
-    NotBrief,
+    NotInline,
 }
 
 /// Cancels a query when the future that waits for it is dropped: its caller has gone.

@@ -102,14 +102,14 @@ async fn a_known_text_needs_no_slot_unless_its_answer_is_long() {
         admission.run(request("one", "RETURN 1 AS one"), write).await.unwrap();
     }
     let _slot = admission.slots.clone().try_acquire_owned().unwrap();
-    let mut brief = pin!(admission.run(request("two", "RETURN 1 AS one"), write));
-    let Poll::Ready(answer) = poll_once(brief.as_mut()).await else { panic!("it waits for a slot") };
+    let mut inline = pin!(admission.run(request("two", "RETURN 1 AS one"), write));
+    let Poll::Ready(answer) = poll_once(inline.as_mut()).await else { panic!("it waits for a slot") };
     assert_eq!(answer.unwrap().body, b"Long(1);");
     assert_eq!(admission.accepted(), 3);
     let long =
-        |_: &Request, _: &Answer, output: &mut Output| output.write_all(&vec![b'x'; BRIEF_ANSWER_BYTES + 1]);
+        |_: &Request, _: &Answer, output: &mut Output| output.write_all(&vec![b'x'; INLINE_ANSWER_BYTES + 1]);
     let answer = admission.run(request("three", "RETURN 1 AS one"), long).await.unwrap();
-    assert_eq!(answer.body.len(), BRIEF_ANSWER_BYTES + 1);
+    assert_eq!(answer.body.len(), INLINE_ANSWER_BYTES + 1);
 }
 
 #[tokio::test]

@@ -12,6 +12,8 @@ use tidegraph_types::{ErrorCode, Kind};
 pub struct Failure {
     code: ErrorCode,
     message: String,
+    /// The message with those of all causes, for the log.
+    causes: Option<String>,
     request_id: Option<String>,
 }
 
@@ -28,7 +30,7 @@ struct Body<'a> {
 impl Failure {
     /// Returns a failure, which gets a fresh request id unless [`Failure::of_request`] names one.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), request_id: None }
+        Self { code, message: message.into(), causes: None, request_id: None }
     }
 
     /// Sets the id of the request.
@@ -48,6 +50,10 @@ impl Failure {
 impl From<admission::Error> for Failure {
     fn from(error: admission::Error) -> Self {
         use admission::Error;
+        let error = match error {
+            Error::Query(error) => return error.into(),
+            other => other,
+        };
         let code = match &error {
             Error::DuplicateId { .. } => ErrorCode::InvalidParameter,
             Error::QueueFull { .. } => ErrorCode::TooManyRequests,
@@ -64,8 +70,14 @@ impl From<admission::Error> for Failure {
 
 impl From<tidegraph_engine::Error> for Failure {
     fn from(error: tidegraph_engine::Error) -> Self {
-        Self::new(error.code(), error.to_string())
+        let causes = is_logged(error.code()).then(|| error.chain().to_string());
+        Self { causes, ..Self::new(error.code(), error.to_string()) }
     }
+}
+
+/// Whether a failure is one of the service rather than of the request.
+fn is_logged(code: ErrorCode) -> bool {
+    matches!(code.kind(), Kind::Internal | Kind::Corrupt)
 }
 
 /// Returns the failure for a body over the limit.
@@ -86,8 +98,9 @@ fn random_id() -> String {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let id = self.request_id.unwrap_or_else(random_id);
-        if matches!(self.code.kind(), Kind::Internal | Kind::Corrupt) {
-            tracing::error!(request = %id, code = %self.code, message = %self.message, "request failed");
+        if is_logged(self.code) {
+            let message = self.causes.as_ref().unwrap_or(&self.message);
+            tracing::error!(request = %id, code = %self.code, %message, "request failed");
         }
         let status =
             StatusCode::from_u16(self.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

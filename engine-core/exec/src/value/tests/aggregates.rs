@@ -135,7 +135,7 @@ fn what_is_kept_is_charged() {
     with_limits(&Graph::default(), limits, |ctx| {
         let mut list = Accumulator::new(K::Collect, false);
         let error = (0..1000_i64).find_map(|n| list.add(&[n.into()], ctx).err()).expect("too much");
-        assert_eq!(error.to_string(), "the query needs more than its limit of 1000 bytes of memory");
+        assert!(error.to_string().contains("over its limit of 1000:"), "{error}");
         let _ = list.finish(ctx);
         assert_eq!(ctx.memory.used(), 0);
     });

@@ -1,15 +1,15 @@
-//! The graph as one request sees it: storage at one version, with the request's own pending writes laid over.
+//! The graph as one request sees it: storage at one version, with the request's own pending writes applied.
 //!
-//! Every read of the executor goes through here. Reads are batched like those of [`Apl`], whose shapes they share.
-//! Without pending writes a read is the call to storage and nothing else. When the plan writes (`recording`), the keys
-//! of what was read are collected (`keys`), so that the sequencer can refuse the transaction if somebody changed it
-//! meanwhile. Writes go to `pending` (`write`), and become a commit request at the end (`commit`).
+//! Every read of the executor goes through a [`View`]. Reads are batched and shaped like those of [`Apl`]. Without
+//! pending writes a read is only the call to storage. If the plan writes (`recording`), the view collects the keys of
+//! what was read (`keys`), so that the sequencer can refuse the transaction if another one changed it (TXN-2). Writes go
+//! to `pending` (module `write`) and become a commit request at the end (module `commit`).
 //!
-//! Rule for keys: what an answer depends on is recorded before the answer is given, absent elements too; the creation
-//! of an element reads that it did not exist. A vertex's labels decide which scan keys its change writes, so a change
-//! reads the vertex's content.
+//! Rule for keys: the view records what an answer depends on before it gives the answer, absent elements included. The
+//! creation of an element reads that it did not exist. A vertex's labels decide which scan keys a change of it writes,
+//! so a change reads the vertex's content.
 //!
-//! What must never happen: a read of storage that does not look at `pending`, or that leaves no key behind.
+//! What must never happen: a read of storage ignores `pending`, or records no key.
 
 mod ahead;
 mod commit;
@@ -44,14 +44,14 @@ pub struct View<'a> {
     at: At,
     keys: Option<RefCell<ReadKeys>>,
     pending: RefCell<Pending>,
-    /// If storage is far.
+    /// Answers read ahead, if storage is on other machines.
     ahead: Option<RefCell<AnsweredAhead>>,
-    /// Counts changes of `pending`; 0: it is empty. Tested before every read.
+    /// Counts changes of `pending`; 0 means that it is empty. Tested before every read.
     generation: Cell<u64>,
 }
 
 impl<'a> View<'a> {
-    /// A view of a version. `recording`: the plan writes, so what is read must be remembered.
+    /// Makes a view of a version. `recording` must be set if the plan writes: the view then records what it reads.
     #[must_use]
     pub fn new(apl: &'a dyn Apl, catalog: &'a dyn Catalog, at: At, recording: bool) -> Self {
         Self {
@@ -65,19 +65,19 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The graph's dictionary.
+    /// Returns the graph's dictionary.
     #[must_use]
     pub fn catalog(&self) -> &'a dyn Catalog {
         self.catalog
     }
 
-    /// Bytes that pending writes and read keys hold, roughly.
+    /// Estimates the bytes of pending writes and read keys.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         self.pending.borrow().bytes + self.keys.as_ref().map_or(0, |keys| keys.borrow().bytes())
     }
 
-    /// Changes whenever a write may make an earlier read stale.
+    /// Returns a number that changes whenever a write may make an earlier read stale.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.get()
@@ -97,25 +97,25 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether storage is far away, so that it is better asked for much at once.
+    /// Whether storage is on other machines, so that fewer and larger requests are better.
     #[must_use]
     pub fn is_far(&self) -> bool {
         self.ahead.is_some()
     }
 
-    /// Bytes of answers that are kept until they are asked for.
+    /// Bytes of the answers that were read ahead.
     pub(crate) fn ahead_bytes(&self) -> usize {
         self.ahead.as_ref().map_or(0, |ahead| ahead.borrow().bytes())
     }
 
-    /// Lets them go.
+    /// Drops the answers that were read ahead.
     pub(crate) fn forget_ahead(&self) {
         if let Some(ahead) = &self.ahead {
             ahead.take();
         }
     }
 
-    /// As storage knows it. `next`: what is read of the vertices soon.
+    /// Resolves ids in storage only. `next` says what the plan reads of the vertices soon.
     fn stored_vertices(
         &self,
         ids: &[Str],
@@ -123,7 +123,7 @@ impl<'a> View<'a> {
         out: &mut Vec<Option<Gui>>,
     ) -> Result<()> {
         match &self.ahead {
-            Some(ahead) if ahead::is_worth_it(ids.len(), next.as_ref()) => {
+            Some(ahead) if ahead::is_worthwhile(ids.len(), next.as_ref()) => {
                 let wish = LookUp { read: next, places: self.keys.is_some() };
                 let mut answered = LookedUp::default();
                 self.apl.look_up(self.at, ids, &wish, &mut answered)?;
@@ -134,7 +134,7 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// What storage has of vertices.
+    /// Reads vertices from storage only.
     fn stored_rows(&self, read: &VertexRead, frontier: &[Gui], out: &mut VertexRows) -> Result<()> {
         if self.ahead.as_ref().is_some_and(|ahead| ahead.borrow().rows(read, frontier, out)) {
             return Ok(());
@@ -142,21 +142,25 @@ impl<'a> View<'a> {
         Ok(self.apl.vertices(self.at, read, frontier, out)?)
     }
 
-    /// Places for new vertices.
+    /// Asks storage for the places of new vertices.
     fn places(&self, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<()> {
         if let Some(ahead) = &self.ahead {
             let ahead = ahead.borrow();
-            let known = |(id, salt): &(Str, u64)| (*salt == 0).then(|| ahead.place(id)).flatten();
-            let known: Option<Vec<(Gui, u64)>> = ids.iter().map(known).collect();
-            if let Some(known) = known {
-                out.extend(known);
+            let place = |(id, salt): &(Str, u64)| (*salt == 0).then(|| ahead.place(id)).flatten();
+            let places: Option<Vec<(Gui, u64)>> = ids.iter().map(place).collect();
+            if let Some(places) = places {
+                out.extend(places);
                 return Ok(());
             }
         }
         Ok(self.apl.place(self.at, ids, out)?)
     }
 
-    /// GUIs of ids; `None` for unknown ones. Appends one answer for each id. `next`: what is read of the vertices soon.
+    /// Appends the GUI of each id, `None` for an unknown one. `next` says what the plan reads of the vertices soon.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage`, as for every read of the view: storage does not answer, or not within the request's deadline.
     pub fn resolve_vertices(
         &self,
         ids: &[Str],
@@ -172,7 +176,7 @@ impl<'a> View<'a> {
                 .map(|(id, _)| (id.clone(), 0))
                 .collect();
             if !unknown.is_empty() {
-                // Whoever creates the vertex while we run will write the key of the place that it would get now.
+                // A transaction that creates the vertex meanwhile writes the key of the place that it would get now.
                 let mut places = vec![];
                 self.places(&unknown, &mut places)?;
                 self.record(places.into_iter().map(|(gui, _)| Key::existence(gui)));
@@ -184,7 +188,11 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Edges of ids; `None` for unknown ones. Appends one answer for each id.
+    /// Appends the edge of each id, `None` for an unknown one.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn resolve_edges(&self, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<()> {
         let start = out.len();
         self.apl.resolve_edges(self.at, ids, out)?;
@@ -202,10 +210,15 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Ids, labels and properties of vertices: a row for each, absent (or deleted) ones too. `out` must be empty.
+    /// Reads ids, labels and properties of vertices: one row for each, absent and deleted ones included. `out` must be
+    /// empty.
     ///
-    /// When a key or label that the query names is unknown to the catalog, ask all the same (with `Keys(vec![])`, or
-    /// labels): somebody may be writing the first one, and only what was read is checked for conflicts.
+    /// A caller whose key or label is unknown to the catalog must ask nevertheless (for `Keys(vec![])`, or for labels).
+    /// Another transaction may be writing the first one, and only what was read is checked for conflicts.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn vertices(&self, read: &VertexRead, frontier: &[Gui], out: &mut VertexRows) -> Result<()> {
         let content = read.labels || read.properties != tidegraph_apl::Projection::None;
         self.record(frontier.iter().map(|g| if content { Key::content(*g) } else { Key::existence(*g) }));
@@ -225,7 +238,11 @@ impl<'a> View<'a> {
         self.stored_rows(read, frontier, out)
     }
 
-    /// Ids and properties of edges: a row for each, absent (or deleted) ones too. `out` must be empty.
+    /// Reads ids and properties of edges: one row for each, absent and deleted ones included. `out` must be empty.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn edges(&self, read: &EdgeRead, frontier: &[Edge], out: &mut EdgeRows) -> Result<()> {
         self.record(frontier.iter().map(|edge| Key::edge(edge.sid)));
         if self.is_dirty() {
@@ -261,22 +278,27 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Remembers that edges of a label that the graph does not know yet were looked for.
+    /// Records a search for edges of a label that the graph does not have yet.
     pub(crate) fn record_unknown_edge_label(&self, direction: Direction, frontier: &[Gui]) {
         self.record_adjacency(direction, None, frontier);
     }
 
-    /// Remembers that vertices of a label (`None`: of one that the graph does not know yet) were looked for.
+    /// Records a search for vertices of a label; `None` stands for a label that the graph does not have yet.
     pub(crate) fn record_vertex_scan(&self, label: Option<Token>) {
         self.record([Key::vertex_scan(label)]);
     }
 
-    /// Remembers that edges of a label that the graph does not know yet were looked for.
+    /// Records a scan for edges of a label that the graph does not have yet.
     pub(crate) fn record_edge_scan(&self) {
         self.record([Key::edge_scan(None)]);
     }
 
-    /// Edges of a frontier with their other ends; returns where to go on. `out` must be empty.
+    /// Reads the edges of a frontier with their other ends; returns where to continue, `None` at the end. `out` must be
+    /// empty.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn expand(
         &self,
         request: &Expand,
@@ -284,7 +306,7 @@ impl<'a> View<'a> {
         from: Cursor,
         out: &mut Expansion,
     ) -> Result<Option<Cursor>> {
-        // A read that goes on was recorded when it began.
+        // A read that continues was recorded when it began.
         if from == Cursor::default() {
             self.record_adjacency(request.direction, request.labels.as_deref(), frontier);
         }
@@ -293,7 +315,7 @@ impl<'a> View<'a> {
             let rows = frontier.get(from.row as usize..).unwrap_or(&[]);
             if !pending.detached.is_empty() || rows.iter().any(|gui| pending.adjacency.contains_key(gui)) {
                 let mut base = Expansion::default();
-                // Which of the edges are deleted says the SID.
+                // The SID says which of the edges are deleted.
                 let all = Expand { neighbours_only: false, ..request.clone() };
                 let next = self.apl.expand(self.at, &all, frontier, from, &mut base)?;
                 overlay::expand(&pending, request, frontier, from, next, &base, out);
@@ -303,8 +325,12 @@ impl<'a> View<'a> {
         Ok(self.apl.expand(self.at, request, frontier, from, out)?)
     }
 
-    /// As `expand`, but answers no more than the edges that come first by a property, and some others. `out` must be
-    /// empty.
+    /// Reads as [`View::expand`] does, but needs to return only the edges that come first by a property; it may return
+    /// others. `out` must be empty.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn top_edges(
         &self,
         request: &Expand,
@@ -314,13 +340,17 @@ impl<'a> View<'a> {
         out: &mut Expansion,
     ) -> Result<Option<Cursor>> {
         if self.is_dirty() || self.keys.is_some() {
-            // What is pending changes the order, and what decides must be read by whoever has to remember it.
+            // Pending writes change the order, and a recording view must read itself what decides the order.
             return self.expand(request, frontier, from, out);
         }
         Ok(self.apl.top_edges(self.at, request, top, frontier, from, out)?)
     }
 
-    /// Number of edges that `expand` would answer for each vertex. Appends one number for each.
+    /// Appends for each vertex the number of edges that [`View::expand`] would return.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Storage` if storage does not answer.
     pub fn degrees(&self, request: &Expand, frontier: &[Gui], out: &mut Vec<u64>) -> Result<()> {
         self.record_adjacency(request.direction, request.labels.as_deref(), frontier);
         let start = out.len();
@@ -335,7 +365,7 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Degrees, edge by edge: which of them went with a vertex at the other end, storage cannot tell.
+    /// Counts edge by edge: storage cannot tell which edges were deleted with the vertex at their other end.
     fn count_edges(&self, request: &Expand, frontier: &[Gui], counts: &mut [u64]) -> Result<()> {
         let request = Expand { max_rows: 4096, ..request.clone() };
         let (mut cursor, mut found) = (Some(Cursor::default()), Expansion::default());
