@@ -4,9 +4,9 @@
 //! Each record concerns one partition and therefore one shard; the other shards get an empty record. Turns of all shard
 //! counts alternate.
 
+use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_log::kafka::{KafkaFollower, KafkaOptions, NewTopic, create_topic, open_log};
-use tidegraph_log::{Body, Follower, LogStore, Position, Record};
+use tidegraph_log::{Body, KafkaOptions, LogBackend, LogCopies, LogLocation, LogStore, Position, Record};
 use tidegraph_platform::{Clock, RealClock};
 use tidegraph_types::{Edge, Epoch, Gui, Mutation, PartitionCount, ShardId, Sharding, Sid, Token, Version};
 
@@ -23,7 +23,7 @@ fn record(version: u64) -> Record {
 }
 
 struct Measured {
-    options: KafkaOptions,
+    backend: Arc<dyn LogBackend>,
     sharding: Sharding,
     log: Box<dyn LogStore>,
     version: u64,
@@ -32,11 +32,12 @@ struct Measured {
 impl Measured {
     fn new(brokers: &str, shards: u16) -> Self {
         let options = KafkaOptions::new(brokers, format!("rate-{}-{shards}", std::process::id()));
-        create_topic(&options, NewTopic { shards, replication: 1, in_sync: 1 }).expect("the topic is made");
         let partitions = PartitionCount::new(PARTITIONS).expect("a power of two");
         let sharding = Sharding::new(partitions, shards).expect("fewer shards than partitions");
-        let log = open_log(&options, sharding, Epoch(1)).expect("the log opens");
-        Self { options, sharding, log, version: 0 }
+        let backend = LogLocation::Kafka(options).backend(sharding).expect("built with the feature");
+        backend.create(LogCopies { total: 1, in_sync: 1 }).expect("the topic is created");
+        let log = backend.open(Epoch(1)).expect("the log opens");
+        Self { backend, sharding, log, version: 0 }
     }
 
     /// Appends a group of records and returns the duration.
@@ -46,17 +47,13 @@ impl Measured {
         let begin = clock.now();
         self.log.append(&records).expect("the records are written");
         let took = clock.now() - begin;
-        self.log.rest();
+        self.log.on_idle();
         took
     }
 
     /// Returns the time that a follower of the first shard needs to read all records.
     fn follow(&self, clock: &RealClock) -> Duration {
-        let (options, at) = (self.options.clone(), Position::default());
-        let mut follower = match self.sharding.shards() {
-            1 => KafkaFollower::new(options, ShardId(0), at),
-            _ => KafkaFollower::of_several(options, ShardId(0), at),
-        };
+        let mut follower = self.backend.follow(ShardId(0), Position::default());
         let begin = clock.now();
         (0..self.version).for_each(|_| {
             follower.next(Duration::from_secs(10)).expect("it can be read").expect("it is there");
@@ -92,7 +89,7 @@ pub fn run(brokers: &str) {
         let bytes = measured.log.bytes() / u64::from(shards) / count;
         let followed = measured.follow(&clock);
         let begin = clock.now();
-        let mut log = open_log(&measured.options, measured.sharding, Epoch(2)).expect("the log opens");
+        let mut log = measured.backend.open(Epoch(2)).expect("the log opens");
         let opened = clock.now() - begin;
         let begin = clock.now();
         let read = log.read_from(Version(1)).expect("it can be read").filter(Result::is_ok).count();

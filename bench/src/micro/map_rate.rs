@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions, Usage};
 use tidegraph_cluster::{
-    Applied, Beat, Candidate, Change, Claim, Graph, MapStore, MemoryMap, NodeId, NodeState, Registration,
-    Role, SEQUENCER, change_all, place,
+    AppliedVersions, Candidate, Change, Claim, Graph, Heartbeat, MapStore, MemoryMap, NodeId, NodeState,
+    Registration, Role, SEQUENCER, change_all, place,
 };
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_types::{Epoch, PartitionCount, PartitionId, Version};
@@ -96,9 +96,9 @@ fn measure(store: &dyn MapStore, clock: &dyn Clock, usage: &dyn Fn() -> Usage) {
     timed.report("sign of life", 99, &mut || {
         counter += 1;
         let held = known.held_by(&ids[0]).map(|(partition, _)| (partition, Version(1_000_000 + counter)));
-        let applied = Applied(held.collect());
-        let beat = Beat { generation: 1, counter, disk_full: false, used_bytes: 1 << 38, applied };
-        store.beat("large", &ids[0], &beat).expect("it is noted");
+        let applied = AppliedVersions(held.collect());
+        let beat = Heartbeat { generation: 1, counter, disk_full: false, used_bytes: 1 << 38, applied };
+        store.heartbeat("large", &ids[0], &beat).expect("it is noted");
     });
     let claim = Claim {
         holder: "a".into(),

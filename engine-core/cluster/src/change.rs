@@ -1,7 +1,8 @@
-//! Changes of the map, and which of them it allows. Pure: every backend reads what a change touches, asks here, and
-//! writes what came out under the condition that nothing of it was changed meanwhile.
+//! Changes of the map, and which of them it allows. Pure functions: a backend reads the items that a change touches,
+//! asks here for the new ones, and writes them on condition that none changed meanwhile.
 //!
-//! A change says how things should be. What is so already is no change, so that whoever lost an answer asks again.
+//! A change names the wanted state. If an item has that state already, nothing changes, so that a caller that lost an
+//! answer may ask again.
 
 use crate::model::{Node, NodeId, NodeState, Registration, Replica, ReplicaState};
 use crate::{Error, PartitionMap};
@@ -9,43 +10,43 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tidegraph_types::PartitionId;
 
-/// How many items one call may touch: DynamoDB takes 100 in a transaction, and the graph's is one of them.
+/// Most items that one call may touch. DynamoDB takes 100 in a transaction, and the graph's item is one of them.
 pub const MOST_ITEMS: usize = 99;
 
 /// A change of the map.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
-    /// A node starts, for the first time or again. It is joining then, and of the next generation; no read goes to it.
+    /// A node starts, for the first time or again. It becomes joining, with the next generation; no read goes to it.
     Register(Registration),
-    /// A node gets to another state.
+    /// A node changes its state.
     SetNode {
-        /// Which node.
+        /// The node.
         node: NodeId,
-        /// Its next state.
+        /// The new state.
         state: NodeState,
     },
-    /// A node is to hold a partition: it begins to restore it.
+    /// A node gets a replica of a partition, and starts to restore it.
     AddReplica {
-        /// Which partition.
+        /// The partition.
         partition: PartitionId,
-        /// On which node.
+        /// The node.
         node: NodeId,
     },
-    /// A replica gets to another state: forward from restoring over catching up to serving and leaving, back from
-    /// leaving to serving, and to restoring from everywhere, for a node that lost what it had.
+    /// A replica changes its state: forward from restoring to catching up, serving and leaving; back from leaving to
+    /// serving; and from any state to restoring, for a node that lost its data.
     SetReplica {
-        /// Of which partition.
+        /// The partition.
         partition: PartitionId,
-        /// On which node.
+        /// The node.
         node: NodeId,
-        /// Its next state.
+        /// The new state.
         state: ReplicaState,
     },
-    /// A node is no longer to hold a partition. Refused for the last replica that answers reads.
+    /// A node loses its replica of a partition. Refused for the last replica that answers reads (MAP-2).
     DropReplica {
-        /// Which partition.
+        /// The partition.
         partition: PartitionId,
-        /// On which node.
+        /// The node.
         node: NodeId,
     },
 }
@@ -64,14 +65,14 @@ impl fmt::Display for Change {
     }
 }
 
-/// The items that some changes touch.
+/// The items that changes touch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Scope {
     pub nodes: BTreeMap<NodeId, Option<Node>>,
     pub partitions: BTreeMap<PartitionId, Vec<Replica>>,
 }
 
-/// Names of items.
+/// The names of items that changes touch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Touched {
     pub nodes: BTreeSet<NodeId>,
@@ -79,7 +80,7 @@ pub(crate) struct Touched {
 }
 
 impl Touched {
-    /// What changes have to look at; an error if that is more than one call takes.
+    /// The items that changes touch; an error if they are more than one call takes.
     pub fn by(changes: &[Change]) -> Result<Self, Error> {
         let mut touched = Self::default();
         for change in changes {
@@ -103,7 +104,7 @@ impl Touched {
         Ok(touched)
     }
 
-    /// Those items of a map.
+    /// Takes these items from a map.
     pub fn of(&self, map: &PartitionMap) -> Scope {
         Scope {
             nodes: self.nodes.iter().map(|id| (id.clone(), map.node(id).cloned())).collect(),
@@ -113,7 +114,7 @@ impl Touched {
 }
 
 impl Scope {
-    /// Carries changes out in order. `partitions` is how many the graph has.
+    /// Applies changes in order. `partitions` is the number of partitions of the graph.
     pub fn apply(&mut self, changes: &[Change], partitions: u16) -> Result<(), Error> {
         changes.iter().try_for_each(|change| self.apply_one(change, partitions))
     }
@@ -183,6 +184,7 @@ impl Scope {
                     return Ok(());
                 };
                 let others = || replicas.iter().filter(|replica| replica.node != *node);
+                // MAP-2.
                 let answers = replicas[at].state.answers();
                 if others().next().is_none() || answers && !others().any(|other| other.state.answers()) {
                     return Err(refused("no other replica answers reads".into()));

@@ -1,24 +1,29 @@
-//! Why the map could not be read or changed.
+//! Errors of the partition map.
 
+use std::sync::Arc;
 use tidegraph_types::{Epoch, ErrorCode};
+
+/// What caused an error: the error underneath, or a text where there is none. Shared, so that an [`Error`] can be
+/// cloned.
+pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
 /// An error of the partition map.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no such thing.
+    /// The graph, node, replica or partition does not exist.
     #[error("there is no {what}")]
     NotFound {
-        /// What there is not, with its name.
+        /// What does not exist, with its name.
         what: String,
     },
-    /// A graph of this name is there, and it is another one.
-    #[error("graph {graph} is there already, and made otherwise")]
+    /// A different graph has this name.
+    #[error("graph {graph} exists and has other partitions, shards or replicas: choose another name")]
     Exists {
         /// Its name.
         graph: String,
     },
-    /// The map was changed since.
+    /// The map has another epoch than the caller expected.
     #[error("the map is at epoch {found}, not {expected}")]
     Stale {
         /// The epoch that the change was made for.
@@ -26,64 +31,67 @@ pub enum Error {
         /// The epoch that the map has.
         found: Epoch,
     },
-    /// Somebody else wrote in between; what he wrote stands.
+    /// Another writer was faster; its item stays.
     #[error("{item} was written by another: {found}")]
     Conflict {
         /// The item.
         item: String,
-        /// What stands there now.
+        /// The item as it is now.
         found: String,
     },
     /// The map does not allow this change.
     #[error("cannot {change}: {reason}")]
     Refused {
-        /// What was asked for.
+        /// The change.
         change: String,
-        /// Why not.
+        /// Why the map refuses it.
         reason: String,
     },
-    /// More than one call takes.
+    /// A call has more items than it may.
     #[error("{found} {what} in one call are more than {limit}")]
     TooMany {
-        /// What is counted.
+        /// The unit.
         what: &'static str,
-        /// How many there are.
+        /// How many the call has.
         found: usize,
-        /// How many may be.
+        /// How many are allowed.
         limit: usize,
     },
-    /// An item says what cannot be. Somebody edited it, or a newer release wrote it.
+    /// An item cannot be read: it was edited by hand, or a newer release wrote it.
     #[error("item {item} of graph {graph} is damaged: {reason}")]
     Damaged {
-        /// Which graph.
+        /// The graph.
         graph: String,
-        /// Which item.
+        /// The item.
         item: String,
         /// What is wrong with it.
-        reason: String,
+        #[source]
+        reason: Cause,
     },
-    /// Too many requests; the store wants fewer.
+    /// The store refuses more requests for now. The caller may try again later.
     #[error("cannot {operation} now, there are too many requests: {reason}")]
     Throttled {
         /// What was tried.
         operation: &'static str,
-        /// What the store said.
-        reason: String,
+        /// The store's error.
+        #[source]
+        reason: Cause,
     },
-    /// The store does not answer, or others change the map all the time. Whether a change was made is not known.
+    /// The store does not answer, or other writers are faster every time. A change may or may not have been made.
     #[error("cannot {operation}: {reason}")]
     Unavailable {
         /// What was tried.
         operation: &'static str,
         /// Why it failed.
-        reason: String,
+        #[source]
+        reason: Cause,
     },
-    /// A name or a setting that cannot be.
+    /// A name or a setting that is not allowed.
     #[error("{what} {found:?} {reason}")]
     Invalid {
-        /// What it should have been.
+        /// The name or setting.
         what: &'static str,
-        /// What it was.
+        /// Its value.
         found: String,
         /// What is wrong with it.
         reason: &'static str,
@@ -91,6 +99,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// [`Error::Unavailable`] because of an error or a text.
+    pub fn unavailable(
+        operation: &'static str,
+        reason: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Unavailable { operation, reason: Cause::from(reason.into()) }
+    }
+
     /// The stable code that a client sees.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
@@ -106,7 +122,7 @@ impl Error {
         }
     }
 
-    /// Whether the same call may succeed later, without anybody doing anything.
+    /// Whether the same call may succeed later by itself.
     #[must_use]
     pub fn will_pass(&self) -> bool {
         matches!(self, Self::Throttled { .. } | Self::Unavailable { .. })

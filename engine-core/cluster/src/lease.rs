@@ -1,11 +1,11 @@
-//! Leases: who has a role of a graph, and until when he may believe so.
+//! Leases: which process has a role of a graph, and until when it may rely on that (MAP-3).
 //!
-//! Nobody compares clocks. The item holds a counter that the holder raises; its holder counts from the moment *before*
-//! he asked for the last renewal that succeeded, and whoever wants the lease counts from the moment *after* he first saw the counter
-//! as it is, and somewhat longer. Both count on clocks that never go back. So the holder's time is over before another's
-//! begins, as long as their clocks do not differ in speed by more than [`ElectionConfig::margin_percent`].
+//! Clocks are never compared. The item has a counter that the holder raises. The holder counts its time from *before*
+//! it sent the last successful renewal. A process that wants the lease counts from *after* it first saw the counter as
+//! it is, and somewhat longer. Both use clocks that never go back. So the holder's time is over before another's
+//! begins, as long as the speeds of their clocks differ by less than [`ElectionConfig::margin_percent`].
 //!
-//! What must never happen: two holders of one epoch. Taking a lease is one conditional write that raises the epoch.
+//! What must never happen: two holders under one epoch. Taking a lease is one conditional write that raises the epoch.
 
 use crate::{Error, MapStore};
 use serde::{Deserialize, Serialize};
@@ -15,14 +15,14 @@ use std::time::Duration;
 use tidegraph_platform::Clock;
 use tidegraph_types::Epoch;
 
-/// The lease that a graph's sequencer has.
+/// Name of the lease of a graph's sequencer.
 pub const SEQUENCER: &str = "sequencer";
 
-/// A lease as the map has it.
+/// A lease in the map.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Lease {
-    /// Who has it; empty when he gave it back. No two processes may have one name: see [`Claim`].
+    /// Name of the holder; empty if the lease was given back. No two processes may have the same name: see [`Claim`].
     pub holder: String,
     /// `host:port` where the holder answers.
     pub endpoint: String,
@@ -30,18 +30,18 @@ pub struct Lease {
     pub epoch: Epoch,
     /// Grows whenever the holder renews it.
     pub counter: u64,
-    /// How long the holder believes to have it after a renewal.
+    /// How long the holder relies on the lease after a renewal.
     pub ttl_ms: u64,
 }
 
 impl Lease {
-    /// Whether nobody has it.
+    /// Whether the lease was given back.
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.holder.is_empty()
     }
 
-    /// What the next holder writes.
+    /// The lease as the next holder writes it.
     pub(crate) fn next(seen: Option<&Self>, claim: &Claim) -> Self {
         Self {
             holder: claim.holder.clone(),
@@ -53,28 +53,28 @@ impl Lease {
     }
 }
 
-/// Who wants a lease.
+/// A claim of a process to a lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
-    /// A name that no other process has, nor had: a node's id and generation, say.
+    /// A name that no other process has or had, such as a node's id with a random number.
     pub holder: String,
-    /// `host:port` where he answers.
+    /// `host:port` where the process answers.
     pub endpoint: String,
-    /// How long he believes to have it after a renewal.
+    /// How long the process relies on the lease after a renewal.
     pub ttl: Duration,
-    /// The epoch has to be above this one, whatever the item says: what the log has, should the item have been lost.
+    /// The new epoch must be above this one, whatever the item says: the epoch of the log, in case the item was lost.
     pub above: Epoch,
 }
 
-/// Times of an election.
+/// Settings of an election.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ElectionConfig {
-    /// How long a holder believes to have the lease after a renewal.
+    /// How long a holder relies on the lease after a renewal, in milliseconds.
     pub ttl_ms: u64,
-    /// How often it is renewed, and looked at by those who wait for it.
+    /// Time between two renewals, and between two looks of waiting candidates, in milliseconds.
     pub step_ms: u64,
-    /// How much longer than the time of the lease others wait.
+    /// How much longer than `ttl_ms` others wait, in percent.
     pub margin_percent: u32,
 }
 
@@ -84,7 +84,7 @@ impl Default for ElectionConfig {
     }
 }
 
-/// A time as the holder of a lease, as he may believe it to be. Shared with what must stop when it ends.
+/// The time for which a process may rely on its lease. Shared with everything that must stop when it ends.
 #[derive(Debug)]
 pub struct Tenure {
     epoch: Epoch,
@@ -94,13 +94,13 @@ pub struct Tenure {
 }
 
 impl Tenure {
-    /// A tenure of an epoch that lasts until a moment of the clock.
+    /// A tenure of an epoch that lasts until a time of the clock.
     #[must_use]
     pub fn new(epoch: Epoch, clock: Arc<dyn Clock>, until: Duration) -> Self {
         Self { epoch, clock, until_nanos: AtomicU64::new(nanos(until)), ended: AtomicBool::new(false) }
     }
 
-    /// The time of the clock that it goes by.
+    /// The current time of the tenure's clock.
     #[must_use]
     pub fn now(&self) -> Duration {
         self.clock.now()
@@ -112,24 +112,24 @@ impl Tenure {
         self.epoch
     }
 
-    /// Whether nobody else can have the lease now.
+    /// Whether no other process can have the lease now (MAP-3).
     #[must_use]
     pub fn is_sure(&self) -> bool {
         !self.has_ended() && nanos(self.clock.now()) < self.until_nanos.load(Ordering::Acquire)
     }
 
-    /// Whether it is known to be over: another has the lease, or it was given back.
+    /// Whether the tenure is known to be over: another process has the lease, or it was given back.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// It lasts until a later moment of the clock.
+    /// Extends the tenure to a later time of the clock.
     pub fn extend(&self, until: Duration) {
         self.until_nanos.fetch_max(nanos(until), Ordering::AcqRel);
     }
 
-    /// It is over, for good.
+    /// Ends the tenure for good.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }
@@ -139,16 +139,16 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// How the election stands.
+/// The state of an election, as one candidate sees it.
 #[derive(Clone, Debug)]
-pub enum Standing {
-    /// This one has the lease. It may be unsure of it: see [`Tenure::is_sure`].
-    Holds(Arc<Tenure>),
-    /// Another one has it, or nobody.
-    Waits(Option<Lease>),
+pub enum ElectionState {
+    /// This candidate has the lease. Its time may be over: see [`Tenure::is_sure`].
+    Held(Arc<Tenure>),
+    /// Another process has the lease, or none has.
+    Waiting(Option<Lease>),
 }
 
-/// Tries to get a lease and to keep it. Whoever owns it calls [`Election::step`] every [`ElectionConfig::step_ms`].
+/// Gets a lease and keeps it. Its owner calls [`Election::step`] every [`ElectionConfig::step_ms`].
 #[derive(Debug)]
 pub struct Election {
     store: Arc<dyn MapStore>,
@@ -157,13 +157,13 @@ pub struct Election {
     name: String,
     claim: Claim,
     config: ElectionConfig,
-    /// What was last seen of another's lease, and when first.
+    /// Another's lease as it was last read, and when it was first read like that.
     seen: Option<(Lease, Duration)>,
     held: Option<(Lease, Arc<Tenure>)>,
 }
 
 impl Election {
-    /// For the lease `name` of a graph. The claim's `ttl` is the configuration's.
+    /// An election for the lease `name` of a graph. The claim's `ttl` is replaced by that of `config`.
     pub fn new(
         store: Arc<dyn MapStore>,
         clock: Arc<dyn Clock>,
@@ -183,27 +183,30 @@ impl Election {
         Duration::from_millis(self.config.step_ms)
     }
 
-    /// The epoch has to be above this one when the lease is taken next.
+    /// Requires an epoch above this one when the lease is taken next.
     pub fn stay_above(&mut self, epoch: Epoch) {
         self.claim.above = self.claim.above.max(epoch);
     }
 
-    /// Renews the lease, or looks whether it can be had. An error leaves things as they are: whoever holds the lease
-    /// still does, until his time is over.
-    pub fn step(&mut self) -> Result<Standing, Error> {
+    /// Renews the lease, or takes it if its holder's time is over.
+    ///
+    /// # Errors
+    /// Those of the [`MapStore`], if it does not answer. The state stays as it was: a holder keeps the lease until its
+    /// time is over.
+    pub fn step(&mut self) -> Result<ElectionState, Error> {
         match self.held.take() {
             Some((lease, tenure)) => self.renew(lease, tenure),
             None => self.look(),
         }
     }
 
-    fn renew(&mut self, lease: Lease, tenure: Arc<Tenure>) -> Result<Standing, Error> {
+    fn renew(&mut self, lease: Lease, tenure: Arc<Tenure>) -> Result<ElectionState, Error> {
         let began = self.clock.now();
         match self.store.renew_lease(&self.graph, &self.name, &lease) {
             Ok(renewed) => {
                 tenure.extend(began + self.claim.ttl);
                 self.held = Some((renewed, tenure.clone()));
-                Ok(Standing::Holds(tenure))
+                Ok(ElectionState::Held(tenure))
             }
             Err(error) if error.will_pass() => {
                 self.held = Some((lease, tenure));
@@ -213,12 +216,12 @@ impl Election {
                 tracing::warn!(lease = self.name, epoch = %lease.epoch, %error, "the lease is lost");
                 tenure.end();
                 self.seen = None;
-                Ok(Standing::Waits(None))
+                Ok(ElectionState::Waiting(None))
             }
         }
     }
 
-    fn look(&mut self) -> Result<Standing, Error> {
+    fn look(&mut self) -> Result<ElectionState, Error> {
         let found = self.store.lease(&self.graph, &self.name)?;
         let now = self.clock.now();
         if let Some(lease) = found.as_ref().filter(|lease| !lease.is_free()) {
@@ -227,8 +230,8 @@ impl Election {
                 _ => now,
             };
             self.seen = Some((lease.clone(), since));
-            if now.saturating_sub(since) < self.patience(lease) {
-                return Ok(Standing::Waits(found));
+            if now.saturating_sub(since) < self.takeover_wait(lease) {
+                return Ok(ElectionState::Waiting(found));
             }
         }
         let began = self.clock.now();
@@ -238,21 +241,21 @@ impl Election {
                 let tenure = Arc::new(Tenure::new(lease.epoch, self.clock.clone(), began + self.claim.ttl));
                 self.held = Some((lease, tenure.clone()));
                 self.seen = None;
-                Ok(Standing::Holds(tenure))
+                Ok(ElectionState::Held(tenure))
             }
-            // Another one was faster.
-            Err(Error::Conflict { .. }) => Ok(Standing::Waits(None)),
+            // Another candidate was faster.
+            Err(Error::Conflict { .. }) => Ok(ElectionState::Waiting(None)),
             Err(error) => Err(error),
         }
     }
 
-    /// How long a lease has to stand still before it may be taken.
-    fn patience(&self, lease: &Lease) -> Duration {
+    /// How long a lease must stay unchanged before it may be taken.
+    fn takeover_wait(&self, lease: &Lease) -> Duration {
         let ttl = Duration::from_millis(lease.ttl_ms);
         ttl.saturating_add(ttl.saturating_mul(self.config.margin_percent) / 100)
     }
 
-    /// Gives the lease back, so that another one needs not wait.
+    /// Gives the lease back, so that another candidate need not wait.
     pub fn give_back(&mut self) {
         let Some((lease, tenure)) = self.held.take() else { return };
         tenure.end();

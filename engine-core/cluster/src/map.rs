@@ -1,31 +1,31 @@
-//! The map as one whole, as it was at one epoch.
+//! The whole map at one epoch (MAP-1).
 //!
-//! Every item notes how often it was changed, and at which epoch last; the graph's item notes the sum of these counts. A
-//! map that was put together from items is whole if no item is newer than the graph's and the counts add up. So a
-//! reader needs no snapshot: what he read piece by piece, from replicas that lag, or only in part because he knew the
-//! rest, either adds up or is read again.
+//! Every item has the number of its changes and the epoch of the last one; the graph's item has the sum of these
+//! numbers. A map that was assembled from items is whole if no item is newer than the graph's and the numbers add up.
+//! So a reader needs no snapshot. It may read item by item, from replicas that lag, or only the changed items: the
+//! result adds up, or the reader reads again.
 
 use crate::model::{Graph, Node, NodeId, Replica};
 use std::collections::BTreeMap;
 use tidegraph_types::{Epoch, PartitionId};
 
-/// How often an item was changed.
+/// The changes of an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Mark {
     /// Epoch of the last change.
     pub changed_at: Epoch,
-    /// How many changes there were.
+    /// Number of changes.
     pub changes: u64,
 }
 
 impl Mark {
-    /// After one more change.
+    /// The mark after one more change.
     pub fn next(self, epoch: Epoch) -> Self {
         Self { changed_at: epoch, changes: self.changes + 1 }
     }
 }
 
-/// Which nodes hold which partitions of a graph, at one epoch. Never changes; a new epoch is a new one.
+/// Which nodes hold which partitions of a graph, at one epoch. Immutable: a new epoch is a new map.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PartitionMap {
     graph: Graph,
@@ -38,13 +38,13 @@ pub struct PartitionMap {
 }
 
 impl PartitionMap {
-    /// The map of a graph that was just made: no nodes, no replicas.
+    /// The map of a new graph, without nodes and replicas.
     pub(crate) fn new(graph: Graph, epoch: Epoch, changes: u64) -> Self {
         let partitions = vec![Default::default(); usize::from(graph.partitions.get())];
         Self { graph, epoch, changes, nodes: BTreeMap::new(), partitions }
     }
 
-    /// What was fixed when the graph was made.
+    /// The properties that were fixed when the graph was created.
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
@@ -56,7 +56,7 @@ impl PartitionMap {
         self.epoch
     }
 
-    /// All nodes that ever registered and were not forgotten, in order of id.
+    /// All nodes that ever registered, in order of id.
     pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, &Node)> {
         self.nodes.iter().map(|(id, (node, _))| (id, node))
     }
@@ -67,7 +67,7 @@ impl PartitionMap {
         self.nodes.get(id).map(|(node, _)| node)
     }
 
-    /// The replicas of a partition, in order of node; none for a partition that the graph does not have.
+    /// The replicas of a partition, in order of node; none if the graph has no such partition.
     #[must_use]
     pub fn replicas(&self, partition: PartitionId) -> &[Replica] {
         self.partitions.get(usize::from(partition.0)).map_or(&[], |(replicas, _)| replicas)
@@ -78,7 +78,7 @@ impl PartitionMap {
         (0..).map(PartitionId).zip(self.partitions.iter().map(|(replicas, _)| replicas.as_slice()))
     }
 
-    /// The nodes that answer reads of a partition: those that serve it first, those that are to lose it last.
+    /// The nodes that answer reads of a partition. Those with a leaving replica come last, draining nodes before them.
     #[must_use]
     pub fn serving(&self, partition: PartitionId) -> Vec<(&NodeId, &Node)> {
         let mut found: Vec<_> = self
@@ -95,7 +95,7 @@ impl PartitionMap {
         found.into_iter().map(|(id, node, _)| (id, node)).collect()
     }
 
-    /// The partitions of which a node has a replica, whatever its state.
+    /// The partitions of which a node has a replica, in any state.
     pub fn held_by<'a>(&'a self, node: &'a NodeId) -> impl Iterator<Item = (PartitionId, &'a Replica)> {
         self.partitions().filter_map(move |(partition, replicas)| {
             Some((partition, replicas.iter().find(|replica| replica.node == *node)?))
@@ -118,14 +118,14 @@ impl PartitionMap {
         self.partitions.get(usize::from(partition.0)).map(|(_, mark)| *mark).unwrap_or_default()
     }
 
-    /// Takes an item in, unless it is older than what is here.
+    /// Adds an item, unless a newer one is here.
     pub(crate) fn put_node(&mut self, id: NodeId, node: Node, mark: Mark) {
         if mark.changes > self.node_mark(&id).changes {
             self.nodes.insert(id, (node, mark));
         }
     }
 
-    /// Takes an item in, unless it is older than what is here; false if the graph has no such partition.
+    /// Adds an item, unless a newer one is here. Returns false if the graph has no such partition.
     pub(crate) fn put_partition(
         &mut self,
         partition: PartitionId,
@@ -139,8 +139,8 @@ impl PartitionMap {
         true
     }
 
-    /// Why this is not the whole map at its epoch; `None` when it is. What is in memory cannot be torn.
-    #[cfg(any(test, feature = "dynamodb"))]
+    /// Says why this is not the whole map at its epoch; `None` if it is (MAP-1). A map in memory is always whole.
+    #[cfg(any(test, feature = "dynamodb", feature = "testing"))]
     pub(crate) fn is_torn(&self) -> Option<String> {
         let marks =
             self.nodes.values().map(|(_, mark)| mark).chain(self.partitions.iter().map(|(_, mark)| mark));
@@ -150,9 +150,8 @@ impl PartitionMap {
             newest = newest.max(mark.changed_at);
         }
         if newest > self.epoch {
-            return Some(format!("an item is of epoch {newest}, the graph of {}", self.epoch));
+            return Some(format!("an item has epoch {newest}, the graph has epoch {}", self.epoch));
         }
-        (sum != self.changes)
-            .then(|| format!("the items were changed {sum} times, the graph says {}", self.changes))
+        (sum != self.changes).then(|| format!("the items have {sum} changes, the graph has {}", self.changes))
     }
 }

@@ -1,14 +1,14 @@
-//! The map in memory: of one process, of tests and of simulations.
+//! The map in memory, for one process, for tests and for simulations.
 
 use crate::change::Touched;
-use crate::{Beat, Change, Checkpoint, Claim, Error, Graph, Lease, MapStore, NodeId, PartitionMap};
+use crate::{Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, MapStore, NodeId, PartitionMap};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tidegraph_types::{Epoch, PartitionId};
 
-/// Maps in memory. Clones share them.
+/// Partition maps in memory. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryMap(Arc<Inner>);
 
@@ -21,13 +21,14 @@ struct Inner {
 #[derive(Debug)]
 struct Kept {
     map: Arc<PartitionMap>,
-    beats: BTreeMap<NodeId, Beat>,
+    beats: BTreeMap<NodeId, Heartbeat>,
     checkpoints: BTreeMap<PartitionId, Checkpoint>,
     leases: BTreeMap<String, Lease>,
 }
 
 impl MemoryMap {
-    /// Whether it stops answering, as a service that cannot be reached.
+    /// Makes the store stop answering, or answer again, as a service that cannot be reached.
+    #[cfg(any(feature = "testing", test))]
     pub fn set_away(&self, away: bool) {
         self.0.away.store(away, Ordering::Release);
     }
@@ -39,7 +40,7 @@ impl MemoryMap {
         act: impl FnOnce(&mut Kept) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if self.0.away.load(Ordering::Acquire) {
-            return Err(Error::Unavailable { operation, reason: "the map is away".into() });
+            return Err(Error::unavailable(operation, "the map is away"));
         }
         match self.0.graphs.lock().get_mut(graph) {
             Some(kept) => act(kept),
@@ -63,7 +64,7 @@ impl MemoryMap {
     }
 }
 
-/// What an error says about a lease that is not as it should be.
+/// Describes a lease for an error.
 pub(crate) fn describe(found: Option<&Lease>) -> String {
     match found {
         None => "nobody has it".into(),
@@ -72,7 +73,7 @@ pub(crate) fn describe(found: Option<&Lease>) -> String {
     }
 }
 
-/// Whether the lease that is found is still the one that is held.
+/// Whether a stored lease is still the held one.
 pub(crate) fn is_held(found: &Lease, held: &Lease) -> bool {
     found.holder == held.holder && found.epoch == held.epoch
 }
@@ -81,7 +82,7 @@ impl MapStore for MemoryMap {
     fn create_graph(&self, graph: &Graph) -> Result<(), Error> {
         graph.check()?;
         if self.0.away.load(Ordering::Acquire) {
-            return Err(Error::Unavailable { operation: "make the graph", reason: "the map is away".into() });
+            return Err(Error::unavailable("make the graph", "the map is away"));
         }
         let mut graphs = self.0.graphs.lock();
         match graphs.get(&graph.name) {
@@ -139,19 +140,19 @@ impl MapStore for MemoryMap {
         })
     }
 
-    fn beat(&self, graph: &str, node: &NodeId, beat: &Beat) -> Result<(), Error> {
-        self.with("note a sign of life", graph, |kept| {
+    fn heartbeat(&self, graph: &str, node: &NodeId, beat: &Heartbeat) -> Result<(), Error> {
+        self.with("store a heartbeat", graph, |kept| {
             if let Some(found) = kept.beats.get(node).filter(|found| found.generation > beat.generation) {
                 let found = format!("generation {}", found.generation);
-                return Err(Error::Conflict { item: format!("beat of node {node}"), found });
+                return Err(Error::Conflict { item: format!("heartbeat of node {node}"), found });
             }
             kept.beats.insert(node.clone(), beat.clone());
             Ok(())
         })
     }
 
-    fn beats(&self, graph: &str) -> Result<BTreeMap<NodeId, Beat>, Error> {
-        self.with("read signs of life", graph, |kept| Ok(kept.beats.clone()))
+    fn heartbeats(&self, graph: &str) -> Result<BTreeMap<NodeId, Heartbeat>, Error> {
+        self.with("read heartbeats", graph, |kept| Ok(kept.beats.clone()))
     }
 
     fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error> {

@@ -1,8 +1,8 @@
 //! The suite in memory, and what needs a store that goes away.
 
 use super::*;
-use crate::suite::{id, made, map_test_suite, register};
-use crate::{Election, ElectionConfig, MapWatch, SEQUENCER, Standing, WatchConfig};
+use crate::testing::{id, map_test_suite, new_graph, register};
+use crate::{Election, ElectionConfig, ElectionState, MapWatch, SEQUENCER, WatchConfig};
 use std::time::Duration;
 use tidegraph_platform::{Clock, ManualClock, SeededRandom};
 
@@ -19,13 +19,14 @@ fn election(store: &MemoryMap, clock: &Arc<ManualClock>, graph: &str) -> Electio
     Election::new(Arc::new(store.clone()), clock, graph, SEQUENCER, claim, config)
 }
 
+/// Shows MAP-3.
 #[test]
 fn a_store_that_is_away_ends_no_tenure_but_makes_it_unsure() {
     let store = MemoryMap::default();
-    let graph = &made(&store, 1);
+    let graph = &new_graph(&store, 1);
     let clock = Arc::new(ManualClock::default());
     let mut election = election(&store, &clock, graph);
-    let Standing::Holds(tenure) = election.step().unwrap() else { panic!("nobody else is there") };
+    let ElectionState::Held(tenure) = election.step().unwrap() else { panic!("nobody else is there") };
     store.set_away(true);
     clock.advance(Duration::from_millis(999));
     assert!(election.step().is_err());
@@ -34,14 +35,14 @@ fn a_store_that_is_away_ends_no_tenure_but_makes_it_unsure() {
     assert!(election.step().is_err());
     assert!(!tenure.is_sure() && !tenure.has_ended());
     store.set_away(false);
-    assert!(matches!(election.step().unwrap(), Standing::Holds(again) if again.is_sure()));
+    assert!(matches!(election.step().unwrap(), ElectionState::Held(again) if again.is_sure()));
     assert!(tenure.is_sure());
 }
 
 #[test]
 fn a_watch_learns_of_changes() {
     let store = MemoryMap::default();
-    let graph = &made(&store, 4);
+    let graph = &new_graph(&store, 4);
     let shared: Arc<dyn MapStore> = Arc::new(store.clone());
     // It looks by itself about once an hour.
     let config = WatchConfig { poll_ms: 3_600_000 };

@@ -1,7 +1,7 @@
-//! What the map says: graph, nodes, replicas, checkpoints.
+//! What is in the map: graph, nodes, replicas, checkpoints.
 //!
-//! The names of the fields are those of the items in DynamoDB (`docs/partition-map.md`); a field that is not known is
-//! refused, since it may change what the others mean.
+//! Field names are those of the items in DynamoDB (`docs/partition-map.md`). An unknown field is refused, since it may
+//! change the meaning of the others.
 
 use crate::Error;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use tidegraph_types::{PartitionCount, PartitionId, Sharding, Str, Version};
 /// Most characters in the name of a graph or a node.
 const MOST_NAME_CHARS: usize = 64;
 
-/// Refuses what could not stand in a key: names are made of letters, digits, `.`, `_` and `-`.
+/// Refuses names that cannot be part of a key: names consist of letters, digits, `.`, `_` and `-`.
 pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), Error> {
     let invalid = |reason| Err(Error::Invalid { what, found: name.into(), reason });
     if name.is_empty() || name.len() > MOST_NAME_CHARS {
@@ -30,7 +30,10 @@ pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), Error> {
 pub struct NodeId(Str);
 
 impl NodeId {
-    /// Refuses what could not stand in a key.
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it does not have 1 to 64 letters, digits, `.`, `_` and `-`.
     pub fn new(name: &str) -> Result<Self, Error> {
         check_name("node id", name)?;
         Ok(Self(name.into()))
@@ -49,24 +52,27 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// What is fixed when a graph is made.
+/// The properties of a graph that are fixed when it is created.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Graph {
-    /// Its name, one in the deployment.
+    /// Its name, unique in the deployment.
     pub name: String,
-    /// How many partitions it has.
+    /// Number of partitions.
     pub partitions: PartitionCount,
-    /// How many shards its log has.
+    /// Number of shards of its log.
     pub shards: u16,
-    /// How many bits of the hash of an id count: 64 but in tests.
+    /// Number of bits of an id's hash that are used: 64 except in tests.
     pub hash_bits: u32,
-    /// How many replicas each partition should have.
+    /// Number of replicas that each partition should have.
     pub replication_factor: u16,
 }
 
 impl Graph {
-    /// Which shard of the log is about which partitions.
+    /// Which shard of the log holds which partitions.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there are no shards, or more than partitions.
     pub fn sharding(&self) -> Result<Sharding, Error> {
         Sharding::new(self.partitions, self.shards).map_err(|_| {
             let reason = "has to be at least 1 and at most the partition count";
@@ -75,7 +81,10 @@ impl Graph {
         })
     }
 
-    /// Refuses what cannot be a graph.
+    /// Checks all properties.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for the first one that is out of range.
     pub fn check(&self) -> Result<(), Error> {
         check_name("graph", &self.name)?;
         let bits = self.hash_bits;
@@ -92,27 +101,27 @@ impl Graph {
     }
 }
 
-/// What a node may be asked to do.
+/// A task of a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Holds replicas.
     Storage,
-    /// Takes the sequencer's lease when it is free.
+    /// Is a candidate for the sequencer's lease.
     Sequencer,
 }
 
-/// Where a node is in its life.
+/// State of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeState {
-    /// It started, and does not answer reads yet.
+    /// The node has started and does not answer reads yet.
     Joining,
-    /// It answers reads of the replicas that serve.
+    /// The node answers reads of its serving replicas.
     Up,
-    /// It answers reads, gets no new replicas, and is to lose those that it has.
+    /// The node answers reads, gets no new replicas, and loses those that it has.
     Draining,
-    /// It is lost or was taken away. It may join again.
+    /// The node is lost or was removed. It may join again.
     Gone,
 }
 
@@ -127,18 +136,18 @@ impl fmt::Display for NodeState {
     }
 }
 
-/// A node as it says it is when it registers.
+/// A node's description of itself when it registers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Registration {
     /// Its name.
     pub id: NodeId,
-    /// Availability zone; any text that is equal for nodes that fail together.
+    /// Availability zone: any text that is equal for nodes that fail together.
     pub zone: String,
     /// `host:port` where it answers.
     pub endpoint: String,
-    /// Bytes of memory and local disk that it has for replicas.
+    /// Bytes of memory and local disk for replicas.
     pub capacity_bytes: u64,
-    /// What it may be asked to do.
+    /// Its tasks.
     pub roles: BTreeSet<Role>,
 }
 
@@ -150,13 +159,13 @@ pub struct Node {
     pub zone: String,
     /// `host:port` where it answers.
     pub endpoint: String,
-    /// Bytes of memory and local disk that it has for replicas.
+    /// Bytes of memory and local disk for replicas.
     pub capacity_bytes: u64,
-    /// What it may be asked to do.
+    /// Its tasks.
     pub roles: BTreeSet<Role>,
-    /// Where it is in its life.
+    /// Its state.
     pub state: NodeState,
-    /// How often it registered. A process of an earlier time may not speak for it any more.
+    /// Number of times that the node registered. A process of an earlier generation no longer speaks for it.
     pub generation: u64,
 }
 
@@ -168,7 +177,7 @@ impl Node {
     }
 }
 
-/// Where a replica is in its life.
+/// State of a replica.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplicaState {
@@ -176,9 +185,9 @@ pub enum ReplicaState {
     Restoring,
     /// The node replays the log.
     CatchingUp,
-    /// It answers reads.
+    /// The replica answers reads.
     Serving,
-    /// It answers reads and is to be dropped.
+    /// The replica answers reads and will be dropped.
     Leaving,
 }
 
@@ -204,20 +213,20 @@ impl fmt::Display for ReplicaState {
 /// A copy of a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Replica {
-    /// Where it is.
+    /// Its node.
     pub node: NodeId,
-    /// Where it is in its life.
+    /// Its state.
     pub state: ReplicaState,
 }
 
-/// An image of a partition in the object store.
+/// A checkpoint of a partition in the object store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checkpoint {
-    /// Of which partition.
+    /// The partition.
     pub partition: PartitionId,
-    /// At which version.
+    /// The version.
     pub version: Version,
-    /// What its objects' paths begin with.
+    /// Prefix of the paths of its objects.
     pub prefix: String,
 }
 

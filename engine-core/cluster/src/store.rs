@@ -1,44 +1,75 @@
-//! The seam between the fleet and where its map is kept.
+//! The trait of a place that keeps partition maps and leases.
 
-use crate::{Beat, Change, Checkpoint, Claim, Error, Graph, Lease, NodeId, PartitionMap};
+use crate::{Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, NodeId, PartitionMap};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 use tidegraph_types::Epoch;
 
-/// Where partition maps and leases are kept. Calls wait for the answer, for a bounded time; they may be made by
-/// any thread.
+/// Keeps partition maps and leases. Any thread may call it; a call waits for its answer, for a bounded time.
 ///
-/// [`Error::Unavailable`] of a call that writes leaves open whether it wrote; asking again is safe for all of them.
+/// # Errors
+/// Every call may fail with [`Error::Unavailable`] or [`Error::Throttled`] if the store does not answer, with
+/// [`Error::NotFound`] if there is no such graph, and with [`Error::Damaged`] if an item cannot be read. After
+/// [`Error::Unavailable`], a write may or may not have happened; every call may safely be made again.
 pub trait MapStore: Send + Sync + Debug {
-    /// Makes a graph without nodes and replicas, at epoch 1. Nothing happens if it is there and made in the same way.
+    /// Creates a graph without nodes and replicas, at epoch 1. Does nothing if the same graph exists.
+    ///
+    /// # Errors
+    /// [`Error::Exists`] if a different graph has the name; [`Error::Invalid`] if [`Graph::check`] refuses it.
     fn create_graph(&self, graph: &Graph) -> Result<(), Error>;
 
-    /// The map of a graph, whole, as it was at one epoch. `known` is a map that was loaded before: only what was changed
-    /// since is read, and the same map is answered if nothing was.
+    /// Returns the whole map of a graph at one epoch (MAP-1). `known` is a map that was loaded before: only items that
+    /// changed since are read, and the same map is returned if there are none.
+    ///
+    /// # Errors
+    /// See [`MapStore`].
     fn load(&self, graph: &str, known: Option<&Arc<PartitionMap>>) -> Result<Arc<PartitionMap>, Error>;
 
-    /// Carries out all of some changes or none of them; answers the map's epoch after them. If all is so already, nothing
-    /// is written and the epoch stays. With `expected`, the changes are only made at that epoch: [`Error::Stale`].
+    /// Makes all changes or none; returns the epoch of the map after them. If the map is as the changes say, nothing is
+    /// written and the epoch stays.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if the map is not at `expected`; [`Error::Refused`] if the map does not allow a change;
+    /// [`Error::TooMany`] if the changes touch more than [`MOST_ITEMS`](crate::MOST_ITEMS) items; otherwise see
+    /// [`MapStore`].
     fn change(&self, graph: &str, expected: Option<Epoch>, changes: &[Change]) -> Result<Epoch, Error>;
 
-    /// Notes a sign of life. [`Error::Conflict`] when the node registered again since: another process speaks for it.
-    fn beat(&self, graph: &str, node: &NodeId, beat: &Beat) -> Result<(), Error>;
+    /// Stores a heartbeat of a node.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the node registered again since: another process speaks for it now.
+    fn heartbeat(&self, graph: &str, node: &NodeId, beat: &Heartbeat) -> Result<(), Error>;
 
-    /// The last sign of life of each node.
-    fn beats(&self, graph: &str) -> Result<BTreeMap<NodeId, Beat>, Error>;
+    /// The last heartbeat of each node.
+    ///
+    /// # Errors
+    /// See [`MapStore`].
+    fn heartbeats(&self, graph: &str) -> Result<BTreeMap<NodeId, Heartbeat>, Error>;
 
-    /// Notes a checkpoint of a partition, unless a newer one is noted.
+    /// Stores a checkpoint of a partition, unless a newer one is stored.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the graph has no such partition; otherwise see [`MapStore`].
     fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error>;
 
-    /// The newest checkpoint of each partition that has one, in order.
+    /// The newest checkpoint of each partition that has one, in order of partition.
+    ///
+    /// # Errors
+    /// See [`MapStore`].
     fn checkpoints(&self, graph: &str) -> Result<Vec<Checkpoint>, Error>;
 
-    /// A lease; `None` if nobody ever had it.
+    /// A lease; `None` if it never had a holder.
+    ///
+    /// # Errors
+    /// See [`MapStore`].
     fn lease(&self, graph: &str, name: &str) -> Result<Option<Lease>, Error>;
 
-    /// Takes a lease over if it still is as it was seen; its epoch grows. [`Error::Conflict`] if it is not. Whether the
-    /// time of its holder is over is for [`crate::Election`] to say.
+    /// Takes over a lease that is still as `seen`, under a higher epoch (MAP-3). Whether the time of its holder is over
+    /// is decided by [`crate::Election`].
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the lease has changed since.
     fn take_lease(
         &self,
         graph: &str,
@@ -47,19 +78,28 @@ pub trait MapStore: Send + Sync + Debug {
         claim: &Claim,
     ) -> Result<Lease, Error>;
 
-    /// Raises the counter of a lease that is still held, whatever it is now: a renewal of which the answer was lost must not
-    /// make the next one invisible. [`Error::Conflict`] if the lease is not held any more.
+    /// Renews a held lease: raises its counter, whatever the counter is now. The answer of the last renewal may have
+    /// been lost.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the lease has another holder or epoch.
     fn renew_lease(&self, graph: &str, name: &str, lease: &Lease) -> Result<Lease, Error>;
 
-    /// Gives a lease back. [`Error::Conflict`] if it is not held any more.
+    /// Gives a lease back.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the lease has another holder or epoch.
     fn release_lease(&self, graph: &str, name: &str, lease: &Lease) -> Result<(), Error>;
 }
 
-/// Carries out as many changes as there are, some at a time, each lot at an epoch of its own.
+/// Makes any number of changes in batches, each at an epoch of its own.
+///
+/// # Errors
+/// As [`MapStore::change`]; earlier batches stay.
 pub fn change_all(store: &dyn MapStore, graph: &str, changes: &[Change]) -> Result<(), Error> {
     // A change touches two items at most.
-    for lot in changes.chunks(crate::MOST_ITEMS / 2) {
-        store.change(graph, None, lot)?;
+    for batch in changes.chunks(crate::MOST_ITEMS / 2) {
+        store.change(graph, None, batch)?;
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! The map as a worker or a node sees it: loaded, kept, and looked at again.
+//! The map as a worker or a node sees it: loaded, kept and refreshed.
 //!
-//! Readers take the newest map without a lock. One thread looks for a newer one, at times that are spread so that a
-//! fleet does not ask all at once, and at once when somebody noticed that a map is stale; who notices while it looks shares
-//! the next look with all others. When the store does not answer, the map that is known stays.
+//! Readers get the newest map without a lock. One thread refreshes it, at times that are spread so that a fleet does
+//! not ask all at once, and at once when a reader finds its map stale. Readers that find it stale during a refresh
+//! share the next one. While the store does not answer, the known map stays.
 
 use crate::{Error, MapStore, PartitionMap};
 use arc_swap::ArcSwap;
@@ -14,11 +14,12 @@ use std::time::Duration;
 use tidegraph_platform::Random;
 use tidegraph_types::Epoch;
 
-/// How often the map is looked at.
+/// How often the map is refreshed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WatchConfig {
-    /// Time between two looks, on average; each is drawn between half and one and a half of it.
+    /// Average time between two refreshes, in milliseconds. Each is drawn between half of it and one and a half times
+    /// it.
     pub poll_ms: u64,
 }
 
@@ -41,26 +42,29 @@ struct Shared {
     graph: String,
     newest: ArcSwap<PartitionMap>,
     looks: Mutex<Looks>,
-    /// Somebody wants a look, or the end.
+    /// Notified when a refresh is wanted, or the end.
     wanted: Condvar,
-    /// A look is over.
+    /// Notified when a refresh is over.
     done: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Looks {
-    /// Looks that have begun.
+    /// Refreshes that have begun.
     begun: u64,
-    /// Looks that are over.
+    /// Refreshes that are over.
     over: u64,
-    /// A look that begins after the first `wanted` ones was asked for.
+    /// Number of the last refresh that was asked for.
     wanted: u64,
     stopped: bool,
     error: Option<Error>,
 }
 
 impl MapWatch {
-    /// Loads the map and goes on looking at it in a thread.
+    /// Loads the map and refreshes it from a thread.
+    ///
+    /// # Errors
+    /// As [`MapStore::load`]; [`Error::Unavailable`] if the thread cannot be started.
     pub fn start(
         store: Arc<dyn MapStore>,
         graph: &str,
@@ -75,13 +79,16 @@ impl MapWatch {
             }
         };
         let thread = tidegraph_platform::spawn("map", run)
-            .map_err(|error| Error::Unavailable { operation: "watch the map", reason: error.to_string() })?;
+            .map_err(|error| Error::unavailable("watch the map", error))?;
         *watch.thread.lock() = Some(thread);
         Ok(watch)
     }
 
-    /// Loads the map; looks at it again only when [`MapWatch::look`] is called or somebody finds it stale, on his thread: for
+    /// Loads the map. It is refreshed only by [`MapWatch::look`] and [`MapWatch::stale`], on the caller's thread: for
     /// simulations.
+    ///
+    /// # Errors
+    /// As [`MapStore::load`].
     pub fn without_thread(store: Arc<dyn MapStore>, graph: &str) -> Result<Self, Error> {
         let newest = ArcSwap::new(store.load(graph, None)?);
         let shared = Shared {
@@ -95,14 +102,14 @@ impl MapWatch {
         Ok(Self { shared: Arc::new(shared), thread: Mutex::new(None) })
     }
 
-    /// The newest map that is known.
+    /// The newest known map.
     #[must_use]
     pub fn map(&self) -> Arc<PartitionMap> {
         self.shared.newest.load_full()
     }
 
-    /// Somebody found the map of this epoch stale: asks for a look, and waits for it for at most `patience`. Does nothing
-    /// when a newer one is known. Answers the newest map, which may still be the same one.
+    /// Called by a reader that found the map of `epoch` stale: asks for a refresh and waits for it, at most `patience`.
+    /// Does nothing if a newer map is known. Returns the newest map, which may still be the same one.
     pub fn stale(&self, epoch: Epoch, patience: Duration) -> Arc<PartitionMap> {
         let shared = &self.shared;
         if self.map().epoch() > epoch {
@@ -118,12 +125,12 @@ impl MapWatch {
         self.map()
     }
 
-    /// Looks now, on this thread.
+    /// Refreshes the map now, on this thread.
     pub fn look(&self) {
         self.shared.look();
     }
 
-    /// Why the last look failed; `None` when it did not.
+    /// Why the last refresh failed; `None` if it did not.
     #[must_use]
     pub fn error(&self) -> Option<Error> {
         self.shared.looks.lock().error.clone()
@@ -136,24 +143,24 @@ impl Drop for MapWatch {
         self.shared.wanted.notify_all();
         self.shared.done.notify_all();
         if let Some(thread) = self.thread.lock().take() {
-            // It ends after the look that it may be in; a panic there was reported.
+            // The thread ends after its current refresh. A panic there was reported.
             let _ = thread.join();
         }
     }
 }
 
 impl Shared {
-    /// Asks for a look that begins from now on; answers its number.
+    /// Asks for a refresh that begins after this call; returns its number.
     fn ask(&self) -> u64 {
         let mut looks = self.looks.lock();
-        // A look that is under way may have read before the change.
+        // A refresh that is under way may have read before the change.
         let look = looks.begun + 1;
         looks.wanted = looks.wanted.max(look);
         self.wanted.notify_all();
         look
     }
 
-    /// Waits until it is time for a look; false at the end.
+    /// Waits until the next refresh is due; returns false at the end.
     fn wait(&self, most: Duration) -> bool {
         let mut looks = self.looks.lock();
         let waits = |looks: &mut Looks| looks.wanted <= looks.begun && !looks.stopped;
@@ -191,13 +198,13 @@ pub(crate) fn jitter(random: &dyn Random, millis: u64) -> Duration {
 mod tests {
     use super::*;
     use crate::MemoryMap;
-    use crate::suite::made;
+    use crate::testing::new_graph;
     use tidegraph_platform::SeededRandom;
 
     #[test]
     fn all_who_ask_before_a_look_begins_share_it() {
         let store = MemoryMap::default();
-        let graph = made(&store, 1);
+        let graph = new_graph(&store, 1);
         let watch = MapWatch::without_thread(Arc::new(store), &graph).unwrap();
         let shared = &watch.shared;
         let asked = |times: usize| (0..times).map(|_| shared.ask()).collect::<Vec<_>>();

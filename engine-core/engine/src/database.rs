@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_log::{FileLog, FileLogOptions, LogStore, MemoryLog};
+use tidegraph_log::{FileLogOptions, LogLocation, LogStore};
 use tidegraph_platform::{Clock, Disk, Objects, Random, RealClock, RealDisk, RealRandom};
 use tidegraph_storage::{Manifest, MemoryBudget, Store, StoreConfig};
 use tidegraph_txn::{Recovered, Sequencer, SequencerConfig};
-use tidegraph_types::{Epoch, ErrorCode, GuiHasher, PartitionCount, ShardId, Sid, Str, Token, Version};
+use tidegraph_types::{Epoch, ErrorCode, GuiHasher, PartitionCount, Sharding, Sid, Str, Token, Version};
 
 /// An open graph. All threads share it.
 pub struct Database {
@@ -138,7 +138,8 @@ impl Database {
         };
         let (store, manifest) = restore(config, &objects)?;
         let store = Arc::new(store);
-        let mut log = open_log(&options, &disk)?;
+        // The sequencer raises the epoch: one process at a time opens the directory.
+        let mut log = log_location(&options, &disk)?.open(Sharding::ONE, Epoch(0))?;
         let applier = StoreApplier { store: store.clone(), objects: objects.clone() };
         let (recovered, replayed) = replay(&applier, manifest.as_ref(), &mut *log)?;
         tracing::info!(
@@ -340,15 +341,12 @@ fn restore(config: StoreConfig, objects: &Objects) -> Result<(Store, Option<Mani
 /// Who can bear to lose more than the writes of a minute needs no log.
 const LONGEST_SYNC_INTERVAL_MS: u64 = 60_000;
 
-fn open_log(options: &Options, disk: &Arc<dyn Disk>) -> Result<Box<dyn LogStore>, Error> {
-    Ok(match &options.data_dir {
-        None => Box::new(MemoryLog::new(ShardId(0))),
-        Some(dir) => {
-            let sync_every = options.sync_log_every_ms.map(log_sync_interval).transpose()?;
-            let settings = FileLogOptions { sync_every, ..FileLogOptions::default() };
-            Box::new(FileLog::open(disk.clone(), &dir.join("log"), ShardId(0), settings)?)
-        }
-    })
+/// The log of an embedded graph: in its directory, or in memory where it has none.
+fn log_location(options: &Options, disk: &Arc<dyn Disk>) -> Result<LogLocation, Error> {
+    let Some(dir) = &options.data_dir else { return Ok(LogLocation::Memory) };
+    let sync_every = options.sync_log_every_ms.map(log_sync_interval).transpose()?;
+    let options = FileLogOptions { sync_every, ..FileLogOptions::default() };
+    Ok(LogLocation::File { disk: disk.clone(), dir: dir.join("log"), options })
 }
 
 fn log_sync_interval(millis: u64) -> Result<Duration, Error> {

@@ -19,5 +19,5 @@ pub mod sequencing;
 mod worker;
 
 pub use error::Error;
-pub use node::{LogAccess, NodeConfig, NodeParts, NodeService, StorageNode};
+pub use node::{NodeConfig, NodeParts, NodeService, StorageNode};
 pub use worker::{Worker, WorkerConfig, WorkerParts};

@@ -12,14 +12,13 @@ use tidegraph_cluster::{Claim, ElectionConfig};
 use tidegraph_fleet::sequencing::{
     Candidate, CandidateConfig, Leadership, RecoveryBase, RecoverySource, Unsure,
 };
-use tidegraph_log::LogStore;
-use tidegraph_log::kafka::{KafkaOptions, open_log};
+use tidegraph_log::{KafkaOptions, LogLocation, LogStore};
 use tidegraph_platform::{Clock, RealClock, RealRandom};
 use tidegraph_types::{CommitRequest, Epoch, Gui, Key, Mutation, RequestId, Sharding, Version};
 
 /// A graph without checkpoints, its log in Kafka.
 #[derive(Debug)]
-struct Kafka(KafkaOptions);
+struct Kafka(LogLocation);
 
 impl RecoverySource for Kafka {
     fn base(&self) -> Result<RecoveryBase, tidegraph_fleet::Error> {
@@ -27,7 +26,7 @@ impl RecoverySource for Kafka {
     }
 
     fn open_log(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
-        open_log(&self.0, Sharding::ONE, epoch)
+        self.0.open(Sharding::ONE, epoch)
     }
 }
 
@@ -47,7 +46,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let map = DynamoMap::open(&options, clock.clone(), Arc::new(RealRandom))?;
     let holder = format!("{name}/{}", std::process::id());
     let claim = Claim { holder, endpoint: format!("{name}:0"), ttl: Duration::ZERO, above: Epoch(0) };
-    let kafka = Arc::new(Kafka(KafkaOptions::new(brokers.as_str(), topic.as_str())));
+    let kafka = KafkaOptions::new(brokers.as_str(), topic.as_str());
+    let kafka = Arc::new(Kafka(LogLocation::Kafka(kafka)));
     let election = ElectionConfig { ttl_ms: lease_ms.parse()?, ..ElectionConfig::default() };
     let config = CandidateConfig { election, unsure: Unsure::GoOn, ..CandidateConfig::default() };
     let candidate = Arc::new(Candidate::start(Arc::new(map), clock.clone(), graph, claim, kafka, config)?);

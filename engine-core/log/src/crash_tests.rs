@@ -1,6 +1,6 @@
 //! The file log on disks that fail. A failing seed is printed; put it into the range of the test to replay it.
 
-use crate::suite::{commit, log_test_suite, read_all};
+use crate::testing::{commit, log_test_suite, read_all};
 use crate::{Error, FileLog, FileLogOptions, LogStore, Record, Recovery};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,6 +81,7 @@ fn goes_on_after_a_clean_restart() {
 }
 
 /// Every acknowledged record survives; nothing appears that was not tried; what was refused stays away.
+/// Shows LOG-1, LOG-2 and LOG-3.
 #[test]
 fn crashes_anywhere() {
     for seed in 0..400 {
@@ -174,6 +175,7 @@ fn live(
 }
 
 /// A log that syncs late loses nothing that was synced, and of the rest only the end.
+/// Shows LOG-5.
 #[test]
 fn crashes_anywhere_between_late_syncs() {
     let lost: usize = (0..400)
@@ -241,7 +243,7 @@ fn a_late_log_syncs_by_itself_and_at_its_end() {
     let disk = FaultyDisk::new(1);
     let soon = FileLogOptions { sync_every: Some(Duration::from_millis(1)), ..FileLogOptions::default() };
     let mut log = open_with(&disk, soon).unwrap();
-    assert!(log.is_late());
+    assert!(log.syncs_later());
     for version in 1..=3 {
         let before = disk.syncs();
         log.append(&[commit(version, 1, "a")]).unwrap();
@@ -257,6 +259,7 @@ fn a_late_log_syncs_by_itself_and_at_its_end() {
     assert_eq!(read_all(&mut open(&disk, 1000).unwrap(), 1).unwrap().len(), 4);
 }
 
+/// Shows LOG-5.
 #[test]
 fn a_late_log_whose_sync_failed_takes_no_more() {
     let disk = FaultyDisk::new(1);
@@ -270,6 +273,7 @@ fn a_late_log_whose_sync_failed_takes_no_more() {
 }
 
 /// However slow the disk is, not more than so much waits for it.
+/// Shows LOG-5.
 #[test]
 fn a_late_log_syncs_when_much_waits() {
     let disk = FaultyDisk::new(1);
@@ -285,6 +289,7 @@ fn a_late_log_syncs_when_much_waits() {
 }
 
 /// Who wrote the end of the file died before its sync, and whoever opens it lets others read it.
+/// Shows LOG-2.
 #[test]
 fn what_is_found_is_durable() {
     let disk = FaultyDisk::new(7);
@@ -301,6 +306,7 @@ fn what_is_found_is_durable() {
 }
 
 /// Whatever byte rots: the damage is told, or it is in the last append and indistinguishable from a torn tail.
+/// Shows LOG-3.
 #[test]
 fn every_rotten_byte_is_noticed() {
     let records: Vec<_> = (1..=6).map(|v| commit(v, 1, "some text")).collect();
@@ -341,6 +347,7 @@ fn every_rotten_byte_is_noticed() {
     assert!(corrupt > 300 && cut > 50, "{corrupt} {cut}");
 }
 
+/// Shows LOG-3.
 #[test]
 fn a_torn_tail_is_cut_and_counted() {
     let disk = FaultyDisk::new(1);
@@ -359,6 +366,7 @@ fn a_torn_tail_is_cut_and_counted() {
     }
 }
 
+/// Shows LOG-3.
 #[test]
 fn a_missing_file_is_noticed() {
     let disk = FaultyDisk::new(1);
@@ -430,9 +438,10 @@ fn another_format_or_shard_is_refused() {
     let crc = crc32c::crc32c(&bytes[..32]);
     bytes[32..36].copy_from_slice(&crc.to_le_bytes());
     disk.put(&file(1), &bytes);
-    assert!(open(&disk, 1000).unwrap_err().to_string().contains("format 2, this version reads format 1"));
+    assert!(open(&disk, 1000).unwrap_err().to_string().contains("has format 2, this version reads format 1"));
 }
 
+/// Shows LOG-1.
 #[test]
 fn a_full_disk_stops_writes_until_there_is_room() {
     let disk = FaultyDisk::new(1);
@@ -447,6 +456,7 @@ fn a_full_disk_stops_writes_until_there_is_room() {
     assert_eq!(read_all(&mut log, 2).unwrap(), [commit(2, 1, "c")]);
 }
 
+/// Shows LOG-2.
 #[test]
 fn a_failed_sync_poisons() {
     let disk = FaultyDisk::new(1);

@@ -1,37 +1,44 @@
-//! What a log can answer instead.
+//! Errors of the log.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use tidegraph_platform::DiskError;
 use tidegraph_types::{Epoch, ErrorCode, ShardId, Version};
+
+/// What caused an error: the error underneath, or a text where there is none. It is shared, so that a log can report
+/// the failure that poisoned it with every later append.
+pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
 /// An error of the log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no room. Nothing of the request was written; the log stays usable.
+    /// The disk is full. Nothing of the request was written; the log stays usable.
     #[error("the log is full: {0}")]
     Full(#[source] DiskError),
     /// The disk failed. If the request was an append, nothing of it was written; the log stays usable.
     #[error("the log cannot be used: {0}")]
     Io(#[source] DiskError),
-    /// An earlier write may or may not be durable, so nothing can be written after it. Opening the log anew finds
-    /// out.
+    /// An earlier write may or may not be durable, so nothing can be written after it. Opening the log again shows
+    /// which.
     #[error("the log takes no more records since a write failed: {reason}")]
     Poisoned {
         /// The failure.
-        reason: String,
+        #[source]
+        reason: Cause,
     },
     /// Stored bytes are damaged, or a file is missing. Nothing was cut.
     #[error("log file {} is damaged at byte {offset}: {reason}", file.display())]
     Corrupt {
         /// The file.
         file: PathBuf,
-        /// Where in the file.
+        /// Byte offset in the file.
         offset: u64,
         /// What is wrong there.
-        reason: String,
+        #[source]
+        reason: Cause,
     },
-    /// A whole record that says something this version does not know. Nobody may go past it: what it says would be lost.
+    /// A whole record of a kind that this version does not know. No reader may skip it: its change would be lost.
     #[error(
         "record of version {version} in log file {} at byte {offset} cannot be applied: {source}",
         file.display()
@@ -39,14 +46,14 @@ pub enum Error {
     Newer {
         /// Version of the record.
         version: Version,
-        /// The file that it stands in.
+        /// The file of the record.
         file: PathBuf,
-        /// Where in the file.
+        /// Byte offset in the file.
         offset: u64,
-        /// What is not known.
+        /// The kind that is not known.
         source: tidegraph_wire::Error,
     },
-    /// A record that does not follow the last one. A defect of the caller; nothing was written.
+    /// A record that does not follow the last one. This is a defect of the caller; nothing was written.
     #[error("record of version {version} and epoch {epoch} in shard {shard} cannot follow {tail}")]
     OutOfOrder {
         /// Version of the record.
@@ -55,15 +62,15 @@ pub enum Error {
         epoch: Epoch,
         /// Shard of the record.
         shard: ShardId,
-        /// What is there, as text.
+        /// The tail of the log, as text.
         tail: String,
     },
-    /// A record that cannot be written, because of its size or of a value in it. Nothing was written.
+    /// A record that cannot be encoded, because of its size or of a value in it. Nothing was written.
     #[error("record of version {version} cannot be written: {source}")]
     Encode {
         /// Version of the record.
         version: Version,
-        /// Why not.
+        /// What is wrong with it.
         source: tidegraph_wire::Error,
     },
     /// The version was trimmed.
@@ -71,7 +78,7 @@ pub enum Error {
     Trimmed {
         /// The version asked for.
         requested: Version,
-        /// The oldest one there is.
+        /// The oldest version in the log.
         first: Version,
     },
     /// Kafka refused, or did not answer. If the request was an append, nothing of it was written; the log stays usable.
@@ -83,30 +90,46 @@ pub enum Error {
         topic: String,
         /// The shard's partition.
         partition: u16,
-        /// What the client said.
-        reason: String,
+        /// The client's error.
+        #[source]
+        reason: Cause,
     },
-    /// A message that is no record, or one that is missing.
+    /// A message that is not a record of this log.
     #[error("partition {partition} of Kafka topic {topic} is damaged at offset {offset}: {reason}")]
     Damaged {
         /// The graph's topic.
         topic: String,
         /// The shard's partition.
         partition: u16,
-        /// Where in the partition.
+        /// Offset of the message.
         offset: i64,
-        /// What is wrong there.
-        reason: String,
+        /// What is wrong with it.
+        #[source]
+        reason: Cause,
     },
-    /// The log is at this epoch already, or a higher one: whoever opens it under a lower epoch is late.
+    /// Messages that should be there are gone. Another process may have trimmed them.
+    #[error(
+        "partition {partition} of Kafka topic {topic} has no offset {offset}: the next message has offset {found}"
+    )]
+    Missing {
+        /// The graph's topic.
+        topic: String,
+        /// The shard's partition.
+        partition: u16,
+        /// The offset that was expected.
+        offset: i64,
+        /// The offset that was found.
+        found: i64,
+    },
+    /// The log is at this epoch already, or a higher one: the process that opens it is late.
     #[error("the log is at epoch {found}, and cannot be opened to write under epoch {epoch}")]
     Behind {
-        /// The epoch of who opens it.
+        /// The epoch of the process that opens it.
         epoch: Epoch,
-        /// The highest one in the log.
+        /// The highest epoch in the log.
         found: Epoch,
     },
-    /// Shards do not say the same of a version.
+    /// Shards differ about a version.
     #[error("version {version} is not the same in all shards of the log: {reason}")]
     Disagree {
         /// The version.
@@ -114,21 +137,38 @@ pub enum Error {
         /// What differs.
         reason: String,
     },
-    /// A topic that was made for another number of shards.
+    /// A topic that was created for another number of shards.
     #[error(
-        "Kafka topic {topic} has {partitions} partitions, the graph's log has {shards} shards: they have to be as many"
+        "Kafka topic {topic} has {partitions} partitions and the graph's log has {shards} shards: \
+         create the topic with {shards} partitions"
     )]
     Shards {
         /// The topic.
         topic: String,
         /// Its partitions.
         partitions: usize,
-        /// What the graph needs.
+        /// Shards of the graph's log.
         shards: u16,
     },
     /// Another process has the log open.
     #[error("the log is in use: {0}")]
     InUse(#[source] DiskError),
+    /// This binary was built without the backend.
+    #[error("this binary has no log in {backend}: build it with the cargo feature `{feature}`")]
+    NotBuilt {
+        /// Name of the backend.
+        backend: &'static str,
+        /// The cargo feature that has it.
+        feature: &'static str,
+    },
+    /// The backend cannot do this.
+    #[error("a log in {backend} cannot {operation}")]
+    Unsupported {
+        /// Name of the backend.
+        backend: &'static str,
+        /// What was asked for.
+        operation: &'static str,
+    },
 }
 
 impl Error {
@@ -143,19 +183,33 @@ impl Error {
             | Self::Behind { .. }
             | Self::Shards { .. }
             | Self::InUse(_) => ErrorCode::Unavailable,
-            Self::Corrupt { .. } | Self::Newer { .. } | Self::Damaged { .. } | Self::Disagree { .. } => {
-                ErrorCode::Corrupt
-            }
+            Self::Corrupt { .. }
+            | Self::Newer { .. }
+            | Self::Damaged { .. }
+            | Self::Missing { .. }
+            | Self::Disagree { .. } => ErrorCode::Corrupt,
             Self::Encode { source, .. } => match source {
                 tidegraph_wire::Error::TooLong { .. } => ErrorCode::QueryLimitExceeded,
                 other => other.code(),
             },
             Self::OutOfOrder { .. } | Self::Trimmed { .. } => ErrorCode::Internal,
+            Self::NotBuilt { .. } | Self::Unsupported { .. } => ErrorCode::InvalidParameter,
         }
+    }
+
+    /// [`Error::Poisoned`] because of an error or a text.
+    #[must_use]
+    pub fn poisoned(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Poisoned { reason: cause(reason) }
     }
 
     /// An error of the disk in an operation that left nothing behind.
     pub(crate) fn disk(error: DiskError) -> Self {
         if error.is_full() { Self::Full(error) } else { Self::Io(error) }
     }
+}
+
+/// An error or a text as a cause.
+pub(crate) fn cause(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Cause {
+    Arc::from(reason.into())
 }

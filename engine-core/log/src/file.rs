@@ -3,21 +3,22 @@
 //! Naming: `<first version, 20 digits>.log`, so that names sort as versions do; `lock` keeps a second process out.
 //! The byte table is `docs/formats/log.md`.
 //!
-//! Flow of an append: encode all records behind each other → roll to a new file if this one is full → one write → one
-//! fdatasync → acknowledge. A new file's header and name are made durable before its first record is written. With
-//! [`FileLogOptions::sync_every`] the sync comes later, by another thread (`late_sync.rs`).
+//! Flow of an append: encode all records → start a new file if this one is full → one write → one fdatasync →
+//! acknowledge (LOG-2). A new file's header and name are durable before its first record is written. With
+//! [`FileLogOptions::sync_every`] another thread syncs later (`late_sync.rs`, LOG-5).
 //!
 //! What happens when the disk fails:
-//! 1. A write fails (disk full): the file is cut back to where it ended before and synced, so that no part of a refused
-//!    transaction can come back after a crash. The log goes on.
-//! 2. A sync fails: the kernel may have dropped the pages and say nothing at the next sync, so nobody can know what is
-//!    durable. The log is poisoned; it must never acknowledge a write after that.
+//! 1. A write fails (disk full): the log truncates the file to its former end and syncs it, so that no part of a
+//!    refused transaction can come back after a crash (LOG-1). The log stays usable.
+//! 2. A sync fails: the kernel may have dropped the pages and report nothing at the next sync, so nobody can know what
+//!    is durable. The log is poisoned and must never acknowledge a write again.
 
+use crate::error::cause;
 use crate::late_sync::LateSync;
 use crate::record::{self, PREFIX_BYTES, Prefix};
 use crate::recovery::{self, Recovery};
 use crate::store::{Records, check_all, end_of};
-use crate::{Error, LogStore, Record, Tail};
+use crate::{Cause, Error, LogStore, Record, Tail};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,23 +29,23 @@ use tidegraph_wire::frame::{self, FrameReader};
 
 /// First bytes of every log file.
 pub(crate) const MAGIC: &[u8; 8] = b"TIDELOG\0";
-/// The format that this version reads and writes.
+/// The format that this software reads and writes.
 pub(crate) const FORMAT: u32 = 1;
-/// Bytes of a file before its first record.
+/// Length of the file header in bytes.
 pub(crate) const HEADER_BYTES: u64 = 36;
 
-/// A buffer that grew beyond this for one large append is given back.
+/// A buffer that one large append made larger than this is shrunk again.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
 const READ_BUFFER_BYTES: usize = 256 << 10;
 
 /// Settings of a [`FileLog`].
 #[derive(Clone, Debug)]
 pub struct FileLogOptions {
-    /// A file that has this many bytes is followed by a new one.
+    /// The log starts a new file when this many bytes are full.
     pub file_bytes: u64,
-    /// `None`: what was appended is durable when that is answered. Otherwise it is synced so much later: a process that dies
-    /// loses nothing, a machine that does may lose what was answered within the interval and the time of a sync, in
-    /// order from the end, and never more than 32 MiB.
+    /// `None`: an append returns when its records are durable. Otherwise they are synced this much later (LOG-5). If
+    /// the process dies, nothing is lost. If the machine dies, the records of the last interval and of one sync may be
+    /// lost, in order from the end, and never more than 32 MiB.
     pub sync_every: Option<Duration>,
 }
 
@@ -61,12 +62,12 @@ pub struct FileLog {
     dir: PathBuf,
     shard: ShardId,
     options: FileLogOptions,
-    /// Oldest first; the last one is written to.
+    /// Oldest first. Appends go to the last one.
     files: Vec<LogFile>,
     current: Option<Current>,
     late: Option<LateSync>,
     tail: Option<Tail>,
-    poisoned: Option<String>,
+    poisoned: Option<Cause>,
     recovery: Recovery,
     bytes: u64,
     buffer: Vec<u8>,
@@ -80,21 +81,21 @@ pub(crate) struct LogFile {
     pub first: Version,
 }
 
-/// The file that is written to.
+/// The file that appends go to.
 #[derive(Debug)]
 struct Current {
     file: Box<dyn DiskFile>,
-    /// Where it ends.
+    /// Its length.
     bytes: u64,
 }
 
-/// What stands at the beginning of a file.
+/// The header of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FileHeader {
     pub shard: ShardId,
     /// Version of the first record.
     pub first: Version,
-    /// Epoch of the record before it, or its own when there is none.
+    /// Epoch of the record before the first one; of the first one itself if there is none before it.
     pub epoch: Epoch,
 }
 
@@ -112,7 +113,7 @@ impl FileHeader {
         bytes
     }
 
-    /// The header in `bytes`, or what is wrong with it.
+    /// Parses a header. The error says what is wrong with it.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let bytes: &[u8; HEADER_BYTES as usize] =
             bytes.try_into().map_err(|_| format!("the file header has {} bytes", bytes.len()))?;
@@ -122,7 +123,10 @@ impl FileHeader {
             u64::from_le_bytes(out)
         };
         if &bytes[..8] != MAGIC {
-            return Err(format!("the file begins with {:02x?}, not with the magic of a log", &bytes[..8]));
+            return Err(format!(
+                "the file begins with {:02x?}, not with the magic bytes of a log",
+                &bytes[..8]
+            ));
         }
         let crc = (part(28) >> 32) as u32;
         let found = crc32c::crc32c(&bytes[..32]);
@@ -131,7 +135,7 @@ impl FileHeader {
         }
         let format = part(8) as u32;
         if format != FORMAT {
-            return Err(format!("the file is of format {format}, this version reads format {FORMAT}"));
+            return Err(format!("the file has format {format}, this version reads format {FORMAT}"));
         }
         Ok(Self { shard: ShardId((part(8) >> 32) as u16), first: Version(part(16)), epoch: Epoch(part(24)) })
     }
@@ -142,8 +146,12 @@ pub(crate) fn file_name(first: Version) -> String {
 }
 
 impl FileLog {
-    /// Opens the log in a directory, or begins one, and recovers it: a torn tail is cut (see
-    /// [`FileLog::recovery`]); other damage is [`Error::Corrupt`] and changes nothing.
+    /// Opens the log in a directory, or starts one, and recovers it: cuts a torn tail (LOG-3). [`FileLog::recovery`]
+    /// says what was cut.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] if another process has the directory open; [`Error::Corrupt`] if anything but the tail is
+    /// damaged (nothing is changed then); [`Error::Full`] or [`Error::Io`] if the disk fails.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -160,7 +168,7 @@ impl FileLog {
         let current = match recovered.files.last() {
             Some(last) => {
                 let mut file = disk.open_append(&last.path).map_err(Error::disk)?;
-                // Who wrote it may have died before its sync; from here on it counts as durable.
+                // The process that wrote it may have died before its sync. From here on it counts as durable.
                 file.sync_data().map_err(Error::disk)?;
                 let bytes = recovered.last_file_bytes;
                 if let Some(late) = &late {
@@ -187,17 +195,16 @@ impl FileLog {
         })
     }
 
-    /// What opening found and cut.
+    /// What recovery cut when the log was opened.
     #[must_use]
     pub fn recovery(&self) -> Recovery {
         self.recovery
     }
 
-    /// Gives the log up after a failure that leaves its end in doubt.
-    fn poison(&mut self, error: impl ToString) -> Error {
-        let reason = error.to_string();
+    /// Refuses all appends from now on: after this failure nobody knows where the log ends.
+    fn poison(&mut self, reason: Cause) -> Error {
         tracing::error!(
-            error = reason,
+            error = %reason,
             shard = self.shard.0,
             "the log is poisoned and takes no more records"
         );
@@ -205,7 +212,7 @@ impl FileLog {
         Error::Poisoned { reason }
     }
 
-    /// Begins a new file whose first record is `record`. Fails without a trace, or poisons.
+    /// Starts a new file whose first record is `record`. A failure leaves no trace, or poisons the log.
     fn roll(&mut self, record: &Record) -> Result<(), Error> {
         let header = FileHeader {
             shard: self.shard,
@@ -217,20 +224,20 @@ impl FileLog {
         // A roll that failed before may have left bytes.
         let written = file.truncate(0).and_then(|()| file.append(&header.to_bytes()));
         if let Err(error) = written {
-            // A file with a part of a header is cut away by recovery; still, leave none.
+            // Recovery would remove a file with part of a header. Better leave none.
             drop(file);
             return Err(match self.disk.remove(&path) {
                 Ok(()) => Error::disk(error),
-                Err(_) => self.poison(error),
+                Err(_) => self.poison(cause(error)),
             });
         }
         if let Err(error) = file.sync_data().and_then(|()| self.disk.sync_dir(&self.dir)) {
-            return Err(self.poison(error));
+            return Err(self.poison(cause(error)));
         }
         if let Some(late) = &self.late {
             match self.disk.open_append(&path) {
                 Ok(file) => late.begin(file, HEADER_BYTES),
-                Err(error) => return Err(self.poison(error)),
+                Err(error) => return Err(self.poison(cause(error))),
             }
         }
         self.files.push(LogFile { path, first: header.first });
@@ -238,7 +245,7 @@ impl FileLog {
         Ok(())
     }
 
-    /// How much of the current file is durable.
+    /// Number of bytes of the current file that are durable.
     fn durable_bytes(&mut self) -> Result<u64, Error> {
         let Some(current) = &self.current else { return Ok(HEADER_BYTES) };
         match &self.late {
@@ -251,7 +258,7 @@ impl FileLog {
     fn sync_current(&mut self) -> Result<(), Error> {
         let Some(current) = &mut self.current else { return Ok(()) };
         if let Err(error) = current.file.sync_data() {
-            return Err(self.poison(error));
+            return Err(self.poison(cause(error)));
         }
         if let Some(late) = &self.late {
             late.synced(current.bytes);
@@ -296,13 +303,13 @@ impl LogStore for FileLog {
             self.roll(first)?;
         }
         let Some(current) = &mut self.current else {
-            return Err(Error::Poisoned { reason: "there is no file to write to".into() });
+            return Err(Error::poisoned("there is no file to write to"));
         };
         let before = current.bytes;
         if let Err(error) = current.file.append(&self.buffer) {
             return match current.file.truncate(before).and_then(|()| current.file.sync_data()) {
                 Ok(()) => Err(Error::disk(error)),
-                Err(_) => Err(self.poison(error)),
+                Err(_) => Err(self.poison(cause(error))),
             };
         }
         current.bytes += self.buffer.len() as u64;
@@ -322,13 +329,13 @@ impl LogStore for FileLog {
         if self.late.is_none() {
             return Ok(());
         }
-        // A sync that failed beside this one may not be told of again.
+        // If a sync of the other thread failed, the kernel may not report that again: look before and after.
         self.durable_bytes()?;
         self.sync_current()?;
         self.durable_bytes().map(drop)
     }
 
-    fn is_late(&self) -> bool {
+    fn syncs_later(&self) -> bool {
         self.late.is_some()
     }
 
@@ -352,11 +359,11 @@ impl LogStore for FileLog {
     }
 
     fn trim(&mut self, below: Version) -> Result<(), Error> {
-        // A file may go when the next one begins at or below `below`; so the last one never goes.
+        // A file can go if the next one begins at or below `below`, so the last one always stays.
         while self.files.get(1).is_some_and(|next| next.first <= below) {
             self.disk.remove(&self.files[0].path).map_err(Error::disk)?;
             self.files.remove(0);
-            // One by one, so that a crash cannot leave a hole between files.
+            // One by one, so that a crash cannot leave a gap between files.
             self.disk.sync_dir(&self.dir).map_err(Error::disk)?;
         }
         Ok(())
@@ -385,19 +392,25 @@ struct Scan<'a> {
     wanted: Version,
     /// Version of the next record in the file.
     next: Version,
-    /// One after the last version.
+    /// The version after the last one.
     end: Version,
-    /// Where the last file ends; beyond it nothing was answered.
+    /// Length of the last file. Bytes beyond it were never acknowledged.
     last_file_bytes: u64,
 }
 
 impl Scan<'_> {
-    fn corrupt(&self, file: &Path, offset: u64, reason: impl ToString) -> Error {
+    fn corrupt(
+        &self,
+        file: &Path,
+        offset: u64,
+        reason: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Error {
         metric::refused(metric::Refused::LogRecord);
-        Error::Corrupt { file: file.to_path_buf(), offset, reason: reason.to_string() }
+        Error::Corrupt { file: file.to_path_buf(), offset, reason: cause(reason) }
     }
 
-    /// The next record, wanted or not; `None` at the end of the open file. The body is decoded only when wanted.
+    /// Reads the next record: `None` at the end of the open file, `Some(None)` for one before `wanted`, whose body is
+    /// not decoded.
     fn read(&mut self, file: &LogFile) -> Result<Option<Option<Record>>, Error> {
         let Some(frames) = &mut self.open else { return Ok(None) };
         let offset = frames.offset();
@@ -468,7 +481,7 @@ impl Iterator for Scan<'_> {
     }
 }
 
-/// A buffered reader that ends at `limit` bytes of the file, `offset` of which were read.
+/// Returns a buffered reader that ends at byte `limit` of the file and starts at byte `offset`.
 pub(crate) fn limited(
     inner: Box<dyn Read + Send>,
     limit: u64,

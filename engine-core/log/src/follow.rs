@@ -1,26 +1,30 @@
-//! Reading a log while somebody else writes it.
+//! Reading a log that another process writes.
 
 use crate::{Error, Record};
 use std::time::Duration;
 use tidegraph_types::{Epoch, Version};
 
-/// Where a reader of the log stands.
+/// The last record that a reader of the log has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Position {
-    /// The last version that it has; 0 for none.
+    /// Version of that record; 0 for none.
     pub version: Version,
-    /// Epoch of that version's record, or a lower one.
+    /// Epoch of that record, or a lower one.
     pub epoch: Epoch,
 }
 
-/// Goes through the records of a shard in order, and on as they come.
+/// Reads the records of a shard in order, and waits for new ones.
 pub trait Follower: Send {
-    /// The next record, which has the version after the last one; `None` if none came for so long.
+    /// Returns the record after the last one, or `None` if none arrives within `at_most`.
     ///
-    /// [`Error::Trimmed`] when the log has forgotten it: whoever reads has to begin with a newer checkpoint. Any other
-    /// error may pass: the same call may be made again.
+    /// # Errors
+    /// [`Error::Trimmed`] if the log no longer has the record: the reader must start from a newer checkpoint.
+    /// [`Error::Unsupported`] if the backend cannot be followed. Other errors may pass; the caller may call again.
     fn next(&mut self, at_most: Duration) -> Result<Option<Record>, Error>;
 
-    /// Whether no more than about so many records are still to come, of those that are in the log now.
+    /// Whether at most about `within` records of those now in the log are still unread.
+    ///
+    /// # Errors
+    /// As [`Follower::next`], without [`Error::Trimmed`].
     fn is_near_end(&mut self, within: u64) -> Result<bool, Error>;
 }

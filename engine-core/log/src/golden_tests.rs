@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
 use crate::record::{self, PREFIX_BYTES, Prefix, Signal};
-use crate::suite::read_all;
+use crate::testing::read_all;
 use crate::{Body, FileLog, FileLogOptions, LogStore, Record};
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use std::path::{Path, PathBuf};

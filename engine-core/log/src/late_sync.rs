@@ -1,23 +1,28 @@
-//! Makes what a log wrote durable some time later, beside those who write.
+//! Syncs the log some time after a write, on a thread of its own.
 //!
-//! Flow: who writes says up to where ([`LateSync::wrote`]) → a thread waits for the interval or for enough bytes, so that what comes meanwhile shares
-//! the sync → it syncs by its own handle of the file → [`LateSync::durable_bytes`] grows. A file is synced whole by its writer
-//! before the next one is begun, so only the last one is looked after here.
+//! Flow: the writer notes the new length of the file ([`LateSync::wrote`]) → the thread waits for the interval or for
+//! enough bytes, so that later writes share the sync → it syncs with its own handle of the file →
+//! [`LateSync::durable_bytes`] grows. The writer syncs a whole file before it starts the next one, so only the last
+//! file is synced here.
 //!
-//! Must never: say that bytes are durable that no sync covered from its beginning.
+//! What must never happen (LOG-5): bytes counted as durable that were written after the sync began.
 
+use crate::Cause;
+use crate::error::cause;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_platform::DiskFile;
 
-/// So much is not kept waiting for the interval: one long sync holds up more than several short ones.
+/// With this many bytes, the sync does not wait for the interval: one long sync delays writers more than several short
+/// ones.
 const ENOUGH_BYTES: u64 = 4 << 20;
-/// No more than this waits for a sync; who writes beyond it syncs. It bounds what a disk that is slower than its writers can lose.
+/// With more unsynced bytes than this, the writer syncs by itself. This bounds the loss when the disk is slower than
+/// its writers.
 const MOST_UNSYNCED_BYTES: u64 = 32 << 20;
 
-/// Looks after the file that is written to.
+/// Syncs the file that appends go to.
 #[derive(Debug)]
 pub(crate) struct LateSync {
     shared: Arc<Shared>,
@@ -39,7 +44,7 @@ struct State {
     number: u64,
     written: u64,
     durable: u64,
-    failed: Option<String>,
+    failed: Option<Cause>,
     stopped: bool,
 }
 
@@ -65,7 +70,7 @@ impl LateSync {
         Some(Self { shared, thread: Some(thread) })
     }
 
-    /// A file is written to from here on, of which all is durable. The handle is another one than the writer's.
+    /// Starts with a file that is durable up to `bytes`, its length. `file` is a handle of its own, not the writer's.
     pub fn begin(&self, file: Box<dyn DiskFile>, bytes: u64) {
         let mut state = self.shared.state.lock();
         state.number += 1;
@@ -73,7 +78,7 @@ impl LateSync {
         state.file = Some(file);
     }
 
-    /// The file has so many bytes; whether its writer has to sync it now.
+    /// Notes that the file has grown to `bytes`. Returns whether the writer must sync it now.
     #[must_use]
     pub fn wrote(&self, bytes: u64) -> bool {
         let mut state = self.shared.state.lock();
@@ -85,14 +90,14 @@ impl LateSync {
         bytes - state.durable > MOST_UNSYNCED_BYTES
     }
 
-    /// Its writer synced the file, up to here at least.
+    /// Notes that the writer synced the file, at least up to `bytes`.
     pub fn synced(&self, bytes: u64) {
         let mut state = self.shared.state.lock();
         state.durable = state.durable.max(bytes);
     }
 
-    /// Bytes of the file that are durable; the reason when a sync failed, after which nobody can know.
-    pub fn durable_bytes(&self) -> Result<u64, String> {
+    /// Number of bytes of the file that are durable. An error is that of a failed sync, after which nobody can know.
+    pub fn durable_bytes(&self) -> Result<u64, Cause> {
         let state = self.shared.state.lock();
         state.failed.clone().map_or(Ok(state.durable), Err)
     }
@@ -111,7 +116,7 @@ impl Shared {
             }
             self.sync(&mut state);
         }
-        // What was answered is durable before the log says that it is closed.
+        // Acknowledged records are durable before the log is closed.
         if state.is_due() {
             self.sync(&mut state);
         }
@@ -127,11 +132,11 @@ impl Shared {
         }
         match result {
             Ok(()) if is_current => state.durable = state.durable.max(written),
-            // Its writer synced it before the next one was begun.
+            // The writer synced this file before it started the next one.
             Ok(()) => {}
             Err(error) => {
-                tracing::error!(%error, "what was written to the log last could not be made durable");
-                state.failed = Some(error.to_string());
+                tracing::error!(%error, "the last records of the log could not be synced");
+                state.failed = Some(cause(error));
             }
         }
     }

@@ -1,44 +1,81 @@
 //! The log: the one durable truth of a graph.
 //!
-//! Roles: [`Record`] is what is written; [`LogStore`] is the seam between the sequencer and a backend; [`FileLog`] is
-//! the backend of a graph in one process, `kafka::KafkaLog` (feature `kafka`) the one of a fleet, [`MemoryLog`] and
-//! [`SharedLog`] those of tests. [`ShardedLog`] is a log of several shards of a backend. [`Follower`] is how storage nodes read a log that another process writes. One suite (`suite.rs`) runs against each.
+//! Roles: [`Record`] is one entry; [`LogStore`] is the trait between the sequencer and a backend; [`Follower`] reads a
+//! log that another process writes. [`LogLocation`] names where a log is and opens it there: [`FileLog`] for a graph in
+//! one process, `kafka::KafkaLog` (feature `kafka`) for a fleet, [`MemoryLog`] for a graph that ends with its process.
+//! `ShardedLog` combines the shards of a backend. The module `testing` (feature `testing`) has the suite of tests that
+//! every backend passes, and logs in memory that several processes share.
 //!
-//! Flow: the sequencer hands over the records of several transactions as one slice; the backend writes them together
-//! and makes them durable together (group commit), and only then answers; a file log may be told to sync now and then instead. At start, the backend finds its tail, and
-//! storage reads every record after its checkpoint. After a checkpoint, what lies before it is trimmed.
+//! Flow: the sequencer passes the records of several transactions as one slice. The backend writes them together, makes
+//! them durable together (group commit), and only then returns; [`FileLogOptions::sync_every`] moves the sync to a
+//! later time. At start, the backend finds its tail, and storage reads every record after its checkpoint. After a
+//! checkpoint, the sequencer trims the records that the checkpoint holds.
 //!
-//! Invariants: versions are contiguous and epochs never fall; a record that was acknowledged is there after every
-//! crash, whole and in its place; what was never whole is cut and never read. Damage of anything else is
-//! [`Error::Corrupt`]: the log must never repair itself by forgetting what it acknowledged.
+//! Invariants (named in `ARCHITECTURE.md`):
+//! * LOG-1: versions are contiguous and epochs never fall, so a transaction is committed exactly if its whole record
+//!   is in the log under the current epoch.
+//! * LOG-2: an acknowledged record survives every crash, whole and in its place.
+//! * LOG-3: recovery cuts a torn tail and nothing else. Any other damage is [`Error::Corrupt`]: the log never repairs
+//!   itself by forgetting acknowledged records.
+//! * LOG-4: a log of several shards hands out a record only if every shard has it, and never replaces it afterwards.
+//! * LOG-5: a log that syncs later loses nothing that was synced, and of the rest only the end.
+//!
+//! A log in memory:
+//!
+//! ```
+//! use tidegraph_log::{Body, LogLocation, Record};
+//! use tidegraph_types::{Epoch, ShardId, Sharding, Version};
+//!
+//! # fn main() -> Result<(), tidegraph_log::Error> {
+//! let mut log = LogLocation::Memory.open(Sharding::ONE, Epoch(0))?;
+//! let record = |version| Record {
+//!     shard: ShardId(0),
+//!     epoch: Epoch(1),
+//!     version: Version(version),
+//!     body: Body::EpochStart,
+//! };
+//! log.append(&[record(1), record(2)])?;
+//! assert_eq!(log.tail().map(|tail| tail.version), Some(Version(2)));
+//! let records: Vec<Record> = log.read_from(Version(2))?.collect::<Result<_, _>>()?;
+//! assert_eq!(records, [record(2)]);
+//! // Versions are contiguous.
+//! assert!(log.append(&[record(9)]).is_err());
+//! # Ok(())
+//! # }
+//! ```
 
+#[cfg(any(feature = "kafka", feature = "testing", test))]
+mod acceptor;
 mod error;
 mod file;
 mod follow;
 #[cfg(feature = "kafka")]
 pub mod kafka;
+mod kafka_options;
 mod late_sync;
+mod location;
 mod memory;
 mod record;
 mod recovery;
+#[cfg(any(feature = "kafka", feature = "testing", test))]
 mod shards;
-mod shared;
-mod sight;
 mod store;
+#[cfg(any(feature = "testing", test))]
+pub mod testing;
 
-pub use error::Error;
+pub use error::{Cause, Error};
 pub use file::{FileLog, FileLogOptions};
 pub use follow::{Follower, Position};
+pub use kafka_options::{KafkaOptions, KafkaTls, NewTopic, Token, Tokens};
+pub use location::{LogBackend, LogCopies, LogLocation};
 pub use memory::MemoryLog;
 pub use record::{Body, Record};
 pub use recovery::Recovery;
-pub use shards::{ShardedLog, SharedShard, SharedShards};
-pub use shared::{SharedLog, SharedLogFollower, SharedLogHandle};
+#[cfg(any(feature = "kafka", feature = "testing", test))]
+pub use shards::ShardedLog;
 pub use store::{LogStore, Records, Tail};
 
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
 mod golden_tests;
-#[cfg(test)]
-mod suite;

@@ -1,11 +1,11 @@
-//! A log in memory, for tests and for graphs that need not outlive the process.
+//! A log in memory, for graphs that end with their process and for tests.
 
 use crate::store::{Records, check_all};
 use crate::{Error, LogStore, Record, Tail};
 use std::collections::VecDeque;
 use tidegraph_types::{ShardId, Version};
 
-/// A log that is gone when it is dropped.
+/// A log in memory. Dropping it deletes it.
 #[derive(Debug, Default)]
 pub struct MemoryLog {
     shard: ShardId,
@@ -52,7 +52,7 @@ impl LogStore for MemoryLog {
         self.records.front().map(|r| r.version).or_else(|| self.tail.map(|t| t.version.next()))
     }
 
-    fn is_late(&self) -> bool {
+    fn syncs_later(&self) -> bool {
         true
     }
 
@@ -67,6 +67,6 @@ mod tests {
 
     #[test]
     fn behaves_as_a_log() {
-        crate::suite::log_test_suite(|| Box::new(MemoryLog::new(ShardId(0))));
+        crate::testing::log_test_suite(|| Box::new(MemoryLog::new(ShardId(0))));
     }
 }

@@ -14,22 +14,22 @@ pub struct Record {
     pub shard: ShardId,
     /// Epoch of the sequencer that wrote it.
     pub epoch: Epoch,
-    /// Its version; the next record has the next one.
+    /// Its version. The next record has the next version (LOG-1).
     pub version: Version,
-    /// What it says.
+    /// Its content.
     pub body: Body,
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Body {
     /// A committed transaction.
     Commit {
-        /// The changes in order.
+        /// The changes, in order.
         mutations: Vec<Mutation>,
-        /// The lowest SID not handed out when the record was written.
+        /// The lowest SID that was not handed out when the record was written.
         next_sid: Sid,
-        /// What the request is known by when it is sent again.
+        /// Id of the request, by which it is known when it is sent again (TXN-4).
         request: Option<RequestId>,
     },
     /// Tokens assigned to names.
@@ -43,20 +43,20 @@ pub enum Body {
         load_id: String,
         /// Paths of its segments in the object store.
         segments: Vec<String>,
-        /// The lowest SID not handed out when the record was written.
+        /// The lowest SID that was not handed out when the record was written.
         next_sid: Sid,
     },
     /// A sequencer took over with the epoch of this record.
     EpochStart,
-    /// SIDs below this one may be handed out to other processes from now on.
+    /// Reserves SIDs for other processes.
     Reserve {
-        /// The lowest SID that may not.
+        /// The lowest SID that is not reserved.
         next_sid: Sid,
     },
 }
 
 impl Body {
-    /// The lowest SID that nobody was handed as far as this record knows; `None` if it says nothing about it.
+    /// The lowest SID that was not handed out when the record was written; `None` if the record does not have it.
     #[must_use]
     pub fn next_sid(&self) -> Option<Sid> {
         match self {
@@ -68,28 +68,28 @@ impl Body {
     }
 }
 
-/// What a message says that is no record: only logs of several shards have them.
+/// A message that is not a record. Only logs of several shards have these.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Signal {
-    /// From here on nothing of a lower epoch counts.
+    /// From here on, no message of a lower epoch counts.
     Fence,
-    /// Says how far every record is there in all shards.
+    /// Says up to which version all shards have all records.
     Mark,
 }
 
-/// What stands before the body, in fixed bytes, so that recovery needs not understand the body.
+/// The fixed bytes before the body. Recovery needs only these, and not the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Prefix {
     pub shard: ShardId,
     pub epoch: Epoch,
     pub version: Version,
-    /// Bytes of the file that were known to be durable when the record was written. In one shard of several: the newest version
-    /// that was known to be there in all of them.
+    /// Number of bytes of the file that were known to be durable when the record was written (LOG-3). In one shard of
+    /// several: the newest version that was known to be in all shards.
     pub durable_bytes: u64,
 }
 
 impl Prefix {
-    /// The prefix of a payload; `None` when it is too short.
+    /// Parses the prefix of a payload; `None` if the payload is too short.
     pub fn parse(payload: &[u8]) -> Option<Self> {
         let u64_at = |at: usize| payload.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
         Some(Self {
@@ -106,7 +106,7 @@ pub(crate) fn encode(record: &Record, durable_bytes: u64, out: &mut Vec<u8>) -> 
     encode_part(record, &[], durable_bytes, out)
 }
 
-/// Appends the payload of a part of a record; `places` says where its mutations stood in the whole.
+/// Appends the payload of a part of a record. `places` are the indexes of its mutations in the whole record.
 pub(crate) fn encode_part(
     record: &Record,
     places: &[u32],
@@ -138,7 +138,7 @@ pub(crate) fn encode_part(
     encode_kind(Prefix { shard, epoch, version, durable_bytes: durable }, kind, out)
 }
 
-/// Appends the payload of a message that has no version.
+/// Appends the payload of a signal.
 #[cfg(any(feature = "kafka", test))]
 pub(crate) fn encode_signal(signal: Signal, prefix: Prefix, out: &mut Vec<u8>) -> Result<(), Error> {
     let kind = match signal {
@@ -162,12 +162,12 @@ fn encode_kind(prefix: Prefix, kind: Kind, out: &mut Vec<u8>) -> Result<(), Erro
     })
 }
 
-/// The body that follows a prefix.
+/// Decodes the body after a prefix.
 pub(crate) fn decode_body(bytes: &[u8]) -> Result<Body, Error> {
     Ok(decode_part(bytes)?.0)
 }
 
-/// The body of a part, and where its mutations stood in the whole record.
+/// Decodes the body of a part, and the indexes of its mutations in the whole record.
 pub(crate) fn decode_part(bytes: &[u8]) -> Result<(Body, Vec<u32>), Error> {
     let mut places = Vec::new();
     let body = match decode_kind(bytes)? {
@@ -185,13 +185,13 @@ pub(crate) fn decode_part(bytes: &[u8]) -> Result<(Body, Vec<u32>), Error> {
         Kind::Load(m) => Body::Load { load_id: m.load_id, segments: m.segments, next_sid: Sid(m.next_sid) },
         Kind::EpochStart(_) => Body::EpochStart,
         Kind::Reserve(m) => Body::Reserve { next_sid: Sid(m.next_sid) },
-        // They have no version, and stand where no record does.
+        // Signals have no version and are never in the place of a record.
         Kind::Fence(_) | Kind::Mark(_) => return Err(Error::UnknownKind { message: "LogBody" }),
     };
     Ok((body, places))
 }
 
-/// What a message without a version says.
+/// Decodes a signal.
 #[cfg(any(feature = "kafka", test))]
 pub(crate) fn decode_signal(bytes: &[u8]) -> Result<Signal, Error> {
     match decode_kind(bytes)? {

@@ -1,20 +1,22 @@
-//! Opening a [`crate::FileLog`]: find the files, find the tail, cut what was never synced.
+//! Recovery of a [`crate::FileLog`] (LOG-3): find the files, find the tail, cut the bytes that were never synced.
 //!
-//! What a crash may leave, and what becomes of it:
-//! * A last file whose header is not whole. Headers are durable before the first record is written, so it never held
-//!   one: it is removed.
-//! * Bytes after the last good record of the last file: a *torn tail*, the part of appends that were not
-//!   synced. It is cut, and the cut is synced.
+//! What a crash may leave, and what recovery does with it:
+//! * A last file with part of a header. Headers are durable before the first record is written, so the file never held
+//!   a record: recovery removes it.
+//! * Bytes after the last good record of the last file: a *torn tail*, part of appends that were not synced. Recovery
+//!   cuts it and syncs the cut.
 //!
-//! What a crash cannot leave is [`Error::Corrupt`], and nothing is changed: damage in the last file before bytes that
-//! were synced (found here), damage in an earlier file (it was durable before the next one was begun) and a gap
-//! between versions (both found when they are read). The proof of the last is in the records: each says up to where the file was durable when it was
-//! written. If such a record stands anywhere behind the damage and names an end behind it, the damaged bytes had been
-//! durable.
+//! A crash cannot leave anything else. The following is [`Error::Corrupt`], and nothing is changed: damage in the last
+//! file before bytes that were synced (found here); damage in an earlier file, which was durable before the next one
+//! was started; and a gap between versions (both found when the records are read).
 //!
-//! One thing cannot be told from a torn tail: damage of what was appended since the last sync but one, the very last append where each
-//! is synced.
+//! How recovery tells damage from a torn tail: each record notes up to which byte the file was durable when the record
+//! was written. If a record anywhere behind the damage notes a byte behind it, the damaged bytes had been durable.
+//!
+//! Recovery cannot tell a torn tail from damage of bytes appended since the last sync but one. Where every append is
+//! synced, that is the very last append.
 
+use crate::error::cause;
 use crate::file::{FileHeader, HEADER_BYTES, LogFile, limited};
 use crate::record::{PREFIX_BYTES, Prefix};
 use crate::{Error, Tail};
@@ -25,26 +27,26 @@ use tidegraph_platform::{DiskError, Operation};
 use tidegraph_types::{Epoch, ShardId, Version};
 use tidegraph_wire::frame::{self, FrameReader};
 
-/// What opening a log found and cut.
+/// What recovery cut when it opened a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Recovery {
     /// Bytes of a torn tail that were cut.
     pub torn_bytes: u64,
-    /// Files without a whole header that were removed: 0 or 1.
+    /// Files with part of a header that were removed: 0 or 1.
     pub torn_files: u64,
 }
 
-/// A log, recovered.
+/// A recovered log.
 pub(crate) struct Recovered {
     pub files: Vec<LogFile>,
     pub tail: Option<Tail>,
     pub last_file_bytes: u64,
-    /// Bytes of all files.
+    /// Total length of all files.
     pub bytes: u64,
     pub report: Recovery,
 }
 
-/// Finds the tail of the log in `dir`, and cuts what is torn.
+/// Finds the tail of the log in `dir` and cuts a torn tail.
 pub(crate) fn recover(disk: &dyn Disk, dir: &Path, shard: ShardId) -> Result<Recovered, Error> {
     let mut files = Vec::new();
     for info in disk.list(dir).map_err(Error::disk)? {
@@ -79,23 +81,23 @@ pub(crate) fn recover(disk: &dyn Disk, dir: &Path, shard: ShardId) -> Result<Rec
     }
     let bytes = files.iter().map(|(_, bytes)| bytes).sum::<u64>() - end.torn_bytes;
     let files: Vec<LogFile> = files.into_iter().map(|(file, _)| file).collect();
-    // A file without records still tells the tail: its header names the version and epoch before its first record.
+    // A file without records shows the tail too: its header has the version and epoch before its first record.
     let version = Version((last.first.0 + end.records).saturating_sub(1));
     let tail = Some(Tail { version, epoch: end.epoch });
     Ok(Recovered { files, tail, last_file_bytes: end.offset, bytes, report })
 }
 
-/// Whether the last file ends within its header or has one that was never whole.
+/// Whether the last file has only part of a header, or a header that was never whole.
 fn is_torn_header(disk: &dyn Disk, file: &LogFile, bytes: u64) -> Result<bool, Error> {
     if bytes > HEADER_BYTES {
-        // Records were written, so the header was durable; if it is bad now, that is damage.
+        // Records were written, so the header was durable. If it is bad now, that is damage.
         return Ok(false);
     }
     let header = read_header(disk, file)?;
     Ok(FileHeader::parse(&header).is_err())
 }
 
-/// Where the last file ends.
+/// The end of the last file.
 struct End {
     offset: u64,
     records: u64,
@@ -111,7 +113,11 @@ fn find_end(disk: &dyn Disk, file: &LogFile, shard: ShardId) -> Result<End, Erro
         let reason = match frames.next_frame() {
             Ok(None) => return Ok(end),
             Ok(Some(payload)) => {
-                let corrupt = |reason| Error::Corrupt { file: file.path.clone(), offset: end.offset, reason };
+                let corrupt = |reason: String| Error::Corrupt {
+                    file: file.path.clone(),
+                    offset: end.offset,
+                    reason: cause(reason),
+                };
                 let prefix = check_prefix(payload, shard, next).map_err(corrupt)?;
                 if prefix.epoch < end.epoch {
                     return Err(corrupt(format!("epoch {} follows epoch {}", prefix.epoch, end.epoch)));
@@ -129,17 +135,21 @@ fn find_end(disk: &dyn Disk, file: &LogFile, shard: ShardId) -> Result<End, Erro
             let reason = format!(
                 "{reason}, but the record of version {version} at byte {offset} was written after it"
             );
-            return Err(Error::Corrupt { file: file.path.clone(), offset: end.offset, reason });
+            return Err(Error::Corrupt {
+                file: file.path.clone(),
+                offset: end.offset,
+                reason: cause(reason),
+            });
         }
         end.torn_bytes = rest.len() as u64;
         return Ok(end);
     }
 }
 
-/// Looks for a whole record behind the damage that was written when the damaged bytes were already durable.
+/// Looks behind the damage for a whole record that was written when the damaged bytes were already durable.
 fn find_proof(rest: &[u8], damage: u64, shard: ShardId, next: Version) -> Option<(u64, Version)> {
-    // Every byte may be the beginning of a frame: the length of the damaged one cannot be trusted. The tests are in
-    // order of cost; only what passes all cheap ones has its checksum computed.
+    // A frame may begin at any byte, since the length of the damaged one cannot be trusted. The cheap tests come first;
+    // a checksum is computed only if all of them pass.
     (1..rest.len()).find_map(|at| {
         let header = rest.get(at..at + frame::HEADER_BYTES)?.try_into().ok()?;
         let (length, crc) = frame::parse_header(header);
@@ -155,7 +165,7 @@ fn find_proof(rest: &[u8], damage: u64, shard: ShardId, next: Version) -> Option
     })
 }
 
-/// The prefix of the payload that must hold the record of version `next`.
+/// Parses the prefix of the payload that must hold the record of version `next`. The error says what is wrong with it.
 pub(crate) fn check_prefix(payload: &[u8], shard: ShardId, next: Version) -> Result<Prefix, String> {
     let prefix = Prefix::parse(payload).ok_or_else(|| {
         format!("the record has {} bytes, fewer than the {PREFIX_BYTES} of its prefix", payload.len())
@@ -169,7 +179,7 @@ pub(crate) fn check_prefix(payload: &[u8], shard: ShardId, next: Version) -> Res
     Ok(prefix)
 }
 
-/// Reads and checks a file's header; answers a reader of its frames up to byte `limit` of the file.
+/// Reads and checks the header of a file; returns it and a reader of the frames up to byte `limit`.
 pub(crate) fn open_frames(
     disk: &dyn Disk,
     file: &LogFile,
@@ -177,7 +187,8 @@ pub(crate) fn open_frames(
     limit: u64,
     buffer_bytes: usize,
 ) -> Result<(FileHeader, FrameReader<Box<dyn Read + Send>>), Error> {
-    let corrupt = |reason| Error::Corrupt { file: file.path.clone(), offset: 0, reason };
+    let corrupt =
+        |reason: String| Error::Corrupt { file: file.path.clone(), offset: 0, reason: cause(reason) };
     let header = FileHeader::parse(&read_header(disk, file)?).map_err(corrupt)?;
     if header.shard != shard {
         return Err(corrupt(format!("the file belongs to shard {}, the log to shard {shard}", header.shard)));
@@ -208,7 +219,7 @@ fn read(mut reader: impl Read, file: &LogFile) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// A bad frame where only good ones may be.
+/// The error of a bad frame in a place where every frame was durable.
 pub(crate) fn frame_error(file: &Path, error: tidegraph_wire::Error) -> Error {
     use tidegraph_wire::Error as Wire;
     let offset = match error {
@@ -219,5 +230,5 @@ pub(crate) fn frame_error(file: &Path, error: tidegraph_wire::Error) -> Error {
         | Wire::EmptyFrame { offset } => offset,
         _ => 0,
     };
-    Error::Corrupt { file: file.to_path_buf(), offset, reason: error.to_string() }
+    Error::Corrupt { file: file.to_path_buf(), offset, reason: cause(error) }
 }

@@ -1,65 +1,77 @@
-//! The seam between the sequencer and a backend.
+//! The trait between the sequencer and a backend.
 
 use crate::{Error, Record};
 use tidegraph_types::{Epoch, ShardId, Version};
 
-/// Where the log ends.
+/// The last record of a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tail {
-    /// Version of the last record.
+    /// Its version.
     pub version: Version,
-    /// Epoch of the last record.
+    /// Its epoch.
     pub epoch: Epoch,
 }
 
 /// Records in order of version.
 pub type Records<'a> = Box<dyn Iterator<Item = Result<Record, Error>> + Send + 'a>;
 
-/// A log, of one shard or of several: versions, and what is said of them, are those of the whole graph.
+/// A log, of one shard or of several. Versions are those of the whole graph.
 pub trait LogStore: Send {
-    /// Writes records after those that are there. When it answers `Ok`, all of them are durable, unless the log
-    /// [is late](Self::is_late); this is one write and one sync for the whole slice, however long it is.
+    /// Appends records, with one write and one sync for the whole slice. When this returns `Ok`, all of them are
+    /// durable, unless the log [syncs later](Self::syncs_later).
     ///
-    /// An error of [`Error::Full`], [`Error::Io`], [`Error::OutOfOrder`] or [`Error::Encode`] means that none was
-    /// written and that the log can go on. [`Error::Poisoned`] means that it is not known which were, and that the
-    /// log takes no more; reading goes on.
+    /// # Errors
+    /// [`Error::Full`], [`Error::Io`], [`Error::Broker`], [`Error::OutOfOrder`] and [`Error::Encode`] mean that no
+    /// record was written; the log stays usable. [`Error::Poisoned`] means that nobody knows which records were
+    /// written; the log takes no more records, and can still be read.
     fn append(&mut self, records: &[Record]) -> Result<(), Error>;
 
-    /// The records from `version` to the tail; none when `version` is after the tail. [`Error::Trimmed`] when it is
-    /// before the first one. The iterator ends after its first error.
+    /// Returns the records from `version` to the tail; none if `version` is after the tail. The iterator ends after its
+    /// first error.
+    ///
+    /// # Errors
+    /// [`Error::Trimmed`] if `version` is before the first record. Damage comes from the iterator, as
+    /// [`Error::Corrupt`], [`Error::Damaged`], [`Error::Missing`], [`Error::Disagree`] or [`Error::Newer`].
     fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error>;
 
-    /// Forgets records with versions below `below`, or fewer: a backend frees whole files. The tail stays known.
+    /// Deletes records with versions below `below`. A backend may keep some of them: it frees whole files. The log
+    /// still knows its tail.
+    ///
+    /// # Errors
+    /// [`Error::Io`] or [`Error::Broker`] if the backend fails; the log stays usable.
     fn trim(&mut self, below: Version) -> Result<(), Error>;
 
-    /// The last record; `None` when there never was one. A log whose very first append was cut off by a crash answers
-    /// the version before it.
+    /// The last record; `None` if there never was one. If a crash cut off the very first append, this is the version
+    /// before it.
     fn tail(&self) -> Option<Tail>;
 
-    /// The oldest version that can be read; `None` when there never was a record. One after the tail when all were
-    /// trimmed.
+    /// The oldest version that can be read; `None` if there never was a record. The version after the tail if all
+    /// records were trimmed.
     fn first(&self) -> Option<Version>;
 
-    /// No append follows at once: what readers are still to be told, for want of a record that says it, is sent to them now.
-    /// Does not wait. A log of which every record says all has nothing to do.
-    fn rest(&mut self) {}
+    /// Called when no append follows at once. A log of several shards now sends its readers the mark that the next
+    /// append would have carried; it does not wait. Other logs do nothing.
+    fn on_idle(&mut self) {}
 
-    /// Makes everything durable that was appended. A log that is not late has nothing to do.
+    /// Makes all appended records durable. Does nothing unless the log [syncs later](Self::syncs_later).
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] if the sync fails.
     fn sync(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Whether an append is answered when the system has it, before it is durable: it does not wait for a disk or a network.
-    fn is_late(&self) -> bool {
+    /// Whether an append returns before its records are durable, without waiting for a disk or a network.
+    fn syncs_later(&self) -> bool {
         false
     }
 
-    /// Bytes that were there when the log was opened and bytes appended since; trimming does not lower it. Tells when
-    /// a checkpoint is due. 0 for a log that takes no disk.
+    /// Bytes that the log had when it was opened plus bytes appended since; trimming does not lower it. Decides when a
+    /// checkpoint is due. 0 for a log that takes no disk.
     fn bytes(&self) -> u64;
 }
 
-/// Where the records from a version on end; `None` when there are none. As [`LogStore::read_from`] says it.
+/// Where the records from `version` on end; `None` if there are none. Errors as [`LogStore::read_from`].
 pub(crate) fn end_of(
     version: Version,
     first: Option<Version>,
@@ -72,7 +84,8 @@ pub(crate) fn end_of(
     }
 }
 
-/// Whether `record` may follow `tail`. A first record may have any version but 0, which is the empty graph.
+/// Refuses a record that may not follow `tail` (LOG-1). A first record may have any version but 0, which is the empty
+/// graph.
 pub(crate) fn check_order(record: &Record, shard: ShardId, tail: Option<Tail>) -> Result<(), Error> {
     let follows = tail.is_none_or(|t| record.version == t.version.next() && record.epoch >= t.epoch);
     if follows && record.shard == shard && record.version > Version(0) {
@@ -85,7 +98,7 @@ pub(crate) fn check_order(record: &Record, shard: ShardId, tail: Option<Tail>) -
     Err(Error::OutOfOrder { version: record.version, epoch: record.epoch, shard: record.shard, tail })
 }
 
-/// Checks a whole slice; answers the tail after it.
+/// Checks a whole slice with [`check_order`]; returns the tail after it.
 pub(crate) fn check_all(
     records: &[Record],
     shard: ShardId,

@@ -14,16 +14,14 @@ use crate::config::Bug;
 use crate::process::Process;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tidegraph_fleet::LogAccess;
 use tidegraph_log::{
-    Body, Error, FileLog, FileLogOptions, Follower, LogStore, Position, Record, Records, Tail,
+    Body, Error, FileLogOptions, Follower, LogBackend, LogLocation, LogStore, Position, Record, Records, Tail,
 };
 use tidegraph_platform::{FaultyDisk, Random, SeededRandom};
-use tidegraph_types::{Epoch, ShardId, Version};
+use tidegraph_types::{Epoch, ShardId, Sharding, Version};
 
 /// Small, so that the log has several files and trims some.
 const FILE_BYTES: u64 = 8 << 10;
@@ -42,7 +40,7 @@ struct State {
     /// All records that ever counted, by version from 1, including trimmed ones.
     history: Vec<Record>,
     first: Version,
-    disk: Option<(FaultyDisk, Option<FileLog>)>,
+    disk: Option<(FaultyDisk, Option<Box<dyn LogStore>>)>,
     up: bool,
     /// Late messages, by time of arrival and number.
     under_way: BTreeMap<(u64, u64), Vec<Record>>,
@@ -147,11 +145,12 @@ impl State {
     fn open(&mut self) -> Result<(), Error> {
         let Some((disk, log)) = &mut self.disk else { return Ok(()) };
         let options = FileLogOptions { file_bytes: FILE_BYTES, ..FileLogOptions::default() };
-        let mut opened = FileLog::open(Arc::new(disk.clone()), Path::new("/log"), ShardId(0), options)?;
+        let location = LogLocation::File { disk: Arc::new(disk.clone()), dir: "/log".into(), options };
+        let mut opened = location.open(Sharding::ONE, Epoch(0))?;
         let from = opened.first().unwrap_or(Version(1));
         let found: Vec<Record> = opened.read_from(from)?.collect::<Result<_, _>>()?;
         *log = Some(opened);
-        let lost = |what: String| Error::Poisoned { reason: what };
+        let lost = |what: String| Error::poisoned(what);
         for record in &found {
             match self.history.get(record.version.0 as usize - 1) {
                 Some(known) if known == record => {}
@@ -285,7 +284,7 @@ pub(crate) struct SimLog {
     pub lag: Arc<AtomicU64>,
 }
 
-impl LogAccess for SimLog {
+impl LogBackend for SimLog {
     fn follow(&self, _: ShardId, after: Position) -> Box<dyn Follower> {
         Box::new(Reader { log: self.clone(), at: after.version, swapped: None })
     }
@@ -302,20 +301,20 @@ impl LogAccess for SimLog {
 }
 
 fn away() -> Error {
-    Error::Poisoned { reason: "the log does not answer".into() }
+    Error::poisoned("the log does not answer")
 }
 
 /// The log, opened to write by one process.
 struct Writer {
     log: SimLog,
     tail: Option<Tail>,
-    poisoned: Option<String>,
+    poisoned: Option<&'static str>,
 }
 
 impl LogStore for Writer {
     fn append(&mut self, records: &[Record]) -> Result<(), Error> {
-        if let Some(reason) = &self.poisoned {
-            return Err(Error::Poisoned { reason: reason.clone() });
+        if let Some(reason) = self.poisoned {
+            return Err(Error::poisoned(reason));
         }
         let Some(last) = records.last() else { return Ok(()) };
         let process = &self.log.process;
@@ -334,8 +333,8 @@ impl LogStore for Writer {
                 Some(_) => "another sequencer has written to the log",
                 None => "it is not known whether the log has the records",
             };
-            self.poisoned = Some(reason.into());
-            return Err(Error::Poisoned { reason: reason.into() });
+            self.poisoned = Some(reason);
+            return Err(Error::poisoned(reason));
         }
         self.tail = Some(Tail { version: last.version, epoch });
         Ok(())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tidegraph_cluster::{
-    Beat, Change, Checkpoint, Claim, Error, Graph, Lease, MapStore, MemoryMap, NodeId, PartitionMap,
+    Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, MapStore, MemoryMap, NodeId, PartitionMap,
 };
 use tidegraph_platform::{Random, SeededRandom};
 use tidegraph_types::Epoch;
@@ -33,7 +33,7 @@ impl SimMap {
         operation: &'static str,
         call: impl FnOnce(&MemoryMap) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let away = |reason: &str| Error::Unavailable { operation, reason: reason.into() };
+        let away = |reason: &'static str| Error::unavailable(operation, reason);
         if !self.process.reaches_map() || self.faults.away.load(Ordering::Relaxed) {
             return Err(away("it cannot be reached"));
         }
@@ -71,12 +71,12 @@ impl MapStore for SimMap {
         answer
     }
 
-    fn beat(&self, graph: &str, node: &NodeId, beat: &Beat) -> Result<(), Error> {
-        self.ask("note a sign of life", |map| map.beat(graph, node, beat))
+    fn heartbeat(&self, graph: &str, node: &NodeId, beat: &Heartbeat) -> Result<(), Error> {
+        self.ask("note a sign of life", |map| map.heartbeat(graph, node, beat))
     }
 
-    fn beats(&self, graph: &str) -> Result<BTreeMap<NodeId, Beat>, Error> {
-        self.ask("read signs of life", |map| map.beats(graph))
+    fn heartbeats(&self, graph: &str) -> Result<BTreeMap<NodeId, Heartbeat>, Error> {
+        self.ask("read signs of life", |map| map.heartbeats(graph))
     }
 
     fn note_checkpoint(&self, graph: &str, checkpoint: &Checkpoint) -> Result<(), Error> {

@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SequencerConfig {
-    /// A group takes no further request when its records have about this many bytes.
+    /// A group takes no further request once its records have about this many bytes.
     pub group_bytes: usize,
-    /// How many recently written keys are remembered. With fewer, transactions that run long are refused more often.
+    /// Number of recently written keys to remember. With fewer, long transactions are refused more often.
     pub remembered_keys: usize,
-    /// How many ids of requests are remembered, for those who ask again. An id takes about 70 bytes.
+    /// Number of request ids to remember, for callers that ask again. An id takes about 70 bytes.
     pub remembered_requests: usize,
-    /// How many SIDs are reserved in the log at a time for other processes. What is not used of them at a take-over is lost.
+    /// Number of SIDs to reserve in the log at a time for other processes. A take-over loses those that were not used.
     pub sids_ahead: u64,
     /// Most mutations in one transaction.
     pub transaction_mutations: usize,
-    /// Most bytes of one transaction, roughly as the log has them.
+    /// Most bytes of one transaction, about as many as it takes in the log.
     pub transaction_bytes: usize,
 }
 

@@ -1,7 +1,7 @@
-//! The token dictionary. Only the owner adds; any thread reads.
+//! The token dictionary. Only the committer adds entries; any thread reads them.
 //!
-//! `name` is asked for each label and key of each row of an answer, so it takes no lock; `lookup` is asked when a
-//! query is planned. An entry is added to `names` before `by_name`, so whoever finds a token finds its name.
+//! `name` takes no lock, because every row of an answer calls it for each label and key. `lookup` is called when a
+//! query is planned. An entry is added to `names` before `by_name`, so a reader that finds a token finds its name.
 
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
@@ -9,22 +9,22 @@ use tidegraph_types::{Str, Token};
 
 #[derive(Debug, Default)]
 pub(crate) struct Dictionary {
-    /// By token; `None` for numbers that stand for nothing (0 among them).
+    /// By token; `None` for numbers without a name, 0 among them.
     names: boxcar::Vec<Option<Str>>,
     by_name: RwLock<FxHashMap<Str, Token>>,
 }
 
 impl Dictionary {
-    /// The dictionary of a recovered graph. The same entry may come twice; two meanings of one token may not.
+    /// The dictionary of a recovered graph. The same entry may occur twice; a token with two names is an error.
     pub fn new(mut entries: Vec<(Token, Str)>) -> Result<Self, String> {
         entries.sort_unstable();
         entries.dedup();
         let dictionary = Self::default();
-        // Token 0 is never assigned: it is what a field that nobody set would hold.
+        // Token 0 is never assigned: a field that was never set would have it.
         dictionary.names.push(None);
         for (token, name) in entries {
             if (token.0 as usize) < dictionary.names.count() {
-                return Err(format!("token {token} stands for {name:?} and for something else"));
+                return Err(format!("token {token} stands for {name:?} and for another name"));
             }
             while dictionary.names.count() < token.0 as usize {
                 dictionary.names.push(None);
@@ -37,7 +37,7 @@ impl Dictionary {
         Ok(dictionary)
     }
 
-    /// The token that comes next; `None` when all are used.
+    /// The next free token; `None` if all are used.
     pub fn next(&self) -> Option<Token> {
         u32::try_from(self.names.count()).ok().map(Token)
     }
@@ -53,7 +53,7 @@ impl Dictionary {
         self.by_name.read().get(name).copied()
     }
 
-    /// Tokens of all names, or nothing when one is not known.
+    /// Tokens of all names; `None` if one is unknown.
     pub fn lookup_all(&self, names: &[Str]) -> Option<Vec<Token>> {
         let by_name = self.by_name.read();
         names.iter().map(|name| by_name.get(name).copied()).collect()

@@ -1,28 +1,29 @@
 //! Why a transaction was not committed.
 
+use tidegraph_log::Cause;
 use tidegraph_types::{ErrorCode, RequestId, Version};
 
-/// An error of the sequencer. Only [`Error::Unavailable`] leaves open whether the transaction was committed, and only
-/// when its reason says so, and [`Error::Forgotten`], which says nothing else.
+/// An error of the sequencer. [`Error::Unavailable`] and [`Error::Forgotten`] leave open whether the transaction was
+/// committed; after every other error it was not.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Something that the transaction read was written since. Run it again.
+    /// Another transaction wrote something that this one read. The caller may run it again.
     #[error("what was read at version {read_version} was changed by version {written}")]
     Conflict {
         /// The version at which the transaction read.
         read_version: Version,
-        /// A version that changed what it read, or may have.
+        /// A version that changed what the transaction read, or may have.
         written: Version,
     },
     /// The transaction is too large.
     #[error("the transaction has {found} {what}, more than the limit of {limit}")]
     TooLarge {
-        /// What is counted.
+        /// The unit.
         what: &'static str,
-        /// How many there are.
+        /// How many the transaction has.
         found: usize,
-        /// How many may be.
+        /// How many are allowed.
         limit: usize,
     },
     /// A property value of a type that cannot be stored.
@@ -31,7 +32,7 @@ pub enum Error {
         /// Name of the type.
         type_name: &'static str,
     },
-    /// The transaction claims to have read a version that is not there yet.
+    /// The transaction claims to have read a version that does not exist yet.
     #[error("version {read_version} cannot have been read, the newest is {newest}")]
     FutureVersion {
         /// The version at which the transaction says it read.
@@ -45,24 +46,25 @@ pub enum Error {
         /// How many there are.
         count: usize,
     },
-    /// The request may have been committed before, so long ago that its id is not remembered. It is not committed now.
+    /// The request may have been committed so long ago that its id is forgotten. It is not committed now.
     #[error(
-        "whether request {request} was committed is not known any more: it read at version {read_version}, \
-         and requests are remembered from after version {forgotten} on"
+        "it is no longer known whether request {request} was committed: it read at version {read_version}, \
+         and ids are known only for versions after {forgotten}"
     )]
     Forgotten {
-        /// Its id.
+        /// Id of the request.
         request: RequestId,
         /// The version at which it read.
         read_version: Version,
-        /// The newest version of which the request is not remembered.
+        /// The newest version whose request ids are forgotten.
         forgotten: Version,
     },
-    /// Writes are not possible now, or no more.
+    /// Writes are not possible now, or no longer.
     #[error("writes are not possible: {reason}")]
     Unavailable {
         /// Why.
-        reason: String,
+        #[source]
+        reason: Cause,
     },
 }
 
@@ -79,7 +81,20 @@ impl Error {
         }
     }
 
-    pub(crate) fn unavailable(reason: impl ToString) -> Self {
-        Self::Unavailable { reason: reason.to_string() }
+    pub(crate) fn unavailable(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Unavailable { reason: cause(reason) }
     }
+}
+
+/// Why the sequencer stopped: an error of the log, and what follows from it.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}; {consequence}")]
+pub(crate) struct Stopped {
+    pub consequence: &'static str,
+    pub source: tidegraph_log::Error,
+}
+
+/// An error or a text as a cause.
+pub(crate) fn cause(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Cause {
+    Cause::from(reason.into())
 }

@@ -1,10 +1,10 @@
-//! When each key was last written: what conflicts are found with.
+//! When each key was last written. Conflicts are found with this (TXN-2).
 //!
-//! Bounded: the oldest entries are forgotten, and the *floor* is the newest version that was forgotten. Whoever read
-//! before the floor can no longer be told from one with a conflict, and is refused.
+//! Bounded: the oldest entries are forgotten, and the *floor* is the newest forgotten version. A transaction that read
+//! before the floor may have a conflict, and is refused.
 //!
-//! Writes of a group count at once, so that its later members see them; [`Keys::undo`] takes them back when the log
-//! refuses the group, [`Keys::settle`] makes them stay. Nothing is forgotten in between.
+//! Writes of a group count at once, so that later requests of the group see them. [`Keys::undo_group`] takes them back
+//! if the log refuses the group; [`Keys::keep_group`] keeps them. Nothing is forgotten in between.
 
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -13,30 +13,30 @@ use tidegraph_types::{Key, Version};
 #[derive(Debug)]
 pub(crate) struct Keys {
     last: FxHashMap<Key, Version>,
-    /// Writes in order of version; those that `last` no longer names are stale.
+    /// Writes in order of version. Entries that `last` no longer has are stale.
     order: VecDeque<(Version, Key)>,
     limit: usize,
     marks: Marks,
-    /// What to put back on `undo`.
+    /// Former entries, for `undo_group`.
     before: Vec<(Key, Option<Version>)>,
-    settled: Marks,
+    kept: Marks,
 }
 
 /// Versions that stand for many keys.
 #[derive(Clone, Copy, Debug)]
 struct Marks {
-    /// Newest version that was forgotten.
+    /// Newest forgotten version.
     floor: Version,
     /// Newest write of anything: what [`Key::GRAPH`] conflicts with.
     any: Version,
-    /// Newest write of everything, so to speak: a load, of which nobody knows the keys.
+    /// Newest write of unknown keys: a load, or [`Key::GRAPH`].
     all: Version,
-    /// Newest write of what a bulk load checks its input against.
+    /// Newest change of what a bulk load checks its input against.
     checked_by_loads: Version,
 }
 
 impl Keys {
-    /// Nothing is known of what was written up to `version`.
+    /// Starts with no entries: writes up to `version` are unknown.
     pub fn new(limit: usize, version: Version) -> Self {
         let marks = Marks { floor: version, any: version, all: version, checked_by_loads: version };
         Self {
@@ -45,11 +45,11 @@ impl Keys {
             limit,
             marks,
             before: Vec::new(),
-            settled: marks,
+            kept: marks,
         }
     }
 
-    /// A version that wrote one of `keys` after `read_version`, if there is one or may be one.
+    /// A version that wrote one of `keys` after `read_version`, or may have.
     pub fn conflict(&self, keys: &[Key], read_version: Version) -> Option<Version> {
         if keys.is_empty() {
             return None;
@@ -70,7 +70,7 @@ impl Keys {
         Some(self.marks.checked_by_loads).filter(|written| *written > read_version)
     }
 
-    /// A transaction writes `keys` at `version`.
+    /// Notes that a transaction writes `keys` at `version`.
     pub fn write(&mut self, keys: &[Key], version: Version, checked_by_loads: bool) {
         self.marks.any = version;
         if checked_by_loads {
@@ -89,17 +89,17 @@ impl Keys {
         }
     }
 
-    /// A load writes at `version`.
+    /// Notes that a load writes at `version`.
     pub fn write_all(&mut self, version: Version) {
         self.marks.any = version;
         self.marks.all = version;
-        // A load makes vertices and edges; another load that checked its input before has to look again.
+        // A load creates vertices and edges, so a load that checked its input before must check again.
         self.marks.checked_by_loads = version;
     }
 
-    /// Takes back every write since the last `settle`.
-    pub fn undo(&mut self) {
-        self.marks = self.settled;
+    /// Takes back every write since the last `keep_group`.
+    pub fn undo_group(&mut self) {
+        self.marks = self.kept;
         while let Some((key, before)) = self.before.pop() {
             match before {
                 Some(version) => self.last.insert(key, version),
@@ -110,8 +110,8 @@ impl Keys {
         }
     }
 
-    /// Makes the writes stay, and forgets the oldest when there are too many.
-    pub fn settle(&mut self) {
+    /// Keeps the writes of the group, and forgets the oldest entries beyond the limit.
+    pub fn keep_group(&mut self) {
         self.before.clear();
         while self.last.len() > self.limit {
             let Some((version, key)) = self.order.pop_front() else { break };
@@ -123,7 +123,7 @@ impl Keys {
         if self.order.len() > 2 * self.last.len() + 1024 {
             self.order.retain(|(version, key)| self.last.get(key) == Some(version));
         }
-        self.settled = self.marks;
+        self.kept = self.marks;
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
         let mut keys = Keys::new(2, v(0));
         for n in 1..=4 {
             keys.write(&[Key(n)], v(n), false);
-            keys.settle();
+            keys.keep_group();
         }
         assert_eq!(keys.last.len(), 2);
         assert_eq!(keys.conflict(&[Key(99)], v(1)), Some(v(2)));
@@ -154,7 +154,7 @@ mod tests {
         let mut keys = Keys::new(10, v(0));
         for n in 1..=100_000 {
             keys.write(&[Key(1), Key(1 + n % 3)], v(n), false);
-            keys.settle();
+            keys.keep_group();
         }
         assert!(keys.order.len() < 2000);
         assert_eq!(keys.marks.floor, v(0));
@@ -165,12 +165,12 @@ mod tests {
     fn undo_leaves_no_trace() {
         let mut keys = Keys::new(2, v(0));
         keys.write(&[Key(1), Key(2)], v(1), false);
-        keys.settle();
+        keys.keep_group();
         keys.write(&[Key(1), Key(3), Key(3), Key(4)], v(2), true);
         keys.write(&[Key(1), Key::GRAPH], v(3), false);
         keys.write_all(v(4));
         assert_eq!(keys.conflict(&[Key(9)], v(3)), Some(v(4)));
-        keys.undo();
+        keys.undo_group();
         assert_eq!(keys.order.len(), 2);
         assert_eq!(keys.conflict(&[Key(1), Key(3), Key::GRAPH], v(1)), None);
         assert_eq!(keys.conflict(&[Key(1)], v(0)), Some(v(1)));

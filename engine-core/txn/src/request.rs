@@ -1,6 +1,6 @@
-//! What callers ask the owner, and what can be checked before it is asked.
+//! Requests of callers to the committer, and the checks before a request is queued.
 
-use crate::made::NewVertices;
+use crate::created::NewVertices;
 use crate::{Error, SequencerConfig};
 use std::sync::mpsc::SyncSender;
 use tidegraph_types::{CommitRequest, Key, Mutation, PropertyWrite, RequestId, Str, Token, Value, Version};
@@ -14,103 +14,104 @@ pub struct LoadCommit {
     pub segments: Vec<String>,
     /// The version at which the load checked its input.
     pub read_version: Version,
-    /// What it checked besides vertices, edge ids and salted GUIs.
+    /// Keys that it checked besides vertices, edge ids and salted GUIs.
     pub read_keys: Vec<Key>,
-    /// Up to here the load has compared the vertices that transactions made with its own: its read version, or a later one.
+    /// The load has compared the vertices that transactions created up to this version with its own: its read version,
+    /// or a later one.
     pub compared: Version,
-    /// A version that was there before this load was asked to be committed for the first time, if that may be asked again: then
-    /// it is committed once, by the id that its own one stands for ([`RequestId::of_text`]).
+    /// A version that existed before the first attempt to commit this load, if there may be several attempts: then the
+    /// load is committed once (TXN-4), by the request id made from its load id ([`RequestId::of_text`]).
     pub first_asked: Option<Version>,
-    /// The vertices that it makes.
+    /// The vertices that it creates.
     pub vertices: Box<dyn NewVertices>,
 }
 
-/// What a caller who waits is told.
+/// Message to a caller that waits.
 #[derive(Debug)]
-pub(crate) enum Word<T> {
+pub(crate) enum Wakeup<T> {
     /// Its answer.
     Answer(Result<T, Error>),
-    /// It is its turn to serve what waits, its own request too.
+    /// The caller leads now: it serves the waiting requests, its own among them.
     Lead,
 }
 
-/// What is called with an answer. It must not wait: who leads calls it.
-pub type Ended<T> = Box<dyn FnOnce(Result<T, Error>) + Send>;
+/// Callback with an answer. The leader calls it, so it must not wait.
+pub type OnAnswer<T> = Box<dyn FnOnce(Result<T, Error>) + Send>;
 
-/// Where a caller hears. One that is gone does not matter.
+/// How a caller gets its answer. A caller that is gone is ignored.
 #[derive(Debug)]
 pub(crate) enum Reply<T> {
-    /// On its thread, which waits and can lead. By a channel of the standard library: crossbeam's gives the processor away four times
-    /// before it sleeps, and with many callers that took a third of their time.
-    Waits(SyncSender<Word<T>>),
-    /// It goes on with something else until it is called.
-    Called(Called<T>),
+    /// The caller's thread waits and can lead. This is a channel of the standard library: crossbeam's yields the
+    /// processor four times before it sleeps, and with many callers that took a third of their time.
+    Waits(SyncSender<Wakeup<T>>),
+    /// The caller goes on with something else until it is called back.
+    Callback(Callback<T>),
 }
 
-/// A caller that does not wait. It is called in any case: when its request is lost, with that.
-pub(crate) struct Called<T>(Option<Ended<T>>);
+/// The callback of a caller that does not wait. It always runs; if the request is dropped, with [`Error::Unavailable`].
+pub(crate) struct Callback<T>(Option<OnAnswer<T>>);
 
-impl<T> Called<T> {
-    pub fn new(ended: Ended<T>) -> Self {
-        Self(Some(ended))
+impl<T> Callback<T> {
+    pub fn new(on_answer: OnAnswer<T>) -> Self {
+        Self(Some(on_answer))
     }
 
     fn call(&mut self, answer: Result<T, Error>) {
-        if let Some(ended) = self.0.take() {
-            ended(answer);
+        if let Some(on_answer) = self.0.take() {
+            on_answer(answer);
         }
     }
 }
 
-impl<T> Drop for Called<T> {
+impl<T> Drop for Callback<T> {
     fn drop(&mut self) {
         self.call(Err(Error::unavailable(LOST)));
     }
 }
 
-impl<T> std::fmt::Debug for Called<T> {
+impl<T> std::fmt::Debug for Callback<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Called").finish_non_exhaustive()
+        f.debug_struct("Callback").finish_non_exhaustive()
     }
 }
 
 const LOST: &str = "the sequencer stopped before it answered";
 
-/// What came of telling a caller to lead.
+/// Result of making a caller lead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Turn {
-    /// It does.
+pub(crate) enum Handover {
+    /// The caller leads.
     Taken,
-    /// It is gone, and with it the wish.
+    /// The caller is gone, and its request with it.
     Gone,
-    /// It has no thread to do so.
+    /// The caller has no thread to lead with.
     NoThread,
 }
 
 impl<T> Reply<T> {
-    /// Answers.
+    /// Sends the answer.
     pub fn send(self, answer: Result<T, Error>) {
         match self {
-            Self::Waits(caller) => drop(caller.send(Word::Answer(answer))),
-            Self::Called(mut caller) => caller.call(answer),
+            Self::Waits(caller) => drop(caller.send(Wakeup::Answer(answer))),
+            Self::Callback(mut caller) => caller.call(answer),
         }
     }
 
-    fn lead(&self) -> Turn {
+    fn lead(&self) -> Handover {
         match self {
             Self::Waits(caller) => {
-                if caller.send(Word::Lead).is_ok() {
-                    Turn::Taken
+                if caller.send(Wakeup::Lead).is_ok() {
+                    Handover::Taken
                 } else {
-                    Turn::Gone
+                    Handover::Gone
                 }
             }
-            Self::Called(_) => Turn::NoThread,
+            Self::Callback(_) => Handover::NoThread,
         }
     }
 }
 
-/// One request to the owner.
+/// One request to the committer.
 #[derive(Debug)]
 pub(crate) enum Request {
     Commit {
@@ -126,7 +127,7 @@ pub(crate) enum Request {
         names: Vec<Str>,
         reply: Reply<Vec<Token>>,
     },
-    /// SIDs for other processes, so many more than were handed out; none, to see that the log takes records of this epoch.
+    /// Reserves `count` more SIDs for other processes; 0 to test that the log takes records of this epoch.
     Reserve {
         count: u64,
         reply: Reply<Version>,
@@ -140,7 +141,7 @@ pub(crate) enum Request {
         below: Version,
         reply: Reply<()>,
     },
-    /// Everything that was committed is to be durable.
+    /// Makes all committed records durable.
     Sync {
         reply: Reply<()>,
     },
@@ -150,7 +151,7 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// Roughly how many bytes the record will have.
+    /// Approximate size of the record in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Commit { bytes, .. } => *bytes,
@@ -176,13 +177,13 @@ impl Request {
         }
     }
 
-    /// Whether its caller has no thread to lead, and it is served within moments where the log does not wait.
+    /// Whether the caller has no thread to lead with and the request takes microseconds where the log does not wait.
     pub fn is_brief(&self) -> bool {
-        matches!(self, Self::Commit { reply: Reply::Called(_), .. })
+        matches!(self, Self::Commit { reply: Reply::Callback(_), .. })
     }
 
-    /// Tells the caller to serve what waits.
-    pub fn lead(&self) -> Turn {
+    /// Makes the caller lead.
+    pub fn lead(&self) -> Handover {
         match self {
             Self::Commit { reply, .. } | Self::Load { reply, .. } | Self::Reserve { reply, .. } => {
                 reply.lead()
@@ -194,7 +195,7 @@ impl Request {
     }
 }
 
-/// Checks limits and values of a transaction; answers its size in bytes, roughly as the log has it.
+/// Checks limits and values of a transaction; returns its approximate size in the log, in bytes.
 pub(crate) fn check(request: &CommitRequest, config: &SequencerConfig) -> Result<usize, Error> {
     let count = request.mutations.len();
     if count > config.transaction_mutations {
@@ -246,8 +247,8 @@ fn value_bytes(value: &Value) -> Result<usize, Error> {
     Ok(24 + value.as_str().map_or(0, str::len))
 }
 
-/// Whether a transaction changes what a bulk load checks its input against: which vertices are there to be
-/// referred to, which edge ids are taken, which ids have a salted GUI.
+/// Whether a transaction changes what a bulk load checks its input against: which vertices exist, which edge ids are
+/// taken, which ids have a salted GUI.
 pub(crate) fn is_checked_by_loads(mutations: &[Mutation]) -> bool {
     mutations.iter().any(|mutation| {
         matches!(

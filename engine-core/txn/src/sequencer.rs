@@ -1,10 +1,11 @@
-//! The handle that every thread shares.
+//! The handle that all threads share.
 
+use crate::committed_requests::CommittedRequests;
+use crate::committer::Committer;
+use crate::created::LoadWatch;
 use crate::dictionary::Dictionary;
-use crate::made::LoadWatch;
-use crate::owner::Owner;
-use crate::remembered::Remembered;
-use crate::request::{self, Called, Ended, LoadCommit, Reply, Request, Turn, Word};
+use crate::error::cause;
+use crate::request::{self, Callback, Handover, LoadCommit, OnAnswer, Reply, Request, Wakeup};
 use crate::{Error, SequencerConfig};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -13,37 +14,37 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock, Weak};
-use tidegraph_log::{Body, LogStore, Record};
+use tidegraph_log::{Body, Cause, LogStore, Record};
 use tidegraph_types::{CommitRequest, Epoch, MadeSince, RequestId, Sid, Str, Token, Version};
 
-/// Carries committed records into storage. Called by one thread at a time, in order of version, once for each record.
+/// Applies committed records to storage. Called by one thread at a time, in order of version, once for each record.
 pub trait Applier: Send {
-    /// Applies a record, all of it, so that it can be read when this returns. It is durable and cannot be refused: a
+    /// Applies a whole record, so that it can be read when this returns. The record is durable and cannot be refused: a
     /// panic stops the sequencer.
     fn apply(&mut self, record: &Record);
 }
 
-/// Where a graph stands when the sequencer takes over: what the newest checkpoint and the log after it said.
+/// State of a graph when the sequencer takes over, from the newest checkpoint and the log after it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Recovered {
-    /// The newest version; the last one in the log.
+    /// The newest version, which is the last one in the log.
     pub version: Version,
-    /// The epoch of that version. The sequencer takes the next one.
+    /// The epoch of that version. [`Sequencer::start`] takes the next one.
     pub epoch: Epoch,
-    /// The lowest SID that was never handed out, nor reserved for other processes.
+    /// The lowest SID that was neither handed out nor reserved for other processes.
     pub next_sid: Sid,
-    /// Requests that were committed, as far as they are known by an id, in order of version.
+    /// Committed requests that have an id, in order of version.
     pub requests: Vec<(Version, RequestId)>,
-    /// The version of the newest bulk load that was met.
+    /// The version of the newest bulk load that was found; 0 for none.
     pub load: Version,
-    /// Of this version and those before it, `requests` may lack some: those that the checkpoint holds.
+    /// `requests` may lack requests of this version and earlier ones, which the checkpoint holds.
     pub forgotten: Version,
-    /// The dictionary, in any order; the same entry may come twice.
+    /// The dictionary, in any order. The same entry may occur twice.
     pub tokens: Vec<(Token, Str)>,
 }
 
 impl Recovered {
-    /// Goes on by a record of the log, the next one.
+    /// Advances by the next record of the log.
     pub fn note(&mut self, record: &Record) {
         self.version = record.version;
         self.epoch = self.epoch.max(record.epoch);
@@ -62,23 +63,23 @@ impl Recovered {
     }
 }
 
-/// What the handle and the owner share.
+/// State that the handle and the committer share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub version: AtomicU64,
     pub next_sid: AtomicU64,
-    /// SIDs below this one are reserved in the log; 0 when none are.
+    /// SIDs below this one are reserved in the log; 0 if none are.
     pub reserved_sid: AtomicU64,
     pub log_bytes: AtomicU64,
     /// Version of the newest bulk load.
     pub newest_load: AtomicU64,
-    /// No index or constraint was made or dropped after this version.
+    /// No index or constraint was created or dropped after this version.
     pub newest_schema: AtomicU64,
     pub dictionary: Dictionary,
-    /// Bulk loads that run.
+    /// Number of running bulk loads.
     pub loads: Arc<AtomicUsize>,
     /// Why no write is possible any more.
-    pub stopped: Mutex<Option<String>>,
+    pub stopped: Mutex<Option<Cause>>,
 }
 
 impl Shared {
@@ -87,33 +88,34 @@ impl Shared {
     }
 }
 
-/// Gives versions, checks conflicts, appends to the log. See the crate's documentation.
+/// Gives versions, checks conflicts and appends to the log. See the crate's documentation.
 #[derive(Debug)]
 pub struct Sequencer {
     shared: Arc<Shared>,
     config: SequencerConfig,
     epoch: Epoch,
-    /// Whether appends wait for nothing, so that anybody may lead.
+    /// Whether appends wait for nothing, so that any caller may lead.
     late: bool,
-    door: Mutex<Door>,
-    /// Locked by whoever leads; `None` after the end.
-    owner: Mutex<Option<Owner>>,
-    /// A thread that leads where those whose turn it is have none; made when it is needed first.
+    queue: Mutex<Queue>,
+    /// Locked by the leader; `None` after the shutdown.
+    committer: Mutex<Option<Committer>>,
+    /// Wakes the thread that leads for callers that do not wait. Started when it is first needed; `None` if it cannot
+    /// be.
     leader: OnceLock<Option<Sender<Arc<Self>>>>,
     me: Weak<Self>,
 }
 
-/// Who waits, in order of coming.
+/// Waiting requests, in order of arrival.
 #[derive(Debug, Default)]
-struct Door {
-    queue: VecDeque<Request>,
-    /// Whether one of the callers leads. It passes that on, or ends it when the queue is empty.
-    led: bool,
+struct Queue {
+    waiting: VecDeque<Request>,
+    /// Whether a caller leads. The leader passes the role on, or gives it up when the queue is empty.
+    has_leader: bool,
 }
 
 impl Sequencer {
-    /// Takes over, in the next epoch. Nothing is written before the first request: then the first record says that the
-    /// epoch began. If the graph and the log do not agree, every write is refused with the reason.
+    /// Takes over in the next epoch. Nothing is written before the first request; then the first record starts the
+    /// epoch. If graph and log do not agree, the sequencer refuses every write with the reason.
     pub fn start(
         config: SequencerConfig,
         log: Box<dyn LogStore>,
@@ -124,7 +126,8 @@ impl Sequencer {
         Self::start_in(epoch, config, log, recovered, applier)
     }
 
-    /// Takes over in an epoch that somebody gave, who gives every epoch once. It must be above that of the log.
+    /// Takes over in an epoch that was given to this sequencer alone. It must be above the epoch of the log: otherwise
+    /// the sequencer refuses every write.
     pub fn start_in(
         epoch: Epoch,
         config: SequencerConfig,
@@ -149,37 +152,45 @@ impl Sequencer {
         if let Some(reason) = &stopped {
             tracing::error!(reason, "the sequencer refuses writes");
         }
-        let remembered = Remembered::new(config.remembered_requests, recovered.forgotten, recovered.requests);
+        let remembered =
+            CommittedRequests::new(config.remembered_requests, recovered.forgotten, recovered.requests);
         let shared = Arc::new(Shared {
             version: AtomicU64::new(recovered.version.0),
             next_sid: AtomicU64::new(recovered.next_sid.0),
             reserved_sid: AtomicU64::new(0),
             log_bytes: AtomicU64::new(log.bytes()),
             newest_load: AtomicU64::new(recovered.load.0),
-            // Who was before may have changed it at any version.
+            // An earlier sequencer may have changed the schema at any version.
             newest_schema: AtomicU64::new(recovered.version.0),
             dictionary,
             loads: Arc::default(),
-            stopped: Mutex::new(stopped),
+            stopped: Mutex::new(stopped.map(cause)),
         });
-        let late = log.is_late();
-        let owner = Owner::new(shared.clone(), &config, log, applier, remembered, recovered.version, epoch);
+        let late = log.syncs_later();
+        let committer =
+            Committer::new(shared.clone(), &config, log, applier, remembered, recovered.version, epoch);
         Arc::new_cyclic(|me| Self {
             shared,
             config,
             epoch,
             late,
-            door: Mutex::default(),
-            owner: Mutex::new(Some(owner)),
+            queue: Mutex::default(),
+            committer: Mutex::new(Some(committer)),
             leader: OnceLock::new(),
             me: me.clone(),
         })
     }
 
-    /// Commits a transaction; answers its version, which can be read from then on. Waits for the log.
+    /// Commits a transaction; returns its version, which can be read from then on. Waits for the log.
     ///
-    /// A request without mutations is answered at once with its read version. One whose id was committed before is answered
-    /// with the version that it got then.
+    /// A request without mutations gets its read version at once. A request whose id was committed before gets the
+    /// version of that commit (TXN-4).
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if something that the transaction read was written since (TXN-2): run it again.
+    /// [`Error::TooLarge`], [`Error::NotStorable`] and [`Error::FutureVersion`] if the request can never be committed.
+    /// [`Error::Forgotten`] if the id may belong to a commit that is too old to know. [`Error::Unavailable`] if the log
+    /// does not take the record; only then may the transaction be committed all the same.
     pub fn commit(&self, request: CommitRequest) -> Result<Version, Error> {
         if request.mutations.is_empty() {
             return Ok(request.read_version);
@@ -188,32 +199,33 @@ impl Sequencer {
         self.ask(|reply| Request::Commit { request, bytes, reply })
     }
 
-    /// As [`Sequencer::commit`], for a caller who does not wait: `ended` is called with the answer, mostly on another thread.
-    pub fn commit_later(&self, request: CommitRequest, ended: Ended<Version>) {
+    /// As [`Sequencer::commit`], for a caller that does not wait: `on_answer` is called once with the answer, mostly on
+    /// another thread.
+    pub fn commit_later(&self, request: CommitRequest, on_answer: OnAnswer<Version>) {
         if request.mutations.is_empty() {
-            return ended(Ok(request.read_version));
+            return on_answer(Ok(request.read_version));
         }
-        let bytes = match (request::check(&request, &self.config), self.stopped()) {
+        let bytes = match (request::check(&request, &self.config), self.stop_reason()) {
             (Ok(bytes), None) => bytes,
-            (Err(error), _) => return ended(Err(error)),
-            (_, Some(reason)) => return ended(Err(Error::Unavailable { reason })),
+            (Err(error), _) => return on_answer(Err(error)),
+            (_, Some(reason)) => return on_answer(Err(Error::Unavailable { reason })),
         };
         let lead = {
-            let mut door = self.door.lock();
-            let reply = Reply::Called(Called::new(ended));
-            door.queue.push_back(Request::Commit { request, bytes, reply });
-            !std::mem::replace(&mut door.led, true)
+            let mut queue = self.queue.lock();
+            let reply = Reply::Callback(Callback::new(on_answer));
+            queue.waiting.push_back(Request::Commit { request, bytes, reply });
+            !std::mem::replace(&mut queue.has_leader, true)
         };
         if lead {
             self.lead_for_one_without();
         }
     }
 
-    /// Leads on the thread of a caller who must not wait, or has another do so.
+    /// Leads on the thread of a caller that must not wait, or makes another thread lead.
     fn lead_for_one_without(&self) {
         if self.late {
             for _ in 0..BRIEF_GROUPS {
-                if self.serve(Request::is_brief) != Turn::NoThread {
+                if self.serve(Request::is_brief) != Handover::NoThread {
                     return;
                 }
             }
@@ -223,7 +235,7 @@ impl Sequencer {
         }
     }
 
-    /// Has its own thread lead; false where there is none.
+    /// Makes the sequencer's own thread lead; returns false if there is none.
     fn sends_leader(&self) -> bool {
         let made = self.leader.get_or_init(|| {
             let (sender, wanted) = mpsc::channel::<Arc<Self>>();
@@ -233,105 +245,120 @@ impl Sequencer {
                 }
             };
             let thread = tidegraph_platform::spawn("sequencer", run);
-            thread.inspect_err(|error| tracing::warn!(%error, "callers lead: no thread can be made")).ok()?;
+            thread
+                .inspect_err(|error| tracing::warn!(%error, "callers lead, because no thread can be started"))
+                .ok()?;
             Some(sender)
         });
-        // At its end there is nobody left to hand it on.
+        // While the sequencer is dropped, no caller is left to serve.
         match (made, self.me.upgrade()) {
             (Some(leader), Some(me)) => leader.send(me).is_ok(),
             _ => false,
         }
     }
 
-    /// Commits several transactions as one group, as if as many callers had come at the same moment; answers them in the
-    /// same order. For simulations, which have one thread.
+    /// Commits several transactions as one group, as if as many callers had come at the same moment; returns their
+    /// results in the same order. For simulations, which have one thread.
+    #[cfg(any(test, feature = "testing"))]
     pub fn commit_together(&self, requests: Vec<CommitRequest>) -> Vec<Result<Version, Error>> {
-        let mut door = self.door.lock();
-        let queue = |request: CommitRequest| {
+        let mut queue = self.queue.lock();
+        let enqueue = |request: CommitRequest| {
             if request.mutations.is_empty() {
                 return Err(Ok(request.read_version));
             }
             let bytes = request::check(&request, &self.config).map_err(Err)?;
-            if let Some(reason) = self.stopped() {
+            if let Some(reason) = self.stop_reason() {
                 return Err(Err(Error::Unavailable { reason }));
             }
             let (reply, words) = mpsc::sync_channel(1);
-            door.queue.push_back(Request::Commit { request, bytes, reply: Reply::Waits(reply) });
+            queue.waiting.push_back(Request::Commit { request, bytes, reply: Reply::Waits(reply) });
             Ok(words)
         };
-        let queued: Vec<_> = requests.into_iter().map(queue).collect();
-        let mut lead = !door.queue.is_empty() && !std::mem::replace(&mut door.led, true);
-        drop(door);
-        let answer = |queued: Result<Receiver<Word<Version>>, Result<Version, Error>>| match queued {
+        let queued: Vec<_> = requests.into_iter().map(enqueue).collect();
+        let mut lead = !queue.waiting.is_empty() && !std::mem::replace(&mut queue.has_leader, true);
+        drop(queue);
+        let answer = |queued: Result<Receiver<Wakeup<Version>>, Result<Version, Error>>| match queued {
             Ok(words) => self.wait(&words, std::mem::take(&mut lead)),
             Err(known) => known,
         };
         queued.into_iter().map(answer).collect()
     }
 
-    /// What became of a request that read at version `since` or a later one: its version, or `None` if it was not committed by
-    /// anybody before this sequencer took over, nor by this one from what was asked before. [`Error::Forgotten`] when it may have been
-    /// committed so long ago that nobody remembers.
+    /// Looks up a request that read at version `since` or later: returns the version of its commit, or `None` if it was
+    /// committed neither by an earlier sequencer nor by this one from the requests before this call (TXN-4).
     ///
-    /// It says nothing of what a sequencer of an earlier epoch may still write, unless [`Sequencer::prove`] succeeded before.
+    /// A sequencer of an earlier epoch may still commit the request, unless [`Sequencer::prove`] succeeded before.
+    ///
+    /// # Errors
+    /// [`Error::Forgotten`] if the request may have been committed so long ago that its id is forgotten;
+    /// [`Error::Unavailable`] if the sequencer has stopped.
     pub fn outcome(&self, id: RequestId, since: Version) -> Result<Option<Version>, Error> {
         self.ask(|reply| Request::Outcome { id, since, reply })
     }
 
-    /// Writes a record that changes nothing, and so shows that the log takes records of this epoch; answers its version. The
-    /// newest version was not older than that when this was called.
+    /// Writes a record that changes nothing, which proves that the log takes records of this epoch; returns its
+    /// version. All versions that existed when this was called are below it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the log does not take the record.
     pub fn prove(&self) -> Result<Version, Error> {
         self.ask(|reply| Request::Reserve { count: 0, reply })
     }
 
-    /// Begins a bulk load, which reads at a version that is the newest when this returns, or at a later one.
+    /// Starts to watch for a bulk load, which then reads at the newest version or a later one.
     #[must_use]
     pub fn begin_load(&self) -> LoadWatch {
         let watch = LoadWatch::new(&self.shared.loads);
-        // Whoever leads has the lock until its whole group is applied.
-        if let Some(owner) = &mut *self.owner.lock() {
-            owner.watch();
+        // The leader holds the lock until its whole group is applied.
+        if let Some(committer) = &mut *self.committer.lock() {
+            committer.watch();
         }
         watch
     }
 
-    /// Vertices that transactions made after a version, about so many bytes of them; `None` if that was not noted: the watch began
-    /// later.
+    /// Returns vertices that transactions created after a version, about `most_bytes` of them; `None` if they were not
+    /// recorded, because the watch began later.
     #[must_use]
     pub fn made_since(&self, _watch: &LoadWatch, version: Version, most_bytes: usize) -> Option<MadeSince> {
-        self.owner.lock().as_ref()?.made_above(version, most_bytes)
+        self.committer.lock().as_ref()?.made_above(version, most_bytes)
     }
 
-    /// Lets go of what was made up to a version, which every load that runs has compared with what it makes itself.
+    /// Forgets the recorded vertices up to a version that every running load has compared with its own.
     pub fn forget_made(&self, upto: Version) {
-        if let Some(owner) = &mut *self.owner.lock() {
-            owner.forget_made(upto);
+        if let Some(committer) = &mut *self.committer.lock() {
+            committer.forget_made(upto);
         }
     }
 
-    /// The version of the newest bulk load that is committed, as far back as the log was read; 0 for none. Known before
-    /// that version is.
+    /// The version of the newest committed bulk load, as far back as the log was read; 0 for none. Set before that
+    /// version can be read.
     #[must_use]
     pub fn newest_load(&self) -> Version {
         Version(self.shared.newest_load.load(Ordering::Acquire))
     }
 
-    /// No index or constraint was made or dropped after this version. Known before a version that does is.
+    /// A version after which no index or constraint was created or dropped (TXN-3). Set before the version of such a
+    /// change can be read.
     #[must_use]
     pub fn newest_schema(&self) -> Version {
         Version(self.shared.newest_schema.load(Ordering::Acquire))
     }
 
-    /// Makes a bulk load visible that was begun with a watch; answers its version. [`Error::Conflict`] when, since its
-    /// read version, a transaction deleted a vertex, made an edge with an id of the user's, added an exception, wrote one
-    /// of the load's read keys, or gave another id the GUI of a vertex that the load makes, or another load was
-    /// committed: what the load checked may no longer hold.
+    /// Commits a bulk load that was started with a watch; returns its version, from which on the load can be read.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if what the load checked may no longer hold: since its read version, a transaction deleted a
+    /// vertex, created an edge with an id of the user's, added an exception, wrote one of the load's read keys, or gave
+    /// another id the GUI of a vertex of the load; or another load was committed. Otherwise as [`Sequencer::commit`].
     pub fn commit_load(&self, _watch: &LoadWatch, load: LoadCommit) -> Result<Version, Error> {
         self.ask(|reply| Request::Load { load, reply })
     }
 
-    /// The tokens of names, in the same order. New ones are assigned, and durable when this returns; known ones cost a
-    /// look-up.
+    /// Returns the tokens of names, in the same order. New names get tokens, which are durable when this returns. If
+    /// all names are known, this is a look-up.
+    ///
+    /// # Errors
+    /// [`Error::DictionaryFull`] if no tokens are left; [`Error::Unavailable`] if the log does not take the new ones.
     pub fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error> {
         match self.shared.dictionary.lookup_all(names) {
             Some(tokens) => Ok(tokens),
@@ -357,17 +384,20 @@ impl Sequencer {
         self.shared.dictionary.entries()
     }
 
-    /// Hands out `count` SIDs that nobody else gets. Those that are never committed are lost, which does no harm. They are for
-    /// this process: the log learns of them when something that comes after them is committed, and after a restart those that it
-    /// did not learn of are handed out again.
+    /// Hands out `count` SIDs that no other caller gets, for use in this process. The log learns of them with the next
+    /// commit; after a restart, SIDs that the log does not know are handed out again. SIDs that are never committed are
+    /// lost, which does no harm.
     #[must_use]
     pub fn allocate_sids(&self, count: u64) -> Range<u64> {
         let start = self.shared.next_sid.fetch_add(count, Ordering::Relaxed);
         start..start + count
     }
 
-    /// Hands out `count` SIDs for another process, which may still have them when the next sequencer takes over: the log says
-    /// before that they are taken. Waits for the log once for many SIDs.
+    /// Hands out `count` SIDs for another process, which may still use them when the next sequencer takes over: they
+    /// are reserved in the log first. Waits for the log once for many SIDs.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the log does not take the reservation.
     pub fn hand_out_sids(&self, count: u64) -> Result<Range<u64>, Error> {
         let next = &self.shared.next_sid;
         loop {
@@ -381,7 +411,7 @@ impl Sequencer {
         }
     }
 
-    /// The lowest SID that was not handed out, nor reserved for other processes.
+    /// The lowest SID that was neither handed out nor reserved for other processes.
     #[must_use]
     pub fn next_sid(&self) -> Sid {
         Sid(self.shared.next_sid.load(Ordering::Relaxed).max(self.shared.reserved()))
@@ -399,112 +429,126 @@ impl Sequencer {
         self.epoch
     }
 
-    /// Whether a write may succeed.
+    /// Whether the sequencer takes writes.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         self.stopped().is_none()
     }
 
-    /// Why no write can succeed any more; `None` while one can.
+    /// Why the sequencer takes no more writes; `None` while it does.
     #[must_use]
     pub fn stopped(&self) -> Option<String> {
+        self.stop_reason().map(|reason| reason.to_string())
+    }
+
+    fn stop_reason(&self) -> Option<Cause> {
         self.shared.stopped.lock().clone()
     }
 
-    /// Bytes of the log, trimmed ones too: tells when a checkpoint is due.
+    /// Bytes of the log, including trimmed ones. Decides when a checkpoint is due.
     #[must_use]
     pub fn log_bytes(&self) -> u64 {
         self.shared.log_bytes.load(Ordering::Relaxed)
     }
 
-    /// Lets the log forget versions below `below`, which a durable checkpoint holds.
+    /// Trims the log below `below`. A durable checkpoint must hold these versions.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the log fails or the sequencer has stopped.
     pub fn trim(&self, below: Version) -> Result<(), Error> {
         self.ask(|reply| Request::Trim { below, reply })
     }
 
-    /// Makes everything durable that was committed. Waits for the log if that is late.
+    /// Makes all committed records durable. Waits for the log if it syncs later.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the sync fails; the sequencer has stopped then.
     pub fn sync(&self) -> Result<(), Error> {
         if self.late { self.ask(|reply| Request::Sync { reply }) } else { Ok(()) }
     }
 
-    /// Lets the log say what it still owes its readers, if a message that should have said it was lost.
-    pub fn settle(&self) -> Result<(), Error> {
+    /// Makes the log tell its readers again which records are complete, if an earlier mark was lost (LOG-4).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the sequencer has stopped.
+    pub fn announce_complete(&self) -> Result<(), Error> {
         self.trim(Version(0))
     }
 
-    /// Finishes what was asked before and closes the log; later requests are refused. Does nothing when called again.
+    /// Finishes earlier requests and closes the log. Later requests are refused. A second call does nothing.
     pub fn shutdown(&self) {
-        if self.owner.lock().is_none() {
+        if self.committer.lock().is_none() {
             return;
         }
-        // Refused only when the log cannot be used any more; it is closed all the same.
+        // Refused only if the log is unusable; it is closed all the same.
         let _ = self.enter(|reply| Request::Stop { reply });
-        self.owner.lock().take();
+        self.committer.lock().take();
     }
 
     fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Error> {
-        if let Some(reason) = self.stopped() {
+        if let Some(reason) = self.stop_reason() {
             return Err(Error::Unavailable { reason });
         }
         self.enter(request)
     }
 
-    /// Queues a request and waits for its answer; leads when nobody does, or when told to.
+    /// Queues a request and waits for its answer. Leads if no caller does, or when told to.
     fn enter<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Error> {
         let (reply, words) = mpsc::sync_channel(1);
         let lead = {
-            let mut door = self.door.lock();
-            door.queue.push_back(request(Reply::Waits(reply)));
-            !std::mem::replace(&mut door.led, true)
+            let mut queue = self.queue.lock();
+            queue.waiting.push_back(request(Reply::Waits(reply)));
+            !std::mem::replace(&mut queue.has_leader, true)
         };
         self.wait(&words, lead)
     }
 
-    /// Waits for the answer of what was queued; leads when told to.
-    fn wait<T>(&self, words: &Receiver<Word<T>>, mut lead: bool) -> Result<T, Error> {
+    /// Waits for the answer of a queued request. Leads when told to.
+    fn wait<T>(&self, words: &Receiver<Wakeup<T>>, mut lead: bool) -> Result<T, Error> {
         loop {
             if std::mem::take(&mut lead) {
                 self.lead();
             }
             match words.recv() {
-                Ok(Word::Answer(answer)) => return answer,
-                Ok(Word::Lead) => lead = true,
+                Ok(Wakeup::Answer(answer)) => return answer,
+                Ok(Wakeup::Lead) => lead = true,
                 Err(_) => return Err(self.gone()),
             }
         }
     }
 
-    /// Serves one group and passes the lead on.
+    /// Serves one group and makes the next caller lead.
     fn lead(&self) {
-        if self.serve(|_| true) == Turn::NoThread && !self.sends_leader() {
+        if self.serve(|_| true) == Handover::NoThread && !self.sends_leader() {
             self.lead_for_those_without();
         }
     }
 
-    /// Serves groups as long as whoever comes next has no thread to lead.
+    /// Serves groups as long as the next caller has no thread to lead with.
     fn lead_for_those_without(&self) {
-        while self.serve(|_| true) == Turn::NoThread {}
+        while self.serve(|_| true) == Handover::NoThread {}
     }
 
-    /// Serves one group, of the first requests that are such; says who leads now. [`Turn::Gone`]: nobody waits.
-    fn serve(&self, is_served: impl Fn(&Request) -> bool) -> Turn {
+    /// Commits the longest prefix of the queue that matches `is_served` as one group, and returns who leads next.
+    /// [`Handover::Gone`]: no request waits.
+    fn serve(&self, is_served: impl Fn(&Request) -> bool) -> Handover {
         let mut taken = Vec::new();
         {
-            let mut door = self.door.lock();
+            let mut queue = self.queue.lock();
             let mut bytes = 0;
             while bytes < self.config.group_bytes
-                && let Some(request) = door.queue.pop_front_if(|request| is_served(request))
+                && let Some(request) = queue.waiting.pop_front_if(|request| is_served(request))
             {
                 bytes += request.bytes();
                 taken.push(request);
             }
         }
-        let mut owner = self.owner.lock();
-        let served = match &mut *owner {
-            Some(owner) => catch_unwind(AssertUnwindSafe(|| {
-                let goes_on = owner.take(taken);
-                if self.door.lock().queue.is_empty() {
-                    owner.rest();
+        let mut committer = self.committer.lock();
+        let served = match &mut *committer {
+            Some(committer) => catch_unwind(AssertUnwindSafe(|| {
+                let goes_on = committer.take(taken);
+                if self.queue.lock().waiting.is_empty() {
+                    committer.on_idle();
                 }
                 goes_on
             })),
@@ -514,20 +558,20 @@ impl Sequencer {
             }
         };
         if served.is_err() {
-            // What the log and the graph hold now is not known. Callers of this group hear that their request is gone.
+            // The state of log and graph is now unknown. The callers of this group get `Error::Unavailable`.
             tracing::error!("the sequencer stops because of a defect");
-            self.shared.stopped.lock().get_or_insert_with(|| DEFECT.into());
+            self.shared.stopped.lock().get_or_insert_with(|| cause(DEFECT));
         }
-        drop(owner);
-        let mut door = self.door.lock();
+        drop(committer);
+        let mut queue = self.queue.lock();
         loop {
-            match door.queue.front() {
+            match queue.waiting.front() {
                 None => {
-                    door.led = false;
-                    return Turn::Gone;
+                    queue.has_leader = false;
+                    return Handover::Gone;
                 }
                 Some(next) => match next.lead() {
-                    Turn::Gone => door.queue.pop_front(),
+                    Handover::Gone => queue.waiting.pop_front(),
                     taken => return taken,
                 },
             };
@@ -535,11 +579,11 @@ impl Sequencer {
     }
 
     fn gone(&self) -> Error {
-        Error::unavailable(self.stopped().unwrap_or_else(|| GOING_DOWN.into()))
+        Error::Unavailable { reason: self.stop_reason().unwrap_or_else(|| cause(GOING_DOWN)) }
     }
 }
 
-/// Groups that a caller serves who must not wait, before another one does.
+/// Number of groups that a caller that must not wait serves before another one leads.
 const BRIEF_GROUPS: u32 = 8;
 
 pub(crate) const GOING_DOWN: &str = "the service is going down";

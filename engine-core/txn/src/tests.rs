@@ -2,6 +2,7 @@
 
 mod later;
 mod loads;
+mod retries;
 
 use crate::{Applier, Error, LoadCommit, NewVertices, Recovered, Sequencer, SequencerConfig};
 use parking_lot::Mutex;
@@ -16,9 +17,6 @@ use tidegraph_types::{
     Cardinality, CommitRequest, Edge, Epoch, ErrorCode, Gui, Key, Mutation, PropertyWrite, ShardId, Sid, Str,
     Token, Value, Version,
 };
-
-#[path = "again_tests.rs"]
-mod again;
 
 /// A store of numbers that can be read at any version.
 #[derive(Clone, Default)]
@@ -97,6 +95,7 @@ fn a_request_that_writes_nothing_is_answered_with_its_read_version() {
     assert_eq!(sequencer.commit(request(Version(1), &[], &[])).unwrap(), Version(1));
 }
 
+/// Shows TXN-2.
 #[test]
 fn anomaly_lost_update() {
     let (sequencer, _) = in_memory();
@@ -110,6 +109,7 @@ fn anomaly_lost_update() {
     sequencer.commit(request(first, &[1], &[(1, 12)])).unwrap();
 }
 
+/// Shows TXN-2.
 #[test]
 fn anomaly_write_skew() {
     // Two doctors on call; each goes off because the other one is on.
@@ -119,6 +119,7 @@ fn anomaly_write_skew() {
     assert!(is_conflict(sequencer.commit(request(base, &[1, 2], &[(2, 0)]))));
 }
 
+/// Shows TXN-2.
 #[test]
 fn anomaly_phantom() {
     // Both count the people, find none, and make one.
@@ -135,6 +136,7 @@ fn anomaly_phantom() {
     assert!(is_conflict(sequencer.commit(make(2))));
 }
 
+/// Shows TXN-2.
 #[test]
 fn anomaly_read_of_the_whole_graph() {
     let (sequencer, _) = in_memory();
@@ -164,6 +166,7 @@ fn blind_appends_do_not_conflict() {
     assert!(is_conflict(sequencer.commit(reader)));
 }
 
+/// Shows TXN-2.
 #[test]
 fn a_long_transaction_is_refused_when_its_keys_are_forgotten() {
     let config = SequencerConfig { remembered_keys: 10, ..SequencerConfig::default() };
@@ -232,6 +235,7 @@ fn recover(log: &mut dyn LogStore) -> Recovered {
     recovered
 }
 
+/// Shows TXN-1.
 #[test]
 fn recovery_goes_on_with_versions_sids_tokens_and_epochs() {
     let disk = FaultyDisk::new(1);
@@ -288,6 +292,7 @@ fn tokens_are_assigned_once() {
 
 /// Counters that threads raise, and pairs of which the sum may not fall below zero: what one thread after the other
 /// could not do must not happen.
+/// Shows TXN-1 and TXN-2.
 #[test]
 fn concurrent_transactions_are_serializable() {
     let (sequencer, numbers) = in_memory();
@@ -336,6 +341,7 @@ fn concurrent_transactions_are_serializable() {
     assert!(conflicts.load(Ordering::Relaxed) > 0);
 }
 
+/// Shows TXN-1.
 #[test]
 fn a_full_disk_refuses_and_leaves_no_trace() {
     let disk = FaultyDisk::new(1);

@@ -1,26 +1,26 @@
-//! What a step answers.
+//! Answers of the steps.
 
 use serde::Serialize;
 use tidegraph_cluster::{Goal, Lease, Move, NodeId, NodeState};
 
-/// What is needed.
+/// The state machine that should run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Needed {
     /// Nothing, or nothing yet.
     Nothing,
-    /// Replicas are missing.
+    /// Heal: replicas are missing.
     Heal,
-    /// A node is to be emptied, and is not empty.
+    /// Drain: a draining node still holds replicas.
     Drain,
-    /// Nodes hold more or less than their share.
+    /// Scale out: nodes hold more or less than their share.
     ScaleOut,
 }
 
-/// Moves that one branch of a state machine carries out: those to one node, or those that only take away.
+/// Moves that one branch of a state machine carries out: those to one node, or those that only drop replicas.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Lot {
-    /// Which moves.
+    /// The moves.
     pub moves: Vec<Move>,
 }
 
@@ -30,71 +30,71 @@ pub struct Lot {
 pub enum Answer {
     /// To `detect`.
     Detected {
-        /// What has to be done.
+        /// The state machine that should run.
         needed: Needed,
         /// The node to drain.
         #[serde(skip_serializing_if = "Option::is_none")]
         node: Option<NodeId>,
-        /// Nodes that were taken for lost just now.
+        /// Nodes that this step marked as lost.
         lost: Vec<NodeId>,
-        /// A name that stays the same for some minutes as long as nothing changes: for executions.
+        /// Name for the execution. It stays the same for some minutes while nothing changes.
         name: String,
     },
     /// To `acquire`.
     Acquired {
-        /// Whether the lease is the asker's.
+        /// Whether the caller has the lease.
         ours: bool,
-        /// The lease, to be shown when asked again.
+        /// The lease, to be passed with the next call.
         lease: Lease,
-        /// How long it has to stand still before it may be taken.
+        /// Seconds that the lease must stay unchanged before it may be taken.
         wait_seconds: u64,
     },
     /// To `drain`.
     Drains {
-        /// How the node is now.
+        /// The state of the node.
         state: NodeState,
     },
     /// To `plan`.
     Planned {
-        /// What for.
+        /// The goal.
         goal: Goal,
         /// Whether nothing is left to do.
         done: bool,
-        /// What is to be done now, at most as much as may run at once.
+        /// The moves to make now, at most as many as may run at once.
         lots: Vec<Lot>,
-        /// All moves that are left.
+        /// Number of all moves that are left.
         moves: usize,
-        /// Replicas that come up by themselves.
+        /// Number of replicas that come up by themselves.
         coming: usize,
-        /// Replicas that nobody can take.
+        /// Number of replicas that no node can take.
         short: usize,
-        /// Bytes that have to be restored, about.
+        /// Approximate bytes to restore.
         bytes: u64,
     },
     /// To `move`.
     Moved {
         /// Whether all of them are over.
         done: bool,
-        /// Those that are not.
+        /// The moves that are not over.
         moves: Vec<Move>,
-        /// How many became impossible, and are planned anew.
+        /// Number of moves that became impossible and must be planned again.
         void: usize,
-        /// How often they were looked at.
+        /// Number of calls for these moves.
         looks: u32,
     },
     /// To `verify`.
     Verified {
-        /// Whether all is as it should be.
+        /// Whether the goal is reached.
         whole: bool,
-        /// Partitions.
+        /// Number of partitions.
         partitions: usize,
-        /// Partitions that have as many replicas that answer as they should.
+        /// Partitions with as many answering replicas as they should have.
         whole_partitions: usize,
-        /// Partitions of which nothing answers.
+        /// Partitions without an answering replica.
         dark: usize,
-        /// Moves that are left.
+        /// Number of moves that are left.
         moves: usize,
-        /// What is wrong, for people.
+        /// What is missing, for people; empty if nothing is.
         reason: String,
     },
     /// To `release`.

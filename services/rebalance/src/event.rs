@@ -1,4 +1,4 @@
-//! What a state machine asks for. `contracts/schemas/rebalance-event.schema.json` says the same.
+//! Events of a state machine. `contracts/schemas/rebalance-event.schema.json` is their schema.
 
 use serde::Deserialize;
 use tidegraph_cluster::{Goal, Lease, Move, NodeId};
@@ -6,56 +6,56 @@ use tidegraph_cluster::{Goal, Lease, Move, NodeId};
 /// Most moves in one event.
 pub const MOST_MOVES: usize = 256;
 
-/// An event. A field that is not known is refused: it is a known one misspelt.
+/// An event. An unknown field is refused: it is probably misspelt.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(tag = "step", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Event {
-    /// Looks whether anything has to be done, and takes nodes for lost that say nothing.
+    /// Finds out whether anything must be done, and marks silent nodes as lost.
     Detect {},
-    /// Takes the lease, or says who has it.
+    /// Takes the lease, or returns its holder.
     Acquire {
-        /// Who asks: the execution.
+        /// Name of the execution.
         holder: String,
-        /// What was answered the last time, if the execution waited since as long as the answer said.
+        /// The lease of the last answer, if the execution has waited since as long as that answer said.
         #[serde(default)]
         seen: Option<Lease>,
     },
-    /// Says of a node that it is to be emptied. Needs no lease: whoever has it empties the node too.
+    /// Marks a node as draining. Needs no lease: its holder drains the node too.
     Drain {
-        /// Which.
+        /// The node.
         node: NodeId,
     },
-    /// Says what has to be moved.
+    /// Plans moves.
     Plan {
-        /// Who asks; he has to have the lease.
+        /// Name of the execution, which must have the lease.
         holder: String,
-        /// What for.
+        /// The goal.
         goal: Goal,
-        /// A node that is to be emptied.
+        /// A node to drain.
         #[serde(default)]
         drain: Option<NodeId>,
     },
-    /// Does what is next of some moves.
+    /// Makes the next change of some moves.
     Move {
-        /// Who asks; he has to have the lease.
+        /// Name of the execution, which must have the lease.
         holder: String,
-        /// Which.
+        /// The moves.
         moves: Vec<Move>,
-        /// How often they were looked at before.
+        /// Number of earlier calls for these moves.
         #[serde(default)]
         looks: u32,
     },
-    /// Looks whether the graph is as it should be.
+    /// Checks whether the goal is reached.
     Verify {
-        /// For which goal.
+        /// The goal.
         goal: Goal,
-        /// A node that was to be emptied.
+        /// A node that was to be drained.
         #[serde(default)]
         drain: Option<NodeId>,
     },
     /// Gives the lease back.
     Release {
-        /// Who asks.
+        /// Name of the execution.
         holder: String,
     },
 }

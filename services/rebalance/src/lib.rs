@@ -1,13 +1,14 @@
 //! The steps of a rebalance as an AWS Lambda function, for the state machines that heal, scale out and drain.
 //!
-//! Roles: [`Event`] is what a state machine asks for, `{"step": …}`; [`Steps`] answers it, over any map; `main.rs` puts that behind the Runtime API.
-//! What the steps do is [`tidegraph_cluster::Rebalance`], which the command line uses too.
+//! Roles: [`Event`] is the request of a state machine, `{"step": …}`. [`Steps`] answers it, over any map. `main.rs`
+//! connects both to the Runtime API. The steps are those of [`tidegraph_cluster::Rebalance`], which the command line
+//! uses too.
 //!
-//! Flow: one event, one step, one answer that says what the state machine branches on. A step may be asked for again, after its answer was lost, by
-//! the same execution or by another one.
+//! Flow: one event, one step, one answer, on which the state machine branches. A step may be requested again after its
+//! answer was lost, by the same execution or another one.
 //!
-//! What must never happen: anything kept in the function between two events; a wait for a move in here (state machines wait, and pay nothing for it).
-//! The one wait is between two looks at signs of life, in `detect`.
+//! What must never happen: state in the function between two events; waiting for a move (state machines wait, and pay
+//! nothing for it). The only wait is between two looks at heartbeats, in `detect`.
 
 mod answer;
 mod event;

@@ -11,7 +11,7 @@ use tidegraph_rebalance::{Answer, Error, Event, Settings, Steps};
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_env("TIDEGRAPH_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    // What is written here is found in the function's log group.
+    // Standard error goes to the function's log group.
     tracing_subscriber::fmt().with_ansi(false).with_env_filter(filter).with_writer(std::io::stderr).init();
     let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
     let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Connects to the map and answers events until the process is ended.
+/// Connects to the map and answers events until Lambda ends the process.
 fn run(settings: Settings) -> anyhow::Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
     let mut options = match &settings.endpoint {
@@ -43,7 +43,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     let ended =
         runtime.block_on(lambda_runtime::run(service_fn(move |event: LambdaEvent<serde_json::Value>| {
             let steps = steps.clone();
-            // The map waits for its answers by itself.
+            // Steps block while the map answers.
             async move {
                 let answered = tokio::task::spawn_blocking(move || answer(&steps, event.payload)).await;
                 answered.unwrap_or_else(|error| {
@@ -55,8 +55,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
 }
 
 fn answer(steps: &Steps, event: serde_json::Value) -> Result<Answer, Diagnostic> {
-    let parsed =
-        serde_json::from_value::<Event>(event).map_err(|error| Error::Invalid { reason: error.to_string() });
+    let parsed = serde_json::from_value::<Event>(event).map_err(Error::Unreadable);
     parsed.and_then(|event| steps.answer(event)).map_err(|error| {
         tracing::warn!(%error, "a step failed");
         Diagnostic { error_type: error.name().into(), error_message: error.to_string() }

@@ -1,10 +1,11 @@
-//! What the environment variables of the function say. A variable of ours that is not known is refused, since it is a known one misspelt.
+//! Settings of the function, from environment variables. An unknown `TIDEGRAPH_` variable is refused: it is probably
+//! misspelt.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What our variables begin with.
+/// Prefix of the variables.
 const PREFIX: &str = "TIDEGRAPH_";
 
 /// Settings of the function.
@@ -12,41 +13,41 @@ const PREFIX: &str = "TIDEGRAPH_";
 pub struct Settings {
     /// Name of the graph.
     pub graph: String,
-    /// What the name of the table begins with.
+    /// Prefix of the table's name.
     pub table_prefix: String,
-    /// Another endpoint than the region's.
+    /// An endpoint instead of the region's.
     pub endpoint: Option<String>,
-    /// The endpoint is DynamoDB Local, which takes any credentials.
+    /// Whether the endpoint is DynamoDB Local, which takes any credentials.
     pub is_local: bool,
-    /// The region, as Lambda says.
+    /// The region, which Lambda sets.
     pub region: Option<String>,
-    /// As many nodes have to be up before the graph is placed for the first time.
+    /// Number of nodes that must be up before the graph is placed for the first time.
     pub nodes: usize,
     /// Most moves at once.
     pub moves: usize,
     /// Most restores on one node at once.
     pub restores_per_node: usize,
-    /// A node without a sign of life for so long is lost.
+    /// Time without a heartbeat after which a node is lost.
     pub silence: Duration,
-    /// How long a lease is believed in after it was renewed: longer than a state machine waits between two steps.
+    /// How long the holder relies on a lease after a renewal: longer than a state machine waits between two steps.
     pub lease: Duration,
 }
 
-/// Why the environment cannot be used.
+/// Why the environment variables cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Invalid {
-    /// Something is there that cannot be.
+    /// A value that is not allowed.
     #[error("the environment variable {variable} is {value:?}, and has to be {expected}")]
     Value {
         /// Its name.
         variable: String,
-        /// What it says.
+        /// Its value.
         value: String,
-        /// What it may say.
+        /// The values that are allowed.
         expected: &'static str,
     },
-    /// A variable that nobody reads.
-    #[error("the environment variable {variable} is not one of Tidegraph's")]
+    /// A variable that is not read.
+    #[error("the environment variable {variable} is not one of Tidegraph's: check its spelling")]
     Unknown {
         /// Its name.
         variable: String,
@@ -55,6 +56,9 @@ pub enum Invalid {
 
 impl Settings {
     /// Reads and checks variables.
+    ///
+    /// # Errors
+    /// [`Invalid`] for the first variable that is unknown or has a value that is not allowed.
     pub fn read(environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, Invalid> {
         let environment: BTreeMap<String, String> = environment.into_iter().collect();
         let mut region = None;
@@ -67,7 +71,7 @@ impl Settings {
                 region = Some(value);
             }
         }
-        // Of the log, which is set up before.
+        // The variable of the log filter, which `main` reads.
         ours.remove("LOG");
         let text = |ours: &mut BTreeMap<String, String>, name: &str| {
             ours.remove(name).filter(|value| !value.is_empty())
@@ -103,7 +107,7 @@ impl Settings {
     }
 }
 
-/// What AWS's own variables say of DynamoDB's endpoint. The client is told, since it looks for nothing by itself here.
+/// The endpoint of DynamoDB in AWS's own variables. The client does not look for them by itself here.
 fn endpoint_of_aws(all: &BTreeMap<String, String>) -> Option<String> {
     let set = |name: &str| all.get(name).filter(|value| !value.is_empty()).cloned();
     match all.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") {

@@ -6,14 +6,15 @@ use crate::settings::Settings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegraph_cluster::{
-    Acquired, Duty, FleetState, Goal, MapStore, Move, NodeId, NodeState, Plan, Rebalance, patience,
+    Acquired, Eligibility, FleetState, Goal, MapStore, Move, NodeId, NodeState, Plan, Rebalance,
+    takeover_wait,
 };
 use tidegraph_platform::Clock;
 
-/// Longest name of whoever rebalances: an execution's ARN.
+/// Longest name of a holder, which is the ARN of an execution.
 const MOST_HOLDER_BYTES: usize = 2048;
 
-/// What failed is tried again after so long, though nothing changed: executions get another name then.
+/// Seconds after which a failed execution is started again although nothing changed: its name changes then.
 const NAME_SECONDS: i64 = 600;
 
 /// Why a step failed.
@@ -22,15 +23,18 @@ pub enum Error {
     /// The map cannot be read or changed.
     #[error(transparent)]
     Map(#[from] tidegraph_cluster::Error),
-    /// Another one has the lease: what is asked for is his to do.
-    #[error("{holder} rebalances no more: {reason}")]
+    /// Another execution has the lease, and must do this step.
+    #[error("{holder} no longer has the lease: {reason}")]
     NotOurs {
-        /// Who asked.
+        /// The caller.
         holder: String,
-        /// Who has it.
+        /// The holder of the lease.
         reason: String,
     },
-    /// An event that cannot be.
+    /// An event that cannot be parsed.
+    #[error("the event cannot be carried out: {0}")]
+    Unreadable(#[source] serde_json::Error),
+    /// An event that is not allowed.
     #[error("the event cannot be carried out: {reason}")]
     Invalid {
         /// What is wrong with it.
@@ -39,18 +43,18 @@ pub enum Error {
 }
 
 impl Error {
-    /// The name by which state machines know it: what to try again, and what not.
+    /// The name by which state machines decide what to retry.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Map(error) if error.will_pass() => "Unavailable",
-            // Somebody else changes the map all the time.
+            // Others change the map all the time.
             Self::Map(tidegraph_cluster::Error::Stale { .. } | tidegraph_cluster::Error::Conflict { .. }) => {
                 "Unavailable"
             }
             Self::Map(_) => "Map",
             Self::NotOurs { .. } => "NotOurs",
-            Self::Invalid { .. } => "Invalid",
+            Self::Unreadable(_) | Self::Invalid { .. } => "Invalid",
         }
     }
 }
@@ -65,12 +69,16 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Over a map.
+    /// Steps over a map.
     pub fn new(settings: Settings, store: Arc<dyn MapStore>, clock: Arc<dyn Clock>) -> Self {
         Self { rebalance: Rebalance::new(store.clone(), &settings.graph), store, clock, settings }
     }
 
-    /// Answers one.
+    /// Answers one event.
+    ///
+    /// # Errors
+    /// [`Error::Map`] if the map cannot be read or changed; [`Error::NotOurs`] if the step needs the lease and another
+    /// execution has it; [`Error::Invalid`] if the event is not allowed.
     pub fn answer(&self, event: Event) -> Result<Answer, Error> {
         match event {
             Event::Detect {} => self.detect(),
@@ -79,7 +87,7 @@ impl Steps {
                 let acquired = self.rebalance.acquire(&holder, self.settings.lease, seen.as_ref())?;
                 let ours = matches!(acquired, Acquired::Ours(_));
                 let (Acquired::Ours(lease) | Acquired::Theirs(lease)) = acquired;
-                let wait_seconds = patience(&lease).as_secs() + 1;
+                let wait_seconds = takeover_wait(&lease).as_secs() + 1;
                 Ok(Answer::Acquired { ours, lease, wait_seconds })
             }
             Event::Plan { holder, goal, drain } => {
@@ -129,7 +137,7 @@ impl Steps {
         }
     }
 
-    /// The asker has the lease, and it is renewed.
+    /// Renews the lease of the caller, who must have it.
     fn holds(&self, holder: &str) -> Result<(), Error> {
         check(holder)?;
         self.rebalance.renew(holder).map_err(|error| match error {
@@ -140,7 +148,7 @@ impl Steps {
         })
     }
 
-    /// A machine that is taken away before its node ever registered holds nothing, and need not be known.
+    /// Drains a node. A machine that was removed before its node registered holds nothing and is unknown.
     fn drain(&self, node: &NodeId) -> Result<NodeState, Error> {
         match self.rebalance.drain(node) {
             Err(tidegraph_cluster::Error::NotFound { .. }) => Ok(NodeState::Gone),
@@ -149,12 +157,12 @@ impl Steps {
     }
 
     fn detect(&self) -> Result<Answer, Error> {
-        let before = self.rebalance.signs()?;
+        let before = self.rebalance.heartbeat_snapshot()?;
         self.clock.sleep(self.settings.silence);
-        let lost = self.rebalance.take_for_lost(&before)?;
-        lost.iter().for_each(|node| tracing::warn!(%node, "no sign of life"));
+        let lost = self.rebalance.mark_lost(&before)?;
+        lost.iter().for_each(|node| tracing::warn!(%node, "no heartbeat: marked as lost"));
         let map = self.store.load(&self.settings.graph, None)?;
-        let fleet = FleetState::of(&map, &self.store.beats(&self.settings.graph)?);
+        let fleet = FleetState::of(&map, &self.store.heartbeats(&self.settings.graph)?);
         let (needed, node) = self.needed(&fleet);
         let kind = match needed {
             Needed::Nothing => "nothing",
@@ -167,15 +175,18 @@ impl Steps {
     }
 
     fn needed(&self, fleet: &FleetState) -> (Needed, Option<NodeId>) {
-        let takers = fleet.nodes.values().filter(|node| node.duty == Duty::Takes).count();
+        let takers = fleet.nodes.values().filter(|node| node.eligibility == Eligibility::Takes).count();
         let is_empty = fleet.partitions.iter().all(Vec::is_empty);
-        // A graph that was just made waits for its nodes.
+        // A new graph waits for its nodes.
         if is_empty && takers < self.settings.nodes {
             return (Needed::Nothing, None);
         }
         let holds = |node: &NodeId| fleet.partitions.iter().flatten().any(|replica| replica.node == *node);
-        let leaves =
-            fleet.nodes.iter().find(|(id, node)| node.duty == Duty::Leaves && holds(id)).map(|(id, _)| id);
+        let leaves = fleet
+            .nodes
+            .iter()
+            .find(|(id, node)| node.eligibility == Eligibility::Leaves && holds(id))
+            .map(|(id, _)| id);
         let repair = fleet.plan(Goal::Repair);
         match leaves {
             _ if repair.moves.iter().any(|one| one.from.as_ref() != leaves || leaves.is_none()) => {
@@ -201,7 +212,7 @@ impl Steps {
         })
     }
 
-    /// What is not as it should be; empty if all is.
+    /// What is missing to the goal; empty if nothing is.
     fn wrong(&self, plan: &Plan, drain: Option<&NodeId>) -> Result<String, Error> {
         if let Some(node) = drain {
             let state = self.drain(node)?;
@@ -227,7 +238,7 @@ fn check(holder: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves by the node that has the work.
+/// Groups moves by the node that restores.
 fn lots(moves: &[&Move]) -> Vec<Lot> {
     let mut by_node: BTreeMap<Option<&NodeId>, Vec<Move>> = BTreeMap::new();
     for one in moves {

@@ -1,4 +1,4 @@
-//! Making a graph, and dividing it among nodes.
+//! Creating a graph, and distributing it among nodes.
 
 use crate::connect::{LogArgs, MapArgs};
 use anyhow::{Context, bail};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tidegraph_cluster::{
     Candidate, Change, Graph, MapStore, NodeState, PartitionMap, Role, change_all, place,
 };
-use tidegraph_log::kafka::{NewTopic, create_topic};
+use tidegraph_log::LogCopies;
 use tidegraph_platform::{Clock, RealClock};
 use tidegraph_types::{PartitionCount, PartitionId};
 
@@ -20,22 +20,23 @@ pub struct Init {
     map: MapArgs,
     #[command(flatten)]
     log: LogArgs,
-    /// How many partitions the graph has: a power of two. It cannot be changed later.
+    /// Number of partitions of the graph: a power of two. It cannot be changed later.
     #[arg(long, default_value_t = 64)]
     partitions: u16,
-    /// How many shards its log has: partitions of the topic, each for a group of the graph's partitions. It cannot be changed later.
+    /// Number of shards of the log: partitions of the topic, each for a group of the graph's partitions. It cannot be
+    /// changed later.
     #[arg(long, default_value_t = 1)]
     shards: u16,
-    /// How many replicas each partition should have.
+    /// Number of replicas of each partition.
     #[arg(long, default_value_t = 2)]
     replication: u16,
-    /// Make the table of maps too. A deployment makes it otherwise.
+    /// Create the table of maps too. A deployment creates it in its template.
     #[arg(long)]
     create_tables: bool,
-    /// Copies of the log that Kafka keeps.
+    /// Number of copies of the log.
     #[arg(long, default_value_t = 3)]
     log_replication: u16,
-    /// Copies of a record of the log that have to be there before it is acknowledged.
+    /// Number of copies of a record that must exist before it is acknowledged.
     #[arg(long, default_value_t = 2)]
     log_in_sync: u16,
 }
@@ -55,9 +56,8 @@ impl Init {
             replication_factor: self.replication,
         };
         graph.check()?;
-        let topic =
-            NewTopic { shards: graph.shards, replication: self.log_replication, in_sync: self.log_in_sync };
-        create_topic(&self.log.options(&self.map.graph)?, topic)?;
+        let log = self.log.location(&self.map.graph)?.backend(graph.sharding()?)?;
+        log.create(LogCopies { total: self.log_replication, in_sync: self.log_in_sync })?;
         map.create_graph(&graph)?;
         Ok(())
     }
@@ -68,10 +68,10 @@ impl Init {
 pub struct Place {
     #[command(flatten)]
     map: MapArgs,
-    /// How many nodes there have to be.
+    /// Number of nodes to wait for.
     #[arg(long)]
     nodes: usize,
-    /// Longest time to wait for them, and then for all replicas to serve.
+    /// Longest time in seconds to wait for the nodes and for all replicas to serve.
     #[arg(long, default_value_t = 120)]
     timeout_s: u64,
 }
@@ -90,7 +90,7 @@ impl Place {
                         return Ok(map);
                     }
                     if clock.now() > end {
-                        bail!("after {} s there are not {what}", self.timeout_s);
+                        bail!("there are still not {what} after {} s", self.timeout_s);
                     }
                     clock.sleep(Duration::from_millis(200));
                 }
@@ -155,7 +155,7 @@ impl Map {
             })
             .collect();
         let text = json!({ "epoch": map.epoch().0, "nodes": nodes, "partitions": partitions });
-        #[allow(clippy::print_stdout)] // It is what was asked for.
+        #[allow(clippy::print_stdout)] // The output of the command.
         {
             println!("{text:#}");
         }

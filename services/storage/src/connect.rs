@@ -5,11 +5,9 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
-use tidegraph_fleet::LogAccess;
-use tidegraph_log::kafka::{KafkaFollower, KafkaOptions, KafkaTls, MskIam, open_log};
-use tidegraph_log::{Follower, LogStore, Position};
+use tidegraph_log::kafka::MskIam;
+use tidegraph_log::{KafkaOptions, KafkaTls, LogLocation};
 use tidegraph_platform::{Clock, Objects, RealRandom};
-use tidegraph_types::{Epoch, ShardId, Sharding};
 
 /// Where the map is.
 #[derive(Args, Clone, Debug)]
@@ -17,10 +15,10 @@ pub struct MapArgs {
     /// Name of the graph.
     #[arg(long, env = "TIDEGRAPH_GRAPH", default_value = "default")]
     pub graph: String,
-    /// What the name of the table of maps begins with.
+    /// Prefix of the name of the table of maps.
     #[arg(long, env = "TIDEGRAPH_TABLE_PREFIX", default_value = "tidegraph-")]
     table_prefix: String,
-    /// Another endpoint than the region's, such as DynamoDB Local's.
+    /// Endpoint of DynamoDB instead of the region's, such as DynamoDB Local's.
     #[arg(long, env = "TIDEGRAPH_DYNAMODB_ENDPOINT")]
     dynamodb_endpoint: Option<String>,
     /// The endpoint is DynamoDB Local, which takes any credentials.
@@ -44,37 +42,43 @@ impl MapArgs {
 /// Where the log is.
 #[derive(Args, Clone, Debug)]
 pub struct LogArgs {
-    /// Kafka brokers: `host:port`, with commas between them.
+    /// Kafka brokers: `host:port`, separated by commas.
     #[arg(long, env = "TIDEGRAPH_KAFKA_BROKERS")]
     kafka_brokers: String,
-    /// The graph's topic; without it, `tidegraph-` and the graph's name.
+    /// Topic of the graph. Default: `tidegraph-` and the graph's name.
     #[arg(long, env = "TIDEGRAPH_KAFKA_TOPIC")]
     kafka_topic: Option<String>,
-    /// Speak TLS with the brokers.
+    /// Use TLS with the brokers.
     #[arg(long, env = "TIDEGRAPH_KAFKA_TLS")]
     kafka_tls: bool,
-    /// PEM file with the authorities that brokers' certificates may come from; without it, those of the system.
+    /// PEM file with the authorities trusted to sign the brokers' certificates. Default: those of the system.
     #[arg(long, env = "TIDEGRAPH_KAFKA_TLS_AUTHORITIES")]
     kafka_tls_authorities: Option<PathBuf>,
-    /// PEM file with a certificate to show to brokers.
+    /// PEM file with the certificate of this process, for brokers that ask for one.
     #[arg(long, env = "TIDEGRAPH_KAFKA_TLS_CERTIFICATE", requires = "kafka_tls_key")]
     kafka_tls_certificate: Option<PathBuf>,
-    /// PEM file with its key.
+    /// PEM file with the key of that certificate.
     #[arg(long, env = "TIDEGRAPH_KAFKA_TLS_KEY", requires = "kafka_tls_certificate")]
     kafka_tls_key: Option<PathBuf>,
-    /// Log in to Amazon MSK with IAM: its region. The credentials are those of the process; TLS is used.
+    /// Region of an Amazon MSK cluster to log in to with IAM, with the credentials of the process and TLS.
     #[arg(long, env = "TIDEGRAPH_KAFKA_IAM_REGION")]
     kafka_iam_region: Option<String>,
-    /// The ARN of a role to log in as.
+    /// ARN of a role to log in as.
     #[arg(long, env = "TIDEGRAPH_KAFKA_IAM_ROLE", requires = "kafka_iam_region")]
     kafka_iam_role: Option<String>,
-    /// A setting of the Kafka client (librdkafka), `name=value`; several are allowed, and go before the others.
+    /// Setting of the Kafka client (librdkafka), `name=value`. May be given several times; overrides the other flags.
     #[arg(long = "kafka-property", value_name = "NAME=VALUE")]
     kafka_properties: Vec<String>,
 }
 
 impl LogArgs {
-    pub fn options(&self, graph: &str) -> anyhow::Result<KafkaOptions> {
+    /// Where the log of a graph is.
+    pub fn location(&self, graph: &str) -> anyhow::Result<LogLocation> {
+        Ok(LogLocation::Kafka(self.kafka(graph)?))
+    }
+
+    /// The topic of a graph, and how to reach it.
+    pub fn kafka(&self, graph: &str) -> anyhow::Result<KafkaOptions> {
         let topic = self.kafka_topic.clone().unwrap_or_else(|| format!("tidegraph-{graph}"));
         let mut options = KafkaOptions::new(self.kafka_brokers.as_str(), topic);
         options.tls = self.tls()?;
@@ -84,15 +88,15 @@ impl LogArgs {
         }
         for property in &self.kafka_properties {
             let Some((name, value)) = property.split_once('=') else {
-                // Not the value: it may be a password.
-                bail!("--kafka-property has to be NAME=VALUE, one has no `=`");
+                // The value is not shown: it may be a password.
+                bail!("a --kafka-property has no `=`: write it as NAME=VALUE");
             };
             options.properties.push((name.to_owned(), value.to_owned()));
         }
         Ok(options)
     }
 
-    /// TLS, where anything asks for it. Files are looked for now: the client says less about them.
+    /// TLS, if any flag asks for it. Opens the files now, since the client's own errors say less about them.
     #[expect(clippy::disallowed_methods, reason = "flags name the files")]
     fn tls(&self) -> anyhow::Result<Option<KafkaTls>> {
         let certificate = self.kafka_tls_certificate.clone().zip(self.kafka_tls_key.clone());
@@ -109,37 +113,17 @@ impl LogArgs {
     }
 }
 
-/// The log in Kafka.
-pub struct Kafka {
-    pub options: KafkaOptions,
-    pub sharding: Sharding,
-}
-
-impl LogAccess for Kafka {
-    fn follow(&self, shard: ShardId, after: Position) -> Box<dyn Follower> {
-        let options = self.options.clone();
-        Box::new(match self.sharding.shards() {
-            1 => KafkaFollower::new(options, shard, after),
-            _ => KafkaFollower::of_several(options, shard, after),
-        })
-    }
-
-    fn open(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
-        open_log(&self.options, self.sharding, epoch)
-    }
-}
-
 /// Opens the object store of a URL: `s3://bucket`, or a local directory for one machine.
 #[expect(clippy::disallowed_methods, reason = "a flag names the directory")]
 pub fn objects(url: &str) -> anyhow::Result<Arc<Objects>> {
     let objects = match url.strip_prefix("s3://") {
         Some(bucket) if bucket.trim_end_matches('/').contains('/') => {
-            bail!("{url}: checkpoints and segments lie at the root of a bucket of their own")
+            bail!("{url} has a path: checkpoints and segments need a bucket of their own")
         }
         Some(bucket) => Objects::s3(bucket.trim_end_matches('/'), None, []),
         None => {
             let dir = Path::new(url.strip_prefix("file://").unwrap_or(url));
-            std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+            std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
             Objects::local(dir)
         }
     };

@@ -1,13 +1,14 @@
-//! How long brokers take to acknowledge a message: the least that a commit can take.
+//! Measures how long brokers take to acknowledge a message: the least time that a commit can take.
 
 use crate::connect::LogArgs;
 use anyhow::ensure;
 use clap::Args;
 use serde_json::json;
 use std::time::Duration;
-use tidegraph_log::kafka::{NewTopic, create_topic, delete_topic, write_latency};
+use tidegraph_log::NewTopic;
+use tidegraph_log::kafka::{create_topic, delete_topic, write_latency};
 
-/// Writes that are not counted: a client that was just made connects first.
+/// Number of first writes that are not counted: a new client connects first.
 const FIRST: usize = 50;
 
 /// Flags of `log-latency`.
@@ -15,28 +16,28 @@ const FIRST: usize = 50;
 pub struct LogLatency {
     #[command(flatten)]
     log: LogArgs,
-    /// How many messages to write, one after the other.
+    /// Number of messages to write, one after the other.
     #[arg(long, default_value_t = 1_000)]
     writes: usize,
-    /// Bytes of each.
+    /// Bytes of each message.
     #[arg(long, default_value_t = 200)]
     bytes: usize,
-    /// Readers that follow what is written, as the nodes of a fleet do.
+    /// Number of readers that follow the topic, as the nodes of a fleet do.
     #[arg(long, default_value_t = 0)]
     followers: usize,
-    /// Copies that Kafka keeps.
+    /// Number of copies of the topic.
     #[arg(long, default_value_t = 1)]
     log_replication: u16,
-    /// Copies that have to be there before a message is acknowledged.
+    /// Number of copies that must exist before a message is acknowledged.
     #[arg(long, default_value_t = 1)]
     log_in_sync: u16,
 }
 
 impl LogLatency {
     pub fn run(self) -> anyhow::Result<()> {
-        ensure!(self.writes > 0, "--writes 0: there is nothing to measure");
-        // Never a graph's topic: what is written is no record.
-        let mut options = self.log.options("")?;
+        ensure!(self.writes > 0, "--writes is 0: give at least 1");
+        // Never a graph's topic: the messages are not records.
+        let mut options = self.log.kafka("")?;
         options.topic = format!("tidegraph-latency-{}", std::process::id());
         create_topic(
             &options,
@@ -51,7 +52,7 @@ impl LogLatency {
             "writes": self.writes, "bytes": self.bytes, "followers": self.followers,
             "p50_us": at(500), "p99_us": at(990), "p999_us": at(999),
         });
-        #[allow(clippy::print_stdout)] // It is what was asked for.
+        #[allow(clippy::print_stdout)] // The output of the command.
         {
             println!("{text}");
         }

@@ -1,8 +1,8 @@
-//! The daemon of the storage fleet.
+//! The daemon of a fleet: storage node and candidate for the sequencer.
 //!
-//! `tidegraph-node serve` holds replicas of partitions and answers reads, and may be the sequencer; `init` makes a graph
-//! (table, topic, map); `place` says which nodes hold which partitions; `map` prints the map; `log-latency` measures
-//! the log.
+//! `tidegraph-node serve` holds replicas of partitions and answers reads, and may be the sequencer. `init` creates a
+//! graph (table, log, map), `place` distributes its partitions, `map` prints the map, and `log-latency` measures the
+//! log.
 
 mod admin;
 mod connect;
@@ -27,13 +27,13 @@ struct Cli {
 enum Command {
     /// Runs a node until SIGTERM.
     Serve(Box<serve::Serve>),
-    /// Makes a graph: the table of maps, the log's topic, the graph's own map. What is there already stays.
+    /// Creates a graph: the table of maps, the log and the graph's own map. Parts that exist stay.
     Init(admin::Init),
-    /// Waits until so many nodes are up, and divides the partitions among them.
+    /// Waits for a number of nodes and distributes the partitions among them.
     Place(admin::Place),
     /// Prints the map as JSON.
     Map(admin::Map),
-    /// Measures how long the log's brokers take to acknowledge a message; prints JSON.
+    /// Measures how long the log's brokers take to acknowledge a message, and prints it as JSON.
     LogLatency(latency::LogLatency),
 }
 
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // What stands there is for people: no debug form.
+            // For people, so not in the debug form.
             #[allow(clippy::print_stderr)]
             {
                 eprintln!("error: {error:#}");

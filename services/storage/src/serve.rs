@@ -1,6 +1,6 @@
 //! `tidegraph-node serve`.
 
-use crate::connect::{Kafka, LogArgs, MapArgs, objects};
+use crate::connect::{LogArgs, MapArgs, objects};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use metrics_exporter_prometheus::PrometheusBuilder;
@@ -36,61 +36,61 @@ pub struct Serve {
     /// Availability zone.
     #[arg(long, env = "TIDEGRAPH_ZONE", default_value = "local")]
     zone: String,
-    /// Address and port to listen on; port 0 takes a free one. Another address than a loopback one needs --token-file or
-    /// the --tls flags.
+    /// Address and port to listen on; port 0 takes a free one. An address that is not a loopback address needs
+    /// --token-file or the --tls flags.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: String,
-    /// Where others reach the node, if that is another address: `host:port`.
+    /// `host:port` where others reach the node, if it differs from --listen.
     #[arg(long)]
     advertise: Option<String>,
     /// Checkpoints and segments: `s3://bucket`, or a directory that all nodes share.
     #[arg(long, env = "TIDEGRAPH_OBJECTS")]
     objects: String,
-    /// Address and port on which Prometheus finds what the node counted, as `GET /metrics`; nothing is given out without it. It
-    /// asks for no token: keep it to a private network.
+    /// Address and port of `GET /metrics` for Prometheus. Default: no metrics. It asks for no token, so keep it to a
+    /// private network.
     #[arg(long)]
     metrics_listen: Option<SocketAddr>,
-    /// What the node does.
+    /// Roles of the node.
     #[arg(long, value_delimiter = ',', default_values = ["storage", "sequencer"])]
     roles: Vec<RoleArg>,
-    /// A file whose first line is the secret that all of the fleet share.
+    /// File whose first line is the secret that the whole fleet shares.
     #[arg(long)]
     token_file: Option<PathBuf>,
     #[command(flatten)]
     tls: TlsArgs,
-    /// Bytes of memory for all replicas; what does not fit goes to --spill-dir.
+    /// Bytes of memory for all replicas. Properties that do not fit go to --spill-dir.
     #[arg(long)]
     memory_budget_bytes: Option<u64>,
     /// Local directory, best on NVMe.
     #[arg(long)]
     spill_dir: Option<PathBuf>,
-    /// With fewer free bytes where --spill-dir is, the node leaves the map.
+    /// The node leaves the map if the disk of --spill-dir has fewer free bytes than this.
     #[arg(long, default_value_t = NodeConfig::default().least_free_bytes)]
     least_free_bytes: u64,
-    /// Versions after which a replica's next checkpoint is written.
+    /// Number of versions after which the next checkpoint of a replica is written.
     #[arg(long, default_value_t = NodeConfig::default().checkpoint_versions)]
     checkpoint_versions: u64,
-    /// Milliseconds after which it is written if there is any new version.
+    /// Milliseconds after which it is written if there is a new version.
     #[arg(long, default_value_t = 300_000)]
     checkpoint_after_ms: u64,
-    /// Milliseconds between two looks at the map.
+    /// Milliseconds between two refreshes of the map.
     #[arg(long, default_value_t = 1_000)]
     map_poll_ms: u64,
-    /// Milliseconds without a sign of life after which the sequencer takes a node for lost.
+    /// Milliseconds without a heartbeat after which the sequencer marks a node as lost.
     #[arg(long, default_value_t = 10_000)]
     lost_after_ms: u64,
 }
 
-/// Begins to count, and gives what was counted out on a port.
+/// Starts to count metrics, and serves them on a port.
 #[expect(clippy::disallowed_methods, reason = "the edge of the metrics")]
 fn count_for(listen: SocketAddr) -> anyhow::Result<()> {
-    // Bound here first, so that a port that is taken ends the node with its reason instead of a thread of the exporter.
+    // Bind the port here first, so that a port in use ends the node with an error and not a thread of the exporter.
     drop(
         std::net::TcpListener::bind(listen)
             .with_context(|| format!("cannot listen on {listen} for metrics"))?,
     );
     let exporter = PrometheusBuilder::new().set_buckets(&metric::BUCKETS)?.with_http_listener(listen);
-    exporter.install().context("nothing can be counted")?;
+    exporter.install().context("the exporter of metrics cannot be started")?;
     metric::describe();
     Ok(())
 }
@@ -133,10 +133,10 @@ impl Serve {
         let map_store: Arc<dyn MapStore> = self.map.open(&clock)?;
         let graph = self.map.graph.clone();
         let made =
-            map_store.load(&graph, None).context("the graph's map cannot be loaded; `init` makes it")?;
+            map_store.load(&graph, None).context("the graph's map cannot be loaded; `init` creates it")?;
         let objects = objects(&self.objects)?;
         let sharding = made.graph().sharding()?;
-        let log = Arc::new(Kafka { options: self.log.options(&graph)?, sharding });
+        let log = self.log.location(&graph)?.backend(sharding)?;
         let (service, sequencer_service) = (NodeService::default(), SequencerService::default());
         let server_config = ServerConfig {
             listen: self.listen.clone(),
@@ -182,7 +182,7 @@ impl Serve {
         let partitions = made.graph().partitions;
         let leading = if is(RoleArg::Sequencer) {
             let claim = Claim {
-                // No other process has this name, nor had.
+                // No other process has or had this name (MAP-3).
                 holder: format!("{}-{:016x}", self.node, random.next_u64()),
                 endpoint,
                 ttl: Duration::ZERO,
@@ -195,7 +195,7 @@ impl Serve {
                 objects: objects.clone(),
                 log,
             };
-            // The log in Kafka refuses whoever was deposed, so writes go on while the map is away.
+            // The log in Kafka refuses a deposed sequencer (LOG-1), so writes go on while the map does not answer.
             let config = CandidateConfig { unsure: Unsure::GoOn, ..CandidateConfig::default() };
             let candidate = Candidate::start(
                 map_store.clone(),

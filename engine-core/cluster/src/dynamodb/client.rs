@@ -1,7 +1,7 @@
-//! Requests to DynamoDB for threads: sent on a small runtime of our own, waited for on a plain channel.
+//! Blocking requests to DynamoDB: sent on a small async runtime of their own, and waited for on a channel.
 
 use super::DynamoOptions;
-use crate::Error;
+use crate::{Cause, Error};
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -11,14 +11,14 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::types::ConsumedCapacity;
 use parking_lot::Mutex;
 use std::future::Future;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// What was asked of DynamoDB so far, as it counts itself.
+/// Requests to DynamoDB so far, as DynamoDB counts them.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Usage {
-    /// Requests that were answered.
+    /// Answered requests.
     pub requests: u64,
     /// Read request units.
     pub read_units: f64,
@@ -40,7 +40,7 @@ impl Requests {
             .thread_name("map-requests")
             .enable_all()
             .build()
-            .map_err(|error| Error::Unavailable { operation: "open the map", reason: error.to_string() })?;
+            .map_err(|error| Error::unavailable("open the map", error))?;
         let client = runtime.block_on(connect(options));
         Ok(Self { client, runtime: Some(runtime), usage: Mutex::default() })
     }
@@ -49,7 +49,7 @@ impl Requests {
         *self.usage.lock()
     }
 
-    /// Notes what a request took.
+    /// Counts a request and its capacity units.
     pub fn count<'a>(&self, consumed: impl IntoIterator<Item = &'a ConsumedCapacity>, writes: bool) {
         let units: f64 = consumed.into_iter().filter_map(ConsumedCapacity::capacity_units).sum();
         let mut usage = self.usage.lock();
@@ -61,17 +61,17 @@ impl Requests {
         }
     }
 
-    /// Waits for a request. It ends by itself: attempts and their times are bounded.
+    /// Waits for a request, which is bounded by its attempts and their timeouts.
     pub fn wait<T: Send + 'static>(
         &self,
         operation: &'static str,
         request: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Error> {
-        let gone = || Error::Unavailable { operation, reason: "the process is going down".into() };
+        let gone = || Error::unavailable(operation, "the process is going down");
         let runtime = self.runtime.as_ref().ok_or_else(gone)?;
         let (sender, answer) = mpsc::sync_channel(1);
         runtime.spawn(async move {
-            // Nobody waits any more when the caller's thread is gone.
+            // The receiver is gone if the caller's thread is.
             let _ = sender.send(request.await);
         });
         answer.recv().map_err(|_| gone())
@@ -80,7 +80,7 @@ impl Requests {
 
 impl Drop for Requests {
     fn drop(&mut self) {
-        // Never blocks, so that it may be dropped inside another runtime.
+        // Does not block, so that this may be dropped inside another runtime.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -117,29 +117,47 @@ async fn connect(options: &DynamoOptions) -> Client {
     Client::from_conf(builder.build())
 }
 
-/// An error of a request that is none of ours.
+/// The [`Error`] of a failed request that the caller does not handle. DynamoDB's error code decides its kind.
 pub(super) fn failed<E, R>(operation: &'static str, error: SdkError<E, R>) -> Error
 where
-    E: ProvideErrorMetadata + std::error::Error + 'static,
-    R: std::fmt::Debug + 'static,
+    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+    R: std::fmt::Debug + Send + Sync + 'static,
 {
-    let (code, message) = (error.code().unwrap_or_default(), error.message().unwrap_or_default());
-    let reason = match code {
-        "" => causes(&error),
-        code => format!("{code}: {message}"),
-    };
-    let throttled =
-        code.contains("Throttl") || code.contains("ThroughputExceeded") || code.contains("LimitExceeded");
-    if throttled {
-        return Error::Throttled { operation, reason };
-    }
+    let code = error.code().unwrap_or_default();
     if code == "ResourceNotFoundException" {
-        return Error::NotFound { what: "table for the map: it has to be made first".into() };
+        return Error::NotFound { what: "table for the map: create it first".into() };
     }
-    Error::Unavailable { operation, reason }
+    let is_throttled = THROTTLING_CODES.contains(&code);
+    let message = match code {
+        "" => causes(&error),
+        code => format!("{code}: {}", error.message().unwrap_or_default()),
+    };
+    let reason: Cause = Arc::new(Failed { message, source: Box::new(error) });
+    match is_throttled {
+        true => Error::Throttled { operation, reason },
+        false => Error::Unavailable { operation, reason },
+    }
 }
 
-/// An error with all that caused it.
+/// Error codes of DynamoDB and of AWS in general for too many requests.
+const THROTTLING_CODES: [&str; 6] = [
+    "ItemCollectionSizeLimitExceededException",
+    "LimitExceededException",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "Throttling",
+    "ThrottlingException",
+];
+
+/// A failed request, with DynamoDB's code and message where it gave them.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Failed {
+    message: String,
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// An error and all its sources as text.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,10 +1,10 @@
-//! Items and their keys. The layout is told in `docs/partition-map.md`.
+//! Items and their keys. `docs/partition-map.md` describes the layout.
 
 #![expect(clippy::disallowed_types, reason = "the maps are of the SDK's type")]
 
 use crate::map::Mark;
 use crate::model::{Node, NodeId, Replica, ReplicaState};
-use crate::{Checkpoint, Error, PartitionMap};
+use crate::{Cause, Checkpoint, Error, PartitionMap};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub(super) const GRAPH: &str = "graph";
 pub(super) const ITEM: &str = "item";
 /// Epoch of the last change; the range key of the index. Only items of the map itself have it.
 pub(super) const CHANGED_AT: &str = "changedAt";
-/// How often it was changed; of the graph's item: how often all others were.
+/// Number of changes of the item; of the graph's item: number of changes of all others.
 pub(super) const CHANGES: &str = "changes";
 /// Key of the graph's own item.
 pub(super) const GRAPH_KEY: &str = "map#graph";
@@ -47,7 +47,7 @@ pub(super) fn lease_key(name: &str) -> String {
     format!("{LEASE}{name}")
 }
 
-/// The attributes that name an item.
+/// The key attributes of an item.
 pub(super) fn key(graph: &str, item: &str) -> Attributes {
     [(GRAPH, graph), (ITEM, item)]
         .map(|(name, value)| (name.to_owned(), AttributeValue::S(value.into())))
@@ -66,7 +66,7 @@ pub(super) fn item(
     value: &impl Serialize,
 ) -> Result<Attributes, Error> {
     let encoded: Result<Attributes, _> = serde_dynamo::aws_sdk_dynamodb_1::to_item(value);
-    let mut attributes = encoded.map_err(|error| damaged(graph, key_text, error.to_string()))?;
+    let mut attributes = encoded.map_err(|error| damaged(graph, key_text, error))?;
     attributes.extend(key(graph, key_text));
     if let Some(mark) = mark {
         attributes.insert(CHANGED_AT.into(), number(mark.changed_at.0));
@@ -75,12 +75,16 @@ pub(super) fn item(
     Ok(attributes)
 }
 
-pub(super) fn damaged(graph: &str, item: &str, reason: impl Into<String>) -> Error {
+pub(super) fn damaged(
+    graph: &str,
+    item: &str,
+    reason: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> Error {
     metric::refused(metric::Refused::MapItem);
-    Error::Damaged { graph: graph.into(), item: item.into(), reason: reason.into() }
+    Error::Damaged { graph: graph.into(), item: item.into(), reason: Cause::from(reason.into()) }
 }
 
-/// An item as it was read.
+/// An item that was read.
 pub(super) struct Read {
     pub key: String,
     attributes: Attributes,
@@ -95,7 +99,7 @@ impl Read {
         }
     }
 
-    /// Takes out how often the item was changed.
+    /// Removes the number of changes and the epoch of the last one, and returns them.
     pub fn mark(&mut self, graph: &str) -> Result<Mark, Error> {
         let mut take = |name| match self.attributes.remove(name) {
             Some(AttributeValue::N(text)) => text.parse::<u64>().ok(),
@@ -107,13 +111,13 @@ impl Read {
         }
     }
 
-    /// What the rest says.
+    /// Decodes the remaining attributes.
     pub fn value<T: DeserializeOwned>(self, graph: &str) -> Result<T, Error> {
         serde_dynamo::aws_sdk_dynamodb_1::from_item(self.attributes)
-            .map_err(|error| damaged(graph, &self.key, error.to_string()))
+            .map_err(|error| damaged(graph, &self.key, error))
     }
 
-    /// Takes an item of a node or a partition into a map.
+    /// Puts an item of a node or a partition into a map.
     pub fn put_into(mut self, map: &mut PartitionMap) -> Result<(), Error> {
         let graph = map.graph().name.clone();
         let mark = self.mark(&graph)?;
@@ -122,7 +126,7 @@ impl Read {
             return Err(damaged(&graph, &key, "it was never changed, and is there"));
         }
         if let Some(id) = key.strip_prefix(NODE) {
-            let id = NodeId::new(id).map_err(|error| damaged(&graph, &key, error.to_string()))?;
+            let id = NodeId::new(id).map_err(|error| damaged(&graph, &key, error))?;
             map.put_node(id, self.value::<Node>(&graph)?, mark);
         } else if let Some(number) = key.strip_prefix(PARTITION) {
             let bad = || damaged(&graph, &key, "there is no such partition");
@@ -153,7 +157,7 @@ impl PartitionItem {
 
     pub fn into_replicas(self, graph: &str, key: &str) -> Result<Vec<Replica>, Error> {
         let replica = |(node, state): (String, ReplicaState)| {
-            let node = NodeId::new(&node).map_err(|error| damaged(graph, key, error.to_string()))?;
+            let node = NodeId::new(&node).map_err(|error| damaged(graph, key, error))?;
             Ok(Replica { node, state })
         };
         self.replicas.into_iter().map(replica).collect()

@@ -1,7 +1,7 @@
-//! Leases, and the conditional writes of single items.
+//! Leases, and conditional writes of single items.
 //!
-//! A write may be tried again by the client when its answer was lost, and then finds what it wrote itself. So a condition that
-//! fails is looked at: what stands there already as it should is no conflict.
+//! The client may send a write again when its answer was lost, and the second one then finds the item of the first. So
+//! if a condition fails, the item is compared: an item that is already as wanted is not a conflict.
 
 use super::client::failed;
 use super::items::{self, Attributes, Read, number};
@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::types::{
 };
 
 impl DynamoMap {
-    /// Writes an item under a condition; answers what stands there instead if the condition does not hold.
+    /// Writes an item if a condition holds; returns the stored item if it does not.
     pub(super) fn put(
         &self,
         operation: &'static str,
@@ -91,14 +91,14 @@ impl DynamoMap {
         };
         let Some(found) = refused else { return Ok(next) };
         let found = Self::decode(graph, Some(&found))?;
-        // Nobody else has this name, so it was this call, a moment ago.
+        // No other process has this name, so an earlier attempt of this call wrote it.
         match found.as_ref() == Some(&next) {
             true => Ok(next),
             false => Err(conflict(name, found.as_ref())),
         }
     }
 
-    /// An update of a lease that is still held.
+    /// Builds an update of a lease, on condition that it is still held.
     fn update(&self, graph: &str, name: &str, lease: &Lease) -> UpdateItemFluentBuilder {
         let client: Client = self.client();
         client
@@ -115,7 +115,7 @@ impl DynamoMap {
             .return_consumed_capacity(ReturnConsumedCapacity::Total)
     }
 
-    /// The lease after an update; the one that is there if it is not held any more.
+    /// Sends an update; returns the new lease, or the stored one if the lease is no longer held.
     fn send_update(
         &self,
         operation: &'static str,
@@ -126,7 +126,7 @@ impl DynamoMap {
             Ok(answer) => {
                 self.requests.count(answer.consumed_capacity(), true);
                 let lease = Self::decode(graph, answer.attributes())?;
-                lease.map(Ok).ok_or_else(|| Error::Unavailable { operation, reason: "it is empty".into() })
+                lease.map(Ok).ok_or_else(|| Error::unavailable(operation, "the updated item is empty"))
             }
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
@@ -154,7 +154,7 @@ impl DynamoMap {
             .expression_attribute_values(":none", AttributeValue::S(String::new()));
         match self.send_update("give a lease back", graph, update)? {
             Ok(_) => Ok(()),
-            // Nobody took it since: it was this call, a moment ago.
+            // The lease was not taken since: an earlier attempt of this call gave it back.
             Err(Some(found)) if found.is_free() && found.epoch == lease.epoch => Ok(()),
             Err(found) => {
                 debug_assert!(!found.as_ref().is_some_and(|found| is_held(found, lease)));

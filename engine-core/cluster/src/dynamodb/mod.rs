@@ -1,14 +1,16 @@
-//! The map in DynamoDB: one table for all graphs of a deployment, an item for each node, each partition, each lease.
+//! The map in DynamoDB: one table for all graphs of a deployment, with an item for each node, partition and lease.
 //!
-//! Flow of a load: one query of the index that is sorted by the epoch of the last change, from the epoch that is known on.
-//! What was not read is known; whether it is all of one epoch, the counts of changes say ([`crate::PartitionMap`]), so that cheap
-//! reads from replicas that lag will do, and are repeated in the expensive way when they do not add up.
+//! Flow of a load: query the index, which is sorted by the epoch of the last change, from the known epoch on. Items
+//! that are not read are known. The numbers of changes show whether all items are of one epoch
+//! ([`crate::PartitionMap`], MAP-1). So cheap reads from replicas that lag are good enough; if they do not add up, the
+//! load reads again, consistently.
 //!
-//! Flow of a change: one serializable read of the graph's item and what the change touches, one transaction that writes
-//! the next epoch under the condition that the map is still at the one that was read. If it is not, again.
+//! Flow of a change: one serializable read of the graph's item and the items that the change touches, then one
+//! transaction that writes the next epoch on condition that the map is still at the epoch that was read. Otherwise
+//! again.
 //!
-//! What must never happen: a write without a condition that says what was read; a request without an end: attempts, their
-//! times and the time for trying again are bounded.
+//! What must never happen: a write without a condition on what was read; a request without a bound on its attempts,
+//! their times and the time for trying again.
 
 mod client;
 mod items;
@@ -21,7 +23,7 @@ mod tests;
 use crate::change::{Scope, Touched};
 use crate::map::Mark;
 use crate::watch::jitter;
-use crate::{Beat, Change, Checkpoint, Claim, Error, Graph, Lease, MapStore, NodeId, PartitionMap};
+use crate::{Change, Checkpoint, Claim, Error, Graph, Heartbeat, Lease, MapStore, NodeId, PartitionMap};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
     AttributeValue, CancellationReason, Get, Put, ReturnConsumedCapacity, TransactGetItem, TransactWriteItem,
@@ -40,13 +42,13 @@ use tidegraph_types::Epoch;
 /// Index of the items of a map by the epoch of their last change.
 const BY_EPOCH: &str = "by-epoch";
 
-/// Time between two attempts, in ms, for the first ones; drawn around it, and growing up to ten times as long.
+/// Time between the first two attempts, in milliseconds. Each is drawn around it, and they grow up to ten times it.
 const BACK_OFF_MS: u64 = 20;
 
 /// Attempts to read a map until it adds up.
 const LOADS: u64 = 12;
 
-/// From this attempt on a map is read anew, and not only what changed.
+/// From this attempt on, the whole map is read and not only what changed.
 const READ_ALL: u64 = 4;
 
 /// The map in a table of DynamoDB.
@@ -56,7 +58,7 @@ pub struct DynamoMap {
     patience: Duration,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    /// Graphs that were met; what is fixed about them.
+    /// Properties of the graphs that were read.
     graphs: Mutex<BTreeMap<String, Arc<Graph>>>,
 }
 
@@ -67,7 +69,10 @@ impl std::fmt::Debug for DynamoMap {
 }
 
 impl DynamoMap {
-    /// Finds credentials and region; nothing is asked of DynamoDB yet.
+    /// Finds credentials and region. Sends no request yet.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the runtime of the client cannot be started.
     pub fn open(
         options: &DynamoOptions,
         clock: Arc<dyn Clock>,
@@ -83,7 +88,7 @@ impl DynamoMap {
         })
     }
 
-    /// What was asked of DynamoDB so far.
+    /// Requests to DynamoDB so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.requests.usage()
@@ -97,7 +102,7 @@ impl DynamoMap {
         self.clock.sleep(jitter(&*self.random, BACK_OFF_MS * (attempt + 1).min(10)));
     }
 
-    /// An item, as it is after all writes that were answered.
+    /// Reads an item, after all answered writes.
     fn get(&self, operation: &'static str, graph: &str, key: &str) -> Result<Option<Read>, Error> {
         let request = self
             .client()
@@ -111,14 +116,14 @@ impl DynamoMap {
         answer.item.map(|item| Read::new(graph, item)).transpose()
     }
 
-    /// The items of a graph whose keys begin with a text.
+    /// Reads the items of a graph whose keys begin with `prefix`.
     fn query(&self, operation: &'static str, graph: &str, prefix: &str) -> Result<Vec<Read>, Error> {
         let values = [(":g", graph), (":p", prefix)];
         let values = values.map(|(name, value)| (name.to_owned(), AttributeValue::S(value.into()))).into();
         self.pages(operation, graph, "#g = :g AND begins_with(#k, :p)", items::ITEM, values, None, true)
     }
 
-    /// The items of a map that were changed after an epoch.
+    /// Reads the items of a map that were changed after an epoch.
     fn changed_after(&self, graph: &str, epoch: Epoch, consistent: bool) -> Result<Vec<Read>, Error> {
         let values = [(":g".to_owned(), AttributeValue::S(graph.into())), (":p".to_owned(), number(epoch.0))];
         let (condition, key) = ("#g = :g AND #k > :p", items::CHANGED_AT);
@@ -162,7 +167,7 @@ impl DynamoMap {
         }
     }
 
-    /// What is fixed about a graph.
+    /// The properties of a graph.
     fn graph(&self, name: &str) -> Result<Arc<Graph>, Error> {
         if let Some(graph) = self.graphs.lock().get(name) {
             return Ok(graph.clone());
@@ -176,7 +181,7 @@ impl DynamoMap {
         Ok(graph)
     }
 
-    /// One attempt at the whole map: what was read does not have to add up.
+    /// One attempt to read the whole map, which may not add up.
     fn put_together(
         &self,
         graph: &str,
@@ -198,7 +203,7 @@ impl DynamoMap {
                         map.set_epoch(epoch, mark.changes);
                         map
                     }
-                    // Made anew under the same name.
+                    // Deleted, and created again under the same name.
                     Some(_) => return Ok(None),
                     None => PartitionMap::new(fixed, epoch, mark.changes),
                 }
@@ -208,7 +213,7 @@ impl DynamoMap {
         Ok(Some(map))
     }
 
-    /// The graph's item and those that a change touches, at one moment.
+    /// Reads the graph's item and the items that a change touches in one transaction.
     fn read_scope(
         &self,
         graph: &str,
@@ -222,12 +227,12 @@ impl DynamoMap {
             self.client().transact_get_items().return_consumed_capacity(ReturnConsumedCapacity::Total);
         for key in keys {
             let get = Get::builder().table_name(&self.table).set_key(Some(items::key(graph, &key)));
-            let get = get.build().map_err(|error| unbuilt(operation, &error))?;
+            let get = get.build().map_err(|error| unbuilt(operation, error))?;
             request = request.transact_items(TransactGetItem::builder().get(get).build());
         }
         let answer = match self.requests.wait(operation, request.send())? {
             Ok(answer) => answer,
-            // Somebody writes these items right now.
+            // Another writer is changing these items.
             Err(error) if error.as_service_error().is_some_and(|e| e.is_transaction_canceled_exception()) => {
                 return Ok(None);
             }
@@ -246,7 +251,7 @@ impl DynamoMap {
         Ok(Some((fixed, mark, part)))
     }
 
-    /// Writes what changed, and the next epoch; false if the map is not at the epoch that was read any more.
+    /// Writes the changed items and the next epoch. Returns false if the map is no longer at the epoch that was read.
     fn write_scope(
         &self,
         fixed: &Graph,
@@ -285,7 +290,7 @@ impl DynamoMap {
         let mut request =
             self.client().transact_write_items().return_consumed_capacity(ReturnConsumedCapacity::Total);
         for put in std::iter::once(own).chain(puts) {
-            let put = put.build().map_err(|error| unbuilt(operation, &error))?;
+            let put = put.build().map_err(|error| unbuilt(operation, error))?;
             request = request.transact_items(TransactWriteItem::builder().put(put).build());
         }
         match self.requests.wait(operation, request.send())? {
@@ -302,7 +307,7 @@ impl DynamoMap {
     }
 }
 
-/// Whether a transaction was refused because of somebody else's.
+/// Whether a transaction was refused because another one was faster.
 fn was_faster(error: &aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError) -> bool {
     use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError::TransactionCanceledException;
     let TransactionCanceledException(cancelled) = error else { return false };
@@ -310,14 +315,14 @@ fn was_faster(error: &aws_sdk_dynamodb::operation::transact_write_items::Transac
     reasons.into_iter().any(|code| matches!(code, "ConditionalCheckFailed" | "TransactionConflict"))
 }
 
-fn unbuilt(operation: &'static str, error: &dyn std::error::Error) -> Error {
-    Error::Unavailable { operation, reason: format!("the request cannot be made: {error}") }
+fn unbuilt(operation: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::unavailable(operation, error)
 }
 
 fn decode_graph(name: &str, mut read: Read) -> Result<(Graph, Mark), Error> {
     let mark = read.mark(name)?;
     let graph: Graph = read.value(name)?;
-    graph.check().map_err(|error| items::damaged(name, items::GRAPH_KEY, error.to_string()))?;
+    graph.check().map_err(|error| items::damaged(name, items::GRAPH_KEY, error))?;
     if graph.name != name {
         let reason = format!("it is of graph {}", graph.name);
         return Err(items::damaged(name, items::GRAPH_KEY, reason));
@@ -368,14 +373,11 @@ impl MapStore for DynamoMap {
             }
             epochs.push(map.epoch());
         }
-        // Nobody changes it, and it does not add up.
+        // No writer changes it, and it does not add up.
         if epochs.first() == epochs.last() {
             return Err(items::damaged(graph, items::GRAPH_KEY, reason));
         }
-        Err(Error::Unavailable {
-            operation: "read the map",
-            reason: format!("it never stands still: {reason}"),
-        })
+        Err(Error::unavailable("read the map", format!("others change it all the time: {reason}")))
     }
 
     fn change(&self, graph: &str, expected: Option<Epoch>, changes: &[Change]) -> Result<Epoch, Error> {
@@ -402,20 +404,17 @@ impl MapStore for DynamoMap {
             }
             self.back_off(attempt);
         }
-        Err(Error::Unavailable {
-            operation: "change the map",
-            reason: "others change it all the time".into(),
-        })
+        Err(Error::unavailable("change the map", "others change it all the time"))
     }
 
-    fn beat(&self, graph: &str, node: &NodeId, beat: &Beat) -> Result<(), Error> {
+    fn heartbeat(&self, graph: &str, node: &NodeId, beat: &Heartbeat) -> Result<(), Error> {
         self.graph(graph)?;
         let key = format!("{}{node}", items::BEAT);
         let item = items::item(graph, &key, None, beat)?;
         let condition = "attribute_not_exists(#n) OR #n <= :n";
         let generation = number(beat.generation);
         match self.put(
-            "note a sign of life",
+            "store a heartbeat",
             item,
             condition,
             &[("#n", "generation")],
@@ -424,19 +423,19 @@ impl MapStore for DynamoMap {
             None => Ok(()),
             Some(found) => {
                 let found =
-                    format!("generation {}", Read::new(graph, found)?.value::<Beat>(graph)?.generation);
-                Err(Error::Conflict { item: format!("beat of node {node}"), found })
+                    format!("generation {}", Read::new(graph, found)?.value::<Heartbeat>(graph)?.generation);
+                Err(Error::Conflict { item: format!("heartbeat of node {node}"), found })
             }
         }
     }
 
-    fn beats(&self, graph: &str) -> Result<BTreeMap<NodeId, Beat>, Error> {
+    fn heartbeats(&self, graph: &str) -> Result<BTreeMap<NodeId, Heartbeat>, Error> {
         self.graph(graph)?;
-        let reads = self.query("read signs of life", graph, items::BEAT)?.into_iter();
+        let reads = self.query("read heartbeats", graph, items::BEAT)?.into_iter();
         reads
             .map(|read| {
                 let id = NodeId::new(read.key.strip_prefix(items::BEAT).unwrap_or_default())
-                    .map_err(|error| items::damaged(graph, &read.key, error.to_string()))?;
+                    .map_err(|error| items::damaged(graph, &read.key, error))?;
                 Ok((id, read.value(graph)?))
             })
             .collect()
@@ -453,7 +452,7 @@ impl MapStore for DynamoMap {
         let item = items::item(graph, &key, None, &CheckpointItem::new(checkpoint))?;
         let condition = "attribute_not_exists(#v) OR #v < :v";
         let version = number(checkpoint.version.0);
-        // A newer one is as good.
+        // A newer checkpoint is as good.
         self.put("note a checkpoint", item, condition, &[("#v", "version")], &[(":v", version)]).map(|_| ())
     }
 
@@ -491,7 +490,7 @@ impl MapStore for DynamoMap {
     }
 }
 
-/// A replica on a node that never was is somebody's slip.
+/// Refuses a replica on a node that does not exist.
 fn check_nodes(map: &PartitionMap) -> Result<(), Error> {
     for (partition, replicas) in map.partitions() {
         if let Some(replica) = replicas.iter().find(|replica| map.node(&replica.node).is_none()) {

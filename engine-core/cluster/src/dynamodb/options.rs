@@ -1,4 +1,4 @@
-//! Where the table is and how patiently it is asked.
+//! Settings of the map in DynamoDB.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -7,22 +7,22 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DynamoOptions {
-    /// What the table's name begins with; `map` follows.
+    /// Prefix of the table's name; `map` follows.
     pub table_prefix: String,
-    /// Another endpoint than the region's: `http://127.0.0.1:8000`.
+    /// An endpoint instead of the region's: `http://127.0.0.1:8000`.
     pub endpoint: Option<String>,
-    /// Another region than the environment's.
+    /// A region instead of the environment's.
     pub region: Option<String>,
-    /// The endpoint is DynamoDB Local, which takes any credentials: none are looked for.
+    /// Whether the endpoint is DynamoDB Local, which takes any credentials: none are looked for.
     pub local: bool,
-    /// Credentials stand in the environment, as a Lambda function's do, and are looked for nowhere else: setting up all the other
-    /// places takes milliseconds of a cold start.
+    /// Whether to look for credentials only in environment variables, where a Lambda function has them. Setting up the
+    /// other sources takes milliseconds of a cold start.
     pub from_environment: bool,
-    /// How long one attempt at a request may take.
+    /// How long one attempt of a request may take, in milliseconds.
     pub attempt_ms: u64,
-    /// How often a request is tried that failed in passing.
+    /// Number of attempts of a request.
     pub attempts: u32,
-    /// How long a change is tried again while others change the map.
+    /// How long to retry a change while others change the map, in milliseconds.
     pub patience_ms: u64,
 }
 
@@ -42,7 +42,7 @@ impl Default for DynamoOptions {
 }
 
 impl DynamoOptions {
-    /// For DynamoDB Local.
+    /// Settings for DynamoDB Local.
     #[must_use]
     pub fn local(endpoint: impl Into<String>) -> Self {
         Self {

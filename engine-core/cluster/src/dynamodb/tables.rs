@@ -1,4 +1,4 @@
-//! Making the table. A deployment makes it otherwise; this is for one machine and for tests.
+//! Creates the table, for one machine and for tests. A deployment creates it in its template.
 
 use super::client::failed;
 use super::{BY_EPOCH, DynamoMap, items, unbuilt};
@@ -15,31 +15,34 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(200);
 
 impl DynamoMap {
-    /// Makes the table, billed by requests, and waits until it can be used. Nothing happens if it is there.
+    /// Creates the table, billed by requests, and waits until it can be used. Does nothing if it exists.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] or [`Error::Throttled`] if DynamoDB refuses, or if the table is not ready in a minute.
     pub fn create_tables(&self) -> Result<(), Error> {
         let operation = "make the table";
-        let bad = |error: &dyn std::error::Error| unbuilt(operation, error);
+        let bad = |error| unbuilt(operation, error);
         let attribute = |name: &str, kind| {
             AttributeDefinition::builder().attribute_name(name).attribute_type(kind).build()
         };
         let key = |name: &str, kind| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
         let index = LocalSecondaryIndex::builder()
             .index_name(BY_EPOCH)
-            .key_schema(key(items::GRAPH, KeyType::Hash).map_err(|e| bad(&e))?)
-            .key_schema(key(items::CHANGED_AT, KeyType::Range).map_err(|e| bad(&e))?)
+            .key_schema(key(items::GRAPH, KeyType::Hash).map_err(bad)?)
+            .key_schema(key(items::CHANGED_AT, KeyType::Range).map_err(bad)?)
             .projection(Projection::builder().projection_type(ProjectionType::All).build())
             .build()
-            .map_err(|e| bad(&e))?;
+            .map_err(bad)?;
         let request = self
             .client()
             .create_table()
             .table_name(&self.table)
             .billing_mode(BillingMode::PayPerRequest)
-            .attribute_definitions(attribute(items::GRAPH, ScalarAttributeType::S).map_err(|e| bad(&e))?)
-            .attribute_definitions(attribute(items::ITEM, ScalarAttributeType::S).map_err(|e| bad(&e))?)
-            .attribute_definitions(attribute(items::CHANGED_AT, ScalarAttributeType::N).map_err(|e| bad(&e))?)
-            .key_schema(key(items::GRAPH, KeyType::Hash).map_err(|e| bad(&e))?)
-            .key_schema(key(items::ITEM, KeyType::Range).map_err(|e| bad(&e))?)
+            .attribute_definitions(attribute(items::GRAPH, ScalarAttributeType::S).map_err(bad)?)
+            .attribute_definitions(attribute(items::ITEM, ScalarAttributeType::S).map_err(bad)?)
+            .attribute_definitions(attribute(items::CHANGED_AT, ScalarAttributeType::N).map_err(bad)?)
+            .key_schema(key(items::GRAPH, KeyType::Hash).map_err(bad)?)
+            .key_schema(key(items::ITEM, KeyType::Range).map_err(bad)?)
             .local_secondary_indexes(index);
         match self.requests.wait(operation, request.send())? {
             Ok(_) => {}
@@ -57,7 +60,7 @@ impl DynamoMap {
             }
             if self.clock.now() > end {
                 let reason = format!("it is not ready after {} s", PATIENCE.as_secs());
-                return Err(Error::Unavailable { operation, reason });
+                return Err(Error::unavailable(operation, reason));
             }
             self.clock.sleep(LOOK);
         }

@@ -1,14 +1,16 @@
-//! Which replicas have to move: a pure function from a fleet as it is to an ordered list of moves.
+//! Which replicas have to move: a pure function from the fleet as it is to an ordered list of moves.
 //!
-//! Roles: [`FleetState`] is what the map and the signs of life say; `target.rs` says where replicas should be, for a [`Goal`]; `quota.rs`
-//! how many a node should hold; [`Plan`] is what is between the two, and says what may run at the same time ([`Plan::next`]).
-//! Whoever carries a plan out looks again after some moves and plans anew: a plan is never kept.
+//! Roles: [`FleetState`] is the content of the map and of the heartbeats. `target.rs` computes where replicas should be, for
+//! a [`Goal`]; `quota.rs` computes how many a node should hold. [`Plan`] is the difference, and [`Plan::next`] selects
+//! the moves that may run at the same time. A process that carries out a plan looks again after some moves and makes a
+//! new plan: a plan is never kept.
 //!
-//! A [`Move`] adds a replica, which its node restores from a checkpoint and the log, and then drops another one. Nothing is copied from a node
-//! that serves, so what bounds moves is the node that restores.
+//! A [`Move`] adds a replica, which its node restores from a checkpoint and the log, and then drops another one.
+//! Nothing is copied from a serving node, so the restoring node limits the speed of moves.
 //!
-//! What must never happen: a replica dropped while fewer others serve than there should be ([`Move::others`]); a plan of what came out of a plan that
-//! is not empty; two plans of one fleet that differ. So a plan that was stopped anywhere goes on when it is made again.
+//! What must never happen (MAP-2): a replica dropped while fewer others serve than there should be ([`Move::others`]);
+//! a plan for the result of a plan that is not empty; two different plans for one fleet. So a plan that was stopped
+//! anywhere continues when it is made again.
 
 mod quota;
 mod target;
@@ -16,35 +18,36 @@ mod target;
 pub use target::{Candidate, place};
 
 use crate::model::{Node, NodeState, Replica, Role};
-use crate::{Beat, NodeId, PartitionMap};
+use crate::{Heartbeat, NodeId, PartitionMap};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tidegraph_types::PartitionId;
 
-/// What a plan is for.
+/// The goal of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
-    /// As many replicas as there should be, none on nodes that are lost or leave; what is where it may be stays.
+    /// As many replicas as there should be, and none on nodes that are lost or leave. Other replicas stay where they
+    /// are.
     Repair,
-    /// All that, and every node as much as its weight and zone allow.
+    /// As `Repair`, and every node holds as much as its weight and zone allow.
     Balance,
 }
 
-/// How a node stands to replicas.
+/// Whether a node may hold and get replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Duty {
-    /// It holds replicas and gets more.
+pub enum Eligibility {
+    /// The node holds replicas and gets more.
     Takes,
-    /// It starts, and restores what the map says that it holds. It keeps that and gets nothing more yet.
+    /// The node starts and restores its replicas of the map. It keeps them and gets no more yet.
     Returns,
-    /// It answers reads and is to lose what it holds.
+    /// The node answers reads and loses its replicas.
     Leaves,
-    /// Nobody counts on what it holds.
+    /// The replicas of the node do not count.
     Lost,
 }
 
-impl Duty {
+impl Eligibility {
     fn of(node: &Node) -> Self {
         match node.state {
             _ if !node.roles.contains(&Role::Storage) => Self::Lost,
@@ -69,32 +72,32 @@ impl Duty {
 pub struct FleetNode {
     /// Its availability zone.
     pub zone: String,
-    /// Bytes that it has for replicas; 0 is not known.
+    /// Bytes for replicas; 0 if unknown.
     pub weight: u64,
-    /// How it stands.
-    pub duty: Duty,
+    /// Whether it may hold and get replicas.
+    pub eligibility: Eligibility,
 }
 
 /// A fleet as it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FleetState {
-    /// How many replicas each partition should have.
+    /// Number of replicas that each partition should have.
     pub replication: u16,
     /// All nodes.
     pub nodes: BTreeMap<NodeId, FleetNode>,
-    /// By partition: its replicas.
+    /// The replicas of each partition.
     pub partitions: Vec<Vec<Replica>>,
-    /// Bytes of one replica, about: partitions are divided by a hash and hardly differ.
+    /// Approximate bytes of one replica. Partitions are divided by a hash and hardly differ.
     pub replica_bytes: u64,
 }
 
 impl FleetState {
-    /// The fleet of a map and the signs of life that its nodes gave.
+    /// The fleet of a map and the heartbeats of its nodes.
     #[must_use]
-    pub fn of(map: &PartitionMap, beats: &BTreeMap<NodeId, Beat>) -> Self {
+    pub fn of(map: &PartitionMap, beats: &BTreeMap<NodeId, Heartbeat>) -> Self {
         let node = |(id, node): (&NodeId, &Node)| {
             let (zone, weight) = (node.zone.clone(), node.capacity_bytes);
-            (id.clone(), FleetNode { zone, weight, duty: Duty::of(node) })
+            (id.clone(), FleetNode { zone, weight, eligibility: Eligibility::of(node) })
         };
         let held: usize = beats.values().map(|beat| beat.applied.0.len()).sum();
         let used: u64 = beats.values().map(|beat| beat.used_bytes).sum();
@@ -106,33 +109,34 @@ impl FleetState {
         }
     }
 
-    fn duty(&self, node: &NodeId) -> Duty {
-        self.nodes.get(node).map_or(Duty::Lost, |node| node.duty)
+    fn eligibility(&self, node: &NodeId) -> Eligibility {
+        self.nodes.get(node).map_or(Eligibility::Lost, |node| node.eligibility)
     }
 
     /// Whether a replica answers reads now.
     fn answers(&self, replica: &Replica) -> bool {
-        replica.state.answers() && self.duty(&replica.node).answers()
+        replica.state.answers() && self.eligibility(&replica.node).answers()
     }
 
-    /// How many replicas of a partition answer reads.
+    /// Number of replicas of a partition that answer reads.
     fn alive(&self, partition: usize) -> usize {
         self.partitions[partition].iter().filter(|replica| self.answers(replica)).count()
     }
 
-    /// What would have to be done if a node left.
+    /// The plan to reach a goal if the node `drain` left.
     #[must_use]
     pub fn planned(&self, goal: Goal, drain: Option<&NodeId>) -> Plan {
         let mut fleet = self.clone();
-        if let Some(node) =
-            drain.and_then(|node| fleet.nodes.get_mut(node)).filter(|node| node.duty == Duty::Takes)
+        if let Some(node) = drain
+            .and_then(|node| fleet.nodes.get_mut(node))
+            .filter(|node| node.eligibility == Eligibility::Takes)
         {
-            node.duty = Duty::Leaves;
+            node.eligibility = Eligibility::Leaves;
         }
         fleet.plan(goal)
     }
 
-    /// What has to be done to reach a goal.
+    /// The plan to reach a goal.
     #[must_use]
     pub fn plan(&self, goal: Goal) -> Plan {
         let candidate = |(id, node): (&NodeId, &FleetNode)| Candidate {
@@ -141,19 +145,19 @@ impl FleetState {
             weight: node.weight,
         };
         let candidates: Vec<Candidate> =
-            self.nodes.iter().filter(|(_, node)| node.duty.is_candidate()).map(candidate).collect();
+            self.nodes.iter().filter(|(_, node)| node.eligibility.is_candidate()).map(candidate).collect();
         let held: Vec<Vec<(&NodeId, bool)>> = self
             .partitions
             .iter()
             .map(|replicas| replicas.iter().map(|one| (&one.node, one.state.answers())).collect())
             .collect();
-        let takes = |node: &NodeId| self.duty(node) == Duty::Takes;
+        let takes = |node: &NodeId| self.eligibility(node) == Eligibility::Takes;
         let wanted = target::target(goal, self.replication, &candidates, &takes, &held);
         let mut plan = Plan { replica_bytes: self.replica_bytes, ..Plan::default() };
         for (partition, nodes) in wanted.iter().enumerate() {
             self.moves_of(partition, nodes, &mut plan);
         }
-        // What is nearest to being lost comes first, what only frees memory last.
+        // Partitions with the fewest answering replicas come first, moves that only free memory last.
         plan.moves
             .sort_by_key(|one| (one.to.is_none(), self.alive(usize::from(one.partition.0)), one.partition));
         plan
@@ -178,15 +182,17 @@ impl FleetState {
                 None => new.push(node),
             }
         }
-        // What a lost node held is forgotten only when others have it: it may come back.
+        // Replicas on a lost node are dropped only when others have them: the node may come back.
         let is_whole = wanted.len() >= usize::from(self.replication);
         let is_needless = |replica: &&Replica| {
-            !wanted.contains(&replica.node) && (is_whole || self.duty(&replica.node) != Duty::Lost)
+            !wanted.contains(&replica.node)
+                && (is_whole || self.eligibility(&replica.node) != Eligibility::Lost)
         };
         let mut old: Vec<&Replica> = replicas.iter().filter(is_needless).collect();
-        // What does not answer may go first.
+        // Replicas that do not answer go first.
         old.sort_by_key(|replica| self.answers(replica));
-        let others = |replica: &Replica| match self.answers(replica) || self.duty(&replica.node) == Duty::Lost
+        let others = |replica: &Replica| match self.answers(replica)
+            || self.eligibility(&replica.node) == Eligibility::Lost
         {
             true => wanted.len().max(1),
             false => 1,
@@ -218,11 +224,11 @@ impl FleetState {
     }
 }
 
-/// One move of a replica: add it here, then drop it there. One of the two may be missing.
+/// A move of a replica: add it on `to`, then drop it on `from`. One of the two may be missing.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Move {
-    /// Of which partition.
+    /// The partition.
     pub partition: PartitionId,
     /// The node that gets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -233,46 +239,47 @@ pub struct Move {
     /// Whether the map has the new replica already.
     #[serde(default)]
     pub is_begun: bool,
-    /// How many other replicas have to answer reads before `from` is dropped.
+    /// Number of other replicas that must answer reads before `from` is dropped.
     #[serde(default)]
     pub others: usize,
 }
 
-/// What has to be done.
+/// The moves to a goal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
-    /// In the order in which they should begin.
+    /// The moves, in the order in which they should begin.
     pub moves: Vec<Move>,
-    /// Replicas that are where they should be and do not serve yet: their nodes bring them up by themselves.
+    /// Replicas in the right place that do not serve yet. Their nodes bring them up by themselves.
     pub coming: Vec<(PartitionId, NodeId)>,
     /// Replicas that were to be dropped and should stay.
     pub stay: Vec<(PartitionId, NodeId)>,
-    /// How many replicas nobody can take: there are too few nodes.
+    /// Number of replicas that no node can take, because there are too few nodes.
     pub short: usize,
-    /// Bytes of one replica, about.
+    /// Approximate bytes of one replica.
     pub replica_bytes: u64,
 }
 
 impl Plan {
-    /// Whether all is as it should be, or will be without anybody doing anything.
+    /// Whether the goal is reached, or will be without a move.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.moves.is_empty() && self.stay.is_empty()
     }
 
-    /// How many replicas have to be restored that nobody restores yet.
+    /// Number of replicas to restore that no node restores yet.
     #[must_use]
     pub fn restores(&self) -> usize {
         self.moves.iter().filter(|one| one.to.is_some() && !one.is_begun).count()
     }
 
-    /// How many bytes have to be restored, about.
+    /// Approximate bytes to restore.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.replica_bytes.saturating_mul(self.restores() as u64)
     }
 
-    /// What should run now: at most so many moves, and on each node at most so many restores. What runs already counts and comes first.
+    /// The moves that should run now: at most `most`, and at most `restores_per_node` restores on each node. Moves that
+    /// run already count, and come first.
     #[must_use]
     pub fn next(&self, most: usize, restores_per_node: usize) -> Vec<&Move> {
         let mut busy: BTreeMap<&NodeId, usize> = BTreeMap::new();

@@ -1,12 +1,13 @@
-//! How many partitions each node should hold: in proportion to its weight, as far as zones and the number of partitions allow.
+//! How many partitions each node should hold: in proportion to its weight, as far as zones and the number of partitions
+//! allow.
 //!
-//! Flow: *shares* say how many replicas of one partition a zone may have at most; the zones divide all replicas among them, and each
-//! zone's nodes divide what it got. A part that would be more than there can be is cut, and the others divide the rest.
+//! Flow: *shares* limit the replicas of one partition in each zone. The zones divide all replicas among them, and the
+//! nodes of a zone divide the zone's part. A part above its limit is cut, and the others divide the rest.
 //!
-//! What does not divide goes to those that hold it already. So a fleet that is as it should be stays so, and one that is half-way
-//! goes on to where it was going.
+//! A remainder goes to nodes that hold it already. So a balanced fleet stays as it is, and a fleet in the middle of a
+//! plan continues towards the same target.
 
-/// Most replicas of one partition in each zone: as equal as the sizes of the zones allow.
+/// Most replicas of one partition in each zone, as equal as the sizes of the zones allow.
 pub(super) fn shares(zones: &[usize], replication: usize) -> Vec<usize> {
     let most = (1..=replication)
         .find(|most| zones.iter().map(|size| (*size).min(*most)).sum::<usize>() >= replication)
@@ -14,7 +15,8 @@ pub(super) fn shares(zones: &[usize], replication: usize) -> Vec<usize> {
     zones.iter().map(|size| (*size).min(most)).collect()
 }
 
-/// How many partitions each node should hold. `weights` and `loads` are by node, nodes of a zone stand together; `share` is by zone.
+/// Number of partitions that each node should hold. `weights` and `loads` are by node, with the nodes of a zone next to
+/// each other; `share` is by zone.
 pub(super) fn quotas(
     partitions: usize,
     replication: usize,
@@ -40,8 +42,8 @@ pub(super) fn quotas(
     quota
 }
 
-/// Weights in steps of a 64th of the largest, so that machines that differ by some pages of memory count as equal. One that says nothing
-/// of itself (0) counts as the others do on average.
+/// Rounds weights to 64ths of the largest, so that machines that differ by some pages of memory are equal. An unknown
+/// weight (0) counts as the average of the others.
 pub(super) fn rounded(capacities: &[u64]) -> Vec<u64> {
     let said = || capacities.iter().filter(|capacity| **capacity > 0).map(|capacity| u128::from(*capacity));
     let most = said().max().unwrap_or(1);
@@ -54,8 +56,8 @@ pub(super) fn rounded(capacities: &[u64]) -> Vec<u64> {
     capacities.iter().map(step).collect()
 }
 
-/// Divides a number in proportion to weights, none of which is 0; nobody gets more than his cap. What does not divide goes to those
-/// that hold it already, then to those that miss most of their part.
+/// Divides a number in proportion to weights, none of which is 0. No part is above its cap. The remainder goes first to
+/// parts that hold it already, then to those that lack most.
 fn divide(total: usize, weights: &[u64], caps: &[usize], loads: &[usize]) -> Vec<usize> {
     let mut parts = vec![0; weights.len()];
     let mut left = total.min(caps.iter().sum());
@@ -79,7 +81,7 @@ fn divide(total: usize, weights: &[u64], caps: &[usize], loads: &[usize]) -> Vec
         rests.push((loads[one] <= parts[one], std::cmp::Reverse(exact % weight), one));
     }
     rests.sort_unstable();
-    // There are fewer of them than nodes that were not cut.
+    // The remainder is smaller than the number of parts that were not cut.
     rests.iter().take(left).for_each(|(_, _, one)| parts[*one] += 1);
     parts
 }

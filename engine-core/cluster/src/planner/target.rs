@@ -1,14 +1,15 @@
-//! Where replicas should be: a pure function from nodes and what they hold to what they should hold.
+//! Where replicas should be: a pure function from nodes and their replicas to a target.
 //!
-//! Rules, the earlier ones first: replicas of a partition are on different nodes; a zone has no more of them than it must
-//! (with as many zones as replicas, one each); nodes hold partitions in proportion to their weight, as far as zones allow it, give or
-//! take one; as few replicas move as can be.
+//! Rules, the most important first: replicas of a partition are on different nodes; a zone has no more of them than it
+//! must (one each, with as many zones as replicas); nodes hold partitions in proportion to their weight, give or take
+//! one, as far as zones allow; as few replicas move as possible.
 //!
-//! Flow: *quotas* say how many partitions each node should hold. What is beyond the replication or a zone's share is given up. What is
-//! missing goes where most room is. Then replicas move from nodes with too many to nodes with too few: straight, where a partition of
-//! the one fits on the other, else along a shortest path over others.
+//! Flow: *quotas* say how many partitions each node should hold. Replicas beyond the replication factor or a zone's
+//! share are given up. Missing replicas go to the nodes with most room. Then replicas move from nodes with too many to
+//! nodes with too few: directly, if a partition of the one fits on the other, else along a shortest path over other
+//! nodes.
 //!
-//! A repair ([`Goal::Repair`]) takes quotas for advice: it adds what is missing, and moves nothing that is where it may be.
+//! A repair ([`Goal::Repair`]) only prefers the quotas: it adds missing replicas and moves none that may stay.
 
 use super::Goal;
 use super::quota::{quotas, rounded, shares};
@@ -23,12 +24,12 @@ pub struct Candidate {
     pub node: NodeId,
     /// Its availability zone.
     pub zone: String,
-    /// Bytes that it has for replicas. Only the proportion counts; 0 is as much as the others have.
+    /// Bytes for replicas. Only the proportion counts; 0 counts as the average of the others.
     pub weight: u64,
 }
 
-/// Says which nodes should hold each partition. `held` says, by partition, which do now; those that are no candidates are left
-/// out. There are as many replicas as `replication`, or as there are candidates. With no candidate, nobody holds anything.
+/// Returns the nodes that should hold each partition. `held` has the nodes that hold each partition now; nodes that are
+/// not candidates are ignored. Each partition gets `replication` replicas, or one on each candidate if there are fewer.
 #[must_use]
 pub fn place(
     partitions: PartitionCount,
@@ -42,8 +43,8 @@ pub fn place(
     target(Goal::Balance, replication, candidates, &|_| true, &held)
 }
 
-/// As [`place`], for a goal. `takes` says of a candidate whether it may get replicas that it does not have; `held` also says
-/// whether a replica serves.
+/// As [`place`], for a goal. `takes` says whether a candidate may get new replicas; `held` also says whether a replica
+/// serves.
 pub(super) fn target(
     goal: Goal,
     replication: u16,
@@ -58,45 +59,45 @@ pub(super) fn target(
     if replication == 0 {
         return vec![Vec::new(); held.len()];
     }
-    let mut board = Board::new(replication, &candidates, takes, held);
-    board.give_up(goal);
-    board.fill();
+    let mut assignment = Assignment::new(replication, &candidates, takes, held);
+    assignment.give_up(goal);
+    assignment.fill();
     if goal == Goal::Balance {
-        board.level();
+        assignment.level();
     }
     let named = |nodes: &Vec<usize>| -> Vec<NodeId> {
         let mut nodes: Vec<_> = nodes.iter().map(|n| candidates[*n].node.clone()).collect();
         nodes.sort();
         nodes
     };
-    board.placed.iter().map(named).collect()
+    assignment.placed.iter().map(named).collect()
 }
 
-/// How many steps a path may have that is looked for only because a shorter one costs more than one restore.
+/// Longest path to search when a shorter one exists that costs more than one restore.
 const FARTHEST: usize = 6;
 
-/// A partition moves: which, from where, to where.
+/// A partition, the node that it leaves, and the node that it goes to.
 type Step = (usize, usize, usize);
 
-/// A step to a node on a path.
+/// The last step of a path to a node.
 #[derive(Clone, Copy)]
 struct Way {
-    /// What the path up to there costs, in restores.
+    /// Cost of the path up to here, in restores.
     cost: i64,
-    /// What moves does not serve yet: it is on its way already, and moved last.
+    /// Whether the moved replica does not serve yet. Such a replica is on its way already, and moves last.
     is_idle: bool,
     from: usize,
     partition: usize,
 }
 
-/// The node with too few replicas that a layer reaches at the least cost, and that cost.
+/// The node with too few replicas that a layer reaches at the lowest cost, and that cost.
 fn cheapest(over: &[i64], layer: &[Option<Way>]) -> Option<(i64, usize)> {
     let ends = over.iter().zip(layer).enumerate().filter(|(_, (over, _))| **over < 0);
     let reached = ends.filter_map(|(node, (over, way))| way.map(|way| (way.cost, *over, way.is_idle, node)));
     reached.min().map(|(cost, .., node)| (cost, node))
 }
 
-/// The path whose last step is the last layer's to a node; that step comes first.
+/// The path to the node `end` through all layers, the last step first.
 fn unwind(layers: &[Vec<Option<Way>>], end: usize) -> Vec<Step> {
     let mut steps = Vec::with_capacity(layers.len());
     let mut at = end;
@@ -108,20 +109,20 @@ fn unwind(layers: &[Vec<Option<Way>>], end: usize) -> Vec<Step> {
     steps
 }
 
-/// Nodes and zones as numbers, in order of zone.
-struct Board {
+/// An assignment of partitions to nodes. Nodes and zones are numbers, in order of zone.
+struct Assignment {
     replication: usize,
     /// By node.
     zone_of: Vec<usize>,
-    /// By node: whether it may get more.
+    /// By node: whether it may get new replicas.
     takes: Vec<bool>,
     /// By zone: most replicas of one partition.
     share: Vec<usize>,
-    /// By node: how many partitions it should hold.
+    /// By node: number of partitions that it should hold.
     quota: Vec<usize>,
-    /// By node: which partitions it holds.
+    /// By node: the partitions that it holds.
     holds: Vec<Vec<usize>>,
-    /// By partition: its nodes.
+    /// By partition: its assigned nodes.
     placed: Vec<Vec<usize>>,
     /// By partition: the nodes that hold it now.
     held: Vec<Vec<usize>>,
@@ -129,7 +130,7 @@ struct Board {
     serves: Vec<Vec<usize>>,
 }
 
-impl Board {
+impl Assignment {
     fn new(
         replication: usize,
         candidates: &[&Candidate],
@@ -172,7 +173,7 @@ impl Board {
         Self { replication, zone_of, takes, share, quota, holds, placed, held, serves }
     }
 
-    /// How many partitions a node holds beyond its quota; below 0, how many it lacks.
+    /// Number of partitions that a node holds beyond its quota; negative if it lacks some.
     fn over(&self, node: usize) -> i64 {
         self.holds[node].len() as i64 - self.quota[node] as i64
     }
@@ -191,7 +192,7 @@ impl Board {
         self.holds[node].push(partition);
     }
 
-    /// Whether a partition may have one more replica on a node, its room left aside.
+    /// Whether a partition may have one more replica on a node, quotas aside.
     fn fits(&self, partition: usize, node: usize) -> bool {
         let zone = self.zone_of[node];
         self.takes[node]
@@ -207,9 +208,9 @@ impl Board {
         }
     }
 
-    /// Drops what is beyond the replication and, to balance, beyond a zone's share. A repair first drops what does not serve yet, since
-    /// a node that came back makes it needless; to balance, the fullest node gives up, since what comes to another one comes there by
-    /// plan.
+    /// Drops replicas beyond the replication factor and, to balance, beyond a zone's share. A repair first drops
+    /// replicas that do not serve yet, since a node that came back makes them needless. To balance, the fullest node
+    /// drops first, since a replica that is restored elsewhere is there by plan.
     fn give_up(&mut self, goal: Goal) {
         for partition in 0..self.placed.len() {
             loop {
@@ -234,7 +235,7 @@ impl Board {
         }
     }
 
-    /// Gives every partition what it lacks, where somebody may take it.
+    /// Adds the missing replicas of every partition, where a node may take them.
     fn fill(&mut self) {
         for partition in 0..self.placed.len() {
             while self.placed[partition].len() < self.replication {
@@ -247,38 +248,38 @@ impl Board {
         }
     }
 
-    /// Moves replicas until no node is beyond its quota while another one that could take something is below.
+    /// Moves replicas until no node is above its quota while another that could take one is below.
     fn level(&mut self) {
-        // First what costs nothing: a partition that is being moved is in both places, and either of them will do.
+        // First the free steps: a partition that is being moved is in both places, and may stay in either.
         let is_moving =
             |(held, placed): (&Vec<usize>, &Vec<usize>)| held.iter().any(|node| !placed.contains(node));
-        let settled = self.held.iter().zip(&self.placed).map(|pair| !is_moving(pair)).collect();
-        self.level_for(0, settled);
+        let still = self.held.iter().zip(&self.placed).map(|pair| !is_moving(pair)).collect();
+        self.level_for(0, still);
         self.level_for(i64::MAX, vec![false; self.placed.len()]);
     }
 
-    /// As [`Board::level`], with paths that cost at most so much, and not with partitions that are barred.
+    /// As [`Assignment::level`], with paths that cost at most `most` and without the barred partitions.
     fn level_for(&mut self, most: i64, mut barred: Vec<bool>) {
         while let Some(path) = self.path(most, &barred) {
-            // What failed is not tried again, so that this ends.
+            // A partition that failed is not tried again, so that this ends.
             if let Err(partition) = self.walk(&path) {
                 barred[partition] = true;
             }
         }
     }
 
-    /// A cheapest path from a node with too many to one with too few, the last step first.
+    /// Finds a cheapest path from a node with too many replicas to one with too few, the last step first.
     ///
-    /// A step costs a restore, unless its partition is at its end already; taking away what was only planned to be somewhere gives one
-    /// back. So a path over others may cost no more than a straight one. Layer by layer, as Bellman and Ford do: a layer has the
-    /// cheapest paths of so many steps.
+    /// A step costs one restore, unless the node at its end holds the partition already. Taking away a replica that was
+    /// only planned gives one restore back. So a path over other nodes may cost no more than a direct one. The search
+    /// is that of Bellman and Ford: layer `n` has the cheapest paths of `n` steps.
     fn path(&self, dearest: i64, barred: &[bool]) -> Option<Vec<Step>> {
         let over: Vec<i64> = (0..self.quota.len()).map(|node| self.over(node)).collect();
         let most = over.iter().copied().max().unwrap_or(0);
         if most <= 0 || (0..over.len()).all(|node| over[node] >= 0 || !self.takes[node]) {
             return None;
         }
-        // Most often the fullest node has a straight way at the price of one restore.
+        // Most often there is a direct step from the fullest node for one restore.
         let fullest = over.iter().position(|over| *over == most);
         let alone: Vec<Option<i64>> =
             (0..over.len()).map(|node| (Some(node) == fullest).then_some(0)).collect();
@@ -312,7 +313,7 @@ impl Board {
         Some(unwind(&layers[..deep], end))
     }
 
-    /// By node: the cheapest step to it from a node that was reached at the cost that stands there.
+    /// By node: the cheapest step to it from a node of the layer before, whose costs are `reached`.
     fn layer(&self, reached: &[Option<i64>], barred: &[bool]) -> Vec<Option<Way>> {
         let mut ways: Vec<Option<Way>> = vec![None; reached.len()];
         for (from, cost) in reached.iter().enumerate() {
@@ -333,7 +334,8 @@ impl Board {
         }
         ways
     }
-    /// Moves along a path. If a partition stands on it twice in a way that does not fit, nothing is moved, and the error names it.
+    /// Moves along a path. If a partition is on it twice and does not fit, nothing moves, and the error is that
+    /// partition.
     fn walk(&mut self, path: &[Step]) -> Result<(), usize> {
         for (done, (partition, from, to)) in path.iter().copied().enumerate() {
             if !self.may_move(partition, from, to) {
@@ -350,8 +352,8 @@ impl Board {
     }
 }
 
-/// Decides between nodes with equal room, differently for every partition, so that the partitions of a node have their other
-/// replicas on many nodes.
+/// Breaks ties between nodes with equal room, differently for each partition, so that the partitions of a node have
+/// their other replicas on many nodes.
 fn spread(partition: usize, node: usize) -> u64 {
     // SplitMix64.
     let mut x = ((partition as u64) << 32 | node as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);

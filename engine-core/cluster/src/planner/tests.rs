@@ -1,7 +1,7 @@
 //! Plans against their rules: for many fleets, and carried out over a map that is stopped anywhere.
 
 use super::*;
-use crate::suite::{graph, id};
+use crate::testing::{graph, id};
 use crate::{Change, Graph, MapStore, MemoryMap, Registration, ReplicaState, change_all};
 use proptest::prelude::*;
 use tidegraph_types::PartitionCount;
@@ -56,7 +56,7 @@ impl World {
         if let Some(to) = &one.to {
             match replicas.iter().find(|replica| replica.node == *to).map(|replica| replica.state) {
                 None => {
-                    assert_eq!(fleet.duty(to), Duty::Takes, "{one:?}");
+                    assert_eq!(fleet.eligibility(to), Eligibility::Takes, "{one:?}");
                     self.change(&[Change::AddReplica { partition, node: to.clone() }]);
                     self.added += 1;
                     return true;
@@ -111,7 +111,7 @@ impl World {
     }
 
     /// As [`World::finish`], without being stopped.
-    fn settle(&mut self, goal: Goal) -> usize {
+    fn rebalance_until_still(&mut self, goal: Goal) -> usize {
         self.finish(goal, |n| n - 1)
     }
 
@@ -127,7 +127,8 @@ impl World {
     /// Every partition is whole, on nodes that hold, in as many zones as can be.
     fn check_whole(&self) {
         let fleet = self.fleet();
-        let holds: Vec<_> = fleet.nodes.values().filter(|node| node.duty == Duty::Takes).collect();
+        let holds: Vec<_> =
+            fleet.nodes.values().filter(|node| node.eligibility == Eligibility::Takes).collect();
         let wanted = usize::from(fleet.replication).min(holds.len());
         for (partition, replicas) in fleet.partitions.iter().enumerate() {
             assert_eq!(fleet.alive(partition), wanted, "{replicas:?}");
@@ -139,7 +140,7 @@ impl World {
 fn three(partitions: u16, replication: u16) -> World {
     let mut world = World::new(partitions, replication);
     (0..3).for_each(|n| world.node(n, n, 0));
-    assert_eq!(world.settle(Goal::Repair), usize::from(partitions * replication));
+    assert_eq!(world.rebalance_until_still(Goal::Repair), usize::from(partitions * replication));
     world
 }
 
@@ -153,7 +154,7 @@ fn a_lost_node_costs_what_it_held() {
     assert_eq!((plan.restores(), plan.moves.len(), plan.short), (lost, lost, 0));
     assert_eq!(plan.bytes(), 10 * lost as u64);
     assert!(plan.moves.iter().all(|one| one.to == Some(id(3)) && one.from == Some(id(0)) && one.others == 2));
-    assert_eq!(world.settle(Goal::Repair), lost);
+    assert_eq!(world.rebalance_until_still(Goal::Repair), lost);
     world.check_whole();
     assert_eq!(world.loads()[&id(0)], 0);
 }
@@ -180,7 +181,7 @@ fn what_was_begun_for_a_node_that_came_back_is_given_up() {
     let plan = world.fleet().plan(Goal::Repair);
     assert_eq!((plan.moves.len(), plan.restores()), (5, 0));
     assert!(plan.moves.iter().all(|one| one.from == Some(id(3))), "{plan:?}");
-    world.settle(Goal::Repair);
+    world.rebalance_until_still(Goal::Repair);
     assert_eq!(world.loads()[&id(3)], 0);
 }
 
@@ -193,11 +194,12 @@ fn a_target_that_dies_is_replaced() {
         world.step(one);
     }
     world.set(3, NodeState::Gone);
-    world.settle(Goal::Repair);
+    world.rebalance_until_still(Goal::Repair);
     world.check_whole();
     assert_eq!((world.loads()[&id(0)], world.loads()[&id(3)]), (0, 0));
 }
 
+/// Shows MAP-2.
 #[test]
 fn the_only_replica_that_answers_is_kept_and_moved_first() {
     let mut world = three(8, 2);
@@ -210,7 +212,7 @@ fn the_only_replica_that_answers_is_kept_and_moved_first() {
     let alive: Vec<usize> =
         plan.moves.iter().map(|one| world.fleet().alive(usize::from(one.partition.0))).collect();
     assert!(alive.is_sorted() && alive[0] == 1, "{alive:?}");
-    world.settle(Goal::Repair);
+    world.rebalance_until_still(Goal::Repair);
     assert!((0..8).all(|partition| world.fleet().alive(partition) == 1));
     // What is lost may come back.
     assert_eq!(world.loads()[&id(0)] + world.loads()[&id(2)], 8 + world.loads()[&id(0)]);
@@ -222,7 +224,7 @@ fn all_replicas_lost_are_restored_elsewhere() {
     let mut world = three(8, 1);
     (3..6).for_each(|n| world.node(n, n - 3, 0));
     (0..3).for_each(|n| world.set(n, NodeState::Gone));
-    assert_eq!(world.settle(Goal::Repair), 8);
+    assert_eq!(world.rebalance_until_still(Goal::Repair), 8);
     world.check_whole();
 }
 
@@ -232,7 +234,7 @@ fn a_new_node_gets_its_share_and_nothing_else_moves() {
     world.node(3, 0, 0);
     assert!(world.fleet().plan(Goal::Repair).is_empty());
     // Of 128 replicas a quarter.
-    assert_eq!(world.settle(Goal::Balance), 32);
+    assert_eq!(world.rebalance_until_still(Goal::Balance), 32);
     assert!(world.loads().values().all(|load| *load == 32), "{:?}", world.loads());
 }
 
@@ -241,7 +243,7 @@ fn a_node_gets_by_its_weight() {
     let mut world = World::new(64, 1);
     world.node(0, 0, 1 << 30);
     world.node(1, 1, 3 << 30);
-    world.settle(Goal::Balance);
+    world.rebalance_until_still(Goal::Balance);
     assert_eq!(world.loads().into_values().collect::<Vec<_>>(), [16, 48]);
 }
 
@@ -251,7 +253,7 @@ fn a_node_that_leaves_is_emptied_while_it_answers() {
     world.node(3, 2, 0);
     world.set(2, NodeState::Draining);
     let held = world.loads()[&id(2)];
-    assert_eq!(world.settle(Goal::Repair), held);
+    assert_eq!(world.rebalance_until_still(Goal::Repair), held);
     world.check_whole();
     assert_eq!((world.loads()[&id(2)], world.loads()[&id(3)]), (0, held));
 }
@@ -271,7 +273,7 @@ fn nodes_that_start_keep_what_they_have_and_get_nothing() {
     world.set(0, NodeState::Gone);
     assert!(world.fleet().plan(Goal::Repair).moves.iter().all(|one| one.to != Some(id(3))));
     world.set(3, NodeState::Up);
-    world.settle(Goal::Repair);
+    world.rebalance_until_still(Goal::Repair);
     world.check_whole();
 }
 
@@ -333,8 +335,8 @@ fn event() -> impl Strategy<Value = Event> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
 
-    /// Whatever happens, and wherever plans are stopped: they come to an end, nothing that alone answers is dropped (`World::step`
-    /// looks), and a finished plan is followed by an empty one.
+    /// Shows MAP-2. Whatever happens, and wherever plans are stopped: they come to an end, the last answering replica
+    /// is never dropped (`World::step` checks that), and the plan after a finished one is empty.
     #[test]
     fn plans_come_to_an_end_wherever_they_are_stopped(
         bits in 0_u32..6,
@@ -353,18 +355,18 @@ proptest! {
         };
         world.finish(Goal::Balance, &mut random);
         for event in events {
-            let state = |world: &World, n: usize| world.fleet().nodes.get(&id(n)).map(|node| node.duty);
-            let takers = world.fleet().nodes.values().filter(|node| node.duty == Duty::Takes).count();
+            let state = |world: &World, n: usize| world.fleet().nodes.get(&id(n)).map(|node| node.eligibility);
+            let takers = world.fleet().nodes.values().filter(|node| node.eligibility == Eligibility::Takes).count();
             match event {
                 Event::Join { zone, weight } => {
                     world.node(nodes.len(), zone, weight);
                     nodes.push(zone);
                 }
                 // One is left that takes, else nothing can come to an end.
-                Event::Lose(n) if takers > 1 && state(&world, n).is_some_and(Duty::answers) => {
+                Event::Lose(n) if takers > 1 && state(&world, n).is_some_and(Eligibility::answers) => {
                     world.set(n, NodeState::Gone);
                 }
-                Event::Drain(n) if takers > 1 && state(&world, n) == Some(Duty::Takes) => {
+                Event::Drain(n) if takers > 1 && state(&world, n) == Some(Eligibility::Takes) => {
                     world.set(n, NodeState::Draining);
                 }
                 Event::Return(n) if n < nodes.len() => world.node(n, nodes[n], 0),
@@ -386,7 +388,8 @@ proptest! {
         }
     }
 
-    /// A repair restores what is missing and nothing else; a balance moves what nodes lack, in zones that do not matter.
+    /// A repair restores what is missing and nothing else; a balance moves what nodes lack, in zones that do not
+    /// matter.
     #[test]
     fn as_few_bytes_move_as_can_be(
         bits in 2_u32..7,
@@ -396,7 +399,7 @@ proptest! {
     ) {
         let mut world = World::new(1 << bits, 2);
         (0..before).for_each(|n| world.node(n, n, 0));
-        world.settle(Goal::Balance);
+        world.rebalance_until_still(Goal::Balance);
         (before..before + more).for_each(|n| world.node(n, n, 0));
         (0..lose).for_each(|n| world.set(n, NodeState::Gone));
         let loads = world.loads();
@@ -405,10 +408,10 @@ proptest! {
         prop_assert_eq!((plan.restores(), plan.bytes()), (missing, 10 * missing as u64));
         let plan = world.fleet().plan(Goal::Balance);
         let restores = plan.restores();
-        let moved = world.settle(Goal::Balance);
+        let moved = world.rebalance_until_still(Goal::Balance);
         prop_assert_eq!(moved, restores);
-        // No plan gets to these loads with less. Where a partition is missing, those that have room may have it already: then
-        // another one has to make way.
+        // No plan gets to these loads with less. Where a partition is missing, those that have room may have it
+        // already: then another one has to make way.
         let least: usize = world.loads().iter().map(|(node, load)| load.saturating_sub(loads[node])).sum();
         prop_assert!((least..=least + lose).contains(&moved), "{} moved, {} at least", moved, least);
     }

@@ -1,4 +1,4 @@
-//! Moves, a step further.
+//! Makes the next change of some moves.
 
 use super::Rebalance;
 use crate::model::{NodeState, Replica, ReplicaState};
@@ -6,10 +6,10 @@ use crate::{Change, Error, MOST_ITEMS, Move, NodeId, PartitionMap};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// How often drops are decided anew because the map was changed in between.
+/// Number of attempts when others change the map between the decision and the write.
 const ATTEMPTS: usize = 8;
 
-/// How a move stands.
+/// The stage of a move.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "stage")]
 pub enum Stage {
@@ -17,13 +17,13 @@ pub enum Stage {
     Restoring,
     /// The new replica replays the log.
     CatchingUp,
-    /// The new replica serves. Too few others do for the old one to be dropped: they come up by themselves.
+    /// The new replica serves, and too few others do for the old one to be dropped. They come up by themselves.
     Waits,
-    /// Readers ask the old replica last; it is dropped next.
+    /// Readers ask the old replica last. It is dropped next.
     Leaving,
-    /// There is nothing left to do.
+    /// The move is complete.
     Done,
-    /// It cannot be any more: plan anew.
+    /// The move is no longer possible. Plan again.
     Void {
         /// Why.
         reason: String,
@@ -38,30 +38,34 @@ impl Stage {
     }
 }
 
-/// A move and how it stands.
+/// A move and its stage.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Advanced {
     /// The move.
     #[serde(rename = "move")]
     pub of: Move,
-    /// How it stands.
+    /// Its stage.
     #[serde(flatten)]
     pub stage: Stage,
 }
 
 impl Rebalance {
-    /// Does what is next of each move, and says how it stands then. May be called for moves that are over, were never begun, or are carried out by
-    /// somebody else too.
+    /// Makes the next change of each move; returns their stages after it. May be called for moves that are over, were
+    /// never begun, or are advanced by another process too.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if others changed the map at every attempt; otherwise as
+    /// [`MapStore::change`](crate::MapStore::change).
     pub fn advance(&self, moves: &[Move]) -> Result<Vec<Advanced>, Error> {
         let mut advanced = Vec::with_capacity(moves.len());
         // A move touches a partition and a node.
-        for lot in moves.chunks(MOST_ITEMS / 2) {
-            advanced.extend(self.advance_lot(lot)?);
+        for batch in moves.chunks(MOST_ITEMS / 2) {
+            advanced.extend(self.advance_batch(batch)?);
         }
         Ok(advanced)
     }
 
-    fn advance_lot(&self, moves: &[Move]) -> Result<Vec<Advanced>, Error> {
+    fn advance_batch(&self, moves: &[Move]) -> Result<Vec<Advanced>, Error> {
         let mut known = None;
         for attempt in 1.. {
             let map = self.store.load(&self.graph, known.as_ref())?;
@@ -70,7 +74,7 @@ impl Rebalance {
             let mut advanced = Vec::with_capacity(moves.len());
             for of in moves {
                 let (change, stage) = next(&map, of);
-                // Of one partition one change at a time: the second was decided on without the first.
+                // One change of a partition at a time: the second was decided on without the first.
                 let stage = match change {
                     Some(change) if touched.insert(of.partition) => {
                         changes.push(change);
@@ -94,7 +98,7 @@ impl Rebalance {
     }
 }
 
-/// The next change of a move, and how it stands after that.
+/// The next change of a move, and its stage after that.
 fn next(map: &PartitionMap, of: &Move) -> (Option<Change>, Stage) {
     let partition = of.partition;
     let void = |reason: String| (None, Stage::Void { reason });
@@ -124,7 +128,7 @@ fn next(map: &PartitionMap, of: &Move) -> (Option<Change>, Stage) {
         replica.state.answers() && map.node(&replica.node).is_some_and(|node| node.answers())
     };
     let others = replicas.iter().filter(|other| other.node != old.node).filter(alive).count();
-    // Whatever the move says: the last one stays.
+    // MAP-2: whatever the move says, the last replica stays.
     if others < of.others.max(1) {
         return (None, Stage::Waits);
     }

@@ -1,34 +1,39 @@
-//! Who rebalances a graph. The holder may be no process but an execution of a state machine, whose steps run here and there: he is known by his
-//! name, and nobody's clock is asked.
+//! The lease of a process that rebalances a graph. The holder may be an execution of a state machine, whose steps run
+//! in different processes: it is known by its name, and no clock of it is read.
 //!
-//! As with the sequencer's lease, whoever waits takes it when he saw its counter stand still for its time and a fifth of it, by his own clock, or
-//! by the wait of his state machine: he says what he saw before, and how long that is ago is for him to know ([`patience`]).
+//! As with the sequencer's lease, a waiting candidate takes the lease when its counter has not changed for its time
+//! plus a fifth of it ([`takeover_wait`]). The candidate measures that with its own clock or with the wait of its state
+//! machine, and passes the lease that it saw before.
 
 use super::Rebalance;
 use crate::{Claim, Error, Lease};
 use std::time::Duration;
 use tidegraph_types::Epoch;
 
-/// The lease of whoever rebalances.
+/// Name of the lease for rebalancing.
 pub const REBALANCER: &str = "rebalancer";
 
-/// Whether the lease is ours.
+/// The holder of the lease after an attempt to acquire it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Acquired {
-    /// It is.
+    /// The caller has it.
     Ours(Lease),
-    /// Another one has it.
+    /// Another holder has it.
     Theirs(Lease),
 }
 
-/// How long another's lease has to stand still before it may be taken.
+/// How long a lease of another holder must stay unchanged before it may be taken.
 #[must_use]
-pub fn patience(lease: &Lease) -> Duration {
+pub fn takeover_wait(lease: &Lease) -> Duration {
     Duration::from_millis(lease.ttl_ms.saturating_add(lease.ttl_ms / 5))
 }
 
 impl Rebalance {
-    /// Takes the lease, or renews it where it is ours already. `seen` is what was answered before, [`patience`] ago.
+    /// Takes the lease, or renews it if `holder` has it. `seen` is the lease that an earlier call returned,
+    /// [`takeover_wait`] ago.
+    ///
+    /// # Errors
+    /// As [`MapStore::take_lease`](crate::MapStore::take_lease), if the store does not answer.
     pub fn acquire(&self, holder: &str, ttl: Duration, seen: Option<&Lease>) -> Result<Acquired, Error> {
         let claim = Claim { holder: holder.into(), endpoint: String::new(), ttl, above: Epoch(0) };
         let found = self.store.lease(&self.graph, REBALANCER)?;
@@ -47,7 +52,7 @@ impl Rebalance {
         }
     }
 
-    /// Another one was faster, if the error says so.
+    /// Returns the lease of a faster candidate, if the error is a conflict.
     fn lost(&self, holder: &str, error: Error) -> Result<Acquired, Error> {
         match (error, self.store.lease(&self.graph, REBALANCER)?) {
             (Error::Conflict { .. }, Some(lease)) if lease.holder != holder && !lease.is_free() => {
@@ -57,7 +62,10 @@ impl Rebalance {
         }
     }
 
-    /// Says that the lease is still in use. [`Error::Conflict`] if it is another's.
+    /// Renews the lease.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if another holder has it.
     pub fn renew(&self, holder: &str) -> Result<(), Error> {
         let found = self.store.lease(&self.graph, REBALANCER)?;
         match found {
@@ -71,12 +79,15 @@ impl Rebalance {
         }
     }
 
-    /// Gives the lease back, if it is ours.
+    /// Gives the lease back. Does nothing if another holder has it.
+    ///
+    /// # Errors
+    /// As [`MapStore::release_lease`](crate::MapStore::release_lease), if the store does not answer.
     pub fn release(&self, holder: &str) -> Result<(), Error> {
         match self.store.lease(&self.graph, REBALANCER)? {
             Some(lease) if lease.holder == holder => {
                 match self.store.release_lease(&self.graph, REBALANCER, &lease) {
-                    // Asked again, after an answer was lost.
+                    // An earlier call gave it back, and its answer was lost.
                     Err(Error::Conflict { .. }) => Ok(()),
                     other => other,
                 }

@@ -1,20 +1,22 @@
-//! Carrying plans out: the steps that the command line and the state machines are made of.
+//! Carries out plans, in steps that the command line and the state machines call.
 //!
-//! Roles: [`Rebalance`] has the steps, each a call that may be made again; [`Rebalance::acquire`] (`lease.rs`) sees to it that two do not work
-//! against each other; [`Rebalance::advance`] (`advance.rs`) does what is next of some moves and says how they stand.
+//! Roles: [`Rebalance`] has the steps; each may be called again. [`Rebalance::acquire`] (`lease.rs`) keeps two
+//! processes from working against each other. [`Rebalance::advance`] (`advance.rs`) makes the next change of some moves
+//! and reports their stages.
 //!
-//! Flow: acquire → plan → advance, again and again, until the moves are done → plan, until there is nothing left → verify → release. Nodes restore
-//! what the map gives them and make it serve by themselves, so that a move is three changes of the map and waiting.
+//! Flow: acquire → plan → advance until the moves are done → plan, until nothing is left → verify → release. Nodes
+//! restore the replicas that the map gives them and make them serve by themselves, so a move is three changes of the
+//! map and waiting.
 //!
-//! What must never happen: a replica dropped by a look at a map that was changed since (drops are made at the epoch of the map that they
-//! were decided on); anything kept between two steps that the map does not say. So whoever is stopped anywhere is followed by anybody, and the lease is
-//! there to save work, not to be safe.
+//! What must never happen: a replica dropped by a decision on an old map (drops are made at the epoch of the map that
+//! they were decided on, MAP-2); state between two steps that is not in the map. So any process can continue where
+//! another was stopped. The lease saves work; safety does not depend on it.
 
 mod advance;
 mod lease;
 
 pub use advance::{Advanced, Stage};
-pub use lease::{Acquired, REBALANCER, patience};
+pub use lease::{Acquired, REBALANCER, takeover_wait};
 
 use crate::{
     Change, Error, FleetState, Goal, MapStore, Node, NodeId, NodeState, PartitionMap, Plan, ReplicaState,
@@ -22,39 +24,45 @@ use crate::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The steps for one graph.
+/// The steps of a rebalance of one graph.
 #[derive(Clone, Debug)]
 pub struct Rebalance {
     store: Arc<dyn MapStore>,
     graph: String,
 }
 
-/// How whole a graph is.
+/// How many partitions of a graph have enough replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Wholeness {
-    /// Partitions.
+pub struct Coverage {
+    /// Number of partitions.
     pub partitions: usize,
-    /// Those that have as many replicas that answer as they should.
+    /// Partitions with at least as many answering replicas as they should have.
     pub whole: usize,
-    /// Those of which nothing answers.
+    /// Partitions without an answering replica.
     pub dark: usize,
-    /// Replicas that answer.
+    /// Answering replicas.
     pub replicas: usize,
 }
 
 impl Rebalance {
-    /// For a graph.
+    /// The steps for a graph.
     pub fn new(store: Arc<dyn MapStore>, graph: &str) -> Self {
         Self { store, graph: graph.into() }
     }
 
-    /// The fleet as it is.
+    /// Reads the fleet as it is.
+    ///
+    /// # Errors
+    /// As [`MapStore::load`].
     pub fn fleet(&self) -> Result<FleetState, Error> {
         let map = self.store.load(&self.graph, None)?;
-        Ok(FleetState::of(&map, &self.store.beats(&self.graph)?))
+        Ok(FleetState::of(&map, &self.store.heartbeats(&self.graph)?))
     }
 
-    /// Plans. What was to be dropped and should stay serves again.
+    /// Plans the moves to a goal. Replicas that were to be dropped and should stay serve again.
+    ///
+    /// # Errors
+    /// As [`MapStore::load`] and [`MapStore::change`].
     pub fn plan(&self, goal: Goal) -> Result<Plan, Error> {
         let plan = self.fleet()?.plan(goal);
         let stays = |(partition, node): &(_, NodeId)| Change::SetReplica {
@@ -67,11 +75,14 @@ impl Rebalance {
         Ok(plan)
     }
 
-    /// How whole the graph is now.
-    pub fn verify(&self) -> Result<Wholeness, Error> {
+    /// Counts the partitions that have enough replicas now.
+    ///
+    /// # Errors
+    /// As [`MapStore::load`].
+    pub fn verify(&self) -> Result<Coverage, Error> {
         let map = self.store.load(&self.graph, None)?;
         let wanted = usize::from(map.graph().replication_factor);
-        let mut found = Wholeness::default();
+        let mut found = Coverage::default();
         for (partition, _) in map.partitions() {
             let answers = map.serving(partition).len();
             found.partitions += 1;
@@ -82,13 +93,19 @@ impl Rebalance {
         Ok(found)
     }
 
-    /// A node is to lose what it holds: it answers reads until others have it. Nothing happens to one that is lost; one that starts has to be
-    /// up first.
+    /// Drains a node: it answers reads until other nodes have its replicas. Only a node that is up is drained; returns
+    /// the state of the node.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such node; otherwise as [`MapStore::change`].
     pub fn drain(&self, node: &NodeId) -> Result<NodeState, Error> {
         self.set(node, NodeState::Draining, |state| state == NodeState::Up)
     }
 
-    /// A node that was to be emptied holds replicas again.
+    /// Ends the draining of a node, which then holds replicas again; returns its state.
+    ///
+    /// # Errors
+    /// As [`Rebalance::drain`].
     pub fn keep(&self, node: &NodeId) -> Result<NodeState, Error> {
         self.set(node, NodeState::Up, |state| state == NodeState::Draining)
     }
@@ -108,35 +125,44 @@ impl Rebalance {
         found.ok_or_else(|| Error::NotFound { what: format!("node {node} in graph {}", self.graph) })
     }
 
-    /// How a node is.
+    /// The state of a node.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such node; otherwise as [`MapStore::load`].
     pub fn node_state(&self, node: &NodeId) -> Result<NodeState, Error> {
         self.state(&*self.store.load(&self.graph, None)?, node)
     }
 
-    /// What nodes say of themselves, and how often they registered.
-    pub fn signs(&self) -> Result<Signs, Error> {
+    /// Reads the generations and heartbeats of all nodes that are not gone.
+    ///
+    /// # Errors
+    /// As [`MapStore::load`].
+    pub fn heartbeat_snapshot(&self) -> Result<HeartbeatSnapshot, Error> {
         let map = self.store.load(&self.graph, None)?;
-        let beats = self.store.beats(&self.graph)?;
+        let beats = self.store.heartbeats(&self.graph)?;
         let sign = |(id, node): (&NodeId, &Node)| {
             let said = beats.get(id).map(|beat| (beat.generation, beat.counter));
             (node.state != NodeState::Gone).then(|| (id.clone(), (node.generation, said)))
         };
-        Ok(Signs(map.nodes().filter_map(sign).collect()))
+        Ok(HeartbeatSnapshot(map.nodes().filter_map(sign).collect()))
     }
 
-    /// Takes nodes for lost that gave no sign of life since `before`; answers which. The caller waited meanwhile, longer than a node that is
-    /// there ever pauses. One that is there all the same joins again by itself. If all are silent, none is lost: rather the map does not take what they
-    /// say, and with every node lost nobody would answer reads.
+    /// Marks nodes as gone that sent no heartbeat since `before`; returns them. The caller has waited meanwhile, longer
+    /// than a live node ever pauses. A live node that is marked all the same joins again by itself. If all nodes are
+    /// silent, none is marked: the map probably takes no heartbeats, and without any node nobody would answer reads.
     ///
-    /// The leader's maintenance does so too, for nodes that are up. This finds the others as well: one that died while it started, and all of them
-    /// where nobody is the sequencer.
-    pub fn take_for_lost(&self, before: &Signs) -> Result<Vec<NodeId>, Error> {
-        let now = self.signs()?;
+    /// The leader's maintenance does this too, for nodes that are up. This also finds a node that died while it started, and all
+    /// of them where there is no sequencer.
+    ///
+    /// # Errors
+    /// As [`MapStore::load`] and [`MapStore::change`].
+    pub fn mark_lost(&self, before: &HeartbeatSnapshot) -> Result<Vec<NodeId>, Error> {
+        let now = self.heartbeat_snapshot()?;
         let is_silent = |(id, sign): &(&NodeId, &Sign)| before.0.get(*id) == Some(*sign);
         let lost: Vec<NodeId> = now.0.iter().filter(is_silent).map(|(id, _)| id.clone()).collect();
         if lost.len() == now.0.len() {
             if !lost.is_empty() {
-                tracing::warn!(nodes = lost.len(), "no node gives a sign of life: none is taken for lost");
+                tracing::warn!(nodes = lost.len(), "no node sends heartbeats: none is marked as gone");
             }
             return Ok(Vec::new());
         }
@@ -146,12 +172,12 @@ impl Rebalance {
     }
 }
 
-/// How often a node registered, and its last sign of life.
+/// Generation of a node, and generation and counter of its last heartbeat.
 type Sign = (u64, Option<(u64, u64)>);
 
-/// Signs of life as they were at a moment, of the nodes that are not lost.
+/// Generations and heartbeats at one moment, of the nodes that are not gone.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Signs(BTreeMap<NodeId, Sign>);
+pub struct HeartbeatSnapshot(BTreeMap<NodeId, Sign>);
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The steps over a map in memory.
 
 use super::*;
-use crate::suite::{graph, id};
+use crate::testing::{graph, id};
 use crate::{Graph, Lease, MemoryMap, Move, Registration, Role, change_all};
 use std::time::Duration;
 use tidegraph_types::{PartitionCount, PartitionId};
@@ -58,9 +58,9 @@ fn finish(store: &MemoryMap, graph: &str, rebalance: &Rebalance, goal: Goal) -> 
 #[test]
 fn a_graph_is_placed_healed_and_balanced() {
     let (store, graph, rebalance) = fleet(3);
-    assert_eq!(rebalance.verify().unwrap(), Wholeness { partitions: 8, dark: 8, ..Wholeness::default() });
+    assert_eq!(rebalance.verify().unwrap(), Coverage { partitions: 8, dark: 8, ..Coverage::default() });
     finish(&store, &graph, &rebalance, Goal::Repair);
-    let whole = Wholeness { partitions: 8, whole: 8, dark: 0, replicas: 16 };
+    let whole = Coverage { partitions: 8, whole: 8, dark: 0, replicas: 16 };
     assert_eq!(rebalance.verify().unwrap(), whole);
     store.change(&graph, None, &[Change::SetNode { node: id(0), state: NodeState::Gone }]).unwrap();
     assert!(rebalance.verify().unwrap().whole < 8);
@@ -147,6 +147,7 @@ fn moves_that_cannot_be_say_why() {
     assert!(says(0, 1).contains("gone"));
 }
 
+/// Shows MAP-2.
 #[test]
 fn the_last_replica_stays_whatever_a_move_says() {
     let (store, graph, rebalance) = fleet(1);
@@ -156,6 +157,7 @@ fn the_last_replica_stays_whatever_a_move_says() {
     assert_eq!(store.load(&graph, None).unwrap().replicas(PartitionId(0)).len(), 1);
 }
 
+/// Shows MAP-2.
 #[test]
 fn two_drops_of_one_partition_are_not_decided_on_together() {
     let (store, graph, rebalance) = fleet(3);
@@ -191,7 +193,7 @@ fn one_rebalances_and_the_other_hears_who_does() {
     };
     ours(rebalance.acquire("a", TTL, None));
     let seen = theirs(None);
-    assert_eq!((seen.holder.as_str(), patience(&seen)), ("a", Duration::from_secs(12)));
+    assert_eq!((seen.holder.as_str(), takeover_wait(&seen)), ("a", Duration::from_secs(12)));
     // It is still in use; asked again, its holder has it as before.
     rebalance.renew("a").unwrap();
     let seen = theirs(Some(&seen));
@@ -215,26 +217,26 @@ fn nodes_that_say_nothing_are_lost_whatever_they_were() {
     store.change(&graph, None, &register(2)[..1]).unwrap();
     let generations = |n: usize| store.load(&graph, None).unwrap().node(&id(n)).unwrap().generation;
     let beat = |n: usize, counter| {
-        let beat = crate::Beat {
+        let beat = crate::Heartbeat {
             generation: generations(n),
             counter,
             disk_full: false,
             used_bytes: 0,
-            applied: crate::Applied::default(),
+            applied: crate::AppliedVersions::default(),
         };
-        store.beat(&graph, &id(n), &beat).unwrap();
+        store.heartbeat(&graph, &id(n), &beat).unwrap();
     };
     beat(0, 1);
     beat(1, 1);
-    let before = rebalance.signs().unwrap();
+    let before = rebalance.heartbeat_snapshot().unwrap();
     beat(0, 2);
     // One that starts again between the looks is there.
     change_all(&store, &graph, &register(3)).unwrap();
-    assert_eq!(rebalance.take_for_lost(&before).unwrap(), [id(1), id(2)]);
-    assert_eq!(rebalance.take_for_lost(&before).unwrap(), []);
+    assert_eq!(rebalance.mark_lost(&before).unwrap(), [id(1), id(2)]);
+    assert_eq!(rebalance.mark_lost(&before).unwrap(), []);
     // All are silent: that is the map's fault, or ours.
-    let before = rebalance.signs().unwrap();
-    assert_eq!(rebalance.take_for_lost(&before).unwrap(), []);
+    let before = rebalance.heartbeat_snapshot().unwrap();
+    assert_eq!(rebalance.mark_lost(&before).unwrap(), []);
     assert_eq!(rebalance.node_state(&id(2)).unwrap(), NodeState::Gone);
     assert_eq!(rebalance.node_state(&id(3)).unwrap(), NodeState::Up);
 }

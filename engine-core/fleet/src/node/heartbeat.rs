@@ -4,7 +4,7 @@
 use super::Shared;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tidegraph_cluster::{Applied, Beat, NodeState};
+use tidegraph_cluster::{AppliedVersions, Heartbeat, NodeState};
 use tidegraph_platform::metric;
 
 /// Sends heartbeats until the node stops.
@@ -20,19 +20,19 @@ pub(super) fn send(shared: &Shared) {
     check_disk(shared);
     let replicas = shared.all();
     let applied = replicas.iter().map(|replica| (replica.partition, replica.applied())).collect();
-    let beat = Beat {
+    let beat = Heartbeat {
         generation: shared.generation.load(Ordering::Relaxed),
         counter: shared.beats.fetch_add(1, Ordering::Relaxed) + 1,
         disk_full: shared.disk_full.load(Ordering::Relaxed),
         used_bytes: replicas.iter().map(|replica| replica.store.memory_use().in_memory).sum(),
-        applied: Applied(applied),
+        applied: AppliedVersions(applied),
     };
     let spilled = replicas.iter().map(|replica| replica.store.memory_use().spilled).sum();
     metric::memory_use(beat.used_bytes, spilled);
     for replica in &replicas {
         metric::replica(replica.partition.0, replica.applied().0);
     }
-    match shared.map_store.beat(&shared.graph.name, &shared.id, &beat) {
+    match shared.map_store.heartbeat(&shared.graph.name, &shared.id, &beat) {
         Ok(()) => rejoin_if_gone(shared),
         Err(error) if error.will_pass() => tracing::warn!(%error, "cannot send a heartbeat"),
         Err(error) => {

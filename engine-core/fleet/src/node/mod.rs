@@ -39,23 +39,10 @@ use std::time::Duration;
 use tidegraph_cluster::{
     Change, Graph, MapStore, MapWatch, NodeId, NodeState, Registration, ReplicaState, WatchConfig,
 };
-use tidegraph_log::{Body, Follower, LogStore, Position, Record};
+use tidegraph_log::{Body, LogBackend, Record};
 use tidegraph_platform::{Clock, Disk, Objects, Random};
 use tidegraph_storage::MemoryBudget;
-use tidegraph_types::{Epoch, PartitionId, ShardId, Sharding, Str, Token, Version};
-
-/// How a process of a fleet reaches the graph's log.
-pub trait LogAccess: Send + Sync {
-    /// Follows one shard, from the record after `after`.
-    fn follow(&self, shard: ShardId, after: Position) -> Box<dyn Follower>;
-
-    /// Opens all shards to write, under an epoch that no other process has.
-    ///
-    /// # Errors
-    /// [`tidegraph_log::Error::Behind`] if the log is already at this epoch or a higher one; other kinds if the log cannot be
-    /// reached or read.
-    fn open(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error>;
-}
+use tidegraph_types::{PartitionId, Sharding, Str, Token, Version};
 
 /// Settings of a storage node.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -112,7 +99,7 @@ pub struct NodeParts {
     /// The partition map.
     pub map_store: Arc<dyn MapStore>,
     /// The log.
-    pub log: Arc<dyn LogAccess>,
+    pub log: Arc<dyn LogBackend>,
     /// Object store with checkpoints and segments.
     pub objects: Arc<Objects>,
     /// Clock.
@@ -139,7 +126,7 @@ pub(crate) struct Shared {
     generation: AtomicU64,
     pub map_store: Arc<dyn MapStore>,
     pub watch: MapWatch,
-    pub log: Arc<dyn LogAccess>,
+    pub log: Arc<dyn LogBackend>,
     pub objects: Arc<Objects>,
     pub clock: Arc<dyn Clock>,
     disk: Arc<dyn Disk>,

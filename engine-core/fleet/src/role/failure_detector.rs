@@ -31,7 +31,7 @@ impl FailureDetector {
         lost_after: Duration,
     ) -> Result<Vec<NodeId>, Error> {
         let map = map_store.load(graph, None)?;
-        let beats = map_store.beats(graph)?;
+        let beats = map_store.heartbeats(graph)?;
         let (mut lost, mut watched) = (Vec::new(), 0);
         for (id, node) in map.nodes().filter(|(_, node)| node.state != NodeState::Gone) {
             watched += 1;
@@ -54,7 +54,7 @@ impl FailureDetector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegraph_cluster::{Applied, Beat, Change, Graph, MemoryMap, Registration, Role};
+    use tidegraph_cluster::{AppliedVersions, Change, Graph, Heartbeat, MemoryMap, Registration, Role};
     use tidegraph_types::PartitionCount;
 
     const GRAPH: &str = "g";
@@ -79,9 +79,9 @@ mod tests {
 
     fn beat(map: &MemoryMap, n: usize, counter: u64) {
         let generation = map.load(GRAPH, None).unwrap().node(&id(n)).unwrap().generation;
-        let applied = Applied::default();
-        let beat = Beat { generation, counter, disk_full: false, used_bytes: 0, applied };
-        map.beat(GRAPH, &id(n), &beat).unwrap();
+        let applied = AppliedVersions::default();
+        let beat = Heartbeat { generation, counter, disk_full: false, used_bytes: 0, applied };
+        map.heartbeat(GRAPH, &id(n), &beat).unwrap();
     }
 
     #[test]

@@ -141,7 +141,7 @@ impl State {
         if let Err(error) = self.find_lost() {
             tracing::warn!(%error, "cannot find out which nodes are lost");
         }
-        if let Err(error) = leading.sequencer().settle() {
+        if let Err(error) = leading.sequencer().announce_complete() {
             tracing::warn!(%error, "cannot announce to readers up to where the log is complete");
         }
         if let Err(error) = self.trim(leading.sequencer()) {

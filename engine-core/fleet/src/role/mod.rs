@@ -12,14 +12,13 @@ mod maintenance;
 
 pub use maintenance::{LeaderMaintenance, MaintenanceConfig};
 
-use crate::node::LogAccess;
 use crate::sequencing::{Candidate, Leadership, RecoveryBase, RecoverySource};
 use loads::ActiveLoads;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tidegraph_cluster::MapStore;
-use tidegraph_log::LogStore;
+use tidegraph_log::{LogBackend, LogStore};
 use tidegraph_platform::{Objects, metric};
 use tidegraph_remote::{CommitOutcome, Commits, Committed, Error, LoadRequest, LoadStep, Newest, RequestId};
 use tidegraph_storage::Manifest;
@@ -77,6 +76,7 @@ impl SequencerService {
     ///
     /// # Errors
     /// [`Error::NotSequencer`] for all; each answer has the errors of [`Commits::commit`].
+    #[cfg(feature = "testing")]
     pub fn commit_together(
         &self,
         requests: Vec<(RequestId, CommitRequest)>,
@@ -183,7 +183,7 @@ pub struct CheckpointRecovery {
     /// The object store with the checkpoints.
     pub objects: Arc<Objects>,
     /// The log.
-    pub log: Arc<dyn LogAccess>,
+    pub log: Arc<dyn LogBackend>,
 }
 
 impl std::fmt::Debug for CheckpointRecovery {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tidegraph_cluster::{Claim, Election, ElectionConfig, Lease, MapStore, SEQUENCER, Standing, Tenure};
+use tidegraph_cluster::{Claim, Election, ElectionConfig, ElectionState, Lease, MapStore, SEQUENCER, Tenure};
 use tidegraph_platform::Clock;
 use tidegraph_txn::{Error, Sequencer, SequencerConfig};
 use tidegraph_types::{Epoch, Version};
@@ -268,11 +268,11 @@ impl Shared {
     fn step(&self) {
         let mut work = self.work.lock();
         match work.election.step() {
-            Ok(Standing::Holds(tenure)) => {
+            Ok(ElectionState::Held(tenure)) => {
                 self.lease.store(None);
                 self.hold(&mut work, tenure);
             }
-            Ok(Standing::Waits(lease)) => {
+            Ok(ElectionState::Waiting(lease)) => {
                 if let Some(lease) = lease {
                     self.lease.store(Some(Arc::new(lease)));
                 }

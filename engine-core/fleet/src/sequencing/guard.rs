@@ -36,7 +36,7 @@ impl GuardedLog {
         }
         let when = if written { "while the log was written" } else { "before the log was written" };
         let epoch = self.tenure.epoch();
-        Err(Error::Poisoned { reason: format!("the lease of epoch {epoch} ended {when}") })
+        Err(Error::poisoned(format!("the lease of epoch {epoch} ended {when}")))
     }
 }
 
@@ -64,11 +64,41 @@ impl LogStore for GuardedLog {
         self.log.first()
     }
 
-    fn rest(&mut self) {
-        self.log.rest();
+    fn on_idle(&mut self) {
+        self.log.on_idle();
     }
 
     fn bytes(&self) -> u64 {
         self.log.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tidegraph_log::MemoryLog;
+    use tidegraph_log::testing::{commit, log_test_suite};
+    use tidegraph_platform::ManualClock;
+    use tidegraph_types::{Epoch, ShardId};
+
+    fn guarded(clock: &Arc<ManualClock>) -> GuardedLog {
+        let tenure = Arc::new(Tenure::new(Epoch(1), clock.clone(), Duration::from_secs(1)));
+        GuardedLog::new(Box::new(MemoryLog::new(ShardId(0))), tenure, Unsure::Stop)
+    }
+
+    #[test]
+    fn behaves_as_a_log_during_its_tenure() {
+        log_test_suite(|| Box::new(guarded(&Arc::default())));
+    }
+
+    #[test]
+    fn takes_no_records_after_its_tenure() {
+        let clock = Arc::new(ManualClock::default());
+        let mut log = guarded(&clock);
+        log.append(&[commit(1, 1, "a")]).unwrap();
+        clock.advance(Duration::from_secs(1));
+        assert!(matches!(log.append(&[commit(2, 1, "b")]), Err(Error::Poisoned { .. })));
+        assert_eq!(log.tail().map(|tail| tail.version), Some(Version(1)));
     }
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::{Claim, Graph, MapStore, MemoryMap, SEQUENCER};
-use tidegraph_log::{Body, LogStore, SharedLog};
+use tidegraph_log::testing::SharedLog;
+use tidegraph_log::{Body, LogStore};
 use tidegraph_platform::{Clock, ManualClock, Random, SeededRandom};
 use tidegraph_types::{
     CommitRequest, Epoch, Gui, Key, Mutation, PartitionCount, RequestId, ShardId, Sid, Str, Token, Version,
@@ -29,7 +30,7 @@ impl RecoverySource for World {
     }
 
     fn open_log(&self, _: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
-        Ok(Box::new(self.log.open(ShardId(0))))
+        Ok(Box::new(self.log.writer(ShardId(0))))
     }
 }
 
@@ -333,7 +334,7 @@ fn nothing_acknowledged_is_lost_whatever_is_paused() {
             let before = acknowledged.insert(id, version);
             assert!(before.is_none_or(|before| before == version), "seed {seed}, request {id}");
         }
-        let mut log = world.log.open(ShardId(0));
+        let mut log = world.log.writer(ShardId(0));
         let mut found = BTreeMap::new();
         for record in log.read_from(Version(1)).unwrap() {
             let record = record.unwrap();

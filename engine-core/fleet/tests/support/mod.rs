@@ -12,10 +12,9 @@ use tidegraph_cluster::{
 use tidegraph_engine::{Answer, Database, Language, Options, Parameters, Query};
 use tidegraph_fleet::role::{CheckpointRecovery, SequencerService};
 use tidegraph_fleet::sequencing::{Candidate, CandidateConfig, Unsure};
-use tidegraph_fleet::{
-    LogAccess, NodeConfig, NodeParts, NodeService, StorageNode, Worker, WorkerConfig, WorkerParts,
-};
-use tidegraph_log::{Follower, LogStore, Position, SharedLog, SharedShard, SharedShards};
+use tidegraph_fleet::{NodeConfig, NodeParts, NodeService, StorageNode, Worker, WorkerConfig, WorkerParts};
+use tidegraph_log::testing::{SharedLog, SharedShard, SharedShards};
+use tidegraph_log::{Follower, LogBackend, LogStore, Position};
 use tidegraph_platform::{Clock, Objects, RealClock, RealDisk, RealRandom};
 use tidegraph_remote::{Security, Server, ServerConfig, Services};
 use tidegraph_types::{Epoch, PartitionCount, PartitionId, ShardId, Sharding, Version};
@@ -47,7 +46,7 @@ impl Log {
     /// Trims the log.
     pub fn trim(&self, below: Version) {
         match self {
-            Self::One(log) => log.open(ShardId(0)).trim(below).unwrap(),
+            Self::One(log) => log.writer(ShardId(0)).trim(below).unwrap(),
             Self::Several(log) => log.trim(below).unwrap(),
         }
     }
@@ -61,18 +60,18 @@ impl Log {
     }
 }
 
-impl LogAccess for Log {
+impl LogBackend for Log {
     fn follow(&self, shard: ShardId, after: Position) -> Box<dyn Follower> {
         match self {
-            Self::One(log) => Box::new(log.follow(after)),
+            Self::One(log) => LogBackend::follow(log, shard, after),
             Self::Several(log) => log.follow(shard, after),
         }
     }
     fn open(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, tidegraph_log::Error> {
-        Ok(match self {
-            Self::One(log) => Box::new(log.open(ShardId(0))),
-            Self::Several(log) => Box::new(log.open(epoch)?),
-        })
+        match self {
+            Self::One(log) => log.open(epoch),
+            Self::Several(log) => LogBackend::open(log, epoch),
+        }
     }
 }
 

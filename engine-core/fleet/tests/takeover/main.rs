@@ -13,10 +13,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use tidegraph_cluster::dynamodb::{DynamoMap, DynamoOptions};
 use tidegraph_cluster::{Graph, MapStore};
-use tidegraph_log::kafka::{KafkaLog, KafkaOptions, NewTopic, create_topic};
-use tidegraph_log::{Body, LogStore};
+use tidegraph_log::{Body, KafkaOptions, LogBackend, LogCopies, LogLocation};
 use tidegraph_platform::{Clock, RealClock, RealRandom};
-use tidegraph_types::{PartitionCount, ShardId, Version};
+use tidegraph_types::{Epoch, PartitionCount, Sharding, Version};
 
 /// Longest wait for anything, on a machine with much to do.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -30,16 +29,17 @@ type Versions = Vec<(u64, u64)>;
 struct World {
     kafka: Server,
     dynamodb: Server,
-    options: KafkaOptions,
+    log: Arc<dyn LogBackend>,
 }
 
 impl World {
     fn start() -> Self {
         let (kafka, dynamodb) = (Server::kafka(), Server::dynamodb());
         let options = KafkaOptions::new(format!("127.0.0.1:{}", kafka.port), "g");
+        let log = LogLocation::Kafka(options).backend(Sharding::ONE).unwrap();
         // A port that listens is no broker yet.
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-        while let Err(error) = create_topic(&options, NewTopic { shards: 1, replication: 1, in_sync: 1 }) {
+        while let Err(error) = log.create(LogCopies { total: 1, in_sync: 1 }) {
             assert!(clock.now() < PATIENCE, "{error}: {}", kafka.said());
             clock.sleep(Duration::from_millis(200));
         }
@@ -57,7 +57,7 @@ impl World {
             replication_factor: 1,
         };
         map.create_graph(&graph).unwrap();
-        Self { kafka, dynamodb, options }
+        Self { kafka, dynamodb, log }
     }
 
     fn candidate(&self, name: &str) -> Process {
@@ -83,7 +83,7 @@ impl World {
 
     /// Ids of requests in the log, with their versions, and the versions and epochs of all records.
     fn log(&self) -> (Vec<(u128, u64)>, Versions) {
-        let mut log = KafkaLog::open(self.options.clone(), ShardId(0)).unwrap();
+        let mut log = self.log.open(Epoch(0)).unwrap();
         let records: Vec<_> = log.read_from(Version(1)).unwrap().map(Result::unwrap).collect();
         let id = |body: &Body| match body {
             Body::Commit { request, .. } => request.map(|id| id.0),

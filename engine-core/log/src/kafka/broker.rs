@@ -1,10 +1,11 @@
 //! The clients of one partition of a topic.
 
+use super::POLL;
 use super::login::{self, Login};
-use super::{KafkaOptions, LOOK};
+use crate::acceptor::{Layout, MessageHead};
+use crate::error::cause;
 use crate::record::{PREFIX_BYTES, Prefix, decode_part, decode_signal};
-use crate::sight::{Head, Rule};
-use crate::{Body, Error};
+use crate::{Body, Cause, Error, KafkaOptions};
 use parking_lot::{Condvar, Mutex};
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::OAuthToken;
@@ -24,50 +25,60 @@ pub(super) use futures_executor::block_on;
 /// A consumer that can log in.
 pub(super) type Reader = BaseConsumer<Login>;
 
-/// What a mark has as its number among the messages of an append: none waits for it.
+/// The index of a mark among the messages of an append: no append waits for a mark.
 pub(super) const MARK: usize = usize::MAX;
 
-/// Where a shard is.
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A shard in Kafka, and how to reach it.
 #[derive(Debug)]
 pub(super) struct Broker {
     pub options: KafkaOptions,
     pub shard: ShardId,
-    /// Whether the shard is the whole log.
-    pub rule: Rule,
+    /// Whether the shard is the whole log or one of several.
+    pub layout: Layout,
 }
 
 impl Broker {
-    /// A topic of which the shard is all.
+    /// The only shard of a topic.
     pub fn new(options: KafkaOptions, shard: ShardId) -> Self {
-        Self { options, shard, rule: Rule::One }
+        Self { options, shard, layout: Layout::Single }
     }
 
     /// One shard of several.
     pub fn of_several(options: KafkaOptions, shard: ShardId) -> Self {
-        Self { rule: Rule::Several, ..Self::new(options, shard) }
+        Self { layout: Layout::Sharded, ..Self::new(options, shard) }
     }
 
     fn partition(&self) -> i32 {
         i32::from(self.shard.0)
     }
 
-    pub fn error(&self, operation: &'static str, reason: impl Into<String>) -> Error {
-        let (topic, reason) = (self.options.topic.clone(), reason.into());
-        Error::Broker { operation, topic, partition: self.shard.0, reason }
+    pub fn error(&self, operation: &'static str, reason: impl Into<AnyError>) -> Error {
+        self.error_of(operation, cause(reason))
     }
 
-    pub fn damaged(&self, offset: i64, reason: impl Into<String>) -> Error {
+    pub fn error_of(&self, operation: &'static str, reason: Cause) -> Error {
+        Error::Broker { operation, topic: self.options.topic.clone(), partition: self.shard.0, reason }
+    }
+
+    pub fn damaged(&self, offset: i64, reason: impl Into<AnyError>) -> Error {
         metric::refused(metric::Refused::LogRecord);
-        let (topic, reason) = (self.options.topic.clone(), reason.into());
-        Error::Damaged { topic, partition: self.shard.0, offset, reason }
+        let topic = self.options.topic.clone();
+        Error::Damaged { topic, partition: self.shard.0, offset, reason: cause(reason) }
     }
 
-    /// The partition, where an error has to name a file.
+    pub fn missing(&self, offset: i64, found: i64) -> Error {
+        metric::refused(metric::Refused::LogRecord);
+        Error::Missing { topic: self.options.topic.clone(), partition: self.shard.0, offset, found }
+    }
+
+    /// The partition as a path, for errors that name a file.
     pub fn as_path(&self) -> PathBuf {
         PathBuf::from(format!("kafka:{}/{}", self.options.topic, self.shard.0))
     }
 
-    /// What stands before the body of a message.
+    /// Parses the prefix of a message.
     pub fn prefix(&self, offset: i64, payload: &[u8]) -> Result<Prefix, Error> {
         let prefix = Prefix::parse(payload)
             .ok_or_else(|| self.damaged(offset, format!("{} bytes are no record", payload.len())))?;
@@ -77,21 +88,21 @@ impl Broker {
         Ok(prefix)
     }
 
-    /// What decides whether a message counts.
-    pub fn head(&self, offset: i64, payload: &[u8]) -> Result<Head, Error> {
+    /// The part of a message that decides whether it counts.
+    pub fn head(&self, offset: i64, payload: &[u8]) -> Result<MessageHead, Error> {
         let Prefix { epoch, version, durable_bytes, .. } = self.prefix(offset, payload)?;
         let complete = Version(durable_bytes);
-        let signal = match self.rule {
-            Rule::Several if version == Version(0) => {
+        let signal = match self.layout {
+            Layout::Sharded if version == Version(0) => {
                 let signal = decode_signal(&payload[PREFIX_BYTES..]);
                 Some(signal.map_err(|source| self.undecodable(offset, version, source))?)
             }
             _ => None,
         };
-        Ok(Head { version, epoch, complete, signal })
+        Ok(MessageHead { version, epoch, complete, signal })
     }
 
-    /// What a record's message says, and where its changes stood in the whole record.
+    /// Decodes the body of a record's message, and the places of its mutations in the whole record.
     pub fn body(&self, offset: i64, payload: &[u8], version: Version) -> Result<(Body, Vec<u32>), Error> {
         decode_part(&payload[PREFIX_BYTES..]).map_err(|source| self.undecodable(offset, version, source))
     }
@@ -101,23 +112,23 @@ impl Broker {
             tidegraph_wire::Error::UnknownKind { .. } => {
                 Error::Newer { version, file: self.as_path(), offset: offset as u64, source }
             }
-            source => self.damaged(offset, source.to_string()),
+            source => self.damaged(offset, source),
         }
     }
 
-    /// How many partitions the topic has.
+    /// Number of partitions of the topic.
     pub fn partitions(&self) -> Result<usize, Error> {
         let consumer = self.logged_in(&self.config())?;
         let clock = &*self.options.clock;
         let end = clock.now() + self.options.timeout;
         loop {
             let left = end.saturating_sub(clock.now());
-            let reason = match consumer.fetch_metadata(Some(&self.options.topic), left.max(LOOK)) {
+            let reason = match consumer.fetch_metadata(Some(&self.options.topic), left.max(POLL)) {
                 Ok(metadata) => match metadata.topics().first().map(|topic| (topic.error(), topic)) {
                     Some((None, topic)) if !topic.partitions().is_empty() => {
                         return Ok(topic.partitions().len());
                     }
-                    // One that was just made is not known to all brokers yet.
+                    // Not all brokers know a topic that was just created.
                     Some((Some(code), _)) => RDKafkaErrorCode::from(code).to_string(),
                     _ => "there is no such topic".into(),
                 },
@@ -126,7 +137,7 @@ impl Broker {
             if clock.now() >= end {
                 return Err(self.error("read", reason));
             }
-            clock.sleep(LOOK);
+            clock.sleep(POLL);
         }
     }
 
@@ -146,12 +157,11 @@ impl Broker {
         Login(self.options.tokens.clone())
     }
 
-    /// A consumer that has logged in.
+    /// Returns a consumer that has logged in.
     fn logged_in(&self, config: &ClientConfig) -> Result<Reader, Error> {
-        let failed = |reason: String| self.error("read", reason);
         let consumer: Reader =
-            config.create_with_context(self.login()).map_err(|error| failed(error.to_string()))?;
-        self.login().begin(consumer.client()).map_err(failed)?;
+            config.create_with_context(self.login()).map_err(|error| self.error("read", error))?;
+        self.login().begin(consumer.client()).map_err(|error| self.error("read", error))?;
         Ok(consumer)
     }
 
@@ -161,30 +171,29 @@ impl Broker {
 
     pub fn producer(&self) -> Result<ThreadedProducer<Deliveries>, Error> {
         let millis = self.options.timeout.as_millis().max(1000).to_string();
-        let failed = |reason: String| self.error("write to", reason);
         let producer: ThreadedProducer<Deliveries> = self
             .config()
-            // Nothing twice, nothing out of order, and on every replica that is in sync.
+            // No record twice or out of order, and every record on all replicas in sync.
             .set("enable.idempotence", "true")
             .set("acks", "all")
             .set("linger.ms", "0")
             .set("message.timeout.ms", &millis)
             .set("message.max.bytes", self.most_message_bytes().to_string())
             .create_with_context(Deliveries { login: self.login(), ..Deliveries::default() })
-            .map_err(|error| failed(error.to_string()))?;
-        self.login().begin(producer.client()).map_err(failed)?;
+            .map_err(|error| self.error("write to", error))?;
+        self.login().begin(producer.client()).map_err(|error| self.error("write to", error))?;
         Ok(producer)
     }
 
-    /// A consumer of the partition that begins at an offset.
+    /// Returns a consumer of the partition that begins at an offset.
     pub fn consumer(&self, offset: i64) -> Result<Reader, Error> {
         let most = self.most_message_bytes();
-        let failed = |error: KafkaError| self.error("read", error.to_string());
+        let failed = |error: KafkaError| self.error("read", error);
         let mut config = self.config();
         config
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
-            // What is not there any more is an error and no reason to begin elsewhere.
+            // A message that is gone is an error, not a reason to start elsewhere.
             .set("auto.offset.reset", "error")
             .set("isolation.level", "read_uncommitted")
             .set("check.crcs", "true")
@@ -194,7 +203,7 @@ impl Broker {
             .set("fetch.max.bytes", most.to_string())
             .set("message.max.bytes", most.to_string())
             .set("receive.message.max.bytes", (most + (1 << 20)).to_string())
-            // The client wants one; nothing is committed to it.
+            // The client asks for a group; nothing is committed to it.
             .set("group.id", "tidegraph");
         let consumer = self.logged_in(&config)?;
         let mut list = TopicPartitionList::new();
@@ -204,40 +213,39 @@ impl Broker {
         Ok(consumer)
     }
 
-    /// Offsets of the oldest message and behind the newest one that all replicas in sync have.
+    /// The offset of the oldest message, and the offset after the newest one that all replicas in sync have.
     pub fn watermarks(&self) -> Result<(i64, i64), Error> {
-        let failed = |error: KafkaError| self.error("read", error.to_string());
+        let failed = |error: KafkaError| self.error("read", error);
         let consumer = self.logged_in(&self.config())?;
         let clock = &*self.options.clock;
         let end = clock.now() + self.options.timeout;
         loop {
             let left = end.saturating_sub(clock.now());
-            match consumer.fetch_watermarks(&self.options.topic, self.partition(), left.max(LOOK)) {
-                Err(error) if will_pass(&error) && !left.is_zero() => clock.sleep(LOOK),
+            match consumer.fetch_watermarks(&self.options.topic, self.partition(), left.max(POLL)) {
+                Err(error) if will_pass(&error) && !left.is_zero() => clock.sleep(POLL),
                 other => return other.map_err(failed),
             }
         }
     }
 
     pub fn admin(&self) -> Result<AdminClient<Login>, Error> {
-        let failed = |reason: String| self.error("manage", reason);
         let made = self.config().create_with_context(self.login());
-        let admin: AdminClient<Login> = made.map_err(|error| failed(error.to_string()))?;
-        self.login().begin(admin.inner()).map_err(failed)?;
+        let admin: AdminClient<Login> = made.map_err(|error: KafkaError| self.error("manage", error))?;
+        self.login().begin(admin.inner()).map_err(|error| self.error("manage", error))?;
         Ok(admin)
     }
 
-    /// Deletes the messages before an offset.
+    /// Deletes all messages before an offset.
     pub fn delete_before(&self, offset: i64) -> Result<(), Error> {
-        let failed = |reason: String| self.error("trim", reason);
+        let failed = |error: KafkaError| self.error("trim", error);
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(&self.options.topic, self.partition(), Offset::Offset(offset))
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(failed)?;
         let patience = AdminOptions::new().request_timeout(Some(self.options.timeout));
         let done = block_on(self.admin()?.delete_records(&list, &patience));
-        let done = done.map_err(|error| failed(error.to_string()))?;
+        let done = done.map_err(failed)?;
         for element in done.elements() {
-            element.error().map_err(|error| failed(error.to_string()))?;
+            element.error().map_err(failed)?;
         }
         Ok(())
     }
@@ -258,21 +266,20 @@ impl Broker {
 impl Broker {
     /// Sends one message and waits until all replicas in sync have it.
     pub fn send_one(&self, producer: &ThreadedProducer<Deliveries>, payload: &[u8]) -> Result<(), Error> {
-        let failed = |reason: String| self.error("write to", reason);
         let deliveries = producer.context();
         deliveries.begin(1);
-        self.send(producer, 0, payload).map_err(|error| failed(error.to_string()))?;
+        self.send(producer, 0, payload).map_err(|error| self.error("write to", error))?;
         let end = self.options.clock.now() + self.options.timeout * 2;
-        while !deliveries.wait(LOOK) {
+        while !deliveries.wait(POLL) {
             if self.options.clock.now() > end {
-                return Err(failed("the broker does not answer".into()));
+                return Err(self.error("write to", "the broker does not answer"));
             }
         }
-        deliveries.take().map(drop).map_err(failed)
+        deliveries.take().map(drop).map_err(|reason| self.error_of("write to", reason))
     }
 }
 
-/// Whether the brokers are still finding out who leads the partition: after a start, or when it is new.
+/// Whether the brokers are still electing the leader of the partition, after a start or when it is new.
 fn will_pass(error: &KafkaError) -> bool {
     matches!(
         error.rdkafka_error_code(),
@@ -284,7 +291,7 @@ fn will_pass(error: &KafkaError) -> bool {
     )
 }
 
-/// What became of the messages of one append.
+/// The deliveries of the messages of one append.
 #[derive(Default)]
 pub(super) struct Deliveries {
     delivered: Mutex<Delivered>,
@@ -296,9 +303,9 @@ pub(super) struct Deliveries {
 struct Delivered {
     offsets: Vec<i64>,
     missing: usize,
-    failed: Option<String>,
+    failed: Option<Cause>,
     lost_a_mark: bool,
-    /// Offsets of marks, in the order in which they were sent.
+    /// Offsets of delivered marks, in the order in which they were sent.
     marks: Vec<i64>,
 }
 
@@ -309,7 +316,7 @@ impl Deliveries {
         (delivered.missing, delivered.failed) = (count, None);
     }
 
-    /// Waits until nothing is missing, or for so long; answers whether nothing is.
+    /// Waits at most `most` until all messages are delivered or failed; returns whether they are.
     pub fn wait(&self, most: Duration) -> bool {
         let mut delivered = self.delivered.lock();
         if delivered.missing > 0 {
@@ -318,14 +325,14 @@ impl Deliveries {
         delivered.missing == 0
     }
 
-    /// Offsets of all messages, or the first failure.
-    pub fn take(&self) -> Result<Vec<i64>, String> {
+    /// Takes the offsets of all messages, or the first failure.
+    pub fn take(&self) -> Result<Vec<i64>, Cause> {
         let mut delivered = self.delivered.lock();
         let offsets = std::mem::take(&mut delivered.offsets);
         delivered.failed.take().map_or(Ok(offsets), Err)
     }
 
-    /// Offsets of the marks that were delivered since the last time.
+    /// Takes the offsets of marks that were delivered since the last call.
     pub fn take_marks(&self) -> Vec<i64> {
         std::mem::take(&mut self.delivered.lock().marks)
     }
@@ -343,7 +350,7 @@ impl ClientContext for Deliveries {
     const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
 
     fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn std::error::Error>> {
-        self.login.token()
+        Ok(self.login.token()?)
     }
 }
 
@@ -370,7 +377,7 @@ impl ProducerContext for Deliveries {
                 }
             }
             Err((error, _)) => {
-                delivered.failed.get_or_insert_with(|| error.to_string());
+                delivered.failed.get_or_insert_with(|| cause(error.clone()));
             }
         }
     }

@@ -1,20 +1,20 @@
-//! Following a partition that others write.
+//! Following a partition that other processes write.
 //!
-//! A reader knows the version that it has, not the offset of its message. Versions grow by one from message to message,
-//! but for messages that do not count; so the message of a version stands as far behind the oldest one as their versions are
-//! apart, or further. Reading begins at the nearest place, and what is below the version is passed over.
+//! A follower knows the version of its last record, not the offset. Versions grow by one from message to message,
+//! except for messages that do not count. So the offset of a version is at least the offset of the oldest record plus
+//! the difference of their versions. The follower starts reading there and skips lower versions.
 //!
-//! In one shard of several there are signals besides records, and records that were replaced; so it may stand further behind, never
-//! before. There a record is handed out when a later message says that it is complete.
+//! One shard of several also has signals and replaced records, which only move a version to a later offset. There the
+//! follower hands out a record when a later message says that it is complete (LOG-4).
 //!
-//! What must never happen: a message taken that another reader passes over. Whoever starts in the middle knows version and
-//! epoch of the last record that counted, and with that decides as one who has read everything.
+//! What must never happen: a message that this reader accepts and another ignores. A follower that starts in the middle
+//! knows version and epoch of the last record that counted, and so decides as if it had read everything.
 
+use super::POLL;
 use super::broker::{Broker, Reader};
 use super::reading::is_fatal;
-use super::{KafkaOptions, LOOK};
-use crate::sight::Following;
-use crate::{Error, Follower, Position, Record};
+use crate::acceptor::FollowerState;
+use crate::{Error, Follower, KafkaOptions, Position, Record};
 use rdkafka::Message;
 use std::time::Duration;
 use tidegraph_types::{ShardId, Version};
@@ -24,13 +24,13 @@ pub struct KafkaFollower {
     broker: Broker,
     at: Position,
     reading: Option<Reading>,
-    /// Where the partition ended when that was asked last: it ends there or later.
+    /// End of the partition when it was last asked for. The partition ends there or later.
     high: i64,
 }
 
 struct Reading {
     consumer: Reader,
-    following: Following,
+    following: FollowerState,
     next: i64,
 }
 
@@ -44,19 +44,19 @@ impl std::fmt::Debug for KafkaFollower {
 }
 
 impl KafkaFollower {
-    /// Follows the one shard of a topic from behind a position on. Nothing is read yet.
+    /// Follows the only shard of a topic from behind a position on. Nothing is read yet.
     #[must_use]
     pub fn new(options: KafkaOptions, shard: ShardId, after: Position) -> Self {
         Self { broker: Broker::new(options, shard), at: after, reading: None, high: 0 }
     }
 
-    /// Follows one shard of several from behind a position on: each record when it is complete.
+    /// Follows one shard of several from behind a position on. Hands out each record when it is complete.
     #[must_use]
     pub fn of_several(options: KafkaOptions, shard: ShardId, after: Position) -> Self {
         Self { broker: Broker::of_several(options, shard), at: after, reading: None, high: 0 }
     }
 
-    /// Finds the place to read from; `None` while the log is empty.
+    /// Finds the offset to read from; `None` while the log is empty.
     fn begin(&self) -> Result<Option<Reading>, Error> {
         let (low, high) = self.broker.watermarks()?;
         if low >= high {
@@ -68,28 +68,28 @@ impl KafkaFollower {
         if wanted < first {
             return Err(Error::Trimmed { requested: wanted, first });
         }
-        let rule = self.broker.rule;
+        let layout = self.broker.layout;
         if self.at.version < first {
-            // From the very first message on.
+            // From the first message on.
             let consumer = self.broker.consumer(low)?;
             return Ok(Some(Reading {
                 consumer,
-                following: Following::from_start(rule, self.at),
+                following: FollowerState::from_start(layout, self.at),
                 next: low,
             }));
         }
         let ahead = i64::try_from(wanted.0 - first.0).unwrap_or(i64::MAX);
         let next = offset.saturating_add(ahead).min(high);
-        let following = Following::behind(rule, self.at);
+        let following = FollowerState::behind(layout, self.at);
         Ok(Some(Reading { consumer: self.broker.consumer(next)?, following, next }))
     }
 
-    /// Version and offset of the oldest record; `None` if there is none yet. Before it stand signals at most.
+    /// Version and offset of the oldest record; `None` if there is none yet. Only signals come before it.
     fn first_record(&self, consumer: &Reader, high: i64) -> Result<Option<(Version, i64)>, Error> {
         let clock = &*self.broker.options.clock;
         let end = clock.now() + self.broker.options.timeout;
         while clock.now() < end {
-            match consumer.poll(LOOK) {
+            match consumer.poll(POLL) {
                 Some(Ok(message)) => {
                     let (offset, payload) = (message.offset(), message.payload().unwrap_or_default());
                     let head = self.broker.head(offset, payload)?;
@@ -101,7 +101,7 @@ impl KafkaFollower {
                     }
                 }
                 Some(Err(error)) if is_fatal(&error) => {
-                    return Err(self.broker.error("read", error.to_string()));
+                    return Err(self.broker.error("read", error));
                 }
                 Some(Err(error)) => tracing::warn!(%error, "reading the log"),
                 None => {}
@@ -120,7 +120,7 @@ impl Follower for KafkaFollower {
             let Some(reading) = &mut self.reading else {
                 self.reading = self.begin()?;
                 if self.reading.is_none() {
-                    clock.sleep(left.min(LOOK / 4));
+                    clock.sleep(left.min(POLL / 4));
                     if clock.now() >= end {
                         return Ok(None);
                     }
@@ -145,18 +145,18 @@ impl Follower for KafkaFollower {
                         let (body, _) = broker.body(offset, payload, version)?;
                         Ok(Record { shard: broker.shard, epoch, version, body })
                     };
-                    let damaged = |reason| broker.damaged(offset, reason);
-                    if let Err(error) = reading.following.take(head, damaged, record) {
-                        // The next call begins again behind what was handed out.
+                    let damaged = |reason: String| broker.damaged(offset, reason);
+                    if let Err(error) = reading.following.accept(head, damaged, record) {
+                        // The next call starts again behind the last record that was handed out.
                         self.reading = None;
                         return Err(error);
                     }
                     continue;
                 }
                 Some(Err(error)) if is_fatal(&error) => {
-                    // Trimmed meanwhile, say: the next call looks where the log begins now.
+                    // The log may have been trimmed: the next call looks where it begins now.
                     self.reading = None;
-                    return Err(self.broker.error("read", error.to_string()));
+                    return Err(self.broker.error("read", error));
                 }
                 Some(Err(error)) => tracing::warn!(%error, "following the log"),
                 None => {}
@@ -170,7 +170,8 @@ impl Follower for KafkaFollower {
     fn is_near_end(&mut self, within: u64) -> Result<bool, Error> {
         let within = i64::try_from(within).unwrap_or(i64::MAX);
         let next = self.reading.as_ref().map(|reading| reading.next);
-        // Asking takes long beside reading a record, and who has many to read would fall behind those who write by asking each time.
+        // Asking the broker takes longer than reading a record: a follower with many records to read would fall behind
+        // the writers if it asked each time.
         if next.is_some_and(|next| self.high.saturating_sub(next) > within) {
             return Ok(false);
         }

@@ -1,15 +1,18 @@
-//! What brokers take for one message: the least that a commit can take, whatever is done around it.
+//! Measures how long brokers take for one message: the least time that a commit can take.
 
+use super::POLL;
 use super::broker::Broker;
-use super::{KafkaOptions, LOOK};
-use crate::Error;
+use crate::{Error, KafkaOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_types::ShardId;
 
-/// Writes so many messages of so many bytes, each when the one before was acknowledged by all replicas in sync; the time of each.
-/// Meanwhile `followers` read all of it, as the nodes of a fleet read its log. The topic has to be there, and must be no graph's: what
-/// stands in it afterwards is no record.
+/// Writes `writes` messages of `bytes` bytes, each after all replicas in sync acknowledged the one before; returns the
+/// time of each. Meanwhile `followers` consumers read the topic, as the nodes of a fleet read its log. The topic must
+/// exist and must not be a graph's: the messages are not records.
+///
+/// # Errors
+/// [`Error::Broker`] if Kafka refuses or does not answer.
 pub fn write_latency(
     options: &KafkaOptions,
     writes: usize,
@@ -23,8 +26,8 @@ pub fn write_latency(
         for reader in &readers {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    // What it reads, and whether it can, is of no interest here.
-                    drop(reader.poll(LOOK));
+                    // Only the load on the brokers matters here.
+                    drop(reader.poll(POLL));
                 }
             });
         }

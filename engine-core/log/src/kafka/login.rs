@@ -1,54 +1,23 @@
-//! How clients prove to brokers who they are: TLS, certificates, and tokens (SASL/OAUTHBEARER, of which MSK's IAM is one kind).
+//! How clients prove to brokers who they are: TLS, certificates, and tokens (SASL/OAUTHBEARER, which includes MSK's
+//! IAM).
 //!
-//! Flow of a token: each client gets its first one when it is made, since one that nobody polls yet would never ask. From
-//! then on the client asks again before it ends, while somebody polls it ([`Login`] is the context of all clients). A
-//! client that nobody polled for longer than that gets a new one with the next poll, and connects anew.
+//! Flow of a token: a new client gets its first token at once, since a client that nobody polls would never ask for
+//! one. From then on the client asks again before its token expires, while it is polled ([`Login`] is the context of
+//! all clients). A client that was not polled for longer gets a new token with the next poll, and connects again.
 //!
-//! What must never happen: a secret in a log or an error.
+//! What must never happen: a secret in a log line or an error.
 
+use crate::error::cause;
+use crate::{Cause, KafkaTls, Tokens};
 use rdkafka::bindings;
 use rdkafka::client::{Client, OAuthToken};
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{ClientConfig, ClientContext};
 use std::ffi::{CStr, CString, c_char};
-use std::path::PathBuf;
 use std::sync::Arc;
 
-/// TLS to the brokers.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct KafkaTls {
-    /// PEM file with the authorities that brokers' certificates may come from; `None`: those of the system.
-    pub authorities: Option<PathBuf>,
-    /// PEM files with our certificate and its key, for brokers that ask for one.
-    pub certificate: Option<(PathBuf, PathBuf)>,
-}
-
-/// A token for brokers.
-#[derive(Clone)]
-pub struct Token {
-    /// What is sent.
-    pub value: String,
-    /// Whose it is.
-    pub principal: String,
-    /// When it ends, in milliseconds since 1970.
-    pub ends_ms: i64,
-}
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Never the value.
-        f.debug_struct("Token").field("principal", &self.principal).field("ends_ms", &self.ends_ms).finish()
-    }
-}
-
-/// Where tokens come from.
-pub trait Tokens: Send + Sync {
-    /// One that will do for a while. May wait for the network; is called by clients' own threads.
-    fn token(&self) -> Result<Token, String>;
-}
-
-/// Sets what TLS and tokens need.
+/// Sets the client's settings for TLS and tokens.
 pub(super) fn configure(config: &mut ClientConfig, tls: Option<&KafkaTls>, tokens: bool) {
     let protocol = match (tls.is_some(), tokens) {
         (false, false) => return,
@@ -61,7 +30,7 @@ pub(super) fn configure(config: &mut ClientConfig, tls: Option<&KafkaTls>, token
         config.set("sasl.mechanism", "OAUTHBEARER");
     }
     if let Some(tls) = tls {
-        // Without a file of ours the client looks where systems keep theirs.
+        // Without a file, the client looks where systems keep theirs.
         let authorities = tls.authorities.as_ref().map_or("probe".into(), |path| path.to_string_lossy());
         config.set("ssl.ca.location", authorities);
         config.set("ssl.endpoint.identification.algorithm", "https");
@@ -72,31 +41,35 @@ pub(super) fn configure(config: &mut ClientConfig, tls: Option<&KafkaTls>, token
     }
 }
 
-/// What clients ask for tokens.
+/// The context of all clients: where they get tokens.
 #[derive(Clone, Default)]
 pub(super) struct Login(pub Option<Arc<dyn Tokens>>);
 
 impl Login {
-    /// A token, as the client takes it.
-    pub fn token(&self) -> Result<OAuthToken, Box<dyn std::error::Error>> {
-        let tokens = self.0.as_ref().ok_or("this log has no source of tokens")?;
+    /// Returns a token in the form that the client takes.
+    pub fn token(&self) -> Result<OAuthToken, Cause> {
+        let tokens = self.0.as_ref().ok_or_else(|| cause("this log has no source of tokens"))?;
         let token = tokens.token().inspect_err(|error| {
-            tracing::warn!(error, "no token for the brokers");
+            tracing::warn!(%error, "no token for the brokers");
         })?;
         Ok(OAuthToken { token: token.value, principal_name: token.principal, lifetime_ms: token.ends_ms })
     }
 
     /// Gives a client its first token.
-    pub fn begin<C: ClientContext>(&self, client: &Client<C>) -> Result<(), String> {
+    pub fn begin<C: ClientContext>(
+        &self,
+        client: &Client<C>,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         if self.0.is_none() {
             return Ok(());
         }
-        let token = self.token().map_err(|error| error.to_string())?;
-        let text = |text: String| CString::new(text).map_err(|_| "a token with a zero byte in it".to_owned());
+        let token = self.token()?;
+        let text = |text: String| CString::new(text).map_err(|_| "the token has a zero byte in it");
         let (value, principal) = (text(token.token)?, text(token.principal_name)?);
         let mut error: [c_char; 512] = [0; 512];
-        // SAFETY: the client lives as long as the reference to it. All texts end with a zero and outlive the call, which
-        // copies them; no extensions are passed, and none are counted. The last two are a buffer and its length.
+        // SAFETY: the client lives as long as the reference to it. All texts end with a zero and outlive the call,
+        // which copies them. No extensions are passed and their count is 0. The last two arguments are a buffer and its
+        // length.
         let code = unsafe {
             bindings::rd_kafka_oauthbearer_set_token(
                 client.native_ptr(),
@@ -112,9 +85,9 @@ impl Login {
         if code == RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR {
             return Ok(());
         }
-        // SAFETY: the buffer held zeros, and the client writes a text with a zero at its end into it.
+        // SAFETY: the buffer was filled with zeros, and the client writes a text that ends with a zero into it.
         let reason = unsafe { CStr::from_ptr(error.as_ptr()) };
-        Err(format!("a token was refused: {}", reason.to_string_lossy()))
+        Err(format!("the client refused a token: {}", reason.to_string_lossy()).into())
     }
 }
 
@@ -122,7 +95,7 @@ impl ClientContext for Login {
     const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
 
     fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn std::error::Error>> {
-        self.token()
+        Ok(self.token()?)
     }
 }
 

@@ -1,101 +1,102 @@
-//! The log of a fleet: a Kafka topic for each graph, a partition of it for each shard, a message for each record.
+//! The log of a fleet: a Kafka topic for each graph, a partition for each shard, a message for each record.
 //!
-//! Replication and durability are Kafka's: a write is acknowledged by all replicas that are in sync. What is left to say
-//! here is which messages count, because a sequencer that was deposed may go on writing for a while. Every reader goes
-//! through a partition in order of offset and takes a message if it has the version after the last one that was taken,
-//! and no lower epoch (`sight.rs`). What does not fit is what somebody wrote who did not know of others' writes.
-//! So all readers agree on what the log says, whenever they read it.
+//! Kafka replicates records and makes them durable: all replicas in sync acknowledge a write. This module decides which
+//! messages count, because a deposed sequencer may go on writing for a while. Every reader goes through a partition in
+//! order of offset and accepts a message if it has the version after the last accepted one, and no lower epoch
+//! (`acceptor.rs`, LOG-1). A message that does not fit came from a writer that did not know of others' writes. So all
+//! readers agree about the log, whenever they read it.
 //!
-//! Flow of an append: send all records → all replicas in sync have them → if they stand right behind what was seen last, nobody
-//! else has written; if not, read the partition up to the last of them → acknowledge if every one of them counts. So nobody who was
-//! deposed acknowledges anything, however late he learns of it.
+//! Flow of an append: send all records → all replicas in sync have them → if their offsets come right after the last
+//! message that was read, nobody else has written; if not, read the partition up to the last of them → acknowledge if
+//! every one of them counts. So a deposed sequencer acknowledges nothing, however late it learns that it was deposed.
 //! With several shards there is one such log for each (`shard.rs`), and `ShardedLog` over them.
 //!
-//! Flow of opening: read what is retained, once, and note at which offsets versions stand. What a checkpoint holds is
-//! deleted by `trim`, so that this is about what recovery replays.
+//! Flow of opening: read the retained messages once, and note the offsets of versions. `trim` deletes what a checkpoint
+//! holds, so this reads about as much as recovery replays.
 //!
-//! What must never happen: an acknowledgement before it is known what stands before the record; a message skipped by one reader that
-//! another one takes; retention by time or size on the topic ([`create_topic`] turns it off).
+//! What must never happen: an acknowledgement before every message before the record is known; a message that one
+//! reader ignores and another accepts; retention by time or size on the topic ([`create_topic`] turns it off).
 
+mod backend;
 mod broker;
 mod follower;
 mod latency;
 mod login;
 #[cfg(feature = "msk-iam")]
 mod msk_iam;
-mod options;
 mod reading;
 mod shard;
 #[cfg(test)]
 mod tests;
+mod topic;
 
+use crate::acceptor::{Acceptor, EpochHistory, Verdict};
+use crate::error::cause;
 use crate::record;
-use crate::sight::{History, Seen, Sight};
 use crate::store::{Records, check_all, end_of};
-use crate::{Error, LogStore, Record, Tail};
+use crate::{Cause, Error, KafkaOptions, LogStore, Record, Tail};
+pub(crate) use backend::KafkaBackend;
 use broker::{Broker, Deliveries};
 pub use follower::KafkaFollower;
 pub use latency::write_latency;
-pub use login::{KafkaTls, Token, Tokens};
 #[cfg(feature = "msk-iam")]
 pub use msk_iam::MskIam;
-pub use options::{KafkaOptions, NewTopic, check_topic, create_topic, delete_topic};
 use rdkafka::Message;
 use rdkafka::producer::{Producer, ThreadedProducer};
 use reading::{Mark, Messages, Read};
-pub use shard::open_log;
 use std::time::Duration;
 use tidegraph_types::{ShardId, Version};
+pub use topic::{create_topic, delete_topic};
 
-/// How long one look at the broker waits: bounds how late we notice that our own time is over.
-const LOOK: Duration = Duration::from_millis(200);
+/// How long one poll of the broker waits. Bounds how late a caller notices its own timeout.
+const POLL: Duration = Duration::from_millis(200);
 
-/// How long we wait when the client has all that it can keep.
+/// How long to wait when the client's queue is full.
 const FULL: Duration = Duration::from_millis(5);
 
 /// A shard of the log in a partition of a Kafka topic.
 pub struct KafkaLog {
     broker: Broker,
     producer: ThreadedProducer<Deliveries>,
-    known: Known,
-    /// Payloads that are to be sent next.
+    state: ReadState,
+    /// Payloads to send next.
     prepared: Vec<Vec<u8>>,
-    /// Payloads of marks that were sent and not seen.
+    /// Payloads of marks that were sent and not yet read.
     marked: Vec<Vec<u8>>,
     /// Offset of the next message.
     next: i64,
-    poisoned: Option<String>,
+    poisoned: Option<Cause>,
 }
 
-/// What the messages below an offset say.
+/// The state of the log after the messages below an offset.
 #[derive(Debug)]
-struct Known {
-    sight: Sight,
-    history: History,
-    /// Where some versions stand, in order; the first one is the oldest that can be read.
+struct ReadState {
+    acceptor: Acceptor,
+    history: EpochHistory,
+    /// Offsets of some versions, in order. The first one is the oldest version that can be read.
     marks: Vec<Mark>,
     bytes: u64,
 }
 
-impl Known {
-    /// Looks at the next message; answers whether it counts.
-    fn see(&mut self, broker: &Broker, offset: i64, payload: &[u8]) -> Result<bool, Error> {
+impl ReadState {
+    /// Processes the next message; returns whether it counts.
+    fn accept(&mut self, broker: &Broker, offset: i64, payload: &[u8]) -> Result<bool, Error> {
         let head = broker.head(offset, payload)?;
         let (version, epoch) = (head.version, head.epoch);
-        let seen = self.sight.take(head).map_err(|reason| broker.damaged(offset, reason))?;
-        if seen == Seen::Instead {
+        let seen = self.acceptor.accept(head).map_err(|reason| broker.damaged(offset, reason))?;
+        if seen == Verdict::Replaced {
             self.marks.retain(|mark| mark.version < version);
         }
-        if matches!(seen, Seen::Next | Seen::Instead) {
+        if matches!(seen, Verdict::Appended | Verdict::Replaced) {
             self.bytes += payload.len() as u64;
             self.history.note(version, epoch);
             if version.0.is_multiple_of(broker.options.mark_every) || self.marks.is_empty() {
                 self.marks.push(Mark { version, offset });
             }
-        } else if seen == Seen::PassedOver {
-            tracing::info!(offset, %version, %epoch, "passed over: written by who did not know the tail");
+        } else if seen == Verdict::Ignored {
+            tracing::info!(offset, %version, %epoch, "ignored a message from a writer that did not know the tail");
         }
-        Ok(seen != Seen::PassedOver)
+        Ok(seen != Verdict::Ignored)
     }
 }
 
@@ -103,17 +104,21 @@ impl std::fmt::Debug for KafkaLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KafkaLog")
             .field("broker", &self.broker)
-            .field("tail", &self.known.sight.tail())
+            .field("tail", &self.state.acceptor.tail())
             .field("next", &self.next)
             .finish_non_exhaustive()
     }
 }
 
 impl KafkaLog {
-    /// Opens the one shard of a topic that exists, and reads what it retains.
+    /// Opens the one shard of a topic that exists, and reads the retained messages.
     ///
-    /// Whoever opens a log to write to it has raised the epoch before: from the first record of that epoch on, nobody
-    /// with an older one gets anything into the log.
+    /// A writer has raised the epoch before. From its first record on, no writer with a lower epoch gets a record into
+    /// the log.
+    ///
+    /// # Errors
+    /// [`Error::Broker`] if Kafka does not answer; [`Error::Damaged`] or [`Error::Missing`] if a message is not a
+    /// record of this log, or is gone.
     pub fn open(options: KafkaOptions, shard: ShardId) -> Result<Self, Error> {
         Self::read(Broker::new(options, shard))
     }
@@ -121,41 +126,41 @@ impl KafkaLog {
     fn read(broker: Broker) -> Result<Self, Error> {
         let (low, high) = broker.watermarks()?;
         let producer = broker.producer()?;
-        let sight = Sight::new(broker.rule);
+        let acceptor = Acceptor::new(broker.layout);
         let mut log = Self {
             broker,
             producer,
-            known: Known { sight, history: History::default(), marks: Vec::new(), bytes: 0 },
+            state: ReadState { acceptor, history: EpochHistory::default(), marks: Vec::new(), bytes: 0 },
             prepared: Vec::new(),
             marked: Vec::new(),
             next: low,
             poisoned: None,
         };
-        log.look_up_to(high, |_, _| ())?;
+        log.read_up_to(high, |_, _| ())?;
         tracing::debug!(?log, first = ?log.first(), "opened");
         Ok(log)
     }
 
-    /// Reads all messages below an offset. `each` learns of every one whether it counts.
-    fn look_up_to(&mut self, end: i64, mut each: impl FnMut(&[u8], bool)) -> Result<(), Error> {
+    /// Reads all messages below offset `end`. `each` gets the payload of every message and whether it counts.
+    fn read_up_to(&mut self, end: i64, mut each: impl FnMut(&[u8], bool)) -> Result<(), Error> {
         self.marked.clear();
         if end <= self.next {
             return Ok(());
         }
-        // Gone afterwards: it would go on and fetch all that is written.
+        // Dropped afterwards: it would go on fetching everything that is written.
         let consumer = self.broker.consumer(self.next)?;
         let mut messages = Messages::new(&self.broker, &consumer, self.next, end);
         while let Some(message) = messages.next()? {
             let (offset, payload) = (message.offset(), message.payload().unwrap_or_default());
-            each(payload, self.known.see(&self.broker, offset, payload)?);
+            each(payload, self.state.accept(&self.broker, offset, payload)?);
         }
         self.next = messages.next_offset();
         Ok(())
     }
 
-    /// Sees what was sent without reading it, if it stands right behind what was seen before: then there is nothing between that
-    /// somebody else wrote. Answers whether it does, and whether all of it counts.
-    fn see_sent(&mut self, sent: &[Vec<u8>], offsets: &[i64]) -> Result<Option<bool>, Error> {
+    /// Processes the sent messages without reading them, if their offsets come right after the last message that was
+    /// read: then nobody else wrote in between. Returns `None` if they do not, and otherwise whether all of them count.
+    fn accept_sent(&mut self, sent: &[Vec<u8>], offsets: &[i64]) -> Result<Option<bool>, Error> {
         let marked = self.producer.context().take_marks();
         let follow = marked.len() == self.marked.len()
             && marked.iter().chain(offsets).zip(self.next..).all(|(offset, expected)| *offset == expected);
@@ -164,17 +169,17 @@ impl KafkaLog {
         }
         let mut all = true;
         for payload in std::mem::take(&mut self.marked) {
-            self.known.see(&self.broker, self.next, &payload)?;
+            self.state.accept(&self.broker, self.next, &payload)?;
             self.next += 1;
         }
         for payload in sent {
-            all &= self.known.see(&self.broker, self.next, payload)?;
+            all &= self.state.accept(&self.broker, self.next, payload)?;
             self.next += 1;
         }
         Ok(Some(all))
     }
 
-    /// Takes payloads that are to be sent together; none of them if one is too long.
+    /// Takes payloads to send together; none of them if one is too long.
     fn prepare_all(
         &mut self,
         payloads: impl Iterator<Item = (Version, Result<Vec<u8>, tidegraph_wire::Error>)>,
@@ -194,7 +199,7 @@ impl KafkaLog {
         Ok(())
     }
 
-    /// Begins to send what was prepared.
+    /// Starts to send the prepared payloads.
     fn begin_to_send(&mut self) -> Result<(), Sent> {
         let clock = &*self.broker.options.clock;
         let end = clock.now() + self.broker.options.timeout * 2;
@@ -203,10 +208,10 @@ impl KafkaLog {
             while let Err(error) = self.broker.send(&self.producer, index, payload) {
                 let is_full = error.rdkafka_error_code() == Some(rdkafka::types::RDKafkaErrorCode::QueueFull);
                 if !is_full && index == 0 {
-                    return Err(Sent::Nothing(error.to_string()));
+                    return Err(Sent::Nothing(cause(error)));
                 }
                 if !is_full || clock.now() > end {
-                    return Err(Sent::Perhaps(error.to_string()));
+                    return Err(Sent::Perhaps(cause(error)));
                 }
                 clock.sleep(FULL);
             }
@@ -214,25 +219,25 @@ impl KafkaLog {
         Ok(())
     }
 
-    /// Waits until what was sent is durable; answers the offsets that it got.
-    fn sent(&self) -> Result<Vec<i64>, String> {
+    /// Waits until the sent messages are durable; returns their offsets.
+    fn sent(&self) -> Result<Vec<i64>, Cause> {
         let clock = &*self.broker.options.clock;
-        // Kafka gives up by itself before that.
+        // Kafka gives up by itself before this.
         let end = clock.now() + self.broker.options.timeout * 2;
         let deliveries = self.producer.context();
-        while !deliveries.wait(LOOK) {
+        while !deliveries.wait(POLL) {
             if clock.now() > end {
-                return Err("the broker does not answer".into());
+                return Err(cause("the broker does not answer"));
             }
         }
         deliveries.take()
     }
 
-    /// Waits until what was sent is durable, and makes sure that all of it counts.
+    /// Waits until the sent messages are durable, and checks that all of them count.
     fn confirm_sent(&mut self) -> Result<(), Error> {
         let sent = std::mem::take(&mut self.prepared);
         let offsets = self.sent().map_err(|reason| self.poison(reason))?;
-        let all = match self.see_sent(&sent, &offsets) {
+        let all = match self.accept_sent(&sent, &offsets) {
             Ok(Some(all)) => Ok(all),
             Ok(None) => self.read_back(&sent, &offsets),
             Err(error) => Err(error),
@@ -240,60 +245,63 @@ impl KafkaLog {
         match all {
             Ok(true) => Ok(()),
             Ok(false) => {
-                let tail = self.known.sight.tail().map_or_else(String::new, |tail| {
+                let tail = self.state.acceptor.tail().map_or_else(String::new, |tail| {
                     format!(", which is now at version {} of epoch {}", tail.version, tail.epoch)
                 });
-                Err(self.poison(format!("another sequencer has written to the log{tail}")))
+                Err(self.poison(cause(format!("another sequencer has written to the log{tail}"))))
             }
-            Err(error) => Err(self.poison(format!("what was written could not be read back: {error}"))),
+            Err(error) => {
+                tracing::warn!(%error, "records that were sent could not be read back");
+                Err(self.poison(cause(error)))
+            }
         }
     }
 
-    /// Reads what was sent and what stands before it; answers whether all of it counts.
+    /// Reads the sent messages and those before them; returns whether all that were sent count.
     fn read_back(&mut self, sent: &[Vec<u8>], offsets: &[i64]) -> Result<bool, Error> {
         let is_known = offsets.iter().all(|offset| *offset >= 0);
         let end = match offsets.iter().max() {
             Some(last) if is_known => last + 1,
-            // A message that was sent again because its answer got lost: the broker has it and does not say where.
+            // The client sent a message again because an answer was lost: the broker has it and does not say where.
             _ => self.broker.watermarks()?.1,
         };
         let mut counted = 0;
-        self.look_up_to(end, |payload, counts| {
+        self.read_up_to(end, |payload, counts| {
             counted += usize::from(counts && sent.iter().any(|sent| sent == payload));
         })?;
         Ok(counted == sent.len())
     }
 
-    /// The parts of records from one version up to another; both are there.
+    /// The parts of records from version `from` to version `last`, both of which exist.
     fn parts(&self, from: Version, last: Version) -> Result<Read<'_>, Error> {
-        let after = self.known.marks.partition_point(|mark| mark.version <= from);
+        let after = self.state.marks.partition_point(|mark| mark.version <= from);
         let first = || Error::Trimmed { requested: from, first: self.first().unwrap_or_default() };
-        let mark = *after.checked_sub(1).and_then(|at| self.known.marks.get(at)).ok_or_else(first)?;
-        Read::new(&self.broker, &self.known.history, mark, from, last)
+        let mark = *after.checked_sub(1).and_then(|at| self.state.marks.get(at)).ok_or_else(first)?;
+        Read::new(&self.broker, &self.state.history, mark, from, last)
     }
 
-    /// Deletes what stands before a version, or less; not the version itself, which counts.
+    /// Deletes messages before a version that counts; some of them may stay.
     fn forget(&mut self, below: Version) -> Result<(), Error> {
-        let keep = self.known.marks.partition_point(|mark| mark.version <= below).saturating_sub(1);
+        let keep = self.state.marks.partition_point(|mark| mark.version <= below).saturating_sub(1);
         if keep > 0 {
-            self.broker.delete_before(self.known.marks[keep].offset)?;
-            self.known.history.forget(self.known.marks[keep].version);
-            self.known.marks.drain(..keep);
+            self.broker.delete_before(self.state.marks[keep].offset)?;
+            self.state.history.forget(self.state.marks[keep].version);
+            self.state.marks.drain(..keep);
         }
         Ok(())
     }
 
-    fn poison(&mut self, reason: String) -> Error {
-        tracing::error!(reason, "the log takes no more records");
+    fn poison(&mut self, reason: Cause) -> Error {
+        tracing::error!(%reason, "the log takes no more records");
         self.poisoned = Some(reason.clone());
         Error::Poisoned { reason }
     }
 }
 
-/// What became of records that were sent, when not all is well.
+/// How sending failed: no record was sent, or some may have been.
 enum Sent {
-    Nothing(String),
-    Perhaps(String),
+    Nothing(Cause),
+    Perhaps(Cause),
 }
 
 impl LogStore for KafkaLog {
@@ -304,7 +312,7 @@ impl LogStore for KafkaLog {
         if records.is_empty() {
             return Ok(());
         }
-        check_all(records, self.broker.shard, self.known.sight.tail())?;
+        check_all(records, self.broker.shard, self.state.acceptor.tail())?;
         self.prepare_all(records.iter().map(|record| {
             let mut payload = Vec::new();
             (record.version, record::encode(record, 0, &mut payload).map(|()| payload))
@@ -317,26 +325,26 @@ impl LogStore for KafkaLog {
     }
 
     fn read_from(&mut self, version: Version) -> Result<Records<'_>, Error> {
-        let Some(tail) = end_of(version, self.first(), self.known.sight.tail())? else {
+        let Some(tail) = end_of(version, self.first(), self.state.acceptor.tail())? else {
             return Ok(Box::new(std::iter::empty()));
         };
         Ok(Box::new(self.parts(version, tail.version)?.map(|part| part.map(|part| part.record))))
     }
 
     fn trim(&mut self, below: Version) -> Result<(), Error> {
-        // The last record stays: it says where the log ends.
-        self.forget(below.min(self.known.sight.tail().map_or(Version(0), |tail| tail.version)))
+        // The last record stays: it shows where the log ends.
+        self.forget(below.min(self.state.acceptor.tail().map_or(Version(0), |tail| tail.version)))
     }
 
     fn tail(&self) -> Option<Tail> {
-        self.known.sight.tail()
+        self.state.acceptor.tail()
     }
 
     fn first(&self) -> Option<Version> {
-        self.known.marks.first().map(|mark| mark.version)
+        self.state.marks.first().map(|mark| mark.version)
     }
 
     fn bytes(&self) -> u64 {
-        self.known.bytes
+        self.state.bytes
     }
 }

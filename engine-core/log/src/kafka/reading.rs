@@ -1,9 +1,9 @@
-//! Going through the messages of a partition.
+//! Reading the messages of a partition.
 
-use super::LOOK;
+use super::POLL;
 use super::broker::{Broker, Reader};
+use crate::acceptor::EpochHistory;
 use crate::shards::Part;
-use crate::sight::History;
 use crate::{Error, Record};
 use rdkafka::Message;
 use rdkafka::error::KafkaError;
@@ -11,25 +11,25 @@ use rdkafka::message::BorrowedMessage;
 use std::time::Duration;
 use tidegraph_types::Version;
 
-/// Where a version stands.
+/// The offset of a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mark {
     pub version: Version,
     pub offset: i64,
 }
 
-/// The messages of a partition from one offset up to another.
+/// Reads the messages of a partition from one offset up to another.
 pub(super) struct Messages<'c> {
     broker: &'c Broker,
     consumer: &'c Reader,
     next: i64,
     end: i64,
-    /// When the broker will have been silent for too long.
+    /// Time at which the broker has been silent for too long.
     patience: Duration,
 }
 
 impl<'c> Messages<'c> {
-    /// The consumer stands at `next`.
+    /// `consumer` begins at offset `next`.
     pub fn new(broker: &'c Broker, consumer: &'c Reader, next: i64, end: i64) -> Self {
         let patience = broker.options.clock.now() + broker.options.timeout;
         Self { broker, consumer, next, end, patience }
@@ -42,20 +42,19 @@ impl<'c> Messages<'c> {
     pub fn next(&mut self) -> Result<Option<BorrowedMessage<'c>>, Error> {
         let clock = &*self.broker.options.clock;
         while self.next < self.end {
-            match self.consumer.poll(LOOK) {
+            match self.consumer.poll(POLL) {
                 Some(Ok(message)) => {
                     if message.offset() != self.next {
-                        let found = format!("the next message there is has offset {}", message.offset());
-                        return Err(self.broker.damaged(self.next, found));
+                        return Err(self.broker.missing(self.next, message.offset()));
                     }
                     self.next += 1;
                     self.patience = clock.now() + self.broker.options.timeout;
                     return Ok(Some(message));
                 }
                 Some(Err(error)) if is_fatal(&error) => {
-                    return Err(self.broker.error("read", error.to_string()));
+                    return Err(self.broker.error("read", error));
                 }
-                // The client connects anew by itself.
+                // The client connects again by itself.
                 Some(Err(error)) => tracing::warn!(%error, "reading the log"),
                 None => {}
             }
@@ -68,7 +67,7 @@ impl<'c> Messages<'c> {
     }
 }
 
-/// Whether asking again may not help.
+/// Whether another poll cannot help.
 pub(super) fn is_fatal(error: &KafkaError) -> bool {
     use rdkafka::types::RDKafkaErrorCode as Code;
     matches!(
@@ -86,13 +85,14 @@ pub(super) fn is_fatal(error: &KafkaError) -> bool {
     )
 }
 
-/// The records from one version up to another. Those that count are known: of each version the one of the epoch that the history names.
+/// Reads the records from one version up to another. Of each version, the record of the epoch that the history names
+/// counts.
 pub(super) struct Read<'b> {
     broker: &'b Broker,
-    history: &'b History,
+    history: &'b EpochHistory,
     consumer: Reader,
     next: i64,
-    /// The version that is looked for.
+    /// The next version to find.
     wanted: Version,
     from: Version,
     last: Version,
@@ -100,10 +100,10 @@ pub(super) struct Read<'b> {
 }
 
 impl<'b> Read<'b> {
-    /// Begins at a mark, which is not after `from`; `last` is there.
+    /// Begins at a mark that is not after `from`; `last` exists.
     pub fn new(
         broker: &'b Broker,
-        history: &'b History,
+        history: &'b EpochHistory,
         mark: Mark,
         from: Version,
         last: Version,

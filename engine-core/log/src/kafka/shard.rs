@@ -1,39 +1,14 @@
 //! A partition of a topic as one shard of several.
 
-use super::broker::{Broker, MARK};
-use super::{KafkaLog, KafkaOptions, Sent, check_topic};
+use super::broker::MARK;
+use super::{KafkaLog, Sent};
+use crate::acceptor::{Acceptor, EpochHistory};
+use crate::error::cause;
 use crate::record::{Prefix, Signal, encode_part, encode_signal};
-use crate::shards::{Message, Parts, Shard, ShardedLog};
-use crate::sight::{History, Sight};
+use crate::shards::{Message, Parts, Shard};
 use crate::{Error, LogStore};
 use rdkafka::producer::Producer;
-use tidegraph_types::{Epoch, ShardId, Sharding, Version};
-
-/// Opens a graph's log to write to it, under an epoch that nobody else has. The topic has to have a partition for each shard.
-///
-/// With several shards they are fenced here ([`Error::Behind`] if the epoch is not above theirs); one shard needs no fence, since its
-/// first record of the epoch is one.
-pub fn open_log(
-    options: &KafkaOptions,
-    sharding: Sharding,
-    epoch: Epoch,
-) -> Result<Box<dyn LogStore>, Error> {
-    check_topic(options, sharding.shards())?;
-    if sharding.shards() == 1 {
-        return Ok(Box::new(KafkaLog::open(options.clone(), ShardId(0))?));
-    }
-    // Each reads what it retains: side by side, since all writers wait meanwhile.
-    let shards = std::thread::scope(|scope| {
-        let open = |shard| move || KafkaLog::read(Broker::of_several(options.clone(), shard));
-        let opening: Vec<_> = sharding.all().map(|shard| scope.spawn(open(shard))).collect();
-        let opened = opening.into_iter().map(|thread| {
-            let opened = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            opened.map(|shard| Box::new(shard) as Box<dyn Shard>)
-        });
-        opened.collect::<Result<Vec<_>, Error>>()
-    })?;
-    Ok(Box::new(ShardedLog::open(shards, sharding, epoch)?))
-}
+use tidegraph_types::{Epoch, Version};
 
 impl KafkaLog {
     fn encoded(&self, message: &Message) -> (Version, Result<Vec<u8>, tidegraph_wire::Error>) {
@@ -53,12 +28,12 @@ impl KafkaLog {
 }
 
 impl Shard for KafkaLog {
-    fn sight(&self) -> &Sight {
-        &self.known.sight
+    fn acceptor(&self) -> &Acceptor {
+        &self.state.acceptor
     }
 
-    fn history(&self) -> &History {
-        &self.known.history
+    fn history(&self) -> &EpochHistory {
+        &self.state.history
     }
 
     fn prepare(&mut self, messages: &[Message]) -> Result<(), Error> {
@@ -80,13 +55,13 @@ impl Shard for KafkaLog {
         let message = Message::Signal { signal: Signal::Mark, epoch, complete };
         let deliveries = self.producer.context();
         deliveries.set_lost_a_mark(false);
-        let sent = self.encoded(&message).1.map_err(|error| error.to_string()).and_then(|payload| {
+        let sent = self.encoded(&message).1.map_err(cause).and_then(|payload| {
             let sent = self.broker.send(&self.producer, MARK, &payload);
             self.marked.push(payload);
-            sent.map_err(|error| error.to_string())
+            sent.map_err(cause)
         });
         if let Err(error) = sent {
-            tracing::warn!(error, "readers are not told yet what is complete");
+            tracing::warn!(%error, "a mark was not sent: readers do not know yet which records are complete");
             deliveries.set_lost_a_mark(true);
         }
     }

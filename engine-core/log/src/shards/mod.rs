@@ -1,40 +1,40 @@
-//! A log of several shards: each holds what concerns its group of partitions, and versions go over all of them.
+//! A log of several shards. Each holds the records of its group of partitions; versions are those of the whole graph.
 //!
-//! Roles: [`ShardedLog`] is a [`LogStore`] over shards; [`split`] makes parts of a record and puts it together again; a [`Shard`] is what a
-//! backend brings: `kafka.rs`'s partition, and one of [`SharedShards`] in memory. Which messages count in a shard, and when a
-//! record is complete, says `sight.rs`. Why it is so: ADR 0013.
+//! Roles: [`ShardedLog`] is a [`LogStore`] over shards. [`split`] divides a record into parts and joins them again. A
+//! [`Shard`] is one shard of a backend: a partition of a Kafka topic, or a shard of `testing::SharedShards`.
+//! `acceptor.rs` decides which messages of a shard count and when a record is complete. ADR 0013 has the reasons.
 //!
-//! Flow of an append: each record becomes one part for each shard, perhaps an empty one → all parts are sent to all shards →
-//! each shard is confirmed → acknowledged when all parts of all records count. What is complete is said by the parts of the
-//! next append or, when none follows at once, by a *mark* ([`LogStore::rest`]).
+//! Flow of an append: divide each record into one part for each shard, which may be empty → send all parts to all
+//! shards → confirm each shard → acknowledge when all parts of all records count. The parts of the next append say
+//! which records are complete; if none follows at once, a *mark* does ([`LogStore::on_idle`]).
 //!
-//! Flow of opening, which only a new sequencer does: a *fence* of its epoch in every shard, read back → from here on nothing of an
-//! earlier epoch counts anywhere, so where the shards end is fixed → the last version that all of them have from the same epoch is
-//! the last complete one. What stands above it in some shards, the first record of the new epoch replaces.
+//! Flow of opening, which only a new sequencer does: write a *fence* of its epoch to every shard and read it back →
+//! from here on no record of a lower epoch counts in any shard, so the ends of the shards are fixed → the last version
+//! that all shards have from the same epoch is the last complete one. The first record of the new epoch replaces all
+//! records above it.
 //!
-//! What must never happen: an acknowledgement before all shards have all parts; a record that is handed to readers of one shard and
-//! is not, or not the same, in another one; a choice of the last complete version before all fences stand.
+//! What must never happen (LOG-4): an acknowledgement before all shards have all parts; a record that is handed to
+//! readers of one shard, and is missing or different in another; a choice of the last complete version before all
+//! fences are written.
 
-mod memory;
 mod split;
 #[cfg(test)]
 mod tests;
 
-pub use memory::{SharedShard, SharedShards};
 pub(crate) use split::Part;
 #[cfg(all(test, feature = "kafka"))]
 pub(crate) use split::split;
 
+use crate::acceptor::{Acceptor, EpochHistory};
 use crate::record::Signal;
-use crate::sight::{History, Sight};
 use crate::store::{Records, check_all, end_of};
-use crate::{Error, LogStore, Record, Tail};
+use crate::{Cause, Error, LogStore, Record, Tail};
 use tidegraph_types::{Epoch, ShardId, Sharding, Version};
 
-/// What is sent to a shard.
+/// A message to a shard.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Message {
-    /// What has no version.
+    /// A message without a version.
     Signal {
         signal: Signal,
         epoch: Epoch,
@@ -49,39 +49,40 @@ pub(crate) enum Message {
 /// Parts in order of version.
 pub(crate) type Parts<'a> = Box<dyn Iterator<Item = Result<Part, Error>> + Send + 'a>;
 
-/// One shard, open to write.
+/// One shard, open for writing.
 pub(crate) trait Shard: Send {
-    /// What counts, as far as it was read.
-    fn sight(&self) -> &Sight;
+    /// The decisions about all messages that were read.
+    fn acceptor(&self) -> &Acceptor;
 
-    /// Which epoch wrote what counts.
-    fn history(&self) -> &History;
+    /// The epochs of the records that count.
+    fn history(&self) -> &EpochHistory;
 
-    /// Takes what is to be sent next. An error means that a message cannot be written, and that nothing is to be sent.
+    /// Encodes the messages to send next. After an error nothing must be sent: a message cannot be encoded.
     fn prepare(&mut self, messages: &[Message]) -> Result<(), Error>;
 
-    /// Begins to write what was prepared. After an error it is not known what arrives.
+    /// Starts to write the prepared messages. After an error, nobody knows which of them arrive.
     fn send(&mut self) -> Result<(), Error>;
 
-    /// Waits until what was sent is durable, and reads up to there; an error if not all of it counts, or if that cannot be told.
+    /// Waits until the sent messages are durable, and reads up to them. An error if one of them does not count, or if
+    /// nobody can know.
     fn confirm(&mut self) -> Result<(), Error>;
 
-    /// Sends a mark and does not wait for it.
+    /// Sends a mark, without waiting for it.
     fn mark(&mut self, epoch: Epoch, complete: Version);
 
     /// Whether a mark could not be written.
     fn lost_a_mark(&self) -> bool;
 
-    /// The parts from one version to another; both are there, and complete.
+    /// Reads the parts from version `from` to version `last`, both of which exist and are complete.
     fn read(&mut self, from: Version, last: Version) -> Result<Parts<'_>, Error>;
 
-    /// Forgets versions below one that is complete, or fewer. That one stays.
+    /// Deletes versions below a complete one, which stays. Some of them may stay too.
     fn trim(&mut self, below: Version) -> Result<(), Error>;
 
     /// The oldest version that can be read.
     fn first(&self) -> Option<Version>;
 
-    /// Bytes of what counts.
+    /// Bytes of the messages that count.
     fn bytes(&self) -> u64;
 }
 
@@ -92,8 +93,8 @@ pub struct ShardedLog {
     epoch: Epoch,
     /// The last complete version.
     tail: Option<Tail>,
-    poisoned: Option<String>,
-    /// What is complete was not yet said to readers.
+    poisoned: Option<Cause>,
+    /// Whether readers do not know yet which records are complete.
     owes_marks: bool,
 }
 
@@ -108,20 +109,22 @@ impl std::fmt::Debug for ShardedLog {
 }
 
 impl ShardedLog {
-    /// Fences all shards under an epoch that nobody else has, and finds the last complete version.
+    /// Fences all shards under an epoch that no other process has, and finds the last complete version.
     ///
-    /// [`Error::Behind`] when the epoch is not above that of every shard; [`Error::Poisoned`] when another one took over meanwhile, or when
-    /// it is not known whether all fences stand. After any error the next attempt needs an epoch of its own.
+    /// # Errors
+    /// [`Error::Behind`] if the epoch is not above that of every shard; [`Error::Poisoned`] if another process took
+    /// over meanwhile, or if a fence may not be written; [`Error::Disagree`] if the shards lost a complete record. The
+    /// next attempt needs a new epoch.
     pub(crate) fn open(
         mut shards: Vec<Box<dyn Shard>>,
         sharding: Sharding,
         epoch: Epoch,
     ) -> Result<Self, Error> {
-        let found = shards.iter().map(|shard| shard.sight().epoch()).max().unwrap_or_default();
+        let found = shards.iter().map(|shard| shard.acceptor().epoch()).max().unwrap_or_default();
         if found >= epoch {
             return Err(Error::Behind { epoch, found });
         }
-        let complete = shards.iter().map(|shard| shard.sight().complete()).max().unwrap_or_default();
+        let complete = shards.iter().map(|shard| shard.acceptor().complete()).max().unwrap_or_default();
         let fence = Message::Signal { signal: Signal::Fence, epoch, complete };
         for shard in &mut shards {
             shard.prepare(std::slice::from_ref(&fence))?;
@@ -135,14 +138,14 @@ impl ShardedLog {
     fn poison(&mut self, error: Error) -> Error {
         let reason = match error {
             Error::Poisoned { reason } => reason,
-            other => other.to_string(),
+            other => Cause::from(Box::from(other) as Box<dyn std::error::Error + Send + Sync>),
         };
         self.poisoned = Some(reason.clone());
         Error::Poisoned { reason }
     }
 }
 
-/// Sends what was prepared to all shards, and waits for all of them.
+/// Sends the prepared messages to all shards, and waits for all of them.
 fn write(shards: &mut [Box<dyn Shard>]) -> Result<(), Error> {
     for shard in shards.iter_mut() {
         shard.send()?;
@@ -153,14 +156,15 @@ fn write(shards: &mut [Box<dyn Shard>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The last complete version of shards of which the ends are fixed.
+/// The last complete version of shards whose ends are fixed.
 fn common_tail(shards: &[Box<dyn Shard>]) -> Result<Option<Tail>, Error> {
-    let histories: Vec<&History> = shards.iter().map(|shard| shard.history()).collect();
-    let tail = History::common(&histories);
+    let histories: Vec<&EpochHistory> = shards.iter().map(|shard| shard.history()).collect();
+    let tail = EpochHistory::common(&histories);
     let version = tail.map_or(Version(0), |tail| tail.version);
-    let said = shards.iter().map(|shard| shard.sight().complete()).max().unwrap_or_default();
+    let said = shards.iter().map(|shard| shard.acceptor().complete()).max().unwrap_or_default();
     if version < said {
-        let reason = format!("version {said} was complete, all shards have the same up to version {version}");
+        let reason =
+            format!("version {said} was complete, and all shards agree only up to version {version}");
         return Err(Error::Disagree { version: version.next(), reason });
     }
     Ok(tail)
@@ -185,7 +189,7 @@ impl LogStore for ShardedLog {
         for (shard, messages) in self.shards.iter_mut().zip(&messages) {
             shard.prepare(messages)?;
         }
-        // From here on nobody can say what stands in some shards only.
+        // After a failure, some shards may have the records and others not. Nobody can tell.
         write(&mut self.shards).map_err(|error| self.poison(error))?;
         self.tail = tail;
         self.owes_marks = true;
@@ -216,7 +220,7 @@ impl LogStore for ShardedLog {
         self.shards.iter().map(|shard| shard.first()).max()?
     }
 
-    fn rest(&mut self) {
+    fn on_idle(&mut self) {
         let Some(tail) = self.tail.filter(|_| self.poisoned.is_none()) else { return };
         if self.owes_marks || self.shards.iter().any(|shard| shard.lost_a_mark()) {
             self.shards.iter_mut().for_each(|shard| shard.mark(self.epoch, tail.version));
@@ -229,7 +233,7 @@ impl LogStore for ShardedLog {
     }
 }
 
-/// Records put together from their parts.
+/// Joins records from their parts.
 struct Merged<'a> {
     shards: Vec<Parts<'a>>,
     next: Version,
@@ -239,7 +243,7 @@ struct Merged<'a> {
 impl Merged<'_> {
     fn record(&mut self) -> Result<Record, Error> {
         let version = self.next;
-        let missing = || Error::Disagree { version, reason: "a part of it is missing".into() };
+        let missing = || Error::Disagree { version, reason: "a part is missing".into() };
         let parts: Result<Vec<Part>, Error> =
             self.shards.iter_mut().map(|shard| shard.next().ok_or_else(missing)?).collect();
         split::join(version, parts?).map_err(|reason| Error::Disagree { version, reason })

@@ -1,22 +1,22 @@
 //! A record as its parts, one for each shard.
 //!
-//! Of a transaction, a shard gets the changes that concern a partition of its group; a change may concern several. What is said to
-//! everybody (tokens, loads, reserved SIDs, the beginning of an epoch) goes to all shards as it is. The id of a request, of which only
-//! whoever puts records together again wants to know, stands in the first shard.
+//! Of a transaction, a shard gets the mutations that concern a partition of its group; a mutation may concern several
+//! groups. Records for all readers (tokens, loads, reserved SIDs, the start of an epoch) go to every shard whole. The
+//! id of a request is only in the first shard, since only a reader that joins records needs it.
 
 use crate::{Body, Record};
 use tidegraph_types::{Mutation, ShardId, Sharding, Version};
 
-/// What one shard has of a record.
+/// The part of a record in one shard.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Part {
-    /// The record with the changes that are here.
+    /// The record with the mutations of this shard.
     pub record: Record,
-    /// Where these stood in the whole transaction, rising; empty when they were its first ones.
+    /// Indexes of these mutations in the whole transaction, rising. Empty if they were its first ones.
     pub places: Vec<u32>,
 }
 
-/// The parts of a record, in order of shard.
+/// Divides a record into its parts, in order of shard.
 pub(crate) fn split(sharding: Sharding, record: &Record) -> Vec<Part> {
     let part = |shard, body, places| Part { record: Record { shard, body, ..record.clone_head() }, places };
     let Body::Commit { mutations, next_sid, request } = &record.body else {
@@ -24,7 +24,7 @@ pub(crate) fn split(sharding: Sharding, record: &Record) -> Vec<Part> {
     };
     let mut mine: Vec<(Vec<Mutation>, Vec<u32>)> = sharding.all().map(|_| Default::default()).collect();
     for (place, mutation) in (0_u32..).zip(mutations) {
-        // No transaction has so many changes; a place that is taken twice would lose one.
+        // No transaction has this many mutations. An index that occurs twice would lose one.
         debug_assert!(place < u32::MAX);
         let mut add = |shard: usize| {
             let (mutations, places) = &mut mine[shard];
@@ -51,12 +51,12 @@ pub(crate) fn split(sharding: Sharding, record: &Record) -> Vec<Part> {
     parts.collect()
 }
 
-/// The record of which these are all parts, in order of shard.
+/// Joins a record from all its parts, in order of shard. The error says what does not fit.
 pub(super) fn join(version: Version, parts: Vec<Part>) -> Result<Record, String> {
     let mut parts = parts.into_iter();
     let Part { record: mut whole, places } = parts.next().ok_or("there are no parts")?;
     if whole.version != version {
-        return Err(format!("shard {} has version {} there", whole.shard, whole.version));
+        return Err(format!("shard {} has version {} in its place", whole.shard, whole.version));
     }
     let mut placed = Vec::new();
     if let Body::Commit { mutations, .. } = &mut whole.body {
@@ -64,27 +64,27 @@ pub(super) fn join(version: Version, parts: Vec<Part>) -> Result<Record, String>
     }
     for Part { record, places } in parts {
         let shard = record.shard;
-        let differs = |what: &str| Err(format!("{what} in shard {shard} is another one than in shard 0"));
+        let differs = |what: &str| Err(format!("the {what} in shard {shard} differs from that in shard 0"));
         if (record.version, record.epoch) != (whole.version, whole.epoch) {
             return differs("version or epoch");
         }
         match (&whole.body, record.body) {
             (Body::Commit { next_sid, .. }, Body::Commit { mutations, next_sid: here, .. }) => {
                 if here != *next_sid {
-                    return differs("the next SID");
+                    return differs("next SID");
                 }
                 place(&mut placed, mutations, &places)?;
             }
             (all, here) if *all == here => {}
-            _ => return differs("what it says"),
+            _ => return differs("body"),
         }
     }
     if let Body::Commit { mutations, .. } = &mut whole.body {
-        // A change that concerns several shards came from each of them.
+        // A mutation that concerns several shards came from each of them.
         placed.sort_by_key(|(place, _)| *place);
         placed.dedup_by_key(|(place, _)| *place);
         if let Some((missing, _)) = (0..).zip(&placed).find(|(expected, (place, _))| expected != place) {
-            return Err(format!("change {missing} of it is in no shard"));
+            return Err(format!("mutation {missing} is in no shard"));
         }
         *mutations = placed.into_iter().map(|(_, mutation)| mutation).collect();
     }
@@ -98,13 +98,13 @@ fn place(placed: &mut Vec<(u32, Mutation)>, mutations: Vec<Mutation>, places: &[
     } else if places.len() == mutations.len() {
         placed.extend(places.iter().copied().zip(mutations));
     } else {
-        return Err(format!("{} changes have {} places", mutations.len(), places.len()));
+        return Err(format!("{} mutations have {} places", mutations.len(), places.len()));
     }
     Ok(())
 }
 
 impl Record {
-    /// The record without what it says.
+    /// The record without its body.
     fn clone_head(&self) -> Self {
         Self { shard: self.shard, epoch: self.epoch, version: self.version, body: Body::EpochStart }
     }
@@ -144,8 +144,9 @@ mod tests {
         }
     }
 
+    /// Shows LOG-4.
     #[test]
-    fn what_was_split_is_put_together_again() {
+    fn parts_join_to_the_same_record() {
         for seed in 0..500 {
             let random = SeededRandom::new(seed);
             let mutations: Vec<Mutation> = (0..random.below(12)).map(|_| some(&random)).collect();
@@ -153,7 +154,8 @@ mod tests {
             let record = commit(mutations);
             let parts = split(sharding, &record);
             assert_eq!(parts.len(), usize::from(sharding.shards()));
-            // Each partition finds in its shard what concerns it, in order, and no shard has what concerns none of its own.
+            // Each partition finds its mutations in its shard, in order, and no shard has mutations of other
+            // partitions.
             let Body::Commit { mutations, .. } = &record.body else { unreachable!() };
             for partition in PartitionCount::new(8).unwrap().all() {
                 let mine = |mutations: &[Mutation]| -> Vec<Mutation> {
@@ -182,7 +184,7 @@ mod tests {
         assert_eq!(parts[2].places, [4, 5]);
         let mut without = parts.clone();
         without.remove(2);
-        assert!(join(Version(3), without).unwrap_err().contains("change 4"), "{parts:?}");
+        assert!(join(Version(3), without).unwrap_err().contains("mutation 4"), "{parts:?}");
         let mut other = parts.clone();
         other[3].record.epoch = Epoch(1);
         assert!(join(Version(3), other).unwrap_err().contains("shard 3"));
@@ -191,6 +193,6 @@ mod tests {
         assert!(join(Version(3), other).unwrap_err().contains("shard 1"));
         let mut other = parts;
         other[1].places.pop();
-        assert!(join(Version(3), other).unwrap_err().contains("2 changes have 1 places"));
+        assert!(join(Version(3), other).unwrap_err().contains("2 mutations have 1 places"));
     }
 }

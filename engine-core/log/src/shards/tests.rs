@@ -1,14 +1,15 @@
-//! Histories of a log of several shards, drawn from seeds: several sequencers who do not know of each other, messages that are late, or lost
-//! with their sender, deaths between any two messages, followers that begin anywhere.
+//! Histories of a log of several shards, drawn from seeds: several sequencers who do not know of each other, messages
+//! that are late, or lost with their sender, deaths between any two messages, followers that begin anywhere.
 //!
-//! What is checked: what was acknowledged is found by every later sequencer and handed out by every follower of every shard; all
-//! followers of a shard hand out the same; what one shard hands out, all do. Two defects are planted, and have to be found.
+//! What is checked: what was acknowledged is found by every later sequencer and handed out by every follower of every
+//! shard; all followers of a shard hand out the same; what one shard hands out, all do. Two defects are planted, and
+//! have to be found.
 
 mod shard;
 
-use super::memory;
-use super::{Message, Shard, ShardedLog, SharedShards};
-use crate::sight::{Following, Rule};
+use super::{Message, Shard, ShardedLog};
+use crate::acceptor::{FollowerState, Layout};
+use crate::testing::{SharedShards, begin};
 use crate::{Body, Error, LogStore, Position, Record};
 use parking_lot::Mutex;
 use shard::TestShard;
@@ -55,7 +56,7 @@ struct World {
 
 struct Follower {
     shard: ShardId,
-    following: Following,
+    following: FollowerState,
     next: usize,
 }
 
@@ -166,7 +167,7 @@ impl World {
                     }
                 }
                 if self.is_calm() || self.random.one_in(2) {
-                    log.rest();
+                    log.on_idle();
                 }
                 true
             }
@@ -278,12 +279,12 @@ impl World {
             })
         };
         // What was trimmed meanwhile is in checkpoints only.
-        let (mut following, mut next) = memory::begin(self.log.shard(shard), at).ok()??;
+        let (mut following, mut next) = begin(self.log.shard(shard), at).ok()??;
         let low = self.log.shard(shard).first_number()?;
         if following.at().version > Version(0) && next > low && self.random.one_in(2) {
             // Where exactly it begins makes no difference, as long as it is not too late.
             next -= self.random.below((next - low) as u64 + 1) as usize;
-            following = Following::behind(Rule::Several, at);
+            following = FollowerState::behind(Layout::Sharded, at);
         }
         Some(Follower { shard, following, next })
     }
@@ -301,7 +302,7 @@ impl World {
                 Message::Part { part, .. } => Ok(part.record),
                 Message::Signal { .. } => Err("a signal is no record".to_owned()),
             };
-            if let Err(reason) = follower.following.take(head, |reason| reason, record) {
+            if let Err(reason) = follower.following.accept(head, |reason| reason, record) {
                 self.say_wrong(format!("shard {}: {reason}", follower.shard));
                 return false;
             }
@@ -339,7 +340,7 @@ impl World {
         let mut followers = std::mem::take(&mut *self.followers.lock());
         followers.extend(self.sharding.all().filter_map(|shard| {
             let at = Position { version: Version(first.0 - 1), epoch: Epoch(0) };
-            let begun = memory::begin(self.log.shard(shard), at).unwrap();
+            let begun = begin(self.log.shard(shard), at).unwrap();
             begun.map(|(following, next)| Follower { shard, following, next })
         }));
         for mut follower in followers {
@@ -404,10 +405,11 @@ fn history(seed: u64, bug: Option<Bug>) -> Result<[u64; 3], String> {
 fn behaves_as_a_log() {
     for shards in [2, 3, 4] {
         let sharding = Sharding::new(PartitionCount::new(4).unwrap(), shards).unwrap();
-        crate::suite::log_test_suite(|| Box::new(SharedShards::new(sharding).open(Epoch(1)).unwrap()));
+        crate::testing::log_test_suite(|| Box::new(SharedShards::new(sharding).open(Epoch(1)).unwrap()));
     }
 }
 
+/// Shows LOG-2 and LOG-4.
 #[test]
 fn what_one_shard_hands_out_all_do_and_nothing_acknowledged_is_lost() {
     let mut all = [0; 3];

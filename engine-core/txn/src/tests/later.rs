@@ -15,8 +15,8 @@ use tidegraph_types::{CommitRequest, Version};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn later(sequencer: &Sequencer, request: CommitRequest) -> Receiver<Result<Version, Error>> {
-    let (ended, end) = channel();
-    sequencer.commit_later(request, Box::new(move |answer| ended.send(answer).unwrap()));
+    let (on_answer, end) = channel();
+    sequencer.commit_later(request, Box::new(move |answer| on_answer.send(answer).unwrap()));
     end
 }
 
@@ -37,7 +37,7 @@ fn it_is_answered_when_it_can_be_read() {
 #[derive(Default)]
 struct Counted {
     inner: MemoryLog,
-    is_late: bool,
+    syncs_later: bool,
     syncs: Arc<AtomicU32>,
     /// Syncs from this one on fail; 0: none do.
     fails_from: u32,
@@ -51,13 +51,13 @@ impl LogStore for Counted {
     fn sync(&mut self) -> Result<(), tidegraph_log::Error> {
         let count = self.syncs.fetch_add(1, Ordering::SeqCst) + 1;
         if self.fails_from > 0 && count >= self.fails_from {
-            return Err(tidegraph_log::Error::Poisoned { reason: "the disk is broken".into() });
+            return Err(tidegraph_log::Error::poisoned("the disk is broken"));
         }
         Ok(())
     }
 
-    fn is_late(&self) -> bool {
-        self.is_late
+    fn syncs_later(&self) -> bool {
+        self.syncs_later
     }
 
     fn read_from(&mut self, version: Version) -> Result<Records<'_>, tidegraph_log::Error> {
@@ -84,36 +84,37 @@ impl LogStore for Counted {
 /// A log that does not wait needs nobody who does.
 #[test]
 fn with_a_late_log_it_is_answered_on_the_callers_thread() {
-    let (sequencer, numbers) = start(Counted { is_late: true, ..Counted::default() });
-    let (ended, end) = channel();
+    let (sequencer, numbers) = start(Counted { syncs_later: true, ..Counted::default() });
+    let (on_answer, end) = channel();
     let told =
-        move |answer: Result<Version, Error>| ended.send((answer, std::thread::current().id())).unwrap();
+        move |answer: Result<Version, Error>| on_answer.send((answer, std::thread::current().id())).unwrap();
     sequencer.commit_later(request(Version(0), &[], &[(1, 10)]), Box::new(told));
     let (answer, thread) = end.try_recv().unwrap();
     assert_eq!(thread, std::thread::current().id());
     assert_eq!(numbers.read(1, answer.unwrap()), 10);
 }
 
+/// Shows LOG-5.
 #[test]
 fn a_late_log_is_synced_for_loads_and_when_that_is_asked() {
-    for is_late in [true, false] {
+    for syncs_later in [true, false] {
         let syncs = Arc::new(AtomicU32::new(0));
-        let (sequencer, _) = start(Counted { is_late, syncs: syncs.clone(), ..Counted::default() });
+        let (sequencer, _) = start(Counted { syncs_later, syncs: syncs.clone(), ..Counted::default() });
         let count = || syncs.load(Ordering::SeqCst);
         let version = sequencer.commit(request(Version(0), &[], &[(1, 10)])).unwrap();
         assert_eq!(count(), 0);
         sequencer.sync().unwrap();
         // One that is not late is not asked.
-        assert_eq!(count(), u32::from(is_late));
+        assert_eq!(count(), u32::from(syncs_later));
         let watch = sequencer.begin_load();
         sequencer.commit_load(&watch, load_of(version, &[])).unwrap();
-        assert_eq!(count(), u32::from(is_late) + 1);
+        assert_eq!(count(), u32::from(syncs_later) + 1);
     }
 }
 
 #[test]
 fn when_a_late_log_cannot_be_synced_no_more_is_written() {
-    let (sequencer, numbers) = start(Counted { is_late: true, fails_from: 1, ..Counted::default() });
+    let (sequencer, numbers) = start(Counted { syncs_later: true, fails_from: 1, ..Counted::default() });
     let version = sequencer.commit(request(Version(0), &[], &[(1, 10)])).unwrap();
     let error = sequencer.sync().unwrap_err();
     assert!(error.to_string().contains("the disk is broken"), "{error}");
@@ -126,13 +127,13 @@ fn when_a_late_log_cannot_be_synced_no_more_is_written() {
 /// Callers that wait and callers that do not hand the lead to each other.
 #[test]
 fn those_who_wait_and_those_who_do_not_get_all_their_answers() {
-    for is_late in [true, false] {
-        all_get_their_answers(is_late);
+    for syncs_later in [true, false] {
+        all_get_their_answers(syncs_later);
     }
 }
 
-fn all_get_their_answers(is_late: bool) {
-    let (sequencer, numbers) = start(Counted { is_late, ..Counted::default() });
+fn all_get_their_answers(syncs_later: bool) {
+    let (sequencer, numbers) = start(Counted { syncs_later, ..Counted::default() });
     let versions = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..6_u64)
             .map(|thread| {

@@ -57,6 +57,7 @@ fn a_load_whose_gui_went_to_another_id_is_refused() {
     sequencer.commit_load(&watch, load_of(base, &vertices[..3])).unwrap();
 }
 
+/// Shows TXN-2.
 #[test]
 fn loads_and_transactions() {
     let (sequencer, _) = in_memory();
@@ -92,6 +93,7 @@ fn loads_and_transactions() {
     assert!(is_conflict(load(base)));
 }
 
+/// Shows TXN-4.
 #[test]
 fn a_load_that_is_asked_for_again_is_committed_once() {
     let (sequencer, _) = in_memory();

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_cluster::{
-    Acquired, Advanced, Goal, Move, NodeId, NodeState, Plan, Rebalance, Stage, patience,
+    Acquired, Advanced, Goal, Move, NodeId, NodeState, Plan, Rebalance, Stage, takeover_wait,
 };
 use tidegraph_platform::{Clock, Random, RealClock, RealRandom};
 
@@ -241,7 +241,7 @@ impl Run {
                 Some((before, _)) if *before != theirs => {
                     bail!("{} is rebalancing this graph: wait for it to end, or stop it", theirs.holder)
                 }
-                Some((before, since)) if now - *since > patience(before) => {
+                Some((before, since)) if now - *since > takeover_wait(before) => {
                     match self.rebalance.acquire(&self.holder, LEASE, Some(before))? {
                         Acquired::Ours(_) => return Ok(()),
                         Acquired::Theirs(lease) => bail!(
@@ -276,13 +276,13 @@ impl Run {
         if silence.is_zero() || self.args.dry_run {
             return Ok(());
         }
-        let before = self.rebalance.signs()?;
+        let before = self.rebalance.heartbeat_snapshot()?;
         let begun = self.clock.now();
         while self.clock.now() - begun < silence {
             self.clock.sleep(self.poll_interval().min(silence));
             self.renew()?;
         }
-        for node in self.rebalance.take_for_lost(&before)? {
+        for node in self.rebalance.mark_lost(&before)? {
             self.say(&format!(
                 "node {node} sent no heartbeat for {} ms and is declared lost",
                 silence.as_millis()

@@ -5,8 +5,8 @@
 mod server;
 
 use super::*;
-use crate::suite::{id, made, map_test_suite, register};
-use crate::{Applied, SEQUENCER};
+use crate::testing::{id, map_test_suite, new_graph, register};
+use crate::{AppliedVersions, SEQUENCER};
 use server::Server;
 use tidegraph_platform::{RealClock, SeededRandom};
 use tidegraph_types::{PartitionId, Version};
@@ -25,7 +25,7 @@ fn behaves_as_a_map() {
     let server = Server::start();
     let store = open(&patient(&server));
     let missing = store.load("g", None).unwrap_err();
-    assert_eq!(missing.to_string(), "there is no table for the map: it has to be made first");
+    assert_eq!(missing.to_string(), "there is no table for the map: create it first");
     store.create_tables().unwrap();
     store.create_tables().unwrap();
     let store: Arc<dyn MapStore> = Arc::new(store);
@@ -75,7 +75,7 @@ fn an_item_edited_to_nonsense_is_refused_by_name() {
         ("map#part#7", "replicas", text("x"), "is no number"),
     ];
     for (key, attribute, value, expected) in edits {
-        let graph = &made(&store, 4);
+        let graph = &new_graph(&store, 4);
         let add = |p| Change::AddReplica { partition: PartitionId(p), node: id(1) };
         store.change(graph, None, &[register(1), add(1), add(2)]).unwrap();
         store.load(graph, None).unwrap();
@@ -88,11 +88,11 @@ fn an_item_edited_to_nonsense_is_refused_by_name() {
         assert!(refused.to_string().contains(expected), "{key} {attribute}: {refused}");
         assert!(refused.to_string().contains(graph.as_str()), "{refused}");
     }
-    let graph = &made(&store, 4);
+    let graph = &new_graph(&store, 4);
     edit(&store, graph, "lease#sequencer", "holder", text("me"));
     assert!(matches!(store.lease(graph, SEQUENCER), Err(Error::Damaged { .. })));
     edit(&store, graph, "beat#node-001", "applied", text("7:9-1"));
-    assert!(matches!(store.beats(graph), Err(Error::Damaged { .. })));
+    assert!(matches!(store.heartbeats(graph), Err(Error::Damaged { .. })));
     edit(&store, graph, "checkpoint#x", "version", Some(number(1)));
     assert!(matches!(store.checkpoints(graph), Err(Error::Damaged { .. })));
 }
@@ -102,7 +102,7 @@ fn a_table_that_does_not_answer_is_an_error_in_time() {
     let server = Server::start();
     let store = open(&patient(&server));
     store.create_tables().unwrap();
-    let graph = &made(&store, 4);
+    let graph = &new_graph(&store, 4);
     let known = store.load(graph, None).unwrap();
     let hasty = DynamoOptions { attempt_ms: 100, attempts: 2, ..DynamoOptions::local(server.endpoint()) };
     let hasty = open(&hasty);
@@ -123,7 +123,7 @@ fn little_is_read_when_little_changed() {
     let server = Server::start();
     let store = open(&patient(&server));
     store.create_tables().unwrap();
-    let graph = &made(&store, 1024);
+    let graph = &new_graph(&store, 1024);
     store.change(graph, None, &[register(1)]).unwrap();
     let all: Vec<Change> =
         (0..1024).map(|p| Change::AddReplica { partition: PartitionId(p), node: id(1) }).collect();
@@ -148,9 +148,9 @@ fn little_is_read_when_little_changed() {
     let (requests, units) =
         spent(&|| assert_eq!(store.load(graph, Some(&known)).unwrap().epoch(), Epoch(known.epoch().0 + 1)));
     assert!(requests == 1 && units <= 1.0, "{requests} requests, {units} units");
-    let applied = Applied((0..1024).map(|p| (PartitionId(p), Version(9))).collect());
-    let beat = Beat { generation: 1, counter: 1, disk_full: false, used_bytes: 0, applied };
+    let applied = AppliedVersions((0..1024).map(|p| (PartitionId(p), Version(9))).collect());
+    let beat = Heartbeat { generation: 1, counter: 1, disk_full: false, used_bytes: 0, applied };
     let writes = store.usage().write_units;
-    store.beat(graph, &id(1), &beat).unwrap();
+    store.heartbeat(graph, &id(1), &beat).unwrap();
     assert!(store.usage().write_units - writes <= 1.0);
 }

@@ -6,9 +6,9 @@ mod security;
 mod server;
 mod shards;
 
-use super::{KafkaFollower, KafkaLog, KafkaOptions, NewTopic, create_topic};
-use crate::suite::{commit, log_test_suite, read_all};
-use crate::{Body, Error, Follower, LogStore, Position, Record, Tail};
+use super::{KafkaFollower, KafkaLog, create_topic};
+use crate::testing::{commit, log_test_suite, read_all};
+use crate::{Body, Error, Follower, KafkaOptions, LogStore, NewTopic, Position, Record, Tail};
 use rdkafka::config::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use server::{Brokers, Own, Server};
@@ -56,6 +56,7 @@ fn behaves_as_a_log() {
     }
 }
 
+/// Shows LOG-2.
 #[test]
 fn keeps_what_it_acknowledged_through_restarts() {
     let mut server = Own::start();
@@ -93,6 +94,7 @@ fn keeps_what_it_acknowledged_through_restarts() {
     assert_eq!(open(&options).tail().unwrap().version, Version(43));
 }
 
+/// Shows LOG-1.
 #[test]
 fn whoever_was_deposed_acknowledges_nothing() {
     let server = Server::start();
@@ -105,7 +107,11 @@ fn whoever_was_deposed_acknowledges_nothing() {
     for _ in 0..2 {
         let refused = old.append(&[commit(4, 1, "lost"), commit(5, 1, "lost")]).unwrap_err();
         let Error::Poisoned { reason } = &refused else { panic!("{refused}") };
-        assert!(reason.contains("another sequencer") && reason.contains("version 4 of epoch 2"), "{reason}");
+        assert!(
+            reason.to_string().contains("another sequencer")
+                && reason.to_string().contains("version 4 of epoch 2"),
+            "{reason}"
+        );
     }
     new.append(&[commit(5, 2, "kept")]).unwrap();
     let expected = [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)];

@@ -2,9 +2,10 @@
 
 use super::server::{Own, free_port};
 use super::{ONE, PATIENCE, commit, made, open};
-use crate::kafka::{KafkaFollower, KafkaLog, KafkaOptions, KafkaTls, Token, Tokens, create_topic};
-use crate::suite::read_all;
-use crate::{Follower, LogStore, Position, Record};
+use crate::error::cause;
+use crate::kafka::{KafkaFollower, KafkaLog, create_topic};
+use crate::testing::read_all;
+use crate::{Cause, Follower, KafkaOptions, KafkaTls, LogStore, Position, Record, Token, Tokens};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use std::path::PathBuf;
@@ -95,7 +96,7 @@ impl Unsigned {
 }
 
 impl Tokens for Unsigned {
-    fn token(&self) -> Result<Token, String> {
+    fn token(&self) -> Result<Token, Cause> {
         self.made.fetch_add(1, Ordering::Relaxed);
         let begins = self.clock.wall().as_second() + self.late_s.load(Ordering::Relaxed);
         let ends = begins + self.lasts_s;
@@ -109,8 +110,8 @@ impl Tokens for Unsigned {
 struct NoTokens;
 
 impl Tokens for NoTokens {
-    fn token(&self) -> Result<Token, String> {
-        Err("the credentials are gone".into())
+    fn token(&self) -> Result<Token, Cause> {
+        Err(cause("the credentials are gone"))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use super::server::Server;
 use super::{PATIENCE, options};
-use crate::kafka::{KafkaFollower, KafkaOptions, NewTopic, create_topic, open_log};
+use crate::kafka::{KafkaFollower, create_topic};
 use crate::record::encode_part;
 use crate::shards::{Part, split};
-use crate::suite::{log_test_suite, read_all};
-use crate::{Body, Error, Follower, Position, Record, Tail};
+use crate::testing::{log_test_suite, read_all};
+use crate::{Body, Error, Follower, KafkaOptions, LogLocation, LogStore, NewTopic, Position, Record, Tail};
 use rdkafka::config::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use std::cell::Cell;
@@ -15,6 +15,10 @@ use tidegraph_types::{Epoch, Gui, Mutation, PartitionCount, ShardId, Sharding, S
 
 fn sharding(shards: u16) -> Sharding {
     Sharding::new(PartitionCount::new(8).unwrap(), shards).unwrap()
+}
+
+fn open_log(options: &KafkaOptions, sharding: Sharding, epoch: Epoch) -> Result<Box<dyn LogStore>, Error> {
+    LogLocation::Kafka(options.clone()).open(sharding, epoch)
 }
 
 fn make(options: &KafkaOptions, shards: u16) {
@@ -77,6 +81,7 @@ fn shards_together_behave_as_a_log() {
     }
 }
 
+/// Shows LOG-4.
 #[test]
 fn a_transaction_of_which_some_shards_lack_their_part_never_was() {
     let server = Server::start();
@@ -88,7 +93,7 @@ fn a_transaction_of_which_some_shards_lack_their_part_never_was() {
     old.append(&written).unwrap();
     // Nobody knows that they are complete before he is told.
     assert!(followed(&options, 0, (0, 0), 0).is_empty());
-    old.rest();
+    old.on_idle();
     for shard in 0..3 {
         assert_eq!(followed(&options, shard, (0, 0), 2), of_shard(&written, shard));
     }
@@ -107,7 +112,7 @@ fn a_transaction_of_which_some_shards_lack_their_part_never_was() {
     assert!(matches!(refused, Error::Poisoned { .. }), "{refused}");
     let more = [epoch_start(3, 2), wide(4, 2)];
     new.append(&more).unwrap();
-    new.rest();
+    new.on_idle();
     written.extend(more);
     for shard in 0..3 {
         let expected = of_shard(&written, shard);
@@ -126,7 +131,7 @@ fn a_transaction_of_which_some_shards_lack_their_part_never_was() {
     assert_eq!(read_all(next.as_mut(), 1).unwrap(), written);
     assert!(matches!(new.append(&[wide(5, 2)]), Err(Error::Poisoned { .. })));
     next.append(&(5..=30).map(|version| wide(version, 5)).collect::<Vec<_>>()).unwrap();
-    next.rest();
+    next.on_idle();
     next.trim(Version(20)).unwrap();
     let mut last = open_log(&options, sharding(3), Epoch(6)).unwrap();
     let first = last.first().unwrap().0;

@@ -2,10 +2,10 @@
 
 use super::{Bug, World};
 use crate::Error;
+use crate::acceptor::{Acceptor, EpochHistory};
 use crate::record::Signal;
-use crate::shards::memory::Writer;
 use crate::shards::{Message, Parts, Shard};
-use crate::sight::{History, Sight};
+use crate::testing::Writer;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tidegraph_platform::Random;
@@ -35,7 +35,7 @@ impl TestShard {
 }
 
 fn died() -> Error {
-    Error::Poisoned { reason: "it died".into() }
+    Error::poisoned("it died")
 }
 
 impl TestShard {
@@ -57,11 +57,11 @@ impl TestShard {
 }
 
 impl Shard for TestShard {
-    fn sight(&self) -> &Sight {
-        self.inner.sight()
+    fn acceptor(&self) -> &Acceptor {
+        self.inner.acceptor()
     }
 
-    fn history(&self) -> &History {
+    fn history(&self) -> &EpochHistory {
         self.inner.history()
     }
 
@@ -125,17 +125,17 @@ impl Shard for TestShard {
             .collect();
         if sent.len() < std::mem::take(&mut self.sent) {
             // Somebody trimmed the log beyond them.
-            return Err(Error::Poisoned { reason: "what was written could not be read back".into() });
+            return Err(Error::poisoned("what was written could not be read back"));
         }
         let Some(last) = sent.last() else { return Ok(()) };
         let mut passed = 0;
-        let before = self.inner.sight().tail();
+        let before = self.inner.acceptor().tail();
         let read = self.inner.read_up_to(last + 1, |number, counts| {
             passed += usize::from(!counts && sent.contains(&number));
         });
         match read {
             // Somebody trimmed what this one has not read.
-            Err(Error::Damaged { reason, .. }) if reason.contains("next message") => return Err(died()),
+            Err(Error::Missing { .. }) => return Err(died()),
             read => read?,
         }
         if before.is_some_and(|tail| self.inner.history().epoch_at(tail.version) != Some(tail.epoch)) {
@@ -143,7 +143,7 @@ impl Shard for TestShard {
         }
         self.world.meanwhile();
         if passed > 0 {
-            return Err(Error::Poisoned { reason: "another sequencer has written to the log".into() });
+            return Err(Error::poisoned("another sequencer has written to the log"));
         }
         Ok(())
     }

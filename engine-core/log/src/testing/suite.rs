@@ -1,12 +1,15 @@
-//! What every backend must do.
+//! The suite of tests that every [`LogStore`] passes.
+
+// A failed assertion is how a suite reports.
+#![allow(clippy::unwrap_used)]
 
 use crate::{Body, Error, LogStore, Record, Tail};
 use tidegraph_types::{
     Cardinality, Epoch, Gui, Mutation, PropertyWrite, RequestId, ShardId, Sid, Token, Value, Version,
 };
 
-/// A commit that can be told from others by its version and `mark`.
-pub(crate) fn commit(version: u64, epoch: u64, mark: &str) -> Record {
+/// A commit of shard 0, told from others by its version and `mark`.
+pub fn commit(version: u64, epoch: u64, mark: &str) -> Record {
     let write =
         PropertyWrite { key: Token(1), cardinality: Cardinality::Single, value: Value::Long(version as i64) };
     let mutations = vec![
@@ -26,7 +29,11 @@ pub(crate) fn commit(version: u64, epoch: u64, mark: &str) -> Record {
     }
 }
 
-pub(crate) fn read_all(log: &mut dyn LogStore, from: u64) -> Result<Vec<Record>, Error> {
+/// Reads a log from version `from` to its tail.
+///
+/// # Errors
+/// The first error of [`LogStore::read_from`] or of its iterator.
+pub fn read_all(log: &mut dyn LogStore, from: u64) -> Result<Vec<Record>, Error> {
     log.read_from(Version(from))?.collect()
 }
 
@@ -34,8 +41,11 @@ fn tail(version: u64, epoch: u64) -> Option<Tail> {
     Some(Tail { version: Version(version), epoch: Epoch(epoch) })
 }
 
-/// Runs all of it; `make` gives an empty log of shard 0.
-pub(crate) fn log_test_suite(make: impl Fn() -> Box<dyn LogStore>) {
+/// Runs the suite. `make` returns an empty log of shard 0, another one at each call.
+///
+/// # Panics
+/// When the log does not do what [`LogStore`] promises.
+pub fn log_test_suite(make: impl Fn() -> Box<dyn LogStore>) {
     begins_empty(make().as_mut());
     gives_back_what_was_appended(make().as_mut());
     refuses_what_does_not_follow(make().as_mut());
@@ -81,11 +91,12 @@ fn gives_back_what_was_appended(log: &mut dyn LogStore) {
     for from in 1..=8 {
         assert_eq!(read_all(log, from as u64).unwrap(), records[from - 1..], "from {from}");
     }
-    // A scan may be left in the middle.
+    // A caller may drop the iterator in the middle.
     assert!(log.read_from(Version(2)).unwrap().next().is_some());
     assert!(read_all(log, 100).unwrap().is_empty());
 }
 
+/// Shows LOG-1.
 fn refuses_what_does_not_follow(log: &mut dyn LogStore) {
     log.append(&[commit(1, 5, "a")]).unwrap();
     let other_shard = Record { shard: ShardId(1), ..commit(2, 5, "b") };

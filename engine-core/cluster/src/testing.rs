@@ -1,9 +1,12 @@
-//! What every backend must do.
+//! The suite of tests that every [`MapStore`] passes. Only with the feature `testing`.
+
+// A failed assertion is how a suite reports.
+#![allow(clippy::unwrap_used)]
 
 use crate::{
-    Applied, Beat, Change, Checkpoint, Claim, Election, ElectionConfig, Error, Graph, Lease, MOST_ITEMS,
-    MapStore, NodeId, NodeState, PartitionMap, Registration, ReplicaState, Role, SEQUENCER, Standing,
-    change_all,
+    AppliedVersions, Change, Checkpoint, Claim, Election, ElectionConfig, ElectionState, Error, Graph,
+    Heartbeat, Lease, MOST_ITEMS, MapStore, NodeId, NodeState, PartitionMap, Registration, ReplicaState,
+    Role, SEQUENCER, change_all,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,9 +14,12 @@ use std::time::Duration;
 use tidegraph_platform::{Clock, ManualClock};
 use tidegraph_types::{Epoch, PartitionCount, PartitionId, Version};
 
-/// Runs all of it; the graphs that it makes have names of their own.
-pub(crate) fn map_test_suite(store: &Arc<dyn MapStore>) {
-    graphs_are_made_once(&**store);
+/// Runs the suite. The graphs that it creates have names of their own.
+///
+/// # Panics
+/// When the store does not do what [`MapStore`] promises.
+pub fn map_test_suite(store: &Arc<dyn MapStore>) {
+    graphs_are_created_once(&**store);
     nodes_register_again(&**store);
     replicas_go_through_their_states(&**store);
     changes_are_made_together_or_not(&**store);
@@ -26,7 +32,7 @@ pub(crate) fn map_test_suite(store: &Arc<dyn MapStore>) {
     only_one_of_many_is_elected(store);
 }
 
-/// A graph that no other test has.
+/// Properties of a graph with a name that no other test has.
 pub(crate) fn graph(partitions: u16) -> Graph {
     static MADE: AtomicU64 = AtomicU64::new(0);
     Graph {
@@ -38,7 +44,7 @@ pub(crate) fn graph(partitions: u16) -> Graph {
     }
 }
 
-pub(crate) fn made(store: &dyn MapStore, partitions: u16) -> String {
+pub(crate) fn new_graph(store: &dyn MapStore, partitions: u16) -> String {
     let graph = graph(partitions);
     store.create_graph(&graph).unwrap();
     graph.name
@@ -79,7 +85,7 @@ fn load(store: &dyn MapStore, graph: &str) -> Arc<PartitionMap> {
     store.load(graph, None).unwrap()
 }
 
-fn graphs_are_made_once(store: &dyn MapStore) {
+fn graphs_are_created_once(store: &dyn MapStore) {
     assert!(matches!(store.load("nowhere", None), Err(Error::NotFound { .. })));
     assert!(matches!(store.change("nowhere", None, &[register(1)]), Err(Error::NotFound { .. })));
     let first = graph(4);
@@ -96,7 +102,7 @@ fn graphs_are_made_once(store: &dyn MapStore) {
 }
 
 fn nodes_register_again(store: &dyn MapStore) {
-    let name = &made(store, 2);
+    let name = &new_graph(store, 2);
     assert_eq!(store.change(name, None, &[register(1)]).unwrap(), Epoch(2));
     let known = load(store, name);
     let node = known.node(&id(1)).unwrap();
@@ -121,8 +127,9 @@ fn nodes_register_again(store: &dyn MapStore) {
     assert!(matches!(missing, Err(Error::NotFound { .. })));
 }
 
+/// Shows MAP-2, among others.
 fn replicas_go_through_their_states(store: &dyn MapStore) {
-    let name = &made(store, 4);
+    let name = &new_graph(store, 4);
     let up = |n| Change::SetNode { node: id(n), state: NodeState::Up };
     store.change(name, None, &[register(1), register(2), up(1), up(2)]).unwrap();
     assert!(matches!(store.change(name, None, &[add(4, 1)]), Err(Error::NotFound { .. })));
@@ -163,7 +170,7 @@ fn replicas_go_through_their_states(store: &dyn MapStore) {
 }
 
 fn changes_are_made_together_or_not(store: &dyn MapStore) {
-    let name = &made(store, 256);
+    let name = &new_graph(store, 256);
     let epoch = store.change(name, None, &[register(1)]).unwrap();
     let known = load(store, name);
     assert!(store.change(name, None, &[add(0, 1), add(1, 9)]).is_err());
@@ -176,8 +183,9 @@ fn changes_are_made_together_or_not(store: &dyn MapStore) {
     assert_eq!(store.change(name, None, &[]).unwrap(), Epoch(epoch.0 + 1));
 }
 
+/// Shows MAP-1.
 fn maps_of_many_items_are_whole(store: &dyn MapStore) {
-    let name = &made(store, 512);
+    let name = &new_graph(store, 512);
     change_all(store, name, &[register(1), register(2), register(3)]).unwrap();
     let changes: Vec<Change> = (0..512).flat_map(|p| [add(p, 1), add(p, 2), add(p, 3)]).collect();
     change_all(store, name, &changes).unwrap();
@@ -191,8 +199,9 @@ fn maps_of_many_items_are_whole(store: &dyn MapStore) {
     assert_eq!(*next, *load(store, name));
 }
 
+/// Shows MAP-1.
 fn writers_at_once_lose_nothing(store: &Arc<dyn MapStore>) {
-    let name = &made(&**store, 64);
+    let name = &new_graph(&**store, 64);
     std::thread::scope(|scope| {
         for n in 0..4 {
             scope.spawn(move || {
@@ -219,25 +228,25 @@ fn writers_at_once_lose_nothing(store: &Arc<dyn MapStore>) {
 }
 
 fn signs_of_life_are_no_changes(store: &dyn MapStore) {
-    let name = &made(store, 4);
+    let name = &new_graph(store, 4);
     let epoch = store.change(name, None, &[register(1)]).unwrap();
-    assert!(store.beats(name).unwrap().is_empty());
-    let applied = Applied((0..4).map(|p| (PartitionId(p), Version(u64::from(p) / 2))).collect());
-    let beat = Beat { generation: 1, counter: 1, disk_full: false, used_bytes: 7, applied };
-    store.beat(name, &id(1), &beat).unwrap();
-    let next = Beat { generation: 2, counter: 0, disk_full: true, ..beat.clone() };
-    store.beat(name, &id(1), &next).unwrap();
-    assert_eq!(store.beats(name).unwrap(), [(id(1), next.clone())].into());
+    assert!(store.heartbeats(name).unwrap().is_empty());
+    let applied = AppliedVersions((0..4).map(|p| (PartitionId(p), Version(u64::from(p) / 2))).collect());
+    let beat = Heartbeat { generation: 1, counter: 1, disk_full: false, used_bytes: 7, applied };
+    store.heartbeat(name, &id(1), &beat).unwrap();
+    let next = Heartbeat { generation: 2, counter: 0, disk_full: true, ..beat.clone() };
+    store.heartbeat(name, &id(1), &next).unwrap();
+    assert_eq!(store.heartbeats(name).unwrap(), [(id(1), next.clone())].into());
     assert!(next.is_newer_than(&beat));
     // A process from before the node registered again.
-    let late = Beat { counter: 99, ..beat };
-    assert!(matches!(store.beat(name, &id(1), &late), Err(Error::Conflict { .. })));
-    assert_eq!(store.beats(name).unwrap().len(), 1);
+    let late = Heartbeat { counter: 99, ..beat };
+    assert!(matches!(store.heartbeat(name, &id(1), &late), Err(Error::Conflict { .. })));
+    assert_eq!(store.heartbeats(name).unwrap().len(), 1);
     assert_eq!(load(store, name).epoch(), epoch);
 }
 
 fn checkpoints_only_get_newer(store: &dyn MapStore) {
-    let name = &made(store, 4);
+    let name = &new_graph(store, 4);
     let checkpoint = |p, v| Checkpoint {
         partition: PartitionId(p),
         version: Version(v),
@@ -255,8 +264,9 @@ fn claim(holder: &str) -> Claim {
     Claim { holder: holder.into(), endpoint, ttl: Duration::from_secs(10), above: Epoch(0) }
 }
 
+/// Shows MAP-3.
 fn leases_have_one_holder(store: &dyn MapStore) {
-    let name = &made(store, 1);
+    let name = &new_graph(store, 1);
     assert_eq!(store.lease(name, SEQUENCER).unwrap(), None);
     let take = |seen: Option<&Lease>, who: &str| store.take_lease(name, SEQUENCER, seen, &claim(who));
     let first = take(None, "a").unwrap();
@@ -289,20 +299,22 @@ fn election(store: &Arc<dyn MapStore>, clock: &Arc<ManualClock>, graph: &str, wh
     Election::new(store.clone(), clock, graph, SEQUENCER, claim(who), config)
 }
 
-fn holds(standing: Standing) -> Arc<crate::Tenure> {
+fn holds(standing: ElectionState) -> Arc<crate::Tenure> {
     match standing {
-        Standing::Holds(tenure) => tenure,
-        Standing::Waits(lease) => panic!("waits for {lease:?}"),
+        ElectionState::Held(tenure) => tenure,
+        ElectionState::Waiting(lease) => panic!("waits for {lease:?}"),
     }
 }
 
+/// Shows MAP-3.
 fn elections_hand_over(store: &Arc<dyn MapStore>) {
-    let name = &made(&**store, 1);
+    let name = &new_graph(&**store, 1);
     // Clocks that have nothing to do with each other.
     let (clock_a, clock_b) = (Arc::new(ManualClock::default()), Arc::new(ManualClock::default()));
     clock_b.advance(Duration::from_secs(12_345));
     let (mut a, mut b) = (election(store, &clock_a, name, "a"), election(store, &clock_b, name, "b"));
-    let waits = |standing: Standing| assert!(matches!(standing, Standing::Waits(_)), "{standing:?}");
+    let waits =
+        |standing: ElectionState| assert!(matches!(standing, ElectionState::Waiting(_)), "{standing:?}");
     let tenure = holds(a.step().unwrap());
     assert!(tenure.is_sure() && tenure.epoch() == Epoch(1));
     // For as long as it is renewed, nobody else gets it.
@@ -319,7 +331,7 @@ fn elections_hand_over(store: &Arc<dyn MapStore>) {
         clock_b.advance(Duration::from_millis(100));
         let standing = b.step().unwrap();
         assert_eq!(tenure.is_sure(), passed < 1000, "{passed}");
-        assert_eq!(matches!(standing, Standing::Holds(_)), passed >= 1200, "{passed}");
+        assert_eq!(matches!(standing, ElectionState::Held(_)), passed >= 1200, "{passed}");
     }
     assert!(!tenure.has_ended());
     waits(a.step().unwrap());
@@ -329,15 +341,16 @@ fn elections_hand_over(store: &Arc<dyn MapStore>) {
     assert_eq!(holds(a.step().unwrap()).epoch(), Epoch(3));
 }
 
+/// Shows MAP-3.
 fn only_one_of_many_is_elected(store: &Arc<dyn MapStore>) {
-    let name = &made(&**store, 1);
+    let name = &new_graph(&**store, 1);
     let holders: Vec<bool> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|n| {
                 scope.spawn(move || {
                     let clock = Arc::new(ManualClock::default());
                     let mut election = election(store, &clock, name, &format!("n{n}"));
-                    matches!(election.step().unwrap(), Standing::Holds(_))
+                    matches!(election.step().unwrap(), ElectionState::Held(_))
                 })
             })
             .collect();

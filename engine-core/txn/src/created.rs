@@ -1,12 +1,13 @@
-//! Vertices that transactions make while a bulk load runs.
+//! Vertices that transactions create while a bulk load runs.
 //!
-//! A load gives each new vertex the GUI of its id's hash when nobody had that GUI at its read version. A transaction that
-//! is committed meanwhile may give the same GUI to another id; then the load must not be committed as it is. The owner
-//! notes what transactions make from before a load's read version on, and asks the load about it when it is to be
-//! committed. Nothing is noted while no load runs.
+//! A load gives each new vertex the GUI of its id's hash, if no vertex had that GUI at its read version. A transaction
+//! that commits meanwhile may give the same GUI to another id; then the load must not be committed. So the committer
+//! records the vertices that transactions create, from before a load's read version on, and asks the load about them
+//! when it commits. Nothing is recorded while no load runs.
 //!
-//! A load of another process compares most of it by itself before ([`Made::above`]), so that only what came last is asked
-//! about while everybody waits; what all of them have compared is forgotten.
+//! A load in another process compares most of these vertices by itself before it commits ([`CreatedVertices::above`]),
+//! so that the committer, for which all writers wait, asks only about the last ones. Vertices that all loads have
+//! compared are forgotten.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,20 +15,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegraph_log::{Body, Record};
 use tidegraph_types::{Gui, MadeSince, MadeVertex, Mutation, Str, Version};
 
-/// The vertices that a load makes.
+/// The vertices that a load creates.
 pub trait NewVertices: Send + fmt::Debug {
-    /// The first of these versions that gave a GUI of the load to another id, or may have. Everybody who commits waits for
-    /// the answer.
+    /// Returns the first of the given versions that gave a GUI of the load to another id, or may have. All writers wait
+    /// for this.
     fn collision(&self, made: &mut dyn Iterator<Item = (Version, Gui, &Str)>) -> Option<Version>;
 }
 
-/// Asks the owner to note the vertices that transactions make, for as long as it lives. What a load reads, it reads after
-/// it got this.
+/// Makes the committer record the vertices that transactions create, until it is dropped. A load gets one before it
+/// picks its read version.
 #[derive(Debug)]
 pub struct LoadWatch(Arc<AtomicUsize>);
 
 impl LoadWatch {
-    /// One more load runs.
+    /// Counts one more running load.
     pub(crate) fn new(running: &Arc<AtomicUsize>) -> Self {
         running.fetch_add(1, Ordering::AcqRel);
         Self(running.clone())
@@ -40,34 +41,34 @@ impl Drop for LoadWatch {
     }
 }
 
-/// What the owner noted.
+/// The recorded vertices.
 #[derive(Debug, Default)]
-pub(crate) struct Made {
-    /// Everything above this version was noted; `None` while no load runs.
+pub(crate) struct CreatedVertices {
+    /// Vertices of all versions above this one are recorded; `None` while no load runs.
     since: Option<Version>,
     vertices: Vec<(Version, Gui, Str)>,
 }
 
-impl Made {
-    /// A load begins; `version` is the newest one that is applied.
+impl CreatedVertices {
+    /// Starts recording for a load; `version` is the newest applied one.
     pub fn begin(&mut self, version: Version) {
         self.since.get_or_insert(version);
     }
 
-    /// Notes what a durable record makes.
+    /// Records the vertices that a durable record creates.
     pub fn note(&mut self, record: &Record) {
         if self.since.is_some() {
             self.vertices.extend(vertices(record).map(|(gui, id)| (record.version, gui, id.clone())));
         }
     }
 
-    /// No load runs.
+    /// Stops recording: no load runs.
     pub fn end(&mut self) {
         *self = Self::default();
     }
 
-    /// What was made after a version, as far as `newest` and about `most_bytes`, but at least of one version; `None` if that
-    /// was not noted.
+    /// Vertices created after `version` and up to `newest`: about `most_bytes` of them, but those of at least one
+    /// version. `None` if they were not recorded.
     pub fn above(&self, version: Version, newest: Version, most_bytes: usize) -> Option<MadeSince> {
         self.since.filter(|since| *since <= version)?;
         let first = self.vertices.partition_point(|(made, ..)| *made <= version);
@@ -83,7 +84,7 @@ impl Made {
         Some(some)
     }
 
-    /// Every load that runs has compared what was made up to here.
+    /// Drops vertices up to a version that every running load has compared with its own.
     pub fn forget(&mut self, upto: Version) {
         if self.since.is_some_and(|since| since < upto) {
             self.since = Some(upto);
@@ -92,8 +93,8 @@ impl Made {
         }
     }
 
-    /// A version after `compared` that gave a GUI of the load to another id, or may have; `before` are records that
-    /// come before the load's and were not noted yet.
+    /// A version after `compared` that gave a GUI of the load to another id, or may have. `before` are the records of
+    /// the group before the load's, which are not recorded yet.
     pub fn collision(&self, compared: Version, before: &[Record], load: &dyn NewVertices) -> Option<Version> {
         let Some(since) = self.since.filter(|since| *since <= compared) else {
             return Some(compared.next());
@@ -107,7 +108,7 @@ impl Made {
     }
 }
 
-/// The vertices that a transaction makes, or makes more of.
+/// The vertices that a transaction creates or adds to.
 fn vertices(record: &Record) -> impl Iterator<Item = (Gui, &Str)> {
     let mutations = match &record.body {
         Body::Commit { mutations, .. } => mutations.as_slice(),

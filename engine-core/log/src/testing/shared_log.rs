@@ -1,14 +1,15 @@
-//! A log in memory that several share as they would share one in Kafka: for tests and simulations.
+//! A log in memory that several writers share, as processes share one in Kafka.
 //!
-//! Handles stand for processes. Each keeps what it believes to be the tail, so that one which was deposed writes as it
-//! would into Kafka; which of its records count is decided in the same way.
+//! A handle stands for a process. It keeps the tail that it believes in, so that a deposed one writes as it would into
+//! Kafka. The log accepts a record by the same rule.
 
+use crate::error::cause;
 use crate::store::{Records, check_all};
-use crate::{Error, Follower, LogStore, Position, Record, Tail};
+use crate::{Cause, Error, Follower, LogBackend, LogStore, Position, Record, Tail};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_types::{ShardId, Version};
+use tidegraph_types::{Epoch, ShardId, Version};
 
 /// A log that several handles write and read.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +23,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Those that count, beginning with version `first`.
+    /// The accepted records, in order of version.
     records: Vec<Record>,
     tail: Option<Tail>,
     away: bool,
@@ -35,15 +36,15 @@ impl SharedLog {
         Self::default()
     }
 
-    /// Whether it answers: a log that is away refuses to be written, and gives nothing to those who follow it.
+    /// Makes the log stop answering, or answer again. A log that is away refuses appends and gives followers nothing.
     pub fn set_away(&self, away: bool) {
         self.0.state.lock().away = away;
         self.0.grown.notify_all();
     }
 
-    /// A handle to write it, at the tail as it is now.
+    /// Returns a handle for writing, at the current tail.
     #[must_use]
-    pub fn open(&self, shard: ShardId) -> SharedLogHandle {
+    pub fn writer(&self, shard: ShardId) -> SharedLogHandle {
         let tail = self.0.state.lock().tail;
         SharedLogHandle { log: self.clone(), shard, tail, poisoned: None }
     }
@@ -55,13 +56,23 @@ impl SharedLog {
     }
 }
 
+impl LogBackend for SharedLog {
+    fn open(&self, _epoch: Epoch) -> Result<Box<dyn LogStore>, Error> {
+        Ok(Box::new(self.writer(ShardId(0))))
+    }
+
+    fn follow(&self, _shard: ShardId, after: Position) -> Box<dyn Follower> {
+        Box::new(SharedLog::follow(self, after))
+    }
+}
+
 /// One process's view of a [`SharedLog`].
 #[derive(Debug)]
 pub struct SharedLogHandle {
     log: SharedLog,
     shard: ShardId,
     tail: Option<Tail>,
-    poisoned: Option<String>,
+    poisoned: Option<Cause>,
 }
 
 impl LogStore for SharedLogHandle {
@@ -72,17 +83,16 @@ impl LogStore for SharedLogHandle {
         let tail = check_all(records, self.shard, self.tail)?;
         let mut state = self.log.0.state.lock();
         if state.away {
-            self.poisoned = Some("the log does not answer".into());
-            return Err(Error::Poisoned { reason: "the log does not answer".into() });
+            let reason = self.poisoned.insert(cause("the log does not answer"));
+            return Err(Error::Poisoned { reason: reason.clone() });
         }
         for record in records {
-            let counts = state
+            let follows = state
                 .tail
                 .is_none_or(|tail| record.version == tail.version.next() && record.epoch >= tail.epoch);
-            if !counts {
-                let reason = "another sequencer has written to the log".to_owned();
-                self.poisoned = Some(reason.clone());
-                return Err(Error::Poisoned { reason });
+            if !follows {
+                let reason = self.poisoned.insert(cause("another sequencer has written to the log"));
+                return Err(Error::Poisoned { reason: reason.clone() });
             }
             state.tail = Some(Tail { version: record.version, epoch: record.epoch });
             state.records.push(record.clone());
@@ -169,7 +179,6 @@ impl Follower for SharedLogFollower {
 mod tests {
     use super::*;
     use crate::Body;
-    use tidegraph_types::Epoch;
 
     fn record(version: u64, epoch: u64) -> Record {
         Record { shard: ShardId(0), epoch: Epoch(epoch), version: Version(version), body: Body::EpochStart }
@@ -177,15 +186,16 @@ mod tests {
 
     #[test]
     fn behaves_as_a_log() {
-        crate::suite::log_test_suite(|| Box::new(SharedLog::new().open(ShardId(0))));
+        crate::testing::log_test_suite(|| Box::new(SharedLog::new().writer(ShardId(0))));
     }
 
+    /// Shows LOG-1.
     #[test]
-    fn who_was_deposed_gets_nothing_in() {
+    fn a_deposed_writer_gets_nothing_in() {
         let log = SharedLog::new();
-        let mut old = log.open(ShardId(0));
+        let mut old = log.writer(ShardId(0));
         old.append(&[record(1, 1)]).unwrap();
-        let mut new = log.open(ShardId(0));
+        let mut new = log.writer(ShardId(0));
         new.append(&[record(2, 2)]).unwrap();
         assert!(matches!(old.append(&[record(2, 1)]), Err(Error::Poisoned { .. })));
         let mut follower = log.follow(Position::default());
@@ -196,9 +206,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_trimmed_is_said() {
+    fn a_follower_hears_that_its_record_was_trimmed() {
         let log = SharedLog::new();
-        let mut handle = log.open(ShardId(0));
+        let mut handle = log.writer(ShardId(0));
         handle.append(&[record(1, 1), record(2, 1), record(3, 1)]).unwrap();
         handle.trim(Version(3)).unwrap();
         let mut late = log.follow(Position { version: Version(1), epoch: Epoch(1) });

@@ -1,11 +1,12 @@
-//! Shards in memory that several share as they would share a topic in Kafka: for tests and simulations.
+//! Shards in memory that several writers share, as processes share a topic in Kafka.
 //!
-//! A shard keeps all messages that arrive; what counts each reader and writer decides by itself, as with the real one.
+//! A shard keeps all messages that arrive. Each reader and writer decides by itself which of them count, as with Kafka.
 
-use super::{Message, Part, Parts, Shard, ShardedLog};
+use crate::acceptor::{Acceptor, EpochHistory, FollowerState, Layout, MessageHead, Verdict};
+use crate::error::cause;
 use crate::record::Signal;
-use crate::sight::{Following, Head, History, Rule, Seen, Sight};
-use crate::{Error, Follower, Position, Record};
+use crate::shards::{Message, Part, Parts, Shard, ShardedLog};
+use crate::{Error, Follower, LogBackend, LogStore, Position, Record};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -34,7 +35,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     messages: VecDeque<Message>,
-    /// Number of the oldest message that is there.
+    /// Number of the oldest message that was not trimmed.
     low: usize,
     away: bool,
 }
@@ -48,17 +49,14 @@ impl SharedShards {
         Self { sharding, shards }
     }
 
-    /// Opens it to write, under an epoch that nobody else has.
+    /// Opens all shards for writing, under an epoch that no other writer has.
+    ///
+    /// # Errors
+    /// [`Error::Behind`] if the log has this epoch already, or a higher one; [`Error::Poisoned`] if a shard is away or
+    /// another writer took over meanwhile.
     pub fn open(&self, epoch: Epoch) -> Result<ShardedLog, Error> {
         let shards = self.shards.iter().map(|shard| shard.open());
         ShardedLog::open(shards.collect::<Result<_, Error>>()?, self.sharding, epoch)
-    }
-
-    /// Follows a shard from behind a position on.
-    #[must_use]
-    pub fn follow(&self, shard: ShardId, after: Position) -> Box<dyn Follower> {
-        let shard = self.shards[usize::from(shard.0)].clone();
-        Box::new(SharedFollower { shard, at: after, reading: None })
     }
 
     /// One of the shards.
@@ -67,25 +65,40 @@ impl SharedShards {
         &self.shards[usize::from(shard.0)]
     }
 
-    /// Forgets what is below a complete version.
+    /// Deletes versions below a complete one.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] if a shard is away.
     pub fn trim(&self, below: Version) -> Result<(), Error> {
         self.shards.iter().try_for_each(|shard| shard.writer()?.trim(below))
     }
 
-    /// Whether any of them answers.
+    /// Makes all shards stop answering, or answer again.
     pub fn set_away(&self, away: bool) {
         self.shards.iter().for_each(|shard| shard.set_away(away));
     }
 }
 
+impl LogBackend for SharedShards {
+    fn open(&self, epoch: Epoch) -> Result<Box<dyn LogStore>, Error> {
+        Ok(Box::new(SharedShards::open(self, epoch)?))
+    }
+
+    fn follow(&self, shard: ShardId, after: Position) -> Box<dyn Follower> {
+        let shard = self.shards[usize::from(shard.0)].clone();
+        Box::new(SharedFollower { shard, at: after, reading: None })
+    }
+}
+
 impl SharedShard {
-    /// Whether it answers: a shard that is away refuses to be written, and gives nothing to those who follow it.
+    /// Makes the shard stop answering, or answer again. A shard that is away refuses appends and gives followers
+    /// nothing.
     pub fn set_away(&self, away: bool) {
         self.0.state.lock().away = away;
         self.0.grown.notify_all();
     }
 
-    /// How many messages arrived, also those that do not count or were trimmed.
+    /// Number of messages that arrived, including those that do not count and those that were trimmed.
     #[must_use]
     pub fn arrived(&self) -> usize {
         self.0.state.lock().end()
@@ -95,13 +108,13 @@ impl SharedShard {
         let state = self.0.state.lock();
         if state.away {
             let reason = format!("shard {} does not answer, to be {what}", self.0.shard);
-            return Err(Error::Poisoned { reason });
+            return Err(Error::poisoned(reason));
         }
         Ok(state)
     }
 
-    /// Messages arrive, one right after the other; answers their numbers.
-    pub(super) fn arrive(&self, messages: impl IntoIterator<Item = Message>) -> Range<usize> {
+    /// Adds messages, one right after the other; returns their numbers.
+    pub(crate) fn arrive(&self, messages: impl IntoIterator<Item = Message>) -> Range<usize> {
         let mut state = self.0.state.lock();
         let first = state.end();
         state.messages.extend(messages);
@@ -109,34 +122,34 @@ impl SharedShard {
         first..state.end()
     }
 
-    /// The messages from a number on, each with its number.
-    pub(super) fn messages(&self, from: usize) -> Vec<(usize, Message)> {
+    /// The messages from number `from` on, each with its number.
+    pub(crate) fn messages(&self, from: usize) -> Vec<(usize, Message)> {
         let state = self.0.state.lock();
         let numbered = (state.low..).zip(&state.messages).skip(from.saturating_sub(state.low));
         numbered.map(|(number, message)| (number, message.clone())).collect()
     }
 
-    /// Number of the oldest message that is there.
+    /// Number of the oldest message that was not trimmed.
     #[cfg(test)]
-    pub(super) fn first_number(&self) -> Option<usize> {
+    pub(crate) fn first_number(&self) -> Option<usize> {
         let state = self.0.state.lock();
         (!state.messages.is_empty()).then_some(state.low)
     }
 
-    /// Opens it to write, with what it has read.
-    pub(super) fn open(&self) -> Result<Box<dyn Shard>, Error> {
+    /// Opens the shard for writing, and reads what it has.
+    pub(crate) fn open(&self) -> Result<Box<dyn Shard>, Error> {
         Ok(Box::new(self.writer()?))
     }
 
-    pub(super) fn writer(&self) -> Result<Writer, Error> {
+    pub(crate) fn writer(&self) -> Result<Writer, Error> {
         let (low, end) = {
             let state = self.state("opened")?;
             (state.low, state.end())
         };
         let mut writer = Writer {
             shard: self.clone(),
-            sight: Sight::new(Rule::Several),
-            history: History::default(),
+            acceptor: Acceptor::new(Layout::Sharded),
+            history: EpochHistory::default(),
             next: low,
             first: None,
             prepared: Vec::new(),
@@ -155,30 +168,30 @@ impl State {
 }
 
 impl Message {
-    /// What decides whether it counts.
-    pub(crate) fn head(&self) -> Head {
+    /// The part of the message that decides whether it counts.
+    pub(crate) fn head(&self) -> MessageHead {
         match self {
             Self::Signal { signal, epoch, complete } => {
-                Head { version: Version(0), epoch: *epoch, complete: *complete, signal: Some(*signal) }
+                MessageHead { version: Version(0), epoch: *epoch, complete: *complete, signal: Some(*signal) }
             }
             Self::Part { part: Part { record, .. }, complete } => {
                 let Record { version, epoch, .. } = *record;
-                Head { version, epoch, complete: *complete, signal: None }
+                MessageHead { version, epoch, complete: *complete, signal: None }
             }
         }
     }
 }
 
-/// A shard, open to write.
-pub(super) struct Writer {
+/// A shard, open for writing.
+pub(crate) struct Writer {
     shard: SharedShard,
-    sight: Sight,
-    history: History,
+    acceptor: Acceptor,
+    history: EpochHistory,
     /// Number of the next message to be read.
     next: usize,
     first: Option<Version>,
     prepared: Vec<Message>,
-    /// Numbers that what was sent got.
+    /// Numbers of the messages sent last.
     sent: Range<usize>,
     lost_a_mark: bool,
 }
@@ -186,43 +199,49 @@ pub(super) struct Writer {
 impl Writer {
     fn damaged(&self, reason: String) -> Error {
         let (topic, partition) = ("memory".into(), self.shard.0.shard.0);
-        Error::Damaged { topic, partition, offset: self.next as i64, reason }
+        Error::Damaged { topic, partition, offset: self.next as i64, reason: cause(reason) }
     }
 
     /// Number of the next message to be read.
     #[cfg(test)]
-    pub(super) fn next_number(&self) -> usize {
+    pub(crate) fn next_number(&self) -> usize {
         self.next
     }
 
-    /// Reads all messages below a number. `each` learns of every one whether it counts.
-    pub(super) fn read_up_to(&mut self, end: usize, mut each: impl FnMut(usize, bool)) -> Result<(), Error> {
+    /// Reads all messages below number `end`. `each` gets the number of every message and whether it counts.
+    pub(crate) fn read_up_to(&mut self, end: usize, mut each: impl FnMut(usize, bool)) -> Result<(), Error> {
         for (number, message) in self.shard.messages(self.next) {
             if number > self.next {
-                return Err(self.damaged(format!("the next message there is has number {number}")));
+                let (topic, partition) = ("memory".into(), self.shard.0.shard.0);
+                return Err(Error::Missing {
+                    topic,
+                    partition,
+                    offset: self.next as i64,
+                    found: number as i64,
+                });
             }
             if number >= end {
                 break;
             }
             let head = message.head();
-            let seen = self.sight.take(head).map_err(|reason| self.damaged(reason))?;
-            if matches!(seen, Seen::Next | Seen::Instead) {
+            let seen = self.acceptor.accept(head).map_err(|reason| self.damaged(reason))?;
+            if matches!(seen, Verdict::Appended | Verdict::Replaced) {
                 self.history.note(head.version, head.epoch);
                 self.first = Some(self.first.map_or(head.version, |first| first.min(head.version)));
             }
             self.next = number + 1;
-            each(number, seen != Seen::PassedOver);
+            each(number, seen != Verdict::Ignored);
         }
         Ok(())
     }
 }
 
 impl Shard for Writer {
-    fn sight(&self) -> &Sight {
-        &self.sight
+    fn acceptor(&self) -> &Acceptor {
+        &self.acceptor
     }
 
-    fn history(&self) -> &History {
+    fn history(&self) -> &EpochHistory {
         &self.history
     }
 
@@ -244,7 +263,7 @@ impl Shard for Writer {
             counted += usize::from(counts && sent.contains(&number));
         })?;
         if counted < sent.len() {
-            return Err(Error::Poisoned { reason: "another sequencer has written to the log".into() });
+            return Err(Error::poisoned("another sequencer has written to the log"));
         }
         Ok(())
     }
@@ -266,7 +285,7 @@ impl Shard for Writer {
 
     fn read(&mut self, from: Version, last: Version) -> Result<Parts<'_>, Error> {
         let messages = self.shard.messages(0);
-        // Another one may have trimmed since this one was opened.
+        // Another writer may have trimmed the shard since this one opened it.
         let there = messages.iter().map(|(_, message)| message.head()).find(|head| head.signal.is_none());
         if let Some(first) = there.map(|head| head.version).filter(|first| *first > from) {
             return Err(Error::Trimmed { requested: from, first });
@@ -310,16 +329,17 @@ impl Shard for Writer {
     }
 }
 
-/// Follows a shard.
+/// Follows one shard.
 struct SharedFollower {
     shard: SharedShard,
     at: Position,
-    /// What was read, and the number of the next message.
-    reading: Option<(Following, usize)>,
+    /// State of the reader, and the number of the next message.
+    reading: Option<(FollowerState, usize)>,
 }
 
-/// Where to begin to read behind a position: what follows it, and the number of a message up to the next record's.
-pub(super) fn begin(shard: &SharedShard, at: Position) -> Result<Option<(Following, usize)>, Error> {
+/// Where to start reading behind a position: the state of the reader, and the number of a message that is not after
+/// the next record.
+pub(crate) fn begin(shard: &SharedShard, at: Position) -> Result<Option<(FollowerState, usize)>, Error> {
     let messages = shard.messages(0);
     let Some((number, first)) = messages.iter().find(|(_, message)| message.head().signal.is_none()) else {
         return Ok(None);
@@ -330,15 +350,15 @@ pub(super) fn begin(shard: &SharedShard, at: Position) -> Result<Option<(Followi
     }
     if at.version < first {
         let low = messages.first().map_or(0, |(number, _)| *number);
-        return Ok(Some((Following::from_start(Rule::Several, at), low)));
+        return Ok(Some((FollowerState::from_start(Layout::Sharded, at), low)));
     }
     let ahead = (wanted.0 - first.0) as usize;
     let number = (number + ahead).min(messages.last().map_or(0, |(number, _)| number + 1));
-    Ok(Some((Following::behind(Rule::Several, at), number)))
+    Ok(Some((FollowerState::behind(Layout::Sharded, at), number)))
 }
 
 impl SharedFollower {
-    /// Reads what has arrived.
+    /// Returns the next complete record among the messages that have arrived.
     fn read(&mut self) -> Result<Option<Record>, Error> {
         if self.shard.0.state.lock().away {
             return Ok(None);
@@ -365,9 +385,12 @@ impl SharedFollower {
         }
         for (number, message) in self.shard.messages(*next) {
             let (topic, partition, offset) = ("memory".into(), self.shard.0.shard.0, number as i64);
-            let damaged = |reason| Error::Damaged { topic, partition, offset, reason };
+            let damaged = |reason: String| {
+                let reason = cause(reason);
+                Error::Damaged { topic, partition, offset, reason }
+            };
             let head = message.head();
-            following.take(head, damaged, || match message {
+            following.accept(head, damaged, || match message {
                 Message::Part { part, .. } => Ok(part.record),
                 Message::Signal { .. } => {
                     Err(Error::Disagree { version: head.version, reason: "a signal has no record".into() })

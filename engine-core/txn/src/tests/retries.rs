@@ -21,6 +21,7 @@ fn start(
     (Sequencer::start(config, Box::new(log), recovered, applier), numbers)
 }
 
+/// Shows TXN-4.
 #[test]
 fn a_request_that_is_sent_again_is_answered_as_before() {
     let (sequencer, numbers) = start(SequencerConfig::default(), MemoryLog::default(), Recovered::default());
@@ -42,6 +43,7 @@ fn a_request_that_is_sent_again_is_answered_as_before() {
     assert_eq!(sequencer.commit(again).unwrap(), newest.next());
 }
 
+/// Shows TXN-4.
 #[test]
 fn many_who_send_one_request_commit_it_once() {
     let (sequencer, numbers) = start(SequencerConfig::default(), MemoryLog::default(), Recovered::default());
@@ -83,6 +85,7 @@ fn what_comes_together_is_one_group() {
     assert!(sequencer.commit(request(second, &[1], &[(1, 11)])).is_ok());
 }
 
+/// Shows TXN-4.
 #[test]
 fn ids_outlive_the_sequencer() {
     let disk = FaultyDisk::new(1);
@@ -104,6 +107,7 @@ fn ids_outlive_the_sequencer() {
     assert_eq!(numbers.read(1, sequencer.version()), 0);
 }
 
+/// Shows TXN-4.
 #[test]
 fn who_asks_too_late_is_told_so() {
     let config = SequencerConfig { remembered_requests: 3, ..SequencerConfig::default() };
@@ -125,6 +129,7 @@ fn who_asks_too_late_is_told_so() {
     next.commit(known_as(1, request(Version(50), &[], &[(1, 1)]))).unwrap();
 }
 
+/// Shows TXN-4.
 #[test]
 fn what_the_log_refused_is_not_remembered() {
     let disk = FaultyDisk::new(1);
@@ -189,6 +194,7 @@ fn reserving_costs_the_log_once_for_many() {
     assert_eq!(sequencer.next_sid(), Sid(1001));
 }
 
+/// Shows TXN-1.
 #[test]
 fn an_epoch_that_is_not_above_the_logs_is_refused() {
     let disk = FaultyDisk::new(1);

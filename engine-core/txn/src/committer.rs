@@ -1,8 +1,10 @@
-//! Who has the log. One caller at a time leads it. See the crate's documentation for the flow.
+//! Writes groups of requests to the log and applies them. One caller at a time runs it. The flow is in the crate's
+//! documentation.
 
+use crate::committed_requests::{CommittedRequests, RequestStatus};
+use crate::created::CreatedVertices;
+use crate::error::{Stopped, cause};
 use crate::keys::Keys;
-use crate::made::Made;
-use crate::remembered::{Known, Remembered};
 use crate::request::{LoadCommit, Reply, Request, is_checked_by_loads};
 use crate::sequencer::{Applier, GOING_DOWN, Shared};
 use crate::{Error, SequencerConfig};
@@ -10,53 +12,53 @@ use rustc_hash::FxHashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tidegraph_log::{Body, LogStore, Record};
+use tidegraph_log::{Body, Cause, LogStore, Record};
 use tidegraph_types::{
     CommitRequest, Epoch, MadeSince, Mutation, RequestId, ShardId, Sid, Str, Token, Version,
 };
 
-pub(crate) struct Owner {
+pub(crate) struct Committer {
     shared: Arc<Shared>,
     log: Box<dyn LogStore>,
     applier: Box<dyn Applier>,
     keys: Keys,
-    made: Made,
-    remembered: Remembered,
+    created: CreatedVertices,
+    committed_requests: CommittedRequests,
     /// Version of the last record in the log.
     version: Version,
     epoch: Epoch,
-    /// Whether the log says that the epoch began.
+    /// Whether the log has a record of this epoch.
     epoch_started: bool,
 }
 
-impl std::fmt::Debug for Owner {
+impl std::fmt::Debug for Committer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Owner")
+        f.debug_struct("Committer")
             .field("version", &self.version)
             .field("epoch", &self.epoch)
             .finish_non_exhaustive()
     }
 }
 
-/// Requests that share one append. Everything in here is forgotten when the log refuses it.
+/// Requests that share one append. All of it is dropped if the log refuses the append.
 #[derive(Default)]
 struct Group {
     records: Vec<Record>,
-    /// Who waits, and for what.
+    /// The callers that wait, and for what.
     waiting: Vec<Waiting>,
     new_tokens: Vec<(Token, Str)>,
     by_name: FxHashMap<Str, Token>,
 }
 
 enum Waiting {
-    /// For a record, by its place in the group. The request can be put together again from it.
+    /// For a record, by its index in the group. The request can be rebuilt from both.
     Commit {
         record: usize,
         request: CommitRequest,
         bytes: usize,
         reply: Reply<Version>,
     },
-    /// For the record of another request with the same id.
+    /// For the record of another request with the same id (TXN-4).
     Again {
         record: usize,
         request: CommitRequest,
@@ -80,7 +82,7 @@ enum Waiting {
     },
 }
 
-/// What a durable group has for those who wait.
+/// The answer to a caller once the group is durable.
 enum Answer {
     Version { record: usize, reply: Reply<Version> },
     Tokens { tokens: Vec<Token>, reply: Reply<Vec<Token>> },
@@ -98,22 +100,22 @@ impl From<Waiting> for Answer {
     }
 }
 
-impl Owner {
+impl Committer {
     pub fn new(
         shared: Arc<Shared>,
         config: &SequencerConfig,
         log: Box<dyn LogStore>,
         applier: Box<dyn Applier>,
-        remembered: Remembered,
+        committed_requests: CommittedRequests,
         version: Version,
         epoch: Epoch,
     ) -> Self {
         let keys = Keys::new(config.remembered_keys, version);
-        let made = Made::default();
-        Self { shared, log, applier, keys, made, remembered, version, epoch, epoch_started: false }
+        let created = CreatedVertices::default();
+        Self { shared, log, applier, keys, created, committed_requests, version, epoch, epoch_started: false }
     }
 
-    /// Serves what was taken from the queue together; false when it is told to stop.
+    /// Serves requests that were taken from the queue together. Returns false if one of them is to stop.
     pub fn take(&mut self, taken: Vec<Request>) -> bool {
         let mut requests = Vec::with_capacity(taken.len());
         let (mut trims, mut syncs, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
@@ -151,72 +153,73 @@ impl Owner {
 
     fn sync(&mut self, waiting: Vec<Reply<()>>) {
         let synced = self.log.sync().map_err(|error| {
-            let error = format!("{error}; what was written last may be lost");
-            self.stop(error.clone());
-            Error::unavailable(error)
+            self.stop("the last records could not be synced and may be lost", error);
+            self.stopped()
         });
         waiting.into_iter().for_each(|reply| reply.send(synced.clone()));
     }
 
-    /// Nobody waits: the log may say what it still owes its readers.
-    pub fn rest(&mut self) {
-        self.log.rest();
+    /// No request waits: the log may send its readers what it owes them.
+    pub fn on_idle(&mut self) {
+        self.log.on_idle();
     }
 
-    /// Notes the vertices that are made from now on: a bulk load begins.
+    /// Records the vertices that are created from now on: a bulk load begins.
     pub fn watch(&mut self) {
-        self.made.begin(self.version);
+        self.created.begin(self.version);
     }
 
-    /// What was made after a version, if that was noted.
+    /// Vertices created after a version, if they were recorded.
     pub fn made_above(&self, version: Version, most_bytes: usize) -> Option<MadeSince> {
-        self.made.above(version, self.version, most_bytes)
+        self.created.above(version, self.version, most_bytes)
     }
 
-    /// Every load that runs has compared what was made up to here.
+    /// Drops the vertices up to a version that every running load has compared with its own.
     pub fn forget_made(&mut self, upto: Version) {
-        self.made.forget(upto);
+        self.created.forget(upto);
     }
 
-    /// What became of a request that read at a version, or a later one.
+    /// The version of a committed request that read at version `since` or later; see [`Sequencer::outcome`].
     fn outcome(&self, request: RequestId, since: Version) -> Result<Option<Version>, Error> {
         if self.shared.stopped.lock().is_some() {
             return Err(self.stopped());
         }
-        match self.remembered.look_up(request) {
-            Known::Committed(version) => Ok(Some(version)),
-            Known::NotAbove(forgotten) if forgotten <= since => Ok(None),
-            Known::NotAbove(forgotten) => Err(Error::Forgotten { request, read_version: since, forgotten }),
+        match self.committed_requests.look_up(request) {
+            RequestStatus::Committed(version) => Ok(Some(version)),
+            RequestStatus::NotCommittedAbove(forgotten) if forgotten <= since => Ok(None),
+            RequestStatus::NotCommittedAbove(forgotten) => {
+                Err(Error::Forgotten { request, read_version: since, forgotten })
+            }
         }
     }
 
     fn stop_quietly(&self) {
-        self.shared.stopped.lock().get_or_insert_with(|| GOING_DOWN.into());
+        self.shared.stopped.lock().get_or_insert_with(|| cause(GOING_DOWN));
     }
 
-    /// Serves requests as one group or, when the log does not take that, each by itself: one that is too large for
-    /// the disk must not keep the others out.
+    /// Serves requests as one group. If the log refuses it for its size, serves each request alone: one that is too
+    /// large for the disk must not keep the others out.
     fn serve(&mut self, requests: Vec<Request>) {
         let Some(group) = self.form(requests) else { return };
         let alone = group.waiting.len() == 1;
         match self.append(&group.records) {
             Ok(()) => self.finish(group),
             Err(error) => {
-                self.keys.undo();
-                self.remembered.undo();
+                self.keys.undo_group();
+                self.committed_requests.undo_group();
                 let requests = group.into_requests();
                 match error {
                     tidegraph_log::Error::Full(_) | tidegraph_log::Error::Encode { .. } if !alone => {
                         requests.into_iter().for_each(|request| self.serve(vec![request]));
                     }
-                    error => self.refuse(requests, &error),
+                    error => self.refuse(requests, error),
                 }
             }
         }
     }
 
-    /// Validates requests in order and makes the records of those that may commit. The others are answered here.
-    /// `None` when nothing is left to write.
+    /// Checks requests in order (TXN-2) and makes the records of those that may commit. Answers the others. `None` if
+    /// there is nothing to write.
     fn form(&mut self, requests: Vec<Request>) -> Option<Group> {
         let mut group = Group::default();
         if let Some(reason) = self.shared.stopped.lock().clone() {
@@ -261,22 +264,22 @@ impl Owner {
         }
         let read_version = request.read_version;
         if let Some(id) = request.request {
-            match self.remembered.look_up(id) {
-                Known::Committed(version) if version > self.version => {
+            match self.committed_requests.look_up(id) {
+                RequestStatus::Committed(version) if version > self.version => {
                     let of = |record: &Record| record.version == version;
                     let record = group.records.iter().position(of).unwrap_or_default();
                     group.waiting.push(Waiting::Again { record, request, bytes, reply });
                     return;
                 }
-                Known::Committed(version) => {
+                RequestStatus::Committed(version) => {
                     reply.send(Ok(version));
                     return;
                 }
-                Known::NotAbove(forgotten) if forgotten > read_version => {
+                RequestStatus::NotCommittedAbove(forgotten) if forgotten > read_version => {
                     reply.send(Err(Error::Forgotten { request: id, read_version, forgotten }));
                     return;
                 }
-                Known::NotAbove(_) => {}
+                RequestStatus::NotCommittedAbove(_) => {}
             }
         }
         if let Some(written) = self.keys.conflict(&request.read_keys, read_version) {
@@ -289,7 +292,7 @@ impl Owner {
         let record = self.push(group, Body::Commit { mutations, next_sid, request: id });
         let version = group.records[record].version;
         if let Some(id) = id {
-            self.remembered.add(id, version);
+            self.committed_requests.add(id, version);
         }
         self.keys.write(&request.write_keys, version, checked_by_loads);
         group.waiting.push(Waiting::Commit { record, request, bytes, reply });
@@ -299,28 +302,28 @@ impl Owner {
         let read_version = load.read_version;
         let id = RequestId::of_text(&load.load_id);
         if let Some(first_asked) = load.first_asked {
-            match self.remembered.look_up(id) {
-                Known::Committed(version) if version > self.version => {
+            match self.committed_requests.look_up(id) {
+                RequestStatus::Committed(version) if version > self.version => {
                     let of = |record: &Record| record.version == version;
                     let record = group.records.iter().position(of).unwrap_or_default();
                     group.waiting.push(Waiting::Load { record, load, reply });
                     return;
                 }
-                Known::Committed(version) => {
+                RequestStatus::Committed(version) => {
                     reply.send(Ok(version));
                     return;
                 }
-                Known::NotAbove(forgotten) if forgotten > first_asked => {
+                RequestStatus::NotCommittedAbove(forgotten) if forgotten > first_asked => {
                     reply.send(Err(Error::Forgotten { request: id, read_version: first_asked, forgotten }));
                     return;
                 }
-                Known::NotAbove(_) => {}
+                RequestStatus::NotCommittedAbove(_) => {}
             }
         }
         let compared = load.compared.max(read_version);
         let checked = self.check_version(compared).and_then(|()| {
             let other = || self.keys.conflict(&load.read_keys, read_version);
-            let collision = || self.made.collision(compared, &group.records, &*load.vertices);
+            let collision = || self.created.collision(compared, &group.records, &*load.vertices);
             match self.keys.load_conflict(read_version).or_else(other).or_else(collision) {
                 Some(written) => Err(Error::Conflict { read_version, written }),
                 None => Ok(()),
@@ -333,7 +336,7 @@ impl Owner {
         let (load_id, segments) = (load.load_id.clone(), load.segments.clone());
         let record = self.push(group, Body::Load { load_id, segments, next_sid: self.next_sid() });
         let version = group.records[record].version;
-        self.remembered.add(id, version);
+        self.committed_requests.add(id, version);
         self.keys.write_all(version);
         group.waiting.push(Waiting::Load { record, load, reply });
     }
@@ -366,7 +369,7 @@ impl Owner {
             let assigned = group.new_tokens[before..].to_vec();
             self.push(group, Body::Tokens { assigned });
         } else if tokens.iter().all(|token| dictionary.name(*token).is_some()) {
-            // Another request was faster; nothing is to be written.
+            // Another request assigned them meanwhile: nothing to write.
             reply.send(Ok(tokens));
             return;
         }
@@ -374,16 +377,17 @@ impl Owner {
     }
 
     fn check_version(&self, read_version: Version) -> Result<(), Error> {
-        // Versions of this group cannot have been read either, but the handle shows only published ones.
+        // Versions of this group cannot have been read either: the handle shows only published ones.
         let newest = self.version;
         if read_version > newest { Err(Error::FutureVersion { read_version, newest }) } else { Ok(()) }
     }
 
     fn next_sid(&self) -> Sid {
-        // Whoever used a SID in this request was handed it before the request was queued.
+        // A SID in a request was handed out before the request was queued.
         Sid(self.shared.next_sid.load(Ordering::Relaxed))
     }
 
+    /// Adds a record with the next version (TXN-1).
     fn push(&self, group: &mut Group, body: Body) -> usize {
         let version = group.records.last().map_or(self.version, |r| r.version).next();
         group.records.push(Record { shard: ShardId(0), epoch: self.epoch, version, body });
@@ -391,9 +395,9 @@ impl Owner {
     }
 
     fn append(&mut self, records: &[Record]) -> Result<(), tidegraph_log::Error> {
-        // A group in which everyone waits for tokens of someone else's request always has that request's record.
+        // A group whose callers wait for tokens of another request has the record of that request.
         self.log.append(records)?;
-        // What else is kept of a load says that it is committed: it must not be gone where that is not.
+        // The files of a load note that it is committed, so its record must be durable before they do (LOG-5).
         if records.iter().any(|record| matches!(record.body, Body::Load { .. })) {
             self.log.sync()?;
         }
@@ -402,27 +406,27 @@ impl Owner {
         Ok(())
     }
 
-    /// The group is durable: applies, publishes, answers.
+    /// Applies and publishes the records of a durable group, and answers its callers.
     fn finish(&mut self, group: Group) {
-        self.keys.settle();
-        self.remembered.settle();
+        self.keys.keep_group();
+        self.committed_requests.keep_group();
         for (token, name) in group.new_tokens {
             self.shared.dictionary.add(token, name);
         }
-        // What the requests hold goes first: the memory is needed when a load is applied.
+        // The requests are dropped first: applying a load needs the memory.
         let answers: Vec<Answer> = group.waiting.into_iter().map(Answer::from).collect();
         if self.shared.loads.load(Ordering::Acquire) == 0 {
-            self.made.end();
+            self.created.end();
         }
         let mut applied = group.records.len();
         for (index, record) in group.records.iter().enumerate() {
             self.version = record.version;
-            self.made.note(record);
+            self.created.note(record);
             match &record.body {
                 Body::Reserve { next_sid } => {
                     self.shared.reserved_sid.fetch_max(next_sid.0, Ordering::AcqRel);
                 }
-                // Before its version can be read.
+                // Before the version of the load can be read.
                 Body::Load { .. } => self.shared.newest_load.store(record.version.0, Ordering::Release),
                 Body::Commit { mutations, .. } if mutations.iter().any(Mutation::is_of_schema) => {
                     self.shared.newest_schema.store(record.version.0, Ordering::Release);
@@ -431,10 +435,10 @@ impl Owner {
             }
             let applier = &mut self.applier;
             if catch_unwind(AssertUnwindSafe(|| applier.apply(record))).is_err() {
-                self.stop(format!(
-                    "version {} is durable but could not be applied; restart the service",
-                    record.version
-                ));
+                let version = record.version;
+                self.stop_because(cause(format!(
+                    "version {version} is durable but could not be applied: restart the service"
+                )));
                 applied = index;
                 break;
             }
@@ -452,37 +456,40 @@ impl Owner {
         }
     }
 
-    fn refuse(&self, requests: Vec<Request>, error: &tidegraph_log::Error) {
+    fn refuse(&self, requests: Vec<Request>, error: tidegraph_log::Error) {
         let error = match error {
-            tidegraph_log::Error::Full(_)
+            error @ (tidegraph_log::Error::Full(_)
             | tidegraph_log::Error::Io(_)
-            | tidegraph_log::Error::Encode { .. } => {
+            | tidegraph_log::Error::Encode { .. }) => {
                 tracing::warn!(%error, "the log refused a group of transactions");
                 Error::unavailable(error)
             }
             error => {
-                self.stop(format!(
-                    "{error}; whether the last transactions were committed is seen after a restart"
-                ));
+                self.stop("a restart shows whether the last transactions were committed", error);
                 self.stopped()
             }
         };
         requests.into_iter().for_each(|request| request.refuse(error.clone()));
     }
 
-    /// Refuses every write from now on. Reading goes on.
-    fn stop(&self, reason: String) {
-        tracing::error!(reason, "the sequencer stops");
+    /// Refuses every write from now on, because of an error of the log. Reads go on.
+    fn stop(&self, consequence: &'static str, source: tidegraph_log::Error) {
+        self.stop_because(Arc::new(Stopped { consequence, source }));
+    }
+
+    fn stop_because(&self, reason: Cause) {
+        tracing::error!(%reason, "the sequencer stops");
         self.shared.stopped.lock().get_or_insert(reason);
     }
 
     fn stopped(&self) -> Error {
-        Error::unavailable(self.shared.stopped.lock().clone().unwrap_or_default())
+        let reason = self.shared.stopped.lock().clone();
+        Error::Unavailable { reason: reason.unwrap_or_else(|| cause(GOING_DOWN)) }
     }
 }
 
 impl Group {
-    /// The requests as they came; for a group that the log refused.
+    /// The requests as they came, if the log refused the group.
     fn into_requests(mut self) -> Vec<Request> {
         let records = &mut self.records;
         let again = |waiting| match waiting {

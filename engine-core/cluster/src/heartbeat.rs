@@ -1,41 +1,41 @@
-//! What a node says again and again: that it is there, and how far its replicas are. No change of the map.
+//! Heartbeats of nodes: that a node is alive, and the version of each of its replicas. They do not change the map.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tidegraph_types::{PartitionId, Version};
 
-/// The last sign of life of a node.
+/// A heartbeat of a node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Beat {
-    /// How often the node had registered. A beat of an earlier generation is refused.
+pub struct Heartbeat {
+    /// Number of times that the node had registered. A heartbeat of an earlier generation is refused.
     pub generation: u64,
-    /// Grows with every beat. Whoever watches compares counters over a time of his own clock, and no clocks.
+    /// Grows with every heartbeat. A watcher compares counters over a time of its own clock; clocks are never compared.
     pub counter: u64,
-    /// Whether its disk is full: it gets no replicas.
+    /// Whether the node's disk is full. Then it gets no replicas.
     pub disk_full: bool,
-    /// Bytes that its replicas take.
+    /// Bytes that the node's replicas take.
     pub used_bytes: u64,
-    /// The version up to which each of its replicas was applied.
-    pub applied: Applied,
+    /// The applied version of each of its replicas.
+    pub applied: AppliedVersions,
 }
 
-impl Beat {
-    /// Whether a watcher has to take this for newer than `other`.
+impl Heartbeat {
+    /// Whether this heartbeat is newer than `other`.
     #[must_use]
     pub fn is_newer_than(&self, other: &Self) -> bool {
         (self.generation, self.counter) > (other.generation, other.counter)
     }
 }
 
-/// Versions by partition. As text, replicas of one version stand together: `4711:0-15,32;4709:16`. A node follows the
-/// log with one reader for all its replicas, so that there are few versions.
+/// Applied versions by partition. The text groups replicas by version: `4711:0-15,32;4709:16`. A node follows the log
+/// with one reader for all its replicas, so there are few versions.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Applied(pub BTreeMap<PartitionId, Version>);
+pub struct AppliedVersions(pub BTreeMap<PartitionId, Version>);
 
-impl Applied {
-    /// The text.
+impl AppliedVersions {
+    /// Formats the text.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut by_version: BTreeMap<Version, Vec<u16>> = BTreeMap::new();
@@ -60,7 +60,10 @@ impl Applied {
         text
     }
 
-    /// Reads the text; the error says what is wrong.
+    /// Parses the text.
+    ///
+    /// # Errors
+    /// What is wrong with it: a group that is not `VERSION:FIRST-LAST,…`, or a partition that occurs twice.
     pub fn from_text(text: &str) -> Result<Self, String> {
         let mut applied = BTreeMap::new();
         for group in text.split(';').filter(|group| !group.is_empty()) {
@@ -76,7 +79,7 @@ impl Applied {
                 }
                 for partition in first..=last {
                     if applied.insert(PartitionId(partition), version).is_some() {
-                        return Err(format!("partition {partition} stands there twice"));
+                        return Err(format!("partition {partition} occurs twice"));
                     }
                 }
             }
@@ -85,13 +88,13 @@ impl Applied {
     }
 }
 
-impl Serialize for Applied {
+impl Serialize for AppliedVersions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.to_text())
     }
 }
 
-impl<'de> Deserialize<'de> for Applied {
+impl<'de> Deserialize<'de> for AppliedVersions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::from_text(&text).map_err(serde::de::Error::custom)
@@ -103,8 +106,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn applied(pairs: &[(u16, u64)]) -> Applied {
-        Applied(pairs.iter().map(|(p, v)| (PartitionId(*p), Version(*v))).collect())
+    fn applied(pairs: &[(u16, u64)]) -> AppliedVersions {
+        AppliedVersions(pairs.iter().map(|(p, v)| (PartitionId(*p), Version(*v))).collect())
     }
 
     #[test]
@@ -117,15 +120,15 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         for bad in ["7", "7:", "x:1", "7:2-1", "7:1,1", "7:1;6:1", "7:70000", "7:1-2-3", "-1:2"] {
-            assert!(Applied::from_text(bad).is_err(), "{bad}");
+            assert!(AppliedVersions::from_text(bad).is_err(), "{bad}");
         }
     }
 
     proptest! {
         #[test]
         fn text_says_all(pairs in proptest::collection::btree_map(0_u16..200, 0_u64..4, 0..150)) {
-            let applied = Applied(pairs.into_iter().map(|(p, v)| (PartitionId(p), Version(v))).collect());
-            prop_assert_eq!(Applied::from_text(&applied.to_text()).unwrap(), applied);
+            let applied = AppliedVersions(pairs.into_iter().map(|(p, v)| (PartitionId(p), Version(v))).collect());
+            prop_assert_eq!(AppliedVersions::from_text(&applied.to_text()).unwrap(), applied);
         }
     }
 }
