@@ -1,7 +1,7 @@
 //! Parses the text of a field as a value of the column's type.
 //!
-//! The accepted forms are those of Neptune's loader, fewer than those of Rust's parsers (no `inf`, no hexadecimal), so that
-//! a file that loads here loads there.
+//! The accepted forms are those of Neptune's loader, fewer than those of Rust's parsers (no `inf`, no hexadecimal), so
+//! that a file that loads here loads there.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;

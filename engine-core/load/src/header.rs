@@ -1,7 +1,7 @@
 //! Header rows: what each column of a file means.
 //!
-//! Every dialect ends in one [`Header`]; what reads rows needs only that. A wrong header refuses the whole file, so each
-//! error names the column.
+//! Every dialect ends in one [`Header`]; what reads rows needs only that. A wrong header refuses the whole file, so
+//! each error names the column.
 
 use crate::convert::Type;
 use crate::dialect::Dialect;
@@ -166,7 +166,8 @@ impl ColumnTable {
     }
 }
 
-/// Splits a column into name and type at the last colon that no backslash escapes; removes the backslashes from the name.
+/// Splits a column into name and type at the last colon that no backslash escapes; removes the backslashes from the
+/// name.
 pub(crate) fn split_name(text: &str) -> (Str, Option<&str>) {
     let colon = text
         .bytes()

@@ -1,15 +1,16 @@
-//! Bulk loading: files → rows → segments of mutations for each partition; and the generator of test graphs.
+//! Bulk loading: turns files into rows, and rows into segments of mutations for each partition. Also generates test
+//! graphs.
 //!
-//! Roles: [`source`] lists the files of a `file://` or `s3://` source; [`rows`] reads one file, with [`header`] giving
-//! its columns their meaning; [`run`] takes a whole load from the first file to the last segment, asking the graph that
-//! it loads into through [`run::LoadTarget`]; [`segments`] writes and reads what the load leaves in object storage;
-//! [`generate`] makes the graphs of the benchmarks.
+//! Roles: [`source`] lists the files of a `file://` or `s3://` source. [`rows`] reads one file; [`header`] gives its
+//! columns their meaning, and a [`Dialect`] decides everything in which the CSV formats differ. [`run`] runs a whole
+//! load from the first file to the last segment and asks the graph through [`run::LoadTarget`]. [`segments`] writes and
+//! reads the segments in object storage. [`generate`] makes the graphs of the benchmarks.
 //!
 //! Flow: a caller (the embedded engine, a load Lambda) opens a [`source::Source`], calls [`run::run`], and commits the
-//! segments of its outcome with one log record, so that the load becomes visible at one version or not at all.
-//! `docs/loading.md` tells the rules from a user's side.
+//! segments of the outcome with one log record. So the load becomes visible at one version or not at all (LOAD-1).
+//! `docs/loading.md` describes the rules from a user's side.
 //!
-//! Must never: make anything visible, know the engine or HTTP, or use memory that grows with a file.
+//! Must never: make anything visible, depend on the engine or HTTP, or use memory that grows with a file.
 
 mod convert;
 mod dialect;

@@ -1,8 +1,8 @@
 //! CSV records: cuts a byte stream into fields with `csv-core`, in bounded memory.
 //!
-//! It adds to `csv-core`: the physical line of each record; whether a field was quoted, since an empty quoted field is an
-//! empty string and an empty bare one is absent; spaces around fields are dropped, as the formats require; a record longer
-//! than the limit is skipped and reported, not held in memory.
+//! It adds to `csv-core`: the physical line of each record; whether a field was quoted, since an empty quoted field is
+//! an empty string and an empty bare one is absent; spaces around fields are dropped, as the formats require; a record
+//! longer than the limit is skipped and reported, not held in memory.
 //!
 //! Must never: hold more than one record, or more of a record than the limit.
 

@@ -1,8 +1,8 @@
 //! Turns files into rows: [`open`] reads the header, [`RowReader`] iterates over the rows.
 //!
-//! Flow: bytes are decompressed by the extension of the file, cut into fields by [`crate::records`], and each field gets
-//! the meaning of its column here. A file keeps each label and key once; rows hold indexes ([`Name`]), so that the caller
-//! looks up a token once for each name of a file.
+//! Flow: bytes are decompressed by the extension of the file, cut into fields by [`crate::records`], and each field
+//! gets the meaning of its column here. A file keeps each label and key once; rows hold indexes ([`Name`]), so that the
+//! caller looks up a token once for each name of a file.
 //!
 //! A bad row is one [`Problem::Row`], and reading continues. [`Problem::File`] is the last item.
 //!
@@ -49,8 +49,8 @@ pub struct VertexRow {
     pub line: u64,
     /// Its id.
     pub id: Str,
-    /// Its labels, distinct, in order; empty if the row has none. The reader adds no [`DEFAULT_LABEL`]: the vertex may have a
-    /// label from another row.
+    /// Its labels, distinct, in order; empty if the row has none. The reader adds no [`DEFAULT_LABEL`]: the vertex may
+    /// have a label from another row.
     pub labels: SmallVec<[Name; 2]>,
     /// Its properties, in the order of the columns.
     pub properties: Vec<Property>,
@@ -139,8 +139,8 @@ pub fn open(
     RowReader::new(reader, Arc::from(name), dialect, options)
 }
 
-/// Opens a part of a file that is not compressed. The part is whole records; the first begins on `line`. `header` is that
-/// of the file.
+/// Opens a part of a file that is not compressed. The part is whole records; the first begins on `line`. `header` is
+/// that of the file.
 #[must_use]
 pub fn open_part(
     reader: impl Read + Send + 'static,
@@ -216,8 +216,8 @@ impl RowReader {
         &self.file
     }
 
-    /// Returns the labels and keys met so far: first the keys of the header, then labels in the order of their rows. Names
-    /// are only ever appended.
+    /// Returns the labels and keys met so far: first the keys of the header, then labels in the order of their rows.
+    /// Names are only ever appended.
     #[must_use]
     pub fn names(&self) -> &[Str] {
         &self.names

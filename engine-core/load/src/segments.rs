@@ -1,11 +1,13 @@
-//! Segments: mutations → one sorted file after the other for each partition, in object storage, and back.
+//! Segments: writes the mutations of a load as sorted files for each partition in object storage, and reads them.
 //!
-//! Names tell the order of applying: `loads/<load>/<kind>-p<partition>-<number>.seg`, with the writer's name before the number where there are several; kind `a` (exceptions)
-//! comes before `v` (vertices) and `v` before `e` (edges). Within one partition and kind, numbers rise and later
-//! mutations stand in later segments. Inside a segment mutations are sorted by the vertex that they touch in that
-//! partition; those of one vertex keep their order. The format is `docs/formats/segment.md`.
+//! Segments are applied in the order of their names, `loads/<load>/<kind>-p<partition>-<number>.seg`. Kind `a`
+//! (exceptions) is before `v` (vertices), and `v` before `e` (edges). If a load has several writers, the name of the
+//! writer is before the number. Within one partition and kind, later mutations are in segments with higher numbers.
+//! Inside a segment, mutations are sorted by the vertex that they change in that partition; mutations of one vertex
+//! keep their order. `docs/formats/segment.md` describes the format.
 //!
-//! An edge goes to the partitions of source, target and id hash; only the source's copy carries properties.
+//! An edge is in the partitions of its source, its target and the hash of its id. Only the copy of the source has
+//! properties.
 //!
 //! Must never: buffer more than its budget, or lose the order of two changes of one element.
 
@@ -16,10 +18,10 @@ use tidegraph_types::{Edge, Gui, GuiHasher, Mutation, PartitionCount, PartitionI
 use tidegraph_wire::mutation::bytes;
 use tidegraph_wire::segment::{SegmentHeader, SegmentReader as WireReader, SegmentWriter as WireWriter};
 
-/// What a segment holds.
+/// What the mutations of a segment change.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Kind {
-    /// Ids that collided; applied first.
+    /// Ids that collide; applied first.
     Exceptions,
     /// Vertices with labels and properties.
     Vertices,
@@ -36,7 +38,7 @@ impl Kind {
         }
     }
 
-    /// The kind that an object's name tells.
+    /// Returns the kind of the segment with an object's name; `None` if the name is not one of a segment.
     #[must_use]
     pub fn of(object: &str) -> Option<Self> {
         match object.rsplit('/').next()?.split_once("-p")?.0 {
@@ -51,21 +53,21 @@ impl Kind {
 /// One written segment.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SegmentInfo {
-    /// Its object.
+    /// Path of the object.
     pub object: String,
-    /// Its partition.
+    /// Partition.
     pub partition: PartitionId,
-    /// What it holds.
+    /// What its mutations change.
     pub kind: Kind,
-    /// How many mutations.
+    /// Number of mutations.
     pub mutations: u64,
-    /// Its size.
+    /// Size of the object.
     pub bytes: u64,
 }
 
-/// Mutations of one partition and kind that wait to be written, as the bytes that they will be.
+/// Encoded mutations of one partition and kind that are not yet written.
 ///
-/// The bytes lie in chunks, so that they never move and no room is kept that is not needed.
+/// The bytes are in chunks, so that they never move and little memory is unused.
 #[derive(Default)]
 struct Buffer {
     chunks: Vec<Vec<u8>>,
@@ -75,23 +77,24 @@ struct Buffer {
     number: u32,
 }
 
-/// Where a mutation begins, and the vertex that it touches in the partition.
+/// Place of a mutation in a buffer, and the vertex that it changes in the partition.
 struct Entry {
     key: Gui,
-    /// Number of the chunk, and the place in it in the lowest bits. Later mutations have a higher one.
+    /// Number of the chunk in the high bits, offset in the chunk in the low [`CHUNK_BITS`]. It grows with every
+    /// mutation.
     start: u32,
     length: u32,
 }
 
-/// Bits of a place in a chunk.
+/// Number of bits of an offset in a chunk.
 const CHUNK_BITS: u32 = 18;
-/// A chunk with so many bytes is full: what is left takes any usual mutation that begins before.
+/// Size at which a chunk is full. The rest of its capacity is for the mutation that begins before this size.
 const FULL: usize = 3 << (CHUNK_BITS - 2);
-/// A buffer is written before its chunks outgrow their numbers, whatever the budget is.
+/// Limit of chunks of a buffer, so that the number of a chunk fits into [`Entry::start`].
 const MOST_CHUNKS: usize = (1 << (32 - CHUNK_BITS)) - 1;
 
 impl Buffer {
-    /// What it takes in memory.
+    /// Returns the memory of the buffer, in bytes.
     fn size(&self) -> usize {
         self.length + self.order.len() * size_of::<Entry>()
     }
@@ -100,14 +103,14 @@ impl Buffer {
         self.chunks.len() >= MOST_CHUNKS
     }
 
-    /// Adds what `fill` appends; answers by how much it has grown.
+    /// Adds the bytes that `fill` appends. Returns the growth of [`Buffer::size`].
     fn add(
         &mut self,
         key: Gui,
         fill: impl FnOnce(&mut Vec<u8>) -> Result<(), tidegraph_wire::Error>,
     ) -> Result<usize, tidegraph_wire::Error> {
         if self.chunks.last().is_none_or(|last| last.len() >= FULL) {
-            // The first one grows from nothing: a load may have many small buffers.
+            // The first chunk grows from nothing: a load may have many small buffers.
             let room = if self.chunks.is_empty() { 0 } else { 1 << CHUNK_BITS };
             self.chunks.push(Vec::with_capacity(room));
         }
@@ -130,18 +133,38 @@ impl Buffer {
         &self.chunks[entry.start as usize >> CHUNK_BITS][place..place + entry.length as usize]
     }
 
-    /// Forgets all mutations, and gives the room back.
+    /// Removes all mutations and frees their memory.
     fn clear(&mut self) {
         (self.chunks, self.order, self.length) = (Vec::new(), Vec::new(), 0);
     }
 }
 
 /// Routes mutations to partitions and writes them as segments.
+///
+/// ```
+/// use tidegraph_load::segments::{SegmentReader, SegmentWriter};
+/// use tidegraph_platform::Objects;
+/// use tidegraph_types::{GuiHasher, Mutation, PartitionCount};
+///
+/// let (objects, hasher) = (Objects::memory()?, GuiHasher::default());
+/// let mut writer =
+///     SegmentWriter::new(objects.clone(), "people", "load-1", PartitionCount::ONE, hasher, 1 << 20);
+/// let (gui, id) = (hasher.gui("ann"), "ann".into());
+/// let ann = Mutation::CreateVertex { gui, id, labels: vec![], properties: vec![] };
+/// writer.push(&ann)?;
+/// let segments = writer.finish()?;
+/// assert_eq!(segments[0].object, "loads/load-1/v-p00000-000000.seg");
+///
+/// let mut reader = SegmentReader::open(&objects, &segments[0].object)?;
+/// assert_eq!(reader.next_block()?, Some(vec![ann]));
+/// assert_eq!(reader.next_block()?, None);
+/// # Ok::<(), tidegraph_load::Error>(())
+/// ```
 pub struct SegmentWriter {
     objects: Objects,
     graph: String,
     load_id: String,
-    /// Stands before the numbers of segments, where several processes write those of one load.
+    /// Prefix of the numbers of segments, if several processes write segments of one load.
     writer: String,
     partitions: PartitionCount,
     hasher: GuiHasher,
@@ -152,7 +175,7 @@ pub struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// A writer that buffers about `budget_bytes` over all partitions.
+    /// Makes a writer that buffers about `budget_bytes` over all partitions.
     #[must_use]
     pub fn new(
         objects: Objects,
@@ -176,16 +199,21 @@ impl SegmentWriter {
         }
     }
 
-    /// One of several writers of a load, by a name that no other one has. What one of them writes must not have to be applied after
-    /// what another one writes.
+    /// Makes this one of several writers of a load, with a name that no other writer has. The segments of different
+    /// writers must not depend on the order in which they are applied.
     #[must_use]
     pub fn named(mut self, writer: &str) -> Self {
         self.writer = format!("{writer}-");
         self
     }
 
-    /// Takes a mutation: an exception, a vertex or a change of one, an edge or a change of one. Deletions have no
-    /// place in a load and are refused.
+    /// Adds a mutation: an exception, or the creation or change of a vertex or an edge. Writes a segment if the buffers
+    /// are full.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::Internal`] for a deletion: a load only adds.
+    /// * [`Error::Segment`] or [`Error::Objects`] if a segment cannot be encoded or written.
     pub fn push(&mut self, mutation: &Mutation) -> Result<(), Error> {
         match mutation {
             Mutation::AddException { gui, .. } => self.buffer(Kind::Exceptions, *gui, mutation),
@@ -214,7 +242,7 @@ impl SegmentWriter {
         }
     }
 
-    /// The copy of an edge in another partition than its source's.
+    /// Adds the copy of an edge, without properties, to another partition than that of its source.
     fn bare(&mut self, key: Gui, edge: &Edge, id: Option<&Str>) -> Result<(), Error> {
         self.add(Kind::Edges, key, |out| bytes::append_edge(out, edge, id, &[]))
     }
@@ -223,7 +251,7 @@ impl SegmentWriter {
         self.add(kind, key, |out| bytes::append(out, mutation))
     }
 
-    /// Adds what `fill` appends to the buffer of a partition, which is that of the vertex `key`.
+    /// Adds the bytes that `fill` appends to the buffer of the partition of `key`.
     fn add(
         &mut self,
         kind: Kind,
@@ -246,7 +274,7 @@ impl SegmentWriter {
         if self.buffered_bytes < self.budget_bytes {
             return Ok(());
         }
-        // The largest buffer makes the largest, hence the fewest, segments.
+        // Writing the largest buffer makes the fewest segments.
         let sizes = self.buffers.iter().enumerate().flat_map(|(p, kinds)| {
             kinds
                 .iter()
@@ -259,12 +287,16 @@ impl SegmentWriter {
         }
     }
 
-    /// Writes what is buffered of one kind.
+    /// Writes the buffered mutations of one kind.
+    ///
+    /// # Errors
+    ///
+    /// As [`SegmentWriter::push`].
     pub fn flush(&mut self, kind: Kind) -> Result<(), Error> {
         (0..self.buffers.len()).try_for_each(|partition| self.write(partition, kind))
     }
 
-    /// The segments written so far, of one kind, in order of applying.
+    /// Returns the written segments of one kind, in the order in which they are applied.
     #[must_use]
     pub fn segments(&self, kind: Kind) -> Vec<SegmentInfo> {
         let mut found: Vec<_> = self.written.iter().filter(|s| s.kind == kind).cloned().collect();
@@ -272,7 +304,11 @@ impl SegmentWriter {
         found
     }
 
-    /// Writes the rest; gives all segments in order of applying.
+    /// Writes the rest and returns all segments in the order in which they are applied.
+    ///
+    /// # Errors
+    ///
+    /// As [`SegmentWriter::push`].
     pub fn finish(mut self) -> Result<Vec<SegmentInfo>, Error> {
         for kind in [Kind::Exceptions, Kind::Vertices, Kind::Edges] {
             self.flush(kind)?;
@@ -281,7 +317,11 @@ impl SegmentWriter {
         Ok(self.written)
     }
 
-    /// Removes what was written, for a load that failed.
+    /// Removes the written segments of a load that failed (LOAD-1).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Objects`] if the store fails; some segments are then left.
     pub fn discard(self) -> Result<(), Error> {
         self.written.iter().try_for_each(|s| Ok(self.objects.delete(&s.object)?))
     }
@@ -296,7 +336,7 @@ impl SegmentWriter {
         self.buffered_bytes -= buffer.size();
         let object = object_name(&self.load_id, kind, partition, &self.writer, buffer.number);
         buffer.number += 1;
-        // Two changes of one element keep their order.
+        // `start` keeps the order of two changes of one element.
         buffer.order.sort_unstable_by_key(|entry| (entry.key, entry.start));
         let id = PartitionId(partition as u16);
         let header = SegmentHeader {
@@ -306,7 +346,7 @@ impl SegmentWriter {
             load_id: self.load_id.clone(),
         };
         let failed = |source| Error::Segment { object: object.clone(), source };
-        // Each mutation has a tag and its length before it.
+        // A tag and a length are before each mutation.
         let expected = buffer.length + 5 * buffer.order.len() + 4096;
         let mut writer = WireWriter::create(Vec::with_capacity(expected), &header).map_err(failed)?;
         for entry in &buffer.order {
@@ -325,7 +365,7 @@ fn object_name(load_id: &str, kind: Kind, partition: usize, writer: &str, number
     format!("loads/{load_id}/{}-p{partition:05}-{writer}{number:06}.seg", kind.letter())
 }
 
-/// Reads one segment block after the other.
+/// Reads the blocks of one segment.
 pub struct SegmentReader {
     inner: WireReader<tidegraph_platform::objects::ObjectReader>,
     object: String,
@@ -333,6 +373,11 @@ pub struct SegmentReader {
 
 impl SegmentReader {
     /// Opens a segment and reads its header.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Objects`] if the object cannot be read; [`Error::Segment`] if it is no segment or its header is
+    /// damaged.
     pub fn open(objects: &Objects, object: &str) -> Result<Self, Error> {
         let reader = objects.reader(object)?;
         let inner = WireReader::open(reader)
@@ -340,13 +385,17 @@ impl SegmentReader {
         Ok(Self { inner, object: object.to_owned() })
     }
 
-    /// Which graph, load and partition it is of.
+    /// Returns the header: graph, load and partition.
     #[must_use]
     pub fn header(&self) -> &SegmentHeader {
         self.inner.header()
     }
 
-    /// The next mutations; `None` after a footer that agrees with what was read.
+    /// Returns the mutations of the next block; `None` at the end, if the footer matches what was read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Segment`] if the segment is damaged or cut short.
     pub fn next_block(&mut self) -> Result<Option<Vec<Mutation>>, Error> {
         self.inner.next_block().map_err(|source| Error::Segment { object: self.object.clone(), source })
     }

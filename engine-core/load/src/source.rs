@@ -1,8 +1,8 @@
 //! Sources: lists the files of `file://` directories and `s3://` prefixes.
 //!
 //! A source is a prefix, as the loader API defines it: `s3://bucket/a` names `a/b.csv` and `ab.csv`. For `file://` a
-//! directory means the files under it. Files whose names begin with `.` or `_`, such as `_SUCCESS`, are skipped. Files are
-//! sorted by name, so that every load of a source reads them in the same order.
+//! directory means the files under it. Files whose names begin with `.` or `_`, such as `_SUCCESS`, are skipped. Files
+//! are sorted by name, so that every load of a source reads them in the same order.
 
 use crate::error::{Error, ReadError};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! Divides a large file into parts that are read independently. Each part is whole records and has the number of its
 //! first line.
 //!
-//! The end of a record depends on the quotes of all text before it, so one pass reads the whole file. Text without quotes
-//! is skipped quickly: from one newline to the last one before the next quote.
+//! The end of a record depends on the quotes of all text before it, so one pass reads the whole file. Text without
+//! quotes is skipped quickly: from one newline to the last one before the next quote.
 
 use crate::records::{Outcome, Records};
 use serde::{Deserialize, Serialize};

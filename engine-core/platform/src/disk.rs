@@ -1,8 +1,8 @@
 //! The file operations that a log and a cache need, as a trait.
 //!
-//! Appended bytes are durable after [`DiskFile::sync_data`]; names that were created, renamed or removed in a directory are
-//! durable after [`Disk::sync_dir`]. After a crash, changes that were not synced may be there, be missing, or be there in
-//! part.
+//! Appended bytes are durable after [`DiskFile::sync_data`]; names that were created, renamed or removed in a directory
+//! are durable after [`Disk::sync_dir`]. After a crash, changes that were not synced may be there, be missing, or be
+//! there in part.
 
 use std::fmt::{self, Debug};
 use std::io::{self, Read};
@@ -25,14 +25,15 @@ pub trait Disk: Send + Sync + Debug {
     fn rename(&self, from: &Path, to: &Path) -> Result<(), Error>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<(), Error>;
-    /// Takes a lock that only one process can hold. It is released when it is dropped or the process ends. Creates the file.
+    /// Takes a lock that only one process can hold. It is released when it is dropped or the process ends. Creates the
+    /// file.
     ///
     /// # Errors
     ///
     /// Kind `io::ErrorKind::WouldBlock` if another process holds the lock.
     fn lock(&self, path: &Path) -> Result<DiskLock, Error>;
-    /// Creates an empty file for data that the process needs only while it runs. Its name is removed as soon as the system
-    /// allows, so that nothing is left behind.
+    /// Creates an empty file for data that the process needs only while it runs. Its name is removed as soon as the
+    /// system allows, so that nothing is left behind.
     fn open_scratch(&self, path: &Path) -> Result<Box<dyn ScratchFile>, Error>;
     /// Returns how many bytes this process can still write to the file system of a directory.
     fn free_bytes(&self, dir: &Path) -> Result<u64, Error>;
@@ -62,8 +63,8 @@ pub trait ScratchFile: Send + Sync + Debug {
 pub trait DiskFile: Send + Debug {
     /// Writes all of `bytes` at the end. After an error a part of them may be written.
     fn append(&mut self, bytes: &[u8]) -> Result<(), Error>;
-    /// Makes the written bytes durable. After an error, bytes written since the last success may be lost, and a later success
-    /// does not change that.
+    /// Makes the written bytes durable. After an error, bytes written since the last success may be lost, and a later
+    /// success does not change that.
     fn sync_data(&mut self) -> Result<(), Error>;
     /// Cuts the file to `bytes`.
     fn truncate(&mut self, bytes: u64) -> Result<(), Error>;

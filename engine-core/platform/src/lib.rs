@@ -1,13 +1,13 @@
 //! Access to the machine behind traits: time, randomness, disk, object stores, threads.
 //!
-//! Roles: the engine uses [`Clock`], [`Random`] and [`Disk`]; [`RealClock`], [`RealRandom`] and [`RealDisk`] implement them
-//! with the machine. [`Objects`] is a blocking interface of the `object_store` crate, which has its own backends. [`spawn`]
-//! starts threads. [`metric`] has the names of all metrics.
+//! Roles: the engine uses [`Clock`], [`Random`] and [`Disk`]; [`RealClock`], [`RealRandom`] and [`RealDisk`] implement
+//! them with the machine. [`Objects`] is a blocking interface of the `object_store` crate, which has its own backends.
+//! [`spawn`] starts threads. [`metric`] has the names of all metrics.
 //!
 //! With the feature `testing` there are doubles for tests and simulations: `ManualClock`, `SeededRandom`, `FaultyDisk`.
 //!
-//! Must never: be bypassed. No other crate reads a clock, sleeps, draws unseeded random numbers, starts threads or opens
-//! files of the database directly. `clippy.toml` enforces it.
+//! Must never: be bypassed. No other crate reads a clock, sleeps, draws unseeded random numbers, starts threads or
+//! opens files of the database directly. `clippy.toml` enforces it.
 
 pub mod clock;
 pub mod disk;

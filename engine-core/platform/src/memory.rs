@@ -9,8 +9,8 @@ pub fn resident_bytes() -> Option<u64> {
     field(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-/// Returns the memory that the process may use, in bytes: that of the machine, or the limit of its control group if that is
-/// lower.
+/// Returns the memory that the process may use, in bytes: that of the machine, or the limit of its control group if
+/// that is lower.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the system answers in files")]
 pub fn machine_bytes() -> Option<u64> {

@@ -1,10 +1,10 @@
 //! Metrics: the names of all metrics, and the functions that record them.
 //!
-//! Roles: crates record here, through the `metrics` facade. A service installs a recorder, calls [`describe`] and serves the
-//! metrics (`GET /metrics`, `--metrics-listen`). Without a recorder, recording costs one load of an atomic.
+//! Roles: crates record here, through the `metrics` facade. A service installs a recorder, calls [`describe`] and
+//! serves the metrics (`GET /metrics`, `--metrics-listen`). Without a recorder, recording costs one load of an atomic.
 //!
-//! Must never: put a string of a client into a label. Each value of a label is a metric of its own, so a client could fill the
-//! memory.
+//! Must never: put a string of a client into a label. Each value of a label is a metric of its own, so a client could
+//! fill the memory.
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use std::time::Duration;
@@ -17,7 +17,8 @@ pub const HTTP_REQUESTS: &str = "tidegraph_http_requests_total";
 pub const HTTP_SECONDS: &str = "tidegraph_http_request_duration_seconds";
 /// Answered requests of other processes of the fleet, failed ones included.
 pub const CALLS: &str = "tidegraph_remote_calls_total";
-/// Transactions that a sequencer was asked to commit. Label `outcome`: `committed`, `conflict`, `unavailable`, `refused`.
+/// Transactions that a sequencer was asked to commit. Label `outcome`: `committed`, `conflict`, `unavailable`,
+/// `refused`.
 pub const COMMITS: &str = "tidegraph_commits_total";
 /// Time that a commit took.
 pub const COMMIT_SECONDS: &str = "tidegraph_commit_duration_seconds";
@@ -79,7 +80,7 @@ pub fn commit(outcome: &'static str, took: Duration) {
 }
 
 /// Sets the gauges of a process that holds or reads a whole graph.
-pub fn standing(version: u64, memory: u64, spilled: u64, writable: bool) {
+pub fn health(version: u64, memory: u64, spilled: u64, writable: bool) {
     gauge!(VERSION).set(version as f64);
     gauge!(WRITABLE).set(f64::from(u8::from(writable)));
     memory_use(memory, spilled);

@@ -1,11 +1,12 @@
 //! Object storage for threads: a blocking interface of the `object_store` crate.
 //!
-//! Roles: [`Objects`] starts each request on its own small tokio runtime and waits for the answer on a channel. So it may be
-//! called from any thread, also inside another runtime, whose thread it then blocks. [`ObjectReader`] streams an object with
-//! a bounded number of chunks in flight. [`ObjectWriter`] uploads in parts.
+//! Roles: [`Objects`] starts each request on its own small tokio runtime and waits for the answer on a channel. So it
+//! may be called from any thread, also inside another runtime, whose thread it then blocks. [`ObjectReader`] streams an
+//! object with a bounded number of chunks in flight. [`ObjectWriter`] uploads in parts.
 //!
-//! Flow of a write: the writer buffers up to [`PART_BYTES`]. A smaller object is one atomic put, a larger one a multipart
-//! upload. An object is not visible before [`ObjectWriter::finish`] returns; a dropped writer leaves nothing behind.
+//! Flow of a write: the writer buffers up to [`PART_BYTES`]. A smaller object is one atomic put, a larger one a
+//! multipart upload. An object is not visible before [`ObjectWriter::finish`] returns; a dropped writer leaves nothing
+//! behind.
 
 use crate::{Disk, RealDisk};
 use bytes::Bytes;
@@ -193,8 +194,9 @@ impl Objects {
         Self::new(Arc::new(object_store::memory::InMemory::new()), "memory:/")
     }
 
-    /// Opens a bucket of Amazon S3. Credentials come from the environment: variables, container or instance role. `options`
-    /// are those of `object_store::aws::AmazonS3ConfigKey` (`endpoint`, `allow_http`, …) and override the environment.
+    /// Opens a bucket of Amazon S3. Credentials come from the environment: variables, container or instance role.
+    /// `options` are those of `object_store::aws::AmazonS3ConfigKey` (`endpoint`, `allow_http`, …) and override the
+    /// environment.
     ///
     /// # Errors
     ///
@@ -229,8 +231,8 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPath`], or [`Error::Denied`], [`Error::Store`] and [`Error::Dropped`] if the request failed. So for
-    /// every method here.
+    /// [`Error::InvalidPath`], or [`Error::Denied`], [`Error::Store`] and [`Error::Dropped`] if the request failed. So
+    /// for every method here.
     pub fn put(&self, path: &str, bytes: impl Into<Bytes>) -> Result<(), Error> {
         let (store, location, bytes) = (self.store.clone(), parse(path)?, bytes.into());
         self.wait("write", path, async move { store.put(&location, bytes.into()).await.map(|_| ()) })
@@ -416,8 +418,8 @@ impl Objects {
     }
 }
 
-/// Whether a store refused the credentials. `object_store` has no kind for a refused listing and does not export the error
-/// that holds the status, so a generic error is told by the text of the answer.
+/// Whether a store refused the credentials. `object_store` has no kind for a refused listing and does not export the
+/// error that holds the status, so a generic error is told by the text of the answer.
 fn is_denied(error: &object_store::Error) -> bool {
     match error {
         object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => true,

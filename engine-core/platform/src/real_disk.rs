@@ -114,7 +114,8 @@ impl ScratchFile for RealScratch {
         {
             use std::os::fd::AsRawFd;
             let (offset, bytes) = (offset as libc::off_t, bytes as libc::off_t);
-            // SAFETY: the descriptor is open as long as `self`; the call only gives a hint, whose failure has no effect.
+            // SAFETY: the descriptor is open as long as `self`; the call only gives a hint, whose failure has no
+            // effect.
             unsafe { libc::posix_fadvise(self.file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_WILLNEED) };
         }
         #[cfg(not(target_os = "linux"))]

@@ -128,7 +128,8 @@ impl PropertyRef {
     }
 }
 
-/// Generates the id of an edge without an id of the user: source GUI and SID, so that the edge is found without an index.
+/// Generates the id of an edge without an id of the user: source GUI and SID, so that the edge is found without an
+/// index.
 ///
 /// ```
 /// use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};

@@ -42,7 +42,8 @@ id!(
     u32
 );
 id!(
-    /// Random id of a commit request. A client that sends a request again keeps its id, so the request is committed once.
+    /// Random id of a commit request. A client that sends a request again keeps its id, so the request is committed
+    /// once.
     RequestId,
     u128
 );
@@ -143,8 +144,8 @@ impl From<PartitionCount> for u16 {
     }
 }
 
-/// Division of the partitions of a graph among the shards of its log: each shard has consecutive partitions. It is fixed
-/// when the graph is created.
+/// Division of the partitions of a graph among the shards of its log: each shard has consecutive partitions. It is
+/// fixed when the graph is created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sharding {
     partitions: PartitionCount,

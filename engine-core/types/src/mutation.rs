@@ -16,8 +16,8 @@ pub struct PropertyWrite {
 
 /// One logical change of the graph. The log holds these; storage applies them in log order.
 ///
-/// Applying a mutation never fails because of the data: whatever could be refused was refused before the commit. A change
-/// of an element that no longer exists has no effect.
+/// Applying a mutation never fails because of the data: whatever could be refused was refused before the commit. A
+/// change of an element that no longer exists has no effect.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Mutation {
     /// Creates a vertex. If it exists already (a bulk load merges), labels are added and properties written.
@@ -83,7 +83,8 @@ pub enum Mutation {
         /// Value of the meta-property; `None` to remove it.
         value: Option<Value>,
     },
-    /// Creates an edge. It is applied in the partitions of source, target and, if the user chose an id, of the id's hash.
+    /// Creates an edge. It is applied in the partitions of source, target and, if the user chose an id, of the id's
+    /// hash.
     CreateEdge {
         /// The edge.
         edge: Edge,
@@ -181,14 +182,14 @@ pub struct IndexDefinition {
     pub unique: bool,
 }
 
-/// A 64-bit hash of something that a transaction read or wrote. Two things may have one key; that costs a needless retry,
-/// never a wrong result.
+/// A 64-bit hash of something that a transaction read or wrote. Two things may have one key; that costs a needless
+/// retry, never a wrong result.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key(pub u64);
 
 impl Key {
-    /// The whole graph. A transaction that reads this key conflicts with every later write; one that writes it, with every
-    /// earlier read.
+    /// The whole graph. A transaction that reads this key conflicts with every later write; one that writes it, with
+    /// every earlier read.
     pub const GRAPH: Key = Key(0);
 
     fn of(kind: u64, a: u64, b: u64) -> Key {
@@ -230,8 +231,8 @@ impl Key {
         Self::of(6, hash.0, 0)
     }
 
-    /// Key of the set of vertices with a label, or of all vertices (`None`), with the properties that a scan may filter on.
-    /// Written when a vertex enters or leaves the set, or a vertex in it changes.
+    /// Key of the set of vertices with a label, or of all vertices (`None`), with the properties that a scan may filter
+    /// on. Written when a vertex enters or leaves the set, or a vertex in it changes.
     #[must_use]
     pub fn vertex_scan(label: Option<Token>) -> Key {
         Self::of(7, label.map_or(0, |t| u64::from(t.0) + 1), 0)

@@ -302,7 +302,8 @@ impl Hash for Value {
     }
 }
 
-/// Hashes a number so that equal numbers have equal hashes: whole numbers as integers, others by the bits of the double.
+/// Hashes a number so that equal numbers have equal hashes: whole numbers as integers, others by the bits of the
+/// double.
 fn hash_number<H: Hasher>(v: &Value, state: &mut H) {
     if let Some(int) = v.as_i64() {
         int.hash(state);

@@ -1,7 +1,7 @@
 //! Values of properties and of queries.
 //!
-//! `Eq` and `Hash` are *equivalence*, the relation of grouping, distinct and map keys: null is equivalent to null, NaN to
-//! NaN, and numbers of any type to each other if they are the same number. The languages' `=` is
+//! `Eq` and `Hash` are *equivalence*, the relation of grouping, distinct and map keys: null is equivalent to null, NaN
+//! to NaN, and numbers of any type to each other if they are the same number. The languages' `=` is
 //! [`order::equals`](crate::order::equals).
 
 use crate::{Edge, EdgeData, Gui, PropertyRef, Str, VertexData};
@@ -133,7 +133,8 @@ impl Value {
         Self::Map(Arc::new(map))
     }
 
-    /// Formats the value for a message. Cuts text after 100 characters; shows only the type of a value that holds others.
+    /// Formats the value for a message. Cuts text after 100 characters; shows only the type of a value that holds
+    /// others.
     #[must_use]
     pub fn for_message(&self) -> String {
         const SHOWN_CHARS: usize = 100;

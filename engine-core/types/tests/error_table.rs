@@ -1,4 +1,5 @@
-//! `contracts/errors.json`, which clients are made from, and `ErrorCode`, which the service answers with, are one table.
+//! `contracts/errors.json`, which clients are made from, and `ErrorCode`, which the service answers with, are one
+//! table.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 

@@ -1,4 +1,4 @@
-//! Events → steps → answers. `contracts/schemas/ingest-answer.schema.json` says what answers look like.
+//! Runs the step of an event and answers. `contracts/schemas/ingest-answer.schema.json` is the schema of answers.
 
 use crate::Event;
 use crate::event::spec_of;
@@ -6,25 +6,25 @@ use serde::Serialize;
 use tidegraph_engine::loads::{Ahead, Ingest, Stage};
 use tidegraph_types::Kind;
 
-/// An answer.
+/// The answer to an event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Answer {
-    /// What comes next.
+    /// What the state machine does next.
     #[serde(rename_all = "camelCase")]
     Ahead {
-        /// Which load.
+        /// Id of the load.
         load_id: String,
         /// A stage with tasks, `commit` or `ended`.
         stage: &'static str,
-        /// Which try to commit.
+        /// Number of the attempt to commit.
         round: u32,
         /// Tasks of the stage.
         tasks: Vec<u32>,
-        /// How the load ended, in the loader API's words.
+        /// How the load ended, as the loader API names it.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'static str>,
-        /// Where its report is in the data bucket.
+        /// Path of its report in the data bucket.
         #[serde(skip_serializing_if = "Option::is_none")]
         report: Option<String>,
     },
@@ -34,23 +34,23 @@ pub enum Answer {
         stage: Stage,
         /// Its number.
         task: u32,
-        /// How many rows it had.
+        /// Number of rows of the task.
         rows: u64,
-        /// How many of them were refused.
+        /// Number of refused rows.
         rejected: u64,
     },
 }
 
-/// Why a step failed, by the name that the state machine knows.
+/// Why a step failed. The variant decides whether the state machine retries.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
-    /// The event, or what it asks for, cannot be: another try comes to the same.
+    /// The event is wrong, or asks for something that cannot be done. A retry does not help.
     #[error("{0}")]
     Invalid(String),
-    /// Something is away for now.
+    /// A part of the fleet cannot be reached. A retry may help.
     #[error("{0}")]
     Unavailable(String),
-    /// What cannot happen did.
+    /// A defect of Tidegraph.
     #[error("{0}")]
     Defect(String),
 }
@@ -60,7 +60,7 @@ impl Error {
         Self::Invalid(message.into())
     }
 
-    /// Its name.
+    /// Returns the name by which the state machine knows the error.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -82,7 +82,12 @@ impl From<tidegraph_engine::Error> for Error {
     }
 }
 
-/// Has a step done.
+/// Runs the step of an event.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] if the step may succeed later, [`Error::Invalid`] if it never does, [`Error::Defect`] for a
+/// broken invariant.
 pub fn answer(ingest: &Ingest, event: Event) -> Result<Answer, Error> {
     let load_id = event.load_id().to_owned();
     let (before, ahead) = match event {

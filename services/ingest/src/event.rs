@@ -1,19 +1,19 @@
-//! What a state machine asks for. `contracts/schemas/ingest-event.schema.json` says the same.
+//! Events of the state machine. `contracts/schemas/ingest-event.schema.json` is their schema.
 
 use crate::Error;
 use serde::{Deserialize, Deserializer, de};
 use tidegraph_engine::loads::{Dialect, LoadSpec, Stage};
 
-/// Most tasks of a stage.
+/// Limit of tasks of a stage.
 const MOST_TASKS: u32 = 10_000;
-/// Most rounds that a state machine can count.
+/// Limit of attempts to commit a load.
 const MOST_ROUNDS: u32 = 65_536;
-/// Most files that an event names.
+/// Limit of files that an event names.
 const MOST_FILES: usize = 1_000;
-/// Longest key below the source.
+/// Limit of a key below the source, in bytes.
 const LONGEST_FILE: usize = 1_024;
 
-/// An event. A field that is not known is refused: it is a known one misspelt.
+/// An event. An unknown field is refused, because it may be a misspelt one.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(tag = "step", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Event {
@@ -23,7 +23,7 @@ pub enum Event {
         load_id: String,
         /// `s3://BUCKET/drop/GRAPH/NAME/`.
         source: String,
-        /// Keys below the source; all that are no marks if it is not there.
+        /// Keys below the source; `None` for all files that are not marks.
         #[serde(default)]
         files: Option<Vec<String>>,
         /// Dialect of the files; `None` to detect it from the header of the first file.
@@ -37,43 +37,43 @@ pub enum Event {
         allow_empty_strings: bool,
         /// openCypher: whether relationship files have `:ID`.
         user_provided_edge_ids: bool,
-        /// The loader API has it; the steps always look at headers first.
+        /// A parameter of the loader API without effect here: the steps always read headers first.
         edge_only_load: bool,
     },
-    /// Does a task.
+    /// Runs a task.
     Work {
-        /// Which load.
+        /// Id of the load.
         load_id: String,
-        /// Which stage.
+        /// Stage.
         stage: Stage,
-        /// Which try to commit it is for.
+        /// Number of the attempt to commit that the task is for.
         round: u32,
-        /// Which task.
+        /// Number of the task.
         task: u32,
     },
-    /// All tasks of a stage are done.
+    /// Continues after all tasks of a stage were completed.
     Next {
-        /// Which load.
+        /// Id of the load.
         load_id: String,
-        /// Which stage.
+        /// Stage.
         stage: Stage,
-        /// Which try to commit it was for.
+        /// Number of the attempt to commit that the tasks were for.
         round: u32,
     },
     /// Makes the load visible.
     Commit {
-        /// Which load.
+        /// Id of the load.
         load_id: String,
-        /// Which try it is.
+        /// Number of the attempt.
         round: u32,
     },
-    /// Ends a load of which a step failed for good.
+    /// Ends a load after a step failed and retries did not help.
     Abandon {
-        /// Which load.
+        /// Id of the load.
         load_id: String,
-        /// The name of the error.
+        /// Name of the error.
         error: String,
-        /// What is known of it.
+        /// Message of the error.
         cause: String,
     },
 }
@@ -93,7 +93,11 @@ fn dialect<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Dialect>
 }
 
 impl Event {
-    /// Reads an event, and checks what types do not say.
+    /// Parses and checks an event.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if the event violates its schema.
     pub fn read(event: serde_json::Value) -> Result<Self, Error> {
         let event: Self =
             serde_json::from_value(event).map_err(|error| Error::invalid(format!("the event: {error}")))?;
@@ -101,7 +105,7 @@ impl Event {
         Ok(event)
     }
 
-    /// Which load it is about.
+    /// Returns the id of the load.
     #[must_use]
     pub fn load_id(&self) -> &str {
         match self {
@@ -160,7 +164,7 @@ fn check_files(files: Option<&[String]>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the loader API would be asked for the same.
+/// Returns the request to the loader API that has the same effect.
 pub(crate) fn spec_of(
     source: String,
     dialect: Option<Dialect>,

@@ -1,10 +1,10 @@
-//! Dropped files → the graph: the steps of a load as a Lambda function, for a state machine.
+//! Loads dropped files into a graph: the steps of a load as a Lambda function, for a state machine.
 //!
-//! Roles: [`Event`] is what the state machine asks, [`Answer`] what it hears, [`Settings`] what the function's environment variables say;
-//! [`answer`] has a step done. The steps themselves are `tidegraph_engine::loads::Ingest`; `docs/ingest.md` draws the machine.
+//! Roles: the state machine sends an [`Event`] and receives an [`Answer`]; [`answer`] runs the step. [`Settings`] holds
+//! the environment variables of the function. `tidegraph_engine::loads::Ingest` implements the steps; `docs/ingest.md`
+//! draws the machine.
 //!
-//! What must never happen: a step that says it is done and is not; an error without a name that tells the machine whether
-//! to try again.
+//! Must never: report a step as completed that is not, or fail without a name that tells the machine whether to retry.
 
 mod answer;
 mod event;

@@ -1,4 +1,5 @@
-//! `tidegraph-ingest`: the steps of loads as a Lambda function. It is deployed as `bootstrap`, the name that Lambda starts.
+//! `tidegraph-ingest`: the steps of loads as a Lambda function. It is deployed as `bootstrap`, the name that Lambda
+//! starts.
 
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use std::process::ExitCode;
@@ -7,7 +8,7 @@ use tidegraph_engine::loads::Ingest;
 use tidegraph_ingest::{Answer, Error, Event, Settings};
 use tidegraph_platform::{Objects, RealClock, RealRandom};
 
-// Rows are many small things, made and dropped by one thread.
+// Rows are many small allocations of one thread.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -15,7 +16,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_env("TIDEGRAPH_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    // What is written here is found in the function's log group.
+    // Lambda writes stderr to the log group of the function.
     tracing_subscriber::fmt().with_ansi(false).with_env_filter(filter).with_writer(std::io::stderr).init();
     let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
     let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Connects to the fleet when it is first needed; a try that failed is made again by the next event.
+/// The function. It connects to the fleet when an event first needs it; after a failure the next event tries again.
 struct Function {
     settings: Settings,
     connected: OnceLock<(Arc<tidegraph_fleet::Worker>, Ingest)>,
@@ -37,7 +38,7 @@ struct Function {
 impl Function {
     fn ingest(&self) -> Result<&Ingest, Error> {
         if let Some((worker, ingest)) = self.connected.get() {
-            // The process may have been stopped since: what it knows of versions is old.
+            // The process may have been suspended since the last event, so its versions may be old.
             worker.refresh_version();
             return Ok(ingest);
         }
@@ -66,14 +67,14 @@ impl Function {
     }
 }
 
-/// Answers events until the process is ended.
+/// Answers events until the process ends.
 fn run(settings: Settings) -> anyhow::Result<()> {
     let function = Arc::new(Function { settings, connected: OnceLock::new() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended =
         runtime.block_on(lambda_runtime::run(service_fn(move |event: LambdaEvent<serde_json::Value>| {
             let function = function.clone();
-            // Steps wait by themselves, for storage and for objects.
+            // Steps block on storage and object stores.
             async move {
                 let answered = tokio::task::spawn_blocking(move || function.answer(event.payload)).await;
                 answered.unwrap_or_else(|error| {

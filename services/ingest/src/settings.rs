@@ -1,24 +1,29 @@
-//! What the function's environment variables say.
+//! Settings of the function: its environment variables.
 
 use tidegraph_fleet::access::Access;
 use tidegraph_fleet::access::environment::{Invalid, Variables};
 
-/// About how many bytes of text one task reads: with what it keeps of it, a few times less than the smallest function has.
+/// Default of [`Settings::task_bytes`]. With what a task keeps of the text, this is a few times less than the memory of
+/// the smallest function.
 const TASK_BYTES: u64 = 32 << 20;
 
 /// Settings of a function.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How the fleet is reached.
+    /// Access to the fleet.
     pub access: Access,
-    /// The bucket with segments and jobs: that of the workers.
+    /// Bucket with segments and jobs; the workers use the same.
     pub bucket: String,
-    /// About how many bytes of text one task reads.
+    /// Approximate bytes of text that one task reads.
     pub task_bytes: u64,
 }
 
 impl Settings {
-    /// Reads and checks variables.
+    /// Reads and checks environment variables.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`] if a variable is missing, wrong or not known.
     pub fn read(environment: impl IntoIterator<Item = (String, String)>) -> Result<Self, Invalid> {
         let instead = "workers load by POST /loader";
         let mut found = Variables::of_function(environment, instead)?;

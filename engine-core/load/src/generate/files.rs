@@ -14,14 +14,18 @@ use tidegraph_types::Value;
 /// A file that was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Written {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Rows after the header.
+    /// Number of rows after the header.
     pub rows: u64,
 }
 
-/// Writes a graph to a directory, which is made if it is not there. `progress` hears how many of [`Spec::steps`] are
-/// done, now and then.
+/// Writes a graph to a directory; creates the directory if it does not exist. Calls `progress` now and then with the
+/// number of completed steps and of all steps ([`Spec::steps`]).
+///
+/// # Errors
+///
+/// [`Error::Write`] if the disk fails; [`Error::Parameter`] if the scale is too large.
 #[expect(clippy::disallowed_methods, reason = "a command writes files for its user")]
 pub fn write(
     spec: &Spec,
@@ -70,7 +74,7 @@ pub fn write(
     files.into_iter().map(finish).collect()
 }
 
-/// Name of a table's file.
+/// Returns the file name of a table.
 #[must_use]
 pub fn file_name(table: &Table, gzip: bool) -> String {
     let kind = if table.edges { "edges" } else { "vertices" };

@@ -1,15 +1,15 @@
 //! The identity graph: golden entities (GE), each the root of a small tree of signals.
 //!
-//! Means for each GE: 5 partners (binomial 10 × ½), 14.8 cookies (2.96 from each partner), 3 devices of its own and 5
-//! from partners, 2 IP addresses of its own and 5 from partners, 1.5 accounts, 1 household: 38.3 vertices, 37.3 edges,
-//! 148.2 property values. Every vertex but the GE has exactly one edge to it.
+//! Means for each GE: 5 partners (binomial 10 × ½), 14.8 cookies (2.96 of each partner), 3 own devices and 5 of
+//! partners, 2 own IP addresses and 5 of partners, 1.5 accounts, 1 household: 38.3 vertices, 37.3 edges, 148.2 property
+//! values. Every vertex but the GE has exactly one edge to it.
 
-use super::{Dice, Element, Table};
+use super::{Element, RandomStream, Table};
 use crate::convert::Type;
 use std::fmt::Write;
 use tidegraph_types::Value;
 
-/// What a partner can be.
+/// Types of partners.
 pub const PARTNER_TYPES: [&str; 17] = [
     "TDID",
     "Tapad",
@@ -147,11 +147,11 @@ const SEXES: [&str; 2] = ["F", "M"];
 const SYSTEMS: [&str; 5] = ["android", "ios", "linux", "macos", "windows"];
 const PROVIDERS: [&str; 6] = ["bank", "mail", "shop", "social", "telecom", "video"];
 
-/// 2024-01-01 in milliseconds since 1970; all time stamps lie in the two years after it.
+/// 2024-01-01 in milliseconds since 1970; all timestamps are in the two years after it.
 const START_MS: u64 = 1_704_067_200_000;
 const TWO_YEARS_MS: u64 = 63_072_000_000;
 
-/// Id of a golden entity.
+/// Returns the id of a golden entity.
 #[must_use]
 pub fn ge_id(index: u64) -> String {
     format!("ge-{index}")
@@ -161,92 +161,92 @@ fn text(value: &str) -> Option<Value> {
     Some(Value::string(value))
 }
 
-fn word(dice: &mut Dice, from: &[&str]) -> Option<Value> {
-    dice.pick(from).map(Value::string)
+fn word(random: &mut RandomStream, from: &[&str]) -> Option<Value> {
+    random.pick(from).map(Value::string)
 }
 
-fn int(dice: &mut Dice, low: i32, count: u64) -> Option<Value> {
-    Some(Value::Int(low + dice.below(count) as i32))
+fn int(random: &mut RandomStream, low: i32, count: u64) -> Option<Value> {
+    Some(Value::Int(low + random.below(count) as i32))
 }
 
-fn hash(dice: &mut Dice) -> Option<Value> {
-    Some(Value::string(format!("{:016x}", dice.next())))
+fn hash(random: &mut RandomStream) -> Option<Value> {
+    Some(Value::string(format!("{:016x}", random.next())))
 }
 
-/// `last_updated_ts`, and an expiry up to a year behind it.
-fn times(dice: &mut Dice) -> [Option<Value>; 2] {
-    let updated = START_MS + dice.below(TWO_YEARS_MS);
-    let expires = updated + dice.below(TWO_YEARS_MS / 2);
+/// Returns `last_updated_ts` and an expiry up to a year after it.
+fn times(random: &mut RandomStream) -> [Option<Value>; 2] {
+    let updated = START_MS + random.below(TWO_YEARS_MS);
+    let expires = updated + random.below(TWO_YEARS_MS / 2);
     [updated, expires].map(|t| Some(Value::Long(t as i64)))
 }
 
-/// Makes the tree of one golden entity.
+/// Generates the tree of one golden entity.
 pub(crate) fn entity<E>(
     seed: u64,
     index: u64,
     element: &mut impl FnMut(Element<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut dice = Dice::new(seed, index);
+    let mut random = RandomStream::new(seed, index);
     let ge = ge_id(index);
     let values = [
-        word(&mut dice, &FIRST_NAMES),
-        word(&mut dice, &LAST_NAMES),
-        hash(&mut dice),
-        int(&mut dice, 1, 28),
-        int(&mut dice, 1, 12),
-        int(&mut dice, 1930, 80),
-        word(&mut dice, &DEMONYMS),
-        word(&mut dice, &EDUCATION),
-        word(&mut dice, &MARITAL),
-        word(&mut dice, &RACES),
-        word(&mut dice, &SEXES),
+        word(&mut random, &FIRST_NAMES),
+        word(&mut random, &LAST_NAMES),
+        hash(&mut random),
+        int(&mut random, 1, 28),
+        int(&mut random, 1, 12),
+        int(&mut random, 1930, 80),
+        word(&mut random, &DEMONYMS),
+        word(&mut random, &EDUCATION),
+        word(&mut random, &MARITAL),
+        word(&mut random, &RACES),
+        word(&mut random, &SEXES),
     ];
     element(Element::Vertex { table: &GOLDEN_ENTITY, id: &ge, values: &values })?;
     let mut tree = Tree { index, made: [0; 6], id: String::new(), edge: String::new(), edges: 0, element };
-    for _ in 0..dice.binomial(6, 500) {
-        tree.device(&mut dice, &HAS_DEVICE, &ge)?;
+    for _ in 0..random.binomial(6, 500) {
+        tree.device(&mut random, &HAS_DEVICE, &ge)?;
     }
-    for _ in 0..dice.binomial(4, 500) {
-        tree.address(&mut dice, &HAS_IP_ADDR, &ge)?;
+    for _ in 0..random.binomial(4, 500) {
+        tree.address(&mut random, &HAS_IP_ADDR, &ge)?;
     }
-    for _ in 0..dice.binomial(3, 500) {
-        let [updated, expires] = times(&mut dice);
-        let values = [updated, expires, word(&mut dice, &PROVIDERS), hash(&mut dice)];
+    for _ in 0..random.binomial(3, 500) {
+        let [updated, expires] = times(&mut random);
+        let values = [updated, expires, word(&mut random, &PROVIDERS), hash(&mut random)];
         tree.leaf(&ACCOUNT, "acc", 3, &values, &HAS_ACCOUNT, &ge, &[])?;
     }
-    let [updated, _] = times(&mut dice);
-    let code = format!("{:05}", dice.below(100_000));
-    let values = [updated, int(&mut dice, 1, 6), text(&code), int(&mut dice, 1, 10)];
+    let [updated, _] = times(&mut random);
+    let code = format!("{:05}", random.below(100_000));
+    let values = [updated, int(&mut random, 1, 6), text(&code), int(&mut random, 1, 10)];
     tree.leaf(&HOUSEHOLD, "hh", 4, &values, &HAS_HOUSEHOLD, &ge, &[])?;
     // No entity has the same partner twice.
     let mut types: [usize; 17] = std::array::from_fn(|i| i);
-    for n in 0..dice.binomial(10, 500) as usize {
-        let other = n + dice.below((PARTNER_TYPES.len() - n) as u64) as usize;
+    for n in 0..random.binomial(10, 500) as usize {
+        let other = n + random.below((PARTNER_TYPES.len() - n) as u64) as usize;
         types.swap(n, other);
-        let [updated, _] = times(&mut dice);
+        let [updated, _] = times(&mut random);
         let values = [text(PARTNER_TYPES[types[n]]), updated];
-        let score = [Some(Value::Double(dice.below(1000) as f64 / 1000.0))];
+        let score = [Some(Value::Double(random.below(1000) as f64 / 1000.0))];
         let partner = tree.leaf(&PARTNER, "par", 5, &values, &HAS_PARTNER, &ge, &score)?;
         // 37 of 75 is 0.4933: 2.96 cookies from six tosses.
-        for _ in 0..(0..6).filter(|_| dice.below(75) < 37).count() {
-            let [updated, expires] = times(&mut dice);
-            let values = [updated, expires, int(&mut dice, 16, 4000), hash(&mut dice)];
+        for _ in 0..(0..6).filter(|_| random.below(75) < 37).count() {
+            let [updated, expires] = times(&mut random);
+            let values = [updated, expires, int(&mut random, 16, 4000), hash(&mut random)];
             tree.leaf(&COOKIE, "ck", 0, &values, &PROVIDED_COOKIE, &partner, &[])?;
         }
-        for _ in 0..dice.binomial(2, 500) {
-            tree.device(&mut dice, &PROVIDED_DEVICE, &partner)?;
+        for _ in 0..random.binomial(2, 500) {
+            tree.device(&mut random, &PROVIDED_DEVICE, &partner)?;
         }
-        for _ in 0..dice.binomial(2, 500) {
-            tree.address(&mut dice, &PROVIDED_IP_ADDR, &partner)?;
+        for _ in 0..random.binomial(2, 500) {
+            tree.address(&mut random, &PROVIDED_IP_ADDR, &partner)?;
         }
     }
     Ok(())
 }
 
-/// What is made of one entity's tree.
+/// State of the generation of one tree.
 struct Tree<'a, F> {
     index: u64,
-    /// How many of each kind, for ids.
+    /// Number of elements of each kind, for ids.
     made: [u64; 6],
     edges: u64,
     id: String,
@@ -278,16 +278,16 @@ impl<E, F: FnMut(Element<'_>) -> Result<(), E>> Tree<'_, F> {
         Ok(self.id.clone())
     }
 
-    fn device(&mut self, dice: &mut Dice, edge: &'static Table, from: &str) -> Result<(), E> {
-        let [updated, expires] = times(dice);
-        let model = format!("model-{}", dice.below(400));
-        let values = [updated, expires, word(dice, &SYSTEMS), text(&model)];
+    fn device(&mut self, random: &mut RandomStream, edge: &'static Table, from: &str) -> Result<(), E> {
+        let [updated, expires] = times(random);
+        let model = format!("model-{}", random.below(400));
+        let values = [updated, expires, word(random, &SYSTEMS), text(&model)];
         self.leaf(&DEVICE, "dev", 1, &values, edge, from, &[]).map(|_| ())
     }
 
-    fn address(&mut self, dice: &mut Dice, edge: &'static Table, from: &str) -> Result<(), E> {
-        let [updated, expires] = times(dice);
-        let [a, b, c, d, ..] = dice.next().to_le_bytes();
+    fn address(&mut self, random: &mut RandomStream, edge: &'static Table, from: &str) -> Result<(), E> {
+        let [updated, expires] = times(random);
+        let [a, b, c, d, ..] = random.next().to_le_bytes();
         let values = [updated, expires, text(&format!("{a}.{b}.{c}.{d}"))];
         self.leaf(&IP_ADDRESS, "ip", 2, &values, edge, from, &[]).map(|_| ())
     }

@@ -1,11 +1,11 @@
-//! Test graphs: the same bytes for the same seed on any machine.
+//! Generates test graphs: the same bytes for the same seed on every machine.
 //!
-//! Roles: [`identity`] and [`social`] make elements one after the other, this module names their tables and calls back
-//! for each ([`each`]), [`files`] writes them as CSV.
+//! Roles: [`identity`] and [`social`] generate elements one after the other. This module names their tables and calls
+//! back for each element ([`each`]). [`files`] writes them as CSV.
 //!
-//! Only integers of a ChaCha stream decide what is made, by arithmetic written here: floating point and the sampling of
-//! a library may differ between machines and releases. Each golden entity and each profile has a stream of its own, so
-//! that it does not depend on how many there are.
+//! Integers of a ChaCha stream and the arithmetic of this module decide everything: floating point and the sampling of
+//! a library may differ between machines and releases. Each golden entity and each profile has its own stream, so that
+//! it does not depend on the scale.
 
 pub mod files;
 pub mod identity;
@@ -18,24 +18,24 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use tidegraph_types::Value;
 
-/// Which graph.
+/// Kind of a generated graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Graph {
-    /// Golden entities with their signals, small trees. The scale is their number.
+    /// Golden entities with their signals: small trees. The scale is the number of golden entities.
     Identity,
     /// A social network with hubs (R-MAT). The scale is the binary logarithm of the number of profiles.
     Social,
 }
 
-/// A graph to make.
+/// A graph to generate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Spec {
-    /// Which graph.
+    /// Kind of the graph.
     pub graph: Graph,
-    /// How large; see [`Graph`].
+    /// Size of the graph; see [`Graph`].
     pub scale: u64,
-    /// Seed of everything random.
+    /// Seed of the random streams.
     pub seed: u64,
 }
 
@@ -64,7 +64,7 @@ pub enum Element<'a> {
         /// Its values.
         values: &'a [Option<Value>],
     },
-    /// An edge; both ends were made before it.
+    /// An edge. Both ends come before it.
     Edge {
         /// Its table.
         table: &'static Table,
@@ -80,7 +80,7 @@ pub enum Element<'a> {
 }
 
 impl Spec {
-    /// The tables of the graph.
+    /// Returns the tables of the graph.
     #[must_use]
     pub fn tables(&self) -> &'static [&'static Table] {
         match self.graph {
@@ -89,7 +89,7 @@ impl Spec {
         }
     }
 
-    /// How many steps [`each`] takes: golden entities, or profiles and edges.
+    /// Returns the number of steps of [`each`]: golden entities, or profiles and edges.
     #[must_use]
     pub fn steps(&self) -> u64 {
         match self.graph {
@@ -108,7 +108,11 @@ impl Spec {
     }
 }
 
-/// Makes a graph; `element` hears of each element and may end it with an error.
+/// Generates a graph and calls `element` with each element.
+///
+/// # Errors
+///
+/// The first error of `element`, or [`Error::Parameter`] if the scale is too large.
 pub fn each<E: From<Error>>(
     spec: &Spec,
     mut element: impl FnMut(Element<'_>) -> Result<(), E>,
@@ -122,10 +126,10 @@ pub fn each<E: From<Error>>(
     }
 }
 
-/// Random integers of one stream.
-pub(crate) struct Dice(ChaCha8Rng);
+/// A stream of random integers.
+pub(crate) struct RandomStream(ChaCha8Rng);
 
-impl Dice {
+impl RandomStream {
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(stream);
@@ -136,12 +140,13 @@ impl Dice {
         self.0.next_u64()
     }
 
-    /// A number below `bound`, each equally likely up to 2⁻⁶⁴ of its share.
+    /// Returns a number below `bound`, uniformly distributed up to a bias of `bound` / 2⁶⁴.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// How many of `n` tosses succeed, each with a probability of `per_mille` thousandths.
+    /// Draws from a binomial distribution: the number of successes among `n` trials, each with probability `per_mille`
+    /// / 1000.
     pub fn binomial(&mut self, n: u64, per_mille: u64) -> u64 {
         (0..n).filter(|_| self.below(1000) < per_mille).count() as u64
     }

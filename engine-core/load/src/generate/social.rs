@@ -1,10 +1,10 @@
 //! The social graph: 2^scale profiles and 19 times as many friendships, placed by R-MAT.
 //!
-//! R-MAT (Chakrabarti, Zhan, Faloutsos, 2004) chooses for each bit of source and target one of four quadrants, here with
-//! a = 0.57, b = c = 0.19, d = 0.05. Numbers are scrambled afterwards, so that hubs are spread over the ids. There are
-//! parallel edges, no loops.
+//! R-MAT (Chakrabarti, Zhan, Faloutsos, 2004) chooses for each bit of source and target one of four quadrants, here
+//! with a = 0.57, b = c = 0.19, d = 0.05. Numbers are scrambled afterwards, so that hubs are spread over the ids. There
+//! are parallel edges, no loops.
 
-use super::{Dice, Element, Table};
+use super::{Element, RandomStream, Table};
 use crate::convert::Type;
 use std::fmt::Write;
 use tidegraph_types::Value;
@@ -86,21 +86,21 @@ const WORDS: [&str; 40] = [
 const START_S: i64 = 978_307_200;
 const ELEVEN_YEARS_S: u64 = 347_155_200;
 
-/// Number of profiles at a scale.
+/// Returns the number of profiles at a scale.
 #[must_use]
 pub fn profiles(scale: u64) -> u64 {
     1 << scale.min(MAX_SCALE)
 }
 
-/// Id of a profile.
+/// Returns the id of a profile.
 #[must_use]
 pub fn profile_id(number: u64) -> String {
     format!("u{number}")
 }
 
-/// Streams of edges begin here, those of profiles at 0.
+/// Number of the first stream of edges; those of profiles begin at 0.
 const EDGE_STREAM: u64 = 1 << 40;
-/// Edges of one stream.
+/// Number of edges of one stream.
 const CHUNK_EDGES: u64 = 1 << 12;
 
 pub(crate) fn all<E>(
@@ -110,8 +110,8 @@ pub(crate) fn all<E>(
 ) -> Result<(), E> {
     let count = profiles(scale);
     for number in 0..count {
-        let mut dice = Dice::new(seed, number);
-        let values = profile(&mut dice);
+        let mut random = RandomStream::new(seed, number);
+        let values = profile(&mut random);
         element(Element::Vertex { table: &PROFILE, id: &profile_id(number), values: &values })?;
     }
     if count < 2 {
@@ -119,12 +119,12 @@ pub(crate) fn all<E>(
     }
     let edges = count * OUT_DEGREE;
     let (mut id, mut from, mut to) = (String::new(), String::new(), String::new());
-    let mut dice = Dice::new(seed, EDGE_STREAM);
+    let mut random = RandomStream::new(seed, EDGE_STREAM);
     for number in 0..edges {
         if number % CHUNK_EDGES == 0 {
-            dice = Dice::new(seed, EDGE_STREAM + number / CHUNK_EDGES);
+            random = RandomStream::new(seed, EDGE_STREAM + number / CHUNK_EDGES);
         }
-        let (source, target) = edge(&mut dice, scale);
+        let (source, target) = edge(&mut random, scale);
         for (text, prefix, n) in [(&mut id, "f", number), (&mut from, "u", source), (&mut to, "u", target)] {
             text.clear();
             // Writing to a string cannot fail.
@@ -135,12 +135,12 @@ pub(crate) fn all<E>(
     Ok(())
 }
 
-/// Source and target of one edge.
-fn edge(dice: &mut Dice, scale: u64) -> (u64, u64) {
+/// Draws source and target of one edge.
+fn edge(random: &mut RandomStream, scale: u64) -> (u64, u64) {
     loop {
         let (mut source, mut target) = (0, 0);
         for _ in 0..scale {
-            let toss = dice.below(100);
+            let toss = random.below(100);
             (source, target) = (
                 source << 1 | u64::from(toss >= 76),
                 target << 1 | u64::from((57..76).contains(&toss) || toss >= 95),
@@ -152,7 +152,7 @@ fn edge(dice: &mut Dice, scale: u64) -> (u64, u64) {
     }
 }
 
-/// A bijection of the numbers below 2^scale.
+/// Permutes the numbers below 2^scale.
 fn scramble(number: u64, scale: u64) -> u64 {
     let mask = (1 << scale) - 1;
     let mut x = number;
@@ -163,39 +163,39 @@ fn scramble(number: u64, scale: u64) -> u64 {
     x
 }
 
-fn profile(dice: &mut Dice) -> [Option<Value>; 9] {
+fn profile(random: &mut RandomStream) -> [Option<Value>; 9] {
     // A third tells no age, which is 0; the others crowd at the young end.
-    let skewed = dice.below(100) * dice.below(100) / 99;
-    let age = if dice.below(3) == 0 { 0 } else { 13 + skewed };
-    let gender = if dice.below(2) == 0 { "female" } else { "male" };
-    let region = format!("region-{}", dice.below(14) * dice.below(14));
-    let completion = dice.below(101);
-    let registered = START_S + dice.below(ELEVEN_YEARS_S) as i64;
+    let skewed = random.below(100) * random.below(100) / 99;
+    let age = if random.below(3) == 0 { 0 } else { 13 + skewed };
+    let gender = if random.below(2) == 0 { "female" } else { "male" };
+    let region = format!("region-{}", random.below(14) * random.below(14));
+    let completion = random.below(101);
+    let registered = START_S + random.below(ELEVEN_YEARS_S) as i64;
     let registration = jiff::Timestamp::from_second(registered).ok().map(Value::DateTime);
     [
         Some(Value::Int(age as i32)),
         Some(Value::string(gender)),
         Some(Value::string(region)),
         Some(Value::Int(completion as i32)),
-        Some(Value::Bool(dice.below(3) > 0)),
+        Some(Value::Bool(random.below(3) > 0)),
         registration,
-        words(dice, 40, 4, ", "),
-        words(dice, 30, 3, ", "),
-        words(dice, 25, 20, " "),
+        words(random, 40, 4, ", "),
+        words(random, 30, 3, ", "),
+        words(random, 25, 20, " "),
     ]
 }
 
-/// Some words, or nothing, which is more likely.
-fn words(dice: &mut Dice, percent: u64, most: u64, between: &str) -> Option<Value> {
-    if dice.below(100) >= percent {
+/// Draws some words, or most often nothing.
+fn words(random: &mut RandomStream, percent: u64, most: u64, between: &str) -> Option<Value> {
+    if random.below(100) >= percent {
         return None;
     }
     let mut text = String::new();
-    for n in 0..=dice.below(most) {
+    for n in 0..=random.below(most) {
         if n > 0 {
             text.push_str(between);
         }
-        text.push_str(dice.pick(&WORDS).unwrap_or_default());
+        text.push_str(random.pick(&WORDS).unwrap_or_default());
     }
     Some(Value::string(text))
 }

@@ -1,7 +1,7 @@
 //! Parse threads: each reads one file after the other and sends the rows in batches.
 //!
-//! One thread reads a file, so the batches of a file arrive in order; batches of different files mix. The channel bounds
-//! the number of batches in flight.
+//! One thread reads a file, so the batches of a file arrive in order; batches of different files mix. The channel
+//! bounds the number of batches in flight.
 
 use crate::dialect::Dialect;
 use crate::error::Error;

@@ -1,9 +1,9 @@
 //! The ids that a load has met, and their GUIs.
 //!
-//! Each vertex that the load has met has one entry: its GUI and a second hash of its id. An id whose GUI has no entry is new.
-//! With the same second hash it is the same vertex. With another one, two ids collide (IDS-1): the later one gets a salted
-//! GUI and an entry in `moved`, which holds the id itself. Ids that have a salted GUI in the graph are in `moved` as well.
-//! Collisions are a handful among billions of ids, so `moved` stays small.
+//! Each vertex that the load has met has one entry: its GUI and a second hash of its id. An id whose GUI has no entry
+//! is new. With the same second hash it is the same vertex. With another one, two ids collide (IDS-1): the later one
+//! gets a salted GUI and an entry in `moved`, which holds the id itself. Ids that have a salted GUI in the graph are in
+//! `moved` as well. Collisions are a handful among billions of ids, so `moved` stays small.
 
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -20,8 +20,8 @@ pub(super) struct Ids {
     edges: FxHashMap<u64, u64>,
 }
 
-/// The vertices that a load has met: GUI and second hash of the id, 16 bytes each. The commit of a load checks them against
-/// the vertices that transactions created meanwhile.
+/// The vertices that a load has met: GUI and second hash of the id, 16 bytes each. The commit of a load checks them
+/// against the vertices that transactions created meanwhile.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct VertexIds(FxHashMap<u64, u64>);
 

@@ -105,8 +105,8 @@ pub struct Outcome {
     pub errors: Vec<Rejected>,
     /// The segments in the order in which they are applied; empty if the load failed.
     pub segments: Vec<SegmentInfo>,
-    /// The vertices in the segments, for the check against vertices that transactions created meanwhile; empty if the load
-    /// failed.
+    /// The vertices in the segments, for the check against vertices that transactions created meanwhile; empty if the
+    /// load failed.
     pub vertex_ids: VertexIds,
 }
 

@@ -1,7 +1,7 @@
 //! The interfaces of a load: to the graph that it loads into, and to its caller.
 //!
-//! The embedded engine answers from its own store, a load Lambda over the wire; the load knows neither. Every question is
-//! about a whole batch.
+//! The embedded engine answers from its own store, a load Lambda over the wire; the load knows neither. Every question
+//! is about a whole batch.
 
 use crate::error::Error;
 use std::ops::Range;
@@ -52,7 +52,8 @@ pub trait LoadTarget {
     /// Returns the values of vertex properties; empty where the vertex or the key does not exist.
     fn vertex_values(&self, wanted: &[(Gui, Token)]) -> Result<Vec<Vec<Value>>, Error>;
 
-    /// Returns label and key of each uniqueness constraint: no two vertices of the label may have one value for the key.
+    /// Returns label and key of each uniqueness constraint: no two vertices of the label may have one value for the
+    /// key.
     fn unique_keys(&self) -> Result<Vec<(Token, Token)>, Error> {
         Ok(Vec::new())
     }

@@ -103,7 +103,8 @@ impl Load<'_> {
                     let key = self.names.text(key);
                     let shown = super::vertices::show(&value);
                     let reason = format!(
-                        "vertex {:?} would have the value {shown} for {key:?}, which is unique for label {:?} and taken by {other}",
+                        "vertex {:?} would have the value {shown} for {key:?}, which is unique for label {:?} \
+                         and taken by {other}",
                         row.id,
                         self.names.text(label),
                     );

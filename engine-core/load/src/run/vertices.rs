@@ -1,9 +1,9 @@
 //! Vertex rows → `CreateVertex`.
 //!
-//! A row of a vertex that exists already, in the graph or in this load, is merged: its labels are added, its values join
-//! the set. The dialects differ in single-cardinality values. Gremlin: another value is a violation unless
-//! `updateSingleCardinalityProperties` is on. openCypher: values of the graph stay; among the rows of one load the last one
-//! applied wins.
+//! A row of a vertex that exists already, in the graph or in this load, is merged: its labels are added, its values
+//! join the set. The dialects differ in single-cardinality values. Gremlin: another value is a violation unless
+//! `updateSingleCardinalityProperties` is on. openCypher: values of the graph stay; among the rows of one load the last
+//! one applied wins.
 //!
 //! IDS-1: an id gets its unsalted GUI only if no other id of the graph or of the load has it.
 

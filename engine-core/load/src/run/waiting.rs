@@ -1,9 +1,9 @@
 //! Rows that depend on what an earlier row of the same load wrote.
 //!
 //! The load does not keep all its values in memory for the few rows that repeat an element. Such rows wait until their
-//! phase ends or they exceed [`super::Config::waiting_bytes`]. The written segments are then read once, only what waiting
-//! rows need is kept, and the rows are applied in order. Each such pass reads the segments of one kind, so a load that
-//! repeats most of its single-cardinality rows takes longer but no more memory.
+//! phase ends or they exceed [`super::Config::waiting_bytes`]. The written segments are then read once, only what
+//! waiting rows need is kept, and the rows are applied in order. Each such pass reads the segments of one kind, so a
+//! load that repeats most of its single-cardinality rows takes longer but no more memory.
 
 use super::edges::Resolved;
 use super::vertices::show;

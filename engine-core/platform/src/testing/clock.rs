@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use std::time::Duration;
 
-/// A clock that stands still until [`ManualClock::advance`]. [`Clock::sleep`] advances it and returns at once, so a test
-/// of a timeout takes no time.
+/// A clock that stands still until [`ManualClock::advance`]. [`Clock::sleep`] advances it and returns at once, so a
+/// test of a timeout takes no time.
 #[derive(Debug)]
 pub struct ManualClock {
     start: Timestamp,

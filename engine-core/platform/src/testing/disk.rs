@@ -108,8 +108,8 @@ impl FaultyDisk {
         })))
     }
 
-    /// Crashes and restarts the machine: unsynced changes are lost or torn, open files fail, locks are released, injected
-    /// faults end.
+    /// Crashes and restarts the machine: unsynced changes are lost or torn, open files fail, locks are released,
+    /// injected faults end.
     pub fn crash(&self) {
         let mut guard = self.0.lock();
         let state = &mut *guard;
@@ -144,8 +144,8 @@ impl FaultyDisk {
         self.0.lock().space_left = bytes;
     }
 
-    /// Brings the machine down at the `operations`-th change from now (a write, sync, truncation or change of names): that change
-    /// happens in part, and every later operation fails until [`FaultyDisk::crash`].
+    /// Brings the machine down at the `operations`-th change from now (a write, sync, truncation or change of names):
+    /// that change happens in part, and every later operation fails until [`FaultyDisk::crash`].
     pub fn crash_after(&self, operations: u64) {
         self.0.lock().operations_left = Some(operations);
     }
@@ -238,8 +238,8 @@ impl FileState {
     }
 
     fn sync(&mut self) {
-        // After a failure, later bytes could become durable while earlier ones are not. The strictest model keeps the whole
-        // file in doubt.
+        // After a failure, later bytes could become durable while earlier ones are not. The strictest model keeps the
+        // whole file in doubt.
         if !self.lost {
             self.durable.clone_from(&self.seen);
             self.safe = self.seen.len();

@@ -42,7 +42,7 @@ pub(super) async fn get(State(service): State<Service>) -> Response {
         return Failure::new(ErrorCode::NotFound, "this process collects no metrics").into_response();
     };
     let status = service.database.status();
-    metric::standing(status.version, status.memory_bytes, status.spilled_bytes, status.writable);
+    metric::health(status.version, status.memory_bytes, status.spilled_bytes, status.writable);
     ([(header::CONTENT_TYPE, TEXT)], recorder.render()).into_response()
 }
 

@@ -1,20 +1,22 @@
 //! A load in steps, each of which another process may run.
 //!
-//! A *group* is a set of partitions. Stages pass rows to each other in *runs* ([`runs`]): objects that hold the rows of one
-//! group after those of another. A stage consists of *tasks* that run in parallel:
+//! A *group* is a set of partitions. Stages pass rows to each other in *runs* ([`runs`]): objects that hold the rows of
+//! one group after those of another. A stage consists of *tasks* that run in parallel:
 //!
 //! 1. *parse*: reads a part of a file and writes its rows by the group of the vertex, or of the edge's source.
-//! 2. *vertices*: turns the vertex rows of a group into segments and writes which ids the group has. Colliding ids are in
-//!    one partition, so groups do not depend on each other. With unique keys they do, and one task does all groups.
-//! 3. *sources*: checks that the source of each edge row of a group exists and writes the row by the group of the target.
-//! 4. *targets*: does the same for the target. It creates edges without ids and writes the others by the group of their id.
+//! 2. *vertices*: turns the vertex rows of a group into segments and writes which ids the group has. Colliding ids are
+//!    in one partition, so groups do not depend on each other. With unique keys they do, and one task does all groups.
+//! 3. *sources*: checks that the source of each edge row of a group exists and writes the row by the group of the
+//!    target.
+//! 4. *targets*: does the same for the target. It creates edges without ids and writes the others by the group of their
+//!    id.
 //! 5. *edges*: turns edges with ids into segments.
 //!
 //! The code that applies rows is that of a load in one process ([`super::vertices`], [`super::edges`]).
 //!
-//! A task ends by writing its report, and the first attempt to write it wins. A task may run twice, also at the same time:
-//! the names of its objects differ in every attempt. [`Steps::next`] gathers the reports of a stage and says what comes
-//! next.
+//! A task ends by writing its report, and the first attempt to write it wins. A task may run twice, also at the same
+//! time: the names of its objects differ in every attempt. [`Steps::next`] gathers the reports of a stage and says what
+//! comes next.
 //!
 //! LOAD-1: nothing is visible before the segments are committed, the segments of two attempts at one task are never
 //! committed together, and no stage begins without all reports of the one before.
@@ -168,8 +170,8 @@ impl<'a> Steps<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Objects`] if the round did not begin (`NOT_FOUND`) or the store fails; [`Error::Stored`] if the record is
-    /// damaged.
+    /// [`Error::Objects`] if the round did not begin (`NOT_FOUND`) or the store fails; [`Error::Stored`] if the record
+    /// is damaged.
     pub fn round(&self, round: u32) -> Result<Round, Error> {
         read(self.objects, &self.object(round, "round.json"))
     }
@@ -199,14 +201,14 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Runs a task and returns its report; returns the report of an earlier attempt if there is one. `attempt` is a name that
-    /// no other attempt uses.
+    /// Runs a task and returns its report; returns the report of an earlier attempt if there is one. `attempt` is a
+    /// name that no other attempt uses.
     ///
     /// # Errors
     ///
-    /// The task may be tried again after every error whose code can be retried: the store, the graph or a file could not
-    /// be reached. [`Error::File`] with [`Cause::Changed`](crate::Cause::Changed) means that a file changed since it was
-    /// listed; the load has to begin anew. What is wrong with rows is in the report.
+    /// The task may be tried again after every error whose code can be retried: the store, the graph or a file could
+    /// not be reached. [`Error::File`] with [`Cause::Changed`](crate::Cause::Changed) means that a file changed since
+    /// it was listed; the load has to begin anew. What is wrong with rows is in the report.
     pub fn work(&self, stage: Stage, round: u32, task: u32, attempt: &str) -> Result<TaskReport, Error> {
         let object = self.done(stage, round, task);
         match read(self.objects, &object) {

@@ -114,8 +114,8 @@ impl Work<'_> {
     }
 }
 
-/// Turns the error of a file into its refusal. An error that is not the file's fault stays an error of the task: the file
-/// may be readable later, or it has changed since other tasks read it.
+/// Turns the error of a file into its refusal. An error that is not the file's fault stays an error of the task: the
+/// file may be readable later, or it has changed since other tasks read it.
 fn refusal(error: Error) -> Result<Rejected, Error> {
     if is_no_fault_of_the_file(&error) {
         return Err(error);
