@@ -9,6 +9,9 @@ import { cache, environment, root, run } from "./run.mjs";
 
 const NEXTEST_VERSION = "0.9.151";
 
+/** The version of cargo-deny, which checks what we depend on. */
+export const CARGO_DENY_VERSION = "0.20.2";
+
 /** What is selected by every build, test and lint. */
 export const EVERYTHING = ["--locked", "--workspace", "--all-features"];
 
