@@ -7,6 +7,7 @@
 
 mod edges;
 mod errors;
+mod invariants;
 mod links;
 mod source;
 #[cfg(test)]
@@ -78,6 +79,7 @@ fn check(tree: &Tree, edges: &[Edge]) -> Vec<Complaint> {
     complaints.extend(edges::check(tree, edges));
     complaints.extend(source::check(tree));
     complaints.extend(errors::check(tree));
+    complaints.extend(invariants::check(tree));
     complaints.extend(links::check(tree));
     complaints.sort();
     complaints

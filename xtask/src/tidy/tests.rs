@@ -154,3 +154,38 @@ fn links_that_lead_nowhere_are_found() {
     assert!(text.contains("the link to `other.md#nowhere` leads to no heading of docs/other.md"), "{text}");
     assert!(text.contains("the link to `../../x` leaves the repository"), "{text}");
 }
+
+const INVARIANTS: &str = "# Map\n\n## Named invariants\n\n| name | what |\n|---|---|\n| LOG-1 | whole |\n| LOG-2 | found |\n\n## Next\n";
+
+#[test]
+fn invariants_that_are_named_in_code_pass() {
+    let files = [
+        ("ARCHITECTURE.md", INVARIANTS),
+        ("engine-core/log/src/lib.rs", "// LOG-1: one frame.\n// In UTF-8.\n"),
+        ("integration-tests/test/crash.test.ts", "/** LOG-2 */\n"),
+    ];
+    assert_eq!(said(&invariants::check(&tree(&files))), "");
+}
+
+#[test]
+fn an_invariant_that_no_code_names_is_found() {
+    let files = [
+        ("ARCHITECTURE.md", INVARIANTS),
+        ("engine-core/log/src/lib.rs", "// LOG-1\n"),
+        ("docs/a.md", "LOG-2\n"),
+    ];
+    assert_eq!(
+        said(&invariants::check(&tree(&files))),
+        "ARCHITECTURE.md:8: invariant LOG-2 is named in no code and no test: name it where it is held\n"
+    );
+}
+
+#[test]
+fn an_invariant_that_the_table_lacks_is_found() {
+    let files =
+        [("ARCHITECTURE.md", INVARIANTS), ("engine-core/log/src/lib.rs", "// LOG-1, LOG-2\n// LOG-3\n")];
+    assert_eq!(
+        said(&invariants::check(&tree(&files))),
+        "engine-core/log/src/lib.rs:2: LOG-3 is no invariant of ARCHITECTURE.md: name one, or add it to the table\n"
+    );
+}
