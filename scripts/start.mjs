@@ -1,5 +1,6 @@
 /**
- * `npm start`: builds the service, makes a small identity graph once, serves it, and says what to try.
+ * `npm start`: builds the service, or takes it from a release archive that stands beside the repository's files, makes a small identity graph once,
+ * serves it, and says what to try.
  *
  * Data stays in `.tidegraph/` and is there at the next start. `TIDEGRAPH_HOME` chooses another
  * folder, `TIDEGRAPH_PORT` another port than 8182.
@@ -8,6 +9,7 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { findArchive, unpack } from "./lib/archives.mjs";
 import { buildBinary } from "./lib/programs.mjs";
 import { root, run } from "./lib/run.mjs";
 
@@ -19,7 +21,7 @@ const data = join(home, "data");
 const drop = join(home, "drop");
 const sample = join(home, "sample");
 
-const binary = await buildBinary();
+const binary = await serviceBinary();
 mkdirSync(drop, { recursive: true });
 await generateSample();
 
@@ -60,6 +62,14 @@ try {
 }
 const code = await ended;
 process.exitCode ||= code;
+
+/** The program from a release archive if there is one, so that nobody needs Rust to try it; else a build. */
+async function serviceBinary() {
+  const archive = process.env.TIDEGRAPH_BINARY ? undefined : findArchive();
+  if (!archive) return buildBinary();
+  console.log(`using the programs of ${archive}`);
+  return join(await unpack(archive), "tidegraph");
+}
 
 async function generateSample() {
   if (existsSync(sample)) return;

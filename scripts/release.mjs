@@ -1,0 +1,137 @@
+/**
+ * `npm run release [-- --arch ARCH] [--bundle FOLDER] [--out FOLDER]`: what a release consists of, in `dist/release`.
+ *
+ * - `tidegraph-VERSION-linux-ARCH.tar.gz`: the programs, the licence and the README. `npm start` uses it where it finds it.
+ * - `container/`: a definition of an image of the service of one process, and what it copies.
+ * - `tidegraph-VERSION.cdx.json`: the bill of materials of the Rust programs (CycloneDX), and `tidegraph-functions-VERSION.cdx.json` of the functions in
+ *   TypeScript.
+ * - `SHA256SUMS`: the checksums of all of them.
+ *
+ * The programs are those of `npm run bundle`, which is run first unless `--bundle` names a folder that it made.
+ */
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { archiveName, CHECKSUMS } from "./lib/archives.mjs";
+import { cargoTool } from "./lib/cargo.mjs";
+import { installNodeModules, root, run } from "./lib/run.mjs";
+
+const CYCLONEDX_VERSION = "0.5.9";
+const PROGRAMS = ["tidegraph", "tidegraph-node", "tidegraph-rebalance", "tidegraph-ingest"];
+const DOCUMENTS = ["LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md"];
+
+const { values } = parseArgs({
+  options: {
+    arch: { type: "string", default: process.arch === "arm64" ? "arm64" : "x86_64" },
+    bundle: { type: "string" },
+    out: { type: "string", default: join(root, "dist", "release") },
+  },
+});
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const out = resolve(values.out);
+const bundle = resolve(values.bundle ?? join(root, "dist", values.arch));
+if (values.bundle === undefined)
+  await run("node", [join(root, "scripts", "bundle.mjs"), "--arch", values.arch]);
+for (const name of PROGRAMS)
+  if (!existsSync(join(bundle, name))) throw new Error(`there is no ${name} in ${bundle}`);
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+packPrograms();
+defineContainer();
+await installNodeModules();
+await billsOfMaterials();
+const sums = writeChecksums();
+console.log(`\n${out}\n${sums}`);
+
+/** Packs the programs with the documents that belong to them, in a folder of the archive's name. */
+function packPrograms() {
+  const work = mkdtempSync(join(tmpdir(), "tidegraph-release-"));
+  const name = archiveName(version, values.arch).replace(/\.tar\.gz$/, "");
+  mkdirSync(join(work, name));
+  for (const program of PROGRAMS) copyFileSync(join(bundle, program), join(work, name, program));
+  for (const document of DOCUMENTS) copyFileSync(join(root, document), join(work, name, document));
+  // The same names, times and owners each time, so that equal programs make equal archives.
+  const same = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"];
+  execFileSync("tar", [...same, "-C", work, "-czf", join(out, `${name}.tar.gz`), name]);
+  rmSync(work, { recursive: true });
+}
+
+/** Writes what `docker build` takes to make an image of the service of one process. */
+function defineContainer() {
+  const folder = join(out, "container");
+  mkdirSync(folder);
+  copyFileSync(join(bundle, "tidegraph"), join(folder, "tidegraph"));
+  copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  writeFileSync(
+    join(folder, "Dockerfile"),
+    `# The service of one process. docker build -t tidegraph . && docker run -p 8182:8182 -v tidegraph:/data -v ./token:/token:ro tidegraph
+# The service asks clients for the token in /token, since it listens on more than this machine.
+FROM public.ecr.aws/amazonlinux/amazonlinux:2023-minimal
+COPY --chmod=0755 tidegraph /usr/local/bin/tidegraph
+COPY LICENSE /usr/share/doc/tidegraph/LICENSE
+USER 65532:65532
+VOLUME /data
+EXPOSE 8182
+ENTRYPOINT ["/usr/local/bin/tidegraph"]
+CMD ["serve", "--host", "0.0.0.0", "--port", "8182", "--data", "/data", "--token-file", "/token"]
+`,
+  );
+}
+
+async function billsOfMaterials() {
+  const bin = await cargoTool("cargo-cyclonedx", CYCLONEDX_VERSION);
+  const name = `tidegraph-${version}.cdx`;
+  const env = { PATH: [bin, process.env.PATH].join(delimiter) };
+  const what = ["--format", "json", "--all-features", "--top-level", "--override-filename", name];
+  // The tool writes beside each manifest; the programs' one is kept.
+  await run("cargo", ["cyclonedx", ...what], { env });
+  const made = readdirSync(root, { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(`${name}.json`) && !file.includes("node_modules"))
+    .map((file) => join(root, file))
+    .filter((file) => !file.startsWith(out));
+  const programs = made.find((file) => file.startsWith(join(root, "services", "query")));
+  if (!programs) throw new Error("cargo-cyclonedx wrote no bill of materials for services/query");
+  copyFileSync(programs, join(out, `${name}.json`));
+  for (const file of made) rmSync(file);
+  const functions = [
+    "sbom",
+    "--sbom-format",
+    "cyclonedx",
+    "--omit",
+    "dev",
+    "--workspace",
+    "services/ingest/control",
+  ];
+  writeFileSync(
+    join(out, `tidegraph-functions-${version}.cdx.json`),
+    execFileSync("npm", functions, { cwd: root, maxBuffer: 64 << 20 }),
+  );
+}
+
+/** Writes the checksums of all files, and returns them. */
+function writeChecksums() {
+  const files = readdirSync(out, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+  const lines = files
+    .map((file) => join(file.parentPath, file.name))
+    .map((file) => [
+      file.slice(out.length + 1),
+      createHash("sha256").update(readFileSync(file)).digest("hex"),
+    ])
+    .sort()
+    .map(([file, sum]) => `${sum}  ${file}\n`)
+    .join("");
+  writeFileSync(join(out, CHECKSUMS), lines);
+  return lines;
+}
