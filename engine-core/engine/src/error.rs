@@ -225,7 +225,9 @@ mod tests {
         let behind = || tidegraph_apl::Error::Behind { applied, asked };
         let lost = || tidegraph_apl::Error::Unavailable("node 3 is gone".into());
         let conflict = tidegraph_txn::Error::Conflict { read_version: applied, written: asked };
-        let stopped = tidegraph_txn::Error::Unavailable { reason: "the disk failed".into() };
+        let stopped = tidegraph_txn::Error::Unavailable {
+            reason: std::sync::Arc::new(std::io::Error::other("the disk failed")),
+        };
         let expected = [
             (Error::from(behind()), Retry::Wait),
             (tidegraph_exec::Error::from(behind()).into(), Retry::Wait),
