@@ -8,7 +8,7 @@
 //! reuses, aligned with the frontier by row number. A request that could answer without bound takes a cursor and
 //! `max_rows` and returns where to go on, so that memory stays bounded and a cancelled query stops soon.
 //!
-//! What must never happen: an answer that mixes two versions; an allocation, lock or await for each row.
+//! What must never happen (APL-1): an answer that mixes two versions; an allocation, lock or await for each row.
 
 mod answer;
 mod bottom_up;

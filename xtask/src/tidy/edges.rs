@@ -1,4 +1,4 @@
-//! Which crate uses which: the table in `ARCHITECTURE.md` is what `cargo metadata` says, no less and no more.
+//! HOUSE-1: which crate uses which. The table in `ARCHITECTURE.md` says what `cargo metadata` says, no less and no more.
 //!
 //! The table stands between two comments, `<!-- crate edges -->` and `<!-- end of crate edges -->`; its rows are
 //! `| crate | may use |`. Crates are named by their folder, services as `services/NAME`. What only the tests of a crate use is marked `(tests)`.
