@@ -24,7 +24,7 @@ pub fn run(endpoint: Option<String>) {
         println!("in DynamoDB at {endpoint}");
         let options = DynamoOptions {
             table_prefix: format!("rate-{}-", std::process::id()),
-            attempt_ms: 30_000,
+            attempt_timeout: Duration::from_secs(30),
             ..DynamoOptions::local(endpoint)
         };
         let map = DynamoMap::open(&options, clock.clone(), Arc::new(RealRandom)).expect("a client");

@@ -70,17 +70,17 @@ pub struct Claim {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ElectionConfig {
-    /// How long a holder relies on the lease after a renewal, in milliseconds.
-    pub ttl_ms: u64,
-    /// Time between two renewals, and between two looks of waiting candidates, in milliseconds.
-    pub step_ms: u64,
-    /// How much longer than `ttl_ms` others wait, in percent.
+    /// How long a holder relies on the lease after a renewal.
+    pub ttl: Duration,
+    /// Time between two renewals, and between two looks of waiting candidates.
+    pub renew_every: Duration,
+    /// How much longer than `ttl` others wait, in percent.
     pub margin_percent: u32,
 }
 
 impl Default for ElectionConfig {
     fn default() -> Self {
-        Self { ttl_ms: 1500, step_ms: 300, margin_percent: 20 }
+        Self { ttl: Duration::from_millis(1500), renew_every: Duration::from_millis(300), margin_percent: 20 }
     }
 }
 
@@ -148,7 +148,7 @@ pub enum ElectionState {
     Waiting(Option<Lease>),
 }
 
-/// Gets a lease and keeps it. Its owner calls [`Election::step`] every [`ElectionConfig::step_ms`].
+/// Gets a lease and keeps it. Its owner calls [`Election::step`] every [`ElectionConfig::renew_every`].
 #[derive(Debug)]
 pub struct Election {
     store: Arc<dyn MapStore>,
@@ -172,7 +172,7 @@ impl Election {
         claim: Claim,
         config: ElectionConfig,
     ) -> Self {
-        let claim = Claim { ttl: Duration::from_millis(config.ttl_ms), ..claim };
+        let claim = Claim { ttl: config.ttl, ..claim };
         let (graph, name) = (graph.into(), name.into());
         Self { store, clock, graph, name, claim, config, seen: None, held: None }
     }
@@ -180,7 +180,7 @@ impl Election {
     /// How long to wait between two steps.
     #[must_use]
     pub fn pause(&self) -> Duration {
-        Duration::from_millis(self.config.step_ms)
+        self.config.renew_every
     }
 
     /// Requires an epoch above this one when the lease is taken next.

@@ -1,4 +1,4 @@
-//! The suite in memory, and what needs a store that goes away.
+//! The suite on the map in memory, and tests that need a store that stops answering.
 
 use super::*;
 use crate::testing::{id, map_test_suite, new_graph, register};
@@ -15,7 +15,11 @@ fn behaves_as_a_map() {
 fn election(store: &MemoryMap, clock: &Arc<ManualClock>, graph: &str) -> Election {
     let claim = Claim { holder: "a".into(), endpoint: "a:1".into(), ttl: Duration::ZERO, above: Epoch(0) };
     let clock: Arc<dyn Clock> = clock.clone();
-    let config = ElectionConfig { ttl_ms: 1000, step_ms: 100, margin_percent: 20 };
+    let config = ElectionConfig {
+        ttl: Duration::from_secs(1),
+        renew_every: Duration::from_millis(100),
+        margin_percent: 20,
+    };
     Election::new(Arc::new(store.clone()), clock, graph, SEQUENCER, claim, config)
 }
 
@@ -44,13 +48,13 @@ fn a_watch_learns_of_changes() {
     let store = MemoryMap::default();
     let graph = &new_graph(&store, 4);
     let shared: Arc<dyn MapStore> = Arc::new(store.clone());
-    // It looks by itself about once an hour.
-    let config = WatchConfig { poll_ms: 3_600_000 };
+    // It refreshes by itself about once an hour.
+    let config = WatchConfig { refresh_every: Duration::from_secs(3600) };
     let watch = MapWatch::start(shared, graph, Arc::new(SeededRandom::new(1)), config).unwrap();
     let patience = Duration::from_secs(60);
     assert_eq!(watch.map().epoch(), Epoch(1));
     store.change(graph, None, &[register(1)]).unwrap();
-    // Nobody asked yet.
+    // No reader has asked yet.
     assert_eq!(watch.map().epoch(), Epoch(1));
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -58,7 +62,7 @@ fn a_watch_learns_of_changes() {
         }
     });
     assert!(watch.map().node(&id(1)).is_some());
-    // What is known to be newer is answered without a look.
+    // A newer known map is returned without a refresh.
     store.set_away(true);
     assert_eq!(watch.stale(Epoch(1), patience).epoch(), Epoch(2));
     assert!(watch.error().is_none());

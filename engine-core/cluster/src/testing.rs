@@ -110,7 +110,7 @@ fn nodes_register_again(store: &dyn MapStore) {
     assert_eq!(node.roles, [Role::Storage, Role::Sequencer].into());
     let up = Change::SetNode { node: id(1), state: NodeState::Up };
     assert_eq!(store.change(name, Some(Epoch(2)), std::slice::from_ref(&up)).unwrap(), Epoch(3));
-    // It is so already.
+    // The node is up already.
     assert_eq!(store.change(name, None, std::slice::from_ref(&up)).unwrap(), Epoch(3));
     let stale = store.change(name, Some(Epoch(2)), &[up]).unwrap_err();
     assert!(matches!(stale, Error::Stale { expected: Epoch(2), found: Epoch(3) }), "{stale}");
@@ -151,7 +151,7 @@ fn replicas_go_through_their_states(store: &dyn MapStore) {
     };
     assert_eq!(serving(&map), [id(2)]);
     assert_eq!(map.held_by(&id(1)).count(), 1);
-    // One that does not answer yet is no replacement.
+    // A replica that does not answer yet cannot replace it.
     let refused = store.change(name, None, &[drop_replica(0, 2)]).unwrap_err();
     assert!(refused.to_string().contains("no other replica answers reads"), "{refused}");
     store.change(name, None, &serve(0, 1)).unwrap();
@@ -161,7 +161,7 @@ fn replicas_go_through_their_states(store: &dyn MapStore) {
     store.change(name, None, &[drop_replica(0, 1)]).unwrap();
     store.change(name, None, &[drop_replica(0, 1)]).unwrap();
     assert!(matches!(store.change(name, None, &[drop_replica(0, 2)]), Err(Error::Refused { .. })));
-    // A node that starts again answers no reads, whatever its replicas were.
+    // A node that starts again answers no reads, whatever the state of its replicas.
     store.change(name, None, &[register(2)]).unwrap();
     assert_eq!(serving(&load(store, name)), []);
     store.change(name, None, &[Change::SetNode { node: id(1), state: NodeState::Draining }]).unwrap();
@@ -211,7 +211,7 @@ fn writers_at_once_lose_nothing(store: &Arc<dyn MapStore>) {
                 }
             });
         }
-        // Whoever reads meanwhile sees whole maps, of epochs that grow.
+        // A reader meanwhile sees whole maps, with epochs that grow.
         scope.spawn(move || {
             let mut known = load(&**store, name);
             while known.epoch() < Epoch(1 + 4 * 7) {
@@ -295,7 +295,11 @@ fn leases_have_one_holder(store: &dyn MapStore) {
 
 fn election(store: &Arc<dyn MapStore>, clock: &Arc<ManualClock>, graph: &str, who: &str) -> Election {
     let clock: Arc<dyn Clock> = clock.clone();
-    let config = ElectionConfig { ttl_ms: 1000, step_ms: 100, margin_percent: 20 };
+    let config = ElectionConfig {
+        ttl: Duration::from_secs(1),
+        renew_every: Duration::from_millis(100),
+        margin_percent: 20,
+    };
     Election::new(store.clone(), clock, graph, SEQUENCER, claim(who), config)
 }
 
@@ -309,7 +313,7 @@ fn holds(standing: ElectionState) -> Arc<crate::Tenure> {
 /// Shows MAP-3.
 fn elections_hand_over(store: &Arc<dyn MapStore>) {
     let name = &new_graph(&**store, 1);
-    // Clocks that have nothing to do with each other.
+    // The two clocks are independent.
     let (clock_a, clock_b) = (Arc::new(ManualClock::default()), Arc::new(ManualClock::default()));
     clock_b.advance(Duration::from_secs(12_345));
     let (mut a, mut b) = (election(store, &clock_a, name, "a"), election(store, &clock_b, name, "b"));
@@ -317,14 +321,14 @@ fn elections_hand_over(store: &Arc<dyn MapStore>) {
         |standing: ElectionState| assert!(matches!(standing, ElectionState::Waiting(_)), "{standing:?}");
     let tenure = holds(a.step().unwrap());
     assert!(tenure.is_sure() && tenure.epoch() == Epoch(1));
-    // For as long as it is renewed, nobody else gets it.
+    // While the lease is renewed, no other candidate gets it.
     for _ in 0..30 {
         waits(b.step().unwrap());
         clock_a.advance(Duration::from_millis(500));
         clock_b.advance(Duration::from_millis(500));
         assert!(holds(a.step().unwrap()).is_sure());
     }
-    // It stops renewing: first its own time is over, then the other one may take it.
+    // `a` stops renewing: first its own time is over, then `b` may take the lease.
     waits(b.step().unwrap());
     for passed in (100..=1200).step_by(100) {
         clock_a.advance(Duration::from_millis(100));
@@ -336,7 +340,7 @@ fn elections_hand_over(store: &Arc<dyn MapStore>) {
     assert!(!tenure.has_ended());
     waits(a.step().unwrap());
     assert!(tenure.has_ended() && !tenure.is_sure());
-    // Given back, nobody has to wait.
+    // After it is given back, no candidate has to wait.
     b.give_back();
     assert_eq!(holds(a.step().unwrap()).epoch(), Epoch(3));
 }

@@ -18,14 +18,14 @@ use tidegraph_types::Epoch;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WatchConfig {
-    /// Average time between two refreshes, in milliseconds. Each is drawn between half of it and one and a half times
+    /// Average time between two refreshes. Each is drawn between half of it and one and a half times
     /// it.
-    pub poll_ms: u64,
+    pub refresh_every: Duration,
 }
 
 impl Default for WatchConfig {
     fn default() -> Self {
-        Self { poll_ms: 5000 }
+        Self { refresh_every: Duration::from_secs(5) }
     }
 }
 
@@ -74,7 +74,7 @@ impl MapWatch {
         let watch = Self::without_thread(store, graph)?;
         let shared = watch.shared.clone();
         let run = move || {
-            while shared.wait(jitter(&*random, config.poll_ms)) {
+            while shared.wait(jitter(&*random, config.refresh_every)) {
                 shared.look();
             }
         };
@@ -189,8 +189,9 @@ impl Shared {
     }
 }
 
-/// Between half and one and a half of a time.
-pub(crate) fn jitter(random: &dyn Random, millis: u64) -> Duration {
+/// Draws a time between half of `average` and one and a half times it, in whole milliseconds.
+pub(crate) fn jitter(random: &dyn Random, average: Duration) -> Duration {
+    let millis = u64::try_from(average.as_millis()).unwrap_or(u64::MAX / 2);
     Duration::from_millis(millis / 2 + random.below(millis + 1))
 }
 
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn looks_are_spread() {
         let random = SeededRandom::new(7);
-        let times: Vec<_> = (0..1000).map(|_| jitter(&random, 1000).as_millis()).collect();
+        let times: Vec<_> = (0..1000).map(|_| jitter(&random, Duration::from_secs(1)).as_millis()).collect();
         assert!(times.iter().all(|time| (500..=1500).contains(time)));
         assert!(times.iter().max() > Some(&1400) && times.iter().min() < Some(&600));
     }

@@ -42,13 +42,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("candidate DYNAMODB_ENDPOINT KAFKA_BROKERS TOPIC GRAPH NAME LEASE_MS".into());
     };
     let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
-    let options = DynamoOptions { attempt_ms: 2000, ..DynamoOptions::local(endpoint) };
+    let options = DynamoOptions { attempt_timeout: Duration::from_secs(2), ..DynamoOptions::local(endpoint) };
     let map = DynamoMap::open(&options, clock.clone(), Arc::new(RealRandom))?;
     let holder = format!("{name}/{}", std::process::id());
     let claim = Claim { holder, endpoint: format!("{name}:0"), ttl: Duration::ZERO, above: Epoch(0) };
     let kafka = KafkaOptions::new(brokers.as_str(), topic.as_str());
     let kafka = Arc::new(Kafka(LogLocation::Kafka(kafka)));
-    let election = ElectionConfig { ttl_ms: lease_ms.parse()?, ..ElectionConfig::default() };
+    let election =
+        ElectionConfig { ttl: Duration::from_millis(lease_ms.parse()?), ..ElectionConfig::default() };
     let config = CandidateConfig { election, unsure: Unsure::GoOn, ..CandidateConfig::default() };
     let candidate = Arc::new(Candidate::start(Arc::new(map), clock.clone(), graph, claim, kafka, config)?);
     let watched = Arc::downgrade(&candidate);

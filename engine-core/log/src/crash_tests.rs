@@ -14,7 +14,7 @@ fn open(disk: &FaultyDisk, file_bytes: u64) -> Result<FileLog, Error> {
     open_with(disk, FileLogOptions { file_bytes, sync_every: None })
 }
 
-/// A log that syncs only when it is told to, or has to.
+/// A log that syncs only when it is told to, or must.
 fn open_late(disk: &FaultyDisk, file_bytes: u64) -> Result<FileLog, Error> {
     open_with(disk, FileLogOptions { file_bytes, sync_every: Some(Duration::from_secs(3600)) })
 }
@@ -80,7 +80,7 @@ fn goes_on_after_a_clean_restart() {
     assert!(disk.list(Path::new(DIR)).unwrap().len() > 3);
 }
 
-/// Every acknowledged record survives; nothing appears that was not tried; what was refused stays away.
+/// Every acknowledged record survives; no record appears that was not appended; refused records stay away.
 /// Shows LOG-1, LOG-2 and LOG-3.
 #[test]
 fn crashes_anywhere() {
@@ -93,7 +93,7 @@ fn crashes_anywhere() {
 fn crashes_with_seed(seed: u64) {
     let disk = FaultyDisk::new(seed);
     let random = SeededRandom::new(!seed);
-    // What is in the log for certain; its first version is `base`.
+    // Records that are certainly in the log; their first version is `base`.
     let (mut base, mut acknowledged) = (1, Vec::<Record>::new());
     for life in 0..6 {
         disk.crash_after(1 + random.below(60));
@@ -127,7 +127,7 @@ fn some_records(disk: &FaultyDisk, random: &SeededRandom, next: u64, life: u64) 
     records
 }
 
-/// Tries a millisecond apart until there is something.
+/// Tries again every millisecond until `found` returns something.
 fn eventually<T>(mut tried: impl FnMut() -> Option<T>) -> T {
     let clock = RealClock::new();
     let found = (0..120_000).find_map(|_| {
@@ -139,7 +139,7 @@ fn eventually<T>(mut tried: impl FnMut() -> Option<T>) -> T {
     found.expect("it did not happen within 120 s")
 }
 
-/// Appends until the machine goes down or the log is poisoned; answers the records whose fate is not known.
+/// Appends until the machine goes down or the log is poisoned; returns the records that may or may not be in the log.
 fn live(
     log: &mut FileLog,
     disk: &FaultyDisk,
@@ -153,7 +153,7 @@ fn live(
         let batch = some_records(disk, random, next, life);
         match log.append(&batch) {
             Ok(()) => acknowledged.extend(batch),
-            // Nothing of it was written, whatever comes.
+            // Nothing of it was written.
             Err(Error::Full(_) | Error::Io(_)) => {}
             Err(Error::Poisoned { .. }) => {
                 assert!(matches!(log.append(&batch), Err(Error::Poisoned { .. })));
@@ -166,7 +166,7 @@ fn live(
         }
         if random.one_in(8) {
             let below = *base + random.below(acknowledged.len() as u64 + 1);
-            // A trim that fails may have removed some files, so what it was allowed to forget counts as forgotten.
+            // A trim that fails may have removed some files, so all versions that it may delete count as deleted.
             let _ = log.trim(Version(below));
             acknowledged.drain(..(below - *base) as usize);
             *base = below;
@@ -189,7 +189,7 @@ fn crashes_anywhere_between_late_syncs() {
     assert!(lost > 100, "only {lost} answered records were lost: crashes came after syncs");
 }
 
-/// Answers how many records were lost that had been answered.
+/// Returns the number of acknowledged records that were lost.
 fn crashes_late_with_seed(seed: u64) -> usize {
     let disk = FaultyDisk::new(seed);
     let random = SeededRandom::new(!seed);
@@ -197,7 +197,7 @@ fn crashes_late_with_seed(seed: u64) -> usize {
     for life in 0..6 {
         disk.crash_after(1 + random.below(80));
         let mut log = open_late(&disk, 100 + random.below(6000)).ok();
-        // What was found at the last start is durable, and what was there at the last sync.
+        // Records found at the last start are durable, and those that the last sync covered.
         let mut synced = there.len();
         let mut in_doubt = Vec::new();
         while let Some(log) = &mut log {
@@ -221,7 +221,7 @@ fn crashes_late_with_seed(seed: u64) -> usize {
                 synced = there.len();
             }
         }
-        // The machine goes down while the log is open: nobody syncs it any more.
+        // The machine goes down while the log is open: no sync follows.
         disk.crash();
         drop(log);
         let found = read_all(&mut open(&disk, 1000).unwrap(), 1).unwrap();
@@ -249,7 +249,7 @@ fn a_late_log_syncs_by_itself_and_at_its_end() {
         log.append(&[commit(version, 1, "a")]).unwrap();
         eventually(|| (disk.syncs() > before).then_some(()));
     }
-    // A sync is counted where it begins, and all are done when this returns.
+    // A sync is counted when it begins. All are done when this returns.
     drop(log);
     disk.crash();
     let mut log = open_late(&disk, 64 << 20).unwrap();
@@ -272,10 +272,10 @@ fn a_late_log_whose_sync_failed_takes_no_more() {
     assert!(matches!(error, Error::Poisoned { .. }), "{error}");
 }
 
-/// However slow the disk is, not more than so much waits for it.
+/// However slow the disk is, the unsynced bytes are bounded.
 /// Shows LOG-5.
 #[test]
-fn a_late_log_syncs_when_much_waits() {
+fn a_late_log_syncs_when_many_bytes_wait() {
     let disk = FaultyDisk::new(1);
     let mut log = open_late(&disk, 1 << 30).unwrap();
     let text = "a".repeat(1 << 20);
@@ -288,14 +288,15 @@ fn a_late_log_syncs_when_much_waits() {
     assert!(found >= 70 - 33, "{found} of 70 MiB are left");
 }
 
-/// Who wrote the end of the file died before its sync, and whoever opens it lets others read it.
+/// The process that wrote the end of the file died before its sync. The process that opens the file syncs it before
+/// anybody reads it.
 /// Shows LOG-2.
 #[test]
-fn what_is_found_is_durable() {
+fn records_found_at_opening_are_durable() {
     let disk = FaultyDisk::new(7);
     let mut log = open_late(&disk, 64 << 20).unwrap();
     log.append(&[commit(1, 1, "a"), commit(2, 1, "b")]).unwrap();
-    // Only the process dies: what it wrote the system has, and its lock is free.
+    // Only the process dies: the system has its writes, and its lock is free.
     std::mem::forget(log);
     disk.free_locks();
     let mut log = open(&disk, 64 << 20).unwrap();
@@ -305,10 +306,10 @@ fn what_is_found_is_durable() {
     assert_eq!(read_all(&mut open(&disk, 64 << 20).unwrap(), 1).unwrap().len(), 2);
 }
 
-/// Whatever byte rots: the damage is told, or it is in the last append and indistinguishable from a torn tail.
+/// Whatever byte is damaged: recovery reports it, or it is in the last append and cannot be told from a torn tail.
 /// Shows LOG-3.
 #[test]
-fn every_rotten_byte_is_noticed() {
+fn every_damaged_byte_is_noticed() {
     let records: Vec<_> = (1..=6).map(|v| commit(v, 1, "some text")).collect();
     let make = || {
         let disk = FaultyDisk::new(1);
@@ -355,7 +356,7 @@ fn a_torn_tail_is_cut_and_counted() {
     log.append(&[commit(1, 1, "a")]).unwrap();
     drop(log);
     let whole = disk.contents(&file(1)).unwrap();
-    // Half a frame, zeros, and rubbish.
+    // Half a frame, zeros, and random bytes.
     for tail in [whole[36..60].to_vec(), vec![0; 5000], vec![0xff; 100]] {
         disk.put(&file(1), &[whole.clone(), tail.clone()].concat());
         let mut log = open(&disk, 64 << 20).unwrap();
@@ -385,7 +386,7 @@ fn a_missing_file_is_noticed() {
 
 #[test]
 fn a_record_of_a_newer_release_stops_the_reader() {
-    // Field 31 of a record, of a mutation and of a value: kinds that are not known yet.
+    // Field 31 of a record, of a mutation and of a value: kinds that this version does not know.
     let unknown = [0xfa, 0x01, 0x00];
     let within = |field: u8, bytes: &[u8]| [&[field << 3 | 2, bytes.len() as u8][..], bytes].concat();
     let value = within(5, &within(2, &within(3, &unknown)));
@@ -408,7 +409,7 @@ fn a_record_of_a_newer_release_stops_the_reader() {
         })
         .unwrap();
         disk.put(&file(1), &bytes);
-        // It is whole, so it is not cut; but nobody goes past it.
+        // The record is whole, so it is not cut, and no reader may skip it.
         let mut log = open(&disk, 64 << 20).unwrap();
         assert_eq!(log.tail().unwrap().version, Version(2));
         assert_eq!(log.recovery(), Recovery::default());
@@ -482,7 +483,7 @@ fn an_unreadable_file_is_not_cut() {
 }
 
 #[test]
-fn what_cannot_be_stored_is_refused() {
+fn a_record_that_cannot_be_encoded_is_refused() {
     let disk = FaultyDisk::new(1);
     let mut log = open(&disk, 1000).unwrap();
     let write = PropertyWrite { key: Token(1), cardinality: Cardinality::Single, value: Value::Null };

@@ -1,7 +1,7 @@
-//! Bytes that released versions wrote, and what they say: `contracts/golden/log-v1.{bin,json}`.
+//! Bytes that released versions wrote, and their content as JSON: `contracts/golden/log-v1.{bin,json}`.
 //!
-//! `TIDEGRAPH_BLESS=1 cargo test -p tidegraph-log golden` writes them anew. Only a new format may do so: files of an
-//! old one stay, and stay readable.
+//! `TIDEGRAPH_BLESS=1 cargo test -p tidegraph-log golden` writes them again. Only a new format may do so: files of an old
+//! format stay, and stay readable.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -84,7 +84,7 @@ fn records() -> Vec<Record> {
         .collect()
 }
 
-/// Kinds of mutations that came after the first file.
+/// Kinds of mutations that are newer than the first file.
 fn index_records() -> Vec<Record> {
     let index = IndexDefinition { name: "by email".into(), label: Token(1), key: Token(2), unique: true };
     let mutations = vec![Mutation::DefineIndex { index }, Mutation::DropIndex { name: "by email".into() }];
@@ -118,7 +118,7 @@ fn meta_records() -> Vec<Record> {
         .collect()
 }
 
-/// What came with the fleet: ids of requests, SIDs that other processes hold.
+/// Fields that came with the fleet: ids of requests, and SIDs that other processes hold.
 fn fleet_records() -> Vec<Record> {
     let mutations = vec![Mutation::DeleteVertex { gui: Gui(1), edges_left: false }];
     let request = Some(RequestId(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff));
@@ -179,7 +179,7 @@ fn golden_file_of_meta_properties() {
     golden("log-v1-meta", &meta_records());
 }
 
-/// The messages of one shard of several, which Kafka keeps without an envelope, in that of a file.
+/// The messages of one shard of several, which Kafka stores without frames, here in the frames of a file.
 #[test]
 fn golden_file_of_one_shard_of_several() {
     let (shard, epoch) = (ShardId(1), Epoch(3));
@@ -243,7 +243,7 @@ fn golden(name: &str, records: &[Record]) {
     assert_eq!(format!("{:?}", read_all(&mut open(&disk), 1).unwrap()), format!("{records:?}"));
 }
 
-/// The golden file of a name, which says what its JSON says, and is what this version writes.
+/// Checks a golden file: it has the content of its JSON, and this version writes the same bytes.
 fn compared(name: &str, written: &[u8]) -> Vec<u8> {
     let file = |kind| contracts().join(format!("golden/{name}.{kind}"));
     let (bin, json) = (file("bin"), file("json"));

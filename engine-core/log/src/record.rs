@@ -69,6 +69,7 @@ impl Body {
 }
 
 /// A message that is not a record. Only logs of several shards have these.
+#[cfg(any(feature = "kafka", feature = "testing", test))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Signal {
     /// From here on, no message of a lower epoch counts.

@@ -55,7 +55,7 @@ impl RunningNode {
             checkpoint_versions,
             checkpoint_after: Duration::from_secs(3),
             beat: Duration::from_millis(500),
-            watch: WatchConfig { poll_ms: 100 },
+            watch: WatchConfig { refresh_every: Duration::from_millis(100) },
             ..NodeConfig::default()
         };
         let (service, commits) = (NodeService::default(), SequencerService::default());

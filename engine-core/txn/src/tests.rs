@@ -145,7 +145,7 @@ fn anomaly_read_of_the_whole_graph() {
     all.read_keys = vec![Key::GRAPH];
     let newest = sequencer.commit(all.clone()).unwrap();
     assert!(is_conflict(sequencer.commit(all.clone())));
-    // Tokens are no change of the graph.
+    // Tokens do not change the graph.
     sequencer.intern(&["a".into()]).unwrap();
     all.read_version = newest;
     sequencer.commit(all).unwrap();
@@ -181,7 +181,7 @@ fn a_long_transaction_is_refused_when_its_keys_are_forgotten() {
     sequencer.commit(request(sequencer.version(), &[1], &[(1, 2)])).unwrap();
 }
 
-/// Counts appends, and takes as long for each as a slow disk.
+/// Counts appends, and takes as long as a slow disk for each.
 struct SlowLog(MemoryLog, Arc<AtomicU64>);
 
 impl LogStore for SlowLog {
@@ -226,7 +226,7 @@ fn many_writers_share_appends() {
     assert!(appends < 16 * 20 / 3, "{appends} appends for 320 commits");
 }
 
-/// What replaying the whole log says.
+/// The state after replaying the whole log.
 fn recover(log: &mut dyn LogStore) -> Recovered {
     let mut recovered = Recovered { next_sid: Sid(1), ..Recovered::default() };
     for record in log.read_from(Version(1)).unwrap() {
@@ -254,7 +254,7 @@ fn recovery_goes_on_with_versions_sids_tokens_and_epochs() {
         let range = sequencer.allocate_sids(100);
         assert_eq!(range, sids..sids + 100);
         sids = range.end;
-        // What was read before the restart cannot be told from what changed since.
+        // After a restart, reads from before it may conflict with anything.
         if life > 1 {
             assert!(is_conflict(sequencer.commit(request(Version(version.0 - 1), &[1], &[(1, 1)]))));
         }
@@ -290,15 +290,15 @@ fn tokens_are_assigned_once() {
     assert_eq!(twice[0], twice[1]);
 }
 
-/// Counters that threads raise, and pairs of which the sum may not fall below zero: what one thread after the other
-/// could not do must not happen.
+/// Threads raise counters, and lower two numbers whose sum must not fall below zero: the result must be one that the
+/// threads could reach one after the other.
 /// Shows TXN-1 and TXN-2.
 #[test]
 fn concurrent_transactions_are_serializable() {
     let (sequencer, numbers) = in_memory();
     let raised: Vec<AtomicU64> = (0..5).map(|_| AtomicU64::new(0)).collect();
     let conflicts = AtomicU64::new(0);
-    // In each round all have read before the first commits, so that some are bound to be refused.
+    // In each round, all threads read before the first commits, so that some must be refused.
     let barrier = std::sync::Barrier::new(4);
     std::thread::scope(|scope| {
         for seed in 0..4 {
@@ -358,7 +358,7 @@ fn a_full_disk_refuses_and_leaves_no_trace() {
     assert!(sequencer.is_writable());
     assert_eq!(sequencer.lookup("new"), None);
     disk.set_space(None);
-    // The refused ones left no key behind that this would conflict with.
+    // The refused requests left no key that this one would conflict with.
     assert_eq!(sequencer.commit(request(base, &[1], &[(1, 3)])).unwrap(), base.next());
     assert_eq!(sequencer.intern(&["other".into()]).unwrap(), [Token(1)]);
 }

@@ -165,7 +165,7 @@ impl Serve {
             least_free_bytes: self.least_free_bytes,
             checkpoint_versions: self.checkpoint_versions,
             checkpoint_after: Duration::from_millis(self.checkpoint_after_ms),
-            watch: WatchConfig { poll_ms: self.map_poll_ms },
+            watch: WatchConfig { refresh_every: Duration::from_millis(self.map_poll_ms) },
             ..NodeConfig::default()
         };
         let parts = NodeParts {

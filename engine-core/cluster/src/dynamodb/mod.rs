@@ -42,8 +42,8 @@ use tidegraph_types::Epoch;
 /// Index of the items of a map by the epoch of their last change.
 const BY_EPOCH: &str = "by-epoch";
 
-/// Time between the first two attempts, in milliseconds. Each is drawn around it, and they grow up to ten times it.
-const BACK_OFF_MS: u64 = 20;
+/// Time between the first two attempts. Each is drawn around it, and they grow up to ten times it.
+const BACK_OFF: Duration = Duration::from_millis(20);
 
 /// Attempts to read a map until it adds up.
 const LOADS: u64 = 12;
@@ -81,7 +81,7 @@ impl DynamoMap {
         Ok(Self {
             requests: Requests::new(options)?,
             table: options.table(),
-            patience: Duration::from_millis(options.patience_ms),
+            patience: options.change_timeout,
             clock,
             random,
             graphs: Mutex::default(),
@@ -99,7 +99,7 @@ impl DynamoMap {
     }
 
     fn back_off(&self, attempt: u64) {
-        self.clock.sleep(jitter(&*self.random, BACK_OFF_MS * (attempt + 1).min(10)));
+        self.clock.sleep(jitter(&*self.random, BACK_OFF * (attempt + 1).min(10) as u32));
     }
 
     /// Reads an item, after all answered writes.

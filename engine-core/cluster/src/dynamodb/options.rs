@@ -18,12 +18,12 @@ pub struct DynamoOptions {
     /// Whether to look for credentials only in environment variables, where a Lambda function has them. Setting up the
     /// other sources takes milliseconds of a cold start.
     pub from_environment: bool,
-    /// How long one attempt of a request may take, in milliseconds.
-    pub attempt_ms: u64,
+    /// How long one attempt of a request may take.
+    pub attempt_timeout: Duration,
     /// Number of attempts of a request.
     pub attempts: u32,
-    /// How long to retry a change while others change the map, in milliseconds.
-    pub patience_ms: u64,
+    /// How long to retry a change while others change the map.
+    pub change_timeout: Duration,
 }
 
 impl Default for DynamoOptions {
@@ -34,9 +34,9 @@ impl Default for DynamoOptions {
             region: None,
             local: false,
             from_environment: false,
-            attempt_ms: 1000,
+            attempt_timeout: Duration::from_secs(1),
             attempts: 3,
-            patience_ms: 10_000,
+            change_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -60,6 +60,6 @@ impl DynamoOptions {
     }
 
     pub(super) fn attempt(&self) -> Duration {
-        Duration::from_millis(self.attempt_ms.max(1))
+        self.attempt_timeout.max(Duration::from_millis(1))
     }
 }

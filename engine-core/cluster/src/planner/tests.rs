@@ -1,4 +1,4 @@
-//! Plans against their rules: for many fleets, and carried out over a map that is stopped anywhere.
+//! Plans against their rules, for many fleets, and carried out over a map with stops anywhere.
 
 use super::*;
 use crate::testing::{graph, id};
@@ -6,11 +6,11 @@ use crate::{Change, Graph, MapStore, MemoryMap, Registration, ReplicaState, chan
 use proptest::prelude::*;
 use tidegraph_types::PartitionCount;
 
-/// A map with a fleet in it, and what happens to it.
+/// A map with a fleet, and the events that change it.
 struct World {
     store: MemoryMap,
     graph: Graph,
-    /// How many replicas were added.
+    /// Number of replicas that were added.
     added: usize,
 }
 
@@ -48,7 +48,7 @@ impl World {
         FleetState { replica_bytes: 10, ..FleetState::of(&map, &BTreeMap::new()) }
     }
 
-    /// Does what is next of a move; false if there was nothing to do but wait.
+    /// Makes the next change of a move; returns false if it has to wait.
     fn step(&mut self, one: &Move) -> bool {
         let fleet = self.fleet();
         let replicas = &fleet.partitions[usize::from(one.partition.0)];
@@ -77,7 +77,7 @@ impl World {
         false
     }
 
-    /// Nodes bring up what they hold, some of it.
+    /// Nodes bring up some of their replicas.
     fn bring_up(&self, mut chosen: impl FnMut() -> bool) {
         let map = self.store.load(&self.graph.name, None).unwrap();
         for (partition, replicas) in map.partitions() {
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Plans and carries out until nothing is left, some steps at a time; how many replicas were added.
+    /// Plans and carries out, some steps at a time, until nothing is left; returns the number of added replicas.
     fn finish(&mut self, goal: Goal, mut random: impl FnMut(usize) -> usize) -> usize {
         let before = self.added;
         for _ in 0..10_000 {
@@ -110,7 +110,7 @@ impl World {
         panic!("no end: {:?}", self.fleet().plan(goal));
     }
 
-    /// As [`World::finish`], without being stopped.
+    /// As [`World::finish`], without stops.
     fn rebalance_until_still(&mut self, goal: Goal) -> usize {
         self.finish(goal, |n| n - 1)
     }
@@ -124,7 +124,7 @@ impl World {
         loads
     }
 
-    /// Every partition is whole, on nodes that hold, in as many zones as can be.
+    /// Checks that every partition has all replicas, on nodes that may hold them, in as many zones as possible.
     fn check_whole(&self) {
         let fleet = self.fleet();
         let holds: Vec<_> =
@@ -206,7 +206,7 @@ fn the_only_replica_that_answers_is_kept_and_moved_first() {
     world.set(0, NodeState::Gone);
     world.set(1, NodeState::Draining);
     let plan = world.fleet().plan(Goal::Repair);
-    // One node is left, so that one replica is all that there can be.
+    // One node is left, so there can be only one replica.
     assert!(plan.moves.iter().all(|one| one.from != Some(id(0))), "{plan:?}");
     assert_eq!(plan.short, 8);
     let alive: Vec<usize> =
@@ -214,7 +214,7 @@ fn the_only_replica_that_answers_is_kept_and_moved_first() {
     assert!(alive.is_sorted() && alive[0] == 1, "{alive:?}");
     world.rebalance_until_still(Goal::Repair);
     assert!((0..8).all(|partition| world.fleet().alive(partition) == 1));
-    // What is lost may come back.
+    // A lost node may come back.
     assert_eq!(world.loads()[&id(0)] + world.loads()[&id(2)], 8 + world.loads()[&id(0)]);
     assert_eq!(world.loads()[&id(1)], 0);
 }
@@ -233,7 +233,7 @@ fn a_new_node_gets_its_share_and_nothing_else_moves() {
     let mut world = three(64, 2);
     world.node(3, 0, 0);
     assert!(world.fleet().plan(Goal::Repair).is_empty());
-    // Of 128 replicas a quarter.
+    // A quarter of 128 replicas.
     assert_eq!(world.rebalance_until_still(Goal::Balance), 32);
     assert!(world.loads().values().all(|load| *load == 32), "{:?}", world.loads());
 }
@@ -287,7 +287,7 @@ fn what_runs_at_once_is_bounded() {
     for one in plan.next(4, 2) {
         world.step(one);
     }
-    // Those that run are counted, and come first.
+    // Running moves count, and come first.
     let plan = world.fleet().plan(Goal::Balance);
     let next = plan.next(100, 2);
     assert_eq!((next.len(), next.iter().filter(|one| one.is_begun).count()), (6, 4));
@@ -303,13 +303,13 @@ fn large_fleets_are_planned_in_one_go() {
     let next = place(count, 3, &candidates, &placed);
     let moved: usize =
         placed.iter().zip(&next).map(|(a, b)| b.iter().filter(|node| !a.contains(node)).count()).sum();
-    // What the new ones hold, and nothing else.
+    // Only the replicas of the new nodes.
     let held = |n: usize| next.iter().filter(|nodes| nodes.contains(&id(n))).count();
     assert_eq!(moved, (270..300).map(held).sum::<usize>());
     assert!((270..300).all(|n| (40..=41).contains(&held(n))));
 }
 
-/// What happens between two plans.
+/// An event between two plans.
 #[derive(Clone, Debug)]
 enum Event {
     Join { zone: usize, weight: u64 },
@@ -362,7 +362,7 @@ proptest! {
                     world.node(nodes.len(), zone, weight);
                     nodes.push(zone);
                 }
-                // One is left that takes, else nothing can come to an end.
+                // One node must be left that takes replicas, or no plan can end.
                 Event::Lose(n) if takers > 1 && state(&world, n).is_some_and(Eligibility::answers) => {
                     world.set(n, NodeState::Gone);
                 }
@@ -388,8 +388,7 @@ proptest! {
         }
     }
 
-    /// A repair restores what is missing and nothing else; a balance moves what nodes lack, in zones that do not
-    /// matter.
+    /// A repair restores only missing replicas; a balance moves only as many as nodes lack, if zones do not matter.
     #[test]
     fn as_few_bytes_move_as_can_be(
         bits in 2_u32..7,
@@ -410,8 +409,8 @@ proptest! {
         let restores = plan.restores();
         let moved = world.rebalance_until_still(Goal::Balance);
         prop_assert_eq!(moved, restores);
-        // No plan gets to these loads with less. Where a partition is missing, those that have room may have it
-        // already: then another one has to make way.
+        // No plan reaches these loads with fewer moves. If the nodes with room hold a missing partition already, another
+        // replica has to make way.
         let least: usize = world.loads().iter().map(|(node, load)| load.saturating_sub(loads[node])).sum();
         prop_assert!((least..=least + lose).contains(&moved), "{} moved, {} at least", moved, least);
     }

@@ -41,7 +41,7 @@ fn bring_up(store: &MemoryMap, graph: &str) {
     }
 }
 
-/// Plans and advances until nothing is left; how often it looked.
+/// Plans and advances until nothing is left; returns the number of calls.
 fn finish(store: &MemoryMap, graph: &str, rebalance: &Rebalance, goal: Goal) -> usize {
     for looks in 0..100 {
         let plan = rebalance.plan(goal).unwrap();
@@ -194,12 +194,12 @@ fn one_rebalances_and_the_other_hears_who_does() {
     ours(rebalance.acquire("a", TTL, None));
     let seen = theirs(None);
     assert_eq!((seen.holder.as_str(), takeover_wait(&seen)), ("a", Duration::from_secs(12)));
-    // It is still in use; asked again, its holder has it as before.
+    // The lease is in use: its holder gets it again.
     rebalance.renew("a").unwrap();
     let seen = theirs(Some(&seen));
     ours(rebalance.acquire("a", TTL, None));
     let seen = theirs(Some(&seen));
-    // It stood still.
+    // The lease has not changed.
     ours(rebalance.acquire("b", TTL, Some(&seen)));
     let lost = rebalance.renew("a").unwrap_err();
     assert!(matches!(&lost, Error::Conflict { found, .. } if found.contains('b')), "{lost}");
@@ -230,11 +230,11 @@ fn nodes_that_say_nothing_are_lost_whatever_they_were() {
     beat(1, 1);
     let before = rebalance.heartbeat_snapshot().unwrap();
     beat(0, 2);
-    // One that starts again between the looks is there.
+    // A node that registers again between the looks is alive.
     change_all(&store, &graph, &register(3)).unwrap();
     assert_eq!(rebalance.mark_lost(&before).unwrap(), [id(1), id(2)]);
     assert_eq!(rebalance.mark_lost(&before).unwrap(), []);
-    // All are silent: that is the map's fault, or ours.
+    // All nodes are silent: the cause is probably the map.
     let before = rebalance.heartbeat_snapshot().unwrap();
     assert_eq!(rebalance.mark_lost(&before).unwrap(), []);
     assert_eq!(rebalance.node_state(&id(2)).unwrap(), NodeState::Gone);

@@ -101,7 +101,7 @@ impl Variables {
             version_every: Duration::ZERO,
             ..WorkerConfig::default()
         };
-        worker.watch.poll_ms = self.number("MAP_POLL_MS", 5_000)?;
+        worker.watch.refresh_every = Duration::from_millis(self.number("MAP_POLL_MS", 5_000)?);
         let patience_ms = self.number("WRITE_PATIENCE_MS", worker.patience.as_millis() as u64)?;
         worker.patience = Duration::from_millis(patience_ms);
         let graph = self.text("GRAPH").unwrap_or_else(|| "default".into());

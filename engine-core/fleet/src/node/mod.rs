@@ -85,7 +85,7 @@ impl Default for NodeConfig {
             checkpoint_after: Duration::from_secs(300),
             checkpoints_kept: 2,
             beat: Duration::from_secs(1),
-            watch: WatchConfig { poll_ms: 1_000 },
+            watch: WatchConfig { refresh_every: Duration::from_secs(1) },
         }
     }
 }

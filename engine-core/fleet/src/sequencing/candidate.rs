@@ -259,7 +259,7 @@ impl Drop for Candidate {
 impl Shared {
     /// Waits until the next step. Returns true if the candidate was closed.
     fn wait(&self) -> bool {
-        let pause = Duration::from_millis(self.config.election.step_ms);
+        let pause = self.config.election.renew_every;
         let mut stopped = self.stopped.lock();
         self.stop.wait_while_for(&mut stopped, |stopped| !*stopped, pause);
         *stopped

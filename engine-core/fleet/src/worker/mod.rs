@@ -70,7 +70,7 @@ impl Default for WorkerConfig {
             patience: Duration::from_secs(10),
             pin_after: Duration::from_secs(15),
             pin_every: Duration::from_secs(5),
-            watch: WatchConfig { poll_ms: 1_000 },
+            watch: WatchConfig { refresh_every: Duration::from_secs(1) },
             fleet: FleetConfig::default(),
         }
     }

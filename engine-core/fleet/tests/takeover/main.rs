@@ -44,7 +44,7 @@ impl World {
             clock.sleep(Duration::from_millis(200));
         }
         let patient = DynamoOptions {
-            attempt_ms: 30_000,
+            attempt_timeout: Duration::from_secs(30),
             ..DynamoOptions::local(format!("http://127.0.0.1:{}", dynamodb.port))
         };
         let map = DynamoMap::open(&patient, clock, Arc::new(RealRandom)).unwrap();

@@ -22,13 +22,13 @@ use tidegraph_types::{Epoch, Gui, Mutation, PartitionCount, ShardId, Sharding, S
 /// A defect that is planted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bug {
-    /// Acknowledges when the first shard has all.
+    /// Acknowledges when the first shard has all parts.
     AcknowledgeEarly,
-    /// The fence goes out with the first record, after it was decided what is complete.
+    /// Sends the fence with the first record, after choosing the last complete version.
     FenceLate,
 }
 
-/// What a record is known by: its epoch, and the SID in it, which no other record has.
+/// Identifies a record: its epoch, and its SID, which no other record has.
 type Known = (Epoch, Sid);
 
 struct World {
@@ -37,19 +37,19 @@ struct World {
     sharding: Sharding,
     bug: Option<Bug>,
     trims: bool,
-    /// What was sent and has not arrived, by sender and shard, in order.
+    /// Messages that were sent and have not arrived, by sender and shard, in order.
     under_way: Mutex<BTreeMap<(u64, u16), VecDeque<Message>>>,
     writers: Mutex<Vec<(Epoch, ShardedLog)>>,
     followers: Mutex<Vec<Follower>>,
     acknowledged: Mutex<BTreeMap<Version, Known>>,
-    /// What followers were handed out, by shard.
+    /// Records that followers got, by shard.
     seen: Mutex<Vec<BTreeMap<Version, Known>>>,
     wrong: Mutex<Option<String>>,
     last_epoch: AtomicU64,
     last_id: AtomicU64,
-    /// How many things happen within each other.
+    /// Depth of nested actions.
     depth: AtomicU64,
-    /// Nothing goes wrong any more.
+    /// Above 0 when faults are over.
     calm: AtomicU64,
     replaced: AtomicU64,
 }
@@ -92,7 +92,7 @@ impl World {
         self.calm.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether something goes wrong that goes wrong once in so many times.
+    /// True once in `times` calls, until faults are over.
     fn strikes(&self, times: u64) -> bool {
         !self.is_calm() && self.random.one_in(times)
     }
@@ -101,7 +101,7 @@ impl World {
         self.wrong.lock().get_or_insert(what);
     }
 
-    /// One of the messages that are under way arrives.
+    /// Lets one of the messages under way arrive.
     fn deliver(&self) -> bool {
         let mut under_way = self.under_way.lock();
         under_way.retain(|_, messages| !messages.is_empty());
@@ -113,7 +113,7 @@ impl World {
         true
     }
 
-    /// Whatever may happen between two steps of a sequencer.
+    /// Lets something happen between two steps of a sequencer.
     fn meanwhile(self: &Arc<Self>) {
         (0..self.random.below(3)).for_each(|_| _ = self.deliver());
         if self.is_calm() || self.wrong.lock().is_some() {
@@ -193,7 +193,7 @@ impl World {
         Record { shard: ShardId(0), epoch, version, body }
     }
 
-    /// Somebody has the lease, under the next epoch, and takes over, if he can.
+    /// A new sequencer gets the lease under the next epoch, and takes over if it can.
     fn take_over(self: &Arc<Self>) -> bool {
         let epoch = Epoch(self.last_epoch.fetch_add(1, Ordering::Relaxed) + 1);
         let shard =
@@ -216,7 +216,7 @@ impl World {
         goes_on
     }
 
-    /// Everything that earlier sequencers acknowledged is found.
+    /// Checks that a new sequencer finds every acknowledged record.
     fn recover(&self, epoch: Epoch, log: &mut ShardedLog) {
         let Some(first) = log.first() else {
             if self.acknowledged.lock().values().any(|known| known.0 < epoch) {
@@ -227,7 +227,7 @@ impl World {
         let mut found = BTreeMap::new();
         let records = match log.read_from(first) {
             Ok(records) => records,
-            // Somebody did so meanwhile; the next attempt sees it.
+            // Another sequencer took over meanwhile. The next attempt sees it.
             Err(Error::Trimmed { .. }) => return,
             Err(error) => return self.say_wrong(error.to_string()),
         };
@@ -247,7 +247,7 @@ impl World {
         }
     }
 
-    /// A follower begins, or reads on.
+    /// Starts a follower, or lets one read on.
     fn follow(&self) {
         let mut followers = self.followers.lock();
         if followers.len() < 3 || self.random.one_in(20) {
@@ -267,7 +267,7 @@ impl World {
         }
     }
 
-    /// A follower that begins behind any record that was handed out, or at the beginning.
+    /// Starts a follower behind any record that was handed out, or at the beginning.
     fn begin(&self, shard: ShardId) -> Option<Follower> {
         let at = {
             let seen = &self.seen.lock()[usize::from(shard.0)];
@@ -278,18 +278,18 @@ impl World {
                 epoch: *epoch,
             })
         };
-        // What was trimmed meanwhile is in checkpoints only.
+        // Records that were trimmed meanwhile are only in checkpoints.
         let (mut following, mut next) = begin(self.log.shard(shard), at).ok()??;
         let low = self.log.shard(shard).first_number()?;
         if following.at().version > Version(0) && next > low && self.random.one_in(2) {
-            // Where exactly it begins makes no difference, as long as it is not too late.
+            // The exact start makes no difference, as long as it is not too late.
             next -= self.random.below((next - low) as u64 + 1) as usize;
             following = FollowerState::behind(Layout::Sharded, at);
         }
         Some(Follower { shard, following, next })
     }
 
-    /// Reads so many messages; false if they are gone.
+    /// Reads some messages; returns false if they are gone.
     fn read(&self, follower: &mut Follower, upto: usize) -> bool {
         let messages = self.log.shard(follower.shard).messages(follower.next);
         if messages.first().is_some_and(|(number, _)| *number > follower.next) {
@@ -320,7 +320,7 @@ impl World {
         true
     }
 
-    /// Faults are over: a last sequencer takes over, everything arrives, everybody reads all.
+    /// Ends the faults: a last sequencer takes over, all messages arrive, and all followers read everything.
     fn finish(self: &Arc<Self>) -> Result<u64, String> {
         self.calm.store(1, Ordering::Relaxed);
         while self.deliver() {}
@@ -379,7 +379,7 @@ impl World {
     }
 }
 
-/// What happened in a history: acknowledged records, epochs, shards in which records were replaced.
+/// Counts of a history: acknowledged records, epochs, and shards in which records were replaced.
 fn history(seed: u64, bug: Option<Bug>) -> Result<[u64; 3], String> {
     let world = World::new(seed, bug);
     for _ in 0..20 {
@@ -394,7 +394,7 @@ fn history(seed: u64, bug: Option<Bug>) -> Result<[u64; 3], String> {
         None => Ok(()),
     };
     let ended = ended.and_then(|()| world.finish());
-    // They hold the world, and it them.
+    // Break the cycle of references between writers and world.
     world.writers.lock().clear();
     let epochs = world.last_epoch.load(Ordering::Relaxed);
     let replaced = world.replaced.load(Ordering::Relaxed);

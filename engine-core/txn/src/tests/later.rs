@@ -1,4 +1,4 @@
-//! Commits for which no thread waits, and logs that make things durable later.
+//! Commits for which no thread waits, and logs that sync later.
 
 use super::loads::load_of;
 use super::{in_memory, is_conflict, request, start};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tidegraph_log::{LogStore, MemoryLog, Record, Records, Tail};
 use tidegraph_types::{CommitRequest, Version};
 
-/// How long an answer may take here.
+/// Longest time to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn later(sequencer: &Sequencer, request: CommitRequest) -> Receiver<Result<Version, Error>> {
@@ -33,13 +33,13 @@ fn it_is_answered_when_it_can_be_read() {
     assert_eq!(later(&sequencer, nothing).recv_timeout(PATIENCE).unwrap().unwrap(), version);
 }
 
-/// A log in memory that counts what makes it durable.
+/// A log in memory that counts its syncs.
 #[derive(Default)]
 struct Counted {
     inner: MemoryLog,
     syncs_later: bool,
     syncs: Arc<AtomicU32>,
-    /// Syncs from this one on fail; 0: none do.
+    /// Number of the first sync that fails; 0 for none.
     fails_from: u32,
 }
 
@@ -81,7 +81,7 @@ impl LogStore for Counted {
     }
 }
 
-/// A log that does not wait needs nobody who does.
+/// If the log does not wait, no other thread is needed.
 #[test]
 fn with_a_late_log_it_is_answered_on_the_callers_thread() {
     let (sequencer, numbers) = start(Counted { syncs_later: true, ..Counted::default() });
@@ -104,7 +104,7 @@ fn a_late_log_is_synced_for_loads_and_when_that_is_asked() {
         let version = sequencer.commit(request(Version(0), &[], &[(1, 10)])).unwrap();
         assert_eq!(count(), 0);
         sequencer.sync().unwrap();
-        // One that is not late is not asked.
+        // A log that syncs at once is not asked.
         assert_eq!(count(), u32::from(syncs_later));
         let watch = sequencer.begin_load();
         sequencer.commit_load(&watch, load_of(version, &[])).unwrap();
@@ -163,7 +163,7 @@ fn all_get_their_answers(syncs_later: bool) {
 }
 
 #[test]
-fn a_defect_is_told_to_them_too() {
+fn callers_that_do_not_wait_hear_of_a_defect() {
     let (sequencer, _) = in_memory();
     // A vertex that cannot be applied.
     let answer = later(&sequencer, request(Version(0), &[], &[(666, 1)])).recv_timeout(PATIENCE).unwrap();
@@ -172,7 +172,7 @@ fn a_defect_is_told_to_them_too() {
     assert!(matches!(answer, Err(Error::Unavailable { .. })), "{answer:?}");
 }
 
-/// A log that panics: the group is lost, whoever asked for it.
+/// A log that panics: all requests of the group are lost.
 struct Broken;
 
 impl LogStore for Broken {
@@ -202,7 +202,7 @@ impl LogStore for Broken {
 }
 
 #[test]
-fn a_request_that_is_lost_is_answered() {
+fn a_dropped_request_is_answered() {
     let (sequencer, _) = start(Broken);
     let ends: Vec<_> = (0..20).map(|n| later(&sequencer, request(Version(0), &[], &[(n, 1)]))).collect();
     for end in ends {
@@ -224,7 +224,7 @@ fn what_was_asked_before_the_end_is_answered_and_nothing_after_it() {
     assert!(matches!(answer, Err(Error::Unavailable { .. })), "{answer:?}");
 }
 
-/// The last handle may go while requests wait, on whatever thread that is.
+/// The last handle may be dropped while requests wait, on any thread.
 #[test]
 fn the_last_handle_may_go_at_any_moment() {
     for _ in 0..200 {

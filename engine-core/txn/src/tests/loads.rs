@@ -40,7 +40,7 @@ fn a_load_whose_gui_went_to_another_id_is_refused() {
         sequencer.commit(write).unwrap()
     };
     let early = make(1, "before");
-    // Nobody noted what came after a version that was read before the load began.
+    // Vertices are not recorded for a version that was read before the load began.
     drop(sequencer.begin_load());
     make(2, "between");
     let watch = sequencer.begin_load();
@@ -53,7 +53,7 @@ fn a_load_whose_gui_went_to_another_id_is_refused() {
         Err(Error::Conflict { written, .. }) => assert_eq!(written, collided),
         other => panic!("{other:?}"),
     }
-    // The same id twice is one vertex, and what was there at the load's version is the load's own affair.
+    // The same id twice is one vertex. Vertices that existed at the load's version are checked by the load itself.
     sequencer.commit_load(&watch, load_of(base, &vertices[..3])).unwrap();
 }
 
@@ -70,16 +70,16 @@ fn loads_and_transactions() {
     };
     let edge = Edge { sid: Sid(1), source: Gui(1), target: Gui(2), label: Token(1) };
     let make = |id: Option<Str>| Mutation::CreateEdge { edge, id, properties: vec![] };
-    // What the load did not check may change.
+    // Things that the load did not check may change.
     let base = write(set(1, 1));
     write(make(None));
     write(set(1, 2));
     let loaded = load(base).unwrap();
-    // A transaction that read before the load may have missed what it brought; a blind one did not look.
+    // A transaction that read before the load may have missed its vertices; a blind one read nothing.
     assert!(is_conflict(sequencer.commit(request(base, &[77], &[(77, 1)]))));
     sequencer.commit(request(base, &[], &[(77, 1)])).unwrap();
     sequencer.commit(request(loaded, &[78], &[(78, 1)])).unwrap();
-    // What it checked may not.
+    // Things that the load checked may not change.
     let add = Mutation::AddException { id: "a".into(), gui: Gui(9) };
     for mutation in [Mutation::DeleteVertex { gui: Gui(5), edges_left: false }, make(Some("e".into())), add] {
         let base = sequencer.version();
@@ -87,7 +87,7 @@ fn loads_and_transactions() {
         assert!(is_conflict(load(base)));
         load(sequencer.version()).unwrap();
     }
-    // Another load came between.
+    // Another load was committed in between.
     let base = sequencer.version();
     load(base).unwrap();
     assert!(is_conflict(load(base)));
@@ -122,7 +122,7 @@ fn what_is_made_during_loads_can_be_asked_for_in_pieces() {
     let base = sequencer.version();
     let versions: Vec<Version> = (1..=5).map(make).collect();
     assert_eq!(sequencer.made_since(&watch, Version(0), 1), None, "it was not noted");
-    // Each piece is of one version at least.
+    // Each piece has at least one version.
     let (mut at, mut pieces) = (base, 0);
     let mut met = Vec::new();
     while at < sequencer.version() {
@@ -139,7 +139,7 @@ fn what_is_made_during_loads_can_be_asked_for_in_pieces() {
     assert_eq!(sequencer.made_since(&watch, base, 1 << 20), None);
     let rest = sequencer.made_since(&watch, versions[2], 1 << 20).unwrap();
     assert_eq!(rest.vertices.len(), 2);
-    // A load that compared no more than what was forgotten cannot be committed.
+    // A load that compared only forgotten versions cannot be committed.
     assert!(is_conflict(sequencer.commit_load(&watch, load_of(base, &[]))));
     let compared = LoadCommit { compared: versions[2], ..load_of(base, &[]) };
     sequencer.commit_load(&watch, compared).unwrap();

@@ -29,12 +29,12 @@ fn a_request_that_is_sent_again_is_answered_as_before() {
     assert_eq!(sequencer.outcome(RequestId(1), Version(0)).unwrap(), None);
     let version = sequencer.commit(first.clone()).unwrap();
     assert_eq!(sequencer.outcome(RequestId(1), Version(0)).unwrap(), Some(version));
-    // What it read was changed since, by itself; that is no conflict.
+    // The request itself changed what it read. That is not a conflict.
     assert_eq!(sequencer.commit(first.clone()).unwrap(), version);
     sequencer.commit(request(version, &[1], &[(1, 11)])).unwrap();
     assert_eq!(sequencer.commit(first).unwrap(), version);
     assert_eq!(numbers.read(1, sequencer.version()), 11);
-    // One that was refused was not committed, and may be sent again.
+    // A refused request was not committed, and may be sent again.
     let refused = known_as(2, request(version, &[1], &[(1, 12)]));
     assert!(matches!(sequencer.commit(refused.clone()), Err(Error::Conflict { .. })));
     assert_eq!(sequencer.outcome(RequestId(2), version).unwrap(), None);
@@ -62,14 +62,14 @@ fn many_who_send_one_request_commit_it_once() {
 }
 
 #[test]
-fn what_comes_together_is_one_group() {
+fn requests_that_come_together_are_one_group() {
     let (sequencer, numbers) = start(SequencerConfig::default(), MemoryLog::default(), Recovered::default());
     let base = sequencer.prove().unwrap();
     let answers = sequencer.commit_together(vec![
         known_as(1, request(base, &[1], &[(1, 10)])),
-        // The one before wrote what this one read.
+        // The request before wrote what this one read.
         known_as(2, request(base, &[1], &[(2, 20)])),
-        // The same again.
+        // The same request again.
         known_as(1, request(base, &[1], &[(1, 10)])),
         CommitRequest { read_version: base, ..CommitRequest::default() },
         known_as(3, request(base, &[3], &[(3, 30)])),
@@ -81,7 +81,7 @@ fn what_comes_together_is_one_group() {
     assert_eq!((numbers.read(1, second), numbers.read(3, second)), (10, 30));
     assert_eq!(sequencer.version(), second);
     assert!(sequencer.commit_together(Vec::new()).is_empty());
-    // The next one finds nobody who leads.
+    // The next request finds no leader.
     assert!(sequencer.commit(request(second, &[1], &[(1, 11)])).is_ok());
 }
 
@@ -109,7 +109,7 @@ fn ids_outlive_the_sequencer() {
 
 /// Shows TXN-4.
 #[test]
-fn who_asks_too_late_is_told_so() {
+fn a_request_that_asks_too_late_is_forgotten() {
     let config = SequencerConfig { remembered_requests: 3, ..SequencerConfig::default() };
     let (sequencer, _) = start(config, MemoryLog::default(), Recovered::default());
     let base = sequencer.commit(known_as(0, request(Version(0), &[], &[(1, 0)]))).unwrap();
@@ -120,9 +120,9 @@ fn who_asks_too_late_is_told_so() {
     let forgotten = Version(base.0 + 1);
     assert!(matches!(late, Error::Forgotten { forgotten: found, .. } if found == forgotten), "{late}");
     assert!(matches!(sequencer.outcome(RequestId(0), base), Err(Error::Forgotten { .. })));
-    // Whoever read after what was forgotten cannot have been committed before.
+    // A request that read after the forgotten versions cannot have been committed in them.
     assert_eq!(sequencer.outcome(RequestId(99), forgotten).unwrap(), None);
-    // What a checkpoint holds is forgotten by the next one.
+    // The next sequencer does not know the ids of versions that a checkpoint holds.
     let recovered = Recovered { version: Version(50), forgotten: Version(50), ..Recovered::default() };
     let (next, _) = start(SequencerConfig::default(), MemoryLog::default(), recovered);
     assert!(matches!(next.outcome(RequestId(0), Version(49)), Err(Error::Forgotten { .. })));
@@ -131,7 +131,7 @@ fn who_asks_too_late_is_told_so() {
 
 /// Shows TXN-4.
 #[test]
-fn what_the_log_refused_is_not_remembered() {
+fn requests_that_the_log_refused_are_not_remembered() {
     let disk = FaultyDisk::new(1);
     let (sequencer, numbers) = start(SequencerConfig::default(), open_log(&disk), Recovered::default());
     let base = sequencer.prove().unwrap();
@@ -169,10 +169,10 @@ fn sids_of_other_processes_are_never_handed_out_again() {
         highest = own.end;
         assert!(sequencer.next_sid() >= Sid(highest));
         if life == 2 {
-            // Something committed does not lower what is reserved.
+            // A commit does not lower the reservation.
             sequencer.commit(request(Version(0), &[], &[(1, 1)])).unwrap();
         }
-        // Nothing that was handed out last is committed; the process is gone with a crash.
+        // The SIDs handed out last are never committed: the process crashes.
         drop(sequencer);
         disk.crash();
         highest -= 5;
@@ -189,7 +189,7 @@ fn reserving_costs_the_log_once_for_many() {
     for _ in 0..100 {
         let _ = sequencer.hand_out_sids(10).unwrap();
     }
-    // The epoch, and one reservation.
+    // The start of the epoch, and one reservation.
     assert_eq!(sequencer.prove().unwrap(), Version(3));
     assert_eq!(sequencer.next_sid(), Sid(1001));
 }

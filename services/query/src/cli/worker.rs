@@ -49,7 +49,7 @@ impl Worker {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let token = self.listen.token()?;
         let mut config = WorkerConfig { zone: self.zone.clone(), ..WorkerConfig::default() };
-        config.watch.poll_ms = self.map_poll_ms;
+        config.watch.refresh_every = Duration::from_millis(self.map_poll_ms);
         config.patience = Duration::from_millis(self.write_patience_ms);
         let (graph, table) = (self.map.graph.clone(), self.map.table());
         let access = Access { graph, table, security: self.security()?, worker: config };

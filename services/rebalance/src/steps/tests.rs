@@ -1,4 +1,4 @@
-//! Executions of state machines, a step after the other, over a map in memory.
+//! Executions of state machines, step by step, over a map in memory.
 
 use super::*;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ impl World {
         change_all(&self.store, GRAPH, &[Change::SetNode { node: id(n), state }]).unwrap();
     }
 
-    /// As Lambda would: JSON in, JSON out.
+    /// Answers an event as Lambda does: JSON in, JSON out.
     fn ask(&self, event: Value) -> Result<Value, Error> {
         let event = serde_json::from_value::<Event>(event);
         let event = event.map_err(|error| Error::Invalid { reason: error.to_string() })?;
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// An execution, as the state machines do; stopped after so many steps.
+    /// Runs an execution as the state machines do, and stops it after `steps` steps.
     fn execute(&self, holder: &str, goal: &str, drain: Option<&str>, mut steps: usize) -> Option<Value> {
         let mut ask = |event: Value| {
             steps = steps.checked_sub(1)?;
@@ -99,7 +99,7 @@ impl World {
     }
 
     fn needed(&self) -> String {
-        // Only the map counts here: nobody gives signs of life, and nobody is looked at long enough to be lost.
+        // Only the map matters here: no node sends heartbeats, and none is watched long enough to be lost.
         let fleet = FleetState::of(&self.store.load(GRAPH, None).unwrap(), &BTreeMap::new());
         let (needed, node) = self.steps.needed(&fleet);
         let node = node.map(|node| format!(" {node}")).unwrap_or_default();
@@ -137,7 +137,7 @@ fn what_is_needed_is_told_and_ends_when_it_is_done() {
     }
     assert_eq!(world.needed(), "drain node-1");
     assert_eq!(world.execute("e", "repair", Some("node-1"), 1000).unwrap()["whole"], true);
-    // What holds nothing is not needed any more.
+    // A node that holds nothing needs no drain.
     assert_eq!(world.store.load(GRAPH, None).unwrap().held_by(&id(1)).count(), 0);
     assert_ne!(world.needed(), "drain node-1");
 }
@@ -149,7 +149,7 @@ fn an_execution_that_was_stopped_anywhere_is_followed_by_another() {
         world.execute("first", "balance", None, 1000).unwrap();
         world.set(0, NodeState::Gone);
         world.execute("stopped", "repair", None, stop);
-        // Its lease stands still, and is taken.
+        // Its lease does not change any more, and is taken.
         let seen = world.ask(json!({ "step": "acquire", "holder": "next" })).unwrap();
         if seen["ours"] == false {
             let again =
@@ -177,7 +177,7 @@ fn of_two_executions_one_hears_who_works() {
 fn what_is_detected_has_a_name_and_a_map_that_is_silent_loses_nobody() {
     let world = World::new(3);
     world.execute("e", "repair", None, 1000).unwrap();
-    // Nobody gives signs of life here, and so nobody is lost by that.
+    // No node sends heartbeats here, so none is marked as lost.
     let answer = world.ask(json!({ "step": "detect" })).unwrap();
     assert_eq!((&answer["lost"], &answer["needed"]), (&json!([]), &json!("nothing")));
     let named = |answer: &Value| answer["name"].as_str().unwrap().to_owned();

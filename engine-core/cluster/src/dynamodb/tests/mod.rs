@@ -1,4 +1,4 @@
-//! The suite against a DynamoDB Local, and what only a real table can show.
+//! The suite against DynamoDB Local, and tests that need a real table.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -16,8 +16,12 @@ fn open(options: &DynamoOptions) -> DynamoMap {
 }
 
 fn patient(server: &Server) -> DynamoOptions {
-    // The machine may have much to do.
-    DynamoOptions { attempt_ms: 30_000, patience_ms: 120_000, ..DynamoOptions::local(server.endpoint()) }
+    // Generous, for a busy machine.
+    DynamoOptions {
+        attempt_timeout: Duration::from_secs(30),
+        change_timeout: Duration::from_secs(120),
+        ..DynamoOptions::local(server.endpoint())
+    }
 }
 
 #[test]
@@ -104,14 +108,18 @@ fn a_table_that_does_not_answer_is_an_error_in_time() {
     store.create_tables().unwrap();
     let graph = &new_graph(&store, 4);
     let known = store.load(graph, None).unwrap();
-    let hasty = DynamoOptions { attempt_ms: 100, attempts: 2, ..DynamoOptions::local(server.endpoint()) };
+    let hasty = DynamoOptions {
+        attempt_timeout: Duration::from_millis(100),
+        attempts: 2,
+        ..DynamoOptions::local(server.endpoint())
+    };
     let hasty = open(&hasty);
     server.pause(true);
     let away = hasty.load(graph, Some(&known)).unwrap_err();
     assert!(away.will_pass() && matches!(away, Error::Unavailable { .. }), "{away}");
     assert!(hasty.change(graph, None, &[register(1)]).unwrap_err().will_pass());
     server.pause(false);
-    // Whether the change was made is not known; asking again makes it so.
+    // The change may or may not have been made. The same call again makes it.
     store.change(graph, None, &[register(1)]).unwrap();
     assert!(store.load(graph, Some(&known)).unwrap().node(&id(1)).is_some());
     let nobody = open(&DynamoOptions { attempts: 1, ..DynamoOptions::local("http://127.0.0.1:1") });

@@ -1,4 +1,4 @@
-//! Against a real broker.
+//! Tests against a real broker.
 
 #![allow(clippy::disallowed_methods, reason = "a test reaches the machine itself")]
 
@@ -24,7 +24,7 @@ fn options(server: &impl Brokers, topic: &str) -> KafkaOptions {
     KafkaOptions { mark_every: 4, timeout: PATIENCE, ..KafkaOptions::new(server.brokers(), topic) }
 }
 
-/// Makes a topic and opens its first shard.
+/// Creates a topic and opens its first shard.
 fn made(options: &KafkaOptions) -> KafkaLog {
     create_topic(options, ONE).unwrap();
     open(options)
@@ -74,7 +74,7 @@ fn keeps_what_it_acknowledged_through_restarts() {
     assert_eq!(read_all(&mut log, 1).unwrap(), written);
     log.trim(Version(30)).unwrap();
     drop(log);
-    // What was trimmed is gone for everybody.
+    // Trimmed records are gone for every reader.
     let mut log = open(&options);
     let first = log.first().unwrap().0;
     assert!((26..=30).contains(&first), "{first}");
@@ -88,7 +88,7 @@ fn keeps_what_it_acknowledged_through_restarts() {
     assert_eq!(log.tail(), Some(Tail { version: Version(41), epoch: Epoch(2) }));
     log.append(&[commit(42, 2, "c")]).unwrap();
     assert_eq!(read_all(&mut log, 42).unwrap(), [commit(42, 2, "c")]);
-    // A broker that crashes under an open log.
+    // The broker crashes while the log is open.
     server.crash_and_restart();
     log.append(&[commit(43, 2, "d")]).unwrap();
     assert_eq!(open(&options).tail().unwrap().version, Version(43));
@@ -96,12 +96,12 @@ fn keeps_what_it_acknowledged_through_restarts() {
 
 /// Shows LOG-1.
 #[test]
-fn whoever_was_deposed_acknowledges_nothing() {
+fn a_deposed_writer_acknowledges_nothing() {
     let server = Server::start();
     let options = options(&server, "deposed");
     let mut old = made(&options);
     old.append(&[epoch_start(1, 1), commit(2, 1, "a"), commit(3, 1, "b")]).unwrap();
-    // The next one takes over. The old one does not know.
+    // The next writer takes over, and the old one does not know.
     let mut new = open(&options);
     new.append(&[epoch_start(4, 2)]).unwrap();
     for _ in 0..2 {
@@ -119,7 +119,7 @@ fn whoever_was_deposed_acknowledges_nothing() {
         assert_eq!(versions(log), expected);
         assert_eq!(read_all(log, 5).unwrap(), [commit(5, 2, "kept")]);
     }
-    // This time the old one is first: what it acknowledged is there, and the next one has to look again.
+    // This time the old writer is first: its acknowledged records are there, and the next one must read again.
     let mut newest = open(&options);
     new.append(&[commit(6, 2, "kept too")]).unwrap();
     let refused = newest.append(&[epoch_start(6, 3)]).unwrap_err();
@@ -131,7 +131,7 @@ fn whoever_was_deposed_acknowledges_nothing() {
     let expected = [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 2), (7, 3)];
     assert_eq!(versions(&mut newest), expected);
     assert_eq!(versions(&mut open(&options)), expected);
-    // Whoever follows from anywhere sees the same.
+    // Every follower sees the same, wherever it starts.
     for (known, at) in std::iter::once((0, 0)).chain(expected).enumerate() {
         assert_eq!(followed(&options, at, expected.len() - known), expected[known..], "after {at:?}");
     }
@@ -149,7 +149,7 @@ fn followed(options: &KafkaOptions, (version, epoch): (u64, u64), count: usize) 
 }
 
 #[test]
-fn a_follower_waits_for_what_is_written_and_says_what_is_gone() {
+fn a_follower_waits_for_records_and_reports_trimmed_ones() {
     let server = Server::start();
     let options = options(&server, "followed");
     let mut log = made(&options);
@@ -172,7 +172,8 @@ fn a_follower_waits_for_what_is_written_and_says_what_is_gone() {
     assert!(matches!(refused, Err(Error::Trimmed { requested: Version(4), .. })), "{refused:?}");
 }
 
-/// To ask takes longer than to read a record: who asked after each one would never come near, where much is written.
+/// Asking the broker takes longer than reading a record: a follower that asked after each record would never come near
+/// the end of a busy log.
 #[test]
 fn a_follower_far_behind_asks_where_the_log_ends_only_when_it_may_be_near() {
     let server = Own::start();
@@ -238,7 +239,7 @@ fn bad_input_is_named() {
     let wrong = KafkaOptions { timeout: short, ..options.clone() };
     let wrong = KafkaLog::open(wrong, ShardId(3)).unwrap_err();
     assert!(matches!(wrong, Error::Broker { .. }), "{wrong}");
-    // Somebody else's message.
+    // A message of another software.
     let producer: BaseProducer =
         ClientConfig::new().set("bootstrap.servers", server.brokers()).create().unwrap();
     producer.send(BaseRecord::<(), str>::to("bad").partition(0).payload("hello")).unwrap();

@@ -1,4 +1,4 @@
-//! Brokers that want certificates, or tokens. Their tokens are unsigned ones: MSK signs and checks its own, elsewhere.
+//! Brokers that ask for certificates or tokens. The tokens here are unsigned: only MSK can check its own.
 
 use super::server::{Own, free_port};
 use super::{ONE, PATIENCE, commit, made, open};
@@ -27,7 +27,7 @@ impl Authority {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        // Names of their own: one that has its issuer's name counts as signed by itself.
+        // A name of its own: a certificate with its issuer's name counts as self-signed.
         params.distinguished_name.push(rcgen::DnType::CommonName, "authority");
         let certificate = params.self_signed(&key).unwrap();
         std::fs::write(folder.path().join("authority.pem"), certificate.pem()).unwrap();
@@ -79,12 +79,12 @@ impl Authority {
     }
 }
 
-/// Tokens without a signature, as brokers take them for tests.
+/// Unsigned tokens, which brokers accept in tests.
 struct Unsigned {
     clock: RealClock,
     lasts_s: i64,
     made: AtomicUsize,
-    /// Seconds by which they are said to have begun later than they did.
+    /// Seconds that are added to the time from which a token is valid.
     late_s: AtomicI64,
 }
 
@@ -144,7 +144,7 @@ fn with_certificates_and_with_tokens() {
     writes_and_reads(&with_tokens("tokens"));
     assert!(source.made.load(Ordering::Relaxed) > 0);
 
-    // Each of these is refused, by the broker or by us.
+    // The broker or the client refuses each of these.
     let refused = |options: KafkaOptions, what: &str| {
         let options = KafkaOptions { timeout: Duration::from_secs(3), ..options };
         assert!(KafkaLog::open(options.clone(), ShardId(0)).is_err(), "{what}");
@@ -168,7 +168,7 @@ fn with_certificates_and_with_tokens() {
 }
 
 #[test]
-fn a_broker_with_another_name_is_not_spoken_to() {
+fn a_broker_with_another_name_is_refused() {
     let authority = Authority::new();
     let (_server, _, tokens) = authority.broker("imposter.example");
     let options = KafkaOptions {
@@ -178,13 +178,13 @@ fn a_broker_with_another_name_is_not_spoken_to() {
         ..at(tokens, "imposter")
     };
     assert!(KafkaLog::open(options.clone(), ShardId(0)).is_err());
-    // The same one, when its name does not matter: nothing else was wrong.
+    // The same broker without the check of its name: nothing else was wrong.
     let lax = ("ssl.endpoint.identification.algorithm".to_owned(), "none".to_owned());
     writes_and_reads(&KafkaOptions { properties: vec![lax], timeout: PATIENCE, ..options });
 }
 
 #[test]
-fn tokens_that_end_are_followed_by_others() {
+fn expired_tokens_are_replaced() {
     let authority = Authority::new();
     let (_server, _, tokens) = authority.broker("127.0.0.1");
     let source = Unsigned::new(8);
@@ -193,7 +193,7 @@ fn tokens_that_end_are_followed_by_others() {
     let mut log = made(&options);
     let begun = source.made.load(Ordering::Relaxed);
     let clock = RealClock::new();
-    // Until both of the log's clients have had two more: then what they began with has long ended.
+    // Until both clients of the log have got two more tokens: then their first ones have long expired.
     let mut version = 0;
     while source.made.load(Ordering::Relaxed) < begun + 4 {
         version += 1;
@@ -247,7 +247,7 @@ fn tokens_for_msk_are_signed_with_the_credentials_of_the_process() {
     }
     let left_ms = token.ends_ms - clock.wall().as_millisecond();
     assert!((1..=900_000).contains(&left_ms), "{left_ms}");
-    // It is used again, and not shown.
+    // The token is used again, and never shown.
     assert_eq!(iam.token().unwrap().value, token.value);
     assert!(!format!("{token:?} {iam:?}").contains(&token.value));
 }

@@ -1,4 +1,4 @@
-//! A real broker for a test, gone at its end.
+//! A real broker for one test, which stops it at its end.
 
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -11,7 +11,7 @@ use tidegraph_platform::{Clock, RealClock};
 
 const CLASSPATH: &str = "TIDEGRAPH_KAFKA_CLASSPATH";
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qg";
-/// A machine with much to do takes its time.
+/// Generous, for a busy machine.
 const START: Duration = Duration::from_secs(120);
 
 /// Names a broker that all tests of a run share, as `host:port`. Without it each test starts its own.
@@ -140,13 +140,13 @@ impl Own {
         }
     }
 
-    /// Ends it as a loss of power would, and starts it again on what its disk has.
+    /// Kills the broker as a power failure would, and starts it again on its disk.
     pub fn crash_and_restart(&mut self) {
         self.end();
         self.run();
     }
 
-    /// Stops it where it is, or lets it go on.
+    /// Freezes the broker, or lets it go on.
     pub fn pause(&self, pause: bool) {
         let id = self.child.as_ref().expect("it runs").id().to_string();
         let signal = if pause { "-STOP" } else { "-CONT" };

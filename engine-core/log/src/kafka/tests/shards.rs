@@ -38,7 +38,7 @@ fn epoch_start(version: u64, epoch: u64) -> Record {
     Record { body: Body::EpochStart, ..wide(version, epoch) }
 }
 
-/// Writes parts as a sequencer does, and waits for no other shard.
+/// Writes parts as a sequencer does, to one shard and without waiting for others.
 fn write_parts(options: &KafkaOptions, parts: &[&Part], complete: u64) {
     let producer: BaseProducer =
         ClientConfig::new().set("bootstrap.servers", &options.brokers).create().unwrap();
@@ -83,7 +83,7 @@ fn shards_together_behave_as_a_log() {
 
 /// Shows LOG-4.
 #[test]
-fn a_transaction_of_which_some_shards_lack_their_part_never_was() {
+fn a_transaction_that_some_shards_lack_is_not_committed() {
     let server = Server::start();
     let options = options(&server, "torn");
     make(&options, 3);
@@ -91,7 +91,7 @@ fn a_transaction_of_which_some_shards_lack_their_part_never_was() {
     assert_eq!((old.tail(), old.first()), (None, None));
     let mut written = vec![epoch_start(1, 1), wide(2, 1)];
     old.append(&written).unwrap();
-    // Nobody knows that they are complete before he is told.
+    // Readers do not know that they are complete before a mark says so.
     assert!(followed(&options, 0, (0, 0), 0).is_empty());
     old.on_idle();
     for shard in 0..3 {
@@ -106,7 +106,7 @@ fn a_transaction_of_which_some_shards_lack_their_part_never_was() {
     let mut new = open_log(&options, sharding(3), Epoch(2)).unwrap();
     assert_eq!(new.tail(), Some(Tail { version: Version(2), epoch: Epoch(1) }));
     assert_eq!(read_all(new.as_mut(), 1).unwrap(), written);
-    // A part that was under way.
+    // A part that was still under way.
     write_parts(&options, &[&third[1]], 2);
     let refused = old.append(&[wide(3, 1)]).unwrap_err();
     assert!(matches!(refused, Error::Poisoned { .. }), "{refused}");
@@ -124,7 +124,7 @@ fn a_transaction_of_which_some_shards_lack_their_part_never_was() {
             );
         }
     }
-    // Everything that is complete is found by the next one, who may not use an epoch again.
+    // The next sequencer finds all complete records. It must not use an epoch again.
     let behind = open_log(&options, sharding(3), Epoch(2)).err().unwrap();
     assert!(matches!(behind, Error::Behind { epoch: Epoch(2), found: Epoch(2) }), "{behind}");
     let mut next = open_log(&options, sharding(3), Epoch(5)).unwrap();

@@ -1,4 +1,4 @@
-//! A shard of which the messages are under way for a while, and may be lost with whoever sent them.
+//! A shard whose messages are under way for a while, and may be lost with their sender.
 
 use super::{Bug, World};
 use crate::Error;
@@ -11,17 +11,17 @@ use std::sync::atomic::Ordering;
 use tidegraph_platform::Random;
 use tidegraph_types::{Epoch, ShardId, Version};
 
-/// A shard as one sequencer has it open: what he sends takes its time.
+/// A shard as one sequencer has it open. Its messages arrive later.
 pub(super) struct TestShard {
     world: Arc<World>,
     writer: u64,
     shard: u16,
     inner: Writer,
     prepared: Vec<Message>,
-    /// A fence that was not sent yet: the planted defect.
+    /// A fence that was not sent yet: a planted defect.
     owed: Vec<Message>,
     acknowledges_early: bool,
-    /// How many messages were sent since the last look, but for marks.
+    /// Number of messages that were sent since the last `confirm`, without marks.
     sent: usize,
 }
 
@@ -39,7 +39,7 @@ fn died() -> Error {
 }
 
 impl TestShard {
-    /// The sequencer is gone: what it had under way may be lost, from some message on.
+    /// Ends the sequencer: its messages under way may be lost, from some message on.
     fn die(&self) -> Error {
         for ((writer, _), messages) in self.world.under_way.lock().iter_mut() {
             if *writer == self.writer && self.world.random.one_in(2) {
@@ -108,7 +108,7 @@ impl Shard for TestShard {
             }
             self.world.meanwhile();
         }
-        // All of one writer's messages arrived; the last of them is where reading back ends.
+        // All messages of this writer have arrived. Reading back ends at the last of them.
         let mine = |message: &Message| {
             let head = message.head();
             head.epoch.0 == self.writer && head.signal != Some(Signal::Mark)
@@ -124,7 +124,7 @@ impl Shard for TestShard {
             .map(|(number, _)| *number)
             .collect();
         if sent.len() < std::mem::take(&mut self.sent) {
-            // Somebody trimmed the log beyond them.
+            // Another writer trimmed the log beyond them.
             return Err(Error::poisoned("what was written could not be read back"));
         }
         let Some(last) = sent.last() else { return Ok(()) };
@@ -134,7 +134,7 @@ impl Shard for TestShard {
             passed += usize::from(!counts && sent.contains(&number));
         });
         match read {
-            // Somebody trimmed what this one has not read.
+            // Another writer trimmed messages that this one has not read.
             Err(Error::Missing { .. }) => return Err(died()),
             read => read?,
         }
