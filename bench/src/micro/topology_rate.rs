@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::{
-    Apl, At, Cursor, EdgeRuns, EdgeScan, Error, Expand, Expansion, ScanCursor, breadth_first,
+    Apl, At, Cursor, EdgeRuns, EdgeScan, Error, Expand, Expansion, ScanCursor, searches::breadth_first,
 };
 use tidegraph_platform::RealClock;
 use tidegraph_storage::{Store, StoreConfig};

@@ -364,8 +364,7 @@ fn searches(
         let start = random.random_range(0..vertices as u32);
         starts.extend((rows.degree(start) > 0).then_some(start));
     }
-    let apl = graph.database.apl();
-    let apl = &*apl;
+    let Some(apl) = graph.database.searches() else { anyhow::bail!("the graph is not in this process") };
     let first = starts[0];
     let mut tree = Vec::with_capacity(vertices);
     let reached = search::live(apl, at, graph.guis[first as usize], &mut tree)?;

@@ -6,7 +6,8 @@
 //! implemented here with the thresholds of the GAP benchmark suite: from the frontier down while it is small, and from
 //! the unreached vertices up while it is large. As in GAP, the graph has no loops and no parallel edges.
 
-use tidegraph_engine::apl::{Apl, At, Expand, breadth_first};
+use tidegraph_engine::apl::searches::{Searches, breadth_first};
+use tidegraph_engine::apl::{At, Expand};
 use tidegraph_types::{Direction, Gui};
 
 /// No parent yet.
@@ -17,7 +18,7 @@ const ALPHA: usize = 15;
 const BETA: usize = 18;
 
 /// Searches the live graph and records each vertex with its parent. Returns the number of reached vertices.
-pub fn live(apl: &dyn Apl, at: At, start: Gui, tree: &mut Vec<(Gui, Gui)>) -> anyhow::Result<usize> {
+pub fn live(apl: &dyn Searches, at: At, start: Gui, tree: &mut Vec<(Gui, Gui)>) -> anyhow::Result<usize> {
     tree.clear();
     breadth_first(apl, at, &Expand::all(Direction::Both), &[start], &mut |found| {
         tree.extend(found.vertices.iter().copied().zip(found.parents.iter().copied()));

@@ -9,7 +9,7 @@ use tidegraph_types::{Cardinality, Edge, Gui, Sid, Str, Token, Value};
 pub struct PropertyCell {
     /// Property key.
     pub key: Token,
-    /// Cardinality under which it was written (edges: single).
+    /// Cardinality under which the value was written (edges: single).
     pub cardinality: Cardinality,
     /// The value.
     pub value: Value,
@@ -18,7 +18,7 @@ pub struct PropertyCell {
 /// A meta-property: a property of one property value.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CellMeta {
-    /// Number of the cell among all cells of the answer.
+    /// Number of the cell, counted over all cells of the answer.
     pub cell: u32,
     /// Its key.
     pub key: Token,
@@ -26,49 +26,51 @@ pub struct CellMeta {
     pub value: Value,
 }
 
-/// Vertices, a row for each GUI asked for.
+/// Vertices: one row for each GUI of the request.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct VertexRows {
     /// Whether the vertex exists at the version. Absent rows have an empty id and no labels or cells.
     pub present: Vec<bool>,
-    /// User's ids; empty unless asked for.
+    /// Users' ids; empty unless requested.
     pub ids: Vec<Str>,
-    /// End of each row's labels in `labels`; empty unless asked for.
+    /// End of each row's labels in `labels`; empty unless requested.
     pub label_ends: Vec<u32>,
     /// Labels of all rows, one row after the other.
     pub labels: Vec<Token>,
-    /// End of each row's cells in `cells`; empty unless asked for.
+    /// End of each row's cells in `cells`; empty unless requested.
     pub cell_ends: Vec<u32>,
     /// Property values of all rows; values of one key stand together, in order of writing.
     pub cells: Vec<PropertyCell>,
-    /// Meta-properties of the cells, in order of cells, each cell's in order of first writing; empty unless asked for.
+    /// Meta-properties of the cells, in order of cells, those of one cell in order of first writing; empty unless
+    /// requested.
     pub meta: Vec<CellMeta>,
 }
 
-/// Vertices of ids, with what was asked about them.
+/// Vertices of ids, with what the request asked about them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LookedUp {
-    /// An answer for each id; `None`: no vertex has it.
+    /// One answer for each id; `None`: no vertex has the id.
     pub found: Vec<Option<Gui>>,
-    /// If they were asked for, a place for each id that no vertex has, in their order.
+    /// If requested, one place for each id that no vertex has, in order of the ids.
     pub places: Vec<(Gui, u64)>,
-    /// If they were asked for, a row for each vertex that was found, in their order.
+    /// If requested, one row for each vertex that was found, in order of the ids.
     pub rows: VertexRows,
 }
 
-/// Edges, a row for each edge asked for.
+/// Edges: one row for each edge of the request.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct EdgeRows {
     /// Whether the edge exists at the version.
     pub present: Vec<bool>,
-    /// User's or generated ids; empty unless asked for.
+    /// Users' or generated ids; empty unless requested.
     pub ids: Vec<Str>,
-    /// End of each row's cells in `cells`; empty unless asked for.
+    /// End of each row's cells in `cells`; empty unless requested.
     pub cell_ends: Vec<u32>,
     /// Property values of all rows.
     pub cells: Vec<PropertyCell>,
 }
 
+/// Returns the items of a row, given the end of each row.
 fn slice<'a, T>(ends: &[u32], items: &'a [T], row: usize) -> &'a [T] {
     let Some(&end) = ends.get(row) else { return &[] };
     let start = if row == 0 { 0 } else { ends[row - 1] };
@@ -76,7 +78,7 @@ fn slice<'a, T>(ends: &[u32], items: &'a [T], row: usize) -> &'a [T] {
 }
 
 impl VertexRows {
-    /// Empties all columns, keeping their memory.
+    /// Empties all columns and keeps their memory.
     pub fn clear(&mut self) {
         self.present.clear();
         self.ids.clear();
@@ -87,25 +89,25 @@ impl VertexRows {
         self.meta.clear();
     }
 
-    /// Labels of a row.
+    /// Returns the labels of a row.
     #[must_use]
     pub fn labels_of(&self, row: usize) -> &[Token] {
         slice(&self.label_ends, &self.labels, row)
     }
 
-    /// Property values of a row.
+    /// Returns the property values of a row.
     #[must_use]
     pub fn cells_of(&self, row: usize) -> &[PropertyCell] {
         slice(&self.cell_ends, &self.cells, row)
     }
 
-    /// Number of the first cell of a row among all cells.
+    /// Returns the number of a row's first cell, counted over all cells.
     #[must_use]
     pub fn first_cell_of(&self, row: usize) -> usize {
         row.checked_sub(1).and_then(|before| self.cell_ends.get(before)).map_or(0, |end| *end as usize)
     }
 
-    /// Meta-properties of some cells, by their numbers among all cells.
+    /// Returns the meta-properties of some cells, whose numbers count over all cells.
     #[must_use]
     pub fn meta_of(&self, cells: Range<usize>) -> &[CellMeta] {
         let from = self.meta.partition_point(|meta| (meta.cell as usize) < cells.start);
@@ -113,7 +115,7 @@ impl VertexRows {
         &self.meta[from..from + count]
     }
 
-    /// Appends a row of other rows, with no more than what `read` asks for. They must have been read with all of that.
+    /// Appends a row of another answer, reduced to what `read` asks for. That answer must contain all of it.
     pub fn append(&mut self, read: &VertexRead, from: &Self, row: usize) {
         self.present.push(from.present[row]);
         if read.ids {
@@ -145,14 +147,14 @@ impl VertexRows {
         self.cell_ends.push(self.cells.len() as u32);
     }
 
-    /// The value of a key in a row: null if there is none, a list if there are several.
+    /// Returns the value of a key in a row: null if the key has none, a list if it has several.
     #[must_use]
     pub fn value_of(&self, row: usize, key: Token) -> Value {
         value_of(self.cells_of(row), key)
     }
 }
 
-/// The value of a key among an element's cells: null if there is none, a list if there are several.
+/// Returns the value of a key among an element's cells: null if the key has none, a list if it has several.
 #[must_use]
 pub fn value_of(cells: &[PropertyCell], key: Token) -> Value {
     let mut values = cells.iter().filter(|cell| cell.key == key).map(|cell| &cell.value);
@@ -168,7 +170,7 @@ pub fn value_of(cells: &[PropertyCell], key: Token) -> Value {
 }
 
 impl EdgeRows {
-    /// Empties all columns, keeping their memory.
+    /// Empties all columns and keeps their memory.
     pub fn clear(&mut self) {
         self.present.clear();
         self.ids.clear();
@@ -176,30 +178,30 @@ impl EdgeRows {
         self.cells.clear();
     }
 
-    /// Property values of a row.
+    /// Returns the property values of a row.
     #[must_use]
     pub fn cells_of(&self, row: usize) -> &[PropertyCell] {
         slice(&self.cell_ends, &self.cells, row)
     }
 }
 
-/// Edges of a frontier: aligned columns, rows of one frontier vertex together and in order of the frontier. The last
-/// three may be empty if the request wanted neighbours only.
+/// Edges of a frontier: aligned columns; rows of one frontier vertex are together and in order of the frontier. The last
+/// three columns may be empty if the request needed neighbours only.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Expansion {
     /// Row of the frontier that the edge belongs to.
     pub row: Vec<u32>,
     /// The vertex at the other end.
     pub neighbour: Vec<Gui>,
-    /// The edge.
+    /// SID of the edge.
     pub sid: Vec<Sid>,
-    /// Its label.
+    /// Label of the edge.
     pub label: Vec<Token>,
     /// Whether the frontier vertex is the edge's source.
     pub outgoing: Vec<bool>,
 }
 
-/// Keeps what is marked; of an empty column nothing.
+/// Keeps the marked rows of a column. An empty column stays empty.
 fn retain<T>(column: &mut Vec<T>, keep: &[bool]) {
     let mut keep = keep.iter();
     column.retain(|_| keep.next().is_some_and(|keep| *keep));
@@ -212,16 +214,16 @@ pub struct ExpansionRow {
     pub row: u32,
     /// The vertex at the other end.
     pub neighbour: Gui,
-    /// The edge.
+    /// SID of the edge.
     pub sid: Sid,
-    /// Its label.
+    /// Label of the edge.
     pub label: Token,
     /// Whether the frontier vertex is the edge's source.
     pub outgoing: bool,
 }
 
 impl Expansion {
-    /// A row by its number.
+    /// Returns a row by its number.
     #[must_use]
     pub fn at(&self, index: usize) -> ExpansionRow {
         ExpansionRow {
@@ -238,7 +240,7 @@ impl Expansion {
         self.push(row.row, row.neighbour, row.sid, row.label, row.outgoing);
     }
 
-    /// Empties all columns, keeping their memory.
+    /// Empties all columns and keeps their memory.
     pub fn clear(&mut self) {
         self.row.clear();
         self.neighbour.clear();
@@ -247,13 +249,13 @@ impl Expansion {
         self.outgoing.clear();
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.row.len()
     }
 
-    /// Whether there is no row.
+    /// Returns whether there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.row.is_empty()
@@ -279,7 +281,7 @@ impl Expansion {
         retain(&mut self.outgoing, &keep);
     }
 
-    /// The edge of a row, given the frontier that was asked. Not for an answer that holds neighbours only.
+    /// Returns the edge of a row, given the frontier of the request. Panics if the answer contains neighbours only.
     #[must_use]
     pub fn edge(&self, index: usize, frontier: &[Gui]) -> Edge {
         let from = frontier[self.row[index] as usize];
@@ -294,13 +296,13 @@ impl Expansion {
 pub struct ScannedValues {
     /// The vertices.
     pub vertices: Vec<Gui>,
-    /// For each key that was asked for, in that order: the value of each vertex. Null where it has none, a list where it
+    /// One column for each key of the request, in that order: the value of each vertex, null if it has none, a list if it
     /// has several.
     pub columns: Vec<Vec<Value>>,
 }
 
 impl ScannedValues {
-    /// Empties all columns, keeping their memory, and sees that there is one for each key.
+    /// Empties all columns, keeps their memory, and makes one column for each key.
     pub fn begin(&mut self, keys: usize) {
         self.vertices.clear();
         self.columns.iter_mut().for_each(Vec::clear);
@@ -316,7 +318,7 @@ impl ScannedValues {
     }
 }
 
-/// Where edges of ids may be: some places for each id.
+/// Where edges with some ids may be: zero or more places for each id.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EdgeCandidates {
     /// End of each id's candidates.
@@ -328,15 +330,17 @@ pub struct EdgeCandidates {
 }
 
 impl EdgeCandidates {
-    /// The candidates of an id, by the number of the id.
+    /// Returns the candidates of an id, given the number of the id.
     pub fn of_row(&self, row: usize) -> impl Iterator<Item = (Gui, Sid)> {
         let sources = slice(&self.ends, &self.source, row);
         sources.iter().copied().zip(slice(&self.ends, &self.sid, row).iter().copied())
     }
 
-    /// What was appended since the last row are the candidates of the next id.
+    /// Ends the row of an id: its candidates are those that were appended since the previous row.
     ///
-    /// Panics with more than 4 billion candidates.
+    /// # Panics
+    ///
+    /// With more than 4 billion candidates.
     pub fn end_row(&mut self) {
         let Ok(end) = u32::try_from(self.source.len()) else {
             panic!("an answer of {} candidates", self.source.len());
@@ -345,44 +349,44 @@ impl EdgeCandidates {
     }
 }
 
-/// Edges that stand together in an answer because they have one source and one label.
+/// Consecutive edges of an answer that share source and label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EdgeRun {
     /// Their source.
     pub source: Gui,
     /// Their label.
     pub label: Token,
-    /// One more than the last row of the run; the first one is where the run before ends.
+    /// One more than the last row of the run. The first row is where the previous run ends.
     pub end: u32,
 }
 
-/// Edges of a scan, as they are stored: columns of what is different, and runs of what is the same. Sixteen bytes an edge
-/// where runs are long.
+/// Edges of a scan, as they are stored: columns of what differs, and runs of what is equal. An edge takes 16 bytes if runs
+/// are long.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EdgeRuns {
-    /// Runs of rows, none of them empty. Two in a row may be of one source and label.
+    /// Runs of rows, none of them empty. Two consecutive runs may have the same source and label.
     pub runs: Vec<EdgeRun>,
-    /// The vertex that each edge ends at.
+    /// Target of each edge.
     pub target: Vec<Gui>,
-    /// Each edge itself.
+    /// SID of each edge.
     pub sid: Vec<Sid>,
 }
 
 impl EdgeRuns {
-    /// Empties all columns, keeping their memory.
+    /// Empties all columns and keeps their memory.
     pub fn clear(&mut self) {
         self.runs.clear();
         self.target.clear();
         self.sid.clear();
     }
 
-    /// Number of edges.
+    /// Returns the number of edges.
     #[must_use]
     pub fn len(&self) -> usize {
         self.target.len()
     }
 
-    /// Whether there is no edge.
+    /// Returns whether there is no edge.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.target.is_empty()
@@ -395,9 +399,11 @@ impl EdgeRuns {
         self.end_run(edge.source, edge.label);
     }
 
-    /// Makes a run of the rows that were appended to the columns since the last one, or adds them to that.
+    /// Ends a run with the rows that were appended to the columns since the last run, or adds the rows to that run.
     ///
-    /// Panics with more than 4 billion rows: the caller keeps to `max_rows`.
+    /// # Panics
+    ///
+    /// With more than 4 billion rows: the caller must stop at `max_rows`.
     pub fn end_run(&mut self, source: Gui, label: Token) {
         let Ok(end) = u32::try_from(self.target.len()) else {
             panic!("an answer of {} edges", self.target.len());
@@ -412,7 +418,7 @@ impl EdgeRuns {
         }
     }
 
-    /// Appends the edges one by one.
+    /// Appends the edges one by one to a list.
     pub fn append_to(&self, out: &mut Vec<Edge>) {
         out.reserve(self.len());
         let mut start = 0;
@@ -433,21 +439,21 @@ impl EdgeRuns {
 /// Counts for the planner.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Statistics {
-    /// Vertices in the graph.
+    /// Number of vertices in the graph.
     pub vertices: u64,
-    /// Edges in the graph.
+    /// Number of edges in the graph.
     pub edges: u64,
-    /// Vertices by label.
+    /// Number of vertices by label.
     pub vertices_by_label: Vec<(Token, u64)>,
-    /// Edges by label.
+    /// Number of edges by label.
     pub edges_by_label: Vec<(Token, u64)>,
-    /// Property keys of which storage keeps more, by label.
+    /// Property keys for which storage keeps more counts, by label.
     pub keys: Vec<KeyStatistics>,
-    /// Sets of labels and keys that vertices have together.
+    /// Characteristic sets: labels and keys that vertices have together.
     pub sets: Vec<SetStatistics>,
-    /// Different values of each property key of the vertices, about.
+    /// Approximate number of different values of each property key of the vertices.
     pub distinct: Vec<(Token, u64)>,
-    /// Degrees, from a sample of the vertices.
+    /// Degrees, estimated from a sample of the vertices.
     pub degrees: Vec<DegreeStatistics>,
 }
 
@@ -456,7 +462,7 @@ pub struct Statistics {
 pub struct SetStatistics {
     /// Their labels.
     pub labels: Vec<Token>,
-    /// How many they are, about.
+    /// Approximate number of these vertices.
     pub vertices: u64,
     /// Their keys.
     pub keys: Vec<SetKey>,
@@ -467,24 +473,24 @@ pub struct SetStatistics {
 pub struct SetKey {
     /// The key.
     pub key: Token,
-    /// Bounds of its values where they are numbers or points in time (seconds since 1970): no value is outside.
+    /// Least and greatest value, if the values are numbers or points in time (seconds since 1970).
     pub bounds: Option<(f64, f64)>,
 }
 
-/// Degrees of the vertices of one label, in edges of one label and one direction, as a sample shows them.
+/// Degrees of the vertices of one label, counting edges of one label and one direction, in a sample of the vertices.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DegreeStatistics {
     /// Label of the vertices; `None`: all vertices.
     pub vertex_label: Option<Token>,
     /// Label of the edges.
     pub edge_label: Token,
-    /// Edges out, or edges in.
+    /// Whether outgoing edges are counted; otherwise incoming edges are.
     pub outgoing: bool,
-    /// Vertices of the sample with the vertex label.
+    /// Number of vertices of the sample with the vertex label.
     pub vertices: u64,
-    /// Their edges.
+    /// Number of their edges.
     pub edges: u64,
-    /// How many of them have a degree of 1, 2 to 3, 4 to 7 and so on. What is missing has none.
+    /// Number of these vertices with a degree of 1, 2 to 3, 4 to 7 and so on. Buckets past the end are zero.
     pub histogram: Vec<u64>,
 }
 
@@ -495,8 +501,8 @@ pub struct KeyStatistics {
     pub label: Token,
     /// Property key.
     pub key: Token,
-    /// Values, each as often as there is a vertex with it.
+    /// Number of values, counting each once for each vertex that has it.
     pub values: u64,
-    /// Different values, about.
+    /// Approximate number of different values.
     pub distinct: u64,
 }

@@ -1,26 +1,26 @@
-//! Requests: what a caller can ask, with the shapes that also travel over the wire.
+//! Requests: what a caller can ask. The same shapes travel over the wire.
 
 use crate::PropertyCell;
 use tidegraph_types::{Direction, Epoch, Gui, Sid, Str, Token, Value, Version};
 
-/// Where in time a request reads.
+/// Where in time a request reads. A request has one `At`, so its answer is of one version (APL-1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct At {
-    /// Everything committed up to and including this version is visible, nothing else.
+    /// Everything that was committed up to and including this version is visible, and nothing else.
     pub version: Version,
-    /// Epoch of the partition map that the caller routed by.
+    /// Epoch of the partition map by which the caller routed the request (APL-2).
     pub epoch: Epoch,
 }
 
 /// Which properties an answer holds.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub enum Projection {
-    /// None.
+    /// No property.
     #[default]
     None,
-    /// Every one.
+    /// Every property.
     All,
-    /// Those with one of these keys.
+    /// The properties with one of these keys.
     Keys(Vec<Token>),
 }
 
@@ -37,17 +37,17 @@ pub struct VertexRead {
     pub meta: bool,
 }
 
-/// What to answer about ids besides their vertices.
+/// What [`Apl::look_up`](crate::Apl::look_up) answers about ids besides their vertices.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LookUp {
-    /// What is read of the vertices that are found; `None`: nothing.
+    /// What to read of the vertices that are found; `None`: nothing.
     pub read: Option<VertexRead>,
-    /// Whether the places of ids that no vertex has are answered too.
+    /// Whether to answer also the places of ids that no vertex has.
     pub places: bool,
 }
 
 impl VertexRead {
-    /// Whether an answer to this one has all that another asks for.
+    /// Returns whether the answer to this read contains everything that `other` asks for.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let properties = match (&self.properties, &other.properties) {
@@ -69,14 +69,14 @@ pub struct EdgeRead {
     pub properties: Projection,
 }
 
-/// Where an edge would be, and the id that it would have.
+/// Where an edge may be stored, and the id that it must have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EdgePlace {
     /// Its source.
     pub source: Gui,
     /// Its SID.
     pub sid: Sid,
-    /// The id that its user chose; `None`: the generated one.
+    /// The id that its user chose; `None`: the generated id.
     pub id: Option<Str>,
 }
 
@@ -91,55 +91,76 @@ pub struct Expand {
     pub max_rows: u32,
     /// With `Direction::Both`: answer a self-loop once (openCypher) instead of once for each end (Gremlin).
     pub loops_once: bool,
-    /// Only `row` and `neighbour` of the answer are wanted; its other columns need not be filled.
+    /// Only `row` and `neighbour` of the answer are needed; storage may leave the other columns empty.
     pub neighbours_only: bool,
 }
 
-/// Where an `expand` goes on: a position in the frontier and one in that vertex's adjacency.
+impl Expand {
+    /// Follows every edge in one direction, without a bound on the rows.
+    #[must_use]
+    pub fn all(direction: Direction) -> Self {
+        Self { direction, labels: None, max_rows: u32::MAX, loops_once: false, neighbours_only: false }
+    }
+}
+
+/// Where an expansion continues: a row of the frontier and a position in the adjacency of that vertex. The default is the
+/// start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cursor {
     /// Row of the frontier.
     pub row: u32,
-    /// Position inside its adjacency; its meaning is the storage's.
+    /// Position in its adjacency, which only storage interprets.
     pub offset: u64,
-    /// Whose position it is, where there are replicas: no other one can go on there. 0: anybody's.
+    /// Number of the replica that gave the position; no other replica can continue there (APL-2). 0: any replica can.
     pub replica: u16,
 }
 
-/// Where a scan goes on; its meaning is the storage's. The default is the start.
+/// Where a scan continues. Only storage interprets the position. The default is the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ScanCursor {
     /// Partition.
     pub partition: u16,
-    /// Position inside it.
+    /// Position in the partition.
     pub position: u64,
-    /// Whether the scan looks up in indexes.
+    /// Whether the scan reads indexes.
     pub by_index: bool,
-    /// Which labels are answered from indexes while the others are scanned; 0: no such division.
+    /// Which labels are read from indexes while the others are scanned; 0: the scan is not divided.
     pub cover: u16,
-    /// Whose position it is, where there are replicas: no other one can go on there. 0: anybody's.
+    /// Number of the replica that gave the position; no other replica can continue there (APL-2). 0: any replica can.
     pub replica: u16,
 }
 
 /// A test of one property key. An element passes when any value of the key passes.
+///
+/// ```
+/// use tidegraph_apl::{PropertyPredicate, Test};
+/// use tidegraph_types::{Token, Value};
+///
+/// let test = Test::Range { low: Some((Value::Long(18), true)), high: None };
+/// let any = PropertyPredicate::any(Token(1), test);
+/// let sole = PropertyPredicate { sole: true, ..any.clone() };
+/// let values = [Value::Long(7), Value::Double(18.0)];
+/// assert!(any.passes(values.iter()));
+/// assert!(!sole.passes(values.iter()), "the key has two values");
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct PropertyPredicate {
     /// Property key.
     pub key: Token,
     /// The test.
     pub test: Test,
-    /// The value that passes must be the only one of the key, as openCypher has it: to it several values are a list.
+    /// The value that passes must be the only value of the key. openCypher needs this: it sees several values as a list.
     pub sole: bool,
 }
 
 impl PropertyPredicate {
-    /// An element passes when any value of the key passes.
+    /// Makes a predicate that an element passes when any value of the key passes.
     #[must_use]
     pub fn any(key: Token, test: Test) -> Self {
         Self { key, test, sole: false }
     }
 
-    /// Whether an element with these values of the key passes.
+    /// Returns whether an element passes that has these values of the key.
     pub fn passes<'v>(&self, mut values: impl Iterator<Item = &'v Value>) -> bool {
         if self.sole {
             let first = values.next();
@@ -148,14 +169,15 @@ impl PropertyPredicate {
         values.any(|value| self.test.passes(value))
     }
 
-    /// Whether an element with these values passes, those of other keys among them.
+    /// Returns whether an element passes that has these cells. Cells of other keys are ignored.
     #[must_use]
     pub fn passes_among(&self, cells: &[PropertyCell]) -> bool {
         self.passes(cells.iter().filter(|cell| cell.key == self.key).map(|cell| &cell.value))
     }
 }
 
-/// Tests that storage knows. Numbers compare by value, whatever their width; other types only with their own.
+/// Tests that storage knows. Numbers compare by value, whatever their width; values of other types compare only with
+/// their own type.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Test {
     /// The key has a value.
@@ -164,7 +186,7 @@ pub enum Test {
     Equals(Value),
     /// Equal to one of several scalars.
     Within(Vec<Value>),
-    /// Between bounds (value, whether it is itself inside); at least one bound is given.
+    /// Between bounds, each a value and whether the value itself is inside. At least one bound is given.
     Range {
         /// Lower bound.
         low: Option<(Value, bool)>,
@@ -180,10 +202,10 @@ pub enum Test {
 pub struct VertexScan {
     /// For each group, the vertex has at least one of its labels; no group: any vertex.
     pub labels: Vec<Vec<Token>>,
-    /// All of these hold.
+    /// All of these predicates hold.
     pub predicates: Vec<PropertyPredicate>,
-    /// Stop after about this many rows and return a cursor. At least 1. Storage may stop before, even without a row,
-    /// when it has looked at much.
+    /// Stop after about this many rows and return a cursor. At least 1. Storage may stop earlier, even without a row,
+    /// once it has looked at many elements.
     pub max_rows: u32,
 }
 
@@ -192,15 +214,15 @@ pub struct VertexScan {
 pub struct EdgeScan {
     /// Only these labels; `None`: any.
     pub labels: Option<Vec<Token>>,
-    /// All of these hold.
+    /// All of these predicates hold.
     pub predicates: Vec<PropertyPredicate>,
-    /// Stop after about this many rows and return a cursor. At least 1. Storage may stop before, even without a row,
-    /// when it has looked at much.
+    /// Stop after about this many rows and return a cursor. At least 1. Storage may stop earlier, even without a row,
+    /// once it has looked at many elements.
     pub max_rows: u32,
 }
 
 impl Test {
-    /// Whether a property value passes. Every implementation of APL uses this, so that they agree.
+    /// Returns whether a property value passes. Every implementation of the APL uses this, so that they agree.
     #[must_use]
     pub fn passes(&self, value: &Value) -> bool {
         use std::cmp::Ordering;

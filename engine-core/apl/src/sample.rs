@@ -1,17 +1,17 @@
-//! Uniform samples of a stream whose length nobody knows.
+//! Uniform samples of a stream of unknown length.
 //!
-//! A [`Reservoir`] holds as many items as were asked for. It says how many of what follows it passes over (Li's
-//! algorithm L), so that whoever offers a run of items only looks at those that are taken: a hub is sampled without
-//! reading its edges. Its state is plain data, so that a sample goes on in another call.
+//! A [`Reservoir`] holds up to a given number of items. It knows how many of the following items it will skip (Li's
+//! algorithm L), so a caller that offers a run of items reads only those that are taken: a hub is sampled without
+//! reading its edges. The state is plain data, so that a sample can continue in another call.
 //!
-//! What must never happen: an item that is offered twice, or not at all; an unseeded random number.
+//! Must never: offer an item twice or not at all; draw an unseeded random number.
 
-/// Seeded random numbers (splitmix64): the same stream everywhere.
+/// Seeded random numbers (splitmix64): the same stream on every machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Draw(pub u64);
 
 impl Draw {
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -20,28 +20,28 @@ impl Draw {
         word ^ (word >> 31)
     }
 
-    /// Uniform in (0, 1).
+    /// Returns a uniform number in (0, 1).
     fn unit(&mut self) -> f64 {
         ((self.next_u64() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
     }
 
-    /// Uniform below a number that is not 0.
+    /// Returns a uniform number below `end`, which must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(end)) >> 64) as u64
     }
 }
 
-/// How much to take of something, and what decides which.
+/// The size of a sample, and the seed that decides which items are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
-    /// So many, or all if there are fewer.
+    /// Number of items to take; all items if there are fewer.
     pub count: u32,
     /// Seed of the random numbers.
     pub seed: u64,
 }
 
 impl Sample {
-    /// The sample of one row of a frontier: with a seed of its own, which does not depend on who else is asked.
+    /// Returns the sample for one row of a frontier. Its seed depends on the row only, not on the rest of the frontier.
     #[must_use]
     pub fn of_row(self, row: usize) -> Self {
         let mut draw = Draw(self.seed ^ (row as u64).rotate_left(32));
@@ -49,35 +49,50 @@ impl Sample {
     }
 }
 
-/// A sample in the making.
+/// A sample that is being taken.
+///
+/// ```
+/// use tidegraph_apl::{Reservoir, Sample};
+///
+/// let mut reservoir = Reservoir::new(Sample { count: 3, seed: 7 });
+/// // A run of a million items, of which only those that are taken are looked at.
+/// let mut looks = 0;
+/// reservoir.offer_run(1_000_000, |index| {
+///     looks += 1;
+///     Some(index)
+/// });
+/// assert_eq!(reservoir.items.len(), 3);
+/// assert!(looks < 1_000);
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Reservoir<T> {
-    /// How many to take.
+    /// Number of items to take.
     pub count: u32,
-    /// What is taken so far.
+    /// The items taken so far.
     pub items: Vec<T>,
-    /// Where random numbers come from.
+    /// Source of random numbers.
     pub draw: Draw,
-    /// Largest of the random keys that the items could have had.
+    /// Algorithm L's `W`: the largest of the random keys of the items taken so far.
     pub weight: f64,
-    /// How many of the following are passed over.
+    /// Number of following items that are skipped.
     pub skip: u64,
 }
 
 impl<T> Reservoir<T> {
-    /// An empty one.
+    /// Makes an empty reservoir.
     #[must_use]
     pub fn new(sample: Sample) -> Self {
         Self { count: sample.count, items: Vec::new(), draw: Draw(sample.seed), weight: 1.0, skip: 0 }
     }
 
-    /// Offers one item.
+    /// Offers one item, which is made only if it is taken.
     pub fn offer(&mut self, item: impl FnOnce() -> T) {
         let mut item = Some(item);
         self.offer_run(1, |_| item.take().map(|make| make()));
     }
 
-    /// Offers a run of items. Only those that are taken are asked for, in order; `None` is not taken.
+    /// Offers a run of `len` items. Calls `item` with the index of each item to take, in order; takes nothing if it
+    /// returns `None`.
     pub fn offer_run(&mut self, len: u64, mut item: impl FnMut(u64) -> Option<T>) {
         let count = self.count as usize;
         let mut at = 0;

@@ -1,41 +1,52 @@
-//! The first few by a value.
+//! The best few items by a value.
 //!
-//! Order is the total order of `types::order` (openCypher's ORDER BY): a missing value is null, the last of all, and
-//! the first where the largest comes first. Of equal ones those that were offered first stay.
+//! Order is the total order of `types::order` (openCypher's ORDER BY). A missing value is null, which is the largest:
+//! last in ascending order, first in descending order. Of equal items those that were offered first are kept.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use tidegraph_types::order::order;
 use tidegraph_types::{Token, Value};
 
-/// Which edges of an expansion are wanted: those that come first by a property.
+/// Selects the edges of an expansion that come first by a property.
+///
+/// ```
+/// use tidegraph_apl::TopEdges;
+/// use tidegraph_types::{Token, Value};
+///
+/// let mut best = TopEdges { key: Token(1), descending: true, count: 2, each: false }.best();
+/// for (row, weight) in [(0, 5), (0, 7), (1, 6)] {
+///     best.offer(row, Value::Long(weight), || weight);
+/// }
+/// assert_eq!(best.finish(), [7, 6]);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TopEdges {
     /// Property key.
     pub key: Token,
     /// Largest first.
     pub descending: bool,
-    /// So many, or all if there are fewer.
+    /// Number of edges to select; all edges if there are fewer.
     pub count: u32,
-    /// So many of each vertex of the frontier instead of all together.
+    /// Whether to select that number of edges of each vertex of the frontier, instead of all together.
     pub each: bool,
 }
 
 impl TopEdges {
-    /// What keeps the best.
+    /// Makes an empty selection.
     #[must_use]
     pub fn best<T>(&self) -> Best<T> {
         Best { top: *self, row: None, offered: 0, kept: BinaryHeap::new(), done: Vec::new() }
     }
 }
 
-/// Keeps the best of what is offered. Rows must be offered in order.
+/// Keeps the best of the items that are offered. Rows must be offered in order.
 #[derive(Debug)]
 pub struct Best<T> {
     top: TopEdges,
     row: Option<u32>,
     offered: u64,
-    /// The worst that is kept is on top.
+    /// The worst item that is kept is on top.
     kept: BinaryHeap<Kept<T>>,
     done: Vec<T>,
 }
@@ -73,7 +84,7 @@ impl<T> PartialEq for Kept<T> {
 impl<T> Eq for Kept<T> {}
 
 impl<T> Best<T> {
-    /// Offers one with its value; it is made only if it is kept.
+    /// Offers an item with its value. The item is made only if it is kept.
     pub fn offer(&mut self, row: u32, value: Value, item: impl FnOnce() -> T) {
         if self.top.each && self.row != Some(row) {
             self.flush();
@@ -96,7 +107,7 @@ impl<T> Best<T> {
         self.done.extend(kept.into_sorted_vec().into_iter().map(|kept| kept.item));
     }
 
-    /// The best, best first; with `each` those of one row after those of another.
+    /// Returns the best items, best first; with `each`, row by row.
     #[must_use]
     pub fn finish(mut self) -> Vec<T> {
         self.flush();

@@ -17,6 +17,13 @@ impl Database {
         self.backend.reader(ReadOptions::default())
     }
 
+    /// Returns the graph's store, for searches that no query makes yet. `None`: the data is in other processes.
+    #[cfg(feature = "searches")]
+    #[must_use]
+    pub fn searches(&self) -> Option<&dyn tidegraph_apl::searches::Searches> {
+        self.local.as_ref().map(|local| &*local.store as &dyn tidegraph_apl::searches::Searches)
+    }
+
     /// Returns the graph's dictionary, which also allocates SIDs.
     #[must_use]
     pub fn catalog(&self) -> &dyn Catalog {

@@ -218,7 +218,7 @@ fn a_large_neighbourhood_is_detached() {
     for (sid, leaf) in (1_000..).zip(leaves) {
         let sid = tidegraph_types::Sid(sid);
         let edge = tidegraph_types::Edge { sid, source: leaf, target: hub, label };
-        g.edges.insert(sid, support::StoredEdge { edge, id: None, properties: vec![] });
+        g.edges.insert(sid, tidegraph_apl::testing::StoredEdge { edge, id: None, properties: vec![] });
     }
     run_and_apply(&mut g, &plan(look("h").delete(&[0], true), &[]));
     assert_eq!((g.vertices.len(), g.edges.len()), (5000, 0));

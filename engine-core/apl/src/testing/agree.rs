@@ -1,4 +1,4 @@
-//! Asks two implementations the same, and compares.
+//! Asks two implementations the same requests, and compares their answers.
 
 use super::TestGraph;
 use crate::{
@@ -21,7 +21,12 @@ fn ok<T>(what: &str, answer: Result<T, crate::Error>) -> T {
     }
 }
 
-/// Asks both everything at a version and compares; panics with the request where they differ.
+/// Asks both implementations every request at a version and compares the answers. Shows APL-1 if storage has applied later
+/// versions too: an answer that mixed in a later version would differ.
+///
+/// # Panics
+///
+/// If answers differ; the message contains the request.
 pub fn agree(expected: &dyn Apl, found: &dyn Apl, at: At, graph: &TestGraph) {
     let both = Both { expected, found, at, graph };
     both.ids();
@@ -40,7 +45,7 @@ struct Both<'a> {
     graph: &'a TestGraph,
 }
 
-/// The data of a row, in an order that does not depend on how it is stored.
+/// The data of a row, in an order that does not depend on storage.
 type Row = (bool, Option<Str>, Vec<Token>, Vec<(PropertyCell, Vec<CellMeta>)>);
 
 impl Both<'_> {
@@ -104,7 +109,7 @@ impl Both<'_> {
                 let read = VertexRead { ids, labels, properties: properties.clone(), meta };
                 self.each(&format!("vertices {read:?}"), |apl| {
                     let mut out = VertexRows::default();
-                    // Into an answer that holds some already.
+                    // The answer already contains a row.
                     apl.vertices(at, &read, &graph.guis[..1], &mut out)?;
                     apl.vertices(at, &read, &graph.guis, &mut out)?;
                     Ok((0..out.present.len()).map(|row| vertex(&out, row)).collect::<Vec<_>>())
@@ -190,7 +195,7 @@ impl Both<'_> {
         }
     }
 
-    /// The values of the best edges: of equal ones it does not matter which.
+    /// Returns the values of the best edges. Which of several equal edges are answered does not matter.
     fn best(&self, apl: &dyn Apl, request: &Expand, top: &TopEdges) -> Vec<(u32, Value)> {
         let (at, frontier) = (self.at, &self.graph.guis);
         let (mut cursor, mut all) = (Some(Cursor::default()), Expansion::default());
@@ -342,7 +347,7 @@ fn rows_of(apl: &dyn Apl, at: At, request: &Expand, frontier: &[Gui]) -> Vec<Exp
     while let Some(from) = cursor {
         out.clear();
         cursor = ok("expand", apl.expand(at, request, frontier, from, &mut out));
-        // What need not be filled is not looked at.
+        // Columns that need not be filled are ignored.
         rows.extend((0..out.len()).map(|index| match request.neighbours_only {
             true => {
                 let (row, neighbour) = (out.row[index], out.neighbour[index]);
@@ -351,7 +356,7 @@ fn rows_of(apl: &dyn Apl, at: At, request: &Expand, frontier: &[Gui]) -> Vec<Exp
             }
             false => out.at(index),
         }));
-        assert!(cursor.is_none_or(|next| next != from), "{request:?} stands still at {from:?}");
+        assert!(cursor.is_none_or(|next| next != from), "{request:?} makes no progress at {from:?}");
     }
     rows
 }

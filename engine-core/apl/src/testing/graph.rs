@@ -1,22 +1,22 @@
-//! A graph made of a seed.
+//! A graph made from a seed.
 
 use crate::Draw;
 use std::collections::BTreeMap;
 use tidegraph_types::element::generated_edge_id;
 use tidegraph_types::{Cardinality, Edge, Gui, GuiHasher, Mutation, PropertyWrite, Sid, Str, Token, Value};
 
-/// What a test may ask about, besides what is not there.
+/// A graph made from a seed, and what a test can ask about it.
 #[derive(Clone, Debug, Default)]
 pub struct TestGraph {
-    /// Ids of vertices, of some that are gone or never were too.
+    /// Ids of vertices, including some that were deleted or never existed.
     pub ids: Vec<Str>,
-    /// GUIs of the same.
+    /// GUIs of the same vertices.
     pub guis: Vec<Gui>,
-    /// Edges, of some that are gone too.
+    /// Edges, including some that were deleted.
     pub edges: Vec<Edge>,
-    /// Ids of edges, chosen and generated, of some that never were too.
+    /// Ids of edges, chosen and generated, including some that never existed.
     pub edge_ids: Vec<Str>,
-    /// Transactions that make it, in order: the first one has version 1.
+    /// Transactions that make the graph, in order. The first has version 1.
     pub transactions: Vec<Vec<Mutation>>,
 }
 
@@ -28,15 +28,16 @@ impl TestGraph {
     /// Property keys, of vertices and edges.
     pub const KEYS: [Token; 3] = [Token(10), Token(11), Token(12)];
 
-    /// A graph with so many vertices and edges, one of the vertices a hub with a third of the edges. Some of both are removed
-    /// by the last transaction.
+    /// Makes a graph with `vertices` vertices and `edges` edges. One vertex is a hub with a third of the edges. The last
+    /// transaction removes some vertices and edges.
     #[must_use]
     pub fn new(seed: u64, hasher: GuiHasher, vertices: usize, edges: usize) -> Self {
-        let mut making = Making { draw: Draw(seed), hasher, graph: Self::default(), taken: BTreeMap::new() };
-        making.vertices(vertices);
-        making.edges(edges);
-        making.changes();
-        let mut graph = making.graph;
+        let mut builder =
+            Builder { draw: Draw(seed), hasher, graph: Self::default(), taken: BTreeMap::new() };
+        builder.vertices(vertices);
+        builder.edges(edges);
+        builder.changes();
+        let mut graph = builder.graph;
         graph.ids.extend((0..5).map(|n| Str::from(format!("nobody {n}"))));
         graph.guis.push(Gui(5));
         graph.edge_ids.extend(["no edge".into(), generated_edge_id(Gui(1), Sid(1)), "e-1".into()]);
@@ -44,14 +45,14 @@ impl TestGraph {
     }
 }
 
-struct Making {
+struct Builder {
     draw: Draw,
     hasher: GuiHasher,
     graph: TestGraph,
     taken: BTreeMap<Gui, usize>,
 }
 
-impl Making {
+impl Builder {
     fn below(&mut self, end: usize) -> usize {
         self.draw.below(end as u64) as usize
     }
@@ -100,7 +101,7 @@ impl Making {
             let mut any = || self.graph.guis[self.draw.below(self.graph.guis.len() as u64) as usize];
             let (mut source, other) = (any(), any());
             let mut target = source;
-            // Loops are left as they are.
+            // 0: a loop.
             match self.below(10) {
                 0 => {}
                 1..4 => source = self.graph.guis[0],
@@ -122,7 +123,7 @@ impl Making {
             self.graph.edges.push(edge);
             mutations.push(Mutation::CreateEdge { edge, id, properties });
         }
-        // An id that looks like the generated one of another edge.
+        // An id that equals the generated id of another edge.
         if let [first, second, ..] = self.graph.edges[..] {
             let edge = Edge { sid: Sid(count as u64 + 1), ..second };
             let id = Some(generated_edge_id(first.source, first.sid));
@@ -159,7 +160,7 @@ impl Making {
                 });
             }
         }
-        // A vertex goes with its edges.
+        // The last vertex is deleted with its edges.
         if let Some(&gui) = self.graph.guis.last() {
             for (edge, id) in self.graph.edges.iter().zip(&self.graph.edge_ids) {
                 if edge.source == gui || edge.target == gui {

@@ -9,7 +9,7 @@
 //! along undirected ones. With a least length above 1 the first meeting may be too short. Then all walks are extended
 //! level by level until one ends at the last vertex.
 //!
-//! The search takes no bottom-up steps, as [`tidegraph_apl::breadth_first`] does. It expands only the smaller of two
+//! The search takes no bottom-up steps, as `tidegraph_apl::searches` does. It expands only the smaller of two
 //! levels; if both are large they meet after few edges, while a bottom-up step reads every vertex of the graph first.
 
 use super::walk::{EdgeFilter, Follow};

@@ -6,11 +6,11 @@
 //! begins there: so memory stays within a few times `max_rows`, and nothing is left out or answered twice.
 
 use super::gather::{Answered, Asked, Pin};
-use super::{Query, Split, strange};
+use super::{FleetApl, Split, unfitting};
 use std::sync::atomic::Ordering;
 use tidegraph_apl::{At, Cursor, Error, Expand, Expansion, Sample, TopEdges};
 use tidegraph_types::Gui;
-use tidegraph_wire::apl::{Answer, Request};
+use tidegraph_wire::apl::{AnyAnswer, request};
 
 /// Edges of a vertex, in sixteenths, while nothing is known.
 const FIRST_DEGREE: u32 = 4 * 16;
@@ -27,9 +27,9 @@ struct Part {
     by: Pin,
 }
 
-impl Query {
+impl FleetApl {
     /// See [`tidegraph_apl::Apl::expand`]; with `top` see [`tidegraph_apl::Apl::top_edges`].
-    pub(super) fn expand(
+    pub(super) fn expand_in_pieces(
         &self,
         at: At,
         request: &Expand,
@@ -120,8 +120,8 @@ impl Query {
             let start =
                 if goes_on { Cursor { row: 0, offset: from.offset, replica: 0 } } else { Cursor::default() };
             let request = match top {
-                None => Request::Expand(expand, of_part, start),
-                Some(top) => Request::TopEdges(expand, top, of_part, start),
+                None => request::Expand { expand, frontier: of_part, from: start }.into(),
+                Some(top) => request::TopEdges { expand, top, frontier: of_part, from: start }.into(),
             };
             let pin = if goes_on { pin.clone() } else { None };
             asked.push(Asked { partition: *partition, request, pin });
@@ -130,16 +130,14 @@ impl Query {
         let parts = answers.into_iter().zip(&split.parts).map(|(answered, (_, rows))| {
             let Answered { answer, by } = answered;
             let (found, next) = match (answer, top) {
-                (Answer::Expand(found, next), None) | (Answer::TopEdges(found, next), Some(_)) => {
-                    (found, next)
-                }
-                _ => return Err(strange()),
+                (AnyAnswer::Expand(answer), None) | (AnyAnswer::TopEdges(answer), Some(_)) => answer,
+                _ => return Err(unfitting()),
             };
             let others = if request.neighbours_only && top.is_none() { None } else { Some(found.len()) };
             if !is_whole(&found, rows.len(), others)
                 || next.is_some_and(|next| next.row as usize >= rows.len())
             {
-                return Err(strange());
+                return Err(unfitting());
             }
             Ok(Part { rows: found, next, by })
         });
@@ -148,7 +146,7 @@ impl Query {
     }
 
     /// See [`tidegraph_apl::Apl::sample_edges`].
-    pub(super) fn sample_edges(
+    pub(super) fn gather_sample(
         &self,
         at: At,
         request: &Expand,
@@ -165,19 +163,16 @@ impl Query {
             let of_part: Vec<Gui> = rows.iter().map(|row| frontier[*row as usize]).collect();
             // Rows of two partitions with one number are to be sampled differently.
             let seed = sample.seed ^ u64::from(rows[0]).rotate_left(17);
-            super::asked(
-                *partition,
-                Request::SampleEdges(request.clone(), Sample { seed, ..sample }, of_part),
-            )
+            let (expand, sample) = (request.clone(), Sample { seed, ..sample });
+            super::asked(*partition, request::SampleEdges { expand, sample, frontier: of_part })
         };
         let answers = self.gather(at, frontier.len(), split.parts.iter().map(ask).collect())?;
-        let parts =
-            answers.into_iter().zip(&split.parts).map(|(answered, (_, rows))| match answered.answer {
-                Answer::SampleEdges(found) if is_whole(&found, rows.len(), Some(found.len())) => {
-                    Ok(Part { rows: found, next: None, by: answered.by })
-                }
-                _ => Err(strange()),
-            });
+        let parts = answers.into_iter().zip(&split.parts).map(|(answered, (_, rows))| {
+            let by = answered.by.clone();
+            let found = answered.to::<request::SampleEdges>()?;
+            let is_whole = is_whole(&found, rows.len(), Some(found.len()));
+            if is_whole { Ok(Part { rows: found, next: None, by }) } else { Err(unfitting()) }
+        });
         let parts = parts.collect::<Result<Vec<Part>, Error>>()?;
         merge(&split, &parts, 0, false, usize::MAX, out);
         Ok(())

@@ -11,7 +11,7 @@
 
 use super::hedge::Hedges;
 use super::routes::RouteMap;
-use super::{Query, Shared};
+use super::{FleetApl, Shared, unfitting};
 use crate::Error;
 use crate::client::{Mailbox, RemoteNode, Ticket, open};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tidegraph_apl::{At, Error as AplError};
 use tidegraph_types::{PartitionId, Version};
-use tidegraph_wire::apl::{Answer, Request, decode_answer, encode_request};
+use tidegraph_wire::apl::{AnyAnswer, AnyRequest, Request};
 use tidegraph_wire::proto::{self, call, reply};
 
 /// How long a caller sleeps before it looks whether it was cancelled.
@@ -55,14 +55,21 @@ pub(super) struct Pin {
 /// What is asked of a partition, and of which replica if it is a matter of one.
 pub(super) struct Asked {
     pub partition: PartitionId,
-    pub request: Request,
+    pub request: AnyRequest,
     pub pin: Option<Pin>,
 }
 
 /// An answer, and whose it is.
 pub(super) struct Answered {
-    pub answer: Answer,
+    pub answer: AnyAnswer,
     pub by: Pin,
+}
+
+impl Answered {
+    /// Returns the answer to a request of this kind.
+    pub fn to<R: Request>(self) -> Result<R::Answer, AplError> {
+        R::answer_from(self.answer).ok_or_else(unfitting)
+    }
 }
 
 /// A request to a node that is under way.
@@ -74,7 +81,7 @@ struct Errand {
 }
 
 pub(super) struct Gather<'q> {
-    query: &'q Query,
+    query: &'q FleetApl,
     shared: &'q Shared,
     map: Arc<RouteMap>,
     parts: Vec<Part>,
@@ -89,7 +96,7 @@ pub(super) struct Gather<'q> {
 impl<'q> Gather<'q> {
     /// A request to some partitions, which is to answer about so many rows.
     pub fn new(
-        query: &'q Query,
+        query: &'q FleetApl,
         map: Arc<RouteMap>,
         at: At,
         rows: usize,
@@ -97,8 +104,7 @@ impl<'q> Gather<'q> {
     ) -> Result<Self, AplError> {
         let at = At { epoch: map.epoch, ..at };
         let parts = parts.into_iter().map(|Asked { partition, request, pin }| {
-            let request =
-                encode_request(at, &request).map_err(|error| AplError::Corrupt(error.to_string()))?;
+            let request = request.encode(at).map_err(|error| AplError::Corrupt(error.to_string()))?;
             let (tried, pending) = (0, 0);
             Ok(Part { partition, request, answer: None, tried, pending, failure: None, hedged: false, pin })
         });
@@ -277,7 +283,7 @@ impl<'q> Gather<'q> {
                 self.shared.hedges.note(self.class, took);
                 self.shared.node(&by.address).note_applied(Version(reply.applied), now);
                 for (part, answer) in parts.into_iter().zip(reply.answers) {
-                    match decode_answer(answer) {
+                    match AnyAnswer::decode(answer) {
                         Ok(answer) => self.answered(part, answer, &by)?,
                         Err(error) => self.failed(&[part], &Error::garbage(error))?,
                     }
@@ -302,13 +308,13 @@ impl<'q> Gather<'q> {
         }
     }
 
-    fn answered(&mut self, number: usize, answer: Answer, by: &Pin) -> Result<(), AplError> {
+    fn answered(&mut self, number: usize, answer: AnyAnswer, by: &Pin) -> Result<(), AplError> {
         let part = &mut self.parts[number];
         if part.answer.is_some() {
             return Ok(());
         }
         match answer {
-            Answer::Failed(error) => match error {
+            AnyAnswer::Failed(error) => match error {
                 AplError::NotHere { .. } | AplError::WrongEpoch { .. } => {
                     self.stale = true;
                     part.failure = Some(error);

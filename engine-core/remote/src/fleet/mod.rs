@@ -9,6 +9,7 @@
 //! lay the same data out differently. So a cursor says whose it is, and when that replica is gone the request fails: the
 //! query can be asked again as a whole. Everything else is asked of another replica, and nobody hears of it.
 
+mod apl;
 mod expand;
 mod gather;
 mod hedge;
@@ -31,14 +32,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
-use tidegraph_apl::{
-    Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand,
-    Expansion, LookUp, LookedUp, Reservoir, Sample, ScanCursor, ScannedValues, Statistics, TopEdges,
-    VertexRead, VertexRows, VertexScan,
-};
+use tidegraph_apl::{At, Error, Statistics};
 use tidegraph_platform::{Clock, Random};
-use tidegraph_types::{Edge, Gui, GuiHasher, PartitionCount, PartitionId, Str, Token, Version};
-use tidegraph_wire::apl::Request;
+use tidegraph_types::{Gui, GuiHasher, PartitionCount, PartitionId, Version};
+use tidegraph_wire::apl::{AnyRequest, Request};
 
 /// How long it is good enough to know what nodes have applied.
 const REACHED_AGE: Duration = Duration::from_millis(1);
@@ -161,7 +158,7 @@ impl FleetClient {
         let shared = self.0.clone();
         let longest = Duration::from_millis(shared.config.longest_ms);
         let deadline = shared.clock.now() + within.unwrap_or(longest).min(longest);
-        let query = Query {
+        FleetApl {
             count: shared.routes.current().count,
             shared,
             deadline,
@@ -169,8 +166,7 @@ impl FleetClient {
             degree: AtomicU32::new(0),
             window: AtomicU32::new(1),
             pins: Mutex::default(),
-        };
-        FleetApl(query)
+        }
     }
 
     /// The node at an address, for what is not APL.
@@ -231,10 +227,8 @@ impl Shared {
     }
 }
 
-/// One query's view of a fleet.
-pub struct FleetApl(Query);
-
-struct Query {
+/// One query's view of a fleet: implements [`tidegraph_apl::Apl`] with a deadline and a way to be cancelled.
+pub struct FleetApl {
     shared: Arc<Shared>,
     /// How many partitions the graph has: that never changes.
     count: PartitionCount,
@@ -251,11 +245,11 @@ struct Query {
 
 impl std::fmt::Debug for FleetApl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FleetApl").field("deadline", &self.0.deadline).finish_non_exhaustive()
+        f.debug_struct("FleetApl").field("deadline", &self.deadline).finish_non_exhaustive()
     }
 }
 
-impl Query {
+impl FleetApl {
     /// Whether there is still a reason to go on.
     fn check(&self) -> Result<(), Error> {
         if self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
@@ -277,6 +271,12 @@ impl Query {
     fn gather(&self, at: At, rows: usize, asked: Vec<Asked>) -> Result<Vec<Answered>, Error> {
         self.check()?;
         Gather::new(self, self.shared.routes.current(), at, rows, asked)?.run()
+    }
+
+    /// Asks every partition the same; one answer for each.
+    fn ask_all<R: Request + Clone>(&self, at: At, request: R) -> Result<Vec<R::Answer>, Error> {
+        let all = self.count.all().map(|partition| asked(partition, request.clone())).collect();
+        self.gather(at, usize::MAX, all)?.into_iter().map(Answered::to::<R>).collect()
     }
 
     fn partition(&self, gui: Gui) -> PartitionId {
@@ -301,162 +301,9 @@ impl Query {
     }
 }
 
-impl FleetApl {
-    /// Counts for the planner, as [`Apl::statistics`] without a copy.
-    #[must_use]
-    pub fn counts(&self) -> Arc<Statistics> {
-        self.0.statistics()
-    }
-}
-
-/// A node answered in another way than the request was made.
-fn strange() -> Error {
+/// The error for an answer that does not fit its request.
+fn unfitting() -> Error {
     Error::Corrupt("a node gave an answer that does not fit the request".into())
-}
-
-impl Apl for FleetApl {
-    fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error> {
-        self.0.resolve_vertices(at, ids, out)
-    }
-
-    fn is_far(&self) -> bool {
-        true
-    }
-
-    fn look_up(&self, at: At, ids: &[Str], wish: &LookUp, out: &mut LookedUp) -> Result<(), Error> {
-        self.0.look_up(at, ids, wish, out)
-    }
-
-    fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
-        self.0.resolve_edges(at, ids, out)
-    }
-
-    fn edge_candidates(&self, at: At, ids: &[Str], out: &mut EdgeCandidates) -> Result<(), Error> {
-        self.0.edge_candidates(at, ids, out)
-    }
-
-    fn find_edges(&self, at: At, places: &[EdgePlace], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
-        self.0.find_edges(at, places, out)
-    }
-
-    fn place(&self, at: At, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<(), Error> {
-        self.0.place(at, ids, out)
-    }
-
-    fn vertices(
-        &self,
-        at: At,
-        read: &VertexRead,
-        frontier: &[Gui],
-        out: &mut VertexRows,
-    ) -> Result<(), Error> {
-        self.0.vertices(at, read, frontier, out)
-    }
-
-    fn edges(&self, at: At, read: &EdgeRead, frontier: &[Edge], out: &mut EdgeRows) -> Result<(), Error> {
-        self.0.edges(at, read, frontier, out)
-    }
-
-    fn expand(
-        &self,
-        at: At,
-        request: &Expand,
-        frontier: &[Gui],
-        from: Cursor,
-        out: &mut Expansion,
-    ) -> Result<Option<Cursor>, Error> {
-        self.0.expand(at, request, None, frontier, from, out)
-    }
-
-    fn degrees(&self, at: At, request: &Expand, frontier: &[Gui], out: &mut Vec<u64>) -> Result<(), Error> {
-        self.0.degrees(at, request, frontier, out)
-    }
-
-    fn scan_vertices(
-        &self,
-        at: At,
-        scan: &VertexScan,
-        from: ScanCursor,
-        out: &mut Vec<Gui>,
-    ) -> Result<Option<ScanCursor>, Error> {
-        self.0.scan_vertices(at, scan, from, out)
-    }
-
-    fn scan_values(
-        &self,
-        at: At,
-        scan: &VertexScan,
-        keys: &[Token],
-        from: ScanCursor,
-        out: &mut ScannedValues,
-    ) -> Result<Option<ScanCursor>, Error> {
-        self.0.scan_values(at, scan, keys, from, out)
-    }
-
-    fn count_vertices(
-        &self,
-        at: At,
-        scan: &VertexScan,
-        from: ScanCursor,
-        count: &mut u64,
-    ) -> Result<Option<ScanCursor>, Error> {
-        self.0.count_vertices(at, scan, from, count)
-    }
-
-    fn sample_vertices(
-        &self,
-        at: At,
-        scan: &VertexScan,
-        from: ScanCursor,
-        sample: &mut Reservoir<Gui>,
-    ) -> Result<Option<ScanCursor>, Error> {
-        self.0.sample_vertices(at, scan, from, sample)
-    }
-
-    fn sample_edges(
-        &self,
-        at: At,
-        request: &Expand,
-        sample: Sample,
-        frontier: &[Gui],
-        out: &mut Expansion,
-    ) -> Result<(), Error> {
-        self.0.sample_edges(at, request, sample, frontier, out)
-    }
-
-    fn top_edges(
-        &self,
-        at: At,
-        request: &Expand,
-        top: &TopEdges,
-        frontier: &[Gui],
-        from: Cursor,
-        out: &mut Expansion,
-    ) -> Result<Option<Cursor>, Error> {
-        // What decides stands at the source of an edge; and only of each vertex by itself is the best known in one place.
-        if request.direction == tidegraph_types::Direction::Out && top.each {
-            return self.0.expand(at, request, Some(*top), frontier, from, out);
-        }
-        tidegraph_apl::plain::top_edges(self, at, request, top, frontier, from, out)
-    }
-
-    fn scan_edges(
-        &self,
-        at: At,
-        scan: &EdgeScan,
-        from: ScanCursor,
-        out: &mut EdgeRuns,
-    ) -> Result<Option<ScanCursor>, Error> {
-        self.0.scan_edges(at, scan, from, out)
-    }
-
-    fn unique_keys(&self, at: At) -> Result<Vec<(Token, Token)>, Error> {
-        self.0.unique_keys(at)
-    }
-
-    fn statistics(&self) -> Statistics {
-        Statistics::clone(&self.0.statistics())
-    }
 }
 
 /// Rows of a frontier by partition: the rows of each, rising.
@@ -466,7 +313,7 @@ struct Split {
     places: Vec<(u32, u32)>,
 }
 
-impl Query {
+impl FleetApl {
     /// Splits rows by partition.
     fn split(&self, partitions: impl ExactSizeIterator<Item = PartitionId>) -> Split {
         const NONE: u32 = u32::MAX;
@@ -496,6 +343,7 @@ impl Query {
     }
 }
 
-fn asked(partition: PartitionId, request: Request) -> Asked {
-    Asked { partition, request, pin: None }
+/// A request to any replica of a partition.
+fn asked(partition: PartitionId, request: impl Into<AnyRequest>) -> Asked {
+    Asked { partition, request: request.into(), pin: None }
 }

@@ -1,29 +1,29 @@
 //! Requests with one answer for each row: split by partition, asked, put together in the order of the rows.
 
 use super::gather::Answered;
-use super::{Asked, Query, Split, asked, strange};
+use super::{Asked, FleetApl, Split, asked, unfitting};
 use std::ops::Range;
 use tidegraph_apl::{
-    At, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, Error, Expand, LookUp, LookedUp, PropertyCell,
+    Apl as _, At, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, Error, LookUp, LookedUp, PropertyCell,
     VertexRead, VertexRows,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
 use tidegraph_types::{Edge, Gui, PartitionId, Str};
-use tidegraph_wire::apl::{Answer, Request};
+use tidegraph_wire::apl::{AnyAnswer, Request, request};
 
-/// What takes answers, of which rows.
-type Take<'t> = dyn FnMut(&Split, Vec<Answer>) -> Result<(), Error> + 't;
+/// Takes the answers of the parts.
+type Take<'t, A> = dyn FnMut(&Split, Vec<A>) -> Result<(), Error> + 't;
 
-impl Query {
+impl FleetApl {
     /// Asks about items, each in its partition. `take` gets the answers and where each item's row is among them; when an
     /// answer is too large for a message, it gets the answers for one half of the items and then for the other.
-    fn scatter<T: Clone>(
+    fn scatter<T: Clone, R: Request>(
         &self,
         at: At,
         items: &[T],
         partition: impl Fn(&T) -> PartitionId + Copy,
-        request: impl Fn(Vec<T>) -> Request + Copy,
-        take: &mut Take<'_>,
+        request: impl Fn(Vec<T>) -> R + Copy,
+        take: &mut Take<'_, R::Answer>,
     ) -> Result<(), Error> {
         if items.is_empty() {
             return Ok(());
@@ -35,7 +35,10 @@ impl Query {
         };
         let all: Vec<Asked> = split.parts.iter().map(ask).collect();
         match self.gather(at, items.len(), all) {
-            Ok(answers) => take(&split, answers.into_iter().map(|Answered { answer, .. }| answer).collect()),
+            Ok(answers) => {
+                let answers = answers.into_iter().map(Answered::to::<R>);
+                take(&split, answers.collect::<Result<_, _>>()?)
+            }
             Err(Error::TooLarge { .. }) if items.len() > 1 => {
                 let (first, second) = items.split_at(items.len() / 2);
                 self.scatter(at, first, partition, request, take)?;
@@ -45,45 +48,30 @@ impl Query {
         }
     }
 
-    /// As `scatter`, where an answer is a list with an item for each row.
-    fn scatter_lists<T: Clone, A: Clone>(
+    /// As `scatter`, for answers that are lists with one item for each row.
+    pub(super) fn scatter_lists<T: Clone, A: Clone, R: Request<Answer = Vec<A>>>(
         &self,
         at: At,
         items: &[T],
         partition: impl Fn(&T) -> PartitionId + Copy,
-        request: impl Fn(Vec<T>) -> Request + Copy,
-        list: impl Fn(Answer) -> Option<Vec<A>>,
+        request: impl Fn(Vec<T>) -> R + Copy,
         out: &mut Vec<A>,
     ) -> Result<(), Error> {
-        self.scatter(at, items, partition, request, &mut |split, answers| {
-            let lists: Vec<Vec<A>> = answers.into_iter().filter_map(&list).collect();
+        self.scatter(at, items, partition, request, &mut |split, lists: Vec<Vec<A>>| {
             fits(split, &lists, Vec::len)?;
             out.extend(split.places.iter().map(|&(part, row)| lists[part as usize][row as usize].clone()));
             Ok(())
         })
     }
 
-    fn of_id(&self, id: &Str) -> PartitionId {
+    pub(super) fn partition_of_id(&self, id: &Str) -> PartitionId {
         // The salted GUI of a colliding id is in the same partition.
         self.partition(self.shared.hasher.gui(id))
     }
 
-    pub(super) fn resolve_vertices(
-        &self,
-        at: At,
-        ids: &[Str],
-        out: &mut Vec<Option<Gui>>,
-    ) -> Result<(), Error> {
-        let list = |answer| match answer {
-            Answer::ResolveVertices(found) => Some(found),
-            _ => None,
-        };
-        self.scatter_lists(at, ids, |id| self.of_id(id), Request::ResolveVertices, list, out)
-    }
-
     /// All of it in one call: a vertex is mostly where the hash of its id says, and a place is asked for each id. Of those that
     /// are elsewhere, because others have their hash, the rows are asked for again.
-    pub(super) fn look_up(
+    pub(super) fn look_up_in_one_round(
         &self,
         at: At,
         ids: &[Str],
@@ -98,30 +86,30 @@ impl Query {
         let mut all = Vec::new();
         for (partition, rows) in &split.parts {
             let of_part = || rows.iter().map(|row| ids[*row as usize].clone());
-            all.push(asked(*partition, Request::ResolveVertices(of_part().collect())));
+            all.push(asked(*partition, request::ResolveVertices { ids: of_part().collect() }));
             if let Some(read) = &wish.read {
-                let guis = rows.iter().map(|row| guis[*row as usize]).collect();
-                all.push(asked(*partition, Request::Vertices(read.clone(), guis)));
+                let frontier = rows.iter().map(|row| guis[*row as usize]).collect();
+                all.push(asked(*partition, request::Vertices { read: read.clone(), frontier }));
             }
             if wish.places {
-                all.push(asked(*partition, Request::Place(of_part().map(|id| (id, 0)).collect())));
+                all.push(asked(*partition, request::Place { ids: of_part().map(|id| (id, 0)).collect() }));
             }
         }
         let answers = match self.gather(at, ids.len(), all) {
             Err(Error::TooLarge { .. }) if ids.len() > 1 => {
                 let (first, second) = ids.split_at(ids.len() / 2);
-                self.look_up(at, first, wish, out)?;
-                return self.look_up(at, second, wish, out);
+                self.look_up_in_one_round(at, first, wish, out)?;
+                return self.look_up_in_one_round(at, second, wish, out);
             }
             other => other?,
         };
         let (mut found, mut rows, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for Answered { answer, .. } in answers {
             match answer {
-                Answer::ResolveVertices(list) => found.push(list),
-                Answer::Vertices(list) => rows.push(list),
-                Answer::Place(list) => places.push(list),
-                _ => return Err(strange()),
+                AnyAnswer::ResolveVertices(list) => found.push(list),
+                AnyAnswer::Vertices(list) => rows.push(list),
+                AnyAnswer::Place(list) => places.push(list),
+                _ => return Err(unfitting()),
             }
         }
         fits(&split, &found, Vec::len)?;
@@ -157,50 +145,15 @@ impl Query {
         Ok(())
     }
 
-    pub(super) fn place(&self, at: At, ids: &[(Str, u64)], out: &mut Vec<(Gui, u64)>) -> Result<(), Error> {
-        let list = |answer| match answer {
-            Answer::Place(places) => Some(places),
-            _ => None,
-        };
-        self.scatter_lists(at, ids, |(id, _)| self.of_id(id), Request::Place, list, out)
-    }
-
-    pub(super) fn degrees(
+    pub(super) fn gather_candidates(
         &self,
         at: At,
-        request: &Expand,
-        frontier: &[Gui],
-        out: &mut Vec<u64>,
+        ids: &[Str],
+        out: &mut EdgeCandidates,
     ) -> Result<(), Error> {
-        let list = |answer| match answer {
-            Answer::Degrees(degrees) => Some(degrees),
-            _ => None,
-        };
-        let ask = |part| Request::Degrees(request.clone(), part);
-        self.scatter_lists(at, frontier, |gui| self.partition(*gui), ask, list, out)
-    }
-
-    pub(super) fn find_edges(
-        &self,
-        at: At,
-        places: &[EdgePlace],
-        out: &mut Vec<Option<Edge>>,
-    ) -> Result<(), Error> {
-        let list = |answer| match answer {
-            Answer::FindEdges(found) => Some(found),
-            _ => None,
-        };
-        self.scatter_lists(at, places, |place| self.partition(place.source), Request::FindEdges, list, out)
-    }
-
-    pub(super) fn edge_candidates(&self, at: At, ids: &[Str], out: &mut EdgeCandidates) -> Result<(), Error> {
         let partition = |id: &Str| self.partition(self.shared.hasher.edge_id(id));
-        self.scatter(at, ids, partition, Request::EdgeCandidates, &mut |split, answers| {
-            let list = |answer| match answer {
-                Answer::EdgeCandidates(found) => Some(found),
-                _ => None,
-            };
-            let lists: Vec<EdgeCandidates> = answers.into_iter().filter_map(list).collect();
+        let ask = |ids| request::EdgeCandidates { ids };
+        self.scatter(at, ids, partition, ask, &mut |split, lists| {
             fits(split, &lists, |list| list.ends.len())?;
             for &(part, row) in &split.places {
                 for (source, sid) in lists[part as usize].of_row(row as usize) {
@@ -215,7 +168,7 @@ impl Query {
 
     /// Where an edge may be stands in the partition of its id's hash, or in a generated id itself; whether it is there, at
     /// its source.
-    pub(super) fn resolve_edges(
+    pub(super) fn resolve_candidates(
         &self,
         at: At,
         ids: &[Str],
@@ -248,20 +201,15 @@ impl Query {
         Ok(())
     }
 
-    pub(super) fn vertices(
+    pub(super) fn gather_vertices(
         &self,
         at: At,
         read: &VertexRead,
         frontier: &[Gui],
         out: &mut VertexRows,
     ) -> Result<(), Error> {
-        let ask = |part| Request::Vertices(read.clone(), part);
-        self.scatter(at, frontier, |gui| self.partition(*gui), ask, &mut |split, answers| {
-            let list = |answer| match answer {
-                Answer::Vertices(rows) => Some(rows),
-                _ => None,
-            };
-            let parts: Vec<VertexRows> = answers.into_iter().filter_map(list).collect();
+        let ask = |frontier| request::Vertices { read: read.clone(), frontier };
+        self.scatter(at, frontier, |gui| self.partition(*gui), ask, &mut |split, parts| {
             fits(split, &parts, |rows| rows.present.len())?;
             complete(read, &parts)?;
             merge_vertices(split, parts, out);
@@ -269,20 +217,15 @@ impl Query {
         })
     }
 
-    pub(super) fn edges(
+    pub(super) fn gather_edges(
         &self,
         at: At,
         read: &EdgeRead,
         frontier: &[Edge],
         out: &mut EdgeRows,
     ) -> Result<(), Error> {
-        let ask = |part| Request::Edges(read.clone(), part);
-        self.scatter(at, frontier, |edge| self.partition(edge.source), ask, &mut |split, answers| {
-            let list = |answer| match answer {
-                Answer::Edges(rows) => Some(rows),
-                _ => None,
-            };
-            let mut parts: Vec<EdgeRows> = answers.into_iter().filter_map(list).collect();
+        let ask = |frontier| request::Edges { read: read.clone(), frontier };
+        self.scatter(at, frontier, |edge| self.partition(edge.source), ask, &mut |split, mut parts| {
             fits(split, &parts, |rows| rows.present.len())?;
             let complete = |rows: &EdgeRows| {
                 let present = rows.present.len();
@@ -291,7 +234,7 @@ impl Query {
                 has(read.ids, rows.ids.len()) && has(properties, rows.cell_ends.len())
             };
             if !parts.iter().all(complete) {
-                return Err(strange());
+                return Err(unfitting());
             }
             let cells = parts.iter_mut().map(|rows| std::mem::take(&mut rows.cells).into_iter());
             let mut cells: Vec<_> = cells.collect();
@@ -312,7 +255,11 @@ impl Query {
 /// Refuses answers that are of another kind, or have not one row for each that was asked for.
 fn fits<L>(split: &Split, lists: &[L], rows: impl Fn(&L) -> usize) -> Result<(), Error> {
     let asked = split.parts.iter().map(|(_, rows)| rows.len());
-    if lists.len() == split.parts.len() && asked.eq(lists.iter().map(rows)) { Ok(()) } else { Err(strange()) }
+    if lists.len() == split.parts.len() && asked.eq(lists.iter().map(rows)) {
+        Ok(())
+    } else {
+        Err(unfitting())
+    }
 }
 
 /// Refuses rows that have not all that was asked for.
@@ -325,7 +272,7 @@ fn complete(read: &VertexRead, parts: &[VertexRows]) -> Result<(), Error> {
             && has(read.labels, rows.label_ends.len())
             && has(properties, rows.cell_ends.len())
     };
-    if parts.iter().all(complete) { Ok(()) } else { Err(strange()) }
+    if parts.iter().all(complete) { Ok(()) } else { Err(unfitting()) }
 }
 
 /// The items of a row.

@@ -6,11 +6,11 @@
 //!
 //! What must never happen: an answer that lacks a constraint which holds at the version that is asked for.
 
-use super::{Query, asked};
+use super::FleetApl;
 use parking_lot::Mutex;
 use tidegraph_apl::{At, Error};
 use tidegraph_types::{Token, Version};
-use tidegraph_wire::apl::{Answer, Request};
+use tidegraph_wire::apl::request;
 
 /// What is known of it.
 #[derive(Debug, Default)]
@@ -54,18 +54,13 @@ impl Schema {
     }
 }
 
-impl Query {
+impl FleetApl {
     /// Keys that are unique in every partition: a constraint counts when it is complete everywhere.
-    pub(super) fn unique_keys(&self, at: At) -> Result<Vec<(Token, Token)>, Error> {
+    pub(super) fn known_unique_keys(&self, at: At) -> Result<Vec<(Token, Token)>, Error> {
         if let Some(keys) = self.shared.schema.unique(at.version) {
             return Ok(keys);
         }
-        let all = self.count.all().map(|partition| asked(partition, Request::UniqueKeys)).collect();
-        let answers = self.gather(at, usize::MAX, all)?;
-        let mut lists = answers.into_iter().filter_map(|answered| match answered.answer {
-            Answer::UniqueKeys(pairs) => Some(pairs),
-            _ => None,
-        });
+        let mut lists = self.ask_all(at, request::UniqueKeys)?.into_iter();
         let mut keys = lists.next().unwrap_or_default();
         lists.for_each(|list| keys.retain(|pair| list.contains(pair)));
         self.shared.schema.answered(at.version, &keys);

@@ -1,25 +1,18 @@
 //! Counts for the planner: those of all partitions together, kept for some seconds.
 
-use super::gather::Answered;
-use super::{Query, asked};
+use super::FleetApl;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_apl::{At, DegreeStatistics, Error, KeyStatistics, SetKey, SetStatistics, Statistics};
-use tidegraph_types::{PartitionId, Token};
-use tidegraph_wire::apl::{Answer, Request};
+use tidegraph_apl::{At, DegreeStatistics, KeyStatistics, SetKey, SetStatistics, Statistics};
+use tidegraph_types::Token;
+use tidegraph_wire::apl::request;
 
-impl Query {
-    /// One request to each partition.
-    fn of_all(&self, request: &Request) -> Result<Vec<Answer>, Error> {
-        let asked =
-            self.count.all().map(|partition: PartitionId| asked(partition, request.clone())).collect();
-        let answers = self.gather(At::default(), usize::MAX, asked)?;
-        Ok(answers.into_iter().map(|Answered { answer, .. }| answer).collect())
-    }
-
-    /// The counts; old ones if new ones cannot be had.
-    pub(super) fn statistics(&self) -> Arc<Statistics> {
+impl FleetApl {
+    /// Returns the counts for the planner, as [`tidegraph_apl::Apl::statistics`] without a copy. They may be some seconds
+    /// old; if new ones cannot be read, the old ones are returned.
+    #[must_use]
+    pub fn counts(&self) -> Arc<Statistics> {
         let now = self.shared.clock.now();
         {
             let mut kept = self.shared.statistics.lock();
@@ -32,13 +25,9 @@ impl Query {
                 *since = now;
             }
         }
-        match self.of_all(&Request::Statistics) {
-            Ok(answers) => {
-                let parts = answers.into_iter().filter_map(|answer| match answer {
-                    Answer::Statistics(statistics) => Some(statistics),
-                    _ => None,
-                });
-                let merged = Arc::new(merge(parts));
+        match self.ask_all(At::default(), request::Statistics) {
+            Ok(parts) => {
+                let merged = Arc::new(merge(parts.into_iter()));
                 *self.shared.statistics.lock() = Some((now, merged.clone()));
                 merged
             }

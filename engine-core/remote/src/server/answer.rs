@@ -6,13 +6,11 @@ use crate::Error;
 use crate::services::{CommitOutcome, Committed, LoadRequest, LoadStep, Node, RequestId, Services};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tidegraph_apl::{
-    Apl, At, EdgeCandidates, EdgeRows, EdgeRuns, Error as AplError, Expansion, ScannedValues, VertexRows,
-};
+use tidegraph_apl::{At, Error as AplError};
 use tidegraph_platform::Clock;
 use tidegraph_types::{CommitRequest, Key, MadeVertex, PartitionId, Str, Token, Version};
 use tidegraph_wire::Message;
-use tidegraph_wire::apl::{Answer, Request, decode_request, encode_answer};
+use tidegraph_wire::apl::{Allowance, AnyAnswer, AnyRequest};
 use tidegraph_wire::proto::{self, call, reply};
 
 /// Rows of a frontier between two looks at whether anybody still waits.
@@ -61,7 +59,6 @@ pub(super) enum Cost {
 const SMALL_ROWS: usize = 128;
 
 pub(super) fn cost(call: &proto::Call) -> Cost {
-    use proto::apl_request::Kind;
     let Some(call::Kind::Apl(apl)) = &call.kind else {
         return match &call.kind {
             Some(
@@ -79,22 +76,8 @@ pub(super) fn cost(call: &proto::Call) -> Cost {
             _ => Cost::Small,
         };
     };
-    let mut rows = 0;
-    for part in &apl.parts {
-        rows += match part.request.as_ref().and_then(|request| request.kind.as_ref()) {
-            Some(Kind::ResolveVertices(m) | Kind::ResolveEdges(m) | Kind::EdgeCandidates(m)) => m.ids.len(),
-            Some(Kind::Place(m)) => m.ids.len(),
-            Some(Kind::FindEdges(m)) => m.ids.len(),
-            Some(Kind::Vertices(m)) => m.frontier.len() / 8,
-            Some(Kind::Edges(m)) => m.sids.len() / 8,
-            // Their answers are long, but for a short list.
-            Some(Kind::Expand(m)) => m.frontier.len() / 8 + m.max_rows as usize / 64,
-            // A hub is counted by looking at its blocks.
-            Some(Kind::Degrees(m)) => m.frontier.len() / 4,
-            Some(Kind::ScanVertices(m)) if m.max_rows == 1 => SMALL_ROWS / 4,
-            _ => return Cost::Large,
-        };
-    }
+    let rows = |part: &proto::PartitionCall| part.request.as_ref().and_then(AnyRequest::rows);
+    let Some(rows) = apl.parts.iter().map(rows).sum::<Option<usize>>() else { return Cost::Large };
     if rows <= SMALL_ROWS { Cost::Small } else { Cost::Large }
 }
 
@@ -146,13 +129,13 @@ fn partitions(
                 last = Some(partition);
                 match asked(node, partition, at, &request, stop, wait) {
                     Err(AplError::Behind { .. }) if wait.is_none() => return None,
-                    Err(error) => Answer::Failed(error),
+                    Err(error) => AnyAnswer::Failed(error),
                     Ok(answer) => answer,
                 }
             }
             Err(error) => return Some(Err(error)),
         };
-        match encode_answer(&answer) {
+        match answer.encode() {
             Ok(message) => answers.push(message),
             Err(error) => return Some(Err(Error::Unavailable(error.to_string()))),
         }
@@ -161,11 +144,11 @@ fn partitions(
     Some(Ok(reply::Kind::Apl(proto::PartitionsReply { answers, applied })))
 }
 
-fn part_request(part: proto::PartitionCall) -> Result<(PartitionId, At, Request), Error> {
+fn part_request(part: proto::PartitionCall) -> Result<(PartitionId, At, AnyRequest), Error> {
     let partition = u16::try_from(part.partition)
         .map_err(|_| Error::garbage(format!("partition {} is out of range", part.partition)))?;
     let request = part.request.ok_or_else(|| Error::garbage("a part has no request"))?;
-    let (at, request) = decode_request(request).map_err(Error::garbage)?;
+    let (at, request) = AnyRequest::decode(request).map_err(Error::garbage)?;
     Ok((PartitionId(partition), at, request))
 }
 
@@ -174,13 +157,15 @@ fn asked(
     node: &dyn Node,
     partition: PartitionId,
     at: At,
-    request: &Request,
+    request: &AnyRequest,
     stop: &Stop<'_>,
     wait: Option<Duration>,
-) -> Result<Answer, AplError> {
+) -> Result<AnyAnswer, AplError> {
     stop.check()?;
     let apl = node.partition(partition, at.epoch)?;
-    let behind = match ask(apl.as_ref(), at, request, stop) {
+    let check = || stop.check();
+    let allowance = Allowance { max_rows: MOST_ROWS, piece_rows: PIECE, check: &check };
+    let behind = match request.call(apl.as_ref(), at, &allowance) {
         Err(error @ AplError::Behind { .. }) => error,
         other => return other,
     };
@@ -190,116 +175,7 @@ fn asked(
     }
     // It may have been given away meanwhile.
     let apl = node.partition(partition, at.epoch)?;
-    ask(apl.as_ref(), at, request, stop)
-}
-
-/// One call of the trait.
-fn ask(apl: &dyn Apl, at: At, request: &Request, stop: &Stop<'_>) -> Result<Answer, AplError> {
-    Ok(match request {
-        Request::ResolveVertices(ids) => {
-            let mut out = Vec::with_capacity(ids.len());
-            in_pieces(ids, stop, |ids| apl.resolve_vertices(at, ids, &mut out))?;
-            Answer::ResolveVertices(out)
-        }
-        Request::ResolveEdges(ids) => {
-            let mut out = Vec::with_capacity(ids.len());
-            in_pieces(ids, stop, |ids| apl.resolve_edges(at, ids, &mut out))?;
-            Answer::ResolveEdges(out)
-        }
-        Request::EdgeCandidates(ids) => {
-            let mut out = EdgeCandidates::default();
-            in_pieces(ids, stop, |ids| apl.edge_candidates(at, ids, &mut out))?;
-            Answer::EdgeCandidates(out)
-        }
-        Request::FindEdges(places) => {
-            let mut out = Vec::with_capacity(places.len());
-            in_pieces(places, stop, |places| apl.find_edges(at, places, &mut out))?;
-            Answer::FindEdges(out)
-        }
-        Request::Place(ids) => {
-            let mut out = Vec::with_capacity(ids.len());
-            in_pieces(ids, stop, |ids| apl.place(at, ids, &mut out))?;
-            Answer::Place(out)
-        }
-        Request::Vertices(read, frontier) => {
-            let mut out = VertexRows::default();
-            in_pieces(frontier, stop, |piece| apl.vertices(at, read, piece, &mut out))?;
-            Answer::Vertices(out)
-        }
-        Request::Edges(read, frontier) => {
-            let mut out = EdgeRows::default();
-            in_pieces(frontier, stop, |piece| apl.edges(at, read, piece, &mut out))?;
-            Answer::Edges(out)
-        }
-        Request::Expand(expand, frontier, from) => {
-            let mut out = Expansion::default();
-            let mut expand = expand.clone();
-            expand.max_rows = expand.max_rows.min(MOST_ROWS);
-            let next = apl.expand(at, &expand, frontier, *from, &mut out)?;
-            Answer::Expand(out, next)
-        }
-        Request::Degrees(expand, frontier) => {
-            let mut out = Vec::with_capacity(frontier.len());
-            in_pieces(frontier, stop, |piece| apl.degrees(at, expand, piece, &mut out))?;
-            Answer::Degrees(out)
-        }
-        Request::ScanVertices(scan, from) => {
-            let mut out = Vec::new();
-            let mut scan = scan.clone();
-            scan.max_rows = scan.max_rows.min(MOST_ROWS);
-            let next = apl.scan_vertices(at, &scan, *from, &mut out)?;
-            Answer::ScanVertices(out, next)
-        }
-        Request::ScanValues(scan, keys, from) => {
-            let mut out = ScannedValues::default();
-            out.begin(keys.len());
-            let mut scan = scan.clone();
-            scan.max_rows = scan.max_rows.min(MOST_ROWS);
-            let next = apl.scan_values(at, &scan, keys, *from, &mut out)?;
-            Answer::ScanValues(out, next)
-        }
-        Request::ScanEdges(scan, from) => {
-            let mut out = EdgeRuns::default();
-            let mut scan = scan.clone();
-            scan.max_rows = scan.max_rows.min(MOST_ROWS);
-            let next = apl.scan_edges(at, &scan, *from, &mut out)?;
-            Answer::ScanEdges(out, next)
-        }
-        Request::CountVertices(scan, from) => {
-            let mut count = 0;
-            let next = apl.count_vertices(at, scan, *from, &mut count)?;
-            Answer::CountVertices(count, next)
-        }
-        Request::SampleVertices(scan, from, sample) => {
-            let mut sample = sample.clone();
-            let next = apl.sample_vertices(at, scan, *from, &mut sample)?;
-            Answer::SampleVertices(sample, next)
-        }
-        Request::SampleEdges(expand, sample, frontier) => {
-            let mut out = Expansion::default();
-            apl.sample_edges(at, expand, *sample, frontier, &mut out)?;
-            Answer::SampleEdges(out)
-        }
-        Request::TopEdges(expand, top, frontier, from) => {
-            let mut out = Expansion::default();
-            let next = apl.top_edges(at, expand, top, frontier, *from, &mut out)?;
-            Answer::TopEdges(out, next)
-        }
-        Request::Statistics => Answer::Statistics(apl.statistics()),
-        Request::UniqueKeys => Answer::UniqueKeys(apl.unique_keys(at)?),
-    })
-}
-
-fn in_pieces<T>(
-    frontier: &[T],
-    stop: &Stop<'_>,
-    mut ask: impl FnMut(&[T]) -> Result<(), AplError>,
-) -> Result<(), AplError> {
-    for piece in frontier.chunks(PIECE) {
-        stop.check()?;
-        ask(piece)?;
-    }
-    Ok(())
+    request.call(apl.as_ref(), at, &allowance)
 }
 
 fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<reply::Kind, Error> {

@@ -14,7 +14,7 @@ use super::Partition;
 use super::read::{EdgePosition, Filter};
 use crate::adjacency::{FastRead, Labels, Link, List, Run, Sids, Sink};
 use crossbeam_epoch::Guard;
-use tidegraph_apl::{BottomUp, Parents, VertexSet};
+use tidegraph_apl::searches::{BottomUp, Parents, VertexSet};
 use tidegraph_types::{Direction, Gui, Sid, Version};
 
 /// Number of slots in a group: those of a few words of bits.

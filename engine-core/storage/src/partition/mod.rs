@@ -24,6 +24,7 @@
 //! What must never happen: a change that leaves no note for `reclaim` (`touch`); something freed or reused while a
 //! reader may still look at it (STO-1).
 
+#[cfg(feature = "searches")]
 mod bottom_up;
 mod bulk;
 mod columns;
@@ -39,6 +40,7 @@ mod sample;
 mod scan;
 mod write;
 
+#[cfg(feature = "searches")]
 pub(crate) use bottom_up::{BottomUpRequest, BottomUpStep};
 pub(crate) use bulk::PendingLink;
 pub(crate) use degrees::Degrees;

@@ -1,12 +1,12 @@
-//! One bottom-up step of a search over all partitions, some slots under each epoch guard.
+//! One bottom-up step of a search over all partitions, some slots under each epoch guard. With the feature `searches` only.
 //!
-//! As in scans, a call ends with a cursor when its answer is full or when it has looked at many records. The limit is
-//! higher than that of scans, because between processes each call sends the vertex set again.
+//! As in scans, a call ends with a cursor when its answer is full or when it has looked at many records.
 
 use super::Store;
 use crate::partition::{BottomUpRequest, BottomUpStep, EdgePosition};
 use crossbeam_epoch::pin;
-use tidegraph_apl::{At, BottomUp, Error, Explored, Parents, ScanCursor};
+use tidegraph_apl::searches::{BottomUp, Explored, Parents, Searches};
+use tidegraph_apl::{At, Error, ScanCursor};
 
 /// Entries and vertices to look at under one epoch guard.
 const PIECE: usize = 1 << 16;
@@ -15,9 +15,8 @@ const MOST: usize = 1 << 20;
 /// The position of a cursor is a slot, followed by a position in the lists of its vertex in this many bits.
 const PLACE_BITS: u32 = 33;
 
-impl Store {
-    /// Implements [`tidegraph_apl::Apl::bottom_up`].
-    pub(super) fn step_up(
+impl Searches for Store {
+    fn bottom_up(
         &self,
         at: At,
         step: &BottomUp<'_>,
@@ -37,7 +36,9 @@ impl Store {
         self.still_readable(at)?;
         Ok(next)
     }
+}
 
+impl Store {
     fn some_slots<const INVERSE: bool>(
         &self,
         want: &BottomUpRequest<'_>,

@@ -3,6 +3,7 @@
 //! `apply` and `bulk` write, `read` implements APL. This file sets up, publishes, pins and reclaims.
 
 mod apply;
+#[cfg(feature = "searches")]
 mod bottom_up;
 mod bulk;
 mod by_page;

@@ -9,9 +9,9 @@ use crate::partition::{EdgeIdEntry, EdgePosition, ExpandRequest, Filter, Partiti
 use crate::properties::{self, Counted, Listed, Row};
 use crossbeam_epoch::pin;
 use tidegraph_apl::{
-    Apl, At, BottomUp, CellMeta, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan,
-    Error, Expand, Expansion, Explored, Parents, Projection, PropertyCell, Reservoir, Sample, ScanCursor,
-    ScannedValues, Statistics, TopEdges, VertexRead, VertexRows, VertexScan,
+    Apl, At, CellMeta, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error,
+    Expand, Expansion, LookUp, LookedUp, Projection, PropertyCell, Reservoir, Sample, ScanCursor,
+    ScannedValues, Statistics, TopEdges, VertexRead, VertexRows, VertexScan, fallback,
 };
 use tidegraph_types::element::{generated_edge_id, parse_generated_edge_id};
 use tidegraph_types::{Direction, Edge, Gui, Sid, Str, Token};
@@ -83,6 +83,10 @@ impl Store {
 }
 
 impl Apl for Store {
+    fn is_far(&self) -> bool {
+        false
+    }
+
     fn resolve_vertices(&self, at: At, ids: &[Str], out: &mut Vec<Option<Gui>>) -> Result<(), Error> {
         if let Some(answered) = self.resolve_by_page(at, ids, out) {
             return answered;
@@ -118,6 +122,11 @@ impl Apl for Store {
             self.make_room();
         }
         self.still_readable(at)
+    }
+
+    // In one process, three calls cost no more than one.
+    fn look_up(&self, at: At, ids: &[Str], wish: &LookUp, out: &mut LookedUp) -> Result<(), Error> {
+        fallback::look_up(self, at, ids, wish, out)
     }
 
     fn resolve_edges(&self, at: At, ids: &[Str], out: &mut Vec<Option<Edge>>) -> Result<(), Error> {
@@ -436,17 +445,6 @@ impl Apl for Store {
         out: &mut ScannedValues,
     ) -> Result<Option<ScanCursor>, Error> {
         self.find_values(at, scan, keys, from, out)
-    }
-
-    fn bottom_up(
-        &self,
-        at: At,
-        step: &BottomUp<'_>,
-        explored: &mut Explored,
-        from: ScanCursor,
-        out: &mut Parents,
-    ) -> Result<Option<ScanCursor>, Error> {
-        self.step_up(at, step, explored, from, out)
     }
 
     fn scan_edges(

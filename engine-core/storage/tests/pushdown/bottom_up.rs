@@ -1,12 +1,11 @@
 //! Bottom-up steps, and whole searches: the same answers as from simpler requests.
 
-use super::plain::Plain;
 use super::{LABELS, at, gui, requests, store};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use std::collections::{BTreeMap, BTreeSet};
-use tidegraph_apl::{
-    Apl, BottomUp, Cursor, Error, Expand, Expansion, Explored, Parents, ScanCursor, VertexSet, breadth_first,
-};
+use tidegraph_apl::searches::{BottomUp, Explored, Parents, Searches, VertexSet, breadth_first};
+use tidegraph_apl::testing::FallbacksOnly;
+use tidegraph_apl::{Apl, Cursor, Error, Expand, Expansion, ScanCursor};
 use tidegraph_storage::Store;
 use tidegraph_types::{Direction, Edge, Gui, Mutation, Sid, Version};
 
@@ -85,7 +84,7 @@ fn adjacency(store: &Store, version: u64, request: &Expand, vertices: usize) -> 
 
 /// Returns the whole answer of a step; `between` runs between two calls.
 fn whole(
-    apl: &dyn Apl,
+    apl: &dyn Searches,
     version: u64,
     step: &BottomUp<'_>,
     explored: &mut Explored,
@@ -110,7 +109,7 @@ fn compare(store: &Store, version: u64, step: &BottomUp<'_>, vertices: usize) ->
     let place =
         format!("{:?} inverse {} at {version}, {} in the set", step.edges, step.inverse, step.set.len());
     let ours = whole(store, version, step, &mut Explored::default(), || ());
-    let plain = whole(&Plain(store), version, step, &mut Explored::default(), || ());
+    let plain = whole(&FallbacksOnly(store), version, step, &mut Explored::default(), || ());
     assert_eq!(sorted(&ours.vertex), sorted(&plain.vertex), "{place}");
     assert_eq!(sorted(&ours.rest), sorted(&plain.rest), "{place}");
     let lists = adjacency(store, version, step.edges, vertices);
@@ -212,7 +211,7 @@ fn a_step_sees_its_version_while_others_are_written() {
     let mut follows = false;
     for _ in 0..6 {
         let step = BottomUp { edges: &edges, set: &set, inverse: false, follows, rest: true };
-        let expected = whole(&Plain(&graph.store), seen, &step, &mut Explored::default(), || ());
+        let expected = whole(&FallbacksOnly(&graph.store), seen, &step, &mut Explored::default(), || ());
         let (mut all, mut cursor) = (Parents::default(), Some(ScanCursor::default()));
         while let Some(from) = cursor {
             cursor = graph.store.bottom_up(at(seen), &step, &mut explored, from, &mut all).unwrap();
@@ -233,7 +232,7 @@ fn a_step_sees_its_version_while_others_are_written() {
 }
 
 /// Returns the distance of each vertex, and whether some were reached by a bottom-up step.
-fn search(apl: &dyn Apl, version: u64, request: &Expand, start: Gui) -> (BTreeMap<Gui, u32>, bool) {
+fn search(apl: &dyn Searches, version: u64, request: &Expand, start: Gui) -> (BTreeMap<Gui, u32>, bool) {
     let (mut depths, mut up) = (BTreeMap::from([(start, 0)]), false);
     let searched: Result<(), Error> =
         breadth_first(apl, at(version), request, &[start, start], &mut |found| {
@@ -275,7 +274,7 @@ fn a_search_reaches_what_a_plain_one_does_in_as_many_steps() {
                 }
                 let (ours, up) = search(&graph.store, version, &request, start);
                 assert_eq!(ours, expected, "{request:?} from {start} at {version}");
-                assert_eq!(search(&Plain(&graph.store), version, &request, start).0, expected);
+                assert_eq!(search(&FallbacksOnly(&graph.store), version, &request, start).0, expected);
                 if up {
                     ways.insert((request.direction as u8, request.labels.is_some()));
                 }

@@ -3,13 +3,13 @@
 // The whole file is a test, its helpers too.
 #![allow(clippy::unwrap_used)]
 
+#[cfg(feature = "searches")]
 mod bottom_up;
-mod plain;
 
-use plain::Plain;
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tidegraph_apl::testing::FallbacksOnly;
 use tidegraph_apl::{
     Apl, At, Cursor, Expand, Expansion, PropertyPredicate, Reservoir, Sample, ScanCursor, Test, TopEdges,
     VertexScan,
@@ -293,7 +293,9 @@ fn samples_of_edges_are_edges() {
                 assert_eq!(sids.len(), taken.len(), "each once");
                 assert!((0..taken.len()).all(|index| rows.contains(&taken.at(index))), "{request:?}");
                 let mut plain = Expansion::default();
-                Plain(&store).sample_edges(at(version), &request, sample, &frontier, &mut plain).unwrap();
+                FallbacksOnly(&store)
+                    .sample_edges(at(version), &request, sample, &frontier, &mut plain)
+                    .unwrap();
                 assert_eq!(plain.len(), taken.len());
             }
         }
@@ -313,8 +315,9 @@ fn edges_that_come_first_are_those_of_the_plain_answer() {
             while let Some(from) = cursor {
                 let (mut best, mut plain) = (Expansion::default(), Expansion::default());
                 cursor = store.top_edges(at(2), &request, &top, &frontier, from, &mut best).unwrap();
-                let next =
-                    Plain(&store).top_edges(at(2), &request, &top, &frontier, from, &mut plain).unwrap();
+                let next = FallbacksOnly(&store)
+                    .top_edges(at(2), &request, &top, &frontier, from, &mut plain)
+                    .unwrap();
                 assert_eq!((cursor, &best), (next, &plain), "{request:?} {top:?}");
             }
         }

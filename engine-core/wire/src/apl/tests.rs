@@ -1,19 +1,20 @@
 //! Requests and answers there and back.
 
 use super::column::wide_to;
-use super::*;
-use crate::Message;
+use super::request as r;
+use super::{AnyAnswer, AnyRequest};
 use crate::mutation::tests::{any_edge, any_gui, any_str, any_token, any_tokens};
 use crate::value::tests::any_value;
+use crate::{Error, Message, proto};
 use proptest::option;
 use proptest::prelude::*;
 use tidegraph_apl::{
-    At, CellMeta, Draw, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Expand, Expansion,
-    KeyStatistics, Projection, PropertyCell, PropertyPredicate, Reservoir, Sample, ScannedValues, Statistics,
-    Test, TopEdges, VertexRead, VertexRows, VertexScan,
+    At, CellMeta, Cursor, DegreeStatistics, Draw, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns,
+    EdgeScan, Expand, Expansion, KeyStatistics, Projection, PropertyCell, PropertyPredicate, Reservoir,
+    Sample, ScanCursor, ScannedValues, SetKey, SetStatistics, Statistics, Test, TopEdges, VertexRead,
+    VertexRows, VertexScan,
 };
-use tidegraph_apl::{DegreeStatistics, SetKey, SetStatistics};
-use tidegraph_types::{Cardinality, Direction, Epoch, PartitionId, Sid, Value, Version};
+use tidegraph_types::{Cardinality, Direction, Epoch, Gui, PartitionId, Sid, Token, Value, Version};
 
 fn vec<S: Strategy>(of: S) -> impl Strategy<Value = Vec<S::Value>> {
     prop::collection::vec(of, 0..4)
@@ -73,46 +74,60 @@ fn any_predicate() -> impl Strategy<Value = PropertyPredicate> {
     (any_token(), test, any::<bool>()).prop_map(|(key, test, sole)| PropertyPredicate { key, test, sole })
 }
 
-fn any_request() -> impl Strategy<Value = Request> {
+fn any_request() -> impl Strategy<Value = AnyRequest> {
+    let ids = || vec(any_str());
+    let guis = || vec(any_gui());
     prop_oneof![
-        vec(any_str()).prop_map(Request::ResolveVertices),
-        vec(any_str()).prop_map(Request::ResolveEdges),
-        vec((any_str(), any::<u64>())).prop_map(Request::Place),
-        (any::<(bool, bool, bool)>(), any_projection(), vec(any_gui())).prop_map(
-            |((ids, labels, meta), properties, frontier)| {
-                Request::Vertices(VertexRead { ids, labels, properties, meta }, frontier)
-            }
-        ),
-        (any::<bool>(), any_projection(), vec(any_edge()))
-            .prop_map(|(ids, properties, frontier)| Request::Edges(EdgeRead { ids, properties }, frontier)),
-        (any_expand(), vec(any_gui()), any_cursor()).prop_map(|(e, f, c)| Request::Expand(e, f, c)),
-        (any_expand(), vec(any_gui())).prop_map(|(e, f)| Request::Degrees(e, f)),
-        (any_scan(), any_scan_cursor()).prop_map(|(scan, from)| Request::ScanVertices(scan, from)),
-        (any_scan(), prop::collection::vec(any_token(), 1..4), any_scan_cursor())
-            .prop_map(|(scan, keys, from)| Request::ScanValues(scan, keys, from)),
-        (any_scan(), any_scan_cursor()).prop_map(|(scan, from)| Request::CountVertices(scan, from)),
-        (any_scan(), any_scan_cursor(), any_reservoir())
-            .prop_map(|(scan, from, sample)| Request::SampleVertices(scan, from, sample)),
-        (any_expand(), any::<(u32, u64)>(), vec(any_gui())).prop_map(|(e, (count, seed), f)| {
-            Request::SampleEdges(Expand { max_rows: u32::MAX, ..e }, Sample { count, seed }, f)
-        }),
-        (any_expand(), any_token(), any::<(bool, u32, bool)>(), vec(any_gui()), any_cursor()).prop_map(
-            |(e, key, (descending, count, each), f, c)| {
-                Request::TopEdges(e, TopEdges { key, descending, count, each }, f, c)
-            }
-        ),
-        (option::of(any_tokens()), vec(any_predicate()), 1..=u32::MAX, any_scan_cursor()).prop_map(
-            |(labels, predicates, max_rows, from)| {
-                Request::ScanEdges(EdgeScan { labels, predicates, max_rows }, from)
-            }
-        ),
-        Just(Request::Statistics),
-        Just(Request::UniqueKeys),
-        vec(any_str()).prop_map(Request::EdgeCandidates),
+        ids().prop_map(|ids| r::ResolveVertices { ids }.into()),
+        ids().prop_map(|ids| r::ResolveEdges { ids }.into()),
+        ids().prop_map(|ids| r::EdgeCandidates { ids }.into()),
+        vec((any_str(), any::<u64>())).prop_map(|ids| r::Place { ids }.into()),
         vec((any_gui(), any::<u64>(), option::of(any_str()))).prop_map(|places| {
             let place = |(source, sid, id)| EdgePlace { source, sid: Sid(sid), id };
-            Request::FindEdges(places.into_iter().map(place).collect())
+            r::FindEdges { places: places.into_iter().map(place).collect() }.into()
         }),
+        (any::<(bool, bool, bool)>(), any_projection(), guis()).prop_map(
+            |((ids, labels, meta), properties, frontier)| {
+                r::Vertices { read: VertexRead { ids, labels, properties, meta }, frontier }.into()
+            }
+        ),
+        (any::<bool>(), any_projection(), vec(any_edge())).prop_map(|(ids, properties, frontier)| {
+            r::Edges { read: EdgeRead { ids, properties }, frontier }.into()
+        }),
+        (any_expand(), guis(), any_cursor()).prop_map(|(expand, frontier, from)| r::Expand {
+            expand,
+            frontier,
+            from
+        }
+        .into()),
+        (any_expand(), guis()).prop_map(|(expand, frontier)| r::Degrees { expand, frontier }.into()),
+        (any_expand(), any::<(u32, u64)>(), guis()).prop_map(|(expand, (count, seed), frontier)| {
+            let expand = Expand { max_rows: u32::MAX, ..expand };
+            r::SampleEdges { expand, sample: Sample { count, seed }, frontier }.into()
+        }),
+        (any_expand(), any_token(), any::<(bool, u32, bool)>(), guis(), any_cursor()).prop_map(
+            |(expand, key, (descending, count, each), frontier, from)| {
+                let top = TopEdges { key, descending, count, each };
+                r::TopEdges { expand, top, frontier, from }.into()
+            }
+        ),
+        (any_scan(), any_scan_cursor()).prop_map(|(scan, from)| r::ScanVertices { scan, from }.into()),
+        (any_scan(), prop::collection::vec(any_token(), 1..4), any_scan_cursor())
+            .prop_map(|(scan, keys, from)| r::ScanValues { scan, keys, from }.into()),
+        (any_scan(), any_scan_cursor()).prop_map(|(scan, from)| r::CountVertices { scan, from }.into()),
+        (any_scan(), any_scan_cursor(), any_reservoir()).prop_map(|(scan, from, sample)| r::SampleVertices {
+            scan,
+            from,
+            sample
+        }
+        .into()),
+        (option::of(any_tokens()), vec(any_predicate()), 1..=u32::MAX, any_scan_cursor()).prop_map(
+            |(labels, predicates, max_rows, from)| {
+                r::ScanEdges { scan: EdgeScan { labels, predicates, max_rows }, from }.into()
+            }
+        ),
+        Just(r::Statistics.into()),
+        Just(r::UniqueKeys.into()),
     ]
 }
 
@@ -220,49 +235,51 @@ fn any_degrees() -> impl Strategy<Value = Vec<DegreeStatistics>> {
     }))
 }
 
-fn any_answer() -> impl Strategy<Value = Answer> {
+fn any_answer() -> impl Strategy<Value = AnyAnswer> {
     use tidegraph_apl::Error;
     let versions = || any::<(u64, u64)>().prop_map(|(a, b)| (Version(a), Version(b)));
     let counts = || vec((any_token(), any::<u64>()));
     prop_oneof![
-        versions().prop_map(|(applied, asked)| Answer::Failed(Error::Behind { applied, asked })),
-        versions().prop_map(|(oldest, asked)| Answer::Failed(Error::TooOld { oldest, asked })),
-        any::<String>().prop_map(|reason| Answer::Failed(Error::Unavailable(reason))),
-        any::<String>().prop_map(|reason| Answer::Failed(Error::Corrupt(reason))),
+        versions().prop_map(|(applied, asked)| AnyAnswer::Failed(Error::Behind { applied, asked })),
+        versions().prop_map(|(oldest, asked)| AnyAnswer::Failed(Error::TooOld { oldest, asked })),
+        any::<String>().prop_map(|reason| AnyAnswer::Failed(Error::Unavailable(reason))),
+        any::<String>().prop_map(|reason| AnyAnswer::Failed(Error::Corrupt(reason))),
         any::<(u16, u64)>().prop_map(|(partition, epoch)| {
-            Answer::Failed(Error::NotHere { partition: PartitionId(partition), epoch: Epoch(epoch) })
+            AnyAnswer::Failed(Error::NotHere { partition: PartitionId(partition), epoch: Epoch(epoch) })
         }),
         any::<(u64, u64)>().prop_map(|(held, asked)| {
-            Answer::Failed(Error::WrongEpoch { held: Epoch(held), asked: Epoch(asked) })
+            AnyAnswer::Failed(Error::WrongEpoch { held: Epoch(held), asked: Epoch(asked) })
         }),
-        any::<(u64, u64)>().prop_map(|(bytes, limit)| Answer::Failed(Error::TooLarge { bytes, limit })),
-        any::<bool>().prop_map(|late| Answer::Failed(if late { Error::Overdue } else { Error::Cancelled })),
-        vec(option::of(any_edge())).prop_map(Answer::FindEdges),
-        vec((any_token(), any_token())).prop_map(Answer::UniqueKeys),
+        any::<(u64, u64)>().prop_map(|(bytes, limit)| AnyAnswer::Failed(Error::TooLarge { bytes, limit })),
+        any::<bool>().prop_map(|late| AnyAnswer::Failed(if late {
+            Error::Overdue
+        } else {
+            Error::Cancelled
+        })),
+        vec(option::of(any_edge())).prop_map(AnyAnswer::FindEdges),
+        vec((any_token(), any_token())).prop_map(AnyAnswer::UniqueKeys),
         vec(vec((any_gui(), any::<u64>()))).prop_map(|rows| {
             let (ends, items) = ragged(rows);
             let (source, sid) = items.into_iter().map(|(gui, sid)| (gui, Sid(sid))).unzip();
-            Answer::EdgeCandidates(EdgeCandidates { ends, source, sid })
+            AnyAnswer::EdgeCandidates(EdgeCandidates { ends, source, sid })
         }),
-        vec(option::of(any_gui())).prop_map(Answer::ResolveVertices),
-        vec(option::of(any_edge())).prop_map(Answer::ResolveEdges),
-        vec((any_gui(), any::<u64>())).prop_map(Answer::Place),
-        any_vertex_rows().prop_map(Answer::Vertices),
-        any_edge_rows().prop_map(Answer::Edges),
-        (any_expansion(), option::of(any_cursor())).prop_map(|(rows, next)| Answer::Expand(rows, next)),
-        vec(any::<u64>()).prop_map(Answer::Degrees),
-        (any::<u64>(), option::of(any_scan_cursor())).prop_map(|(n, next)| Answer::CountVertices(n, next)),
-        (any_reservoir(), option::of(any_scan_cursor()))
-            .prop_map(|(s, next)| Answer::SampleVertices(s, next)),
-        any_expansion().prop_map(Answer::SampleEdges),
-        (any_expansion(), option::of(any_cursor())).prop_map(|(rows, next)| Answer::TopEdges(rows, next)),
-        (vec(any_gui()), option::of(any_scan_cursor())).prop_map(|(g, next)| Answer::ScanVertices(g, next)),
-        (any_scanned_values(), option::of(any_scan_cursor()))
-            .prop_map(|(found, next)| Answer::ScanValues(found, next)),
+        vec(option::of(any_gui())).prop_map(AnyAnswer::ResolveVertices),
+        vec(option::of(any_edge())).prop_map(AnyAnswer::ResolveEdges),
+        vec((any_gui(), any::<u64>())).prop_map(AnyAnswer::Place),
+        any_vertex_rows().prop_map(AnyAnswer::Vertices),
+        any_edge_rows().prop_map(AnyAnswer::Edges),
+        (any_expansion(), option::of(any_cursor())).prop_map(AnyAnswer::Expand),
+        vec(any::<u64>()).prop_map(AnyAnswer::Degrees),
+        (any::<u64>(), option::of(any_scan_cursor())).prop_map(AnyAnswer::CountVertices),
+        (any_reservoir(), option::of(any_scan_cursor())).prop_map(AnyAnswer::SampleVertices),
+        any_expansion().prop_map(AnyAnswer::SampleEdges),
+        (any_expansion(), option::of(any_cursor())).prop_map(AnyAnswer::TopEdges),
+        (vec(any_gui()), option::of(any_scan_cursor())).prop_map(AnyAnswer::ScanVertices),
+        (any_scanned_values(), option::of(any_scan_cursor())).prop_map(AnyAnswer::ScanValues),
         (vec(any_edge()), option::of(any_scan_cursor())).prop_map(|(edges, next)| {
             let mut runs = EdgeRuns::default();
             edges.into_iter().for_each(|edge| runs.push(edge));
-            Answer::ScanEdges(runs, next)
+            AnyAnswer::ScanEdges((runs, next))
         }),
         (
             any::<(u64, u64)>(),
@@ -282,7 +299,7 @@ fn any_answer() -> impl Strategy<Value = Answer> {
                     };
                     let keys = keys.into_iter().map(key).collect();
                     let distinct = vertices_by_label.clone();
-                    Answer::Statistics(Statistics {
+                    AnyAnswer::Statistics(Statistics {
                         vertices,
                         edges,
                         vertices_by_label,
@@ -299,8 +316,8 @@ fn any_answer() -> impl Strategy<Value = Answer> {
 
 #[test]
 fn kinds_of_a_newer_version_are_errors() {
-    assert!(matches!(decode_request(proto::AplRequest::default()), Err(Error::UnknownKind { .. })));
-    assert!(matches!(decode_answer(proto::AplAnswer::default()), Err(Error::UnknownKind { .. })));
+    assert!(matches!(AnyRequest::decode(proto::AplRequest::default()), Err(Error::UnknownKind { .. })));
+    assert!(matches!(AnyAnswer::decode(proto::AplAnswer::default()), Err(Error::UnknownKind { .. })));
     // A test that is not known must not let everything pass.
     let scan = proto::ScanVerticesRequest {
         predicates: vec![proto::PropertyPredicate::default()],
@@ -309,14 +326,14 @@ fn kinds_of_a_newer_version_are_errors() {
     };
     let kind = Some(proto::apl_request::Kind::ScanVertices(scan));
     let request = proto::AplRequest { kind, ..Default::default() };
-    assert!(matches!(decode_request(request), Err(Error::UnknownKind { message: "PropertyPredicate" })));
+    assert!(matches!(AnyRequest::decode(request), Err(Error::UnknownKind { message: "PropertyPredicate" })));
 }
 
 #[test]
 fn columns_that_do_not_fit_are_errors() {
     use proto::apl_answer::Kind;
     let is_misaligned = |kind| {
-        let decoded = decode_answer(proto::AplAnswer { kind: Some(kind) });
+        let decoded = AnyAnswer::decode(proto::AplAnswer { kind: Some(kind) });
         assert!(matches!(decoded, Err(Error::Misaligned { .. })), "{decoded:?}");
     };
     let rows = |label_ends: Vec<u32>, labels| {
@@ -384,35 +401,35 @@ fn columns_that_do_not_fit_are_errors() {
 
 #[test]
 fn a_request_for_no_rows_is_refused() {
-    let request = Request::ScanVertices(VertexScan::default(), ScanCursor::default());
-    let message = encode_request(At::default(), &request).unwrap();
-    assert!(matches!(decode_request(message), Err(Error::OutOfRange { field: "max_rows", .. })));
+    let scan = r::ScanVertices { scan: VertexScan::default(), from: ScanCursor::default() };
+    let message = AnyRequest::from(scan).encode(At::default()).unwrap();
+    assert!(matches!(AnyRequest::decode(message), Err(Error::OutOfRange { field: "max_rows", .. })));
 }
 
 proptest! {
     #[test]
     fn any_request_comes_back(request in any_request(), version in any::<u64>(), epoch in any::<u64>()) {
         let at = At { version: Version(version), epoch: Epoch(epoch) };
-        let bytes = encode_request(at, &request).unwrap().encode_to_vec();
-        let back = decode_request(proto::AplRequest::decode(bytes.as_slice()).unwrap()).unwrap();
+        let bytes = request.encode(at).unwrap().encode_to_vec();
+        let back = AnyRequest::decode(proto::AplRequest::decode(bytes.as_slice()).unwrap()).unwrap();
         // Debug text, because values of different width are equal.
         prop_assert_eq!(format!("{back:?}"), format!("{:?}", (at, request)));
     }
 
     #[test]
     fn any_answer_comes_back(answer in any_answer()) {
-        let bytes = encode_answer(&answer).unwrap().encode_to_vec();
-        let back = decode_answer(proto::AplAnswer::decode(bytes.as_slice()).unwrap()).unwrap();
+        let bytes = answer.encode().unwrap().encode_to_vec();
+        let back = AnyAnswer::decode(proto::AplAnswer::decode(bytes.as_slice()).unwrap()).unwrap();
         prop_assert_eq!(format!("{back:?}"), format!("{answer:?}"));
     }
 
     #[test]
     fn any_bytes_are_decoded_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         if let Ok(message) = proto::AplRequest::decode(bytes.as_slice()) {
-            let _ = decode_request(message);
+            let _ = AnyRequest::decode(message);
         }
         if let Ok(message) = proto::AplAnswer::decode(bytes.as_slice()) {
-            let _ = decode_answer(message);
+            let _ = AnyAnswer::decode(message);
         }
     }
 }

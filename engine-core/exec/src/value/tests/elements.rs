@@ -334,7 +334,7 @@ fn equal_neighbours_are_read_once() {
         let ages: Vec<Value> = (0..6).map(|row| column.get(row)).collect();
         assert_eq!(ages, [30, 30, 30, 1, 1, 30].map(Value::Int));
     });
-    assert_eq!(graph.asked.load(std::sync::atomic::Ordering::Relaxed), 3);
+    assert_eq!(graph.elements_asked.load(std::sync::atomic::Ordering::Relaxed), 3);
 }
 
 #[test]

@@ -34,7 +34,7 @@ const NOW_SECOND: i64 = 1_795_262_400;
 fn with_limits<R>(graph: &Graph, limits: Limits, test: impl FnOnce(&Context<'_>) -> R) -> R {
     let mut parameters = Parameters::new();
     parameters.insert(Str::from("p"), 7_i64.into());
-    let view = View::new(graph, graph, At::default(), false);
+    let view = View::new(&**graph, &**graph, At::default(), false);
     let now = Timestamp::from_second(NOW_SECOND).expect("in range");
     test(&Context::new(view, &parameters, limits, &NeverInterrupted, &Fixed, now))
 }

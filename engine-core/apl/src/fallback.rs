@@ -1,17 +1,25 @@
-//! Answers that can be put together from others. They are what [`Apl`] answers where a storage has nothing better, and
-//! what the better answers are compared with.
+//! Answers composed from the answers to more basic requests. A store in this process calls them where it has nothing
+//! faster; tests compare the faster answers with them.
+//!
+//! The basic requests are `resolve_vertices`, `resolve_edges`, `place`, `vertices`, `edges`, `expand`, `degrees`,
+//! `scan_vertices`, `scan_edges` and `statistics`.
 
 use crate::{
-    Apl, At, BottomUp, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, Error, Expand, Expansion,
-    ExpansionRow, LookUp, LookedUp, Parents, Projection, Reservoir, Sample, ScanCursor, TopEdges, VertexScan,
+    Apl, At, Cursor, EdgeCandidates, EdgePlace, EdgeRead, EdgeRows, EdgeRuns, EdgeScan, Error, Expand,
+    Expansion, ExpansionRow, LookUp, LookedUp, Projection, Reservoir, Sample, ScanCursor, ScannedValues,
+    TopEdges, VertexRead, VertexRows, VertexScan,
 };
 use tidegraph_types::element::generated_edge_id;
-use tidegraph_types::{Edge, Gui, Str, Value};
+use tidegraph_types::{Edge, Gui, Str, Token, Value};
 
-/// Rows that are asked for at once.
-const AT_ONCE: u32 = 4096;
+/// Rows that one basic request asks for.
+pub(crate) const AT_ONCE: u32 = 4096;
 
-/// See [`Apl::look_up`].
+/// Answers [`Apl::look_up`] by `resolve_vertices`, `place` and `vertices`.
+///
+/// # Errors
+///
+/// Those of the requests that it makes.
 pub fn look_up<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -32,7 +40,11 @@ pub fn look_up<A: Apl + ?Sized>(
     Ok(())
 }
 
-/// See [`Apl::count_vertices`].
+/// Answers [`Apl::count_vertices`] by `scan_vertices`.
+///
+/// # Errors
+///
+/// Those of the requests that it makes.
 pub fn count_vertices<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -47,7 +59,11 @@ pub fn count_vertices<A: Apl + ?Sized>(
     Ok(next)
 }
 
-/// See [`Apl::sample_vertices`].
+/// Answers [`Apl::sample_vertices`] by `scan_vertices`.
+///
+/// # Errors
+///
+/// Those of the requests that it makes.
 pub fn sample_vertices<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -62,7 +78,11 @@ pub fn sample_vertices<A: Apl + ?Sized>(
     Ok(next)
 }
 
-/// See [`Apl::sample_edges`].
+/// Answers [`Apl::sample_edges`] by `expand`: reads every edge.
+///
+/// # Errors
+///
+/// Those of the requests that it makes.
 pub fn sample_edges<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -88,7 +108,11 @@ pub fn sample_edges<A: Apl + ?Sized>(
     Ok(())
 }
 
-/// See [`Apl::top_edges`].
+/// Answers [`Apl::top_edges`] by `expand` and `edges`.
+///
+/// # Errors
+///
+/// Those of the requests that it makes.
 pub fn top_edges<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -113,7 +137,11 @@ pub fn top_edges<A: Apl + ?Sized>(
     Ok(next)
 }
 
-/// See [`Apl::edge_candidates`].
+/// Answers [`Apl::edge_candidates`] by `resolve_edges`: a candidate is an edge that exists at the version.
+///
+/// # Errors
+///
+/// Those of the requests that it makes.
 pub fn edge_candidates<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -132,7 +160,11 @@ pub fn edge_candidates<A: Apl + ?Sized>(
     Ok(())
 }
 
-/// See [`Apl::find_edges`].
+/// Answers [`Apl::find_edges`] by `resolve_edges`.
+///
+/// # Errors
+///
+/// Those of the requests that it makes.
 pub fn find_edges<A: Apl + ?Sized>(
     apl: &A,
     at: At,
@@ -150,44 +182,42 @@ pub fn find_edges<A: Apl + ?Sized>(
     Ok(())
 }
 
-/// See [`Apl::bottom_up`].
-pub fn bottom_up<A: Apl + ?Sized>(
+/// Answers [`Apl::scan_values`] by `scan_vertices` and `vertices`.
+///
+/// # Errors
+///
+/// Those of the requests that it makes.
+pub fn scan_values<A: Apl + ?Sized>(
     apl: &A,
     at: At,
-    step: &BottomUp<'_>,
+    scan: &VertexScan,
+    keys: &[Token],
     from: ScanCursor,
-    out: &mut Parents,
+    out: &mut ScannedValues,
 ) -> Result<Option<ScanCursor>, Error> {
-    let reached = |gui: Gui| step.set.contains(gui) != step.inverse;
-    let scan = VertexScan { max_rows: step.edges.max_rows.min(AT_ONCE), ..VertexScan::default() };
-    let mut others = Vec::new();
-    let next = apl.scan_vertices(at, &scan, from, &mut others)?;
-    others.retain(|gui| !reached(*gui));
-    // For each: nothing seen, edges, an edge to one that was reached.
-    let mut seen = vec![0_u8; others.len()];
-    let request = Expand { max_rows: AT_ONCE, ..step.edges.clone() };
-    let (mut cursor, mut found) = (Some(Cursor::default()), Expansion::default());
-    while let Some(from) = cursor {
-        found.clear();
-        cursor = apl.expand(at, &request, &others, from, &mut found)?;
-        for index in 0..found.len() {
-            let (row, parent) = (found.row[index] as usize, found.neighbour[index]);
-            seen[row] = seen[row].max(1);
-            if seen[row] == 1 && reached(parent) {
-                seen[row] = 2;
-                out.vertex.push(others[row]);
-                out.parent.push(parent);
-                if !request.neighbours_only {
-                    out.sid.push(found.sid[index]);
-                    out.label.push(found.label[index]);
-                    out.outgoing.push(found.outgoing[index]);
-                }
-            }
-        }
-    }
-    if step.rest {
-        let rest = others.into_iter().zip(seen).filter(|(_, seen)| *seen == 1);
-        out.rest.extend(rest.map(|(gui, _)| gui));
-    }
+    let mut found = Vec::new();
+    let next = apl.scan_vertices(at, scan, from, &mut found)?;
+    let read = VertexRead { properties: Projection::Keys(keys.to_vec()), ..VertexRead::default() };
+    let mut rows = VertexRows::default();
+    apl.vertices(at, &read, &found, &mut rows)?;
+    out.append(&found, &rows, keys);
+    Ok(next)
+}
+
+/// Answers [`Apl::scan_edge_rows`] by `scan_edges`.
+///
+/// # Errors
+///
+/// Those of the request that it makes.
+pub fn scan_edge_rows<A: Apl + ?Sized>(
+    apl: &A,
+    at: At,
+    scan: &EdgeScan,
+    from: ScanCursor,
+    out: &mut Vec<Edge>,
+) -> Result<Option<ScanCursor>, Error> {
+    let mut runs = EdgeRuns::default();
+    let next = apl.scan_edges(at, scan, from, &mut runs)?;
+    runs.append_to(out);
     Ok(next)
 }

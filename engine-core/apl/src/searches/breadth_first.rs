@@ -1,49 +1,55 @@
-//! Breadth-first search, in the direction that is less work at each level: down from the frontier, or up to it.
+//! Breadth-first search that takes each step in the cheaper direction: top-down from the frontier, or bottom-up to it.
 //!
-//! Flow: the search keeps the set of what it has reached. A step down expands the frontier and keeps what is new. A step up
-//! asks for the vertices that were not reached and have a neighbour that was: such a neighbour is of the frontier, or the
-//! vertex would have been reached before. Where edges are followed both ways, a step up also tells which vertices are left;
-//! as soon as these are fewer, the search keeps the set of them instead, and what is not in it was reached. So the
-//! vertices of the largest level, which no other comes near to, are put into no set at all.
+//! Flow: the search keeps the set of reached vertices. A top-down step expands the frontier and keeps the new vertices. A
+//! bottom-up step asks for the unreached vertices that have a reached neighbour: the neighbour is in the frontier, or the
+//! vertex would have been reached earlier. If edges are followed both ways, a bottom-up step also tells which vertices
+//! remain; once they are fewer than the reached ones, the search keeps the set of the remaining vertices instead. So the
+//! vertices of the largest level, which is far larger than the others, enter no set at all.
 //!
-//! A frontier's edges are estimated from the degrees of some of its vertices, and what a step up would look at from the
-//! number of vertices that are left.
+//! The search estimates the edges of a frontier from the degrees of some of its vertices, and the work of a bottom-up step
+//! from the number of remaining vertices.
 //!
-//! What must never happen: a set that changes within a step up (a vertex would become a parent one level too early).
+//! Must never: change the set within a bottom-up step (a vertex would become a parent one level too early).
 
-use crate::{Apl, At, BottomUp, Cursor, Error, Expand, Expansion, Explored, Parents, ScanCursor, VertexSet};
+use super::{BottomUp, Explored, Parents, Searches, VertexSet};
+use crate::{At, Cursor, Error, Expand, Expansion, ScanCursor};
 use tidegraph_types::{Direction, Gui};
 
-/// A step up looks at about this part of the edges that are left: the threshold of GAP and of the paper.
+/// A bottom-up step reads about one in `ALPHA` of the remaining edges: the threshold of the GAP suite and of the paper.
 const ALPHA: u64 = 15;
-/// A frontier with fewer edges always goes down: whatever is left, it is no work.
+/// A frontier with fewer edges is always expanded top-down: the work is negligible.
 const FEW: u64 = 1 << 14;
-/// Vertices of a frontier whose degrees are looked at.
+/// Number of vertices of a frontier whose degrees are sampled.
 const SAMPLE: usize = 128;
-/// Vertices that one request expands, and rows of one answer.
+/// Vertices that one request expands.
 const PIECE: usize = 4096;
+/// Rows of one answer.
 const ROWS: u32 = 1 << 14;
 
-/// What one request of a search has reached.
+/// The vertices that one request of a search reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Reached<'r> {
-    /// How far the vertices are from the start.
+    /// Distance of the vertices from the starts, in edges.
     pub depth: u32,
-    /// Vertices that were reached for the first time; perhaps none.
+    /// Vertices reached for the first time; may be empty.
     pub vertices: &'r [Gui],
-    /// For each of them a neighbour one step nearer.
+    /// For each of the vertices, a neighbour one step nearer to the starts.
     pub parents: &'r [Gui],
-    /// Whether they were reached by a step up.
+    /// Whether a bottom-up step reached them.
     pub upwards: bool,
-    /// Bytes that the search holds.
+    /// Size of the search's state in bytes.
     pub bytes: usize,
 }
 
-/// Visits what can be reached from some vertices along edges of a kind, nearest first, each once; the starts themselves are
-/// not visited. `visit` is called after every request, so that it can look whether to go on; it answers that, or an error.
-/// Of the request only direction and labels count.
+/// Visits the vertices that can be reached from some vertices along edges of a kind: nearest first, each once, without the
+/// starts. Calls `visit` after every request; it returns whether to continue. Of `request`, only direction and labels are
+/// used.
+///
+/// # Errors
+///
+/// Those of [every request](crate::Apl#errors), and those that `visit` returns.
 pub fn breadth_first<E: From<Error>>(
-    apl: &dyn Apl,
+    apl: &dyn Searches,
     at: At,
     request: &Expand,
     starts: &[Gui],
@@ -82,20 +88,20 @@ pub fn breadth_first<E: From<Error>>(
 }
 
 struct Search<'s> {
-    apl: &'s dyn Apl,
+    apl: &'s dyn Searches,
     at: At,
     down: Expand,
     up: Expand,
-    /// What was reached; or, inverse, what is left.
+    /// The reached vertices; with `inverse`, the remaining ones.
     set: VertexSet,
     inverse: bool,
-    /// Whether the last step went up.
+    /// Whether the last step was bottom-up.
     follows: bool,
     explored: Explored,
     depth: u32,
     frontier: Vec<Gui>,
     next: Vec<Gui>,
-    /// Vertices of the graph, and ends of edges that can be followed; counted when they matter.
+    /// Vertices of the graph, and ends of edges that can be followed; counted when first needed.
     graph: Option<(u64, u64)>,
 }
 
@@ -104,7 +110,7 @@ impl Search<'_> {
         self.set.bytes() + self.explored.bytes() + (self.frontier.capacity() + self.next.capacity()) * 8
     }
 
-    /// Vertices, and ends of edges of the kind.
+    /// Returns the numbers of vertices and of ends of edges of the kind.
     fn graph(&mut self) -> (u64, u64) {
         *self.graph.get_or_insert_with(|| {
             let statistics = self.apl.statistics();
@@ -120,7 +126,7 @@ impl Search<'_> {
         })
     }
 
-    /// About how many edges the frontier has: as many as some of its vertices have, for each.
+    /// Estimates the edges of the frontier from the degrees of some of its vertices.
     fn frontier_edges(&self) -> Result<u64, Error> {
         let step = self.frontier.len().div_ceil(SAMPLE);
         let some: Vec<Gui> = self.frontier.iter().copied().step_by(step).collect();
@@ -183,7 +189,7 @@ impl Search<'_> {
         visit: &mut dyn FnMut(Reached<'_>) -> Result<bool, E>,
     ) -> Result<bool, E> {
         let (mut out, mut cursor) = (Parents::default(), Some(ScanCursor::default()));
-        // A vertex that edges only lead away from is in no set of those that are left.
+        // A vertex with outgoing edges only would be in no set of remaining vertices.
         let rest = self.up.direction == Direction::Both;
         let follows = std::mem::replace(&mut self.follows, true);
         let mut left = Vec::new();

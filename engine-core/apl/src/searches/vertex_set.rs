@@ -1,14 +1,14 @@
-//! A set of vertices that is asked far more often than it grows: what a search has reached.
+//! A set of vertices that is read far more often than it grows: the vertices that a search reached.
 //!
-//! Two tables stand behind one hash: a bit for each sixteenth of a place, which says of most vertices that they are not
-//! in the set and stays in the cache, and the GUIs themselves, which have the last word.
+//! One hash addresses two tables: a bit filter with 16 bits for each place, which stays in the cache and excludes most
+//! vertices, and the table of GUIs, which decides.
 //!
-//! What must never happen: an answer from the bits alone that a vertex is in the set.
+//! Must never: answer from the filter alone that a vertex is in the set.
 
 use std::fmt;
 use tidegraph_types::Gui;
 
-/// The bits of a hash that are used, its best ones: room for 2^36 places.
+/// Number of low hash bits that are dropped. The remaining, better bits address up to 2^36 places.
 const HASH_SHIFT: u32 = 24;
 /// Bits of the filter for each place of the table, as a power of two.
 const FILTER_BITS: u32 = 4;
@@ -17,14 +17,14 @@ const GROUP: usize = 4;
 /// Places of the smallest table, as a power of two.
 const SMALLEST: u32 = 6;
 
-/// See the module.
+/// A set of vertices, read far more often than it grows.
 #[derive(Clone)]
 pub struct VertexSet {
     filter: Vec<u64>,
-    /// Open addressing; 0: nothing there.
+    /// GUIs, with open addressing; 0: empty.
     places: Vec<u64>,
     len: usize,
-    /// Whether the GUI 0 is in the set, which has no place.
+    /// Whether the GUI 0 is in the set. It has no place, because 0 marks an empty one.
     zero: bool,
 }
 
@@ -64,25 +64,25 @@ impl VertexSet {
         Self { filter, places: vec![0; 1 << bits], len: 0, zero: false }
     }
 
-    /// How many vertices are in the set.
+    /// Returns the number of vertices in the set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether none is.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes on the heap.
+    /// Returns the size on the heap in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         (self.filter.len() + self.places.len()) * 8
     }
 
-    /// All vertices of the set, in no particular order.
+    /// Returns all vertices of the set, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = Gui> + '_ {
         let zero = self.zero.then_some(Gui(0));
         zero.into_iter().chain(self.places.iter().filter(|gui| **gui != 0).map(|gui| Gui(*gui)))
@@ -94,19 +94,19 @@ impl VertexSet {
         (gui.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> HASH_SHIFT) as usize
     }
 
-    /// Word of the filter, and the bit in it.
+    /// Returns the word of the filter and the bit in it.
     #[inline(always)]
     fn bit(&self, hash: usize) -> (usize, u64) {
         (hash >> 6 & (self.filter.len() - 1), 1 << (hash & 63))
     }
 
-    /// The place where a vertex belongs.
+    /// Returns the place at which the search for a vertex begins.
     #[inline(always)]
     fn home(&self, hash: usize) -> usize {
         hash >> FILTER_BITS & (self.places.len() - 1)
     }
 
-    /// Whether a vertex may be in the set: false for most of those that are not.
+    /// Returns whether a vertex may be in the set: false for most vertices that are not in it.
     #[inline(always)]
     #[must_use]
     pub fn may_contain(&self, gui: Gui) -> bool {
@@ -114,14 +114,14 @@ impl VertexSet {
         self.filter[word] & bit != 0
     }
 
-    /// Whether a vertex is in the set.
+    /// Returns whether a vertex is in the set.
     #[inline(always)]
     #[must_use]
     pub fn contains(&self, gui: Gui) -> bool {
         self.may_contain(gui) && self.place_of(gui).is_ok()
     }
 
-    /// Which of some vertices, given by the numbers of their GUIs, is the first that is in the set.
+    /// Returns the index of the first vertex that is in the set, given the numbers of GUIs.
     #[inline]
     #[must_use]
     pub fn first_inside(&self, guis: &[u64]) -> Option<usize> {
@@ -140,7 +140,7 @@ impl VertexSet {
         None
     }
 
-    /// One of some vertices, given by the numbers of their GUIs, that is not in the set, if there is one.
+    /// Returns the index of any vertex that is not in the set, given the numbers of GUIs.
     #[inline]
     #[must_use]
     pub fn any_outside(&self, guis: &[u64]) -> Option<usize> {
@@ -155,8 +155,8 @@ impl VertexSet {
         guis.iter().position(|gui| self.place_of(Gui(*gui)).is_err())
     }
 
-    /// A bit for each of a few vertices: whether it may be in the set. Looked up together, because a branch for each would
-    /// be guessed wrong.
+    /// Returns one bit for each vertex of a group: whether it may be in the set. The vertices are looked up together,
+    /// because a branch for each would be mispredicted.
     #[inline(always)]
     fn bits_of(&self, group: &[u64]) -> u32 {
         if let Ok(group) = <&[u64; GROUP]>::try_from(group) {
@@ -168,7 +168,7 @@ impl VertexSet {
         group.iter().rev().fold(0, |bits, gui| bits << 1 | u32::from(self.may_contain(Gui(*gui))))
     }
 
-    /// Where a vertex is, or would be.
+    /// Returns the place of a vertex, or as error the place that it would get.
     #[inline]
     fn place_of(&self, gui: Gui) -> Result<usize, usize> {
         if gui.0 == 0 {
@@ -185,7 +185,7 @@ impl VertexSet {
         }
     }
 
-    /// Adds a vertex; true if it was not there.
+    /// Adds a vertex. Returns whether it was new.
     #[inline]
     pub fn insert(&mut self, gui: Gui) -> bool {
         let Err(at) = self.place_of(gui) else { return false };
@@ -203,7 +203,7 @@ impl VertexSet {
         true
     }
 
-    /// Takes a vertex out; true if it was there.
+    /// Removes a vertex. Returns whether it was in the set.
     pub fn remove(&mut self, gui: Gui) -> bool {
         let Ok(mut hole) = self.place_of(gui) else { return false };
         self.len -= 1;
@@ -211,8 +211,8 @@ impl VertexSet {
             self.zero = false;
             return true;
         }
-        // What stands behind the hole moves up, unless it stands nearer to where it belongs. Its bit stays: a bit says only
-        // that a vertex may be in the set.
+        // Vertices behind the hole move up, unless that would put them before their home. The filter bit stays: a bit
+        // says only that a vertex may be in the set.
         let mask = self.places.len() - 1;
         let mut at = hole;
         loop {
@@ -231,7 +231,7 @@ impl VertexSet {
         true
     }
 
-    /// Makes room for this many more.
+    /// Makes room for `more` more vertices.
     pub fn reserve(&mut self, more: usize) {
         let mut doublings = 0;
         while (self.len + more) * 4 > (self.places.len() << doublings) * 3 {
@@ -250,7 +250,7 @@ impl VertexSet {
         }
     }
 
-    /// Empties the set, keeping its memory.
+    /// Empties the set and keeps its memory.
     pub fn clear(&mut self) {
         self.filter.fill(0);
         self.places.fill(0);
