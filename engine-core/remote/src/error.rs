@@ -7,77 +7,78 @@ use tidegraph_wire::proto;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No connection, or it broke before the answer came. Whether the request was carried out is not known.
+    /// The connection broke before the answer came. The request may have been carried out.
     #[error("the connection to {peer} is lost: {reason}")]
     Lost {
         /// Address of the peer.
         peer: String,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// There is no connection, and none is tried for a while. The request was not sent.
+    /// The peer cannot be connected to. The request was not sent; the next attempt is made after a pause.
     #[error("{peer} cannot be reached: {reason}")]
     Unreachable {
         /// Address of the peer.
         peer: String,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// The peer refused the connection: another version, another graph, a wrong token.
+    /// The peer refused the connection, because of its version, its graph or the token.
     #[error("{peer} refuses the connection: {reason}")]
     Refused {
         /// Address of the peer.
         peer: String,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// Bytes that are not of the protocol.
-    #[error("what was received is not of this protocol: {0}")]
+    /// The peer sent bytes that break the protocol.
+    #[error("the peer sent bytes that break the protocol: {0}")]
     Garbage(String),
-    /// A message with more bytes than a message may have.
+    /// A message is longer than the limit. Ask for less at once.
     #[error("a message of {bytes} bytes is larger than the limit of {limit}")]
     TooLarge {
-        /// How many bytes it has.
+        /// Length of the message in bytes.
         bytes: u64,
-        /// How many it may have.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// The peer does not know what is asked, or does not have that service.
-    #[error("the peer does not do what is asked: {0}")]
+    /// The peer does not know the request, or does not offer the service.
+    #[error("the peer does not serve the request: {0}")]
     Unknown(String),
-    /// The peer cannot answer now; another may.
+    /// The peer cannot answer now. Ask another, or later.
     #[error("the peer cannot answer now: {0}")]
     Unavailable(String),
-    /// Something that the transaction read was written since.
+    /// A later version changed what the transaction read. Run it again.
     #[error("what was read at version {read_version} was changed by version {written}")]
     Conflict {
         /// The version at which the transaction read.
         read_version: Version,
-        /// A version that changed what it read, or may have.
+        /// A version that changed it, or may have.
         written: Version,
     },
     /// The transaction is too large, or the dictionary is full.
     #[error("{0}")]
     Limit(String),
-    /// The transaction can never be committed as it is.
+    /// The transaction breaks a rule and can never be committed.
     #[error("{0}")]
     NotAllowed(String),
-    /// Nobody knows whether the transaction is committed. Its outcome can be asked for.
-    #[error("whether the transaction is committed is not known: {0}")]
+    /// The transaction may or may not be committed. Ask for its outcome.
+    #[error("the outcome of the transaction is unknown: {0}")]
     InDoubt(String),
     /// The node is not the sequencer.
     #[error("the node is not the sequencer: {0}")]
     NotSequencer(String),
-    /// The sequencer took over since the bulk load began, or heard nothing of it for long. It is not committed.
+    /// The sequencer does not know the bulk load: it took over after the load began, or heard nothing of it for long. The
+    /// load is not committed.
     #[error("the sequencer does not know the load: {0}")]
     LoadUnknown(String),
     /// The deadline has passed.
     #[error("the deadline of the request has passed")]
     Overdue,
-    /// The caller has cancelled.
+    /// The caller cancelled the request.
     #[error("the request was cancelled")]
     Cancelled,
-    /// Certificates or keys that cannot be used.
+    /// Certificates or keys cannot be used.
     #[error("the certificates cannot be used: {0}")]
     Certificates(String),
 }
@@ -91,7 +92,7 @@ impl Error {
         Self::Garbage(reason.to_string())
     }
 
-    /// Whether another node may answer.
+    /// Returns whether another node may answer the request.
     #[must_use]
     pub fn is_of_node(&self) -> bool {
         matches!(
@@ -104,7 +105,7 @@ impl Error {
         )
     }
 
-    /// The message of a failure that a server answers.
+    /// Returns the message of a failure.
     pub(crate) fn to_failure(&self) -> proto::Failure {
         use proto::failure::Reason;
         let (mut first, mut second) = (0, 0);
@@ -145,7 +146,7 @@ impl Error {
         proto::Failure { reason: reason.into(), text, first, second }
     }
 
-    /// The error that a server answered.
+    /// Returns the error of a failure message.
     pub(crate) fn from_failure(failure: proto::Failure) -> Self {
         use proto::failure::Reason;
         let text = failure.text.clone();

@@ -1,47 +1,47 @@
-//! Frames: what cuts a connection into messages.
+//! Frames, which divide a connection into messages.
 //!
 //! A frame is a header of 20 bytes and a protobuf message; `docs/formats/remote.md` has the table. The checksum covers
-//! the rest of the header and the message, so that a flipped bit is never taken for a number of a vertex.
+//! the rest of the header and the message, so that a flipped bit is never read as data.
 //!
-//! Must never: take memory for what a length claims. A frame above the limit ends the connection before a byte of it is
-//! read, and below it memory grows with what has arrived.
+//! Must never: allocate what a length field claims. A frame above the limit ends the connection before a byte of it is
+//! read; below the limit, memory grows with the bytes that arrive.
 
 use crate::Error;
 use bytes::Bytes;
 use std::io::{ErrorKind, Read};
 use tidegraph_wire::Message;
 
-/// What every connection begins with, from both sides.
+/// First bytes of a connection, in both directions.
 pub(crate) const MAGIC: [u8; 8] = *b"TIDEWIRE";
-/// Bytes of a header.
+/// Length of a header in bytes.
 pub(crate) const HEADER: usize = 20;
-/// Bytes that are read at once, and a copied message has at most.
+/// Size of the read buffer in bytes. Longer messages are read without a copy.
 const BUFFER: usize = 32 << 10;
-/// Memory that is taken for a message before its bytes are there.
+/// Bytes allocated for a message ahead of those that have arrived.
 const AHEAD: usize = 256 << 10;
 
-/// What a message is.
+/// Kind of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// `Hello`: a client says who it is.
+pub(crate) enum FrameKind {
+    /// `Hello`: a client introduces itself.
     Hello = 1,
-    /// `Welcome`: a server takes it.
+    /// `Welcome`: a server accepts the client.
     Welcome = 2,
-    /// `Goodbye`: a server does not, or ends the connection.
+    /// `Goodbye`: a server refuses the client, or ends the connection.
     Goodbye = 3,
     /// `Call`: a request.
     Call = 4,
     /// `Reply`: its answer.
     Reply = 5,
-    /// Nothing: nobody waits for the answer of this number any more.
+    /// No message: cancels the request of this number.
     Cancel = 6,
-    /// Nothing: is anybody there?
+    /// No message: asks for a `Pong`.
     Ping = 7,
-    /// Nothing: yes.
+    /// No message: answers a `Ping`.
     Pong = 8,
 }
 
-impl Kind {
+impl FrameKind {
     fn of(number: u8) -> Option<Self> {
         Some(match number {
             1 => Self::Hello,
@@ -60,14 +60,14 @@ impl Kind {
 /// A frame that arrived.
 #[derive(Debug)]
 pub(crate) struct Frame {
-    pub kind: Kind,
-    /// Number of the request that it belongs to.
+    pub kind: FrameKind,
+    /// Number of the request that the frame belongs to.
     pub id: u64,
     pub payload: Bytes,
 }
 
-/// The bytes of a frame.
-pub(crate) fn encode(kind: Kind, id: u64, message: &impl Message) -> Vec<u8> {
+/// Returns the bytes of a frame.
+pub(crate) fn encode(kind: FrameKind, id: u64, message: &impl Message) -> Vec<u8> {
     let length = message.encoded_len();
     let mut out = Vec::with_capacity(HEADER + length);
     out.extend_from_slice(&[0; 8]);
@@ -77,8 +77,8 @@ pub(crate) fn encode(kind: Kind, id: u64, message: &impl Message) -> Vec<u8> {
     finish(out)
 }
 
-/// The bytes of a frame without a message.
-pub(crate) fn empty(kind: Kind, id: u64) -> Vec<u8> {
+/// Returns the bytes of a frame without a message.
+pub(crate) fn empty(kind: FrameKind, id: u64) -> Vec<u8> {
     let mut out = vec![0; HEADER];
     out[8..16].copy_from_slice(&id.to_le_bytes());
     out[16] = kind as u8;
@@ -86,7 +86,7 @@ pub(crate) fn empty(kind: Kind, id: u64) -> Vec<u8> {
 }
 
 fn finish(mut out: Vec<u8>) -> Vec<u8> {
-    // Who encodes a message has compared its length with a limit far below 4 GB.
+    // Callers have compared the length of a message with a limit far below 4 GB.
     let length = (out.len() - HEADER) as u32;
     let sum = crc32c::crc32c(&out[8..]);
     out[..4].copy_from_slice(&length.to_le_bytes());
@@ -94,18 +94,18 @@ fn finish(mut out: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// What came of looking for a frame.
+/// The result of reading a frame.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// A frame.
     Frame(Frame),
-    /// Nothing arrived for as long as the source waits. What is there of a frame is kept.
+    /// Nothing arrived within the source's time-out. The bytes of an incomplete frame are kept.
     Idle,
     /// The peer closed the connection between two frames.
     End,
 }
 
-/// Cuts what a source gives into frames.
+/// Reads frames from a source.
 pub(crate) struct FrameReader<R> {
     source: R,
     limit: u32,
@@ -115,11 +115,11 @@ pub(crate) struct FrameReader<R> {
     partial: Option<Partial>,
 }
 
-/// A message of which the header is there.
+/// A message whose header has arrived.
 struct Partial {
     header: [u8; HEADER],
     payload: Vec<u8>,
-    /// How many bytes of `payload` have arrived.
+    /// Number of bytes of `payload` that have arrived.
     filled: usize,
     length: usize,
 }
@@ -133,12 +133,12 @@ impl<R: Read> FrameReader<R> {
         Self { source, limit, buffer: vec![0; BUFFER].into(), start: 0, end: 0, partial: None }
     }
 
-    /// Sets how many bytes a message may have from here on.
+    /// Sets the most bytes that a message may have from here on.
     pub fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
     }
 
-    /// Reads exactly the first bytes of the connection.
+    /// Reads [`MAGIC`], the first bytes of a connection. Returns false if the source ends before.
     pub fn expect_magic(&mut self) -> Result<bool, Error> {
         while self.end - self.start < MAGIC.len() {
             match self.fill() {
@@ -166,13 +166,13 @@ impl<R: Read> FrameReader<R> {
         Ok(read)
     }
 
-    /// The next frame, or that there is none yet.
+    /// Returns the next frame, or that none has arrived yet.
     pub fn next(&mut self) -> Result<Next, Error> {
         if self.partial.is_none() {
             while self.end - self.start < HEADER {
                 match self.fill() {
                     Ok(0) if self.end == self.start => return Ok(Next::End),
-                    Ok(0) => return Err(Error::garbage("the connection ends inside of a frame")),
+                    Ok(0) => return Err(Error::garbage("the connection ends inside a frame")),
                     Ok(_) => {}
                     Err(error) if is_idle(&error) => return Ok(Next::Idle),
                     Err(error) => return Err(Error::lost("peer", error)),
@@ -187,7 +187,7 @@ impl<R: Read> FrameReader<R> {
                 partial.payload.resize(partial.filled + more, 0);
             }
             match read(&mut self.source, &mut partial.payload[partial.filled..]) {
-                Ok(0) => return Err(Error::garbage("the connection ends inside of a frame")),
+                Ok(0) => return Err(Error::garbage("the connection ends inside a frame")),
                 Ok(count) => partial.filled += count,
                 Err(error) if is_idle(&error) => {
                     self.partial = Some(partial);
@@ -204,14 +204,14 @@ impl<R: Read> FrameReader<R> {
                 word(&header[4..8])
             )));
         }
-        let Some(kind) = Kind::of(header[16]) else {
-            return Err(Error::garbage(format!("a frame is of kind {}", header[16])));
+        let Some(kind) = FrameKind::of(header[16]) else {
+            return Err(Error::garbage(format!("a frame has the unknown kind {}", header[16])));
         };
         let id = u64::from(word(&header[8..12])) | u64::from(word(&header[12..16])) << 32;
         Ok(Next::Frame(Frame { kind, id, payload: partial.payload.into() }))
     }
 
-    /// Takes a header, and what is there of its message, out of the buffer.
+    /// Takes a header, and the bytes of its message that have arrived, out of the buffer.
     fn begin(&mut self) -> Result<(), Error> {
         let mut header = [0; HEADER];
         header.copy_from_slice(&self.buffer[self.start..self.start + HEADER]);
@@ -249,7 +249,7 @@ mod tests {
     use proptest::prelude::*;
     use tidegraph_wire::proto;
 
-    /// A source that gives so many bytes at once, and says now and then that there are none yet.
+    /// A source that gives `at_once` bytes at a time, and sometimes reports that none have arrived yet.
     struct Drip<'b> {
         bytes: &'b [u8],
         at_once: usize,
@@ -273,7 +273,7 @@ mod tests {
         proto::Hello { graph: graph.into(), ..Default::default() }
     }
 
-    fn all(bytes: &[u8], at_once: usize, limit: u32) -> Result<Vec<(Kind, u64, Bytes)>, Error> {
+    fn all(bytes: &[u8], at_once: usize, limit: u32) -> Result<Vec<(FrameKind, u64, Bytes)>, Error> {
         let mut reader = FrameReader::new(Drip { bytes, at_once, turn: 0 }, limit);
         let mut frames = Vec::new();
         loop {
@@ -288,20 +288,23 @@ mod tests {
     #[test]
     fn frames_come_back_however_they_are_cut() {
         let long = "x".repeat(300_000);
-        let mut bytes = encode(Kind::Call, 7, &hello("a"));
-        bytes.extend(empty(Kind::Cancel, u64::MAX));
-        bytes.extend(encode(Kind::Reply, 1 << 40, &hello(&long)));
+        let mut bytes = encode(FrameKind::Call, 7, &hello("a"));
+        bytes.extend(empty(FrameKind::Cancel, u64::MAX));
+        bytes.extend(encode(FrameKind::Reply, 1 << 40, &hello(&long)));
         for at_once in [1, 7, 19, 1000, usize::MAX] {
             let frames = all(&bytes, at_once, 1 << 20).unwrap();
             let kinds: Vec<_> = frames.iter().map(|(kind, id, _)| (*kind, *id)).collect();
-            assert_eq!(kinds, [(Kind::Call, 7), (Kind::Cancel, u64::MAX), (Kind::Reply, 1 << 40)]);
+            assert_eq!(
+                kinds,
+                [(FrameKind::Call, 7), (FrameKind::Cancel, u64::MAX), (FrameKind::Reply, 1 << 40)]
+            );
             assert_eq!(proto::Hello::decode(frames[2].2.clone()).unwrap().graph, long);
         }
     }
 
     #[test]
     fn cut_flipped_and_huge_frames_are_refused() {
-        let bytes = encode(Kind::Call, 7, &hello("graph"));
+        let bytes = encode(FrameKind::Call, 7, &hello("graph"));
         for end in 1..bytes.len() {
             assert!(matches!(all(&bytes[..end], usize::MAX, 1 << 20), Err(Error::Garbage(_))), "{end}");
         }
@@ -324,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_claim_takes_no_memory() {
-        let mut bytes = empty(Kind::Call, 1);
+        let mut bytes = empty(FrameKind::Call, 1);
         bytes[..4].copy_from_slice(&u32::MAX.to_le_bytes());
         let mut reader = FrameReader::new(bytes.as_slice(), u32::MAX);
         assert!(reader.next().is_err());

@@ -1,18 +1,21 @@
-//! Bytes between the processes of a fleet: access to data (APL), commits, and how a node is.
+//! Messages between the processes of a fleet: access to data (APL), commits, and the health of a node.
 //!
-//! Roles: [`Server`] answers for the [`Services`] of a node; [`RemoteNode`] is a node seen from outside, over a few
+//! Roles: [`Server`] answers for the [`Services`] of a node; [`RemoteNode`] is the client of one node, over a few
 //! connections that many callers share; [`FleetApl`] implements [`tidegraph_apl::Apl`] over many nodes, so that the
-//! executor does not know whether data is in the same process; [`Routes`] tells it which node holds what.
+//! executor does not know whether data is in the same process; [`Routes`] tells it which node holds which partition.
 //!
 //! Flow of a read:
-//! 1. [`FleetApl`] splits a frontier by partition and sends each node one request with all that concerns it.
-//! 2. The node's thread for the connection decodes it and, if it is small, calls the partition and sends the answer; what
-//!    is large goes to a pool.
-//! 3. The caller's thread sleeps until the answers are there, puts them together in the order of the frontier, and asks
-//!    another replica where a node is lost, behind or slow.
+//! 1. [`FleetApl`] splits a frontier by partition and sends each node one request for all partitions asked of it.
+//! 2. The node's thread for the connection decodes the request. It answers a small request itself, and hands a large one to
+//!    a pool.
+//! 3. The caller's thread sleeps until the answers arrive, and merges them in the order of the frontier. It asks another
+//!    replica if a node is lost, behind or slow.
 //!
-//! Must never: wait without end (a request has a deadline, a connection a keep-alive), take memory for what a length
-//! claims, or answer from a partition that the node does not hold at the caller's map.
+//! APL-2 holds here: an answer comes from the partition of the asked version, on a node that holds it at the map's epoch,
+//! and a position in one replica is never used with another.
+//!
+//! Must never: wait without bound (a request has a deadline, a connection a keep-alive); allocate what a length field
+//! claims before the bytes arrived; answer from a partition that the node does not hold by the caller's map.
 
 #[cfg(feature = "args")]
 mod args;
@@ -37,5 +40,5 @@ pub use services::{
     CommitOutcome, Commits, Committed, LoadRequest, LoadStep, Newest, Node, RequestId, Services, Status,
 };
 
-/// The version of the protocol that this build speaks.
+/// Version of the protocol that this build speaks.
 pub const PROTOCOL: u32 = 1;

@@ -1,7 +1,7 @@
 //! A connection as two halves: one thread reads, any thread writes. Plain TCP, or TLS over it.
 //!
 //! With TLS both halves share the state of the session (`rustls`, which does no input or output itself). A reader waits
-//! for the socket without holding it; a writer holds the order of what it encrypted until that is in the socket.
+//! for the socket without locking the session; a writer holds `order` from encrypting to the end of writing.
 //!
 //! Must never: wait for the socket while the session is locked, or the two sides could wait for each other.
 
@@ -12,10 +12,10 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of TLS that are read at once.
+/// Size of the read buffer for TLS in bytes.
 const TLS_BYTES: usize = 32 << 10;
 
-/// A connection. Clones are the same connection.
+/// A connection. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Link {
     socket: Arc<TcpStream>,
@@ -29,26 +29,26 @@ struct Session {
 }
 
 impl Link {
-    /// A connection without TLS.
+    /// Makes a connection without TLS.
     pub fn plain(socket: TcpStream) -> Self {
         Self { socket: Arc::new(socket), session: None }
     }
 
-    /// Shakes hands as a client. The socket's time-outs bound how long that takes.
+    /// Makes a TLS connection as a client. The socket's time-outs bound the handshake.
     pub fn client(socket: TcpStream, config: Arc<ClientConfig>, name: &str) -> io::Result<Self> {
         let name = rustls::pki_types::ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
         let state = ClientConnection::new(config, name).map_err(io::Error::other)?;
         Self::shake_hands(socket, state.into())
     }
 
-    /// Shakes hands as a server.
+    /// Makes a TLS connection as a server.
     pub fn server(socket: TcpStream, config: Arc<ServerConfig>) -> io::Result<Self> {
         let state = ServerConnection::new(config).map_err(io::Error::other)?;
         Self::shake_hands(socket, state.into())
     }
 
     fn shake_hands(mut socket: TcpStream, mut state: Connection) -> io::Result<Self> {
-        // What waits to be encrypted is bounded by who writes.
+        // Writers bound the bytes that wait to be encrypted.
         state.set_buffer_limit(None);
         while state.is_handshaking() {
             state.complete_io(&mut socket)?;
@@ -57,24 +57,24 @@ impl Link {
         Ok(Self { socket: Arc::new(socket), session: Some(Arc::new(session)) })
     }
 
-    /// How long a read waits.
+    /// Sets how long a read waits.
     pub fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
         self.socket.set_read_timeout(Some(timeout))
     }
 
-    /// Ends both directions; whoever reads or writes gets an error or the end.
+    /// Ends both directions: readers and writers get an error or the end.
     pub fn close(&self) {
-        // One that is closed already stays so.
+        // The socket may be closed already.
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 
-    /// The half that reads. There must be one.
+    /// Returns the half that reads. A connection must have only one.
     pub fn reader(&self) -> LinkReader {
         let buffer = if self.session.is_some() { TLS_BYTES } else { 0 };
         LinkReader { link: self.clone(), buffer: vec![0; buffer], start: 0, end: 0 }
     }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     pub fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
         let Some(session) = &self.session else { return (&*self.socket).write_all(bytes) };
         let _order = session.order.lock();
@@ -94,7 +94,7 @@ impl Link {
 pub(crate) struct LinkReader {
     link: Link,
     buffer: Vec<u8>,
-    /// What has arrived, and the session has not taken yet.
+    /// Range of the bytes that have arrived and the session has not taken yet.
     start: usize,
     end: usize,
 }
@@ -109,7 +109,7 @@ impl Read for LinkReader {
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                     other => return other,
                 }
-                // Only now there is room in it: what was decrypted before has been taken.
+                // Only now the session has room: its decrypted bytes have been taken.
                 let mut arrived = &self.buffer[self.start..self.end];
                 let took = !arrived.is_empty();
                 if took {
@@ -122,7 +122,7 @@ impl Read for LinkReader {
                 self.link.write_all(&[])?;
             }
             if took {
-                // There may be something to read now.
+                // The session may have decrypted bytes now.
                 continue;
             }
             let count = (&*self.link.socket).read(&mut self.buffer)?;

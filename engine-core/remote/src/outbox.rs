@@ -1,8 +1,8 @@
-//! What is to be sent on a connection. Whoever finds nobody writing writes, also what others put in meanwhile; so a lone
-//! caller writes itself, and many share one write.
+//! Frames to be sent on a connection. A caller that finds no writer becomes the writer, and also writes the frames that
+//! others add meanwhile. So a lone caller writes itself, and many callers share one write.
 //!
-//! Must never: grow without bound. Who puts something into a full outbox waits until there is room, or until the
-//! connection is lost; the socket's time-out bounds how long a peer that takes nothing can hold it.
+//! Must never: grow without bound. A caller of a full outbox waits until there is room or the connection is lost; the
+//! socket's time-out bounds how long a peer that reads nothing can hold it.
 
 use crate::Error;
 use crate::link::Link;
@@ -14,7 +14,7 @@ const SMALL: usize = 16 << 10;
 pub(crate) struct Outbox {
     link: Link,
     peer: String,
-    /// Most bytes that wait.
+    /// Most bytes that wait to be written.
     limit: usize,
     state: Mutex<State>,
     room: Condvar,
@@ -24,9 +24,9 @@ pub(crate) struct Outbox {
 struct State {
     frames: Vec<Vec<u8>>,
     bytes: usize,
-    /// Whether somebody writes.
+    /// Whether a thread is writing.
     writing: bool,
-    /// Why nothing can be sent any more.
+    /// Why the connection is lost.
     broken: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Outbox {
         Self { link, peer, limit, state: Mutex::default(), room: Condvar::new() }
     }
 
-    /// Sends a frame, or leaves it to who is writing now.
+    /// Sends a frame, or leaves it to the thread that is writing.
     pub fn send(&self, frame: Vec<u8>) -> Result<(), Error> {
         let mut state = self.state.lock();
         while state.writing && state.bytes > self.limit && state.broken.is_none() {

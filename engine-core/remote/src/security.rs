@@ -1,8 +1,7 @@
-//! Who may speak with whom: a secret that all of a fleet share, or certificates on both sides.
+//! Authentication between processes of a fleet: a shared secret, or certificates on both sides.
 //!
-//! With certificates (TLS, mutual authentication) each side shows one that the fleet's own authority has signed, and
-//! refuses a peer without. Without them the secret travels in the hello, so that is for networks that nobody else can
-//! listen to.
+//! With certificates (mutual TLS) each side shows one that the fleet's own authority signed, and refuses a peer without
+//! one. Without TLS the secret travels in the hello in clear text, which is safe only on a private network.
 
 use crate::Error;
 use rustls::crypto::{CryptoProvider, ring};
@@ -15,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// What one process shows to the others, and asks of them.
+/// Settings of the authentication between processes.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SecurityConfig {
-    /// The secret of the fleet; empty: none is asked for.
+    /// The secret of the fleet; empty: none is required.
     pub token: String,
     /// TLS on both sides; `None`: plain TCP.
     pub tls: Option<TlsFiles>,
@@ -27,28 +26,28 @@ pub struct SecurityConfig {
 
 impl std::fmt::Debug for SecurityConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Never the secret itself.
+        // The secret itself must not be printed.
         let token = if self.token.is_empty() { "none" } else { "set" };
         f.debug_struct("SecurityConfig").field("token", &token).field("tls", &self.tls).finish()
     }
 }
 
-/// PEM files.
+/// PEM files for TLS.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
     /// Certificates of the authorities that the fleet trusts.
     pub authorities: PathBuf,
-    /// The certificate of this process, and those between it and an authority.
+    /// The certificate of this process, followed by the intermediate ones.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// The name that certificates of nodes must hold; `None`: the name in the address.
+    /// Name that the certificates of nodes must contain; `None`: the host in the address.
     #[serde(default)]
     pub server_name: Option<String>,
 }
 
-/// The same, read and checked.
+/// The authentication of this process, with its files read and checked.
 #[derive(Clone)]
 pub struct Security {
     token: String,
@@ -69,13 +68,17 @@ impl std::fmt::Debug for Security {
 }
 
 impl Security {
-    /// Neither secret nor TLS: for tests, and machines that nobody else reaches.
+    /// Uses neither secret nor TLS: for tests, and for machines that others cannot reach.
     #[must_use]
     pub fn none() -> Self {
         Self { token: String::new(), tls: None }
     }
 
     /// Reads the files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Certificates`] with the path, if a file cannot be read or has no usable certificate or key.
     pub fn load(config: &SecurityConfig) -> Result<Self, Error> {
         let tls = config.tls.as_ref().map(load_tls).transpose()?;
         Ok(Self { token: config.token.clone(), tls })
@@ -85,7 +88,7 @@ impl Security {
         &self.token
     }
 
-    /// Whether what a client sent is the secret. Takes as long for a wrong one as for a right one of its length.
+    /// Returns whether a client sent the secret. The time does not depend on which bytes differ.
     pub(crate) fn is_token(&self, found: &str) -> bool {
         self.token.as_bytes().ct_eq(found.as_bytes()).into()
     }
@@ -94,7 +97,7 @@ impl Security {
         self.tls.as_ref().map(|tls| tls.server.clone())
     }
 
-    /// How to speak TLS with the node at an address, and the name that its certificate must hold.
+    /// Returns the TLS configuration for the node at an address, and the name that its certificate must contain.
     pub(crate) fn client(&self, address: &str) -> Option<(Arc<ClientConfig>, String)> {
         let tls = self.tls.as_ref()?;
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
@@ -110,7 +113,7 @@ fn load_tls(files: &TlsFiles) -> Result<Tls, Error> {
     let certificates = |path: &Path| -> Result<Vec<CertificateDer<'static>>, Error> {
         let found = CertificateDer::pem_file_iter(path).map_err(|error| bad(path, &error))?;
         let found: Vec<_> = found.collect::<Result<_, _>>().map_err(|error| bad(path, &error))?;
-        if found.is_empty() { Err(bad(path, &"there is no certificate in it")) } else { Ok(found) }
+        if found.is_empty() { Err(bad(path, &"the file has no certificate")) } else { Ok(found) }
     };
     let mut roots = RootCertStore::empty();
     for authority in certificates(&files.authorities)? {

@@ -1,4 +1,4 @@
-//! What a node offers to others: data of its partitions, commits while it is the sequencer, and how it is.
+//! The services that a node offers: data of its partitions, commits while it is the sequencer, and its health.
 
 use crate::Error;
 use std::ops::Range;
@@ -9,56 +9,64 @@ use tidegraph_types::{CommitRequest, Epoch, Key, MadeSince, MadeVertex, Partitio
 
 /// The partitions of a node.
 pub trait Node: Send + Sync {
-    /// A partition, for a caller who routed by the map of an epoch. [`tidegraph_apl::Error::NotHere`] and
-    /// [`tidegraph_apl::Error::WrongEpoch`] make the caller load the map anew. Must not wait.
+    /// Returns a partition, for a caller that routed by the map of `epoch` (APL-2). Must not wait.
     ///
-    /// What is answered holds that one partition as its partition 0: in cursors of scans.
+    /// The store that is returned has that partition as its partition 0, as cursors of scans show.
+    ///
+    /// # Errors
+    ///
+    /// [`tidegraph_apl::Error::NotHere`] if the node does not hold the partition, [`tidegraph_apl::Error::WrongEpoch`] if its
+    /// map is older than the caller's. Both make the caller load a newer map.
     fn partition(&self, partition: PartitionId, epoch: Epoch) -> Result<Arc<dyn Apl>, tidegraph_apl::Error>;
 
-    /// The version that a partition has reached here; 0: not known. A hint.
+    /// Returns the version that a partition of the node has applied; 0: unknown. A hint.
     fn applied(&self, _partition: PartitionId) -> Version {
         Version::default()
     }
 
-    /// Waits until a partition has reached a version, but at most so long; answers whether it has.
+    /// Waits until a partition has applied a version, at most `at_most`. Returns whether it has.
     fn wait_for(&self, partition: PartitionId, version: Version, at_most: Duration) -> bool;
 
-    /// Keeps a version readable for a while, and those after it, for somebody who asks again as long as he needs it. `None`: he
-    /// needs none any more.
+    /// Keeps a version and all later ones readable for a while, for a holder that repeats the request as long as it needs
+    /// them. `None` releases them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unknown`] if the node does not keep versions; [`Error::Unavailable`] while it starts.
     fn pin(&self, _holder: RequestId, _version: Option<Version>) -> Result<(), Error> {
-        Err(Error::Unknown("this node keeps no versions for others".into()))
+        Err(Error::Unknown("this node does not keep versions for callers".into()))
     }
 }
 
-/// Names a commit: whoever asks again under the same name gets the same answer.
+/// Identifies a request: if it is sent again under the same id, it gets the same answer (TXN-4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RequestId(pub [u8; 16]);
 
-/// What became of a commit.
+/// The outcome of a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommitOutcome {
-    /// It is not known: never asked for, or too long ago.
+    /// Unknown: it was never requested, or too long ago.
     Unknown,
-    /// It is committed.
+    /// It is committed at this version.
     Committed(Version),
-    /// It never will be.
+    /// It will never be committed.
     Refused,
 }
 
-/// Where the sequencer stands.
+/// The newest versions that the sequencer committed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Newest {
-    /// The newest version that is committed.
+    /// The newest committed version.
     pub version: Version,
     /// The epoch of the sequencer.
     pub epoch: Epoch,
-    /// The version of the newest bulk load, or of an older one if that is long ago; 0 for none.
+    /// Version of the newest bulk load, or of an older one if it is long ago; 0: none.
     pub load: Version,
     /// No index or constraint was made or dropped after this version, up to the newest.
     pub schema: Version,
 }
 
-/// A transaction that is committed.
+/// A committed transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Committed {
     /// Its version.
@@ -67,83 +75,129 @@ pub struct Committed {
     pub schema: Version,
 }
 
-/// A bulk load that is to become visible.
+/// A request to make a bulk load visible.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LoadRequest {
     /// Id of the load.
     pub load_id: String,
     /// Paths of its segments in the object store.
     pub segments: Vec<String>,
-    /// The version at which it read.
+    /// The version at which the load read.
     pub read_version: Version,
-    /// What it rests on.
+    /// Keys that the load depends on.
     pub read_keys: Vec<Key>,
-    /// Up to here it has compared the vertices that transactions made with its own.
+    /// Version up to which the load has compared its vertices with those that transactions made.
     pub compared: Version,
-    /// A version that was there when this was asked for the first time.
+    /// A version that was committed before the first attempt of this request.
     pub first_asked: Version,
 }
 
-/// How far a commit of a bulk load is.
+/// The next step of the commit of a bulk load.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LoadStep {
-    /// It is visible.
+    /// The load is visible at this version.
     Committed(Version),
-    /// Whether one of these vertices is in its way is to be said soon: all commits wait for it.
+    /// The load must say soon whether one of these vertices collides with it: all commits wait for the answer.
     Rest(Vec<MadeVertex>),
-    /// Too many were made: the load is to ask for them, and then to be committed again.
+    /// Transactions made too many vertices: the load must ask for them, and then request its commit again.
     Ask,
 }
 
-/// The sequencer of a graph. A node that is not it answers [`Error::NotSequencer`].
+/// The sequencer of a graph.
+///
+/// # Errors
+///
+/// Every method fails with [`Error::NotSequencer`] on a node that is not the sequencer.
 pub trait Commits: Send + Sync {
-    /// Commits a transaction. Waits for the log.
+    /// Commits a transaction, once for each id (TXN-4). Waits for the log.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`], [`Error::Limit`] or [`Error::NotAllowed`] if it is refused; [`Error::InDoubt`] if the outcome is
+    /// unknown; those of [every method](Commits#errors).
     fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error>;
 
-    /// What became of a commit that was made after a version, if it was made.
+    /// Returns the outcome of a commit that was first requested after the version `since`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [every method](Commits#errors).
     fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error>;
 
-    /// Tokens of names, made where they are missing; durable when it returns.
+    /// Returns the tokens of names, and makes those that are missing. They are durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] if the dictionary is full; those of [every method](Commits#errors).
     fn intern(&self, names: &[Str]) -> Result<Vec<Token>, Error>;
 
-    /// SIDs that nobody else gets.
+    /// Returns `count` SIDs; none of them is ever handed out again (IDS-1).
+    ///
+    /// # Errors
+    ///
+    /// Those of [every method](Commits#errors).
     fn allocate_sids(&self, count: u64) -> Result<Range<u64>, Error>;
 
-    /// Where the sequencer stands.
+    /// Returns the newest committed versions.
+    ///
+    /// # Errors
+    ///
+    /// Those of [every method](Commits#errors).
     fn newest(&self) -> Result<Newest, Error>;
 
-    /// The dictionary above a token, rising.
+    /// Returns the tokens above a token with their names, rising.
+    ///
+    /// # Errors
+    ///
+    /// Those of [every method](Commits#errors).
     fn tokens(&self, above: Token) -> Result<Vec<(Token, Str)>, Error>;
 
-    /// A bulk load begins (`None`), or goes on and asks for vertices that were made after a version; those before it are not asked
-    /// for again. [`Error::LoadUnknown`] for one that began elsewhere, or of which nothing was heard for long.
+    /// Begins a bulk load (`None`), or returns the vertices that transactions made after a version. The load must not ask for
+    /// earlier ones again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LoadUnknown`] if the load began at another sequencer, or was silent for long; those of
+    /// [every method](Commits#errors).
     fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error>;
 
-    /// A bulk load is over.
+    /// Ends a bulk load.
+    ///
+    /// # Errors
+    ///
+    /// Those of [every method](Commits#errors).
     fn end_load(&self, id: RequestId) -> Result<(), Error>;
 
-    /// Makes a bulk load visible, once however often it is asked for.
+    /// Makes a bulk load visible, once however often this is called (LOAD-1). Returns the next step.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::commit`] and [`Self::watch_load`].
     fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error>;
 
-    /// Says whether a vertex of [`LoadStep::Rest`] was in the way: the version that made it. Must not wait. What became of the load is
-    /// heard by asking for its commit again.
+    /// Answers [`LoadStep::Rest`]: the version of a vertex that collides with the load, or `None`. Must not wait. The outcome
+    /// of the load is found by requesting its commit again.
+    ///
+    /// # Errors
+    ///
+    /// Those of [every method](Commits#errors).
     fn report_load_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error>;
 }
 
-/// How a node is.
+/// The health of a node.
 pub trait Status: Send + Sync {
-    /// A JSON object.
+    /// Returns the health as a JSON object.
     fn status(&self) -> String;
 }
 
-/// What a node offers.
+/// The services that a node offers.
 #[derive(Clone, Default)]
 pub struct Services {
     /// Data of partitions.
     pub node: Option<Arc<dyn Node>>,
     /// Commits.
     pub commits: Option<Arc<dyn Commits>>,
-    /// How it is.
+    /// Health.
     pub status: Option<Arc<dyn Status>>,
 }
 

@@ -192,6 +192,7 @@ fn quick() -> FleetConfig {
     FleetConfig { client, statistics_ms: 0, ..FleetConfig::default() }
 }
 
+/// APL-1: at each version, a fleet that holds later versions answers exactly what one store answers.
 #[test]
 fn a_fleet_answers_what_one_store_answers() {
     for (seed, bits) in [(1, 64), (2, 6)] {
@@ -253,6 +254,7 @@ fn a_node_that_dies_is_not_noticed_by_readers() {
     agree(&test.whole, &test.fleet.query(Some(LONG), None), test.newest(), &test.graph);
 }
 
+/// APL-2: a cursor is used only with the replica that gave it.
 #[test]
 fn a_scan_does_not_go_on_at_another_replica() {
     let mut test = Test::new(5, 64, &ServerConfig::default(), quick());
@@ -275,19 +277,20 @@ fn a_scan_does_not_go_on_at_another_replica() {
         error.to_string()
     };
     go_on(&mut found);
-    // Nor at the same node when it was started anew.
+    // Nor at the same node after a restart.
     let config =
         ServerConfig { listen: test.servers[place].address().to_string(), ..ServerConfig::default() };
     let services = Services { node: Some(test.held[place].clone()), ..Services::default() };
     let clock = Arc::new(RealClock::new());
     let _again = Server::start(config, Security::none(), services, clock, &RealRandom).unwrap();
-    while !go_on(&mut found).contains("started anew") {
+    while !go_on(&mut found).contains("restarted") {
         std::thread::yield_now();
     }
     // The query is asked again as a whole.
     agree(&test.whole, &test.fleet.query(Some(LONG), None), test.newest(), &test.graph);
 }
 
+/// APL-2: a node that does not hold the partition by the map's epoch does not answer.
 #[test]
 fn a_partition_that_moved_is_found_by_a_newer_map() {
     let test = Test::new(6, 64, &ServerConfig::default(), quick());
@@ -321,6 +324,7 @@ fn a_partition_that_moved_is_found_by_a_newer_map() {
     });
 }
 
+/// APL-2: a replica that has not applied the asked version does not answer.
 #[test]
 fn a_replica_that_is_behind_is_passed_over() {
     let test = Test::new(7, 64, &ServerConfig { behind_ms: 5, ..ServerConfig::default() }, quick());

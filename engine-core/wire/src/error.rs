@@ -1,4 +1,4 @@
-//! What can be wrong with bytes, or with a value that is to become bytes.
+//! Errors of encoding and decoding.
 
 use tidegraph_types::ErrorCode;
 
@@ -6,7 +6,7 @@ use tidegraph_types::ErrorCode;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A message has none of the alternatives that this version knows.
+    /// A message has a kind that this version does not know.
     #[error("{message} is of a kind that this version does not know; a newer version may have written it")]
     UnknownKind {
         /// Name of the message.
@@ -28,13 +28,13 @@ pub enum Error {
         /// The number.
         value: i128,
     },
-    /// A value of a type that no property can hold.
+    /// A value has a type that no property can have.
     #[error("a value of type {type_name} cannot be stored")]
     NotStorable {
         /// Name of the type.
         type_name: &'static str,
     },
-    /// Bytes that are not a message of the expected type.
+    /// Bytes are not a message of the expected type.
     #[error("bytes are not a valid message: {0}")]
     Malformed(#[from] prost::DecodeError),
     /// The source ends inside a frame.
@@ -42,9 +42,9 @@ pub enum Error {
     Truncated {
         /// Where the frame begins.
         offset: u64,
-        /// How many bytes of the frame are there.
+        /// Number of bytes of the frame that are there.
         found: u64,
-        /// How many bytes it should have; 8 when its header is not whole.
+        /// Number of bytes that the frame should have; 8 if its header is incomplete.
         expected: u64,
     },
     /// The payload of a frame does not match its checksum.
@@ -57,7 +57,7 @@ pub enum Error {
         /// The checksum of the payload.
         found: u32,
     },
-    /// A frame claims, or is given, more bytes than the limit.
+    /// A frame is longer than the limit.
     #[error("frame at byte {offset} has {length} bytes, more than the limit of {max}")]
     TooLong {
         /// Where the frame begins; 0 when writing.
@@ -67,13 +67,13 @@ pub enum Error {
         /// The limit in bytes.
         max: u64,
     },
-    /// A frame has no payload. Zeros in a file would read as such frames, so they are not allowed.
+    /// A frame has no payload. Zeros in a file would read as empty frames, so these are not allowed.
     #[error("frame at byte {offset} is empty")]
     EmptyFrame {
         /// Where the frame begins; 0 when writing.
         offset: u64,
     },
-    /// A file is not of the expected format, or of a version that is not known.
+    /// A file has another format, or an unknown version of it.
     #[error("not a {expected}: {found}")]
     WrongFormat {
         /// What was expected.
@@ -81,7 +81,7 @@ pub enum Error {
         /// What was found instead.
         found: String,
     },
-    /// Columns of a message that belong together do not fit each other.
+    /// Columns of a message that belong together differ in length.
     #[error("the column {field} of {message} does not fit the others")]
     Misaligned {
         /// Name of the message.
@@ -89,10 +89,10 @@ pub enum Error {
         /// Name of the column.
         field: &'static str,
     },
-    /// Counts at the end of a file do not agree with what was read.
+    /// A count in the footer of a file differs from what was read.
     #[error("{what}: {found} were read, the footer says {expected}")]
     CountMismatch {
-        /// What is counted.
+        /// What was counted.
         what: &'static str,
         /// The number in the footer.
         expected: u64,
@@ -102,15 +102,15 @@ pub enum Error {
     /// The source or target failed.
     #[error("reading or writing at byte {offset} failed: {source}")]
     Io {
-        /// Where.
+        /// Offset in bytes.
         offset: u64,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// The stable code that a client sees.
+    /// Returns the stable code that a client sees.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {

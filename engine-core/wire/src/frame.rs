@@ -6,29 +6,38 @@
 //! | 4–7 | CRC-32C of the payload, little endian |
 //! | 8– | payload |
 //!
-//! An empty payload is not allowed: eight zero bytes would be a valid frame, and zeros are what a crash leaves behind
-//! in a file whose length reached the disk before its data. The reader must never believe a length before it has
-//! seen the bytes: its buffer grows with what arrives.
+//! An empty payload is not allowed: eight zero bytes would be a valid frame, and a crash leaves zeros in a file whose
+//! length reached the disk before its data.
+//!
+//! Must never: trust a length before the bytes were read. The reader's buffer grows with the bytes that arrive.
 
 use crate::Error;
 use std::io::Read;
 
-/// Bytes before the payload.
+/// Length of the header in bytes.
 pub const HEADER_BYTES: usize = 8;
 
-/// The longest payload that is written or read unless the reader says otherwise: 256 MiB.
+/// Longest payload that is written, and that a reader accepts by default: 256 MiB.
 pub const MAX_PAYLOAD_BYTES: usize = 256 << 20;
 
-/// How much the buffer of a reader grows ahead of what has arrived.
+/// Bytes by which the buffer of a reader grows ahead of those that have arrived.
 const READ_STEP_BYTES: usize = 1 << 20;
 
-/// Appends one frame to `out`. Leaves `out` as it was when the payload is empty or longer than
-/// [`MAX_PAYLOAD_BYTES`].
+/// Appends one frame to `out`.
+///
+/// # Errors
+///
+/// [`Error::EmptyFrame`] or [`Error::TooLong`] if the payload is empty or longer than [`MAX_PAYLOAD_BYTES`]. `out` is then
+/// unchanged.
 pub fn write_frame(out: &mut Vec<u8>, payload: &[u8]) -> Result<(), Error> {
     write_frame_with(out, |out| out.extend_from_slice(payload))
 }
 
-/// Appends one frame whose payload `fill` appends to `out`; saves the copy that [`write_frame`] makes.
+/// Appends one frame whose payload `fill` appends to `out`: without the copy that [`write_frame`] makes.
+///
+/// # Errors
+///
+/// As [`write_frame`].
 pub fn write_frame_with(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
@@ -47,14 +56,14 @@ pub fn write_frame_with(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) -> R
     Ok(())
 }
 
-/// Length and checksum from a frame's header.
+/// Returns length and checksum from the header of a frame.
 #[must_use]
 pub fn parse_header(header: [u8; HEADER_BYTES]) -> (u32, u32) {
     let [a, b, c, d, e, f, g, h] = header;
     (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))
 }
 
-/// Reads frames one after the other. Wrap a file in a `BufReader` if its reads are dear.
+/// Reads frames one after the other. Wrap a file in a `BufReader` if its reads are expensive.
 #[derive(Debug)]
 pub struct FrameReader<R> {
     inner: R,
@@ -64,31 +73,35 @@ pub struct FrameReader<R> {
 }
 
 impl<R: Read> FrameReader<R> {
-    /// A reader that counts its offsets from 0.
+    /// Makes a reader whose offsets count from 0.
     pub fn new(inner: R) -> Self {
         Self::at(inner, 0)
     }
 
-    /// A reader whose first byte is byte `offset` of the file.
+    /// Makes a reader whose first byte is byte `offset` of the file.
     pub fn at(inner: R, offset: u64) -> Self {
         Self { inner, buffer: Vec::new(), offset, max_payload_bytes: MAX_PAYLOAD_BYTES }
     }
 
-    /// Refuses payloads of more than `bytes`.
+    /// Sets the longest payload that the reader accepts.
     #[must_use]
     pub fn max_payload_bytes(mut self, bytes: usize) -> Self {
         self.max_payload_bytes = bytes;
         self
     }
 
-    /// Where the next frame begins; after an error, where the bad one begins.
+    /// Returns the offset of the next frame; after an error, of the damaged frame.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The payload of the next frame; `None` when the source ended between two frames. After an error the reader
-    /// stands inside a frame and cannot go on.
+    /// Returns the payload of the next frame, or `None` if the source ends between two frames.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Truncated`], [`Error::BadChecksum`], [`Error::TooLong`] or [`Error::EmptyFrame`] for a damaged frame;
+    /// [`Error::Io`] if the source fails. The reader cannot continue after an error, because it is inside a frame.
     pub fn next_frame(&mut self) -> Result<Option<&[u8]>, Error> {
         let offset = self.offset;
         self.buffer.clear();

@@ -1,7 +1,7 @@
 //! Rows between the steps of a load, as frames of [`proto::LoadRows`].
 //!
-//! A run is some frames one after the other. Where it ends, and how many rows it has, its index says: a run that was cut short
-//! between two frames is found by the count.
+//! A run is a sequence of frames. An index beside it holds its end and its number of rows, so that a run cut off between
+//! two frames is detected by the count.
 
 use crate::frame::{self, FrameReader};
 use crate::mutation::bytes::{self, Cursor};
@@ -11,26 +11,26 @@ use prost::encoding::{DecodeContext, WireType, decode_key};
 use std::io::Read;
 use tidegraph_types::{Mutation, Str};
 
-/// A block is closed when its rows have about this many bytes.
+/// Size at which a block is closed, in bytes.
 const BLOCK_BYTES: usize = 64 << 10;
 
 /// Field of `LoadRows`.
 const ROWS: u32 = 1;
 
-/// A row of a file: the vertex or the edge that it makes.
+/// A row of a file, as the vertex or the edge that it makes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LoadRow {
     /// Number of the file in the plan.
     pub file: u32,
-    /// Line on which it begins.
+    /// Line on which the row begins.
     pub line: u64,
-    /// What it makes. Of an edge, an end that was not looked up yet is 0, and so is the SID.
+    /// The mutation that the row makes. The SID of an edge is 0, and so is each end that was not looked up yet.
     pub mutation: Mutation,
-    /// Of an edge: the ids of its ends.
+    /// Ids of the ends, if the row makes an edge.
     pub ends: Option<(Str, Str)>,
 }
 
-/// The bytes of a run.
+/// Encodes the rows of a run.
 #[derive(Debug, Default)]
 pub struct RunBuffer {
     frames: Vec<u8>,
@@ -39,7 +39,11 @@ pub struct RunBuffer {
 }
 
 impl RunBuffer {
-    /// Adds a row after those that are there.
+    /// Appends a row.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotStorable`] for a value that no property can have; [`Error::TooLong`] for a row longer than a frame.
     pub fn push(&mut self, row: &LoadRow) -> Result<(), Error> {
         let start = self.block.len();
         let added = bytes::put_nested(&mut self.block, ROWS, |out| append(out, row));
@@ -51,13 +55,17 @@ impl RunBuffer {
         if self.block.len() >= BLOCK_BYTES { self.close() } else { Ok(()) }
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     #[must_use]
     pub fn size(&self) -> usize {
         self.frames.len() + self.block.len()
     }
 
-    /// The bytes and the number of the rows; empty after that.
+    /// Returns the bytes and the number of the rows, and empties the buffer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLong`] if the last block is longer than a frame.
     pub fn take(&mut self) -> Result<(Vec<u8>, u64), Error> {
         if !self.block.is_empty() {
             self.close()?;
@@ -95,12 +103,16 @@ pub struct RunReader<R> {
 }
 
 impl<R: Read> RunReader<R> {
-    /// A run of so many rows.
+    /// Reads a run of `rows` rows.
     pub fn new(inner: R, rows: u64) -> Self {
         Self { frames: FrameReader::new(inner), left: rows }
     }
 
-    /// The next rows; `None` when all were read.
+    /// Returns the rows of the next block, or `None` after the last row.
+    ///
+    /// # Errors
+    ///
+    /// Those of decoding; [`Error::CountMismatch`] if the run has another number of rows.
     pub fn next_block(&mut self) -> Result<Option<Vec<LoadRow>>, Error> {
         let offset = self.frames.offset();
         let Some(payload) = self.frames.next_frame()? else {
@@ -138,7 +150,7 @@ fn row(bytes: &[u8]) -> Result<LoadRow, Error> {
     Ok(LoadRow { file: message.file, line: message.line, mutation, ends })
 }
 
-/// A row whose fields stand in order, as they are written here.
+/// Decodes a row whose fields are in the order in which this module writes them.
 fn usual(bytes: &[u8]) -> Option<Result<LoadRow, Error>> {
     let mut cursor = Cursor(bytes);
     let (mut file, mut line, mut last) = (0_u32, 0_u64, 0);

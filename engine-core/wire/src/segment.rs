@@ -2,8 +2,8 @@
 //!
 //! Flow, writing: [`SegmentWriter::create`] writes magic and header, [`SegmentWriter::push`] gathers mutations into
 //! blocks, [`SegmentWriter::finish`] writes the footer. Reading: [`SegmentReader::open`], then
-//! [`SegmentReader::next_block`] until `None`, which it answers only after a footer that agrees with what was read: a
-//! file that was cut short, even between two blocks, is an error, never a smaller load. The byte table is
+//! [`SegmentReader::next_block`] until `None`, which it returns only after a footer that agrees with what was read. So a
+//! truncated file, even one cut between two blocks, is an error, never a smaller load. The byte table is in
 //! `docs/formats/segment.md`.
 
 use crate::Error;
@@ -20,7 +20,7 @@ pub const MAGIC: &[u8; 8] = b"TIDESEG\x01";
 /// The format that this version writes.
 pub const FORMAT: u32 = 1;
 
-/// A block is written when its mutations have about this many bytes.
+/// Size at which a block is written, in bytes.
 const BLOCK_BYTES: usize = 256 << 10;
 
 const WHAT: &str = "segment";
@@ -30,16 +30,16 @@ const MUTATIONS: u32 = 1;
 /// Field of `SegmentFrame`.
 const BLOCK: u32 = 2;
 
-/// What a segment is.
+/// The header of a segment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SegmentHeader {
     /// Name of the graph.
     pub graph: String,
-    /// The partition whose mutations it holds.
+    /// The partition of the mutations.
     pub partition: PartitionId,
-    /// Partition count of the graph.
+    /// Number of partitions of the graph.
     pub partition_count: PartitionCount,
-    /// Id of the load that wrote it.
+    /// Id of the load that wrote the segment.
     pub load_id: String,
 }
 
@@ -55,7 +55,11 @@ pub struct SegmentWriter<W> {
 }
 
 impl<W: Write> SegmentWriter<W> {
-    /// Begins a segment.
+    /// Starts a segment: writes magic and header.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the target fails.
     pub fn create(inner: W, header: &SegmentHeader) -> Result<Self, Error> {
         let mut writer = Self {
             inner,
@@ -74,7 +78,11 @@ impl<W: Write> SegmentWriter<W> {
         Ok(writer)
     }
 
-    /// Adds one mutation after those that are there.
+    /// Appends one mutation.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotStorable`] for a value that no property can have; [`Error::Io`] if the target fails.
     pub fn push(&mut self, mutation: &Mutation) -> Result<(), Error> {
         let start = self.block.len();
         let added = bytes::put_nested(&mut self.block, MUTATIONS, |out| bytes::append(out, mutation));
@@ -85,7 +93,11 @@ impl<W: Write> SegmentWriter<W> {
         self.pushed()
     }
 
-    /// Adds the bytes of one mutation, as [`bytes::append`] made them.
+    /// Appends the bytes of one mutation, as [`bytes::append`] made them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the target fails.
     pub fn push_bytes(&mut self, mutation: &[u8]) -> Result<(), Error> {
         bytes::put_bytes(&mut self.block, MUTATIONS, mutation);
         self.pushed()
@@ -96,7 +108,11 @@ impl<W: Write> SegmentWriter<W> {
         if self.block.len() >= BLOCK_BYTES { self.flush_block() } else { Ok(()) }
     }
 
-    /// Writes what is left and the footer; gives the target back together with the number of bytes of the file.
+    /// Writes the last block and the footer. Returns the target and the length of the file in bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the target fails.
     pub fn finish(mut self) -> Result<(W, u64), Error> {
         self.flush_block()?;
         self.write(Kind::Footer(self.footer))?;
@@ -142,7 +158,11 @@ pub struct SegmentReader<R> {
 }
 
 impl<R: Read> SegmentReader<R> {
-    /// Reads magic and header.
+    /// Opens a segment: reads magic and header.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongFormat`] if the file is no segment or has an unknown version; those of reading a frame.
     pub fn open(mut inner: R) -> Result<Self, Error> {
         let mut magic = Vec::new();
         inner
@@ -162,13 +182,17 @@ impl<R: Read> SegmentReader<R> {
         Ok(Self { frames, header, read: SegmentFooter::default(), done: false })
     }
 
-    /// What the segment is.
+    /// Returns the header.
     #[must_use]
     pub fn header(&self) -> &SegmentHeader {
         &self.header
     }
 
-    /// The mutations of the next block; `None` at the end of a whole segment.
+    /// Returns the mutations of the next block, or `None` at the end of a complete segment.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading a frame and of decoding; [`Error::CountMismatch`] if the footer differs from what was read.
     pub fn next_block(&mut self) -> Result<Option<Vec<Mutation>>, Error> {
         if self.done {
             return Ok(None);
@@ -214,7 +238,7 @@ fn kind_of(payload: &[u8]) -> Result<Kind, Error> {
     SegmentFrame::decode(payload)?.kind.ok_or(Error::UnknownKind { message: "SegmentFrame" })
 }
 
-/// The mutations of a frame that is a block in its usual form: nothing but mutations in it. Else `None`.
+/// Returns the mutations of a frame that is a block in its usual form, with nothing but mutations; otherwise `None`.
 fn block_of(payload: &[u8]) -> Option<Result<Vec<Mutation>, Error>> {
     let mut frame = Cursor(payload);
     let mut block = Cursor(frame.only(BLOCK).filter(|_| frame.0.is_empty())?);

@@ -1,11 +1,15 @@
-//! Values: engine type ↔ message. Only what a property can hold; the rest is refused, never written as something else.
+//! Values: engine type ↔ message. Values that no property can have are refused, never written as something else.
 
 use crate::Error;
 use crate::proto::{self, value::Kind};
 use jiff::Timestamp;
 use tidegraph_types::{Cardinality, Str, Value};
 
-/// The message of a storable value; [`Error::NotStorable`] for null, lists, handles and the like.
+/// Returns the message of a value.
+///
+/// # Errors
+///
+/// [`Error::NotStorable`] for null, lists, elements and the like.
 pub fn encode(value: &Value) -> Result<proto::Value, Error> {
     let kind = match value {
         Value::Bool(v) => Kind::BoolValue(*v),
@@ -22,7 +26,11 @@ pub fn encode(value: &Value) -> Result<proto::Value, Error> {
     Ok(proto::Value { kind: Some(kind) })
 }
 
-/// The value of a message.
+/// Returns the value of a message.
+///
+/// # Errors
+///
+/// [`Error::UnknownKind`] for a kind of a newer version; [`Error::OutOfRange`] for a number outside its type.
 pub fn decode(message: proto::Value) -> Result<Value, Error> {
     Ok(match message.kind.ok_or(Error::UnknownKind { message: "Value" })? {
         Kind::BoolValue(v) => Value::Bool(v),
@@ -37,7 +45,7 @@ pub fn decode(message: proto::Value) -> Result<Value, Error> {
     })
 }
 
-/// The value of a field that must be there.
+/// Returns the value of a required field.
 pub(crate) fn decode_required(value: Option<proto::Value>, message: &'static str) -> Result<Value, Error> {
     decode(value.ok_or(Error::Missing { message, field: "value" })?)
 }
@@ -65,7 +73,7 @@ fn decode_datetime(message: &proto::DateTime) -> Result<Timestamp, Error> {
         .map_err(|_| Error::OutOfRange { field: "seconds", value: i128::from(message.seconds) })
 }
 
-/// The message of a cardinality.
+/// Returns the message of a cardinality.
 #[must_use]
 pub fn encode_cardinality(cardinality: Cardinality) -> proto::Cardinality {
     match cardinality {
@@ -75,7 +83,11 @@ pub fn encode_cardinality(cardinality: Cardinality) -> proto::Cardinality {
     }
 }
 
-/// The cardinality of a message's field.
+/// Returns the cardinality of a message's field.
+///
+/// # Errors
+///
+/// [`Error::UnknownKind`] for a number that this version does not know.
 pub fn decode_cardinality(number: i32) -> Result<Cardinality, Error> {
     Ok(match proto::Cardinality::try_from(number) {
         Ok(proto::Cardinality::Single) => Cardinality::Single,

@@ -1,4 +1,4 @@
-//! The commit service of a node, seen from outside.
+//! The client of a node's commit service.
 
 use super::RemoteNode;
 use crate::Error;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tidegraph_types::{CommitRequest, Epoch, Gui, Key, MadeSince, MadeVertex, Str, Token, Version};
 use tidegraph_wire::proto::{self, call, reply};
 
-/// The sequencer at a node.
+/// The client of the sequencer at a node.
 #[derive(Clone, Debug)]
 pub struct RemoteCommits {
     node: Arc<RemoteNode>,
@@ -17,7 +17,7 @@ pub struct RemoteCommits {
 }
 
 impl RemoteCommits {
-    /// Asks this node, and waits for each answer at most so long.
+    /// Makes a client that waits for each answer at most `at_most`.
     #[must_use]
     pub fn new(node: Arc<RemoteNode>, at_most: Duration) -> Self {
         Self { node, at_most }
@@ -36,10 +36,10 @@ impl RemoteCommits {
 }
 
 fn other_kind<T>() -> Result<T, Error> {
-    Err(Error::garbage("an answer of another kind than the request"))
+    Err(Error::garbage("the answer is of another kind than the request"))
 }
 
-/// A commit was sent, and what came back says nothing about it.
+/// Returns the error of a commit that was sent. If no usable answer came, the outcome is in doubt.
 fn in_doubt(error: Error) -> Error {
     match error {
         Error::Lost { .. } | Error::Overdue | Error::Garbage(_) => Error::InDoubt(error.to_string()),
@@ -50,7 +50,7 @@ fn in_doubt(error: Error) -> Error {
 fn made(columns: proto::MadeVertices) -> Result<Vec<MadeVertex>, Error> {
     let proto::MadeVertices { versions, guis, ids } = columns;
     if versions.len() != guis.len() || versions.len() != ids.len() {
-        return Err(Error::garbage("columns of vertices that are not of one length"));
+        return Err(Error::garbage("columns of vertices differ in length"));
     }
     let rows = versions.into_iter().zip(guis).zip(ids);
     Ok(rows
@@ -59,7 +59,7 @@ fn made(columns: proto::MadeVertices) -> Result<Vec<MadeVertex>, Error> {
 }
 
 impl Commits for RemoteCommits {
-    /// An answer that does not come leaves open what became of the transaction: [`Error::InDoubt`].
+    /// Without an answer the outcome of the transaction is unknown: [`Error::InDoubt`].
     fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error> {
         let keys = |keys: &[Key]| keys.iter().map(|key| key.0).collect();
         let mutations = tidegraph_wire::mutation::encode_all(&request.mutations);
@@ -145,7 +145,7 @@ impl Commits for RemoteCommits {
         self.note(call::Kind::EndLoad(proto::EndLoadCall { request_id: id.0.to_vec() }))
     }
 
-    /// Without an answer nobody knows what became of it, as with a transaction.
+    /// Without an answer the outcome of the load is unknown: [`Error::InDoubt`].
     fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error> {
         use proto::load_reply::Kind;
         let call = call::Kind::CommitLoad(proto::CommitLoadCall {

@@ -1,9 +1,9 @@
-//! One connection to a node, shared by many callers: each request has a number, a thread reads the answers and puts them
+//! One connection to a node, shared by many callers. Each request has a number; a thread reads the replies and puts them
 //! into the callers' mailboxes.
 
 use super::ClientConfig;
-use super::mailbox::{Letter, Mailbox};
-use crate::frame::{self, Frame, FrameReader, Kind, MAGIC, Next};
+use super::mailbox::{Mailbox, Reply};
+use crate::frame::{self, Frame, FrameKind, FrameReader, MAGIC, Next};
 use crate::link::{Link, LinkReader};
 use crate::outbox::Outbox;
 use crate::security::Security;
@@ -21,18 +21,18 @@ use tidegraph_wire::{Message, proto};
 pub(crate) struct Connection {
     peer: String,
     outbox: Outbox,
-    /// What the node lets a client send.
+    /// Most bytes of a request that the node accepts.
     request_bytes: u32,
     in_flight: usize,
-    /// Names the run of the node.
+    /// Number of the node's run.
     run: u64,
     waiting: Mutex<Waiting>,
     room: Condvar,
-    /// How many wait; read without the lock to find the connection with the least to do.
+    /// Number of requests in flight, read without the lock to find the least busy connection.
     load: AtomicUsize,
     next: AtomicU64,
-    /// Set back whenever something comes.
-    doubts: Arc<AtomicU32>,
+    /// The node's slow requests: reset by every frame that arrives.
+    suspicions: Arc<AtomicU32>,
 }
 
 #[derive(Default)]
@@ -42,20 +42,20 @@ struct Waiting {
     gone: Option<Error>,
 }
 
-/// A request whose answer has not been taken. Dropped before, it is cancelled.
+/// A request in flight. Dropping it before the reply arrives cancels the request.
 pub(crate) struct Ticket {
-    /// `None`: nothing can be cancelled.
+    /// The connection and the request's number; `None`: the request cannot be cancelled.
     sent: Option<(Arc<Connection>, u64)>,
     run: u64,
 }
 
 impl Ticket {
-    /// Of a request that cannot be cancelled.
+    /// Makes the ticket of a request that cannot be cancelled.
     pub fn fixed(run: u64) -> Self {
         Self { sent: None, run }
     }
 
-    /// Names the run of the node that was asked.
+    /// Returns the number of the run of the node that was asked.
     pub fn run(&self) -> u64 {
         self.run
     }
@@ -66,28 +66,28 @@ impl Drop for Ticket {
         if let Some((connection, id)) = &self.sent
             && connection.forget(*id)
         {
-            // A lost connection needs no word.
-            let _ = connection.outbox.send(frame::empty(Kind::Cancel, *id));
+            // A lost connection needs no message.
+            let _ = connection.outbox.send(frame::empty(FrameKind::Cancel, *id));
         }
     }
 }
 
 impl Connection {
-    /// Connects and says hello; a thread reads from then on.
+    /// Connects, exchanges hello and welcome, and starts the thread that reads.
     pub fn open(
         address: &str,
         config: &ClientConfig,
         security: &Security,
         clock: &Arc<dyn Clock>,
-        doubts: Arc<AtomicU32>,
+        suspicions: Arc<AtomicU32>,
     ) -> Result<Arc<Self>, Error> {
         let unreachable =
             |error: std::io::Error| Error::Unreachable { peer: address.into(), reason: error.to_string() };
         let socket = connect(address, config).map_err(unreachable)?;
         socket.set_nodelay(true).map_err(unreachable)?;
-        let patience = Duration::from_millis(config.connect_ms.max(1));
-        socket.set_read_timeout(Some(patience)).map_err(unreachable)?;
-        socket.set_write_timeout(Some(patience)).map_err(unreachable)?;
+        let timeout = Duration::from_millis(config.connect_ms.max(1));
+        socket.set_read_timeout(Some(timeout)).map_err(unreachable)?;
+        socket.set_write_timeout(Some(timeout)).map_err(unreachable)?;
         let link = match security.client(address) {
             Some((tls, name)) => Link::client(socket, tls, &name).map_err(unreachable)?,
             None => Link::plain(socket),
@@ -99,7 +99,7 @@ impl Connection {
             token: security.token().to_owned(),
             software: concat!("tidegraph ", env!("CARGO_PKG_VERSION")).into(),
         };
-        let hello = frame::encode(Kind::Hello, 0, &hello);
+        let hello = frame::encode(FrameKind::Hello, 0, &hello);
         link.write_all(&[&MAGIC, hello.as_slice()].concat()).map_err(unreachable)?;
         let mut reader = FrameReader::new(link.reader(), config.reply_bytes);
         let welcome = welcome(&mut reader, address)?;
@@ -114,7 +114,7 @@ impl Connection {
             room: Condvar::new(),
             load: AtomicUsize::new(0),
             next: AtomicU64::new(1),
-            doubts,
+            suspicions,
         });
         let (reading, clock) = (connection.clone(), clock.clone());
         let dead = Duration::from_millis(config.dead_ms);
@@ -123,35 +123,35 @@ impl Connection {
         Ok(connection)
     }
 
-    /// How many requests wait for an answer.
+    /// Returns the number of requests in flight.
     pub fn load(&self) -> usize {
         self.load.load(Ordering::Relaxed)
     }
 
-    /// Whether requests can still be sent.
+    /// Returns whether requests can still be sent.
     pub fn is_open(&self) -> bool {
         self.waiting.lock().gone.is_none()
     }
 
-    /// Sends a request; its answer will be in the mailbox, under the tag.
+    /// Sends a request. Its reply arrives in the mailbox under the tag. Waits up to `timeout` if too many are in flight.
     pub fn start(
         self: &Arc<Self>,
         call: &proto::Call,
         mailbox: &Arc<Mailbox>,
         tag: u32,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Ticket, Error> {
         let (bytes, limit) = (call.encoded_len() as u64, u64::from(self.request_bytes));
         if bytes > limit {
             return Err(Error::TooLarge { bytes, limit });
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let frame = frame::encode(Kind::Call, id, call);
+        let frame = frame::encode(FrameKind::Call, id, call);
         {
             let mut waiting = self.waiting.lock();
             while waiting.gone.is_none() && waiting.requests.len() >= self.in_flight {
-                if self.room.wait_for(&mut waiting, patience).timed_out() {
-                    return Err(Error::Unavailable(format!("{} has too much to do", self.peer)));
+                if self.room.wait_for(&mut waiting, timeout).timed_out() {
+                    return Err(Error::Unavailable(format!("{} has too many requests in flight", self.peer)));
                 }
             }
             if let Some(error) = &waiting.gone {
@@ -165,7 +165,7 @@ impl Connection {
         Ok(ticket)
     }
 
-    /// Nobody waits for an answer any more; false if it came already.
+    /// Discards the future reply to a request. Returns false if it has arrived already.
     fn forget(&self, id: u64) -> bool {
         self.take(id).is_some()
     }
@@ -186,7 +186,7 @@ impl Connection {
             match reader.next() {
                 Ok(Next::Frame(frame)) => {
                     heard = clock.now();
-                    self.doubts.store(0, Ordering::Relaxed);
+                    self.suspicions.store(0, Ordering::Relaxed);
                     if let Err(error) = self.accept(frame) {
                         break error;
                     }
@@ -195,11 +195,11 @@ impl Connection {
                     if clock.now().saturating_sub(heard) > dead {
                         break Error::lost(&self.peer, "nothing was heard for too long");
                     }
-                    if let Err(error) = self.outbox.send(frame::empty(Kind::Ping, 0)) {
+                    if let Err(error) = self.outbox.send(frame::empty(FrameKind::Ping, 0)) {
                         break error;
                     }
                 }
-                Ok(Next::End) => break Error::lost(&self.peer, "it was closed"),
+                Ok(Next::End) => break Error::lost(&self.peer, "the peer closed it"),
                 Err(error) => break Error::lost(&self.peer, error),
             }
         };
@@ -212,37 +212,37 @@ impl Connection {
         };
         self.room.notify_all();
         for (mailbox, tag) in lost.into_values() {
-            mailbox.put(Letter { tag, content: Err(error.clone()) });
+            mailbox.put(Reply { tag, content: Err(error.clone()) });
         }
     }
 
     fn accept(&self, frame: Frame) -> Result<(), Error> {
         match frame.kind {
-            Kind::Reply => {
-                // One that was cancelled meanwhile is for nobody.
+            FrameKind::Reply => {
+                // The request may have been cancelled meanwhile.
                 if let Some((mailbox, tag)) = self.take(frame.id) {
-                    mailbox.put(Letter { tag, content: Ok(frame.payload) });
+                    mailbox.put(Reply { tag, content: Ok(frame.payload) });
                 }
                 Ok(())
             }
-            Kind::Pong => Ok(()),
-            Kind::Goodbye => Err(refusal(&self.peer, frame)),
-            other => Err(Error::garbage(format!("a {other:?} came from a server"))),
+            FrameKind::Pong => Ok(()),
+            FrameKind::Goodbye => Err(refusal(&self.peer, frame)),
+            other => Err(Error::garbage(format!("a server sent a {other:?} frame"))),
         }
     }
 
     /// Ends the connection.
     pub fn close(&self) {
-        self.outbox.close("it is not needed any more");
+        self.outbox.close("it is no longer needed");
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the network itself, behind Network")]
 fn connect(address: &str, config: &ClientConfig) -> std::io::Result<TcpStream> {
-    let patience = Duration::from_millis(config.connect_ms.max(1));
-    let mut last = std::io::Error::other("the name stands for no address");
+    let timeout = Duration::from_millis(config.connect_ms.max(1));
+    let mut last = std::io::Error::other("the name has no address");
     for address in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, patience) {
+        match TcpStream::connect_timeout(&address, timeout) {
             Ok(socket) => return Ok(socket),
             Err(error) => last = error,
         }
@@ -256,21 +256,26 @@ fn welcome(reader: &mut FrameReader<LinkReader>, peer: &str) -> Result<proto::We
         return Err(ended());
     }
     match reader.next()? {
-        Next::Frame(frame) if frame.kind == Kind::Welcome => {
+        Next::Frame(frame) if frame.kind == FrameKind::Welcome => {
             let welcome = proto::Welcome::decode(frame.payload).map_err(Error::garbage)?;
             if welcome.version == PROTOCOL {
                 return Ok(welcome);
             }
-            let reason = format!("it speaks version {} of the protocol, this is {PROTOCOL}", welcome.version);
+            let reason = format!(
+                "it speaks version {} of the protocol, this process version {PROTOCOL}",
+                welcome.version
+            );
             Err(Error::Refused { peer: peer.to_owned(), reason })
         }
-        Next::Frame(frame) if frame.kind == Kind::Goodbye => Err(refusal(peer, frame)),
-        Next::Frame(frame) => Err(Error::garbage(format!("a {:?} came instead of a welcome", frame.kind))),
+        Next::Frame(frame) if frame.kind == FrameKind::Goodbye => Err(refusal(peer, frame)),
+        Next::Frame(frame) => {
+            Err(Error::garbage(format!("a {:?} frame came instead of a welcome", frame.kind)))
+        }
         Next::Idle | Next::End => Err(ended()),
     }
 }
 
-/// The error of a goodbye.
+/// Returns the error that a goodbye stands for.
 fn refusal(peer: &str, frame: Frame) -> Error {
     let goodbye = match proto::Goodbye::decode(frame.payload) {
         Ok(goodbye) => goodbye,

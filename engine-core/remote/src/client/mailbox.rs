@@ -1,4 +1,4 @@
-//! Where the answers to one caller's requests arrive, whatever connections they come by.
+//! Mailbox of one caller: receives the replies to its requests, from all connections.
 
 use super::Network;
 use crate::Error;
@@ -7,47 +7,47 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An answer, or why there is none.
+/// The reply to a request, or why there is none.
 #[derive(Debug)]
-pub(crate) struct Letter {
-    /// What the caller called the request.
+pub(crate) struct Reply {
+    /// The caller's number for the request.
     pub tag: u32,
     pub content: Result<Bytes, Error>,
 }
 
 pub(crate) struct Mailbox {
-    letters: Mutex<Vec<Letter>>,
+    replies: Mutex<Vec<Reply>>,
     arrived: Condvar,
-    /// By which its owner sleeps, where that is not the machine's.
+    /// The network whose clock the caller sleeps by; `None`: the machine's.
     network: Option<Arc<dyn Network>>,
 }
 
 impl Mailbox {
     pub fn new(network: Option<Arc<dyn Network>>) -> Arc<Self> {
-        Arc::new(Self { letters: Mutex::default(), arrived: Condvar::new(), network })
+        Arc::new(Self { replies: Mutex::default(), arrived: Condvar::new(), network })
     }
 
-    pub fn put(&self, letter: Letter) {
-        let mut letters = self.letters.lock();
-        letters.push(letter);
-        // There is one who waits, at most. Woken without the lock, it need not wait for it.
-        drop(letters);
+    pub fn put(&self, reply: Reply) {
+        let mut replies = self.replies.lock();
+        replies.push(reply);
+        // At most one thread waits. It is woken after the lock is released, so that it need not wait for the lock.
+        drop(replies);
         self.arrived.notify_one();
     }
 
-    /// Moves what has arrived to the end of `out`; waits for it, but at most so long.
-    pub fn take(&self, at_most: Duration, out: &mut Vec<Letter>) {
-        let mut letters = self.letters.lock();
-        if letters.is_empty()
+    /// Moves all replies to the end of `out`. Waits for the first one, at most `at_most`.
+    pub fn take(&self, at_most: Duration, out: &mut Vec<Reply>) {
+        let mut replies = self.replies.lock();
+        if replies.is_empty()
             && let Some(network) = &self.network
         {
-            drop(letters);
+            drop(replies);
             network.sleep(at_most);
-            letters = self.letters.lock();
-        } else if letters.is_empty() {
-            // Whether it timed out is seen by who looks at `out`.
-            let _ = self.arrived.wait_for(&mut letters, at_most);
+            replies = self.replies.lock();
+        } else if replies.is_empty() {
+            // After a time-out, `out` stays as it is.
+            let _ = self.arrived.wait_for(&mut replies, at_most);
         }
-        out.append(&mut letters);
+        out.append(&mut replies);
     }
 }

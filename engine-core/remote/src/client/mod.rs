@@ -1,8 +1,8 @@
-//! A node seen from outside.
+//! The client of a node.
 //!
-//! [`RemoteNode`] holds a few connections, makes them when they are needed, and after a failure tries again only after a
-//! pause that grows. A request goes by the connection with the fewest that wait. A node that is silent or cannot be reached is
-//! looked for by a thread of its own, so that no caller waits for it while there are others.
+//! [`RemoteNode`] opens a few connections on demand, and after a failure tries again only after a pause that grows. A
+//! request uses the connection with the fewest requests in flight. A thread of its own probes a node that is silent or
+//! unreachable, so that no caller waits for it while other replicas exist.
 
 mod commits;
 mod connection;
@@ -18,7 +18,7 @@ use crate::Error;
 use crate::security::Security;
 use crate::services::RequestId;
 use connection::Connection;
-use mailbox::Letter;
+use mailbox::Reply;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -28,8 +28,8 @@ use tidegraph_platform::{Clock, Random};
 use tidegraph_types::Version;
 use tidegraph_wire::{Message, proto};
 
-/// Doubts after which others are asked first.
-const DOUBTS: u32 = 3;
+/// Number of slow requests in a row after which other replicas are asked first.
+const SUSPICIONS: u32 = 3;
 
 /// Settings of clients.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -39,19 +39,19 @@ pub struct ClientConfig {
     pub graph: String,
     /// Most connections to one node.
     pub connections: usize,
-    /// How long connecting may take, and the hello.
+    /// How long connecting may take, and likewise the hello, in milliseconds.
     pub connect_ms: u64,
-    /// After so long without a word the node is asked whether it is there.
+    /// Silence after which the client pings the node, in milliseconds.
     pub ping_ms: u64,
-    /// After so long without a word it is not.
+    /// Silence after which the connection counts as lost, in milliseconds.
     pub dead_ms: u64,
     /// Most bytes of an answer.
     pub reply_bytes: u32,
     /// Bytes of requests that may wait to be sent on one connection.
     pub outbox_bytes: usize,
-    /// The first pause after a failure to connect.
+    /// First pause after a failure to connect, in milliseconds.
     pub pause_ms: u64,
-    /// The longest one.
+    /// Longest pause after failures to connect, in milliseconds.
     pub longest_pause_ms: u64,
 }
 
@@ -71,10 +71,10 @@ impl Default for ClientConfig {
     }
 }
 
-/// How long what a node has applied is worth knowing: later it has applied more.
+/// Age up to which the applied version of a node is used: an older one is too far behind.
 const APPLIED_AGE: Duration = Duration::from_millis(20);
 
-/// A node at an address. Any number of threads ask it at the same time.
+/// The client of the node at an address. Any number of threads may use it at the same time.
 pub struct RemoteNode {
     address: String,
     config: ClientConfig,
@@ -83,24 +83,24 @@ pub struct RemoteNode {
     random: Arc<dyn Random>,
     places: Box<[Mutex<Option<Arc<Connection>>>]>,
     pause: Mutex<Pause>,
-    /// How often somebody waited for it too long since anything came from it.
-    doubts: Arc<AtomicU32>,
-    /// The newest version that a partition there was heard to have applied.
+    /// Number of slow requests since the node last sent anything.
+    suspicions: Arc<AtomicU32>,
+    /// Newest version that a partition of the node reported as applied.
     applied: AtomicU64,
-    /// When something was heard of that, in milliseconds of the clock.
+    /// When the node reported it, in milliseconds of the clock.
     applied_at: AtomicU64,
-    /// Whether a thread looks whether it is there again.
+    /// Whether a thread probes the node.
     probing: AtomicBool,
-    /// What stands for the network; `None`: sockets.
+    /// Replaces the network; `None`: sockets.
     network: Option<Arc<dyn Network>>,
     me: Weak<Self>,
 }
 
-/// When to connect again.
+/// Backoff of failed attempts to connect.
 #[derive(Default)]
 struct Pause {
     failures: u32,
-    /// Not before.
+    /// Time before which no attempt is made.
     until: Duration,
     reason: String,
 }
@@ -112,7 +112,7 @@ impl std::fmt::Debug for RemoteNode {
 }
 
 impl RemoteNode {
-    /// A node that is connected to when it is asked first.
+    /// Makes a client that connects on its first request.
     #[must_use]
     pub fn new(
         address: &str,
@@ -124,7 +124,7 @@ impl RemoteNode {
         Self::over(None, address, config, security, clock, random)
     }
 
-    /// A node that is reached by something else than sockets.
+    /// Makes a client that reaches the node through `network` instead of sockets.
     pub(crate) fn over(
         network: Option<Arc<dyn Network>>,
         address: &str,
@@ -142,7 +142,7 @@ impl RemoteNode {
             random,
             places,
             pause: Mutex::default(),
-            doubts: Arc::default(),
+            suspicions: Arc::default(),
             applied: AtomicU64::new(0),
             applied_at: AtomicU64::new(0),
             probing: AtomicBool::new(false),
@@ -151,26 +151,26 @@ impl RemoteNode {
         })
     }
 
-    /// Its address.
+    /// Returns the address of the node.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Whether connecting failed, and it is too early to try again.
+    /// Returns whether connecting failed and the pause is not over.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         let pause = self.pause.lock();
         pause.failures > 0 && self.clock.now() < pause.until
     }
 
-    /// Whether there is no reason to ask another one first: it is not known to be unreachable, and not silent.
+    /// Returns whether the node is neither known to be unreachable nor silent. Otherwise callers ask other replicas first.
     #[must_use]
-    pub fn is_well(&self) -> bool {
-        self.doubts.load(Ordering::Relaxed) < DOUBTS && !self.is_paused()
+    pub fn is_healthy(&self) -> bool {
+        self.suspicions.load(Ordering::Relaxed) < SUSPICIONS && !self.is_paused()
     }
 
-    /// Notes what a partition there has applied now.
+    /// Records the version that a partition of the node has applied.
     pub(crate) fn note_applied(&self, version: Version, now: Duration) {
         if version.0 > 0 {
             self.applied.fetch_max(version.0, Ordering::Relaxed);
@@ -178,23 +178,23 @@ impl RemoteNode {
         }
     }
 
-    /// The newest version that a partition there was heard to have applied, if that was a moment ago.
+    /// Returns the newest version that a partition of the node reported as applied, if the report is recent.
     pub(crate) fn applied(&self, now: Duration) -> Option<Version> {
         let at = Duration::from_millis(self.applied_at.load(Ordering::Relaxed));
         let version = Version(self.applied.load(Ordering::Relaxed));
         Some(version).filter(|version| version.0 > 0 && now.saturating_sub(at) < APPLIED_AGE)
     }
 
-    /// Notes that somebody waits for it too long. Whatever comes from it next takes that back.
-    pub(crate) fn doubt(&self) {
-        if self.doubts.fetch_add(1, Ordering::Relaxed) + 1 >= DOUBTS {
+    /// Records that a request to the node is slow. The next message from the node clears the record.
+    pub(crate) fn suspect(&self) {
+        if self.suspicions.fetch_add(1, Ordering::Relaxed) + 1 >= SUSPICIONS {
             self.probe();
         }
     }
 
-    /// Asks it now and then, on a thread of its own, until something comes: callers ask others meanwhile.
+    /// Asks the node for its status at intervals, on a thread of its own, until it answers.
     fn probe(&self) {
-        // Who stands for the network has no threads: the next answer takes doubts back.
+        // A simulated network has no threads: the next answer clears the suspicions.
         if self.network.is_some() || self.probing.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -204,52 +204,57 @@ impl RemoteNode {
             loop {
                 clock.sleep(pause);
                 let Some(node) = me.upgrade() else { return };
-                // Whatever it answers, it is there; and then the doubts are gone.
+                // Any answer shows that the node is alive, and clears the suspicions.
                 let _ = node.status(Duration::from_millis(node.config.connect_ms.max(1)));
-                if node.doubts.load(Ordering::Relaxed) < DOUBTS {
+                if node.suspicions.load(Ordering::Relaxed) < SUSPICIONS {
                     node.probing.store(false, Ordering::Release);
                     return;
                 }
             }
         });
         if let Err(error) = spawned {
-            tracing::warn!(%error, "no thread can be made to look for a node");
+            tracing::warn!(%error, "cannot start a thread to probe a node");
             self.probing.store(false, Ordering::Release);
         }
     }
 
-    /// Sends a request, whose answer will be in the mailbox under the tag.
+    /// Sends a request. Its reply arrives in the mailbox under the tag.
     pub(crate) fn start(
         &self,
         call: &proto::Call,
         mailbox: &Arc<Mailbox>,
         tag: u32,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Ticket, Error> {
         let Some(network) = &self.network else {
-            return self.connection()?.start(call, mailbox, tag, patience);
+            return self.connection()?.start(call, mailbox, tag, timeout);
         };
-        let (to, doubts) = (mailbox.clone(), self.doubts.clone());
+        let (to, suspicions) = (mailbox.clone(), self.suspicions.clone());
         let answer = Answer::new(move |content| {
             if content.is_ok() {
-                doubts.store(0, Ordering::Relaxed);
+                suspicions.store(0, Ordering::Relaxed);
             }
-            to.put(Letter { tag, content });
+            to.put(Reply { tag, content });
         });
         network.send(&self.address, call.encode_to_vec(), answer).map(Ticket::fixed)
     }
 
-    /// Asks, and waits for the answer, but at most so long.
+    /// Sends a request and waits for the answer, at most `at_most`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Overdue`] after that time; [`Error::Unreachable`] or [`Error::Lost`] if the connection fails; and the error
+    /// that the node answered.
     pub fn ask(&self, call: proto::call::Kind, at_most: Duration) -> Result<proto::reply::Kind, Error> {
         let remaining_us = u64::try_from(at_most.as_micros()).unwrap_or(u64::MAX).max(1);
         let call = proto::Call { remaining_us, kind: Some(call) };
         let mailbox = Mailbox::new(self.network.clone());
         let _ticket = self.start(&call, &mailbox, 0, at_most)?;
-        let (deadline, mut letters) = (self.clock.now() + at_most, Vec::new());
+        let (deadline, mut replies) = (self.clock.now() + at_most, Vec::new());
         loop {
-            mailbox.take(deadline.saturating_sub(self.clock.now()), &mut letters);
-            if let Some(letter) = letters.pop() {
-                return open(letter.content?);
+            mailbox.take(deadline.saturating_sub(self.clock.now()), &mut replies);
+            if let Some(reply) = replies.pop() {
+                return open(reply.content?);
             }
             if self.clock.now() >= deadline {
                 return Err(Error::Overdue);
@@ -257,30 +262,38 @@ impl RemoteNode {
         }
     }
 
-    /// How the node is, as JSON.
+    /// Returns the health of the node, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::ask`].
     pub fn status(&self, at_most: Duration) -> Result<String, Error> {
         match self.ask(proto::call::Kind::Status(proto::StatusCall {}), at_most)? {
             proto::reply::Kind::Status(status) => Ok(status.json),
-            _ => Err(Error::garbage("an answer of another kind than the request")),
+            _ => Err(Error::garbage("the answer is of another kind than the request")),
         }
     }
 
-    /// Asks it to keep a version readable for a while, or to let go.
+    /// Asks the node to keep a version readable for a while, or with `None` to release it.
+    ///
+    /// # Errors
+    ///
+    /// See [`Self::ask`].
     pub fn pin(&self, holder: RequestId, version: Option<Version>, at_most: Duration) -> Result<(), Error> {
         let version = version.map_or(0, |version| version.0);
         let call = proto::PinCall { holder: holder.0.to_vec(), version };
         match self.ask(proto::call::Kind::Pin(call), at_most)? {
             proto::reply::Kind::Noted(_) => Ok(()),
-            _ => Err(Error::garbage("an answer of another kind than the request")),
+            _ => Err(Error::garbage("the answer is of another kind than the request")),
         }
     }
 
-    /// The connection with the least to do. One that does nothing is as good as a new one.
+    /// Returns the connection with the fewest requests in flight, and opens one if all are busy.
     fn connection(&self) -> Result<Arc<Connection>, Error> {
         let mut best: Option<Arc<Connection>> = None;
         let mut empty = None;
         for (number, place) in self.places.iter().enumerate() {
-            // Locked: another thread is connecting just now.
+            // Locked: another thread is connecting.
             let Some(place) = place.try_lock() else { continue };
             match &*place {
                 Some(open) if open.is_open() => {
@@ -306,7 +319,7 @@ impl RemoteNode {
         }
     }
 
-    /// Connects, unless another thread did meanwhile.
+    /// Connects, unless another thread has connected meanwhile.
     fn open(&self, place: usize) -> Result<Arc<Connection>, Error> {
         let mut place = self.places[place].lock();
         if let Some(open) = place.as_ref().filter(|open| open.is_open()) {
@@ -318,11 +331,16 @@ impl RemoteNode {
                 return Err(Error::Unreachable { peer: self.address.clone(), reason: pause.reason.clone() });
             }
         }
-        match Connection::open(&self.address, &self.config, &self.security, &self.clock, self.doubts.clone())
-        {
+        match Connection::open(
+            &self.address,
+            &self.config,
+            &self.security,
+            &self.clock,
+            self.suspicions.clone(),
+        ) {
             Ok(open) => {
                 *self.pause.lock() = Pause::default();
-                self.doubts.store(0, Ordering::Relaxed);
+                self.suspicions.store(0, Ordering::Relaxed);
                 *place = Some(open.clone());
                 Ok(open)
             }
@@ -337,7 +355,7 @@ impl RemoteNode {
         let mut pause = self.pause.lock();
         let longest = self.config.longest_pause_ms.max(1);
         let length = (self.config.pause_ms.max(1) << pause.failures.min(16)).min(longest);
-        // Between half of it and all, so that many clients do not come back at once.
+        // Between half of the pause and all of it, so that clients do not all return at once.
         let length = length / 2 + self.random.below(length / 2 + 1);
         pause.failures = pause.failures.saturating_add(1);
         pause.until = self.clock.now() + Duration::from_millis(length);
@@ -345,9 +363,9 @@ impl RemoteNode {
             Error::Unreachable { reason, .. } => reason.clone(),
             other => other.to_string(),
         };
-        tracing::debug!(node = self.address, %error, length, "a node cannot be connected to");
+        tracing::debug!(node = self.address, %error, length, "cannot connect to a node");
         drop(pause);
-        self.doubts.store(DOUBTS, Ordering::Relaxed);
+        self.suspicions.store(SUSPICIONS, Ordering::Relaxed);
         self.probe();
     }
 }
@@ -362,12 +380,12 @@ impl Drop for RemoteNode {
     }
 }
 
-/// The content of a reply.
+/// Decodes a reply; a failure that the node answered becomes an error.
 pub(crate) fn open(bytes: bytes::Bytes) -> Result<proto::reply::Kind, Error> {
     let reply = proto::Reply::decode(bytes).map_err(Error::garbage)?;
     match reply.kind {
         Some(proto::reply::Kind::Failure(failure)) => Err(Error::from_failure(failure)),
         Some(kind) => Ok(kind),
-        None => Err(Error::garbage("an answer of a kind that this version does not know")),
+        None => Err(Error::garbage("the answer has a kind that this version does not know")),
     }
 }

@@ -1,4 +1,4 @@
-//! Something that stands for the network: a simulated world, in which nobody waits on sockets.
+//! Replacement for the network: a simulated world without sockets.
 
 use crate::Error;
 use bytes::Bytes;
@@ -6,18 +6,22 @@ use std::time::Duration;
 
 /// Carries requests to nodes and answers back, and lets callers sleep meanwhile.
 ///
-/// What stands for the network stands for its promises, too: a request reaches the run of the node that it was sent to or
-/// none, and of its answer the first counts. Connections, their limits and keep-alives are not in it.
+/// An implementation keeps the promises of the real network: a request reaches the run of the node that it was sent to, or
+/// none, and only the first answer counts. It models no connections, limits or keep-alives.
 pub trait Network: Send + Sync {
-    /// Sends the bytes of a call to the node at an address; its reply, or why there is none, goes to `answer`, perhaps never.
-    /// Answers the number of the node's run.
+    /// Sends the bytes of a call to the node at an address. Gives the reply, or why there is none, to `answer`, perhaps
+    /// never. Returns the number of the node's run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unreachable`] if the call was not sent.
     fn send(&self, address: &str, call: Vec<u8>, answer: Answer) -> Result<u64, Error>;
 
-    /// The caller sleeps until an answer has come to him, but at most so long.
+    /// Lets the caller sleep until an answer arrives for it, at most `at_most`.
     fn sleep(&self, at_most: Duration);
 }
 
-/// Where an answer goes.
+/// Receives the answer to a call.
 pub struct Answer(Box<dyn FnOnce(Result<Bytes, Error>) + Send>);
 
 impl Answer {
@@ -25,7 +29,7 @@ impl Answer {
         Self(Box::new(to))
     }
 
-    /// Gives it to who waits for it.
+    /// Gives the answer to the caller that waits for it.
     pub fn give(self, content: Result<Bytes, Error>) {
         (self.0)(content);
     }

@@ -1,9 +1,9 @@
-//! Expansions: a frontier is followed piece by piece, each partition's part of a piece at the same time, and answers are
-//! put together in the order of the frontier.
+//! Expansions: a frontier is expanded piece by piece. All partitions answer their part of a piece at the same time, and the
+//! answers are merged in the order of the frontier.
 //!
-//! A piece has about as many vertices as give the rows that are wanted, by what vertices had lately; each partition may
-//! answer twice its share. Where one stops early, rows that come after in the frontier are thrown away, and the next piece
-//! begins there: so memory stays within a few times `max_rows`, and nothing is left out or answered twice.
+//! A piece has about as many vertices as yield the requested rows, by the recent mean degree; each partition may answer
+//! twice its share. If a partition stops early, rows behind that point of the frontier are discarded, and the next piece
+//! starts there. So memory stays within a few times `max_rows`, and no edge is lost or answered twice.
 
 use super::gather::{Answered, Asked, Pin};
 use super::{FleetApl, Split, unfitting};
@@ -12,15 +12,15 @@ use tidegraph_apl::{At, Cursor, Error, Expand, Expansion, Sample, TopEdges};
 use tidegraph_types::Gui;
 use tidegraph_wire::apl::{AnyAnswer, request};
 
-/// Edges of a vertex, in sixteenths, while nothing is known.
+/// Degree of a vertex while none is known, in sixteenths.
 const FIRST_DEGREE: u32 = 4 * 16;
 
-/// Most rows that a partition is asked for at once.
+/// Most rows that one request to a partition asks for.
 const MOST_ROWS: usize = 1 << 18;
-/// The least, besides what the caller wants.
+/// Fewest rows that a partition is asked for, unless the caller needs fewer.
 const LEAST_ROWS: usize = 16;
 
-/// What a partition answered, and how far it came.
+/// The answer of a partition, and where it stopped.
 struct Part {
     rows: Expansion,
     next: Option<Cursor>,
@@ -28,7 +28,7 @@ struct Part {
 }
 
 impl FleetApl {
-    /// See [`tidegraph_apl::Apl::expand`]; with `top` see [`tidegraph_apl::Apl::top_edges`].
+    /// Answers [`tidegraph_apl::Apl::expand`], or with `top` [`tidegraph_apl::Apl::top_edges`].
     pub(super) fn expand_in_pieces(
         &self,
         at: At,
@@ -58,7 +58,7 @@ impl FleetApl {
             let (split, parts) = asked;
             let looked = parts.iter().map(|part| part.rows.len()).sum::<usize>();
             match merge(&split, &parts, start, request.neighbours_only && top.is_none(), limit, out) {
-                // Its first row is the one that goes on.
+                // The row that continues is the first of the next piece.
                 Some((row, part)) => {
                     let done = row as usize;
                     let next = part.and_then(|part| parts[part].next.map(|next| (next, &parts[part].by)));
@@ -82,7 +82,7 @@ impl FleetApl {
         Ok(None)
     }
 
-    /// How many vertices have about so many edges.
+    /// Estimates how many vertices have `rows` edges together.
     fn piece(&self, rows: usize) -> usize {
         let degree = match self.degree.load(Ordering::Relaxed) {
             0 => FIRST_DEGREE,
@@ -91,6 +91,7 @@ impl FleetApl {
         (rows.saturating_mul(16) / degree as usize).saturating_add(1)
     }
 
+    /// Updates the mean degree.
     fn learn(&self, rows: usize, vertices: usize) {
         let degree = (rows.saturating_mul(16) / vertices).clamp(1, 1 << 30) as u32;
         let before = self.degree.load(Ordering::Relaxed);
@@ -111,7 +112,7 @@ impl FleetApl {
         let pin = if from.offset > 0 { self.pin(from.replica)? } else { None };
         let mut asked = Vec::with_capacity(split.parts.len());
         for (partition, rows) in &split.parts {
-            // The first row of the piece is the first of its part.
+            // The first row of the piece is the first row of its part.
             let goes_on = from.offset > 0 && rows.first() == Some(&0);
             let of_part: Vec<Gui> = rows.iter().map(|row| piece[*row as usize]).collect();
             let share = 2 * wanted * rows.len() / piece.len() + LEAST_ROWS;
@@ -145,7 +146,7 @@ impl FleetApl {
         Ok((split, parts))
     }
 
-    /// See [`tidegraph_apl::Apl::sample_edges`].
+    /// Answers [`tidegraph_apl::Apl::sample_edges`].
     pub(super) fn gather_sample(
         &self,
         at: At,
@@ -161,7 +162,7 @@ impl FleetApl {
         let request = Expand { neighbours_only: false, ..request.clone() };
         let ask = |(partition, rows): &(_, Vec<u32>)| {
             let of_part: Vec<Gui> = rows.iter().map(|row| frontier[*row as usize]).collect();
-            // Rows of two partitions with one number are to be sampled differently.
+            // Rows with the same number in two parts must be sampled differently.
             let seed = sample.seed ^ u64::from(rows[0]).rotate_left(17);
             let (expand, sample) = (request.clone(), Sample { seed, ..sample });
             super::asked(*partition, request::SampleEdges { expand, sample, frontier: of_part })
@@ -179,15 +180,15 @@ impl FleetApl {
     }
 }
 
-/// Whether an expansion has rising rows of a frontier of this length, and the other columns in full.
+/// Returns whether rows rise within a frontier of this length, and the other columns have `others` rows.
 fn is_whole(found: &Expansion, frontier: usize, others: Option<usize>) -> bool {
     let in_frontier = found.row.last().is_none_or(|row| (*row as usize) < frontier);
     let complete = others.is_none_or(|rows| found.sid.len() == rows);
     in_frontier && complete && found.row.is_sorted()
 }
 
-/// Appends rows in the order of the frontier, whose piece begins at `start`, until one is not complete or there are
-/// enough. Answers where to go on: a row of the piece, and the part that knows how, if it is in the middle of that row.
+/// Appends rows in the order of the frontier, whose piece begins at `start`, until a row is incomplete or `limit` is reached.
+/// Returns where to continue: a row of the piece, and the part with the cursor if that row is incomplete.
 fn merge(
     split: &Split,
     parts: &[Part],
@@ -205,7 +206,7 @@ fn merge(
         let (found, next) = (&parts[number].rows, parts[number].next);
         let ended = next.is_some_and(|next| next.row < local);
         if ended {
-            // Its part did not come so far.
+            // Its part stopped before this row.
             return Some((row as u32, None));
         }
         let first = at[number];

@@ -1,13 +1,13 @@
-//! Asks many partitions at once and waits for all of them: one request to each node, and again elsewhere where that
-//! failed.
+//! Asks many partitions at once and waits for all answers: one request to each node, retried at other replicas.
 //!
-//! Flow: parts without an answer are given to replicas, the best first, and sent, those of one node together. Then the
-//! caller sleeps until answers arrive. A part whose node is lost, behind or unable goes to its next replica at once; one
-//! whose node does not hold it waits for a newer map; when every replica of a part has failed, it begins again with the
-//! first after a pause, until the deadline. A node that takes longer than such requests do is asked no more, but its parts
-//! are also asked of others; the first answer counts and the other is cancelled.
+//! Flow: each part without an answer is assigned to its best replica, and the parts of one node are sent together. The
+//! caller sleeps until answers arrive. If a node is lost, behind or unable to answer, its parts go to their next replicas at
+//! once. If a node does not hold a part, the part waits for a newer map. Once every replica of a part has failed, the part
+//! is retried from the first replica after a pause, until the deadline. If a node takes longer than such requests usually
+//! do, its parts are also sent to other replicas: the first answer counts, and the other request is cancelled.
 //!
-//! Must never: answer a part from two replicas mixed, or give up while a replica may answer in time.
+//! Must never: answer a part from two replicas mixed, or give up while a replica may answer in time. All parts carry one
+//! version (APL-1) and the epoch of one map (APL-2).
 
 use super::hedge::Hedges;
 use super::routes::RouteMap;
@@ -22,44 +22,44 @@ use tidegraph_types::{PartitionId, Version};
 use tidegraph_wire::apl::{AnyAnswer, AnyRequest, Request};
 use tidegraph_wire::proto::{self, call, reply};
 
-/// How long a caller sleeps before it looks whether it was cancelled.
-const GLANCE: Duration = Duration::from_millis(10);
-/// How long a newer map is waited for at once.
+/// How often a sleeping caller checks whether it was cancelled.
+const CANCEL_CHECK: Duration = Duration::from_millis(10);
+/// How long one attempt to load a newer map may take.
 const RELOAD: Duration = Duration::from_millis(500);
-/// Replicas of a partition that are asked: their numbers are bits of a word.
+/// Most replicas of a partition that are asked: their numbers are bits of a word.
 const MOST_REPLICAS: usize = 32;
 
-/// A part of a request, and how far it is.
+/// The part of a request for one partition, and its progress.
 struct Part {
     partition: PartitionId,
     request: proto::AplRequest,
     answer: Option<Answered>,
-    /// Replicas that were asked since the last pause, by their number in the map.
+    /// Replicas that were asked since the last pause: one bit for each, by its number in the map.
     tried: u32,
-    /// Requests under way.
+    /// Number of requests in flight.
     pending: u32,
-    /// Why it has no answer yet.
+    /// Why the last replica did not answer.
     failure: Option<AplError>,
     hedged: bool,
-    /// The only replica that can answer; `None`: any.
+    /// The only replica that can answer, because the request continues from its cursor (APL-2); `None`: any.
     pin: Option<Pin>,
 }
 
-/// A replica, as it is until it is started anew.
+/// A replica during one run of its node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Pin {
     pub address: Arc<str>,
     pub run: u64,
 }
 
-/// What is asked of a partition, and of which replica if it is a matter of one.
+/// A request to a partition, and the only replica that can answer it, if there is one.
 pub(super) struct Asked {
     pub partition: PartitionId,
     pub request: AnyRequest,
     pub pin: Option<Pin>,
 }
 
-/// An answer, and whose it is.
+/// An answer, and the replica that gave it.
 pub(super) struct Answered {
     pub answer: AnyAnswer,
     pub by: Pin,
@@ -72,8 +72,8 @@ impl Answered {
     }
 }
 
-/// A request to a node that is under way.
-struct Errand {
+/// A request to a node that is in flight.
+struct NodeRequest {
     parts: Vec<usize>,
     ticket: Option<Ticket>,
     pin: Pin,
@@ -85,16 +85,17 @@ pub(super) struct Gather<'q> {
     shared: &'q Shared,
     map: Arc<RouteMap>,
     parts: Vec<Part>,
-    errands: Vec<Errand>,
+    node_requests: Vec<NodeRequest>,
     mailbox: Arc<Mailbox>,
     class: usize,
-    /// Pauses so far.
+    /// Number of pauses so far.
     rounds: u32,
+    /// Whether a node said that the map is out of date.
     stale: bool,
 }
 
 impl<'q> Gather<'q> {
-    /// A request to some partitions, which is to answer about so many rows.
+    /// Prepares a request to some partitions, which will answer about `rows` rows.
     pub fn new(
         query: &'q FleetApl,
         map: Arc<RouteMap>,
@@ -110,46 +111,46 @@ impl<'q> Gather<'q> {
         });
         let parts = parts.collect::<Result<_, AplError>>()?;
         let (shared, class) = (query.shared.as_ref(), Hedges::class(rows));
-        let (errands, mailbox) = (Vec::new(), Mailbox::new(shared.network.clone()));
-        Ok(Self { query, shared, map, parts, errands, mailbox, class, rounds: 0, stale: false })
+        let (node_requests, mailbox) = (Vec::new(), Mailbox::new(shared.network.clone()));
+        Ok(Self { query, shared, map, parts, node_requests, mailbox, class, rounds: 0, stale: false })
     }
 
-    /// The answers, one for each part. An error that no other replica can help with is the answer of all.
+    /// Returns one answer for each part, or the first error that no other replica can remedy.
     pub fn run(mut self) -> Result<Vec<Answered>, AplError> {
-        let mut letters = Vec::new();
+        let mut replies = Vec::new();
         self.send_missing()?;
         while self.parts.iter().any(|part| part.answer.is_none()) {
             self.check()?;
             if self.parts.iter().any(|part| part.answer.is_none() && part.pending == 0) {
-                self.again()?;
+                self.next_round()?;
                 continue;
             }
-            self.mailbox.take(self.patience(), &mut letters);
-            if letters.is_empty() {
+            self.mailbox.take(self.sleep_time(), &mut replies);
+            if replies.is_empty() {
                 self.hedge()?;
             }
-            for letter in letters.drain(..) {
-                self.accept(letter.tag as usize, letter.content)?;
+            for reply in replies.drain(..) {
+                self.accept(reply.tag as usize, reply.content)?;
             }
             self.send_missing()?;
         }
         Ok(self.parts.into_iter().filter_map(|part| part.answer).collect())
     }
 
-    /// How long to sleep: until an errand is slow, or it is time to look up.
-    fn patience(&self) -> Duration {
+    /// Returns how long to sleep: until a request counts as slow, or until the next check for cancellation.
+    fn sleep_time(&self) -> Duration {
         let now = self.shared.clock.now();
-        let mut patience = self.query.remaining(GLANCE);
+        let mut time = self.query.remaining(CANCEL_CHECK);
         if let Some(slow) = self.shared.hedges.slow_after(self.class) {
-            for errand in self.errands.iter().filter(|errand| self.may_hedge(errand)) {
-                patience = patience.min((errand.sent + slow).saturating_sub(now));
+            for request in self.node_requests.iter().filter(|request| self.may_hedge(request)) {
+                time = time.min((request.sent + slow).saturating_sub(now));
             }
         }
-        patience.max(Duration::from_micros(1))
+        time.max(Duration::from_micros(1))
     }
 
-    fn may_hedge(&self, errand: &Errand) -> bool {
-        errand.ticket.is_some() && errand.parts.iter().any(|part| self.may_hedge_part(*part))
+    fn may_hedge(&self, request: &NodeRequest) -> bool {
+        request.ticket.is_some() && request.parts.iter().any(|part| self.may_hedge_part(*part))
     }
 
     fn may_hedge_part(&self, part: usize) -> bool {
@@ -160,21 +161,21 @@ impl<'q> Gather<'q> {
             && (self.map.of(part.partition).len() as u32) > part.tried.count_ones()
     }
 
-    /// Asks others for what is slow.
+    /// Sends the parts of slow requests to other replicas too.
     fn hedge(&mut self) -> Result<(), AplError> {
         let Some(slow) = self.shared.hedges.slow_after(self.class) else { return Ok(()) };
         let now = self.shared.clock.now();
         let mut again: Vec<usize> = Vec::new();
-        for errand in &self.errands {
-            if now < errand.sent + slow || !self.may_hedge(errand) {
+        for request in &self.node_requests {
+            if now < request.sent + slow || !self.may_hedge(request) {
                 continue;
             }
             let parts: Vec<usize> =
-                errand.parts.iter().copied().filter(|part| self.may_hedge_part(*part)).collect();
-            self.shared.node(&errand.pin.address).doubt();
+                request.parts.iter().copied().filter(|part| self.may_hedge_part(*part)).collect();
+            self.shared.node(&request.pin.address).suspect();
             let may = self.shared.hedges.spend();
             for part in parts {
-                // Once for each part, also when it may not be now: this request goes on waiting.
+                // Once for each part, even if the budget does not allow it now: the first request keeps waiting.
                 self.parts[part].hedged = true;
                 again.extend(may.then_some(part));
             }
@@ -186,7 +187,7 @@ impl<'q> Gather<'q> {
         self.send(&again)
     }
 
-    /// Sends the parts that nobody is asked for.
+    /// Sends the parts that have neither an answer nor a request in flight.
     fn send_missing(&mut self) -> Result<(), AplError> {
         loop {
             let of_replicas = |part: &Part| self.map.of(part.partition).len().min(MOST_REPLICAS) as u32;
@@ -206,7 +207,7 @@ impl<'q> Gather<'q> {
         }
     }
 
-    /// Gives parts to replicas that were not asked yet and sends them, those of one node together.
+    /// Assigns parts to replicas that were not asked yet, and sends the parts of one node together.
     fn send(&mut self, parts: &[usize]) -> Result<(), AplError> {
         let mut nodes: Vec<(Arc<RemoteNode>, Vec<usize>)> = Vec::new();
         for &number in parts {
@@ -220,10 +221,11 @@ impl<'q> Gather<'q> {
                 continue;
             }
             let replicas = self.map.of(part.partition);
-            // One that was lost a moment ago, or is silent, comes last.
+            // A replica that is unreachable or silent comes last.
             let untried = |replica: &usize| part.tried & (1 << replica) == 0;
             let all = (0..replicas.len().min(MOST_REPLICAS)).filter(untried);
-            let Some(replica) = all.clone().find(|r| self.shared.node(&replicas[*r]).is_well()).or(all.min())
+            let Some(replica) =
+                all.clone().find(|r| self.shared.node(&replicas[*r]).is_healthy()).or(all.min())
             else {
                 continue;
             };
@@ -235,46 +237,46 @@ impl<'q> Gather<'q> {
             }
         }
         for (node, parts) in nodes {
-            self.errand(node, parts)?;
+            self.send_to(node, parts)?;
         }
         Ok(())
     }
 
-    fn errand(&mut self, node: Arc<RemoteNode>, parts: Vec<usize>) -> Result<(), AplError> {
+    fn send_to(&mut self, node: Arc<RemoteNode>, parts: Vec<usize>) -> Result<(), AplError> {
         let calls = parts.iter().map(|number| {
             let part = &self.parts[*number];
             proto::PartitionCall { partition: part.partition.0.into(), request: Some(part.request.clone()) }
         });
         let kind = call::Kind::Apl(proto::PartitionsCall { parts: calls.collect() });
         let call = proto::Call { remaining_us: self.query.remaining_us(), kind: Some(kind) };
-        let tag = self.errands.len() as u32;
-        let patience = self.query.remaining(Duration::from_secs(1));
+        let tag = self.node_requests.len() as u32;
+        let timeout = self.query.remaining(Duration::from_secs(1));
         let sent = self.shared.clock.now();
-        match node.start(&call, &self.mailbox, tag, patience) {
+        match node.start(&call, &self.mailbox, tag, timeout) {
             Ok(ticket) => {
                 let pin = Pin { address: node.address().into(), run: ticket.run() };
                 let is_other =
                     |part: &usize| self.parts[*part].pin.as_ref().is_some_and(|wanted| *wanted != pin);
                 if parts.iter().any(is_other) {
-                    return Err(cannot_go_on(&node));
+                    return Err(cursor_lost(&node));
                 }
                 for part in &parts {
                     self.parts[*part].pending += 1;
                 }
-                self.errands.push(Errand { parts, ticket: Some(ticket), pin, sent });
+                self.node_requests.push(NodeRequest { parts, ticket: Some(ticket), pin, sent });
                 Ok(())
             }
             Err(error) => self.failed(&parts, &error),
         }
     }
 
-    /// Takes the answer of an errand.
-    fn accept(&mut self, errand: usize, content: Result<bytes::Bytes, Error>) -> Result<(), AplError> {
+    /// Takes the answer to a request.
+    fn accept(&mut self, number: usize, content: Result<bytes::Bytes, Error>) -> Result<(), AplError> {
         let now = self.shared.clock.now();
-        let Some(errand) = self.errands.get_mut(errand) else { return Ok(()) };
-        errand.ticket = None;
-        let (parts, took) = (std::mem::take(&mut errand.parts), now.saturating_sub(errand.sent));
-        let by = errand.pin.clone();
+        let Some(request) = self.node_requests.get_mut(number) else { return Ok(()) };
+        request.ticket = None;
+        let (parts, took) = (std::mem::take(&mut request.parts), now.saturating_sub(request.sent));
+        let by = request.pin.clone();
         for part in &parts {
             self.parts[*part].pending -= 1;
         }
@@ -289,21 +291,24 @@ impl<'q> Gather<'q> {
                     }
                 }
             }
-            Ok(_) => self.failed(&parts, &Error::garbage("an answer of another kind than the request"))?,
+            Ok(_) => {
+                self.failed(&parts, &Error::garbage("the answer is of another kind than the request"))?
+            }
             Err(error) => {
                 tracing::debug!(node = &*by.address, %error, "a node did not answer");
                 self.failed(&parts, &error)?;
             }
         }
-        self.drop_needless();
+        self.cancel_answered();
         Ok(())
     }
 
-    /// Cancels what nobody needs any more.
-    fn drop_needless(&mut self) {
-        for errand in &mut self.errands {
-            if errand.ticket.is_some() && errand.parts.iter().all(|part| self.parts[*part].answer.is_some()) {
-                errand.ticket = None;
+    /// Cancels requests whose parts are all answered.
+    fn cancel_answered(&mut self) {
+        for request in &mut self.node_requests {
+            if request.ticket.is_some() && request.parts.iter().all(|part| self.parts[*part].answer.is_some())
+            {
+                request.ticket = None;
             }
         }
     }
@@ -348,11 +353,11 @@ impl<'q> Gather<'q> {
         Ok(())
     }
 
-    /// Every replica of some part has failed: loads the map or waits a little, and begins again with the first.
-    fn again(&mut self) -> Result<(), AplError> {
+    /// Starts the next round after all replicas of some part failed: loads the map or pauses, and resets the replicas asked.
+    fn next_round(&mut self) -> Result<(), AplError> {
         let missing = || self.parts.iter().filter(|part| part.answer.is_none() && part.pending == 0);
         if missing().any(|part| part.pin.is_some()) {
-            // Only that one could go on; the query as a whole can be asked again.
+            // No other replica can continue from the cursor (APL-2); the whole query can be run again.
             return Err(self.failure());
         }
         if let Some(AplError::TooOld { .. } | AplError::Corrupt(_)) =
@@ -361,13 +366,13 @@ impl<'q> Gather<'q> {
         {
             return Err(self.failure());
         }
-        // A version that is on its way is waited for, as long as there is time: a bulk load takes a while to apply.
+        // Replicas that are only behind are retried until the deadline: a bulk load takes a while to apply.
         let is_behind = |part: &Part| matches!(part.failure, Some(AplError::Behind { .. }));
         if self.rounds >= self.shared.config.rounds && !missing().all(is_behind) {
             return Err(self.failure());
         }
         let homeless = |part: &Part| self.map.of(part.partition).is_empty();
-        // Replicas that are only behind would be so by a newer map, too.
+        // A newer map does not help replicas that are only behind.
         let lost = |part: &Part| !matches!(part.failure, Some(AplError::Behind { .. }));
         if self.stale || missing().any(|part| homeless(part) || (self.rounds > 0 && lost(part))) {
             self.shared.counters.reloaded.fetch_add(1, Ordering::Relaxed);
@@ -393,7 +398,8 @@ impl<'q> Gather<'q> {
         self.send_missing()
     }
 
-    /// Whether there is still a reason to go on. Where time ran out because of a version that did not come, that is the reason.
+    /// Fails if the query was cancelled or its deadline passed. If the deadline passed because replicas were behind, returns
+    /// that error.
     fn check(&mut self) -> Result<(), AplError> {
         match self.query.check() {
             Err(AplError::Overdue) => {
@@ -407,7 +413,7 @@ impl<'q> Gather<'q> {
         }
     }
 
-    /// Why a part has no answer.
+    /// Returns why a part has no answer.
     fn failure(&mut self) -> AplError {
         let missing = self.parts.iter_mut().filter(|part| part.answer.is_none());
         let mut failures = missing.filter_map(|part| part.failure.take());
@@ -415,7 +421,7 @@ impl<'q> Gather<'q> {
     }
 }
 
-/// Where a position in the data of one run of a node is asked of another.
-fn cannot_go_on(node: &RemoteNode) -> AplError {
-    AplError::Unavailable(format!("{} was started anew while a scan of it went on", node.address()))
+/// The error for a cursor whose replica restarted, so that the cursor means nothing to it (APL-2).
+fn cursor_lost(node: &RemoteNode) -> AplError {
+    AplError::Unavailable(format!("{} restarted during a scan, which cannot continue", node.address()))
 }

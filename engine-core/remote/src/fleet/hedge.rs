@@ -1,37 +1,37 @@
-//! When to ask a second replica: after the time that nineteen of twenty answers of such requests took lately, and for a
-//! bounded share of the requests, so that a fleet that is slow as a whole is not asked twice for everything.
+//! Decides when to ask a second replica: after the 95th percentile of recent answers to such requests, and for a bounded
+//! share of the requests, so that a fleet that is slow as a whole does not receive every request twice.
 
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Classes of requests, whose answers take differently long.
+/// Number of classes of requests, whose answers take different times.
 const CLASSES: usize = 4;
-/// Answers of which the quantile is known anew.
+/// Number of answers after which the percentile is computed anew.
 const WINDOW: u64 = 256;
-/// Answers without which nothing is known.
+/// Number of answers after which the percentile is first computed.
 const LEAST: u64 = 32;
-/// Longest time that is told apart from longer ones, in microseconds.
+/// Longest latency that is recorded, in microseconds. Longer ones count as this.
 const LONGEST_US: u64 = 60_000_000;
-/// A request earns so much of a second one, in thousandths.
+/// Thousandths of a second request that each answer adds to the budget.
 const EARNED: u64 = 50;
-/// Second requests that may be saved up, in thousandths.
+/// Largest budget, in thousandths of a second request.
 const MOST_SAVED: u64 = 20_000;
 
-/// What is known of how long answers take.
+/// Recent latencies of answers, and the budget for second requests.
 #[derive(Debug)]
 pub(crate) struct Hedges {
     classes: [Class; CLASSES],
-    /// Second requests that may be sent, in thousandths.
+    /// Budget, in thousandths of a second request.
     saved: AtomicU64,
-    /// Never sooner than this.
+    /// Earliest time at which a request counts as slow.
     least: Duration,
 }
 
 #[derive(Debug)]
 struct Class {
-    /// In microseconds; 0: not known yet.
+    /// The 95th percentile in microseconds; 0: unknown.
     slow: AtomicU64,
     lately: Mutex<Histogram<u32>>,
 }
@@ -45,7 +45,7 @@ impl Hedges {
         Self { classes: std::array::from_fn(|_| class()), saved: AtomicU64::new(MOST_SAVED / 4), least }
     }
 
-    /// The class of a request that asks for so many rows.
+    /// Returns the class of a request for `rows` rows.
     pub fn class(rows: usize) -> usize {
         match rows {
             0..=16 => 0,
@@ -55,7 +55,7 @@ impl Hedges {
         }
     }
 
-    /// After how long a request of a class is slow; `None`: nobody knows.
+    /// Returns the time after which a request of a class counts as slow; `None`: unknown.
     pub fn slow_after(&self, class: usize) -> Option<Duration> {
         match self.classes[class].slow.load(Ordering::Relaxed) {
             0 => None,
@@ -63,7 +63,7 @@ impl Hedges {
         }
     }
 
-    /// Notes how long an answer took.
+    /// Records how long an answer took.
     pub fn note(&self, class: usize, took: Duration) {
         self.saved
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |saved| {
@@ -71,7 +71,7 @@ impl Hedges {
             })
             .ok();
         let class = &self.classes[class];
-        // Who does not get the lock leaves this answer out: others are noted.
+        // If the lock is taken, this answer is not recorded: a sample is enough.
         let Some(mut lately) = class.lately.try_lock() else { return };
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         lately.saturating_record(micros.clamp(1, LONGEST_US));
@@ -84,7 +84,7 @@ impl Hedges {
         }
     }
 
-    /// Whether a second request may be sent; if so, it is counted.
+    /// Takes one second request from the budget. Returns whether there was enough.
     pub fn spend(&self) -> bool {
         let spend = |saved: u64| saved.checked_sub(1000);
         self.saved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok()

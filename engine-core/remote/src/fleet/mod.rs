@@ -1,13 +1,13 @@
 //! APL over many nodes.
 //!
-//! Roles: [`FleetClient`] is what all queries of a process share: the nodes, the map, what is known of how long answers take.
-//! [`FleetApl`] is one query's view of it, with a deadline and a way to be cancelled; it is cheap to make. `gather.rs` asks
-//! partitions and sees to it that each is answered; `rows.rs`, `expand.rs`, `scan.rs` split requests by partition and put
-//! answers together; `statistics.rs` merges counts.
+//! Roles: [`FleetClient`] is shared by all queries of a process: the nodes, the map, the latencies of answers. [`FleetApl`] is one
+//! query's view of it, with a deadline and a way to be cancelled; it is cheap to make. `apl.rs` says for each request how it
+//! is split by partition and how answers are merged; `rows.rs`, `expand.rs`, `scan.rs` do that; `gather.rs` asks partitions
+//! until each is answered; `statistics.rs` merges counts.
 //!
-//! Positions inside of a partition (cursors) mean something to the replica that gave them and to no other, since replicas
-//! lay the same data out differently. So a cursor says whose it is, and when that replica is gone the request fails: the
-//! query can be asked again as a whole. Everything else is asked of another replica, and nobody hears of it.
+//! A position inside a partition (a cursor) is valid only at the replica that gave it, because replicas lay out the same
+//! data differently. So a cursor names its replica (APL-2). If that replica is lost, the request fails, and the whole query
+//! can be run again. Every other request moves to another replica, unnoticed by the caller.
 
 mod apl;
 mod expand;
@@ -37,7 +37,7 @@ use tidegraph_platform::{Clock, Random};
 use tidegraph_types::{Gui, GuiHasher, PartitionCount, PartitionId, Version};
 use tidegraph_wire::apl::{AnyRequest, Request};
 
-/// How long it is good enough to know what nodes have applied.
+/// Age up to which the versions that nodes have applied are not computed anew.
 const REACHED_AGE: Duration = Duration::from_millis(1);
 
 /// Settings of access to a fleet.
@@ -46,13 +46,13 @@ const REACHED_AGE: Duration = Duration::from_millis(1);
 pub struct FleetConfig {
     /// Connections to nodes.
     pub client: ClientConfig,
-    /// How often every replica of a partition may fail before a request does.
+    /// How often all replicas of a partition may fail before the request fails.
     pub rounds: u32,
-    /// No second replica is asked sooner than this.
+    /// Earliest time at which a second replica is asked, in microseconds.
     pub hedge_after_us: u64,
-    /// How long counts for the planner are kept.
+    /// How long counts for the planner are kept, in milliseconds.
     pub statistics_ms: u64,
-    /// The deadline of requests that have none.
+    /// Longest time that a query may take, in milliseconds; also the deadline of queries that have none.
     pub longest_ms: u64,
 }
 
@@ -68,18 +68,18 @@ impl Default for FleetConfig {
     }
 }
 
-/// Numbers of what was asked of a fleet.
+/// Counters of the requests to a fleet.
 #[derive(Debug, Default)]
 pub struct FleetCounters {
-    /// Times that a second replica was asked because the first was slow.
+    /// How often a second replica was asked because the first was slow.
     pub hedged: AtomicU64,
-    /// Times that a node failed and another was asked.
+    /// How often a node failed and another was asked.
     pub failed_over: AtomicU64,
-    /// Times that a newer map was asked for.
+    /// How often a newer map was loaded.
     pub reloaded: AtomicU64,
 }
 
-/// What the queries of a process share.
+/// Access to a fleet, shared by the queries of a process.
 #[derive(Clone)]
 pub struct FleetClient(Arc<Shared>);
 
@@ -95,9 +95,9 @@ struct Shared {
     counters: FleetCounters,
     statistics: Mutex<Option<(Duration, Arc<Statistics>)>>,
     schema: Schema,
-    /// What all nodes that are asked have applied, and when that was put together.
+    /// Newest version that every healthy node has applied, and when it was computed.
     reached: Mutex<(Duration, Option<Version>)>,
-    /// What stands for the network; `None`: sockets.
+    /// Replaces the network; `None`: sockets.
     network: Option<Arc<dyn Network>>,
 }
 
@@ -108,7 +108,7 @@ impl std::fmt::Debug for FleetClient {
 }
 
 impl FleetClient {
-    /// A fleet whose map others look after.
+    /// Makes access to the fleet of `routes`, whose caller keeps the map up to date.
     #[must_use]
     pub fn new(
         config: FleetConfig,
@@ -121,7 +121,7 @@ impl FleetClient {
         Self::over(None, config, security, routes, hasher, clock, random)
     }
 
-    /// A fleet whose nodes are reached by something else than sockets, as in a simulation.
+    /// Makes access to a fleet whose nodes are reached through `network` instead of sockets, as in a simulation.
     #[must_use]
     pub fn over(
         network: Option<Arc<dyn Network>>,
@@ -152,7 +152,7 @@ impl FleetClient {
         }))
     }
 
-    /// One query's view: with the time that it has left, and a flag that cancels it.
+    /// Returns one query's view, given the time that is left for the query and a flag that cancels it.
     #[must_use]
     pub fn query(&self, within: Option<Duration>, cancelled: Option<Arc<AtomicBool>>) -> FleetApl {
         let shared = self.0.clone();
@@ -169,19 +169,20 @@ impl FleetClient {
         }
     }
 
-    /// The node at an address, for what is not APL.
+    /// Returns the node at an address, for requests other than APL.
     #[must_use]
     pub fn node(&self, address: &Arc<str>) -> Arc<RemoteNode> {
         self.0.node(address)
     }
 
-    /// Says that no index or constraint was made or dropped after the version `since`, up to `upto`. To be called before anything
-    /// is read at `upto`.
+    /// Notes that no index or constraint was made or dropped after the version `since`, up to `upto`. Call it before any read
+    /// at `upto`.
     pub fn schema_known(&self, since: Version, upto: Version) {
         self.0.schema.know(since, upto);
     }
 
-    /// A version that can be read without waiting, as far as nodes have said what they have applied. `None`: none has.
+    /// Returns a version that can be read without waiting, as far as nodes have reported. `None`: no healthy node has reported
+    /// lately.
     #[must_use]
     pub fn reached(&self) -> Option<Version> {
         let shared = &self.0;
@@ -189,18 +190,18 @@ impl FleetClient {
         let mut reached = shared.reached.lock();
         if reached.1.is_none() || now.saturating_sub(reached.0) >= REACHED_AGE {
             let nodes = shared.nodes.read();
-            let well = nodes.values().filter(|node| node.is_well());
-            *reached = (now, well.filter_map(|node| node.applied(now)).min());
+            let healthy = nodes.values().filter(|node| node.is_healthy());
+            *reached = (now, healthy.filter_map(|node| node.applied(now)).min());
         }
         reached.1
     }
 
-    /// Lets go of nodes that are not in the map any more.
+    /// Drops the connections to nodes that are no longer in the map.
     pub fn prune(&self) {
         self.0.prune();
     }
 
-    /// What was asked so far.
+    /// Returns the counters of requests so far.
     #[must_use]
     pub fn counters(&self) -> &FleetCounters {
         &self.0.counters
@@ -230,16 +231,16 @@ impl Shared {
 /// One query's view of a fleet: implements [`tidegraph_apl::Apl`] with a deadline and a way to be cancelled.
 pub struct FleetApl {
     shared: Arc<Shared>,
-    /// How many partitions the graph has: that never changes.
+    /// Number of partitions of the graph, which never changes.
     count: PartitionCount,
-    /// By the shared clock.
+    /// Deadline by the shared clock.
     deadline: Duration,
     cancelled: Option<Arc<AtomicBool>>,
-    /// Edges that a vertex had on average lately, in sixteenths; 0: not known.
+    /// Moving average of the degree of vertices, in sixteenths; 0: unknown.
     degree: AtomicU32,
-    /// Partitions that a scan asks at once.
+    /// Number of partitions that a scan asks at once.
     window: AtomicU32,
-    /// The replicas that cursors name, by their number less one.
+    /// The replicas that cursors name. A cursor holds the index plus one.
     pins: Mutex<Vec<Pin>>,
 }
 
@@ -250,7 +251,7 @@ impl std::fmt::Debug for FleetApl {
 }
 
 impl FleetApl {
-    /// Whether there is still a reason to go on.
+    /// Fails if the query was cancelled or its deadline passed.
     fn check(&self) -> Result<(), Error> {
         if self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
             return Err(Error::Cancelled);
@@ -258,7 +259,7 @@ impl FleetApl {
         if self.shared.clock.now() >= self.deadline { Err(Error::Overdue) } else { Ok(()) }
     }
 
-    /// The time that is left, but no more than this.
+    /// Returns the time that is left, at most `at_most`.
     fn remaining(&self, at_most: Duration) -> Duration {
         self.deadline.saturating_sub(self.shared.clock.now()).min(at_most)
     }
@@ -267,13 +268,13 @@ impl FleetApl {
         u64::try_from(self.remaining(Duration::MAX).as_micros()).unwrap_or(u64::MAX).max(1)
     }
 
-    /// Asks partitions; one answer for each.
+    /// Asks partitions. Returns one answer for each.
     fn gather(&self, at: At, rows: usize, asked: Vec<Asked>) -> Result<Vec<Answered>, Error> {
         self.check()?;
         Gather::new(self, self.shared.routes.current(), at, rows, asked)?.run()
     }
 
-    /// Asks every partition the same; one answer for each.
+    /// Sends the same request to every partition. Returns one answer for each.
     fn ask_all<R: Request + Clone>(&self, at: At, request: R) -> Result<Vec<R::Answer>, Error> {
         let all = self.count.all().map(|partition| asked(partition, request.clone())).collect();
         self.gather(at, usize::MAX, all)?.into_iter().map(Answered::to::<R>).collect()
@@ -283,21 +284,22 @@ impl FleetApl {
         self.count.of(gui)
     }
 
-    /// The number of a replica, for cursors.
+    /// Returns the number of a replica for cursors (APL-2).
     fn number(&self, pin: &Pin) -> Result<u16, Error> {
         let mut pins = self.pins.lock();
         let index = pins.iter().position(|known| known == pin).unwrap_or_else(|| {
             pins.push(pin.clone());
             pins.len() - 1
         });
-        u16::try_from(index + 1).map_err(|_| Error::Unavailable("a query met too many replicas".into()))
+        u16::try_from(index + 1)
+            .map_err(|_| Error::Unavailable("a query uses more than 65,535 replicas".into()))
     }
 
-    /// The replica of a number; `None` for anybody.
+    /// Returns the replica that a cursor names; `None` if any replica can continue (APL-2).
     fn pin(&self, replica: u16) -> Result<Option<Pin>, Error> {
         let Some(index) = usize::from(replica).checked_sub(1) else { return Ok(None) };
         let pin = self.pins.lock().get(index).cloned();
-        pin.map(Some).ok_or_else(|| Error::Unavailable("a cursor of another query".into()))
+        pin.map(Some).ok_or_else(|| Error::Unavailable("the cursor belongs to another query".into()))
     }
 }
 
@@ -306,10 +308,11 @@ fn unfitting() -> Error {
     Error::Corrupt("a node gave an answer that does not fit the request".into())
 }
 
-/// Rows of a frontier by partition: the rows of each, rising.
+/// The rows of a frontier by partition.
 struct Split {
+    /// Each partition with its rows, rising.
     parts: Vec<(PartitionId, Vec<u32>)>,
-    /// For each row, its part and its number there.
+    /// For each row, the index of its part and its index in the part.
     places: Vec<(u32, u32)>,
 }
 
@@ -319,7 +322,7 @@ impl FleetApl {
         const NONE: u32 = u32::MAX;
         let rows = partitions.len();
         let mut split = Split { parts: Vec::new(), places: Vec::with_capacity(rows) };
-        // A table where there are rows enough to make it for; a few rows are looked for among the parts.
+        // A table pays only for many rows; a few are found by searching the parts.
         let table = if rows > 16 { usize::from(self.count.get()) } else { 0 };
         let (mut numbers, share) = (vec![NONE; table], rows / table.max(1) + 4);
         for (row, partition) in partitions.enumerate() {

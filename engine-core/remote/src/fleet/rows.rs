@@ -1,4 +1,4 @@
-//! Requests with one answer for each row: split by partition, asked, put together in the order of the rows.
+//! Requests with one answer for each row: split by partition, gathered, and merged in the order of the rows.
 
 use super::gather::Answered;
 use super::{Asked, FleetApl, Split, asked, unfitting};
@@ -15,8 +15,8 @@ use tidegraph_wire::apl::{AnyAnswer, Request, request};
 type Take<'t, A> = dyn FnMut(&Split, Vec<A>) -> Result<(), Error> + 't;
 
 impl FleetApl {
-    /// Asks about items, each in its partition. `take` gets the answers and where each item's row is among them; when an
-    /// answer is too large for a message, it gets the answers for one half of the items and then for the other.
+    /// Asks about items, each in its partition. Calls `take` with the answers and the place of each item's row in them. If an
+    /// answer is too large for a message, calls it for each half of the items instead.
     fn scatter<T: Clone, R: Request>(
         &self,
         at: At,
@@ -69,8 +69,8 @@ impl FleetApl {
         self.partition(self.shared.hasher.gui(id))
     }
 
-    /// All of it in one call: a vertex is mostly where the hash of its id says, and a place is asked for each id. Of those that
-    /// are elsewhere, because others have their hash, the rows are asked for again.
+    /// Looks up ids in one round trip: assumes that each vertex has the GUI that its id hashes to, and asks a place for every
+    /// id. Rows of vertices with another GUI, because the hash collided, are read again.
     pub(super) fn look_up_in_one_round(
         &self,
         at: At,
@@ -166,8 +166,8 @@ impl FleetApl {
         })
     }
 
-    /// Where an edge may be stands in the partition of its id's hash, or in a generated id itself; whether it is there, at
-    /// its source.
+    /// Resolves edge ids in two round trips. The partition of the id's hash knows where an edge with a chosen id may be, and
+    /// a generated id says it itself; the partition of the source knows whether the edge exists.
     pub(super) fn resolve_candidates(
         &self,
         at: At,
@@ -178,7 +178,7 @@ impl FleetApl {
         self.edge_candidates(at, ids, &mut candidates)?;
         let (mut places, mut rows) = (Vec::new(), Vec::new());
         for (row, id) in ids.iter().enumerate() {
-            // A chosen id goes before a generated one of the same text.
+            // A chosen id takes precedence over a generated id of the same text.
             for (source, sid) in candidates.of_row(row) {
                 places.push(EdgePlace { source, sid, id: Some(id.clone()) });
                 rows.push(row);
@@ -252,7 +252,7 @@ impl FleetApl {
     }
 }
 
-/// Refuses answers that are of another kind, or have not one row for each that was asked for.
+/// Refuses answers that do not have one row for each row of the request.
 fn fits<L>(split: &Split, lists: &[L], rows: impl Fn(&L) -> usize) -> Result<(), Error> {
     let asked = split.parts.iter().map(|(_, rows)| rows.len());
     if lists.len() == split.parts.len() && asked.eq(lists.iter().map(rows)) {
@@ -262,7 +262,7 @@ fn fits<L>(split: &Split, lists: &[L], rows: impl Fn(&L) -> usize) -> Result<(),
     }
 }
 
-/// Refuses rows that have not all that was asked for.
+/// Refuses rows that lack a requested column.
 fn complete(read: &VertexRead, parts: &[VertexRows]) -> Result<(), Error> {
     let complete = |rows: &VertexRows| {
         let present = rows.present.len();
@@ -275,7 +275,7 @@ fn complete(read: &VertexRead, parts: &[VertexRows]) -> Result<(), Error> {
     if parts.iter().all(complete) { Ok(()) } else { Err(unfitting()) }
 }
 
-/// The items of a row.
+/// Returns the range of a row's items.
 fn range(ends: &[u32], row: usize) -> Range<usize> {
     let start = if row == 0 { 0 } else { ends[row - 1] };
     start as usize..ends[row] as usize
@@ -291,7 +291,7 @@ fn move_cells(
     ends.push(cells.len() as u32);
 }
 
-/// Appends the rows of parts in their order. What moves is taken from the front of each part: its rows rise.
+/// Appends the rows of parts in the order of the request. Cells are moved from the front of each part, whose rows rise.
 fn merge_vertices(split: &Split, mut parts: Vec<VertexRows>, out: &mut VertexRows) {
     let cells = parts.iter_mut().map(|rows| std::mem::take(&mut rows.cells).into_iter());
     let mut cells: Vec<_> = cells.collect();

@@ -1,5 +1,5 @@
-//! Scans: partition after partition, several small ones at once. A cursor names the graph's partition; the node holds it
-//! as the only one.
+//! Scans: partition after partition, several small partitions at once. A cursor names the partition of the graph; for the
+//! node's store it is partition 0, the only one.
 
 use super::FleetApl;
 use super::gather::Asked;
@@ -8,12 +8,12 @@ use tidegraph_apl::{At, Error, ScanCursor};
 use tidegraph_types::PartitionId;
 use tidegraph_wire::apl::Request;
 
-/// Most partitions that are asked at once.
+/// Most partitions that a scan asks at once.
 const WINDOW: u32 = 64;
 
 impl FleetApl {
-    /// Asks the partition of a cursor, and some that follow. `take` gets their answers in order, says where each stopped,
-    /// and whether there is enough.
+    /// Asks the partition of a cursor and some of the following ones. Calls `take` with their answers in order; it returns
+    /// where the partition stopped, and whether the answer is full.
     pub(super) fn scan<R: Request>(
         &self,
         at: At,
@@ -41,7 +41,7 @@ impl FleetApl {
             let by = answered.by.clone();
             let (next, enough) = take(answered.to::<R>()?)?;
             if let Some(next) = next {
-                // Those that follow were asked in vain.
+                // The answers of the following partitions are discarded.
                 self.window.store(1, Ordering::Relaxed);
                 return Ok(Some(ScanCursor { partition, replica: self.number(&by)?, ..next }));
             }
@@ -56,7 +56,7 @@ impl FleetApl {
         Ok(Some(ScanCursor { partition, ..ScanCursor::default() }))
     }
 
-    /// How many partitions to ask: one, and twice as many after each time that all of them were small.
+    /// Returns how many partitions to ask: one at first, then twice as many each time that all were answered completely.
     pub(super) fn window(&self) -> u32 {
         let window = self.window.load(Ordering::Relaxed).clamp(1, WINDOW);
         self.window.store((window * 2).min(WINDOW), Ordering::Relaxed);

@@ -1,10 +1,10 @@
-//! Which property keys must have unique values, as every transaction that writes asks: all partitions are asked again only
-//! when that may have changed.
+//! Property keys that must have unique values. Every transaction that writes asks for them; partitions are asked again only
+//! after they may have changed.
 //!
-//! The sequencer says with each version that it tells since when indexes and constraints are as they are. What partitions
-//! answered at some version holds for every version since then.
+//! With each version the sequencer tells the version after which no index or constraint changed. What partitions answered
+//! at a version holds for every version since then.
 //!
-//! What must never happen: an answer that lacks a constraint which holds at the version that is asked for.
+//! Must never: answer without a constraint that holds at the asked version.
 
 use super::FleetApl;
 use parking_lot::Mutex;
@@ -12,22 +12,22 @@ use tidegraph_apl::{At, Error};
 use tidegraph_types::{Token, Version};
 use tidegraph_wire::apl::request;
 
-/// What is known of it.
+/// The unique keys known so far.
 #[derive(Debug, Default)]
 pub(super) struct Schema(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Nothing changed after this version…
+    /// No index or constraint changed after this version…
     since: Version,
     /// …up to this one.
     upto: Version,
-    /// What partitions answered, and at which version.
+    /// The version at which partitions answered, and their answer.
     unique: Option<(Version, Vec<(Token, Token)>)>,
 }
 
 impl Known {
-    /// Whether an answer at one version is the answer at another one.
+    /// Returns whether the answers at two versions are equal.
     fn same(&self, a: Version, b: Version) -> bool {
         a == b || (self.since <= a.min(b) && a.max(b) <= self.upto)
     }
@@ -55,7 +55,7 @@ impl Schema {
 }
 
 impl FleetApl {
-    /// Keys that are unique in every partition: a constraint counts when it is complete everywhere.
+    /// Returns the keys that are unique in every partition: a constraint counts once it is complete everywhere.
     pub(super) fn known_unique_keys(&self, at: At) -> Result<Vec<(Token, Token)>, Error> {
         if let Some(keys) = self.shared.schema.unique(at.version) {
             return Ok(keys);

@@ -1,4 +1,4 @@
-//! Counts for the planner: those of all partitions together, kept for some seconds.
+//! Counts for the planner: merged over all partitions, and kept for some seconds.
 
 use super::FleetApl;
 use rustc_hash::FxHashMap;
@@ -21,7 +21,7 @@ impl FleetApl {
                 if now.saturating_sub(*since) < fresh {
                     return statistics.clone();
                 }
-                // Others go on with the old ones while this one asks.
+                // Other callers use the old counts while this one reads new ones.
                 *since = now;
             }
         }
@@ -32,15 +32,15 @@ impl FleetApl {
                 merged
             }
             Err(error) => {
-                tracing::warn!(%error, "no new counts for the planner");
+                tracing::warn!(%error, "cannot read new counts for the planner");
                 self.shared.statistics.lock().as_ref().map(|(_, kept)| kept.clone()).unwrap_or_default()
             }
         }
     }
 }
 
-/// Adds up what can be added; of values that are different in each partition the sum, or the most, whichever is nearer
-/// the truth: a value that is rare is in one partition, one that is common is in all of them.
+/// Merges the counts of partitions. Numbers of different values are estimated by their sum or their maximum: a rare value is
+/// in one partition, a common one in all.
 fn merge(parts: impl Iterator<Item = Statistics>) -> Statistics {
     let mut all = Statistics::default();
     let mut vertices_by_label: FxHashMap<Token, u64> = FxHashMap::default();
@@ -80,7 +80,7 @@ fn merge(parts: impl Iterator<Item = Statistics>) -> Statistics {
             sum.histogram.iter_mut().zip(&degree.histogram).for_each(|(sum, count)| *sum += count);
         }
     }
-    // Many more values than the partition with the most has: they are mostly different ones in each.
+    // If one partition has many different values, those of the other partitions are mostly others.
     let together = |most: u64, sum: u64| if most > 1000 { sum } else { most };
     all.vertices_by_label = sorted(vertices_by_label);
     all.edges_by_label = sorted(edges_by_label);
@@ -116,7 +116,7 @@ fn merge_set(sets: &mut FxHashMap<(Vec<Token>, Vec<Token>), SetStatistics>, mut 
     }
 }
 
-/// A key with bounds that hold in both; none if one has none.
+/// Returns the key with bounds that enclose both; without bounds if one has none.
 fn wider(key: SetKey, more: SetKey) -> SetKey {
     let bounds = key.bounds.zip(more.bounds).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));
     SetKey { key: key.key, bounds }

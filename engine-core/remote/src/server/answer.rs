@@ -1,6 +1,7 @@
-//! What a server does with a request: finds the service, calls it, makes a message of what it says.
+//! Answers a request: finds the service, calls it, and encodes its answer.
 //!
-//! A frontier is worked through in pieces, between which a request looks whether anybody still waits for it.
+//! A frontier is processed in pieces, between which the request checks whether it was cancelled. APL requests dispatch
+//! themselves: see `tidegraph_wire::apl`.
 
 use crate::Error;
 use crate::services::{CommitOutcome, Committed, LoadRequest, LoadStep, Node, RequestId, Services};
@@ -13,20 +14,20 @@ use tidegraph_wire::Message;
 use tidegraph_wire::apl::{Allowance, AnyAnswer, AnyRequest};
 use tidegraph_wire::proto::{self, call, reply};
 
-/// Rows of a frontier between two looks at whether anybody still waits.
+/// Rows of a frontier between two checks for cancellation.
 const PIECE: usize = 8192;
-/// Most rows of one answer; a caller who wants more gets a cursor.
+/// Most rows of one answer. A caller that needs more gets a cursor.
 const MOST_ROWS: u32 = 1 << 18;
 
-/// When a request is to be given up.
-pub(super) struct Stop<'c> {
+/// The deadline and the cancellation of a request.
+pub(super) struct RequestContext<'c> {
     pub clock: &'c dyn Clock,
-    /// By that clock; `None`: never.
+    /// Deadline by that clock; `None`: none.
     pub deadline: Option<Duration>,
     pub cancelled: &'c AtomicBool,
 }
 
-impl Stop<'_> {
+impl RequestContext<'_> {
     fn check(&self) -> Result<(), AplError> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(AplError::Cancelled);
@@ -37,27 +38,28 @@ impl Stop<'_> {
         }
     }
 
-    /// How long it may still take, but no more than this.
+    /// Returns the time that is left, at most `at_most`.
     fn remaining(&self, at_most: Duration) -> Duration {
         let left = self.deadline.map(|deadline| deadline.saturating_sub(self.clock.now()));
         left.map_or(at_most, |left| left.min(at_most))
     }
 }
 
-/// What a request is about to cost.
+/// Expected cost of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cost {
-    /// Some microseconds: less than to hand it to another thread.
+    /// Some microseconds: less than handing it to another thread.
     Small,
-    /// Work for a processor.
+    /// Longer use of a processor.
     Large,
-    /// It waits for something else than a processor.
+    /// Waits for something other than a processor.
     Waits,
 }
 
-/// Rows of a frontier that are read in less time than another thread takes to wake.
+/// Rows that are read in less time than another thread takes to wake.
 const SMALL_ROWS: usize = 128;
 
+/// Estimates the cost of a request.
 pub(super) fn cost(call: &proto::Call) -> Cost {
     let Some(call::Kind::Apl(apl)) = &call.kind else {
         return match &call.kind {
@@ -72,7 +74,7 @@ pub(super) fn cost(call: &proto::Call) -> Cost {
                 | call::Kind::Outcome(_)
                 | call::Kind::CommitLoad(_),
             ) => Cost::Waits,
-            // Not behind the commits that wait for it.
+            // Must not queue behind the commits that wait for it.
             _ => Cost::Small,
         };
     };
@@ -81,8 +83,12 @@ pub(super) fn cost(call: &proto::Call) -> Cost {
     if rows <= SMALL_ROWS { Cost::Small } else { Cost::Large }
 }
 
-/// The bytes of the reply to the bytes of a call, as a server gives it, for what stands for the network. `None`: a partition is behind,
-/// and `gives_up` is not said; then the call can be made again.
+/// Answers an encoded call as a server does, for a simulated network. Returns the encoded reply, or `None` if a partition is
+/// behind and `gives_up` is false: then the call can be made again.
+///
+/// # Errors
+///
+/// [`Error::Garbage`] if the bytes are not a call.
 pub fn answer_once(
     services: &Services,
     call: &[u8],
@@ -91,25 +97,25 @@ pub fn answer_once(
 ) -> Result<Option<Vec<u8>>, Error> {
     let call = proto::Call::decode(call).map_err(Error::garbage)?;
     let cancelled = AtomicBool::new(false);
-    let stop = Stop { clock, deadline: None, cancelled: &cancelled };
-    let reply = answer(services, call, &stop, gives_up.then_some(Duration::ZERO));
+    let context = RequestContext { clock, deadline: None, cancelled: &cancelled };
+    let reply = answer(services, call, &context, gives_up.then_some(Duration::ZERO));
     Ok(reply.map(|reply| reply.encode_to_vec()))
 }
 
-/// The answer to a request; `None`: a partition is behind, and `wait` is not given.
+/// Answers a request. `None`: a partition is behind, and `wait` is not given.
 pub(super) fn answer(
     services: &Services,
     call: proto::Call,
-    stop: &Stop<'_>,
+    context: &RequestContext<'_>,
     wait: Option<Duration>,
 ) -> Option<proto::Reply> {
     let kind = match call.kind {
         Some(call::Kind::Apl(apl)) => match &services.node {
-            Some(node) => partitions(node.as_ref(), apl, stop, wait)?,
+            Some(node) => partitions(node.as_ref(), apl, context, wait)?,
             None => Err(Error::Unknown("this node holds no partitions".into())),
         },
-        Some(other) => commits(services, other, stop),
-        None => Err(Error::Unknown("a request of a kind that this version does not know".into())),
+        Some(other) => commits(services, other, context),
+        None => Err(Error::Unknown("the request has a kind that this version does not know".into())),
     };
     let kind = kind.unwrap_or_else(|error| reply::Kind::Failure(error.to_failure()));
     Some(proto::Reply { kind: Some(kind) })
@@ -118,7 +124,7 @@ pub(super) fn answer(
 fn partitions(
     node: &dyn Node,
     call: proto::PartitionsCall,
-    stop: &Stop<'_>,
+    context: &RequestContext<'_>,
     wait: Option<Duration>,
 ) -> Option<Result<reply::Kind, Error>> {
     let mut answers = Vec::with_capacity(call.parts.len());
@@ -127,7 +133,7 @@ fn partitions(
         let answer = match part_request(part) {
             Ok((partition, at, request)) => {
                 last = Some(partition);
-                match asked(node, partition, at, &request, stop, wait) {
+                match asked(node, partition, at, &request, context, wait) {
                     Err(AplError::Behind { .. }) if wait.is_none() => return None,
                     Err(error) => AnyAnswer::Failed(error),
                     Ok(answer) => answer,
@@ -152,37 +158,43 @@ fn part_request(part: proto::PartitionCall) -> Result<(PartitionId, At, AnyReque
     Ok((PartitionId(partition), at, request))
 }
 
-/// Asks a partition; if it is behind, waits a while and asks again.
+/// Asks a partition. If it is behind, waits up to `wait` and asks again.
+///
+/// Holds APL-2: the node must hold the partition by the map of the caller's epoch, and have applied the version.
 fn asked(
     node: &dyn Node,
     partition: PartitionId,
     at: At,
     request: &AnyRequest,
-    stop: &Stop<'_>,
+    context: &RequestContext<'_>,
     wait: Option<Duration>,
 ) -> Result<AnyAnswer, AplError> {
-    stop.check()?;
+    context.check()?;
     let apl = node.partition(partition, at.epoch)?;
-    let check = || stop.check();
+    let check = || context.check();
     let allowance = Allowance { max_rows: MOST_ROWS, piece_rows: PIECE, check: &check };
     let behind = match request.call(apl.as_ref(), at, &allowance) {
         Err(error @ AplError::Behind { .. }) => error,
         other => return other,
     };
     let Some(wait) = wait else { return Err(behind) };
-    if !node.wait_for(partition, at.version, stop.remaining(wait)) {
+    if !node.wait_for(partition, at.version, context.remaining(wait)) {
         return Err(behind);
     }
-    // It may have been given away meanwhile.
+    // The partition may have moved away meanwhile.
     let apl = node.partition(partition, at.epoch)?;
     request.call(apl.as_ref(), at, &allowance)
 }
 
-fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<reply::Kind, Error> {
-    stop.check().map_err(|_| Error::Overdue)?;
+fn commits(
+    services: &Services,
+    kind: call::Kind,
+    context: &RequestContext<'_>,
+) -> Result<reply::Kind, Error> {
+    context.check().map_err(|_| Error::Overdue)?;
     if let call::Kind::Status(_) = kind {
         let status = services.status.as_ref();
-        let status = status.ok_or_else(|| Error::Unknown("this node tells no status".into()))?;
+        let status = status.ok_or_else(|| Error::Unknown("this node offers no status".into()))?;
         return Ok(reply::Kind::Status(proto::StatusReply { json: status.status() }));
     }
     if let call::Kind::Pin(m) = kind {
@@ -192,7 +204,7 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
         return Ok(reply::Kind::Noted(proto::NotedReply {}));
     }
     let commits = services.commits.as_ref();
-    let commits = commits.ok_or_else(|| Error::NotSequencer("it never will be".into()))?;
+    let commits = commits.ok_or_else(|| Error::NotSequencer("it is no candidate".into()))?;
     Ok(match kind {
         call::Kind::Commit(m) => {
             let id = request_id(&m.request_id)?;
@@ -202,7 +214,7 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
                 read_keys: keys(m.read_keys),
                 write_keys: keys(m.write_keys),
                 mutations: tidegraph_wire::mutation::decode_all(m.mutations).map_err(Error::garbage)?,
-                // Whoever commits it is told the id beside it.
+                // The id is passed beside the request.
                 request: None,
             };
             let Committed { version, schema } = commits.commit(id, request)?;
@@ -268,7 +280,7 @@ fn commits(services: &Services, kind: call::Kind, stop: &Stop<'_>) -> Result<rep
             reply::Kind::Noted(proto::NotedReply {})
         }
         call::Kind::Apl(_) | call::Kind::Status(_) | call::Kind::Pin(_) => {
-            return Err(Error::Unknown("a request without a service".into()));
+            return Err(Error::Unknown("no service answers the request".into()));
         }
     })
 }

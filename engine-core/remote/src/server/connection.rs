@@ -1,8 +1,8 @@
-//! One connection of a server: the hello, then requests until an end.
+//! One connection of a server: the hello, then requests until it ends.
 
 use super::Shared;
-use super::answer::{self, Cost, Stop};
-use crate::frame::{self, Frame, FrameReader, Kind, MAGIC, Next};
+use super::answer::{self, Cost, RequestContext};
+use crate::frame::{self, Frame, FrameKind, FrameReader, MAGIC, Next};
 use crate::link::{Link, LinkReader};
 use crate::outbox::Outbox;
 use crate::{Error, PROTOCOL};
@@ -21,18 +21,18 @@ use tidegraph_wire::{Message, proto};
 /// Most bytes of a hello.
 const HELLO_BYTES: u32 = 16 << 10;
 
-/// What the threads that answer requests of one connection share.
+/// State shared by the threads that answer requests of one connection.
 struct Connection {
     shared: Arc<Shared>,
     outbox: Outbox,
-    /// Requests that wait for an answer, and whether each was cancelled.
+    /// Unanswered requests, and whether each was cancelled.
     waiting: Mutex<FxHashMap<u64, Arc<AtomicBool>>>,
     room: Condvar,
 }
 
 /// Serves a connection until it ends.
 pub(super) fn serve(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr) {
-    if let Err(error) = take(shared, number, socket, peer) {
+    if let Err(error) = accept(shared, number, socket, peer) {
         shared.counters.refused.fetch_add(1, Ordering::Relaxed);
         metric::refused(metric::Refused::Connection);
         tracing::debug!(%peer, %error, "a connection ended");
@@ -40,7 +40,7 @@ pub(super) fn serve(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: 
     shared.open.lock().remove(&number);
 }
 
-fn take(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr) -> Result<(), Error> {
+fn accept(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr) -> Result<(), Error> {
     let lost = |error: std::io::Error| Error::lost(&peer.to_string(), error);
     let stuck = Duration::from_millis(shared.config.stuck_ms.max(1));
     socket.set_nodelay(true).map_err(lost)?;
@@ -61,11 +61,9 @@ fn take(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr) 
         full
     };
     let answer = match &welcomed {
-        Ok(_) if full => goodbye(Reason::Full, "the node has as many connections as it may"),
-        Ok(_) if shared.stopping.load(Ordering::Acquire) => {
-            goodbye(Reason::Stopping, "the node is going down")
-        }
-        Ok(welcome) => frame::encode(Kind::Welcome, 0, welcome),
+        Ok(_) if full => goodbye(Reason::Full, "the node has reached its limit of connections"),
+        Ok(_) if shared.stopping.load(Ordering::Acquire) => goodbye(Reason::Stopping, "the node is stopping"),
+        Ok(welcome) => frame::encode(FrameKind::Welcome, 0, welcome),
         Err((reason, text)) => goodbye(*reason, text),
     };
     link.write_all(&[&MAGIC, answer.as_slice()].concat()).map_err(lost)?;
@@ -73,7 +71,7 @@ fn take(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr) 
         return Err(Error::garbage(text));
     }
     if full || shared.stopping.load(Ordering::Acquire) {
-        return Err(Error::Unavailable("no connection is taken".into()));
+        return Err(Error::Unavailable("the node accepts no connection".into()));
     }
     shared.counters.connections.fetch_add(1, Ordering::Relaxed);
     reader.set_limit(shared.config.request_bytes);
@@ -85,10 +83,10 @@ fn take(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr) 
         room: Condvar::new(),
     });
     let ended = connection.listen(&mut reader);
-    // Nobody hears the answers any more.
+    // The answers to unanswered requests have no receiver any more.
     connection.waiting.lock().values().for_each(|cancelled| cancelled.store(true, Ordering::Relaxed));
     if let Err(error) = &ended {
-        // A peer that sent garbage may still read why it is cut off.
+        // A peer that broke the protocol may still read why the connection ends.
         let _ = connection.outbox.send(goodbye(Reason::Garbage, &error.to_string()));
     }
     connection.outbox.close("the connection has ended");
@@ -98,10 +96,10 @@ fn take(shared: &Arc<Shared>, number: u64, socket: TcpStream, peer: SocketAddr) 
 fn goodbye(reason: Reason, text: &str) -> Vec<u8> {
     let text = text.to_owned();
     let (oldest, newest) = (PROTOCOL, PROTOCOL);
-    frame::encode(Kind::Goodbye, 0, &proto::Goodbye { reason: reason.into(), text, oldest, newest })
+    frame::encode(FrameKind::Goodbye, 0, &proto::Goodbye { reason: reason.into(), text, oldest, newest })
 }
 
-/// Reads the hello; says whether the client is taken.
+/// Reads the hello, and decides whether to accept the client.
 fn welcome(
     shared: &Shared,
     reader: &mut FrameReader<LinkReader>,
@@ -114,8 +112,10 @@ fn welcome(
         Err(error) => return Err(garbage(error.to_string())),
     }
     let hello = match reader.next() {
-        Ok(Next::Frame(Frame { kind: Kind::Hello, payload, .. })) => payload,
-        Ok(Next::Frame(frame)) => return Err(garbage(format!("a {:?} came before the hello", frame.kind))),
+        Ok(Next::Frame(Frame { kind: FrameKind::Hello, payload, .. })) => payload,
+        Ok(Next::Frame(frame)) => {
+            return Err(garbage(format!("a {:?} frame came before the hello", frame.kind)));
+        }
         Ok(Next::Idle | Next::End) => {
             link.close();
             return Err(garbage("no hello was sent".into()));
@@ -138,7 +138,7 @@ fn welcome(
         let text = format!("the client wants graph {:?}, this node serves {:?}", hello.graph, config.graph);
         return Err((Reason::Graph, text));
     }
-    tracing::debug!(software = hello.software, "a client is welcome");
+    tracing::debug!(software = hello.software, "a client is accepted");
     Ok(proto::Welcome {
         version: PROTOCOL,
         node: config.node.clone(),
@@ -149,7 +149,7 @@ fn welcome(
 }
 
 impl Connection {
-    /// Reads requests until the peer is gone.
+    /// Reads requests until the connection ends.
     fn listen(self: &Arc<Self>, reader: &mut FrameReader<LinkReader>) -> Result<(), Error> {
         loop {
             let frame = match reader.next()? {
@@ -158,16 +158,16 @@ impl Connection {
                 Next::End => return Ok(()),
             };
             match frame.kind {
-                Kind::Call => self.call(frame.id, frame.payload)?,
-                Kind::Cancel => {
+                FrameKind::Call => self.call(frame.id, frame.payload)?,
+                FrameKind::Cancel => {
                     if let Some(cancelled) = self.waiting.lock().get(&frame.id) {
                         cancelled.store(true, Ordering::Relaxed);
                         self.shared.counters.cancelled.fetch_add(1, Ordering::Relaxed);
                     }
                 }
-                Kind::Ping => self.outbox.send(frame::empty(Kind::Pong, frame.id))?,
-                Kind::Pong => {}
-                other => return Err(Error::garbage(format!("a {other:?} came from a client"))),
+                FrameKind::Ping => self.outbox.send(frame::empty(FrameKind::Pong, frame.id))?,
+                FrameKind::Pong => {}
+                other => return Err(Error::garbage(format!("a client sent a {other:?} frame"))),
             }
         }
     }
@@ -177,7 +177,7 @@ impl Connection {
         let cancelled = Arc::new(AtomicBool::new(false));
         {
             let mut waiting = self.waiting.lock();
-            // A client keeps to what the welcome said; one that does not is not read from.
+            // A client that exceeds the limit of the welcome is not read from.
             while waiting.len() >= self.shared.config.in_flight.max(1) as usize {
                 self.room.wait(&mut waiting);
             }
@@ -210,28 +210,29 @@ impl Connection {
     }
 }
 
-/// A request that is to be answered.
+/// A request to be answered.
 struct Request {
     connection: Arc<Connection>,
     id: u64,
-    /// The request again, should it have to be asked a second time.
+    /// The encoded call, in case it must be made a second time.
     payload: Bytes,
     deadline: Option<Duration>,
     cancelled: Arc<AtomicBool>,
 }
 
 impl Request {
-    /// Answers; gives itself back when a version is not there yet and waiting is not allowed.
+    /// Answers the request. Returns the request if a version is not applied yet and `wait` is not given.
     fn run(self, call: proto::Call, wait: Option<Duration>) -> Option<Self> {
         let shared = &self.connection.shared;
         let clock = shared.clock.as_ref();
-        let stop = Stop { clock, deadline: self.deadline, cancelled: &self.cancelled };
-        let answered = catch_unwind(AssertUnwindSafe(|| answer::answer(&shared.services, call, &stop, wait)));
+        let context = RequestContext { clock, deadline: self.deadline, cancelled: &self.cancelled };
+        let answered =
+            catch_unwind(AssertUnwindSafe(|| answer::answer(&shared.services, call, &context, wait)));
         let reply = match answered {
             Ok(Some(reply)) => reply,
             Ok(None) => return Some(self),
             Err(_) => {
-                tracing::error!(request = self.id, "a request met a defect");
+                tracing::error!(request = self.id, "a request hit a defect");
                 failure(&Error::Unavailable("a defect of the node; its log says more".into()))
             }
         };
@@ -239,14 +240,14 @@ impl Request {
         None
     }
 
-    /// Answers, whatever that takes.
+    /// Answers the request, and waits for a version if needed.
     fn finish(self, call: proto::Call, wait: Option<Duration>) {
         let wait = wait.unwrap_or(Duration::from_millis(self.connection.shared.config.behind_ms));
-        // With leave to wait it never comes back.
+        // With `wait` given, `run` always answers.
         drop(self.run(call, Some(wait)));
     }
 
-    /// Asks once more, and waits for the version.
+    /// Makes the call again, and waits for the version.
     fn wait(self) {
         match proto::Call::decode(self.payload.clone()) {
             Ok(call) => self.finish(call, None),
@@ -258,15 +259,15 @@ impl Request {
         let limit = u64::from(self.connection.shared.config.reply_bytes);
         let bytes = reply.encoded_len() as u64;
         let frame = if bytes > limit {
-            frame::encode(Kind::Reply, self.id, &failure(&Error::TooLarge { bytes, limit }))
+            frame::encode(FrameKind::Reply, self.id, &failure(&Error::TooLarge { bytes, limit }))
         } else {
-            frame::encode(Kind::Reply, self.id, reply)
+            frame::encode(FrameKind::Reply, self.id, reply)
         };
         self.connection.shared.counters.requests.fetch_add(1, Ordering::Relaxed);
         metric::call();
         self.connection.waiting.lock().remove(&self.id);
         self.connection.room.notify_one();
-        // The connection may be gone: then nobody waits for this.
+        // If the connection is lost, the answer has no receiver.
         let _ = self.connection.outbox.send(frame);
     }
 }

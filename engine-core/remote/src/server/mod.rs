@@ -1,14 +1,13 @@
-//! The server of a node: takes connections, answers requests.
+//! The server of a node: accepts connections and answers requests.
 //!
-//! Roles: the *door* accepts; each connection has a thread that reads (`connection.rs`) and answers what costs less than
-//! waking another thread; `pool.rs` has threads for the rest, few for work and more for what waits; `answer.rs` calls the
-//! [`Services`].
+//! Roles: the acceptor thread accepts; each connection has a thread that reads (`connection.rs`) and answers requests that
+//! cost less than waking another thread; `pool.rs` has threads for the others, few for work and more for requests that
+//! wait; `answer.rs` calls the [`Services`].
 //!
-//! What bounds memory: the number of connections, the bytes of a request, the requests of a connection that wait for an
-//! answer, the bytes of an answer, and the bytes that wait to be sent. A peer that goes on sending is not read from until
-//! there is room again.
+//! Memory is bounded by the number of connections, the bytes of a request, the unanswered requests of a connection, the
+//! bytes of an answer, and the bytes that wait to be sent. A peer that sends more is not read from until there is room.
 //!
-//! Must never: die of what a peer sends. Whatever the bytes are, that connection ends with a reason and no other one does.
+//! Must never: crash on what a peer sends. Whatever the bytes are, only that connection ends, with a reason.
 
 mod answer;
 mod connection;
@@ -30,38 +29,38 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tidegraph_platform::{Clock, Random, metric};
 
-/// Connections beyond those that are taken, while they say hello or hear that there are too many.
-const STRANGERS: usize = 64;
+/// Most connections beyond the configured number, which exchange hellos or are being refused.
+const PENDING_CONNECTIONS: usize = 64;
 
 /// Settings of a server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// Where it listens, as `address:port`; port 0: a free one.
+    /// Address to listen at, as `address:port`; port 0: any free port.
     pub listen: String,
     /// Name of the node.
     pub node: String,
-    /// Name of the graph; a client who wants another one is refused.
+    /// Name of the graph. Clients of another graph are refused.
     pub graph: String,
     /// Most connections.
     pub connections: usize,
-    /// Requests of one connection that may wait for an answer.
+    /// Most unanswered requests of one connection.
     pub in_flight: u32,
     /// Most bytes of a request.
     pub request_bytes: u32,
-    /// Most bytes of an answer; a larger one becomes an error that tells its size.
+    /// Most bytes of an answer. A larger one becomes an error with its size.
     pub reply_bytes: u32,
-    /// Bytes of answers that may wait to be sent on one connection.
+    /// Most bytes of answers that wait to be sent on one connection.
     pub outbox_bytes: usize,
-    /// Threads for requests that take a processor; 0: as many as there are processors.
+    /// Threads for requests that use a processor; 0: one for each processor.
     pub workers: usize,
-    /// Threads for requests that wait: commits, and reads of a version that is not there yet.
+    /// Threads for requests that wait: commits, and reads of a version that is not applied yet.
     pub waiters: usize,
-    /// How long a request waits for a version that is not there yet.
+    /// How long a request waits for a version that is not applied yet, in milliseconds.
     pub behind_ms: u64,
-    /// A peer from which nothing came for so long is gone.
+    /// Silence after which a peer counts as lost, in milliseconds.
     pub silence_ms: u64,
-    /// A peer that takes nothing for so long is gone; also how long the handshake may take.
+    /// Time after which a peer that reads nothing counts as lost, in milliseconds; also the limit for the handshake.
     pub stuck_ms: u64,
 }
 
@@ -85,18 +84,18 @@ impl Default for ServerConfig {
     }
 }
 
-/// Numbers of what a server did.
+/// Counters of a server.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Connections that were taken.
+    /// Connections accepted.
     pub connections: AtomicU64,
-    /// Connections that were refused or ended because of what came.
+    /// Connections refused, or ended because of what the peer sent.
     pub refused: AtomicU64,
-    /// Requests that were answered, failures among them.
+    /// Requests answered, including failures.
     pub requests: AtomicU64,
-    /// Those of them that were answered on the thread that read them.
+    /// Requests answered on the thread that read them.
     pub at_once: AtomicU64,
-    /// Requests that were cancelled before they were answered.
+    /// Requests cancelled before they were answered.
     pub cancelled: AtomicU64,
 }
 
@@ -108,11 +107,11 @@ struct Shared {
     working: Pool,
     waiting: Pool,
     stopping: AtomicBool,
-    /// Names this run: what another run answered in cursors means nothing to it.
+    /// Number of this run. Cursors of another run are not valid (APL-2).
     run: u64,
     counters: Counters,
     open: Mutex<FxHashMap<u64, crate::link::Link>>,
-    /// Threads of connections, of those that have not said hello too.
+    /// Number of threads of connections, including those that have not sent a hello.
     threads: AtomicUsize,
 }
 
@@ -120,7 +119,7 @@ struct Shared {
 pub struct Server {
     shared: Arc<Shared>,
     address: SocketAddr,
-    door: Option<JoinHandle<()>>,
+    acceptor: Option<JoinHandle<()>>,
 }
 
 impl std::fmt::Debug for Server {
@@ -130,7 +129,11 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Listens, and answers from then on.
+    /// Listens, and answers requests from then on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if it cannot listen at the address or start a thread.
     #[expect(clippy::disallowed_methods, reason = "the network itself")]
     pub fn start(
         config: ServerConfig,
@@ -159,41 +162,40 @@ impl Server {
             open: Mutex::default(),
             threads: AtomicUsize::new(0),
         });
-        let of_door = shared.clone();
-        let door = tidegraph_platform::spawn("remote-door", move || accept(&of_door, &listener))
+        let of_acceptor = shared.clone();
+        let acceptor = tidegraph_platform::spawn("remote-accept", move || accept(&of_acceptor, &listener))
             .map_err(unavailable)?;
-        Ok(Self { shared, address, door: Some(door) })
+        Ok(Self { shared, address, acceptor: Some(acceptor) })
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it did so far.
+    /// Returns its counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
     }
 
-    /// Takes no connections any more and ends those that are open. Requests that are being answered are finished, but
-    /// nobody hears of it.
+    /// Stops accepting and ends the open connections. Requests in progress are finished, but their answers are lost.
     #[expect(clippy::disallowed_methods, reason = "the network itself")]
     pub fn stop(&mut self) {
         self.shared.stopping.store(true, Ordering::Release);
-        // Wakes the door.
+        // Wakes the acceptor.
         drop(TcpStream::connect_timeout(&self.reachable(), Duration::from_secs(1)));
-        if let Some(door) = self.door.take() {
-            // A panic in it was reported when it happened.
-            let _ = door.join();
+        if let Some(acceptor) = self.acceptor.take() {
+            // A panic of the thread was reported when it happened.
+            let _ = acceptor.join();
         }
         for link in self.shared.open.lock().values() {
             link.close();
         }
     }
 
-    /// An address by which this machine reaches itself.
+    /// Returns an address at which this process reaches itself.
     fn reachable(&self) -> SocketAddr {
         let mut address = self.address;
         if address.ip().is_unspecified() {
@@ -223,13 +225,13 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
         let (socket, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Most often: too many open files. Others may close some meanwhile.
-                tracing::warn!(%error, "a connection could not be accepted");
+                // Mostly too many open files, of which others may be closed meanwhile.
+                tracing::warn!(%error, "cannot accept a connection");
                 shared.clock.sleep(Duration::from_millis(50));
                 continue;
             }
         };
-        if shared.threads.load(Ordering::Relaxed) >= shared.config.connections + STRANGERS {
+        if shared.threads.load(Ordering::Relaxed) >= shared.config.connections + PENDING_CONNECTIONS {
             shared.counters.refused.fetch_add(1, Ordering::Relaxed);
             metric::refused(metric::Refused::Connection);
             continue;
@@ -243,7 +245,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
         });
         if let Err(error) = spawned {
             shared.threads.fetch_sub(1, Ordering::Relaxed);
-            tracing::warn!(%error, "no thread can be made for a connection");
+            tracing::warn!(%error, "cannot start a thread for a connection");
         }
     }
 }

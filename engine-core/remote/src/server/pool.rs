@@ -1,7 +1,7 @@
-//! Threads that work for all connections: some for what takes a processor, more for what waits.
+//! Thread pools shared by all connections: one for requests that use a processor, a larger one for requests that wait.
 //!
-//! Threads are made when they are needed, up to a number; what finds none waits in a queue of bounded length, and with
-//! it the connection that it came from.
+//! Threads are started on demand, up to a limit. Further jobs wait in a queue of bounded length; if it is full, the
+//! connection that hands over a job waits too.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -15,24 +15,25 @@ pub(super) struct Pool {
     shared: Arc<Shared>,
 }
 
-// Not a channel of crossbeam: who waits for one gives the processor away four times before it sleeps, which costs more than most jobs.
+// Not a channel of crossbeam: its receivers yield the processor four times before they sleep, which costs more than most
+// jobs.
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// A job waits.
+    /// Signals a new job.
     work: Condvar,
-    /// The queue is shorter.
+    /// Signals that the queue has become shorter.
     room: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    /// Threads that were made.
-    made: usize,
-    /// Threads that wait for work.
+    /// Number of threads started.
+    started: usize,
+    /// Number of threads that wait for a job.
     idle: usize,
-    /// The pool is gone.
+    /// Whether the pool was dropped.
     closed: bool,
 }
 
@@ -41,27 +42,27 @@ impl Pool {
         Self { name, most: most.max(1), shared: Arc::default() }
     }
 
-    /// Hands a job to a thread. Waits while all work and the queue is full.
+    /// Hands a job to a thread. Waits while all threads are busy and the queue is full.
     pub fn run(&self, job: impl FnOnce() + Send + 'static) {
         let mut state = self.shared.state.lock();
         while state.jobs.len() >= 4 * self.most {
             self.shared.room.wait(&mut state);
         }
         state.jobs.push_back(Box::new(job));
-        if state.idle >= state.jobs.len() || state.made >= self.most {
+        if state.idle >= state.jobs.len() || state.started >= self.most {
             drop(state);
             self.shared.work.notify_one();
             return;
         }
-        let number = state.made;
-        state.made += 1;
+        let number = state.started;
+        state.started += 1;
         drop(state);
         let shared = self.shared.clone();
         if let Err(error) =
             tidegraph_platform::spawn(format!("{}-{number}", self.name), move || shared.serve())
         {
-            tracing::warn!(%error, pool = self.name, "no thread can be made");
-            self.shared.state.lock().made -= 1;
+            tracing::warn!(%error, pool = self.name, "cannot start a thread");
+            self.shared.state.lock().started -= 1;
             self.shared.work.notify_one();
         }
     }
@@ -75,7 +76,7 @@ impl Drop for Pool {
 }
 
 impl Shared {
-    /// Does what comes until the pool is gone, and then what is left.
+    /// Runs jobs until the pool is dropped, and then the remaining ones.
     fn serve(&self) {
         let mut state = self.state.lock();
         loop {

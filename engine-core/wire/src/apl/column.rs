@@ -1,10 +1,10 @@
-//! Columns as blocks of bytes: whole numbers of one width, little-endian. On a little-endian machine they are copied as
-//! they stand.
+//! Columns as blocks of bytes: whole numbers of one width, little-endian. On a little-endian machine they are copied
+//! unchanged.
 
 use crate::{Error, proto};
 use bytes::Bytes;
 
-/// A column of 64-bit numbers.
+/// Encodes a column of 64-bit numbers.
 pub(super) fn wide_to<T>(items: &[T], number: impl Fn(&T) -> u64) -> Bytes {
     let mut out = vec![0; items.len() * 8];
     for (bytes, item) in out.chunks_exact_mut(8).zip(items) {
@@ -13,7 +13,7 @@ pub(super) fn wide_to<T>(items: &[T], number: impl Fn(&T) -> u64) -> Bytes {
     out.into()
 }
 
-/// The numbers of such a column.
+/// Decodes a column of 64-bit numbers.
 pub(super) fn wide_from<T>(
     bytes: &[u8],
     message: &'static str,
@@ -47,7 +47,7 @@ fn narrow_from(
     Ok(words.iter().map(|word| u32::from_le_bytes(*word)))
 }
 
-/// A column of 32-bit numbers, as runs where these are shorter. An empty column is absent.
+/// Encodes a column of 32-bit numbers, as runs if these are shorter. An empty column is absent.
 pub(super) fn numbers_to<T: Copy>(items: &[T], number: impl Fn(T) -> u32) -> Option<proto::NumberColumn> {
     if items.is_empty() {
         return None;
@@ -71,7 +71,7 @@ pub(super) fn numbers_to<T: Copy>(items: &[T], number: impl Fn(T) -> u32) -> Opt
     })
 }
 
-/// The numbers of such a column, of which there must be so many: what runs claim allocates no more than that.
+/// Decodes a column of 32-bit numbers, which must have `rows` rows. Runs that claim more allocate nothing.
 pub(super) fn numbers_from<T: Clone>(
     column: Option<&proto::NumberColumn>,
     rows: usize,

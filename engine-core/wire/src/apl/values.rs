@@ -1,10 +1,10 @@
-//! Property values of a column: numbers side by side, everything else as messages.
+//! Property values of a column: numbers in one block, other values as messages.
 
 use crate::{Error, proto, value};
 use bytes::Bytes;
 use tidegraph_types::Value;
 
-/// A column of values in the making.
+/// Builds a column of values.
 #[derive(Default)]
 pub(super) struct Writer {
     values: Vec<proto::Value>,
@@ -19,12 +19,12 @@ const TRUTH: u8 = 3;
 const INT: u8 = 4;
 
 impl Writer {
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.kinds.len()
     }
 
-    /// Appends a value; fails on one that is not storable.
+    /// Appends a value. Fails if no property can have it.
     pub fn push(&mut self, value: &Value) -> Result<(), Error> {
         let (kind, number) = match value {
             Value::Long(number) => (LONG, number.to_le_bytes()),
@@ -42,14 +42,14 @@ impl Writer {
         Ok(())
     }
 
-    /// The values that are no numbers, the kinds, the numbers.
+    /// Returns the values that are not numbers, the kinds, and the numbers.
     pub fn finish(self) -> (Vec<proto::Value>, Bytes, Bytes) {
         let kinds = if self.numbers.is_empty() { Bytes::new() } else { self.kinds.into() };
         (self.values, kinds, self.numbers.into())
     }
 }
 
-/// The values of a column.
+/// Decodes the values of a column.
 pub(super) fn read(
     message: &'static str,
     values: Vec<proto::Value>,

@@ -1,9 +1,9 @@
-//! Mutations to bytes and back without the messages in between, for what loads have by the million. Each field is written
-//! and read by prost's function for its type, as the messages' own code does it.
+//! Mutations to bytes and back without messages in between, because loads have millions of them. Each field is written
+//! and read by prost's function for its type, as the generated code does it.
 //!
-//! The bytes are those of the messages, which stay the definition: what is written is the same byte for byte, and what
-//! is read here is only the usual form of the usual kinds. Everything else (an unknown field, one that comes twice or out
-//! of order, a kind that loads do not have) is left to the messages.
+//! The messages define the bytes: this module writes the same bytes, and reads only the usual form of the usual kinds. For
+//! everything else (an unknown field, a field that comes twice or out of order, a kind that loads do not have) it falls
+//! back to the messages.
 
 use super::{decode, encode};
 use crate::value;
@@ -16,14 +16,14 @@ use tidegraph_types::{Cardinality, Edge, Gui, Mutation, PropertyWrite, Sid, Str,
 const CREATE_VERTEX: u32 = 1;
 const CREATE_EDGE: u32 = 7;
 
-/// Appends a field of bytes that are there already.
+/// Appends a field whose bytes are given.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
     encode_key(field, WireType::LengthDelimited, out);
     encode_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
-/// Appends a field of several bytes with its length.
+/// Appends a length-delimited field.
 pub(crate) fn put_nested<E>(
     out: &mut Vec<u8>,
     field: u32,
@@ -47,7 +47,7 @@ pub(crate) fn put_nested<E>(
     Ok(())
 }
 
-/// A number that is left out when it is zero.
+/// Appends a number, unless it is zero.
 fn put_number(out: &mut Vec<u8>, field: u32, number: u64) {
     if number != 0 {
         encoding::uint64::encode(field, &number, out);
@@ -116,7 +116,11 @@ fn put_vertex(
     })
 }
 
-/// Appends the message of a mutation; leaves `out` as it was when a value cannot be stored.
+/// Appends the message of a mutation.
+///
+/// # Errors
+///
+/// [`Error::NotStorable`] for a value that no property can have. `out` is then unchanged.
 pub fn append(out: &mut Vec<u8>, mutation: &Mutation) -> Result<(), Error> {
     let start = out.len();
     let done = match mutation {
@@ -132,7 +136,11 @@ pub fn append(out: &mut Vec<u8>, mutation: &Mutation) -> Result<(), Error> {
     done
 }
 
-/// Appends the message of the mutation that makes an edge. After an error `out` has a part of it.
+/// Appends the message of the mutation that makes an edge.
+///
+/// # Errors
+///
+/// [`Error::NotStorable`] for a value that no property can have. `out` then ends with a part of the message.
 pub fn append_edge(
     out: &mut Vec<u8>,
     edge: &Edge,
@@ -154,7 +162,11 @@ pub fn append_edge(
     })
 }
 
-/// The mutation of a message's bytes.
+/// Returns the mutation of a message's bytes.
+///
+/// # Errors
+///
+/// As decoding the message.
 pub fn from_bytes(bytes: &[u8]) -> Result<Mutation, Error> {
     match usual(bytes) {
         Some(mutation) => Ok(mutation),
@@ -162,7 +174,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Mutation, Error> {
     }
 }
 
-/// What is left to read.
+/// The bytes that are left to read.
 pub(crate) struct Cursor<'b>(pub &'b [u8]);
 
 impl<'b> Cursor<'b> {
@@ -174,8 +186,8 @@ impl<'b> Cursor<'b> {
         Some(bytes)
     }
 
-    /// Reads all fields, in order of their numbers: `take` gets number and type of each and reads it from here, if it
-    /// knows it. Only fields above `single` may come twice.
+    /// Reads all fields in order of their numbers. `take` gets the number and the type of each field, and reads it from here
+    /// if it knows the field. Only fields above `single` may repeat.
     #[inline]
     fn fields(
         mut self,
@@ -194,14 +206,14 @@ impl<'b> Cursor<'b> {
         Some(())
     }
 
-    /// The bytes of a field that has to be this one.
+    /// Returns the bytes of a field, which must have this number.
     #[inline]
     pub fn only(&mut self, field: u32) -> Option<&'b [u8]> {
         let (number, wire) = decode_key(&mut self.0).ok()?;
         if number == field { self.nested(wire) } else { None }
     }
 
-    /// A field of several bytes.
+    /// Returns the bytes of a length-delimited field.
     #[inline]
     fn nested(&mut self, wire: WireType) -> Option<&'b [u8]> {
         if wire == WireType::LengthDelimited { self.bytes() } else { None }
@@ -213,7 +225,7 @@ impl<'b> Cursor<'b> {
     }
 }
 
-/// Reads a field with the function of its type.
+/// Reads a field with prost's function for its type.
 macro_rules! read {
     ($kind:ident, $wire:expr, $cursor:expr) => {{
         let mut field = Default::default();

@@ -1,4 +1,4 @@
-//! Mutations: engine type ↔ message, and ↔ bytes where there are millions ([`bytes`]).
+//! Mutations: engine type ↔ message, and ↔ bytes for millions of them ([`bytes`]).
 
 pub mod bytes;
 
@@ -6,7 +6,11 @@ use crate::proto::{self, mutation::Kind};
 use crate::{Error, value};
 use tidegraph_types::{Edge, Gui, IndexDefinition, Mutation, PropertyWrite, Sid, Str, Token, Value};
 
-/// The message of a mutation; fails on a value that cannot be stored.
+/// Returns the message of a mutation.
+///
+/// # Errors
+///
+/// [`Error::NotStorable`] for a value that no property can have.
 pub fn encode(mutation: &Mutation) -> Result<proto::Mutation, Error> {
     let kind = match mutation {
         Mutation::CreateVertex { gui, id, labels, properties } => Kind::CreateVertex(proto::CreateVertex {
@@ -72,7 +76,11 @@ pub fn encode(mutation: &Mutation) -> Result<proto::Mutation, Error> {
     Ok(proto::Mutation { kind: Some(kind) })
 }
 
-/// The mutation of a message.
+/// Returns the mutation of a message.
+///
+/// # Errors
+///
+/// [`Error::UnknownKind`] or [`Error::Missing`] for a message that is not complete for this version; those of values.
 pub fn decode(message: proto::Mutation) -> Result<Mutation, Error> {
     Ok(match message.kind.ok_or(Error::UnknownKind { message: "Mutation" })? {
         Kind::CreateVertex(m) => Mutation::CreateVertex {
@@ -129,7 +137,7 @@ pub fn decode(message: proto::Mutation) -> Result<Mutation, Error> {
     })
 }
 
-/// The message of an index.
+/// Returns the message of an index.
 #[must_use]
 pub fn encode_index(index: &IndexDefinition) -> proto::IndexDefinition {
     proto::IndexDefinition {
@@ -140,7 +148,7 @@ pub fn encode_index(index: &IndexDefinition) -> proto::IndexDefinition {
     }
 }
 
-/// The index of a message.
+/// Returns the index of a message.
 #[must_use]
 pub fn decode_index(message: proto::IndexDefinition) -> IndexDefinition {
     IndexDefinition {
@@ -151,23 +159,35 @@ pub fn decode_index(message: proto::IndexDefinition) -> IndexDefinition {
     }
 }
 
-/// Messages of several mutations.
+/// Returns the messages of several mutations.
+///
+/// # Errors
+///
+/// As [`encode`].
 pub fn encode_all(mutations: &[Mutation]) -> Result<Vec<proto::Mutation>, Error> {
     mutations.iter().map(encode).collect()
 }
 
-/// Mutations of several messages.
+/// Returns the mutations of several messages.
+///
+/// # Errors
+///
+/// As [`decode`].
 pub fn decode_all(messages: Vec<proto::Mutation>) -> Result<Vec<Mutation>, Error> {
     messages.into_iter().map(decode).collect()
 }
 
-/// The message of an edge handle.
+/// Returns the message of an edge.
 #[must_use]
 pub fn encode_edge(edge: &Edge) -> proto::Edge {
     proto::Edge { sid: edge.sid.0, source: edge.source.0, target: edge.target.0, label: edge.label.0 }
 }
 
-/// The edge handle of a field that must be there; `message` is the one that holds it.
+/// Returns the edge of a required field of the message named `message`.
+///
+/// # Errors
+///
+/// [`Error::Missing`] if the field is absent.
 pub fn decode_edge(edge: Option<proto::Edge>, message: &'static str) -> Result<Edge, Error> {
     let edge = edge.ok_or(Error::Missing { message, field: "edge" })?;
     Ok(Edge {
@@ -178,7 +198,11 @@ pub fn decode_edge(edge: Option<proto::Edge>, message: &'static str) -> Result<E
     })
 }
 
-/// Messages of an edge's properties.
+/// Returns the messages of an edge's properties.
+///
+/// # Errors
+///
+/// [`Error::NotStorable`] for a value that no property can have.
 pub fn encode_edge_properties(properties: &[(Token, Value)]) -> Result<Vec<proto::EdgeProperty>, Error> {
     properties
         .iter()
@@ -186,7 +210,11 @@ pub fn encode_edge_properties(properties: &[(Token, Value)]) -> Result<Vec<proto
         .collect()
 }
 
-/// An edge's properties.
+/// Returns an edge's properties of messages.
+///
+/// # Errors
+///
+/// Those of decoding a value.
 pub fn decode_edge_properties(messages: Vec<proto::EdgeProperty>) -> Result<Vec<(Token, Value)>, Error> {
     messages
         .into_iter()
