@@ -280,7 +280,7 @@ fn make(sequencer: &RemoteCommits, id: &str, number: u8) -> Version {
         mutations: vec![Mutation::CreateVertex { gui, id, labels: vec![], properties: vec![] }],
         request: None,
     };
-    sequencer.commit(RequestId([number; 16]), request).unwrap().version
+    sequencer.commit(RequestId(u128::from_le_bytes([number; 16])), request).unwrap().version
 }
 
 /// TXN-4 and LOAD-1.
@@ -288,7 +288,7 @@ fn make(sequencer: &RemoteCommits, id: &str, number: u8) -> Version {
 fn a_commit_of_a_load_that_is_asked_for_again_happens_once() {
     let mut fleet = TestFleet::start(2, 1, 1, 64, fast());
     let first = sequencer(&fleet);
-    let id = |text: &str| RequestId(tidegraph_types::RequestId::of_text(text).0.to_le_bytes());
+    let id = |text: &str| RequestId::of_text(text);
     let request = |load_id: &str, read_version: Version, compared: Version| LoadRequest {
         load_id: load_id.into(),
         segments: vec![],

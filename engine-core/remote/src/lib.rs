@@ -37,8 +37,10 @@ pub use fleet::{FleetApl, FleetClient, FleetConfig, FleetCounters, Replicas, Rou
 pub use security::{Security, SecurityConfig, TlsFiles};
 pub use server::{Counters, Server, ServerConfig, answer_once};
 pub use services::{
-    CommitOutcome, Commits, Committed, LoadRequest, LoadStep, Newest, Node, RequestId, Services, Status,
+    CommitOutcome, Commits, Committed, LoadRequest, LoadStep, Newest, Node, Services, Status,
 };
+
+pub use tidegraph_types::RequestId;
 
 /// Version of the protocol that this build speaks.
 pub const PROTOCOL: u32 = 1;

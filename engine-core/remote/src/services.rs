@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tidegraph_apl::Apl;
-use tidegraph_types::{CommitRequest, Epoch, Key, MadeSince, MadeVertex, PartitionId, Str, Token, Version};
+use tidegraph_types::{
+    CommitRequest, Epoch, Key, MadeSince, MadeVertex, PartitionId, RequestId, Str, Token, Version,
+};
 
 /// The partitions of a node.
 pub trait Node: Send + Sync {
@@ -37,10 +39,6 @@ pub trait Node: Send + Sync {
         Err(Error::Unknown("this node does not keep versions for callers".into()))
     }
 }
-
-/// Identifies a request: if it is sent again under the same id, it gets the same answer (TXN-4).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RequestId(pub [u8; 16]);
 
 /// The outcome of a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

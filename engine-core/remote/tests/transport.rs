@@ -83,7 +83,7 @@ impl Commits for Log {
     }
     fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error> {
         let Some(above) = above else { return Ok(MadeSince { upto: Version(7), vertices: vec![] }) };
-        if id != RequestId([7; 16]) {
+        if id != RequestId(7) {
             return Err(Error::LoadUnknown("another load".into()));
         }
         Ok(MadeSince { upto: above.next(), vertices: made() })
@@ -130,11 +130,11 @@ fn loads_travel_in_steps() {
     let services = Services { commits: Some(Arc::new(Log::default())), ..Services::default() };
     let server = server(ServerConfig::default(), Security::none(), services);
     let commits = RemoteCommits::new(node(&server, ClientConfig::default(), Security::none()), LONG);
-    let id = RequestId([7; 16]);
+    let id = RequestId(7);
     assert_eq!(commits.watch_load(id, None).unwrap(), MadeSince { upto: Version(7), vertices: vec![] });
     let since = commits.watch_load(id, Some(Version(0))).unwrap();
     assert_eq!(since, MadeSince { upto: Version(1), vertices: made() });
-    let other = commits.watch_load(RequestId([8; 16]), Some(Version(9)));
+    let other = commits.watch_load(RequestId(8), Some(Version(9)));
     assert!(matches!(other, Err(Error::LoadUnknown(_))), "{other:?}");
     let step = |compared| commits.commit_load(id, load_request(Version(compared))).unwrap();
     assert_eq!(step(0), LoadStep::Ask);
@@ -191,7 +191,7 @@ fn commits_travel_with_their_errors() {
         mutations: vec![Mutation::SetVertexProperty { gui: Gui(9), write }],
         request: None,
     };
-    let id = RequestId([7; 16]);
+    let id = RequestId(7);
     assert_eq!(commits.outcome(id, Version(0)).unwrap(), CommitOutcome::Unknown);
     let committed = Committed { version: Version(1), schema: Version(5) };
     assert_eq!(commits.commit(id, request.clone()).unwrap(), committed);

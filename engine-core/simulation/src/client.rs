@@ -267,7 +267,7 @@ impl Client {
         }
         let mut id = [0; 16];
         self.generator.random.fill(&mut id);
-        doing.commit = Some((RequestId(id), request));
+        doing.commit = Some((RequestId(u128::from_le_bytes(id)), request));
         doing.phase = Phase::Committing;
         self.go_on(now, out);
     }

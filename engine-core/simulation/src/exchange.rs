@@ -210,7 +210,7 @@ impl World {
         let who = name_of(client);
         self.say(&who, format_args!("read at {}, {ended:?} as {version:?}: {transaction:?}", done.read_at));
         if let Some(version) = version {
-            let is_named = |found: u128| id.is_none_or(|id| u128::from_le_bytes(id.0) == found);
+            let is_named = |found: u128| id.is_none_or(|id| id.0 == found);
             let record = self.broker.record(*version);
             let stands = matches!(record.map(|record| record.body),
                 Some(Body::Commit { request: Some(found), mutations: written, .. })

@@ -33,7 +33,7 @@ impl World {
         let history = self.broker.history();
         let requests = check_log(&history)?;
         for (id, outcome) in outcomes {
-            let stands = requests.get(&u128::from_le_bytes(id.0));
+            let stands = requests.get(&id.0);
             let right = match outcome {
                 Ok(CommitOutcome::Committed(version)) => stands == Some(&version),
                 Ok(CommitOutcome::Refused) => stands.is_none(),
@@ -97,7 +97,7 @@ impl World {
     fn some_leader_writes(&self) -> bool {
         let running = self.slots.iter().filter_map(|slot| slot.running.as_ref());
         let mut leaders = running.filter(|running| running.candidate.leadership().is_some());
-        leaders.any(|leader| leader.commits.outcome(RequestId([0xff; 16]), Version(0)).is_ok())
+        leaders.any(|leader| leader.commits.outcome(RequestId(u128::MAX), Version(0)).is_ok())
     }
 
     /// FLT-4: waits until the fleet is at rest.

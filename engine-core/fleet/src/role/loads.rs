@@ -15,7 +15,7 @@
 //! What must never happen: a load that is committed twice (its record has its id: LOAD-1), or together with vertices that it
 //! did not compare; an answer that a load is not committed while it still may be, or by a process that cannot know.
 
-use super::{id_of, to_remote_error};
+use super::to_remote_error;
 use crate::sequencing::Leadership;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -136,7 +136,7 @@ impl ActiveLoads {
         id: RequestId,
         load: LoadRequest,
     ) -> Result<LoadStep, Error> {
-        if id_of(id) != tidegraph_types::RequestId::of_text(&load.load_id) {
+        if id != RequestId::of_text(&load.load_id) {
             return Err(Error::NotAllowed(format!(
                 "the id of the request is not that of load {:?}",
                 load.load_id
@@ -211,7 +211,7 @@ fn committed_before(
 ) -> Result<LoadStep, Error> {
     // After this no record of an earlier sequencer can reach the log any more.
     leading.sequencer().prove().map_err(to_remote_error)?;
-    match leading.sequencer().outcome(id_of(id), first_asked).map_err(to_remote_error)? {
+    match leading.sequencer().outcome(id, first_asked).map_err(to_remote_error)? {
         Some(version) => Ok(LoadStep::Committed(version)),
         None => Err(unknown),
     }

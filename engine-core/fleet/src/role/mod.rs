@@ -82,20 +82,16 @@ impl SequencerService {
         requests: Vec<(RequestId, CommitRequest)>,
     ) -> Result<Vec<Result<Version, Error>>, Error> {
         let leading = self.leadership()?;
-        let known = |(id, request)| CommitRequest { request: Some(id_of(id)), ..request };
+        let known = |(id, request)| CommitRequest { request: Some(id), ..request };
         let requests = requests.into_iter().map(known).collect();
         let answers = leading.sequencer().commit_together(requests);
         Ok(answers.into_iter().map(|answer| answer.map_err(to_remote_error)).collect())
     }
 }
 
-fn id_of(id: RequestId) -> tidegraph_types::RequestId {
-    tidegraph_types::RequestId(u128::from_le_bytes(id.0))
-}
-
 impl Commits for SequencerService {
     fn commit(&self, id: RequestId, request: CommitRequest) -> Result<Committed, Error> {
-        let request = CommitRequest { request: Some(id_of(id)), ..request };
+        let request = CommitRequest { request: Some(id), ..request };
         let leading = self.leadership()?;
         let begun = leading.now();
         let committed = leading.sequencer().commit(request);
@@ -117,7 +113,7 @@ impl Commits for SequencerService {
         }
         // After this no record of an earlier sequencer can reach the log any more, so the answer stays true (TXN-4).
         leading.sequencer().prove().map_err(to_remote_error)?;
-        match leading.sequencer().outcome(id_of(id), since) {
+        match leading.sequencer().outcome(id, since) {
             Ok(Some(version)) => Ok(CommitOutcome::Committed(version)),
             Ok(None) => Ok(CommitOutcome::Refused),
             Err(tidegraph_txn::Error::Forgotten { .. }) => Ok(CommitOutcome::Unknown),

@@ -33,11 +33,6 @@ const LONGEST_GATE: Duration = Duration::from_secs(45);
 /// Pause between two requests whether replicas have applied a load.
 const GATE_POLL: Duration = Duration::from_millis(50);
 
-/// Returns the request id of a load.
-pub(super) fn id_of(load_id: &str) -> RequestId {
-    RequestId(tidegraph_types::RequestId::of_text(load_id).0.to_le_bytes())
-}
-
 /// A running load.
 pub(super) struct FleetLoad {
     tracker: Arc<LoadTracker>,
@@ -66,7 +61,7 @@ impl FleetLoad {
     pub fn begin(shared: &Arc<Shared>, load_id: &str) -> Result<Self, tidegraph_engine::Error> {
         let tracker = Arc::new(LoadTracker {
             shared: shared.clone(),
-            id: id_of(load_id),
+            id: RequestId::of_text(load_id),
             made: Mutex::default(),
             over: Mutex::default(),
             ended: Condvar::new(),

@@ -370,10 +370,8 @@ impl Shared {
 }
 
 fn random_id(random: &dyn Random) -> RequestId {
-    let mut id = [0; 16];
-    id[..8].copy_from_slice(&random.next_u64().to_le_bytes());
-    id[8..].copy_from_slice(&random.next_u64().to_le_bytes());
-    RequestId(id)
+    let low = u128::from(random.next_u64());
+    RequestId(u128::from(random.next_u64()) << 64 | low)
 }
 
 /// Converts an error between processes to one for clients.
@@ -502,7 +500,7 @@ impl Backend for Worker {
     }
 
     fn load_outcome(&self, load_id: &str, since: Version) -> Result<LoadOutcome, tidegraph_engine::Error> {
-        let id = loads::id_of(load_id);
+        let id = RequestId::of_text(load_id);
         let outcome = self.shared.sequencer.call_once(|sequencer| sequencer.outcome(id, since));
         Ok(match outcome.map_err(to_engine_error)? {
             CommitOutcome::Committed(version) => LoadOutcome::Visible(version),

@@ -2,11 +2,13 @@
 
 use super::RemoteNode;
 use crate::Error;
-use crate::services::{CommitOutcome, Commits, Committed, LoadRequest, LoadStep, Newest, RequestId};
+use crate::services::{CommitOutcome, Commits, Committed, LoadRequest, LoadStep, Newest};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use tidegraph_types::{CommitRequest, Epoch, Gui, Key, MadeSince, MadeVertex, Str, Token, Version};
+use tidegraph_types::{
+    CommitRequest, Epoch, Gui, Key, MadeSince, MadeVertex, RequestId, Str, Token, Version,
+};
 use tidegraph_wire::proto::{self, call, reply};
 
 /// The client of the sequencer at a node.
@@ -64,7 +66,7 @@ impl Commits for RemoteCommits {
         let keys = |keys: &[Key]| keys.iter().map(|key| key.0).collect();
         let mutations = tidegraph_wire::mutation::encode_all(&request.mutations);
         let call = call::Kind::Commit(proto::CommitCall {
-            request_id: id.0.to_vec(),
+            request_id: id.0.to_le_bytes().to_vec(),
             read_version: request.read_version.0,
             read_keys: keys(&request.read_keys),
             write_keys: keys(&request.write_keys),
@@ -80,7 +82,7 @@ impl Commits for RemoteCommits {
 
     fn outcome(&self, id: RequestId, since: Version) -> Result<CommitOutcome, Error> {
         use proto::outcome_reply::State;
-        let call = proto::OutcomeCall { request_id: id.0.to_vec(), since: since.0 };
+        let call = proto::OutcomeCall { request_id: id.0.to_le_bytes().to_vec(), since: since.0 };
         match self.ask(call::Kind::Outcome(call))? {
             reply::Kind::Outcome(reply) => Ok(match reply.state() {
                 State::Unknown => CommitOutcome::Unknown,
@@ -132,7 +134,10 @@ impl Commits for RemoteCommits {
 
     fn watch_load(&self, id: RequestId, above: Option<Version>) -> Result<MadeSince, Error> {
         let above = above.map(|version| version.0);
-        match self.ask(call::Kind::WatchLoad(proto::WatchLoadCall { request_id: id.0.to_vec(), above }))? {
+        match self.ask(call::Kind::WatchLoad(proto::WatchLoadCall {
+            request_id: id.0.to_le_bytes().to_vec(),
+            above,
+        }))? {
             reply::Kind::Made(reply) => Ok(MadeSince {
                 upto: Version(reply.upto),
                 vertices: made(reply.vertices.unwrap_or_default())?,
@@ -142,14 +147,14 @@ impl Commits for RemoteCommits {
     }
 
     fn end_load(&self, id: RequestId) -> Result<(), Error> {
-        self.note(call::Kind::EndLoad(proto::EndLoadCall { request_id: id.0.to_vec() }))
+        self.note(call::Kind::EndLoad(proto::EndLoadCall { request_id: id.0.to_le_bytes().to_vec() }))
     }
 
     /// Without an answer the outcome of the load is unknown: [`Error::InDoubt`].
     fn commit_load(&self, id: RequestId, load: LoadRequest) -> Result<LoadStep, Error> {
         use proto::load_reply::Kind;
         let call = call::Kind::CommitLoad(proto::CommitLoadCall {
-            request_id: id.0.to_vec(),
+            request_id: id.0.to_le_bytes().to_vec(),
             load_id: load.load_id,
             segments: load.segments,
             read_version: load.read_version.0,
@@ -171,6 +176,9 @@ impl Commits for RemoteCommits {
 
     fn report_load_collision(&self, id: RequestId, collision: Option<Version>) -> Result<(), Error> {
         let collision = collision.map_or(0, |version| version.0);
-        self.note(call::Kind::SettleLoad(proto::SettleLoadCall { request_id: id.0.to_vec(), collision }))
+        self.note(call::Kind::SettleLoad(proto::SettleLoadCall {
+            request_id: id.0.to_le_bytes().to_vec(),
+            collision,
+        }))
     }
 }

@@ -16,7 +16,6 @@ pub use network::{Answer, Network};
 
 use crate::Error;
 use crate::security::Security;
-use crate::services::RequestId;
 use connection::Connection;
 use mailbox::Reply;
 use parking_lot::Mutex;
@@ -25,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tidegraph_platform::{Clock, Random};
-use tidegraph_types::Version;
+use tidegraph_types::{RequestId, Version};
 use tidegraph_wire::{Message, proto};
 
 /// Number of slow requests in a row after which other replicas are asked first.
@@ -281,7 +280,7 @@ impl RemoteNode {
     /// See [`Self::ask`].
     pub fn pin(&self, holder: RequestId, version: Option<Version>, at_most: Duration) -> Result<(), Error> {
         let version = version.map_or(0, |version| version.0);
-        let call = proto::PinCall { holder: holder.0.to_vec(), version };
+        let call = proto::PinCall { holder: holder.0.to_le_bytes().to_vec(), version };
         match self.ask(proto::call::Kind::Pin(call), at_most)? {
             proto::reply::Kind::Noted(_) => Ok(()),
             _ => Err(Error::garbage("the answer is of another kind than the request")),

@@ -4,12 +4,12 @@
 //! themselves: see `tidegraph_wire::apl`.
 
 use crate::Error;
-use crate::services::{CommitOutcome, Committed, LoadRequest, LoadStep, Node, RequestId, Services};
+use crate::services::{CommitOutcome, Committed, LoadRequest, LoadStep, Node, Services};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tidegraph_apl::{At, Error as AplError};
 use tidegraph_platform::Clock;
-use tidegraph_types::{CommitRequest, Key, MadeVertex, PartitionId, Str, Token, Version};
+use tidegraph_types::{CommitRequest, Key, MadeVertex, PartitionId, RequestId, Str, Token, Version};
 use tidegraph_wire::Message;
 use tidegraph_wire::apl::{Allowance, AnyAnswer, AnyRequest};
 use tidegraph_wire::proto::{self, call, reply};
@@ -306,5 +306,5 @@ fn columns(vertices: Vec<MadeVertex>) -> proto::MadeVertices {
 fn request_id(bytes: &[u8]) -> Result<RequestId, Error> {
     let id =
         bytes.try_into().map_err(|_| Error::garbage(format!("a request id of {} bytes", bytes.len())))?;
-    Ok(RequestId(id))
+    Ok(RequestId(u128::from_le_bytes(id)))
 }
