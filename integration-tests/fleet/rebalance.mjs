@@ -41,6 +41,7 @@ const cluster = new Cluster({
   partitions: PARTITIONS,
   shards: 2,
   brokers: 1,
+  shares: true,
   port: 0,
   nodeFlags: [
     "--checkpoint-versions",

@@ -27,6 +27,7 @@ const execute = promisify(execFile);
  * @property {number} [shards] of the log; 1 without it
  * @property {number} brokers
  * @property {number} port of the worker; 0 takes a free one
+ * @property {boolean} [shares] uses the servers that `TIDEGRAPH_TEST_KAFKA` and `TIDEGRAPH_TEST_DYNAMODB` name, if they do, and a graph of its own there
  * @property {boolean} [measured] brokers are compiled as far as Java can, as in production; without it they start and end soon
  * @property {boolean} [tls] whether nodes and workers show each other certificates
  * @property {readonly string[]} [nodeFlags] further flags of each node
@@ -44,6 +45,10 @@ export class Cluster {
     this.brokerPorts = /** @type {number[]} */ ([]);
     this.dynamodbPort = 0;
     this.endpoint = "";
+    const { TIDEGRAPH_TEST_KAFKA: kafka, TIDEGRAPH_TEST_DYNAMODB: dynamodb } = process.env;
+    /** The servers that several clusters share, and the name of the graph. */
+    this.shared = options.shares && kafka && dynamodb ? { kafka, dynamodb } : undefined;
+    this.graph = this.shared ? `g-${crypto.randomUUID()}` : "default";
     /** Flags by which processes know each other besides the token. */
     this.tlsFlags = /** @type {string[]} */ ([]);
   }
@@ -82,7 +87,7 @@ export class Cluster {
   mapFlags() {
     return [
       "--graph",
-      "default",
+      this.graph,
       "--dynamodb-endpoint",
       `http://127.0.0.1:${this.dynamodbPort}`,
       "--dynamodb-local",
@@ -109,6 +114,10 @@ export class Cluster {
   }
 
   async startDynamodb() {
+    if (this.shared) {
+      this.dynamodbPort = Number(new URL(this.shared.dynamodb).port);
+      return;
+    }
     const classpath = await dynamodbClasspath();
     this.dynamodbPort ||= await freePort();
     const libraries = classpath.slice(0, -2);
@@ -122,6 +131,10 @@ export class Cluster {
   }
 
   async startKafka() {
+    if (this.shared) {
+      this.brokerPorts = [Number(this.shared.kafka.split(":")[1])];
+      return;
+    }
     const { brokers, measured = false } = this.options;
     const ports = await Promise.all(Array.from({ length: brokers }, freePort));
     const controllers = await Promise.all(Array.from({ length: brokers }, freePort));
@@ -227,6 +240,7 @@ export class Cluster {
       AWS_REGION: "eu-west-3",
       TIDEGRAPH_DYNAMODB_ENDPOINT: `http://127.0.0.1:${this.dynamodbPort}`,
       TIDEGRAPH_FLEET_TOKEN_FILE: join(this.options.home, "fleet-token"),
+      TIDEGRAPH_GRAPH: this.graph,
     };
   }
 
