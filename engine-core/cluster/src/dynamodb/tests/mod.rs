@@ -71,7 +71,7 @@ fn an_item_edited_to_nonsense_is_refused_by_name() {
         (partition, "replicas", replicas("nobody", "serving"), "there is no node nobody"),
         (partition, "replicas", replicas("a#b", "serving"), "node id"),
         (partition, "replicas", Some(AttributeValue::L(vec![])), ""),
-        (partition, "changes", Some(number(7)), "the graph says 3"),
+        (partition, "changes", Some(number(7)), "the graph has 3"),
         (graph_key, "partitions", Some(number(3)), "not a power of two"),
         (graph_key, "partitions", Some(number(1)), "no such partition"),
         (graph_key, "name", text("other"), "it is of graph other"),
