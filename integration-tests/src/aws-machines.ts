@@ -95,6 +95,11 @@ export class History {
   }
 }
 
+/** The status of an execution. */
+export async function statusOfExecution(executionArn: string): Promise<string> {
+  return (await states<{ status: string }>("DescribeExecution", { executionArn })).status;
+}
+
 /** Stops an execution, as somebody does by hand. */
 export async function stop(executionArn: string, cause: string): Promise<void> {
   await states("StopExecution", { executionArn, cause });

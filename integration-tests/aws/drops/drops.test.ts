@@ -9,7 +9,7 @@ import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseAs } from "@tidegraph/contracts";
 import { authorization, deployed, Signer } from "../../src/aws.ts";
-import { execute, executions, inputOf, stop } from "../../src/aws-machines.ts";
+import { execute, executions, inputOf, statusOfExecution, stop } from "../../src/aws-machines.ts";
 import { plain } from "../../src/client.ts";
 import { dataPath, manyVertices } from "../../src/data.ts";
 import { eventually } from "../../src/server.ts";
@@ -305,6 +305,12 @@ test("a load that somebody stops is settled: it is told to have failed, nothing 
   };
   const loadId = await eventually("the load is in progress", inProgress, LOAD_MS);
   await stop(executionArn, "wrong files");
+  // It may take a while on a busy machine. Killed before that, a function would fail the execution instead.
+  await eventually(
+    "the execution is aborted",
+    async () => (await statusOfExecution(executionArn)) === "ABORTED",
+    LOAD_MS,
+  );
   // Steps that were asked for go on all the same; here they end, so that nobody has to wait for them.
   for (const pid of functions()) kill(pid);
 
