@@ -152,7 +152,7 @@ fn a_topic_for_another_number_of_shards_is_refused() {
     make(&options, 2);
     for shards in [1, 3] {
         let refused = open_log(&options, sharding(shards), Epoch(1)).err().unwrap().to_string();
-        let expected = format!("has 2 partitions, the graph's log has {shards} shards");
+        let expected = format!("has 2 partitions and the graph's log has {shards} shards");
         assert!(refused.contains(&expected), "{refused}");
         let refused = create_topic(&options, NewTopic { shards, replication: 1, in_sync: 1 });
         assert!(refused.unwrap_err().to_string().contains(&expected));
