@@ -75,7 +75,7 @@ fn an_item_edited_to_nonsense_is_refused_by_name() {
         (graph_key, "partitions", Some(number(3)), "not a power of two"),
         (graph_key, "partitions", Some(number(1)), "no such partition"),
         (graph_key, "name", text("other"), "it is of graph other"),
-        (graph_key, "changedAt", Some(number(1)), "an item is of epoch"),
+        (graph_key, "changedAt", Some(number(1)), "an item has epoch"),
         ("map#part#7", "replicas", text("x"), "is no number"),
     ];
     for (key, attribute, value, expected) in edits {
