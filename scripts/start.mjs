@@ -21,7 +21,10 @@ const data = join(home, "data");
 const drop = join(home, "drop");
 const sample = join(home, "sample");
 
-const binary = await serviceBinary();
+const binary = await serviceBinary().catch((/** @type {unknown} */ error) => {
+  console.error(error instanceof Error ? error.message : error);
+  process.exit(1);
+});
 mkdirSync(drop, { recursive: true });
 await generateSample();
 
