@@ -159,8 +159,8 @@ impl<T: ZeroValid> VirtualArray<T> {
     ///
     /// # Safety
     ///
-    /// No thread looks at these elements, now or later, until the writer has filled them again. Whoever fills them
-    /// must not rely on zeros.
+    /// No thread looks at these elements, now or later, until the writer has filled them again. The writer must
+    /// not rely on zeros.
     pub unsafe fn release(&self, range: Range<usize>) {
         let Some(region) = self.region.get() else { return };
         let size = size_of::<T>();

@@ -21,7 +21,8 @@ use tidegraph_types::{ShardId, Version};
 const POLL: Duration = Duration::from_millis(50);
 /// Pause after an error of the log.
 const RETRY_AFTER: Duration = Duration::from_millis(200);
-/// Distance from the end of the log, in records, at which a replica may serve: so many can arrive during one poll.
+/// Distance from the end of the log, in records, at which a replica may serve. One poll can bring
+/// as many records as this.
 const NEAR_END: u64 = 1_000;
 
 /// The fed replicas of a shard, and the reader of its log.

@@ -20,7 +20,7 @@ pub enum Found {
 
 /// The graph that a load writes to, read at one version. Answers are in the order of the questions.
 ///
-/// The answers must still hold when the load is committed: whoever commits either refuses a load if a later transaction
+/// The answers must still hold when the load is committed. The committer either refuses a load if a later transaction
 /// changed an answer, or blocks such transactions. [`super::VertexIds`] tells which new vertices conflict.
 ///
 /// Every method returns [`Error::Target`] if the graph cannot answer.

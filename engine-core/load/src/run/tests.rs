@@ -226,8 +226,8 @@ fn load_with(model: &mut Model, config: &Config, files: &[(&str, &str)]) -> Outc
     outcome
 }
 
-/// Loads in steps: files in parts of so many bytes, each task by somebody else, and each third one by two of whom the
-/// first is forgotten.
+/// Loads in steps, with chunks and groups of `bytes` bytes. A new worker does each task. Three workers do every third
+/// task; the report of the first one is lost.
 fn in_steps(model: &Model, config: &Config, files: &[(&str, &str)], bytes: u64) -> (Model, Outcome) {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in files {

@@ -1,8 +1,8 @@
 //! Finds pages by number, in memory or in the spill file.
 //!
 //! Flow: the writer inserts and removes pages; readers find them under an epoch guard. An entry is one word: the
-//! address of a page, its place in the file ([`super::spill`]), or null. Whoever needs a spilled page first brings it
-//! back by compare-and-swap; only the writer moves pages to the file.
+//! address of a page, its place in the file ([`super::spill`]), or null. The first thread that needs a spilled page
+//! brings it back by compare-and-swap; only the writer moves pages to the file.
 //!
 //! What must never happen: a page kept longer than the guard under which it was found; the image of a page in the
 //! file used after the page has changed.

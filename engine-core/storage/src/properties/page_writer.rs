@@ -62,7 +62,7 @@ pub(crate) struct PageWriter {
     pub(super) clock_hand: u32,
 }
 
-// SAFETY: the shared records that page states point to are freed by whoever drops the last reference, on any thread.
+// SAFETY: the thread that drops the last reference to a shared record of a page state frees it; any thread may do so.
 unsafe impl Send for PageWriter {}
 // SAFETY: a shared reference only allows reading numbers.
 unsafe impl Sync for PageWriter {}

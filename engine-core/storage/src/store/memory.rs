@@ -1,7 +1,7 @@
 //! Keeps to the memory budget.
 //!
 //! Topology, indexes and page tables always stay in memory. What they leave of the budget is for property pages.
-//! Whoever brings pages in (a reader of a spilled page, a load, a transaction) evicts others ([`Store::make_room`]):
+//! What brings pages in (a reader of a spilled page, a load, a transaction) evicts other pages ([`Store::make_room`]):
 //! it opens partitions in turn and skips those that a writer holds, so that a reader never waits.
 //!
 //! Pages with versions cannot be evicted. If they are too many, versions that no reader has pinned are reclaimed

@@ -1,7 +1,7 @@
 //! Pages that could not be read: a note of the thread that tried.
 //!
-//! Rows of such a page look absent. Whoever finishes an answer takes the note ([`take`]) and discards the answer, as
-//! it does with an answer whose version was reclaimed meanwhile. So functions in between need not pass on a rare
+//! Rows of such a page look absent. The code that finishes an answer takes the note ([`take`]) and discards the answer,
+//! as it does with an answer whose version was reclaimed meanwhile. So functions in between need not pass on a rare
 //! error, and a batch checks it once.
 //!
 //! What must never happen: an answer given while there is a note.
